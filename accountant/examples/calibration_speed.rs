@@ -1,0 +1,64 @@
+//! How long calibration and verification take, and how good the plans are.
+//!
+//! `cargo run --release -p undertone-accountant --example calibration_speed`
+
+#![allow(clippy::disallowed_methods)] // It measures time.
+
+use std::time::Instant;
+
+use undertone_accountant::calibrate::calibrate;
+use undertone_accountant::gate::gate;
+use undertone_accountant::verify::verify;
+use undertone_protocol::log::{AgreedLogs, Log, ReceivedEntry, SentEntry};
+use undertone_protocol::peers::Peers;
+use undertone_protocol::plan::{Draft, Plan};
+use undertone_protocol::run_file::RunFile;
+
+fn main() {
+    println!("parties rollback  T   plan    verify  gate    epsilon(class) /floor: plain  departed  late");
+    for (parties, rollback) in [(8, true), (8, false), (16, true)] {
+        report(parties, rollback);
+    }
+}
+
+fn report(parties: usize, rollback: bool) {
+    let text = format!(
+        "name = \"speed\"\n[data]\nshape = [1000]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[mechanism]\nrollback = {rollback}\n"
+    );
+    let file = RunFile::parse(&text, parties).expect("a run file");
+    let draft = Draft::new(file, &Peers::simulated(parties, None).expect("peers"), 1).expect("a draft");
+    let start = Instant::now();
+    let calibration = calibrate(&draft, &mut |message| eprintln!("  {message}")).expect("a calibration");
+    let plan_s = start.elapsed().as_secs_f64();
+    let plan = Plan::assemble(draft, calibration, [0; 16]).expect("a plan");
+    let start = Instant::now();
+    verify(&plan).expect("its claims hold");
+    let verify_s = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let verdict = gate(&plan, &fault_free(&plan));
+    let gate_s = start.elapsed().as_secs_f64();
+    assert!(verdict.publish.is_some());
+    let predicted = &plan.calibration().predicted;
+    let times = |error: Option<f64>| error.unwrap_or(f64::NAN) / predicted.error_floor;
+    println!(
+        "{parties:7} {rollback:8} {:2}   {plan_s:.3}s  {verify_s:.3}s  {gate_s:.3}s  {:.6}               {:.4}  {:.4}  {:.4}",
+        plan.rounds(),
+        plan.calibration().claims[0].epsilon,
+        times(Some(predicted.standard_error)),
+        times(predicted.standard_error_one_dropout),
+        times(predicted.standard_error_late_dropout),
+    );
+}
+
+fn fault_free(plan: &Plan) -> AgreedLogs {
+    let schedule = plan.schedule();
+    let log = |party: usize| {
+        let rounds = 1..=plan.rounds();
+        let due = rounds.clone().flat_map(|round| schedule.sends_to(round, party).iter().map(move |&to| (round, to)));
+        let sent = due.map(|(round, to)| SentEntry { round, to, left: true, answer: None }).collect();
+        let from = rounds.flat_map(|round| schedule.receives_from(round, party).into_iter().map(move |from| (round, from)));
+        let received = from.map(|(round, from)| ReceivedEntry { round, from, applied: round }).collect();
+        Log { party, sent, received, gone: vec![] }
+    };
+    (0..plan.parties()).map(|party| (party, log(party))).collect()
+}

@@ -1,0 +1,297 @@
+//! Rounds, schedule and noise for a draft (DESIGN section 5, Calibrate).
+//!
+//! For given rounds and schedule the best noise is a minimum over one number ([`crate::optimum`]). Of all T the smallest within
+//! 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than others.
+
+use undertone_protocol::injection::InjectionError;
+use undertone_protocol::plan::{Calibration, Draft};
+use undertone_protocol::run_file::{MechanismKind, Rounds};
+use undertone_protocol::schedule::Schedule;
+
+use crate::claims::{ClaimError, claims, predicted};
+use crate::execution::ExecutionError;
+use crate::gaussian::{self, GaussianError};
+use crate::loss::Noise;
+use crate::optimum::{Optimum, Problem};
+use crate::setting::Setting;
+
+/// The share of the budget's μ² that plans are calibrated to: the gate counts numerical doubt as exceeded.
+pub const MARGIN: f64 = 1.0 - 1e-6;
+
+/// T is looked for between these when it is `auto`. Below, noise has nothing to hide behind; above, what a cut-off party loses
+/// before publishing grows, and so do latency and traffic.
+const FEWEST_ROUNDS: usize = 3;
+const MOST_ROUNDS: usize = 12;
+
+/// How close to the best T's expected error a smaller T must come.
+const CLOSE_ENOUGH: f64 = 1.05;
+
+/// What other seeds can win over the first, at most, in our measurements: T that are further off are not tried again.
+const SEEDS_CAN_WIN: f64 = 1.05;
+
+/// Why a draft has no calibration.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CalibrateError {
+    /// Not a mechanism of this accountant yet.
+    #[error("mechanism.kind: only \"inca\" can be calibrated by this version")]
+    Kind,
+    /// The paper's protocol is accounted for single departures.
+    #[error(
+        "privacy.dropouts: with mechanism.rollback = false at most 1 is accounted for, found {found}; set dropouts to 1 or rollback to true"
+    )]
+    Dropouts {
+        /// In the draft.
+        found: usize,
+    },
+    /// A party with too few neighbours for the fan-out.
+    #[error("mechanism.fanout: {fanout} out-neighbours a round are more than some party has in topology.private")]
+    Fanout {
+        /// k.
+        fanout: u32,
+    },
+    /// All neighbours of a party may be against it: what it exchanges hides nothing.
+    #[error(
+        "topology.private: {party} has {degree} private neighbours, and {size} parties may be against it (colluding{}): nothing that it exchanges would be hidden; add private edges at {party}, or lower privacy.colluding or privacy.dropouts",
+        if *dropouts > 0 { format!(" {colluding} + dropouts {dropouts}") } else { String::new() }
+    )]
+    Exposed {
+        /// Who cannot be protected.
+        party: String,
+        /// Its private neighbours.
+        degree: usize,
+        /// `privacy.colluding`.
+        colluding: usize,
+        /// Departed parties that join them by Theorem R; 0 without roll-back.
+        dropouts: usize,
+        /// The coalition's size.
+        size: usize,
+    },
+    /// No noise that a number can hold meets the budget.
+    #[error(
+        "privacy.epsilon: no noise reaches epsilon {epsilon} at delta {delta}; party {party} would need more than a number can hold: allow a larger epsilon or delta"
+    )]
+    Budget {
+        /// Target.
+        epsilon: f64,
+        /// Target.
+        delta: f64,
+        /// Whose loss binds.
+        party: String,
+    },
+    /// (c, Z).
+    #[error(transparent)]
+    Injection(#[from] InjectionError),
+    /// ε or δ out of range.
+    #[error(transparent)]
+    Gaussian(#[from] GaussianError),
+    /// The schedule.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    /// The claims.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+}
+
+/// Finds rounds, schedule, σ* and σ_Δ that meet the draft's (ε, δ) over its tolerated class and before publishing, with the least
+/// expected error. Deterministic. `progress` is told what is being tried, in words.
+pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
+    if draft.mechanism.kind != MechanismKind::Inca {
+        return Err(CalibrateError::Kind);
+    }
+    if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {
+        return Err(CalibrateError::Dropouts { found: draft.privacy.dropouts });
+    }
+    protects_everybody(draft)?;
+    let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
+    let mut search = Search { draft, progress, floor: 0.0 };
+    search.floor = search.floor();
+    let chosen = search.choose()?;
+    let setting = Setting::of_draft(draft, &chosen.schedule)?;
+    let noise = noise(draft, &setting, &chosen, budget)?;
+    Ok(Calibration {
+        rounds: setting.rounds() as u32,
+        schedule_seed: chosen.seed,
+        claims: claims(&setting, noise, draft.privacy.delta)?,
+        predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
+        schedule: chosen.schedule,
+        independent_std: noise.independent_std,
+        correlated_std: noise.correlated_std,
+    })
+}
+
+/// Refuses a private graph in which some party's neighbours may all be in the coalition of Theorem R: it would get local noise and
+/// believe itself hidden. A party that has everybody else for a neighbour asked for no less: more edges there cannot be.
+fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
+    let colluding = draft.privacy.colluding;
+    let dropouts = if draft.mechanism.rollback { draft.privacy.dropouts } else { 0 };
+    let size = colluding + dropouts;
+    let degree = |party: usize| draft.private_graph.neighbours(party).len();
+    match (0..draft.parties()).find(|&party| degree(party) <= size && degree(party) + 1 < draft.parties()) {
+        Some(party) => {
+            let name = draft.members[party].name.clone();
+            Err(CalibrateError::Exposed { party: name, degree: degree(party), colluding, dropouts, size })
+        }
+        None => Ok(()),
+    }
+}
+
+/// σ* and σ_Δ for the chosen r: F(r) is computed once more, with care.
+fn noise(draft: &Draft, setting: &Setting, chosen: &Chosen, budget: f64) -> Result<Noise, CalibrateError> {
+    // The theorem's square is there for any coalition and any faults: never more noise than local noise has.
+    let largest = setting.largest_sensitivity().powi(2);
+    let (mut square, mut party) = (largest, 0);
+    if let Some(problem) = Problem::of(setting)? {
+        let class = problem.class.worst(chosen.ratio)?;
+        let before = problem.before_publishing.worst(setting, chosen.ratio);
+        (square, party) = if class.square >= before.0 { (class.square.min(largest), class.party) } else { before };
+    }
+    let independent_std = (square / MARGIN).sqrt() / budget;
+    let correlated_std = independent_std * chosen.ratio.sqrt();
+    if !(independent_std.is_normal() && correlated_std.is_normal()) {
+        let party = draft.members[party].name.clone();
+        return Err(CalibrateError::Budget { epsilon: draft.privacy.epsilon, delta: draft.privacy.delta, party });
+    }
+    Ok(Noise { independent_std, correlated_std })
+}
+
+/// What is taken: the schedule of a seed, and r.
+struct Chosen {
+    seed: u64,
+    schedule: Schedule,
+    ratio: f64,
+}
+
+struct Search<'a> {
+    draft: &'a Draft,
+    progress: &'a mut dyn FnMut(&str),
+    /// The error floor at μ = 1, for messages.
+    floor: f64,
+}
+
+impl Search<'_> {
+    fn floor(&self) -> f64 {
+        let parties = self.draft.parties() as f64;
+        self.draft.largest_sensitivity() * (parties / self.draft.honest().max(1) as f64).sqrt() / self.draft.total_weight()
+    }
+
+    fn schedule(&self, rounds: usize, seed: u64) -> Result<Schedule, CalibrateError> {
+        let fanout = self.draft.mechanism.fanout;
+        Calibration::draw_schedule(self.draft, rounds as u32, seed).ok_or(CalibrateError::Fanout { fanout })
+    }
+
+    /// Seeds that are tried: as many as cost about as much as the search for T itself (measured: 16 parties take 40 times as long as 8,
+    /// and the paper's class 30 times as long as the one with roll-back).
+    fn seeds(&self) -> u64 {
+        match (self.draft.mechanism.rollback, self.draft.parties()) {
+            (true, ..=10) => 12,
+            (true, _) => 6,
+            (false, ..=8) => 6,
+            (false, _) => 2,
+        }
+    }
+
+    fn choose(&mut self) -> Result<Chosen, CalibrateError> {
+        match self.draft.mechanism.rounds {
+            Rounds::Fixed(rounds) => match self.first(rounds as usize, None)? {
+                Some(first) => Ok(self.try_seeds(rounds as usize, first)?.0),
+                None => self.theorem_only(rounds as usize),
+            },
+            Rounds::Auto => self.choose_rounds(),
+        }
+    }
+
+    fn choose_rounds(&mut self) -> Result<Chosen, CalibrateError> {
+        let mut tried: Vec<(usize, Optimum)> = Vec::new();
+        for rounds in self.shortest()..=self.longest() {
+            let Some(first) = self.first(rounds, tried.last().map(|(_, last)| last.ratio))? else { break };
+            tried.push((rounds, first));
+            let rising = tried.windows(2).rev().take(2).filter(|pair| pair[1].1.objective >= pair[0].1.objective).count();
+            if rising == 2 {
+                break;
+            }
+        }
+        let best = tried.iter().map(|(_, optimum)| optimum.objective).fold(f64::INFINITY, f64::min);
+        for &(rounds, first) in &tried {
+            if first.objective <= best * CLOSE_ENOUGH * SEEDS_CAN_WIN {
+                let (chosen, objective) = self.try_seeds(rounds, first)?;
+                if objective <= best * CLOSE_ENOUGH {
+                    return Ok(chosen);
+                }
+            }
+        }
+        self.theorem_only(self.default_rounds())
+    }
+
+    /// A custom (c, Z) has its own number of rounds.
+    fn fits(&self, rounds: usize) -> bool {
+        self.draft.mechanism.injection.exact(rounds as u32).is_ok()
+    }
+
+    fn shortest(&self) -> usize {
+        (FEWEST_ROUNDS..=MOST_ROUNDS)
+            .find(|&rounds| self.fits(rounds))
+            .or_else(|| (1..FEWEST_ROUNDS).find(|&rounds| self.fits(rounds)))
+            .unwrap_or(FEWEST_ROUNDS)
+    }
+
+    fn longest(&self) -> usize {
+        let shortest = self.shortest();
+        (shortest..=MOST_ROUNDS.max(shortest)).take_while(|&rounds| self.fits(rounds)).last().unwrap_or(shortest)
+    }
+
+    /// Enough for everybody's value to spread, log₂ n, and two more.
+    fn default_rounds(&self) -> usize {
+        let spread = usize::BITS - self.draft.parties().leading_zeros();
+        (spread as usize + 2).clamp(self.shortest(), self.longest())
+    }
+
+    /// The best r with the first seed's schedule; none if the class is too large to be exhausted.
+    fn first(&mut self, rounds: usize, near: Option<f64>) -> Result<Option<Optimum>, CalibrateError> {
+        let setting = Setting::of_draft(self.draft, &self.schedule(rounds, 0)?)?;
+        let Some(problem) = Problem::of(&setting)? else { return Ok(None) };
+        let optimum = problem.solve(near);
+        let message = format!(
+            "{rounds} rounds: expected error {:.3} times the floor over {} cases",
+            optimum.objective / self.floor,
+            problem.class.cases()
+        );
+        (self.progress)(&message);
+        Ok(Some(optimum))
+    }
+
+    /// The best of a few seeds at the first one's r, solved for its own.
+    fn try_seeds(&mut self, rounds: usize, first: Optimum) -> Result<(Chosen, f64), CalibrateError> {
+        let mut best = (0, first.objective);
+        for seed in 1..self.seeds() {
+            let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
+            if let Some(problem) = Problem::of(&setting)? {
+                let objective = problem.at(first.ratio).objective;
+                if objective < best.1 {
+                    best = (seed, objective);
+                }
+            }
+        }
+        let schedule = self.schedule(rounds, best.0)?;
+        let setting = Setting::of_draft(self.draft, &schedule)?;
+        let optimum = match Problem::of(&setting)? {
+            Some(problem) if best.0 > 0 => problem.solve(Some(first.ratio)),
+            _ => first,
+        };
+        (self.progress)(&format!(
+            "{rounds} rounds: expected error {:.3} times the floor with schedule {}",
+            optimum.objective / self.floor,
+            best.0
+        ));
+        Ok((Chosen { seed: best.0, schedule, ratio: optimum.ratio }, optimum.objective))
+    }
+
+    /// Too many parties or coalitions to compute them all: σ* = Δ/μ by the theorem, whatever the rest is. σ_Δ = σ* then costs little if
+    /// somebody departs late, and still hides single states.
+    fn theorem_only(&mut self, rounds: usize) -> Result<Chosen, CalibrateError> {
+        (self.progress)("too many coalitions to compute them all: noise as for local privacy, by the theorem");
+        Ok(Chosen { seed: 0, schedule: self.schedule(rounds, 0)?, ratio: 1.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! What a plan may say: every claim of DESIGN section 3, computed from its own schedule and noise.
+
+use undertone_protocol::plan::{Adversary, Claim, Established, Faults, Predicted};
+
+use crate::before_publishing::{BeforePublishing, theorem};
+use crate::class::Class;
+use crate::execution::ExecutionError;
+use crate::gaussian::{self, GaussianError, SLACK};
+use crate::loss::Noise;
+use crate::setting::Setting;
+use crate::utility::ErrorModel;
+
+/// Why a plan's numbers cannot be stated.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ClaimError {
+    /// ε or δ out of range.
+    #[error(transparent)]
+    Gaussian(#[from] GaussianError),
+    /// The schedule or the injection.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    /// A noise of nothing.
+    #[error("the standard deviations must be positive numbers, found {independent_std} and {correlated_std}")]
+    Noise {
+        /// σ*.
+        independent_std: f64,
+        /// σ_Δ.
+        correlated_std: f64,
+    },
+}
+
+/// All claims at these standard deviations: the headline's first.
+///
+/// Never states a loss below the true one of its class.
+pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>, ClaimError> {
+    let Noise { independent_std, correlated_std } = noise;
+    if !(independent_std > 0.0 && correlated_std > 0.0 && independent_std.is_finite() && correlated_std.is_finite()) {
+        return Err(ClaimError::Noise { independent_std, correlated_std });
+    }
+    let ratio = (correlated_std / independent_std).powi(2);
+    let everybody_else = setting.parties().saturating_sub(1);
+    let claim = |size: usize, faults: Faults, square: f64, established: Established, cases: usize| -> Result<Claim, ClaimError> {
+        let mu = square.sqrt() / independent_std * (1.0 + SLACK);
+        let epsilon = gaussian::epsilon(delta, mu)?;
+        let adversary = Adversary::Coalition;
+        Ok(Claim {
+            adversary,
+            size,
+            faults,
+            mu,
+            epsilon,
+            delta,
+            established,
+            cases: cases as u64,
+            seed: None,
+            holds_as_headline: false,
+        })
+    };
+    let mut claims = Vec::new();
+    if let Some(class) = Class::of(setting)? {
+        claims.push(claim(setting.colluding, Faults::Class, class.worst(ratio)?.square, Established::Exhaustive, class.cases())?);
+    }
+    if let Some(before) = BeforePublishing::of(setting)? {
+        let square = before.worst(setting, ratio).0;
+        claims.push(claim(setting.colluding, Faults::BeforePublishing, square, Established::Exhaustive, before.cases())?);
+    }
+    let largest = setting.largest_sensitivity().powi(2);
+    let before = largest * theorem(&setting.injection, setting.rounds(), ratio)?;
+    claims.push(claim(everybody_else, Faults::BeforePublishing, before, Established::Theorem, 1)?);
+    claims.push(claim(everybody_else, Faults::Any, largest, Established::Theorem, 1)?);
+    mark_headline(&mut claims);
+    Ok(claims)
+}
+
+/// For each fault set the smallest ε among the claims that cover it and are exhaustive, exact or a theorem.
+fn mark_headline(claims: &mut [Claim]) {
+    for faults in [Faults::Class, Faults::BeforePublishing] {
+        let covering = claims.iter_mut().filter(|claim| covers(claim, faults));
+        if let Some(best) = covering.min_by(|a, b| a.mu.total_cmp(&b.mu)) {
+            best.holds_as_headline = true;
+        }
+    }
+}
+
+/// Whether a claim says something about a fault set, for sure.
+pub(crate) fn covers(claim: &Claim, faults: Faults) -> bool {
+    let sure = matches!(claim.established, Established::Exact | Established::Exhaustive | Established::Theorem);
+    sure && claim.adversary == Adversary::Coalition && (claim.faults == faults || claim.faults == Faults::Any)
+}
+
+/// What is expected of the result. `budget` is the μ of the plan's (ε, δ).
+pub fn predicted(setting: &Setting, noise: Noise, budget: f64) -> Result<Predicted, ExecutionError> {
+    let errors = ErrorModel::of(setting)?;
+    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
+    let (parties, total) = (setting.parties() as f64, setting.total_weight());
+    let largest = setting.largest_sensitivity();
+    let each: f64 = setting.sensitivity.iter().map(|delta| delta * delta).sum();
+    let honest = parties - setting.colluding as f64;
+    let scale = noise.independent_std;
+    let finite = |error: Option<f64>| error.map(|error| error * scale).filter(|error| error.is_finite());
+    Ok(Predicted {
+        standard_error: errors.plain() * scale,
+        standard_error_one_dropout: finite(errors.departed(ratio).filter(|_| setting.dropouts > 0)),
+        standard_error_late_dropout: finite(errors.late(ratio)),
+        // A trusted server adds noise once, for the party that can move the sum most.
+        central: largest / (budget * total),
+        // Everybody adds all the noise that its own value needs.
+        local: each.sqrt() / (budget * total),
+        error_floor: largest * (parties / honest).sqrt() / (budget * total),
+        bytes_per_party: 0,
+    })
+}

@@ -1,0 +1,89 @@
+use undertone_protocol::graph::Graph;
+use undertone_protocol::schedule::Schedule;
+
+use super::*;
+use crate::execution::{CustomInjection, InjectionSpec, NamedInjection};
+
+fn setting(parties: usize, rounds: usize, fanout: usize, injection: InjectionSpec) -> Setting {
+    let schedule = Schedule::draw(&Graph::complete(parties), fanout, rounds, 3).expect("enough neighbours");
+    Setting {
+        injection,
+        out: schedule.out().to_vec(),
+        sensitivity: (0..parties).map(|party| 1.0 + 0.1 * party as f64).collect(),
+        weights: vec![1.0; parties],
+        colluding: 1,
+        dropouts: 1,
+        rollback: true,
+    }
+}
+
+/// The class by definition: every execution against every coalition, with care.
+fn by_definition(setting: &Setting, ratio: f64) -> f64 {
+    let base = setting.fault_free().expect("a schedule");
+    let executions = match setting.rollback {
+        true => std::iter::once(base.clone())
+            .chain(
+                faults::single_shares(setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]).expect("a fault")),
+            )
+            .collect(),
+        false => faults::without_roll_back(setting).expect("executions"),
+    };
+    let mut worst = 0.0f64;
+    for execution in executions {
+        for coalition in coalitions::all(setting.parties(), setting.coalition_size()) {
+            let view = View::of(&execution.clone().with_corrupted(coalition).expect("parties"));
+            let squares = squared_losses(&view, Noise { independent_std: 1.0, correlated_std: ratio.sqrt() });
+            for (&party, square) in view.honest.iter().zip(squares) {
+                worst = worst.max(scaled(setting.sensitivity[party], square));
+            }
+        }
+    }
+    worst
+}
+
+#[test]
+fn the_fast_path_finds_the_worst_of_the_class() {
+    let custom = InjectionSpec::Custom(CustomInjection {
+        c: vec![0.4, 0.3, 0.2, 0.1],
+        z: vec![vec![1.0, 0.5, 0.25], vec![-0.5, 1.0, 0.5], vec![0.25, -1.0, 1.0], vec![-0.75, -0.5, -1.75]],
+    });
+    let settings = [
+        setting(5, 3, 1, InjectionSpec::Named(NamedInjection::Incremental)),
+        setting(5, 3, 1, InjectionSpec::Named(NamedInjection::Early)),
+        setting(5, 3, 2, InjectionSpec::Named(NamedInjection::Incremental)),
+        setting(4, 3, 1, custom),
+        Setting { rollback: false, ..setting(4, 3, 1, InjectionSpec::Named(NamedInjection::Incremental)) },
+        Setting { dropouts: 2, ..setting(4, 2, 1, InjectionSpec::Named(NamedInjection::Incremental)) },
+    ];
+    for setting in settings {
+        let class = Class::of(&setting).expect("executions").expect("few cases");
+        assert_eq!(class.cases(), faults::count(&setting) * coalitions::all(setting.parties(), setting.coalition_size()).len());
+        for ratio in [0.5, 12.0] {
+            let (fast, truth) = (class.worst(ratio).expect("a run"), by_definition(&setting, ratio));
+            assert!((fast.square / truth - 1.0).abs() < 1e-10, "{} {truth}", fast.square);
+            let screened = class.screen(ratio)[0].square;
+            assert!((screened / truth - 1.0).abs() < 1e-8, "{screened} {truth}");
+        }
+    }
+}
+
+#[test]
+fn the_example_has_as_many_cases_as_the_design_says() {
+    let class_setting = setting(8, 6, 1, InjectionSpec::Named(NamedInjection::Incremental));
+    assert_eq!(Class::of(&class_setting).expect("executions").expect("few cases").cases(), 28 * (1 + 8 * 36));
+}
+
+#[test]
+fn what_is_too_large_is_not_exhausted() {
+    let large = setting(17, 3, 1, InjectionSpec::Named(NamedInjection::Incremental));
+    assert!(Class::of(&large).expect("executions").is_none());
+    let everybody = Setting { dropouts: 4, ..setting(5, 3, 1, InjectionSpec::Named(NamedInjection::Incremental)) };
+    assert!(Class::of(&everybody).expect("executions").is_none());
+}
+
+#[test]
+fn work_in_parallel_keeps_its_order() {
+    let results = in_parallel(100, |index| (index % 3 != 0).then_some(index));
+    assert_eq!(results, (0..100).filter(|index| index % 3 != 0).collect::<Vec<_>>());
+    assert!(in_parallel(0, Some).is_empty());
+}

@@ -1,0 +1,106 @@
+//! The tolerated classes as executions (DESIGN section 3).
+
+use undertone_protocol::mixing::Party;
+
+use crate::execution::{Execution, ExecutionError, Fate, ShareFault};
+use crate::setting::Setting;
+
+/// The share faults of the class with roll-back, next to the fault-free run: each share returned at the end of any R ≥ t or accepted
+/// at the end of any R > t. (With a coalition that holds an end of it such a fault changes nothing that the coalition does not know:
+/// the share is then a known vector, and so is what it adds elsewhere.)
+pub fn single_shares(setting: &Setting) -> Vec<ShareFault> {
+    let rounds = setting.rounds() as u32;
+    let mut faults = Vec::new();
+    for (round, from, to) in shares(setting) {
+        for applied in round..=rounds {
+            let fault = |fate| ShareFault { round, from, to, fate, applied: Some(applied), seen: true };
+            faults.push(fault(Fate::Returned));
+            if applied > round {
+                faults.push(fault(Fate::Accepted));
+            }
+        }
+    }
+    faults
+}
+
+/// How many executions the class has, the fault-free one included.
+pub fn count(setting: &Setting) -> usize {
+    let rounds = setting.rounds();
+    // Of a share of round t: returned in t…T, accepted in t + 1…T; without roll-back also lost.
+    let of_share = |round: u32| 2 * (rounds - round as usize) + 1 + usize::from(!setting.rollback);
+    let crashes = if setting.rollback || setting.dropouts == 0 { 0 } else { setting.parties() * (4 * rounds - 2) };
+    1 + shares(setting).map(|(round, ..)| of_share(round)).sum::<usize>() + crashes
+}
+
+/// Every share of the schedule: (round, from, to).
+pub fn shares(setting: &Setting) -> impl Iterator<Item = (u32, Party, Party)> {
+    let indexed = |(index, parties): (usize, &Vec<Vec<Party>>)| {
+        let shares: Vec<_> =
+            parties.iter().enumerate().flat_map(|(from, out)| out.iter().map(move |&to| (index as u32 + 1, from, to))).collect();
+        shares
+    };
+    setting.out.iter().enumerate().flat_map(indexed)
+}
+
+/// The class of the paper's protocol (`rollback = false`), each execution computed: the fault-free one; any one share lost,
+/// returned or late; and, if a departure is tolerated, any party sending nothing from any round r on.
+pub fn without_roll_back(setting: &Setting) -> Result<Vec<Execution>, ExecutionError> {
+    let base = setting.fault_free()?;
+    let mut executions = vec![base.clone()];
+    for fault in single_shares(setting) {
+        executions.push(base.clone().with_shares(vec![fault])?);
+    }
+    for (round, from, to) in shares(setting) {
+        let lost = ShareFault { round, from, to, fate: Fate::Lost, applied: None, seen: true };
+        executions.push(base.clone().with_shares(vec![lost])?);
+    }
+    if setting.dropouts > 0 {
+        for party in 0..setting.parties() {
+            for round in 1..=setting.rounds() as u32 {
+                let later: &[bool] = if (round as usize) < setting.rounds() { &[false, true] } else { &[false] };
+                for &lost_at_once in &[false, true] {
+                    for &lost_later in later {
+                        executions.push(crash(setting, &base, party, round, lost_at_once, lost_later)?);
+                    }
+                }
+            }
+        }
+    }
+    Ok(executions)
+}
+
+/// `party` sends nothing from `round` on and publishes nothing; its incoming shares of that round, and those of later ones, are
+/// lost or stay with their senders (unseen).
+pub fn crash(
+    setting: &Setting,
+    base: &Execution,
+    party: Party,
+    round: u32,
+    lost_at_once: bool,
+    lost_later: bool,
+) -> Result<Execution, ExecutionError> {
+    let rounds = setting.rounds() as u32;
+    let online = (0..=rounds).map(|t| (0..setting.parties()).map(|other| other != party || t < round).collect()).collect();
+    let lost = shares(setting)
+        .filter(|&(t, _, to)| to == party && ((t == round && lost_at_once) || (t > round && lost_later)))
+        .map(|(round, from, to)| ShareFault { round, from, to, fate: Fate::Lost, applied: None, seen: true })
+        .collect();
+    base.clone().with_online(online)?.with_shares(lost)
+}
+
+/// The worst that can befall `party` before anything is published: it is cut off from all that do not collude (all shares between it
+/// and honest parties stay with their senders), and no final is seen.
+pub fn cut_off(base: &Execution, party: Party, colluding: &[Party]) -> Result<Execution, ExecutionError> {
+    let mut stay = Vec::new();
+    for round in 1..=base.rounds() as u32 {
+        for from in 0..base.parties() {
+            for &to in base.out(round, from) {
+                let other = if from == party { to } else { from };
+                if (from == party || to == party) && !colluding.contains(&other) {
+                    stay.push(ShareFault { round, from, to, fate: Fate::Returned, applied: None, seen: false });
+                }
+            }
+        }
+    }
+    base.clone().with_shares(stay)?.with_corrupted(colluding.iter().copied())?.with_published([])
+}

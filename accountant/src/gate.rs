@@ -1,0 +1,370 @@
+//! The gate (DESIGN section 3): no final leaves unless the loss of what really happened is within the budget.
+//!
+//! It is a function of the plan and the agreed logs alone, so that all who hold them decide alike. With roll-back the departed
+//! count as online in every round and as known to the coalition (Theorem R); shares between members are as the logs have
+//! them. Numerical doubt and logs that contradict the schedule count as exceeded.
+
+use std::collections::BTreeSet;
+
+use undertone_protocol::log::AgreedLogs;
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+
+use crate::account::{largest_mu, scaled};
+use crate::before_publishing::theorem;
+use crate::class::in_parallel;
+use crate::coalitions;
+use crate::execution::{Execution, Fate, ShareFault};
+use crate::gaussian::{self, SLACK};
+use crate::loss::{Noise, squared_losses};
+use crate::setting::Setting;
+use crate::settled::{LogsError, Readings, check, exceptions};
+use crate::view::{Trace, View};
+
+/// Coalitions and readings that one set is computed against at most; above, the theorem stands in. Our guess: a few seconds.
+const MOST_SYSTEMS: usize = 20_000;
+
+/// What is stated about a run as it turned out.
+#[derive(Debug, Clone)]
+pub struct Audit {
+    /// The largest loss of any party, departed ones included: the smallest of the valid statements.
+    pub mu: f64,
+    /// ε at the plan's δ.
+    pub epsilon: f64,
+    /// The plan's δ.
+    pub delta: f64,
+    /// The execution of the largest loss, with its coalition as `corrupted` and the sensitivities: `account inca` on it with the plan's standard
+    /// deviations gives μ, or less where `basis` is a bound.
+    pub execution: Execution,
+    /// What the statement rests on.
+    pub basis: Basis,
+    /// Who departed (everybody who may not publish).
+    pub departed: BTreeSet<Party>,
+    /// What went wrong, in sentences, with the parties' names.
+    pub faults: Vec<String>,
+}
+
+/// What an audit's μ rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// Every coalition was computed; the execution has that loss.
+    Computed,
+    /// The bound on what leaves before publishing, any coalition; the execution's loss is not above it.
+    BeforePublishing,
+    /// Δ/σ*, any coalition and any faults; the execution's loss is not above it.
+    Theorem,
+}
+
+/// What the gate says.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// Who may publish; none: everybody withholds.
+    pub publish: Option<BTreeSet<Party>>,
+    /// Why somebody withholds; empty if nobody of the logs does.
+    pub reason: String,
+    /// What the run lost: with the finals of `publish`, or with what left before.
+    pub audit: Audit,
+}
+
+/// Decides who may publish. Never panics, whatever the logs say.
+pub fn gate(plan: &Plan, logs: &AgreedLogs) -> Verdict {
+    match Gate::of(plan).and_then(|gate| gate.judge(logs)) {
+        Ok(verdict) => verdict,
+        Err(error) => Verdict { publish: None, reason: error.to_string(), audit: withheld(plan, &error.to_string()) },
+    }
+}
+
+/// The audit of a run in which nobody publishes: what its shares alone can have lost, never 0.
+pub fn withheld(plan: &Plan, reason: &str) -> Audit {
+    // A checked plan has an injection, a schedule and a δ; what is left is arithmetic on them.
+    let gate = Gate::of(plan).expect("a checked plan is a run without faults");
+    gate.before_publishing((0..plan.parties()).collect(), vec![reason.to_string()])
+}
+
+struct Gate<'a> {
+    plan: &'a Plan,
+    setting: Setting,
+    noise: Noise,
+    base: Execution,
+    /// μ that the plan's (ε, δ) allows.
+    budget: f64,
+}
+
+/// A set's largest loss.
+struct Found {
+    mu: f64,
+    execution: Execution,
+    basis: Basis,
+}
+
+impl<'a> Gate<'a> {
+    fn of(plan: &'a Plan) -> Result<Self, LogsError> {
+        let privacy = &plan.draft().privacy;
+        let calibration = plan.calibration();
+        let setting = Setting::of_plan(plan).map_err(|error| crate::execution::ExecutionError::Invalid {
+            place: "injection".into(),
+            problem: error.to_string(),
+        })?;
+        let base = setting.fault_free()?.with_sensitivity(setting.sensitivity.clone())?;
+        let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+        // A δ out of range leaves nothing to spend.
+        let budget = gaussian::mu(privacy.epsilon, privacy.delta).unwrap_or(0.0);
+        Ok(Gate { plan, setting, noise, base, budget })
+    }
+
+    fn judge(&self, logs: &AgreedLogs) -> Result<Verdict, LogsError> {
+        check(self.plan, logs)?;
+        let least = self.plan.draft().run.min_parties;
+        if logs.len() < least {
+            let reason = format!("only {} logs are agreed, at least {least} parties are needed", logs.len());
+            let audit = self.before_publishing(self.departed(&BTreeSet::new()), self.sentences(logs, &BTreeSet::new()));
+            return Ok(Verdict { publish: None, reason, audit });
+        }
+        let mut smallest = f64::INFINITY;
+        for publish in self.candidates(logs, least) {
+            let found = self.largest(logs, &publish)?;
+            if found.mu <= self.budget {
+                let reason = self.left_out(logs, &publish);
+                let audit = self.audit(found, self.departed(&publish), self.sentences(logs, &publish));
+                return Ok(Verdict { publish: Some(publish), reason, audit });
+            }
+            smallest = smallest.min(found.mu);
+        }
+        let epsilon = self.epsilon(smallest);
+        let reason = format!("publishing would cost epsilon {epsilon:.4}, above {}", self.plan.draft().privacy.epsilon);
+        let audit = self.before_publishing(self.departed(&BTreeSet::new()), self.sentences(logs, &BTreeSet::new()));
+        Ok(Verdict { publish: None, reason, audit })
+    }
+
+    /// L; then without one member, then without two: most faulted shares first, ties by plan order; not below `least`.
+    fn candidates(&self, logs: &AgreedLogs, least: usize) -> Vec<BTreeSet<Party>> {
+        let faults = exceptions(self.plan, logs);
+        let faulted = |party: Party| faults.iter().filter(|fault| fault.from == party || fault.to == party).count();
+        let mut order: Vec<Party> = logs.keys().copied().collect();
+        order.sort_by_key(|&party| (std::cmp::Reverse(faulted(party)), party));
+        let whole: BTreeSet<Party> = logs.keys().copied().collect();
+        let without = |left_out: &[Party]| whole.iter().copied().filter(|party| !left_out.contains(party)).collect();
+        let mut sets = vec![whole.clone()];
+        // Where only the theorem speaks, it says the same of every set.
+        if self.feasible(whole.len(), 1) {
+            if whole.len() > least {
+                sets.extend(order.iter().map(|&one| without(&[one])));
+            }
+            if whole.len() > least + 1 {
+                for (index, &one) in order.iter().enumerate() {
+                    sets.extend(order[index + 1..].iter().map(|&two| without(&[one, two])));
+                }
+            }
+        }
+        sets
+    }
+
+    fn feasible(&self, members: usize, readings: usize) -> bool {
+        let count = coalitions::count(members, self.coalition_size(members)).and_then(|count| count.checked_mul(readings));
+        self.plan.parties() <= coalitions::MOST_PARTIES && count.is_some_and(|count| count <= MOST_SYSTEMS)
+    }
+
+    fn coalition_size(&self, members: usize) -> usize {
+        self.setting.colluding.min(members.saturating_sub(1))
+    }
+
+    /// The largest loss if `publish` publishes: the smallest of the valid statements.
+    fn largest(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
+        let computed = if self.setting.rollback { self.with_roll_back(logs, publish)? } else { self.as_it_was(logs, publish)? };
+        let theorem = self.theorem();
+        Ok(match computed {
+            Some(found) if found.mu <= theorem => found,
+            _ => Found { mu: theorem, execution: self.some_execution(publish)?, basis: Basis::Theorem },
+        })
+    }
+
+    /// Theorem R: the departed collude and stay; then the departed's own.
+    fn with_roll_back(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Option<Found>, LogsError> {
+        if !self.feasible(publish.len(), 1) {
+            return Ok(None);
+        }
+        let departed = self.departed(publish);
+        let among = |fault: &ShareFault| publish.contains(&fault.from) && publish.contains(&fault.to);
+        let shares = exceptions(self.plan, logs).into_iter().filter(among).collect();
+        let execution = self.base.clone().with_shares(shares)?.with_published(publish.iter().copied())?;
+        let mut worst = self.worst(&[execution], &self.coalitions(publish, &departed), |_| true)?;
+        for &party in &departed {
+            let own = self.departed_own(logs, publish, &departed, party)?;
+            if own.mu > worst.mu {
+                // The bound needs an execution that is not above it: that of the survivors is one.
+                let execution = if own.basis == Basis::Computed { own.execution } else { worst.execution };
+                worst = Found { execution, ..own };
+            }
+        }
+        Ok(Some(worst))
+    }
+
+    /// A departed party's own loss: the theorem before publishing; if that exceeds the budget, the view itself.
+    fn departed_own(
+        &self,
+        logs: &AgreedLogs,
+        publish: &BTreeSet<Party>,
+        departed: &BTreeSet<Party>,
+        party: Party,
+    ) -> Result<Found, LogsError> {
+        let bound = self.bound_before_publishing(self.setting.sensitivity[party])?;
+        let bounded = Found { mu: bound, execution: self.base.clone(), basis: Basis::BeforePublishing };
+        if bound <= self.budget {
+            return Ok(bounded);
+        }
+        let others: BTreeSet<Party> = departed.iter().copied().filter(|&other| other != party).collect();
+        // All that it was due to send up to T counts as sent: it is online to the end. The other departed are known to the coalition.
+        let known: AgreedLogs =
+            logs.iter().filter(|(author, _)| publish.contains(author)).map(|(&author, log)| (author, log.clone())).collect();
+        let readings = Readings::of(self.plan, &known, self.plan.rounds());
+        let Some(count) = readings.count().filter(|&count| self.feasible(publish.len(), count)) else { return Ok(bounded) };
+        let mut executions = Vec::with_capacity(count);
+        for reading in 0..count {
+            let execution = readings.execution(&self.base, reading)?;
+            executions.push(
+                all_seen(execution, party)?
+                    .with_published([])?
+                    .with_rolled_back([party])?
+                    .with_published(publish.iter().copied())?,
+            );
+        }
+        let exact = self.worst(&executions, &self.coalitions(publish, &others), |who| who == party)?;
+        Ok(if exact.mu <= bound { exact } else { bounded })
+    }
+
+    /// The paper's protocol: what the logs say, every reading of what silent parties did, coalitions of any parties.
+    fn as_it_was(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Option<Found>, LogsError> {
+        let readings = Readings::of(self.plan, logs, 0);
+        let everybody: BTreeSet<Party> = (0..self.plan.parties()).collect();
+        let Some(count) = readings.count().filter(|&count| self.feasible(everybody.len(), count)) else { return Ok(None) };
+        let mut executions = Vec::with_capacity(count);
+        for reading in 0..count {
+            executions.push(readings.execution(&self.base, reading)?.with_published(publish.iter().copied())?);
+        }
+        Ok(Some(self.worst(&executions, &self.coalitions(&everybody, &BTreeSet::new()), |_| true)?))
+    }
+
+    /// Every coalition of `colluding` of the members, joined by the departed.
+    fn coalitions(&self, members: &BTreeSet<Party>, departed: &BTreeSet<Party>) -> Vec<BTreeSet<Party>> {
+        let members: Vec<Party> = members.iter().copied().collect();
+        let join = |chosen: Vec<usize>| chosen.into_iter().map(|index| members[index]).chain(departed.iter().copied()).collect();
+        coalitions::all(members.len(), self.coalition_size(members.len())).into_iter().map(join).collect()
+    }
+
+    /// The largest loss, over executions and coalitions, of parties that count.
+    fn worst(
+        &self,
+        executions: &[Execution],
+        coalitions: &[BTreeSet<Party>],
+        counts: impl Fn(Party) -> bool + Sync,
+    ) -> Result<Found, LogsError> {
+        let mut worst: Option<Found> = None;
+        for execution in executions {
+            let trace = Trace::of(execution, &self.setting.weights);
+            let losses = in_parallel(coalitions.len(), |index| {
+                let against = execution.clone().with_corrupted(coalitions[index].iter().copied());
+                Some(against.map(|against| {
+                    let view = View::of_trace(&trace, &against);
+                    let squares = squared_losses(&view, self.noise);
+                    let losses = view.honest.iter().zip(squares).filter(|(party, _)| counts(**party));
+                    let losses =
+                        losses.map(|(&party, square)| (party, scaled(self.setting.sensitivity[party], square))).collect();
+                    (largest_mu(&losses), against)
+                }))
+            });
+            for loss in losses {
+                let (mu, execution) = loss?;
+                if worst.as_ref().is_none_or(|worst| mu > worst.mu) {
+                    worst = Some(Found { mu, execution, basis: Basis::Computed });
+                }
+            }
+        }
+        Ok(worst.expect("there is at least one execution and one coalition"))
+    }
+
+    fn theorem(&self) -> f64 {
+        self.setting.largest_sensitivity() / self.noise.independent_std * (1.0 + SLACK)
+    }
+
+    fn bound_before_publishing(&self, sensitivity: f64) -> Result<f64, LogsError> {
+        let ratio = (self.noise.correlated_std / self.noise.independent_std).powi(2);
+        let square = theorem(&self.setting.injection, self.setting.rounds(), ratio)?;
+        Ok(sensitivity * square.sqrt() / self.noise.independent_std * (1.0 + SLACK))
+    }
+
+    /// Nobody publishes: the theorem before publishing, for the execution in which the first `colluding` parties saw their shares.
+    fn before_publishing(&self, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
+        let mu = self.bound_before_publishing(self.setting.largest_sensitivity()).unwrap_or(f64::INFINITY).min(self.theorem());
+        let corrupted = 0..self.coalition_size(self.plan.parties());
+        let execution = self.base.clone().with_published([]).and_then(|execution| execution.with_corrupted(corrupted));
+        let execution = execution.expect("the first parties are parties");
+        self.audit(Found { mu, execution, basis: Basis::BeforePublishing }, departed, faults)
+    }
+
+    /// An execution of this set for a statement that rests on none.
+    fn some_execution(&self, publish: &BTreeSet<Party>) -> Result<Execution, LogsError> {
+        let departed = self.departed(publish);
+        let colluding = publish.iter().copied().take(self.coalition_size(publish.len()));
+        let corrupted: Vec<Party> = departed.iter().copied().chain(colluding).collect();
+        Ok(self.base.clone().with_corrupted(corrupted)?.with_published(publish.iter().copied())?)
+    }
+
+    fn audit(&self, found: Found, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
+        let Found { mu, execution, basis } = found;
+        Audit { mu, epsilon: self.epsilon(mu), delta: self.plan.draft().privacy.delta, execution, basis, departed, faults }
+    }
+
+    /// Never below the true ε; ∞ where there is none.
+    fn epsilon(&self, mu: f64) -> f64 {
+        gaussian::epsilon(self.plan.draft().privacy.delta, mu).unwrap_or(f64::INFINITY)
+    }
+
+    fn departed(&self, publish: &BTreeSet<Party>) -> BTreeSet<Party> {
+        (0..self.plan.parties()).filter(|party| !publish.contains(party)).collect()
+    }
+
+    fn name(&self, party: Party) -> &str {
+        &self.plan.draft().members[party].name
+    }
+
+    fn left_out(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> String {
+        let names: Vec<&str> = logs.keys().filter(|party| !publish.contains(party)).map(|&party| self.name(party)).collect();
+        if names.is_empty() { String::new() } else { format!("with {} the loss would exceed the budget", names.join(" and ")) }
+    }
+
+    /// What the logs say went wrong.
+    fn sentences(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for party in 0..self.plan.parties() {
+            if !logs.contains_key(&party) {
+                sentences.push(format!("{} departed before the logs were agreed", self.name(party)));
+            } else if !publish.is_empty() && !publish.contains(&party) {
+                sentences.push(format!("{} was left out: with it the loss would exceed the budget", self.name(party)));
+            }
+        }
+        for fault in exceptions(self.plan, logs) {
+            let ShareFault { round, from, to, fate, applied, seen } = fault;
+            let (from, to, applied) = (self.name(from), self.name(to), applied.unwrap_or(round));
+            sentences.push(match (fate, seen) {
+                (Fate::Accepted, _) => {
+                    format!("the share of round {round} from {from} to {to} was late: it counts in round {applied}")
+                }
+                (_, true) => {
+                    format!("the share of round {round} from {from} went back unanswered from {to}, which may have read it")
+                }
+                (_, false) => format!("the share of round {round} from {from} never left for {to}"),
+            });
+        }
+        sentences
+    }
+}
+
+/// The same execution with every share that `party` sent counted as seen.
+fn all_seen(execution: Execution, party: Party) -> Result<Execution, LogsError> {
+    let seen = |fault: &ShareFault| ShareFault { seen: fault.seen || fault.from == party, ..*fault };
+    let shares = execution.shares().iter().map(seen).collect();
+    Ok(execution.with_shares(shares)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use undertone_protocol::log::{Answer, ReceivedEntry, Verdict as Answered};
+use undertone_protocol::message::Signature;
+
+use super::*;
+use crate::account;
+use crate::faults;
+use crate::testing::{logs, plan};
+
+const FIVE: &str = "[mechanism]\nrounds = 4";
+
+/// `account inca` on the audit's execution, written to JSON and read again, as anyone can.
+fn accounted(plan: &Plan, audit: &Audit) -> f64 {
+    let json = serde_json::to_string(&audit.execution).expect("serialises");
+    let calibration = plan.calibration();
+    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+    account::inca(&json, noise, 1.0, audit.delta).unwrap_or_else(|error| panic!("{error}")).mu
+}
+
+fn assert_audit(plan: &Plan, audit: &Audit) {
+    let mu = accounted(plan, audit);
+    match audit.basis {
+        Basis::Computed => assert!((mu / audit.mu - 1.0).abs() < 1e-12, "{mu} {}", audit.mu),
+        _ => assert!(mu <= audit.mu * (1.0 + 1e-12), "{mu} {}", audit.mu),
+    }
+    assert!(audit.mu > 0.0 && audit.epsilon > 0.0);
+}
+
+/// The share that `from` sends in `round` goes back in T, unanswered.
+fn unanswered(plan: &Plan, logs: &mut AgreedLogs, round: u32, from: Party) {
+    let to = plan.schedule().sends_to(round, from)[0];
+    if let Some(log) = logs.get_mut(&to) {
+        log.received.retain(|entry| (entry.round, entry.from) != (round, from));
+    }
+}
+
+#[test]
+fn without_faults_everybody_publishes_at_less_than_the_claim() {
+    let plan = plan(5, FIVE);
+    let verdict = gate(&plan, &logs(&plan, &[0, 1, 2, 3, 4]));
+    assert_eq!(verdict.publish, Some((0..5).collect()));
+    assert!(verdict.reason.is_empty() && verdict.audit.faults.is_empty() && verdict.audit.departed.is_empty());
+    assert!(verdict.audit.epsilon <= plan.epsilon_claimed().expect("claimed"));
+    assert_eq!(verdict.audit.basis, Basis::Computed);
+    assert_audit(&plan, &verdict.audit);
+}
+
+#[test]
+fn whatever_happens_within_the_class_the_rest_publishes() {
+    let plan = plan(5, FIVE);
+    let setting = Setting::of_plan(&plan).expect("a plan");
+    for departed in 0..5 {
+        let members: Vec<Party> = (0..5).filter(|&party| party != departed).collect();
+        let whole = logs(&plan, &members);
+        for fault in faults::single_shares(&setting).into_iter().filter(|fault| fault.from != departed && fault.to != departed) {
+            let mut logs = whole.clone();
+            let applied = fault.applied.expect("given");
+            let received = &mut logs.get_mut(&fault.to).expect("a member").received;
+            let place = received.iter().position(|entry| (entry.round, entry.from) == (fault.round, fault.from)).expect("due");
+            match fault.fate {
+                Fate::Accepted => received[place] = ReceivedEntry { applied, ..received[place] },
+                _ => drop(received.remove(place)),
+            }
+            if fault.fate == Fate::Returned && applied == fault.round {
+                logs.get_mut(&fault.from).expect("a member").sent[fault.round as usize - 1].left = false;
+            }
+            let verdict = gate(&plan, &logs);
+            assert_eq!(verdict.publish, Some(members.iter().copied().collect()), "{departed} {fault:?} {}", verdict.reason);
+            assert!(verdict.audit.epsilon <= plan.epsilon_claimed().expect("claimed"));
+            assert_eq!(verdict.audit.departed, BTreeSet::from([departed]));
+        }
+        assert_audit(&plan, &gate(&plan, &whole).audit);
+    }
+}
+
+#[test]
+fn too_few_logs_withhold_and_still_state_a_loss() {
+    let plan = plan(5, FIVE);
+    let verdict = gate(&plan, &logs(&plan, &[0, 1, 2]));
+    assert_eq!(verdict.publish, None);
+    assert!(verdict.reason.contains("only 3 logs"), "{}", verdict.reason);
+    assert_eq!(verdict.audit.basis, Basis::BeforePublishing);
+    assert_audit(&plan, &verdict.audit);
+    assert_eq!(verdict.audit.faults.len(), 2);
+    assert!(verdict.audit.execution.published().is_empty());
+}
+
+#[test]
+fn a_member_that_was_cut_off_is_left_out() {
+    let plan = plan(6, "[mechanism]\nrounds = 6");
+    let mut logs = logs(&plan, &[0, 1, 2, 3, 4, 5]);
+    for round in 1..=plan.rounds() {
+        unanswered(&plan, &mut logs, round, 2);
+        logs.get_mut(&2).expect("a member").received.clear();
+    }
+    let verdict = gate(&plan, &logs);
+    let publish = verdict.publish.expect("the others can");
+    assert_eq!(publish, BTreeSet::from([0, 1, 3, 4, 5]), "{}", verdict.reason);
+    assert!(verdict.reason.contains("party-2"), "{}", verdict.reason);
+    assert_eq!(verdict.audit.departed, BTreeSet::from([2]));
+    assert_audit(&plan, &verdict.audit);
+}
+
+#[test]
+fn more_than_the_class_within_the_logs_withholds_or_stays_within_the_budget() {
+    let plan = plan(5, FIVE);
+    let mut withheld = 0;
+    for pattern in 1u32..64 {
+        let mut logs = logs(&plan, &[0, 1, 2, 3, 4]);
+        for index in 0..20 {
+            if (pattern.wrapping_mul(2_654_435_761) >> index) & 1 == 1 {
+                unanswered(&plan, &mut logs, 1 + index / 5, (index % 5) as usize);
+            }
+        }
+        let verdict = gate(&plan, &logs);
+        match verdict.publish {
+            Some(_) => assert!(verdict.audit.epsilon <= plan.draft().privacy.epsilon),
+            None => withheld += 1,
+        }
+        assert_audit(&plan, &verdict.audit);
+    }
+    assert!(withheld > 0, "half of all shares lost must sometimes be too much");
+}
+
+#[test]
+fn hostile_logs_withhold_with_a_reason() {
+    let plan = plan(4, "[mechanism]\nrounds = 3");
+    let good = logs(&plan, &[0, 1, 2, 3]);
+    let mut cases: Vec<AgreedLogs> = vec![AgreedLogs::new()];
+    let mut change = |change: &dyn Fn(&mut AgreedLogs)| {
+        let mut logs = good.clone();
+        change(&mut logs);
+        cases.push(logs);
+    };
+    change(&|logs| drop(logs.insert(9, logs[&0].clone())));
+    change(&|logs| drop(logs.insert(usize::MAX, logs[&0].clone())));
+    change(&|logs| logs.get_mut(&1).expect("there").party = 2);
+    change(&|logs| logs.get_mut(&1).expect("there").sent.clear());
+    change(&|logs| logs.get_mut(&1).expect("there").sent[0].to = 77);
+    change(&|logs| logs.get_mut(&1).expect("there").received[0].applied = u32::MAX);
+    change(&|logs| logs.get_mut(&1).expect("there").received[0].round = 0);
+    change(&|logs| {
+        let received = &mut logs.get_mut(&1).expect("there").received;
+        received.push(received[0]);
+    });
+    for logs in cases {
+        let verdict = gate(&plan, &logs);
+        assert_eq!(verdict.publish, None);
+        assert!(!verdict.reason.is_empty());
+        assert!(verdict.audit.mu > 0.0);
+    }
+}
+
+#[test]
+fn no_logs_whatever_make_the_gate_panic() {
+    let plans = [plan(4, "[mechanism]\nrounds = 3"), plan(4, "[mechanism]\nrounds = 3\nrollback = false")];
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    let (mut published, mut refused) = (0, 0);
+    for _ in 0..400 {
+        let plan = &plans[random.random_range(0..2)];
+        let mut logs = logs(plan, &[0, 1, 2, 3]);
+        for _ in 0..random.random_range(1..6) {
+            spoil(&mut logs, &mut random);
+        }
+        match gate(plan, &logs).publish {
+            Some(set) => {
+                published += 1;
+                assert!(set.iter().all(|party| logs.contains_key(party)));
+            }
+            None => refused += 1,
+        }
+    }
+    assert!(published > 20 && refused > 20, "{published} {refused}");
+}
+
+fn spoil(logs: &mut AgreedLogs, random: &mut ChaCha8Rng) {
+    let party = random.random_range(0..4);
+    let number = [0, 1, 2, 3, 4, u32::MAX][random.random_range(0..6)];
+    let kind = random.random_range(0..7);
+    let Some(log) = logs.get_mut(&party) else { return };
+    let place = random.random_range(0..3);
+    match kind {
+        0 => drop(logs.remove(&party)),
+        1 => {
+            if let Some(entry) = log.sent.get_mut(place) {
+                entry.left = !entry.left;
+            }
+        }
+        2 => {
+            if let Some(entry) = log.received.get_mut(place) {
+                entry.applied = number;
+            }
+        }
+        3 if place < log.received.len() => drop(log.received.remove(place)),
+        4 => {
+            if let Some(entry) = log.sent.get_mut(place) {
+                let verdict = if number > 3 { Answered::Refused } else { Answered::Accepted { applied: number } };
+                entry.answer = Some(Answer { verdict, signature: Signature([0; 64]) });
+            }
+        }
+        5 if number > 2 => log.sent.truncate(place),
+        6 if number > 3 => log.gone = vec![number as Party],
+        _ => {}
+    }
+}
+
+#[test]
+fn a_share_that_never_left_is_back_whatever_the_receiver_lists() {
+    let plan = plan(4, "[mechanism]\nrounds = 3");
+    let mut logs = logs(&plan, &[0, 1, 2, 3]);
+    logs.get_mut(&0).expect("there").sent[1].left = false;
+    let verdict = gate(&plan, &logs);
+    let shares = verdict.audit.execution.shares();
+    assert_eq!(shares.len(), 1);
+    assert_eq!((shares[0].fate, shares[0].applied, shares[0].seen), (Fate::Returned, Some(2), false));
+}
+
+#[test]
+fn the_papers_protocol_is_judged_by_every_reading() {
+    let plan = plan(4, "[mechanism]\nrounds = 4\nrollback = false");
+    let whole = gate(&plan, &logs(&plan, &[0, 1, 2, 3]));
+    assert_eq!(whole.publish, Some((0..4).collect()));
+    assert_audit(&plan, &whole.audit);
+    // Party 3 sent in rounds 1 and 2 and fell silent; what was sent to it left and was never answered, but once.
+    let mut logs = logs(&plan, &[0, 1, 2]);
+    for round in 1..=4 {
+        for from in plan.schedule().receives_from(round, 3) {
+            let sent = &mut logs.get_mut(&from).expect("a member").sent[round as usize - 1];
+            sent.left = round < 4;
+            if round == 1 {
+                sent.answer = Some(Answer { verdict: Answered::Accepted { applied: 1 }, signature: Signature([0; 64]) });
+            }
+        }
+        if round <= 2 {
+            let to = plan.schedule().sends_to(round, 3)[0];
+            let received = &mut logs.get_mut(&to).expect("a member").received;
+            received.push(ReceivedEntry { round, from: 3, applied: round });
+            received.sort_by_key(|entry| (entry.round, entry.from));
+        }
+    }
+    let verdict = gate(&plan, &logs);
+    assert_audit(&plan, &verdict.audit);
+    assert_eq!(verdict.audit.basis, Basis::Computed);
+    assert!(!verdict.audit.execution.online(3, 3) && verdict.audit.execution.online(2, 3));
+}
+
+#[test]
+fn where_only_the_theorem_speaks_it_lets_publish() {
+    let plan = plan(18, "[mechanism]\nrounds = 5");
+    let members: Vec<Party> = (1..18).collect();
+    let verdict = gate(&plan, &logs(&plan, &members));
+    assert_eq!(verdict.publish, Some((1..18).collect()));
+    assert_eq!(verdict.audit.basis, Basis::Theorem);
+    assert_audit(&plan, &verdict.audit);
+}
+
+#[test]
+fn a_departed_party_that_the_bound_does_not_cover_is_computed() {
+    // A gate whose budget lies between the departed's own loss and the bound on it.
+    let plan = plan(5, FIVE);
+    let logs = logs(&plan, &[0, 1, 2, 3]);
+    let mut gate = Gate::of(&plan).expect("a plan");
+    let publish: BTreeSet<Party> = (0..4).collect();
+    let bound = gate.departed_own(&logs, &publish, &BTreeSet::from([4]), 4).expect("sane logs");
+    assert_eq!(bound.basis, Basis::BeforePublishing);
+    gate.budget = bound.mu / 2.0;
+    let exact = gate.departed_own(&logs, &publish, &BTreeSet::from([4]), 4).expect("sane logs");
+    assert_eq!(exact.basis, Basis::Computed);
+    assert!(exact.mu < bound.mu);
+    assert!(exact.execution.rolled_back().contains(&4));
+    let audit = gate.audit(exact, BTreeSet::from([4]), vec![]);
+    let json = serde_json::to_string(&audit.execution).expect("serialises");
+    let losses = account::inca(&json, gate.noise, 1.0, audit.delta).expect("an execution").losses;
+    assert!((losses[&4].sqrt() / audit.mu - 1.0).abs() < 1e-12);
+}

@@ -1,0 +1,115 @@
+//! The best noise for given rounds and schedule: a minimum over one number.
+//!
+//! All losses scale, μ² = F(r)/σ*² with r = σ_Δ²/σ*² and F falling in r, so that σ*² = F(r)/μ² meets the budget for any r, and what is
+//! left to choose is r: it minimises √F(r) times the expected error at σ* = 1.
+
+use crate::before_publishing::BeforePublishing;
+use crate::class::Class;
+use crate::execution::ExecutionError;
+use crate::setting::Setting;
+use crate::utility::ErrorModel;
+
+/// r is looked for between these.
+const SMALLEST_RATIO: f64 = 1e-2;
+const LARGEST_RATIO: f64 = 1e6;
+/// How close the minimum is found, in ln r: the objective is flat there, 1 % of r changes it by less than 1e-4.
+const PRECISION: f64 = 0.01;
+
+/// A setting with the best r for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Optimum {
+    /// r = σ_Δ²/σ*².
+    pub ratio: f64,
+    /// F(r) by the fast path, before-publishing included.
+    pub square: f64,
+    /// √F(r) times the expected error at σ* = 1: the expected error at μ = 1.
+    pub objective: f64,
+}
+
+/// Everything that is evaluated at each r.
+pub struct Problem<'a> {
+    /// What is evaluated.
+    pub setting: &'a Setting,
+    /// The tolerated class.
+    pub class: Class<'a>,
+    /// Cut off before publishing.
+    pub before_publishing: BeforePublishing,
+    /// Errors at σ* = 1.
+    pub errors: ErrorModel,
+}
+
+impl<'a> Problem<'a> {
+    /// None if the setting is too large to be exhausted.
+    pub fn of(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
+        let Some(class) = Class::of(setting)? else { return Ok(None) };
+        let Some(before_publishing) = BeforePublishing::of(setting)? else { return Ok(None) };
+        Ok(Some(Problem { setting, class, before_publishing, errors: ErrorModel::of(setting)? }))
+    }
+
+    /// The minimum, looked for around `near` (an earlier r) if there is one.
+    pub fn solve(&self, near: Option<f64>) -> Optimum {
+        let mut active = self.class.active(near.unwrap_or(10.0));
+        // Solve the binding cases, check all, add what bound: few passes, each ends at a minimum of a lower bound of F.
+        for _ in 0..8 {
+            let best = self.minimise(near, |ratio| self.evaluate(ratio, self.class.screen_only(&active, ratio)));
+            let all = self.class.screen(best.ratio);
+            let full = self.evaluate(best.ratio, all.first().map_or(0.0, |case| case.square));
+            if !self.class.extend_active(&mut active, &all) || full.square <= best.square * (1.0 + 1e-9) {
+                return full;
+            }
+        }
+        self.minimise(near, |ratio| self.at(ratio))
+    }
+
+    /// All of it at one r.
+    pub fn at(&self, ratio: f64) -> Optimum {
+        self.evaluate(ratio, self.class.screen(ratio).first().map_or(0.0, |case| case.square))
+    }
+
+    fn evaluate(&self, ratio: f64, class: f64) -> Optimum {
+        let square = class.max(self.before_publishing.worst(self.setting, ratio).0);
+        Optimum { ratio, square, objective: square.sqrt() * self.errors.expected(ratio) }
+    }
+
+    /// Golden-section search in ln r, after a walk that brackets the minimum.
+    fn minimise(&self, near: Option<f64>, at: impl Fn(f64) -> Optimum) -> Optimum {
+        let step = if near.is_some() { 0.35 } else { 1.0 };
+        let limits = (SMALLEST_RATIO.ln(), LARGEST_RATIO.ln());
+        let start = near.unwrap_or(10.0).ln().clamp(limits.0, limits.1);
+        let value = |ln: f64| at(ln.exp()).objective;
+        let (mut middle, mut here) = (start, value(start));
+        let mut direction = 1.0;
+        if value((start + step).min(limits.1)) >= here {
+            direction = -1.0;
+        }
+        // Walk on while it falls.
+        let (low, high) = loop {
+            let next = (middle + direction * step).clamp(limits.0, limits.1);
+            let there = value(next);
+            if there >= here || next == middle {
+                let back = (middle - direction * step).clamp(limits.0, limits.1);
+                break (next.min(back), next.max(back));
+            }
+            (middle, here) = (next, there);
+        };
+        at(golden_section(low, high, value).exp())
+    }
+}
+
+fn golden_section(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
+    let golden = (5f64.sqrt() - 1.0) / 2.0;
+    let (mut a, mut b) = (high - golden * (high - low), low + golden * (high - low));
+    let (mut at_a, mut at_b) = (value(a), value(b));
+    while high - low > PRECISION {
+        if at_a <= at_b {
+            (high, b, at_b) = (b, a, at_a);
+            a = high - golden * (high - low);
+            at_a = value(a);
+        } else {
+            (low, a, at_a) = (a, b, at_b);
+            b = low + golden * (high - low);
+            at_b = value(b);
+        }
+    }
+    (low + high) / 2.0
+}

@@ -1,0 +1,234 @@
+//! Executions from the agreed logs alone (DESIGN section 4, Settling).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use undertone_protocol::log::{self, AgreedLogs, LogError, SentEntry, ShareId, Verdict};
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+
+use crate::execution::{Execution, ExecutionError, Fate, ShareFault};
+
+/// Above this many readings of what silent parties did, the theorem stands in.
+pub const MOST_READINGS: usize = 64;
+
+/// Why logs say nothing that a gate could rest on.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LogsError {
+    /// A log of somebody who is no party.
+    #[error("there is a log of party {party}, but the plan has {parties} parties")]
+    Unknown {
+        /// Its author.
+        party: Party,
+        /// n.
+        parties: usize,
+    },
+    /// A log that contradicts the schedule.
+    #[error("the log of {name}: {error}")]
+    Log {
+        /// Its author's name.
+        name: String,
+        /// What is wrong with it.
+        error: LogError,
+    },
+    /// The execution that follows is none.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+}
+
+/// Checks every log against the schedule, whoever checked them before: they may be hostile.
+pub(crate) fn check(plan: &Plan, logs: &AgreedLogs) -> Result<(), LogsError> {
+    for (&party, log) in logs {
+        let Some(member) = plan.draft().members.get(party) else {
+            return Err(LogsError::Unknown { party, parties: plan.parties() });
+        };
+        log.check(party, plan.parties(), plan.schedule()).map_err(|error| LogsError::Log { name: member.name.clone(), error })?;
+    }
+    Ok(())
+}
+
+/// Shares between members of the agreed set that did not simply arrive in their round.
+pub(crate) fn exceptions(plan: &Plan, logs: &AgreedLogs) -> Vec<ShareFault> {
+    let fates = log::fates(logs, plan.rounds());
+    let fault = |(id, fate): (ShareId, log::Fate)| {
+        let ShareId { round, from, to } = id;
+        match fate {
+            log::Fate::Accepted { applied } if applied == round => None,
+            log::Fate::Accepted { applied } => {
+                Some(ShareFault { round, from, to, fate: Fate::Accepted, applied: Some(applied), seen: true })
+            }
+            log::Fate::Returned { applied, seen } => {
+                Some(ShareFault { round, from, to, fate: Fate::Returned, applied: Some(applied), seen })
+            }
+        }
+    };
+    fates.into_iter().filter_map(fault).collect()
+}
+
+/// What the logs leave open of what departed parties did.
+pub(crate) struct Readings {
+    /// The last round in which each departed party shows a sign of life; it counts as online up to then.
+    online_until: BTreeMap<Party, u32>,
+    /// Exceptions that are sure.
+    sure: Vec<ShareFault>,
+    /// Each of these shares fared in one of two ways.
+    open: Vec<[ShareFault; 2]>,
+}
+
+impl Readings {
+    /// From the logs of the agreed set; everybody else has departed.
+    ///
+    /// A departed party is online up to the last round of which somebody of the set accepted a share of it, or `at_least`. Of its own
+    /// shares those that nobody of the set lists were either never sent (and back with it at once) or are lost. Of shares to it: no byte
+    /// left: back in their round; refused: back in T; answered: accepted; unanswered: it accepted them at once, or they are lost.
+    pub(crate) fn of(plan: &Plan, logs: &AgreedLogs, at_least: u32) -> Self {
+        let rounds = plan.rounds();
+        let online_until = (0..plan.parties())
+            .filter(|party| !logs.contains_key(party))
+            .map(|party| {
+                let received = logs.values().flat_map(|log| &log.received);
+                let last = received.filter(|entry| entry.from == party).map(|entry| entry.round).max();
+                (party, last.unwrap_or(0).max(at_least))
+            })
+            .collect();
+        let mut readings = Readings { online_until, sure: exceptions(plan, logs), open: Vec::new() };
+        for (&from, log) in logs {
+            for entry in log.sent.iter().filter(|entry| !logs.contains_key(&entry.to)) {
+                readings.sent_to_departed(from, entry, rounds);
+            }
+        }
+        for (&party, &until) in &readings.online_until.clone() {
+            for round in 1..=until {
+                for &to in plan.schedule().sends_to(round, party) {
+                    readings.sent_by_departed(ShareId { round, from: party, to }, logs);
+                }
+            }
+        }
+        readings
+    }
+
+    fn online(&self, party: Party, round: u32) -> bool {
+        self.online_until.get(&party).is_none_or(|&until| round <= until)
+    }
+
+    fn sent_to_departed(&mut self, from: Party, entry: &SentEntry, rounds: u32) {
+        let &SentEntry { round, to, left, ref answer } = entry;
+        let fault = |fate, applied, seen| ShareFault { round, from, to, fate, applied, seen };
+        match answer.as_ref().map(|answer| answer.verdict) {
+            _ if !left => self.sure.push(fault(Fate::Returned, Some(round), false)),
+            Some(Verdict::Refused) => self.sure.push(fault(Fate::Returned, Some(rounds), true)),
+            Some(Verdict::Accepted { applied }) if self.online(to, applied) => {
+                self.sure.push(fault(Fate::Accepted, Some(applied), true));
+            }
+            // Accepted, and never handed on.
+            Some(Verdict::Accepted { .. }) => self.sure.push(fault(Fate::Lost, None, true)),
+            None if self.online(to, round) => {
+                self.open.push([fault(Fate::Lost, None, true), fault(Fate::Accepted, Some(round), true)]);
+            }
+            None => self.sure.push(fault(Fate::Lost, None, true)),
+        }
+    }
+
+    fn sent_by_departed(&mut self, id: ShareId, logs: &AgreedLogs) {
+        let ShareId { round, from, to } = id;
+        let fault = |fate, applied, seen| ShareFault { round, from, to, fate, applied, seen };
+        match logs.get(&to).map(|log| log.applied(round, from)) {
+            Some(Some(applied)) if applied == round => {}
+            Some(Some(applied)) => self.sure.push(fault(Fate::Accepted, Some(applied), true)),
+            Some(None) => self.open.push([fault(Fate::Lost, None, true), fault(Fate::Returned, Some(round), false)]),
+            // Between two departed parties: accepted if both were there; else it stays.
+            None => {}
+        }
+    }
+
+    /// How many ways there are to read the logs; none if more than [`MOST_READINGS`].
+    pub(crate) fn count(&self) -> Option<usize> {
+        1usize.checked_shl(self.open.len() as u32).filter(|&count| self.open.len() < 64 && count <= MOST_READINGS)
+    }
+
+    /// One reading: its bits choose for each open share. Reading 0: what nobody lists is lost.
+    pub(crate) fn execution(&self, base: &Execution, reading: usize) -> Result<Execution, ExecutionError> {
+        let parties = base.parties();
+        let online =
+            (0..=base.rounds() as u32).map(|t| (0..parties).map(|party| t == 0 || self.online(party, t)).collect()).collect();
+        let open =
+            self.open.iter().enumerate().map(|(index, options)| options[if index < 64 { (reading >> index) & 1 } else { 0 }]);
+        let shares = self.sure.iter().copied().chain(open).collect();
+        base.clone().with_shares(vec![])?.with_online(online)?.with_shares(shares)
+    }
+}
+
+/// The most likely execution (what nobody lists is lost), with the finals of `publishers` and, with roll-back, everybody else rolled back:
+/// for the error of the result.
+pub(crate) fn likely(
+    plan: &Plan,
+    base: &Execution,
+    logs: &AgreedLogs,
+    publishers: &BTreeSet<Party>,
+) -> Result<Execution, LogsError> {
+    check(plan, logs)?;
+    let execution = Readings::of(plan, logs, 0).execution(base, 0)?;
+    if !plan.draft().mechanism.rollback {
+        return Ok(execution.with_published(publishers.iter().copied())?);
+    }
+    let departed = (0..plan.parties()).filter(|party| !publishers.contains(party));
+    Ok(execution.with_published([])?.with_rolled_back(departed)?.with_published(publishers.iter().copied())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::log::{Answer, ReceivedEntry};
+    use undertone_protocol::message::Signature;
+
+    use super::*;
+    use crate::execution::ShareOutcome;
+    use crate::setting::Setting;
+    use crate::testing::{logs, plan};
+
+    fn answer(verdict: Verdict) -> Option<Answer> {
+        Some(Answer { verdict, signature: Signature([0; 64]) })
+    }
+
+    #[test]
+    fn what_was_sent_to_a_silent_party_is_read_as_the_logs_allow() {
+        let plan = plan(5, "[mechanism]\nrounds = 4");
+        let base = Setting::of_plan(&plan).expect("a plan").fault_free().expect("a schedule");
+        let mut logs = logs(&plan, &[0, 1, 2, 3]);
+        // Party 4 lived for three rounds: somebody has its share of round 3; that of round 2 is in nobody's log.
+        let to = plan.schedule().sends_to(3, 4)[0];
+        let received = &mut logs.get_mut(&to).expect("a member").received;
+        received.push(ReceivedEntry { round: 3, from: 4, applied: 4 });
+        received.sort_by_key(|entry| (entry.round, entry.from));
+        let senders: Vec<Party> = (1..=4).map(|round| plan.schedule().receives_from(round, 4)[0]).collect();
+        let mut sent = |round: usize, left: bool, answer: Option<Answer>| {
+            let entry = &mut logs.get_mut(&senders[round - 1]).expect("a member").sent[round - 1];
+            (entry.left, entry.answer) = (left, answer);
+        };
+        sent(1, false, None);
+        sent(2, true, answer(Verdict::Refused));
+        sent(3, true, None);
+        sent(4, true, answer(Verdict::Accepted { applied: 4 }));
+        let readings = Readings::of(&plan, &logs, 0);
+        assert_eq!(readings.count(), Some(8), "its shares of rounds 1 and 2, and the unanswered one of round 3");
+        let execution = readings.execution(&base, 0).expect("an execution");
+        assert!(execution.online(3, 4) && !execution.online(4, 4));
+        let fared = |round: u32| execution.outcome(round, senders[round as usize - 1], 4);
+        assert_eq!(fared(1), ShareOutcome { fate: Fate::Returned, applied: 1, seen: false });
+        assert_eq!(fared(2), ShareOutcome { fate: Fate::Returned, applied: 4, seen: true });
+        assert_eq!(fared(3), ShareOutcome { fate: Fate::Lost, applied: 3, seen: true });
+        assert_eq!(fared(4), ShareOutcome { fate: Fate::Lost, applied: 4, seen: true }, "accepted, and never handed on");
+        assert_eq!(execution.outcome(3, 4, to), ShareOutcome { fate: Fate::Accepted, applied: 4, seen: true });
+        let fates: BTreeSet<Fate> = (0..8)
+            .map(|reading| readings.execution(&base, reading).expect("an execution").outcome(3, senders[2], 4).fate)
+            .collect();
+        assert_eq!(fates, BTreeSet::from([Fate::Accepted, Fate::Lost]));
+    }
+
+    #[test]
+    fn too_many_readings_are_none() {
+        let plan = plan(5, "[mechanism]\nrounds = 9");
+        let mut logs = logs(&plan, &[0, 1, 2, 3]);
+        logs.values_mut().flat_map(|log| &mut log.sent).for_each(|entry| entry.left = true);
+        assert_eq!(Readings::of(&plan, &logs, 9).count(), None);
+        assert_eq!(Readings::of(&plan, &logs, 0).count(), Some(1), "nobody has heard of party 4: what was sent to it is lost");
+    }
+}

@@ -1,0 +1,223 @@
+//! The error of the result, from the same rows as the losses: predicted before a run, realised after it.
+//!
+//! The estimate is Σ yᵢ / Σ wᵢ over the finals that were summed. Its noise is what the rows of these finals carry: σ* on x̃ columns,
+//! σ_Δ on η columns.
+
+use std::collections::BTreeSet;
+
+use undertone_protocol::log::AgreedLogs;
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+
+use crate::execution::{Execution, ExecutionError};
+use crate::faults;
+use crate::gaussian;
+use crate::loss::Noise;
+use crate::setting::Setting;
+use crate::settled::{self, LogsError};
+use crate::view::Trace;
+
+/// A sum of finals: its weight, and how much noise it carries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summed {
+    /// Σ wᵢ of the finals.
+    pub weight: f64,
+    /// Coefficient of each party's x̃ in the sum; divided by the weight and times the party's own weight: its bᵢ.
+    pub values: Vec<f64>,
+    /// Σ of squared coefficients of x̃: σ*² times this is the variance from η*.
+    pub independent: f64,
+    /// Σ of squared coefficients of η: σ_Δ² times this is the variance from noise that did not cancel.
+    pub correlated: f64,
+}
+
+impl Summed {
+    /// The sum of the finals of `included` at the end of `trace`.
+    pub fn of(trace: &Trace, included: &BTreeSet<Party>) -> Self {
+        let parties = trace.parties();
+        let mut sum = vec![0.0; parties * (trace.rounds() + 1)];
+        for &party in included {
+            sum.iter_mut().zip(trace.last(party)).for_each(|(total, x)| *total += x);
+        }
+        let square = |part: &[f64]| part.iter().map(|x| x * x).sum::<f64>();
+        Summed {
+            weight: included.iter().map(|&party| trace.weights()[party]).sum(),
+            independent: square(&sum[..parties]),
+            correlated: square(&sum[parties..]),
+            values: sum[..parties].to_vec(),
+        }
+    }
+
+    /// Σ x̃ over `included`, and nothing else.
+    fn exact(own: &[f64], included: &BTreeSet<Party>) -> Self {
+        Summed {
+            weight: included.iter().map(|&party| own[party]).sum(),
+            values: (0..own.len()).map(|party| f64::from(u8::from(included.contains(&party)))).collect(),
+            independent: included.len() as f64,
+            correlated: 0.0,
+        }
+    }
+
+    /// Variance of the estimate, per coordinate; ∞ if the weights add up to nothing.
+    pub fn variance(&self, noise: Noise) -> f64 {
+        if self.weight == 0.0 {
+            return f64::INFINITY;
+        }
+        let total = noise.independent_std.powi(2) * self.independent + noise.correlated_std.powi(2) * self.correlated;
+        total / (self.weight * self.weight)
+    }
+}
+
+/// Up to this many parties errors after a fault are computed from the rows; above, these would take minutes or gigabytes.
+const MOST_TRACED: usize = 64;
+
+/// Expected errors at σ* = 1 as functions of r = σ_Δ²/σ*².
+pub struct ErrorModel {
+    /// Variance without a fault.
+    plain: f64,
+    /// (constant, factor of r): mean variance over parties when one departs in mixing.
+    departed: Option<(f64, f64)>,
+    /// The same when one publishes no final; none above [`MOST_TRACED`] parties.
+    late: Option<(f64, f64)>,
+}
+
+impl ErrorModel {
+    /// From the fault-free run and, without roll-back, from every crash.
+    pub fn of(setting: &Setting) -> Result<Self, ExecutionError> {
+        let parties = setting.parties();
+        let plain = parties as f64 / setting.total_weight().powi(2);
+        let late = if parties <= MOST_TRACED { Some(mean(&late(setting)?)) } else { None };
+        let departed = match setting.rollback {
+            // Exact mean over the rest.
+            true => {
+                let rest = |party| Summed::exact(&setting.weights, &without(setting, party));
+                Some(mean(&(0..parties).map(rest).collect::<Vec<_>>()))
+            }
+            false if parties <= MOST_TRACED => Some(mean(&crashes(setting)?)),
+            false => None,
+        };
+        Ok(ErrorModel { plain, departed, late })
+    }
+
+    /// Standard error without a fault.
+    pub fn plain(&self) -> f64 {
+        self.plain.sqrt()
+    }
+
+    /// One party departs before the logs are agreed: root of the mean variance over parties (and, without roll-back, over rounds).
+    /// None where it was not computed.
+    pub fn departed(&self, ratio: f64) -> Option<f64> {
+        self.departed.map(|(constant, factor)| (constant + ratio * factor).sqrt())
+    }
+
+    /// One party of the agreed logs publishes no final: root of the mean variance over parties. None where it was not computed.
+    pub fn late(&self, ratio: f64) -> Option<f64> {
+        self.late.map(|(constant, factor)| (constant + ratio * factor).sqrt())
+    }
+
+    /// What calibration minimises, times σ*: one party departs, nine times in ten in mixing and once in ten in publishing
+    /// (otherwise σ_Δ → ∞ looks free).
+    pub fn expected(&self, ratio: f64) -> f64 {
+        let departed = self.departed(ratio).unwrap_or(self.plain());
+        0.9 * departed + 0.1 * self.late(ratio).unwrap_or(departed)
+    }
+}
+
+fn without(setting: &Setting, party: Party) -> BTreeSet<Party> {
+    (0..setting.parties()).filter(|&other| other != party).collect()
+}
+
+/// Without faults, each party's final missing in turn.
+fn late(setting: &Setting) -> Result<Vec<Summed>, ExecutionError> {
+    let trace = Trace::keeping(&setting.fault_free()?, &setting.weights, |_, _| false);
+    Ok((0..setting.parties()).map(|party| Summed::of(&trace, &without(setting, party))).collect())
+}
+
+/// Each party crashes in each round, without roll-back.
+fn crashes(setting: &Setting) -> Result<Vec<Summed>, ExecutionError> {
+    let base = setting.fault_free()?;
+    let mut sums = Vec::new();
+    for party in 0..setting.parties() {
+        for round in 1..=setting.rounds() as u32 {
+            let execution = faults::crash(setting, &base, party, round, false, false)?;
+            let trace = Trace::keeping(&execution, &setting.weights, |_, _| false);
+            sums.push(Summed::of(&trace, &without(setting, party)));
+        }
+    }
+    Ok(sums)
+}
+
+fn mean(sums: &[Summed]) -> (f64, f64) {
+    let count = sums.len() as f64;
+    let average = |of: fn(&Summed) -> f64| sums.iter().map(|sum| of(sum) / (sum.weight * sum.weight)).sum::<f64>() / count;
+    (average(|sum| sum.independent), average(|sum| sum.correlated))
+}
+
+/// The finals of an execution that were summed: see [`Summed`].
+pub fn summed(execution: &Execution, weights: &[f64], included: &BTreeSet<Party>) -> Summed {
+    Summed::of(&Trace::keeping(execution, weights, |_, _| false), included)
+}
+
+/// How good a result is, as it turned out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Realised {
+    /// Per coordinate and in the data's unit, noise only; ∞ if the weights add up to nothing.
+    pub standard_error: f64,
+    /// bᵢ of each party: the result is Σ bᵢ xᵢ + noise, Σ bᵢ = 1.
+    pub weights: Vec<f64>,
+    /// Σ of the weights of the finals that were summed.
+    pub total_weight: f64,
+    /// What of the publishers' weight is missing from that (with `rollback = false`: of everybody's).
+    pub lost_weight: f64,
+    /// Whether a mean may be written: the weights add up to at least half of the true weight of these parties, and the noise is not above
+    /// that of local noise.
+    pub usable: bool,
+}
+
+/// The error of the sum of the finals of `included`, when `publishers` were let through by the gate, as the agreed logs tell what happened.
+///
+/// # Errors
+/// Logs that contradict the plan's schedule.
+pub fn realised(
+    plan: &Plan,
+    logs: &AgreedLogs,
+    publishers: &BTreeSet<Party>,
+    included: &BTreeSet<Party>,
+) -> Result<Realised, LogsError> {
+    let calibration = plan.calibration();
+    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+    let own: Vec<f64> = (0..plan.parties()).map(|party| plan.draft().weight(party)).collect();
+    let setting = Setting::of_plan(plan)
+        .map_err(|error| ExecutionError::Invalid { place: "injection".into(), problem: error.to_string() })?;
+    let base = setting.fault_free()?;
+    let summed = if setting.rollback && included == publishers {
+        // Roll-back: the finals of all who publish add up to the sum of their x̃, to the bit.
+        settled::check(plan, logs)?;
+        Summed::exact(&own, included)
+    } else {
+        summed(&settled::likely(plan, &base, logs, publishers)?, &own, included)
+    };
+    let standard_error = summed.variance(noise).sqrt();
+    let expected: f64 = if setting.rollback { publishers.iter().map(|&party| own[party]).sum() } else { own.iter().sum() };
+    let true_weight: f64 = included.iter().map(|&party| own[party]).sum();
+    let weights = summed.values.iter().zip(&own).map(|(value, weight)| value * weight / summed.weight).collect();
+    Ok(Realised {
+        usable: summed.weight >= true_weight / 2.0 && standard_error <= local_error(plan, included),
+        standard_error: standard_error * plan.scales().root_mean_square(),
+        weights,
+        total_weight: summed.weight,
+        lost_weight: expected - summed.weight,
+    })
+}
+
+/// What these parties would reach with local noise alone, in a state's units: one σ for everybody, as plans have, enough for the largest Δ.
+/// (With uneven weights a σ for each would be less, less even than what a plan without faults gives.)
+fn local_error(plan: &Plan, included: &BTreeSet<Party>) -> f64 {
+    let privacy = &plan.draft().privacy;
+    let Ok(budget) = gaussian::mu(privacy.epsilon, privacy.delta) else { return 0.0 };
+    let weight: f64 = included.iter().map(|&party| plan.draft().weight(party)).sum();
+    // A sum of everybody's local noise, and a margin for rounding.
+    plan.draft().largest_sensitivity() * (included.len() as f64).sqrt() / (budget * weight) * (1.0 + 1e-5)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::plan;
+
+fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> {
+    let mut value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
+    change(&mut value);
+    let text = serde_json::to_string_pretty(&value).expect("serialises");
+    verify(&Plan::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}")))
+}
+
+#[test]
+fn an_honest_plan_is_accepted_and_each_lie_named() {
+    let plan = plan(5, "[mechanism]\nrounds = 4");
+    assert_eq!(verify(&plan), Ok(()));
+    assert_eq!(changed(&plan, |_| {}), Ok(()));
+    let less_noise = changed(&plan, |value| {
+        let std = &mut value["mechanism"]["independent_std"];
+        *std = json!(std.as_f64().expect("a number") * 0.999);
+    });
+    assert!(matches!(less_noise, Err(VerifyError::Loss { index: 0, .. })), "{less_noise:?}");
+    let smaller = changed(&plan, |value| value["claims"][0]["mu"] = json!(0.01));
+    assert!(matches!(smaller, Err(VerifyError::Loss { index: 0, .. })), "{smaller:?}");
+    let smaller = changed(&plan, |value| value["claims"][0]["epsilon"] = json!(0.5));
+    assert!(matches!(smaller, Err(VerifyError::Epsilon { index: 0, .. })), "{smaller:?}");
+    let delta = changed(&plan, |value| value["claims"][1]["delta"] = json!(1e-3));
+    assert!(matches!(delta, Err(VerifyError::Delta { index: 1, .. })), "{delta:?}");
+    let larger = changed(&plan, |value| value["claims"][0]["size"] = json!(3));
+    assert!(matches!(larger, Err(VerifyError::Unknown { index: 0, .. })), "{larger:?}");
+    let missing = changed(&plan, |value| value["claims"].as_array_mut().expect("a list").clear());
+    assert!(matches!(missing, Err(VerifyError::Missing { .. })), "{missing:?}");
+    let predicted = changed(&plan, |value| value["predicted"]["standard_error"] = json!(0.1));
+    assert!(matches!(predicted, Err(VerifyError::Predicted { field: "standard_error", .. })), "{predicted:?}");
+    let promise = changed(&plan, |value| value["privacy"]["epsilon"] = json!(0.9));
+    assert!(matches!(promise, Err(VerifyError::Budget { .. })), "{promise:?}");
+}
+
+#[test]
+fn a_claim_that_says_more_than_the_truth_is_no_lie() {
+    let plan = plan(4, "[mechanism]\nrounds = 3");
+    let careful = changed(&plan, |value| {
+        let claim = &mut value["claims"][1];
+        claim["mu"] = json!(claim["mu"].as_f64().expect("a number") * 1.0001);
+        let follows = gaussian::epsilon(1e-6, claim["mu"].as_f64().expect("a number")).expect("in range");
+        claim["epsilon"] = json!(follows);
+    });
+    assert_eq!(careful, Ok(()));
+}

@@ -1,0 +1,117 @@
+//! `undertone account`: the accountant on explicit questions.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use undertone_accountant::account::{self, AccountError, GaussianAccount, InferredLosses};
+use undertone_accountant::gaussian::GaussianError;
+use undertone_accountant::loss::Noise;
+
+use crate::cli::Report;
+use crate::failure::{Exit, Failure};
+use crate::plan_command::read_text;
+use crate::table::{Table, number};
+
+/// What to account for.
+#[derive(Debug, Subcommand)]
+pub enum AccountCommand {
+    /// The exact Gaussian trade-off: any two of ε, δ, μ give the third (Balle & Wang 2018)
+    Gaussian(GaussianArgs),
+    /// What an adversary learns from an execution of INCA, each honest party's loss
+    Inca(IncaArgs),
+}
+
+/// Flags of `account gaussian`.
+#[derive(Args, Debug)]
+pub struct GaussianArgs {
+    /// ε ≥ 0
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
+    /// δ in (0, 1)
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: Option<f64>,
+    /// μ: sensitivity over noise
+    #[arg(long, value_name = "M", allow_negative_numbers = true)]
+    mu: Option<f64>,
+}
+
+/// Flags of `account inca`.
+#[derive(Args, Debug)]
+pub struct IncaArgs {
+    /// The execution: who sent what to whom, what became of it, who colludes
+    #[arg(value_name = "EXECUTION.json")]
+    execution: PathBuf,
+    /// σ*, in the data's unit
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    independent_std: f64,
+    /// σ_Δ, in the data's unit
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    correlated_std: f64,
+    /// Δ of every party, where the file has none
+    #[arg(long, value_name = "D", default_value_t = 1.0, allow_negative_numbers = true)]
+    sensitivity: f64,
+    /// δ in (0, 1)
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: f64,
+}
+
+/// Runs it.
+pub fn run(command: AccountCommand) -> Result<Report, Failure> {
+    match command {
+        AccountCommand::Gaussian(arguments) => gaussian(&arguments),
+        AccountCommand::Inca(arguments) => inca(&arguments),
+    }
+}
+
+fn gaussian(arguments: &GaussianArgs) -> Result<Report, Failure> {
+    let answer = account::gaussian(arguments.epsilon, arguments.delta, arguments.mu).map_err(refuse)?;
+    let GaussianAccount { epsilon, delta, mu, noise_multiplier, .. } = answer;
+    let mut table = Table::new();
+    table
+        .row(["ε".into(), number(epsilon)])
+        .row(["δ".into(), format!("{delta:e}")])
+        .row(["μ".into(), number(mu)])
+        .row(["noise multiplier".into(), number(noise_multiplier)]);
+    report(&answer, table.render())
+}
+
+fn inca(arguments: &IncaArgs) -> Result<Report, Failure> {
+    let text =
+        read_text(&arguments.execution, "EXECUTION.json").map_err(|failure| Failure { exit: Exit::InputUnusable, ..failure })?;
+    let noise = Noise { independent_std: arguments.independent_std, correlated_std: arguments.correlated_std };
+    let answer = account::inca(&text, noise, arguments.sensitivity, arguments.delta).map_err(|error| match error {
+        AccountError::Execution(error) => {
+            Failure::input(format!("{}: {error}", arguments.execution.display())).field(arguments.execution.display())
+        }
+        other => refuse(other),
+    })?;
+    let text = losses(&answer);
+    report(&answer, text)
+}
+
+fn losses(answer: &InferredLosses) -> String {
+    let shown = |value: f64| if value.is_finite() { number(value) } else { "unbounded".into() };
+    let mut table = Table::with_headings(["honest party", "loss μ"]);
+    for (party, square) in &answer.losses {
+        table.row([party.to_string(), shown(square.sqrt())]);
+    }
+    format!("{}\n  largest: μ = {}, ε = {} at δ = {:e}\n", table.render(), shown(answer.mu), shown(answer.epsilon), answer.delta)
+}
+
+fn report(answer: &impl Serialize, text: String) -> Result<Report, Failure> {
+    let json = serde_json::to_value(answer).map_err(|e| Failure::new(Exit::Internal, e.to_string()))?;
+    Ok(Report::done(json, text))
+}
+
+fn refuse(error: AccountError) -> Failure {
+    let failure = Failure::usage(error.to_string());
+    match &error {
+        AccountError::Scale { flag, .. } => failure.field(flag),
+        AccountError::Two { .. } => failure.field("--epsilon, --delta, --mu"),
+        AccountError::Gaussian(GaussianError::Epsilon { .. }) => failure.field("--epsilon"),
+        AccountError::Gaussian(GaussianError::Delta { .. }) => failure.field("--delta"),
+        AccountError::Gaussian(GaussianError::Mu { .. }) => failure.field("--mu"),
+        _ => failure,
+    }
+}

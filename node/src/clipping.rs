@@ -1,0 +1,208 @@
+//! From a party's raw vector or records to the lattice: clip, weigh, round within the clipping range.
+
+use undertone_protocol::lattice::{Lattice, LatticeVector};
+use undertone_protocol::payload::Payload;
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run_file::{Clip, Data, Unit};
+
+/// Clips in place, as the plan says; returns whether that changed anything. Bounds are public, and not to be taken from the data.
+pub fn clip(bounds: &Clip, values: &mut [f64]) -> bool {
+    match bounds {
+        Clip::L2 { radius } => clip_to_ball(*radius, values),
+        Clip::Box { low, high } => {
+            let mut changed = false;
+            for (i, value) in values.iter_mut().enumerate() {
+                let clipped = value.max(low.at(i)).min(high.at(i));
+                changed |= clipped != *value;
+                *value = clipped;
+            }
+            changed
+        }
+    }
+}
+
+fn clip_to_ball(radius: f64, values: &mut [f64]) -> bool {
+    // Scaled, so that it neither overflows nor loses small vectors.
+    let largest = values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+    if largest == 0.0 {
+        return false;
+    }
+    let relative = values.iter().map(|v| (v / largest).powi(2)).sum::<f64>().sqrt();
+    if largest * relative <= radius {
+        return false;
+    }
+    let factor = radius / relative;
+    values.iter_mut().for_each(|v| *v = *v / largest * factor);
+    true
+}
+
+/// Clips a party's vector, or each of its records; returns how many of them that changed.
+pub fn clip_all(data: &Data, values: &mut [f64]) -> usize {
+    values.chunks_mut(data.dimension()).map(|vector| usize::from(clip(&data.clip, vector))).sum()
+}
+
+/// The mean of rows of `dimension` coordinates each, of which there is at least one.
+pub fn mean_of_rows(values: &[f64], dimension: usize) -> Vec<f64> {
+    let mut mean = vec![0.0; dimension];
+    // Divided first: no sum of finite numbers may overflow.
+    let share = dimension as f64 / values.len() as f64;
+    values.chunks(dimension).for_each(|row| mean.iter_mut().zip(row).for_each(|(m, v)| *m += v * share));
+    mean
+}
+
+/// What a party carries, on the plan's lattice and within the range that Δ was derived from: its clipped vector times its public weight,
+/// or the sum of its clipped records. Each record is rounded, and checked, by itself, so that a change of one stays within Δ.
+pub fn onto_lattice(plan: &Plan, party: usize, clipped: &[f64]) -> LatticeVector {
+    match plan.draft().data.unit {
+        Unit::Party => one_onto_lattice(plan, party, plan.draft().weight(party), clipped),
+        Unit::Record => {
+            let dimension = plan.draft().dimension();
+            let mut sum = plan.lattice().zeros(dimension);
+            clipped.chunks(dimension).for_each(|record| sum.add(&one_onto_lattice(plan, party, 1.0, record)));
+            sum
+        }
+    }
+}
+
+fn one_onto_lattice(plan: &Plan, party: usize, weight: f64, clipped: &[f64]) -> LatticeVector {
+    match &plan.draft().data.clip {
+        Clip::L2 { radius } => ball_onto_lattice(plan.lattice(), radius * weight, weight, clipped),
+        Clip::Box { .. } => plan.lattice().encode(clipped.iter().enumerate().map(|(i, value)| {
+            let (low, high) = plan.input_range(party, i).expect("a box has a range for every coordinate");
+            (value * weight / plan.scales().at(i)).max(low).min(high)
+        })),
+    }
+}
+
+/// Checks the *integer* norm: floating point may not let a vector out of its ball.
+fn ball_onto_lattice(lattice: &Lattice, radius: f64, weight: f64, clipped: &[f64]) -> LatticeVector {
+    let (cell, grid) = (lattice.value_step(), lattice.value_grid());
+    // Summing m squares in f64, and this line's own rounding, are off by at most this, relatively.
+    let doubt = (clipped.len() as f64 + 8.0) * 2f64.powi(-52);
+    let bound = (radius / cell).powi(2) * (1.0 - doubt);
+    let mut factor = weight;
+    loop {
+        let vector = lattice.encode(clipped.iter().map(|v| v * factor));
+        let norm: f64 = vector.steps().map(|s| ((s / grid) as f64).powi(2)).sum();
+        if norm <= bound {
+            return vector;
+        }
+        factor *= 1.0 - doubt.max(2f64.powi(-44));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::injection::Injection;
+    use undertone_protocol::lattice::{LatticeRequest, WEIGHT_UNIT};
+    use undertone_protocol::peers::Peers;
+    use undertone_protocol::run_file::{Bound, RunFile};
+
+    use super::*;
+    use crate::plan_command;
+
+    #[test]
+    fn clipping_keeps_what_is_inside_and_reports_what_it_changed() {
+        let ball = Clip::L2 { radius: 5.0 };
+        let mut inside = [3.0, 4.0];
+        assert!(!clip(&ball, &mut inside));
+        assert_eq!(inside, [3.0, 4.0]);
+        for outside in [[6.0, 8.0], [1e300, 1e300], [1.7e308, -1.7e308]] {
+            let mut values = outside;
+            assert!(clip(&ball, &mut values));
+            assert!((values[0].hypot(values[1]) - 5.0).abs() < 1e-12);
+        }
+        let cube = Clip::Box { low: Bound::All(-1.0), high: Bound::Each(vec![1.0, 1.0, 3.0]) };
+        let mut values = [0.5, -3.0, 2.0];
+        assert!(clip(&cube, &mut values));
+        assert_eq!(values, [0.5, -1.0, 2.0]);
+    }
+
+    /// A plan of 4 parties with 3 records each of 2 columns.
+    fn plan_of_records(data: &str) -> Plan {
+        let text = format!("name = \"rows\"\n[data]\nshape = [2]\nunit = \"record\"\n{data}\n[mechanism]\nrounds = 3\n");
+        let run = RunFile::parse(&text, 4).unwrap();
+        plan_command::make(run, &Peers::simulated(4, Some(3)).unwrap(), 0).unwrap()
+    }
+
+    fn in_units(plan: &Plan, vector: &LatticeVector) -> Vec<f64> {
+        vector.steps().map(|s| s as f64 * plan.lattice().step()).collect()
+    }
+
+    #[test]
+    fn records_are_clipped_and_rounded_one_by_one() {
+        let plan = plan_of_records("clip = { kind = \"l2\", radius = 1.0 }");
+        let mut values = vec![3.0, 4.0, 0.6, 0.8, -0.3, 0.0];
+        assert_eq!(clip_all(&plan.draft().data, &mut values), 1);
+        let sum = in_units(&plan, &onto_lattice(&plan, 0, &values));
+        let cell = plan.lattice().value_step();
+        // Each of three rows is rounded towards zero by less than a cell.
+        for (found, exact) in sum.iter().zip([0.6 + 0.6 - 0.3, 0.8 + 0.8]) {
+            assert!((found - exact).abs() < 3.0 * cell, "{found} for {exact}, cell {cell}");
+        }
+        // Replacing one row moves the sum by at most 2C, opposite corners included.
+        let mut other = values.clone();
+        other[..2].copy_from_slice(&[-0.6, -0.8]);
+        let moved = in_units(&plan, &onto_lattice(&plan, 0, &other));
+        let distance = (sum[0] - moved[0]).hypot(sum[1] - moved[1]);
+        assert!(distance <= plan.draft().sensitivity(0) && distance > 2.0 - 4.0 * cell, "{distance}");
+    }
+
+    #[test]
+    fn the_sum_of_many_rows_is_not_biased_by_their_rounding() {
+        let text = "name = \"rows\"\n[data]\nshape = [1]\nunit = \"record\"\nclip = { kind = \"box\", low = 0, high = 1 }\n[mechanism]\nrounds = 3\n";
+        let rows = 200_000;
+        let peers = Peers::simulated(4, Some(rows)).unwrap();
+        let plan = plan_command::make(RunFile::parse(text, 4).unwrap(), &peers, 0).unwrap();
+        let values: Vec<f64> = (0..rows).map(|row| (row as f64 * 0.618).fract()).collect();
+        let sum = in_units(&plan, &onto_lattice(&plan, 0, &values))[0];
+        let exact: f64 = values.iter().sum();
+        assert!((sum - exact).abs() < 1e-3 * plan.calibration().independent_std, "{sum} for {exact}");
+    }
+
+    #[test]
+    fn columns_meet_the_lattice_in_widths() {
+        let plan = plan_of_records("clip = { kind = \"box\", low = [0, 40], high = [1, 500] }");
+        let mut values = vec![1.0, 500.0, 0.0, 40.0, 0.5, 1e9];
+        assert_eq!(clip_all(&plan.draft().data, &mut values), 1);
+        assert_eq!(values[5], 500.0);
+        let sum = in_units(&plan, &onto_lattice(&plan, 1, &values));
+        let cell = plan.lattice().value_step();
+        assert!((sum[0] - 1.5).abs() < 3.0 * cell && (sum[1] - 1040.0 / 460.0).abs() < 3.0 * cell, "{sum:?}");
+        let mut other = values.clone();
+        other[..2].copy_from_slice(&[0.0, 40.0]);
+        let moved = in_units(&plan, &onto_lattice(&plan, 1, &other));
+        let distance = (sum[0] - moved[0]).hypot(sum[1] - moved[1]);
+        assert!(distance <= plan.draft().sensitivity(1) && distance > 2f64.sqrt() - 4.0 * cell, "{distance}");
+    }
+
+    #[test]
+    fn no_vector_leaves_its_ball_on_the_lattice() {
+        let injection = Injection::exact_incremental(7);
+        let lattice = Lattice::fit(&LatticeRequest {
+            parties: 8,
+            dimension: 3,
+            fanout: 1,
+            injection: &injection,
+            value_bound: 1.0,
+            rows: 1,
+            weight_bound: WEIGHT_UNIT,
+            independent_std: 4.0,
+            correlated_std: 3.0,
+            shares_bound: 7,
+            epsilon: 1.0,
+            delta: 1e-6,
+        })
+        .unwrap();
+        for scale in [1.0, 3.0, 1e9, 1e-3] {
+            for direction in [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.3, -0.9, 0.1]] {
+                let mut values = direction.map(|v| v * scale);
+                clip(&Clip::L2 { radius: 1.0 }, &mut values);
+                let vector = ball_onto_lattice(&lattice, 1.0, 1.0, &values);
+                let norm: i128 = vector.steps().map(|s| s * s).sum();
+                let bound = 1.0 / lattice.step();
+                assert!((norm as f64) <= bound * bound, "{direction:?} {scale}");
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! One task owns the machine: it hands it what the network, the gate and the clock say, and does what the machine wants.
+//!
+//! The network lives on worker threads and never waits for the machine; long vectors (noise, splitting, encoding) are worked on here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use libp2p::identity::Keypair;
+use libp2p::{Multiaddr, PeerId};
+use serde_json::json;
+use tokio::sync::mpsc;
+use undertone_accountant::gate::{self, Verdict};
+use undertone_protocol::exchange::Noise;
+use undertone_protocol::graph::Graph as PlanGraph;
+use undertone_protocol::lattice::LatticeVector;
+use undertone_protocol::log::AgreedLogs;
+use undertone_protocol::message::{Network as Side, Phase};
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run::{Ending, Event, GateVerdict, Identity, Input, Outcome, Output, Run};
+use undertone_protocol::ticket::Ticket;
+use undertone_protocol::time::Time;
+
+use crate::events::Events;
+use crate::failure::Failure;
+use crate::network::{
+    Frame, Graph, GraphConfig, Handle, Network, NetworkConfig, NetworkError, NetworkEvent, Patience, PeerAddress, TakeTicket,
+};
+use crate::spent::Spent;
+
+/// Version of the messages in frames.
+const MESSAGES_VERSION: u32 = 1;
+
+/// Offences of one peer that are told; a peer that goes on is ignored without a word.
+const OFFENCES_TOLD: u32 = 20;
+
+/// How long queued frames may take to leave at the end.
+const FLUSH: Duration = Duration::from_millis(500);
+
+/// A node's part in a run, ready to begin.
+pub struct Part {
+    /// The checked plan.
+    pub plan: Arc<Plan>,
+    /// This node's party.
+    pub me: Party,
+    /// Its key.
+    pub key: Keypair,
+    /// x̃ on the lattice.
+    pub value: LatticeVector,
+    /// Its correlated noise.
+    pub noise: Noise,
+    /// The registry's entry of this plan.
+    pub spent: Spent,
+    /// Where events go.
+    pub events: Events,
+}
+
+/// How the run ended, with what the gate computed.
+#[derive(Debug)]
+pub struct Finish {
+    /// What the machine says.
+    pub outcome: Outcome,
+    /// The gate's account of the agreed logs, if it came to that.
+    pub gate: Option<Verdict>,
+    /// Seconds from START to the result.
+    pub wall_s: f64,
+    /// Bytes that this node sent on the private graph.
+    pub private_bytes: u64,
+    /// Bytes that this node sent on the public graph.
+    pub public_bytes: u64,
+}
+
+/// A share's ticket, as the network takes it.
+struct ShareTicket(Ticket);
+
+impl TakeTicket for ShareTicket {
+    fn take(&self) -> bool {
+        self.0.take()
+    }
+}
+
+struct Driver {
+    plan: Arc<Plan>,
+    me: Party,
+    run: Run,
+    begun: Instant,
+    network: Handle,
+    peers: BTreeMap<PeerId, Party>,
+    spent: Spent,
+    events: Events,
+    audits: mpsc::Sender<Verdict>,
+    gate: Option<Verdict>,
+    finish: Option<(Outcome, Time)>,
+    complete: bool,
+    offences: BTreeMap<Party, u32>,
+    strangers: BTreeSet<PeerId>,
+}
+
+/// Takes part in the run. `finished` is called once with the result, before this node lingers for the others' sake.
+pub async fn drive(part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
+    let configuration = configuration(&part);
+    drive_over(configuration, part, finished).await
+}
+
+/// The same over a network that is not quite the plan's: one that listens elsewhere than the plan says, behind a proxy.
+pub async fn drive_over(
+    configuration: NetworkConfig,
+    part: Part,
+    mut finished: impl FnMut(&Finish) -> Result<(), Failure>,
+) -> Result<Finish, Failure> {
+    let begun = Instant::now();
+    let (network, mut inbox) = Network::start(configuration).await.map_err(refused)?;
+    let (audits, mut audited) = mpsc::channel(1);
+    let mut driver = Driver::new(part, begun, network.handle(), audits);
+    let mut linger: Option<Time> = None;
+    let mut finish: Option<Finish> = None;
+    loop {
+        let until = driver.carry_out().await;
+        if finish.is_none() && driver.finish.is_some() {
+            let result = driver.result();
+            finished(&result)?;
+            let alone = matches!(result.outcome.ending, Ending::Aborted { .. } | Ending::Spent { .. });
+            linger = Some(if alone { driver.now() } else { driver.others_end(&result.outcome) });
+            finish = Some(result);
+        }
+        if linger.is_some_and(|end| driver.complete || driver.now() >= end) {
+            break;
+        }
+        let until = linger.map_or(until, |end| end.min(until));
+        let wake = driver.begun + Duration::from_nanos(until.as_nanos().min(u64::MAX / 4));
+        tokio::select! {
+            event = inbox.recv() => match event {
+                Some(event) => driver.network_event(event),
+                None => break,
+            },
+            Some(gate) = audited.recv() => driver.audited(gate),
+            () = tokio::time::sleep_until(wake.into()) => driver.feed(Input::Tick),
+        }
+    }
+    let mut finish = finish.ok_or_else(|| Failure::new(crate::failure::Exit::Internal, "the network ended before the run"))?;
+    (finish.private_bytes, finish.public_bytes) = (driver.network.private_bytes(), driver.network.public_bytes());
+    network.shutdown(FLUSH).await;
+    Ok(finish)
+}
+
+fn refused(error: NetworkError) -> Failure {
+    let failure = Failure::usage(error.to_string());
+    match error {
+        NetworkError::PortInUse { .. } => failure.field("members.private or members.public"),
+        _ => failure,
+    }
+}
+
+/// What the plan says of the network, for this party.
+pub fn configuration(part: &Part) -> NetworkConfig {
+    let plan = &part.plan;
+    let members = &plan.draft().members;
+    let (public_limit, private_limit) = Run::frame_limits(plan);
+    let parse = |address: &str| address.parse::<Multiaddr>().expect("a checked plan has checked addresses");
+    let side = |graph: &PlanGraph, private: bool, limit: usize, frames: usize| {
+        let address =
+            |party: Party| parse(if private { members[party].private.as_str() } else { members[party].public.as_str() });
+        let peers = graph.neighbours(part.me).iter();
+        let peers = peers.map(|&party| PeerAddress { peer_id: members[party].id, address: address(party) }).collect();
+        let mut config = GraphConfig::new(address(part.me), peers, limit);
+        // All that one neighbour may be owed at once: frames are shared, not copied, so that this bounds no memory of ours.
+        config.queue_bytes = config.queue_bytes.max(limit.saturating_mul(frames));
+        config
+    };
+    NetworkConfig {
+        key: part.key.clone(),
+        digest: *plan.digest(),
+        version: MESSAGES_VERSION,
+        private: side(&plan.draft().private_graph, true, private_limit, plan.rounds() as usize + 2),
+        public: side(&plan.draft().public_graph, false, public_limit, plan.parties() + 4),
+        patience: Patience::default(),
+    }
+}
+
+/// A number larger than those of earlier starts of this node, as long as its clock does not run backwards.
+fn epoch() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since.as_millis() as u64) << 16
+}
+
+impl Driver {
+    fn new(part: Part, begun: Instant, network: Handle, audits: mpsc::Sender<Verdict>) -> Self {
+        let Part { plan, me, key, value, noise, spent, events } = part;
+        let peers = plan.draft().members.iter().enumerate().map(|(party, member)| (member.id, party)).collect();
+        let identity = Identity { party: me, key, incarnation: rand::random(), epoch: epoch() };
+        let run = Run::new(plan.clone(), identity, value, noise, Time::ZERO);
+        Driver {
+            plan,
+            me,
+            run,
+            begun,
+            network,
+            peers,
+            spent,
+            events,
+            audits,
+            gate: None,
+            finish: None,
+            complete: false,
+            offences: BTreeMap::new(),
+            strangers: BTreeSet::new(),
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(self.begun.elapsed().as_nanos() as u64)
+    }
+
+    fn name(&self, party: Party) -> &str {
+        &self.plan.draft().members[party].name
+    }
+
+    fn feed(&mut self, input: Input) {
+        if let Err(error) = self.run.handle(self.now(), input) {
+            tracing::error!(%error, "an input that the machine did not ask for");
+        }
+    }
+
+    /// Does what the machine wants; returns when it wants to be woken.
+    async fn carry_out(&mut self) -> Time {
+        loop {
+            match self.run.poll_output() {
+                Output::Wait { until } => return until,
+                Output::Public { to, frame } => self.send(Graph::Public, to, Frame::new(frame)),
+                Output::Private { to, frame, ticket } => {
+                    let ticket = ticket.map(|ticket| Arc::new(ShareTicket(ticket)) as Arc<dyn TakeTicket>);
+                    self.send(Graph::Private, to, Frame { bytes: frame, ticket, token: 0 });
+                }
+                Output::Spend => {
+                    let result = self.spent.spend().map_err(|failure| failure.to_string());
+                    self.feed(Input::Spent(result));
+                }
+                Output::Audit(logs) => self.audit(logs),
+                Output::Event(event) => self.tell(event),
+                Output::Finished(outcome) => self.finish = Some((*outcome, self.now())),
+            }
+        }
+    }
+
+    fn send(&self, graph: Graph, to: Party, frame: Frame) {
+        if let Err(error) = self.network.send(graph, self.plan.draft().members[to].id, frame) {
+            tracing::warn!(peer = self.name(to), %graph, %error, "a frame was not sent");
+        }
+    }
+
+    fn audit(&self, logs: Arc<AgreedLogs>) {
+        let (plan, audits) = (self.plan.clone(), self.audits.clone());
+        tokio::task::spawn_blocking(move || {
+            // The receiver lives as long as the driver; without it nobody wants the answer.
+            let _ = audits.blocking_send(gate::gate(&plan, &logs));
+        });
+    }
+
+    fn audited(&mut self, gate: Verdict) {
+        let verdict = GateVerdict { publish: gate.publish.clone(), reason: gate.reason.clone() };
+        self.gate = Some(gate);
+        self.feed(Input::Verdict(verdict));
+    }
+
+    fn result(&mut self) -> Finish {
+        let (outcome, at) = self.finish.clone().expect("called once the machine has finished");
+        let wall_s = outcome.started_at.map_or(0.0, |start| at.since(start) as f64 / 1e9);
+        let (private_bytes, public_bytes) = (self.network.private_bytes(), self.network.public_bytes());
+        Finish { outcome, gate: self.gate.take(), wall_s, private_bytes, public_bytes }
+    }
+
+    /// Until when others may still want items of this node, if nobody says earlier that all is done: the end of the plan's deadlines, and at
+    /// least one stage from now.
+    fn others_end(&self, outcome: &Outcome) -> Time {
+        let run = &self.plan.draft().run;
+        let mixing_ms = u64::from(self.plan.rounds()).saturating_mul(run.round_ms);
+        let deadlines_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
+        let stage = self.now().plus_millis(run.settle_ms);
+        outcome.started_at.map_or(stage, |start| start.plus_millis(deadlines_ms).max(stage))
+    }
+
+    fn network_event(&mut self, event: NetworkEvent) {
+        match event {
+            NetworkEvent::Connected { graph, peer } => self.edge(graph, peer, true),
+            NetworkEvent::Disconnected { graph, peer } => self.edge(graph, peer, false),
+            NetworkEvent::Gone { peer } => {
+                if let Some(party) = self.party(&peer) {
+                    self.peer_event(party, "gone");
+                    self.feed(Input::Gone { peer: party });
+                }
+            }
+            NetworkEvent::Frame { graph, peer, bytes } => {
+                let Some(from) = self.party(&peer) else { return };
+                let (bytes, permit) = bytes.into_parts();
+                let frame: Arc<[u8]> = bytes.into();
+                self.feed(match graph {
+                    Graph::Private => Input::Private { from, frame },
+                    Graph::Public => Input::Public { from, frame },
+                });
+                drop(permit);
+            }
+            NetworkEvent::Left { .. } => self.feed(Input::Left),
+            NetworkEvent::Offence { graph, peer, address, offence } => {
+                let party = peer.and_then(|peer| self.party(&peer));
+                let who = match (party, address) {
+                    (Some(party), _) => self.name(party).to_owned(),
+                    (None, Some(address)) => address.to_string(),
+                    (None, None) => "somebody".to_owned(),
+                };
+                self.offence(party, &format!("{who}, {graph} graph: {offence}"));
+            }
+            NetworkEvent::Stranger { graph, peer, address } => {
+                if self.strangers.len() < OFFENCES_TOLD as usize && self.strangers.insert(peer) {
+                    self.fault(&format!("{peer} at {address} is not in the plan and was refused on the {graph} graph"));
+                }
+            }
+            NetworkEvent::ListenFailed { graph, reason } => self.fault(&format!("listening on the {graph} graph: {reason}")),
+        }
+    }
+
+    fn party(&self, peer: &PeerId) -> Option<Party> {
+        self.peers.get(peer).copied()
+    }
+
+    fn edge(&mut self, graph: Graph, peer: PeerId, up: bool) {
+        let Some(peer) = self.party(&peer) else { return };
+        let network = match graph {
+            Graph::Private => Side::Private,
+            Graph::Public => Side::Public,
+        };
+        tracing::debug!(peer = self.name(peer), %graph, up, "edge");
+        self.peer_event(peer, &format!("{graph} {}", if up { "connected" } else { "disconnected" }));
+        self.feed(if up { Input::Connected { network, peer } } else { Input::Disconnected { network, peer } });
+    }
+
+    fn peer_event(&self, peer: Party, state: &str) {
+        self.emit("peer", json!({ "peer": self.name(peer), "state": state }));
+    }
+
+    fn emit(&self, event: &str, fields: serde_json::Value) {
+        self.events.emit(self.name(self.me), event, fields);
+    }
+
+    fn tell(&mut self, event: Event) {
+        let progress = self.run.progress();
+        let counts = json!({
+            "accepted": progress.tally.accepted,
+            "returned": progress.tally.returned,
+            "unanswered": progress.tally.unanswered,
+            "private_bytes": self.network.private_bytes(),
+            "public_bytes": self.network.public_bytes(),
+        });
+        let with = |key: &str, value: serde_json::Value| {
+            let mut fields = counts.clone();
+            fields[key] = value;
+            fields
+        };
+        match event {
+            Event::Phase(phase) => {
+                if phase == Phase::Mixing {
+                    // All of START said so, perhaps through others.
+                    self.network.everybody_is_up();
+                }
+                tracing::info!(phase = phase.name(), "phase");
+                self.emit("phase", with("phase", phase.name().into()));
+            }
+            Event::Ready(ready) => {
+                tracing::debug!(ready, of = self.plan.parties(), "parties ready");
+                self.emit("ready", json!({ "ready": ready }));
+            }
+            Event::Round(round) => {
+                tracing::debug!(round, of = self.plan.rounds(), "round");
+                self.emit("round", with("round", round.into()));
+            }
+            Event::Fault(text) => self.fault(&text),
+            Event::Offence { peer, text } => {
+                let text = format!("{}: {text}", self.name(peer));
+                self.offence(Some(peer), &text);
+            }
+            Event::Complete => self.complete = true,
+        }
+    }
+
+    fn fault(&self, text: &str) {
+        tracing::warn!("{text}");
+        self.emit("fault", json!({ "text": text }));
+    }
+
+    /// Tells of an offence; of a peer that keeps offending, only the first ones.
+    fn offence(&mut self, party: Option<Party>, text: &str) {
+        let told = self.offences.entry(party.unwrap_or(usize::MAX)).or_insert(0);
+        *told += 1;
+        match *told {
+            n if n < OFFENCES_TOLD => self.fault(text),
+            OFFENCES_TOLD => self.fault(&format!("{text} (further ones are not told)")),
+            _ => {}
+        }
+    }
+}

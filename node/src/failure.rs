@@ -1,0 +1,133 @@
+//! Why a command ended without what it was asked for: one sentence, the field at fault, what to do about it, and an exit code.
+
+use std::fmt;
+
+use serde_json::json;
+
+/// The documented exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Flags, a file of ours, or something that this machine refuses.
+    Usage = 2,
+    /// The plan was refused.
+    PlanRefused = 3,
+    /// Aborted; nothing private has left this node.
+    Aborted = 4,
+    /// Finished, but somebody of the plan is missing, or not enough members agreed.
+    Degraded = 5,
+    /// Budget, plan already spent, or final withheld.
+    PrivacyRefused = 6,
+    /// Vector, records, labels or execution file not usable.
+    InputUnusable = 7,
+    /// Our bug.
+    Internal = 70,
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub fn code(self) -> i32 {
+        self as i32
+    }
+
+    /// Of several nodes' codes the one that `local` exits with: the worst in the order 70, 6, 3, 7, 2, 4, 5, 0.
+    pub fn worst(codes: impl IntoIterator<Item = i32>) -> i32 {
+        const ORDER: [i32; 8] = [0, 5, 4, 2, 7, 3, 6, 70];
+        let rank = |code: i32| ORDER.iter().position(|&c| c == code).unwrap_or(ORDER.len() - 1);
+        ORDER[codes.into_iter().map(rank).max().unwrap_or(0)]
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Exit::Done => "done",
+            Exit::Usage => "usage",
+            Exit::PlanRefused => "plan-refused",
+            Exit::Aborted => "aborted",
+            Exit::Degraded => "degraded",
+            Exit::PrivacyRefused => "privacy-refused",
+            Exit::InputUnusable => "input-unusable",
+            Exit::Internal => "internal",
+        }
+    }
+}
+
+/// A command's failure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What is wrong, in one sentence; never a private value.
+    pub message: String,
+    /// The flag, key, column or file at fault.
+    pub field: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with a message alone.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Failure { exit, message: message.into(), field: None, hint: None }
+    }
+
+    /// Exit 2.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Failure::new(Exit::Usage, message)
+    }
+
+    /// Exit 7.
+    pub fn input(message: impl Into<String>) -> Self {
+        Failure::new(Exit::InputUnusable, message)
+    }
+
+    /// Names what is at fault.
+    pub fn field(mut self, field: impl fmt::Display) -> Self {
+        self.field = Some(field.to_string());
+        self
+    }
+
+    /// Says what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The object that `--json` prints.
+    pub fn to_json(&self) -> serde_json::Value {
+        json!({
+            "error": { "kind": self.exit.kind(), "message": self.message, "field": self.field, "hint": self.hint },
+            "exit_code": self.exit.code(),
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message)?;
+        if let Some(field) = self.field.as_ref().filter(|field| !self.message.contains(field.as_str())) {
+            write!(f, " (at {field})")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_code_follows_the_documented_order() {
+        assert_eq!(Exit::worst([0, 5, 0]), 5);
+        assert_eq!(Exit::worst([5, 4]), 4);
+        assert_eq!(Exit::worst([4, 2, 7, 3, 6]), 6);
+        assert_eq!(Exit::worst([6, 70]), 70);
+        assert_eq!(Exit::worst([6, 101]), 70, "a panic is our bug");
+        assert_eq!(Exit::worst([]), 0);
+    }
+}

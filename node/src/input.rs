@@ -1,0 +1,74 @@
+//! What a party brings, held against the plan.
+
+use std::path::Path;
+
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run_file::Unit;
+
+use crate::failure::Failure;
+use crate::vector_file::{Format, Layout};
+
+/// Refuses another shape than the plan's, and another number of records (exit 7).
+pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
+    match plan.draft().data.unit {
+        Unit::Party => check_vector(plan, layout, path),
+        Unit::Record => check_records(plan, me, layout, path),
+    }
+}
+
+fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure> {
+    let expected = &plan.draft().data.shape;
+    if &layout.shape == expected || &layout.vector_shape() == expected {
+        return Ok(());
+    }
+    let (found, dimension) = (layout.len(), plan.draft().dimension());
+    Err(unusable(
+        path,
+        &format!("shape {:?} ({found} coordinates), the plan has {expected:?} ({dimension} coordinates)", layout.shape),
+        "every member brings a vector of the plan's shape",
+    ))
+}
+
+fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
+    let (expected, member) = (&plan.draft().data.shape, &plan.draft().members[me]);
+    let Some((count, shape)) = layout.records() else {
+        return Err(unusable(path, no_records(layout), "bring a matrix with one record a row, as .npy, .csv or .json"));
+    };
+    if &shape != expected {
+        return Err(unusable(
+            path,
+            &format!("records of shape {shape:?}, the plan has records of shape {expected:?}"),
+            "every row of the file is one record of the plan's shape",
+        ));
+    }
+    let planned = member.records.unwrap_or(0);
+    if count != planned {
+        return Err(unusable(
+            path,
+            &format!("{count} records, the plan has {planned} of {}", member.name),
+            "bring as many rows as the peer list says, or ask for a plan with another count",
+        ));
+    }
+    Ok(())
+}
+
+/// Why a file has no records.
+pub fn no_records(layout: &Layout) -> &'static str {
+    match layout.format {
+        Format::Safetensors { .. } => "a model is one vector; it has no rows that could be records (data.unit is \"record\")",
+        _ => "a single number has no rows that could be records (data.unit is \"record\")",
+    }
+}
+
+fn unusable(path: &Path, what: &str, hint: &str) -> Failure {
+    Failure::input(format!("{}: {what}", path.display())).field("--input").hint(hint)
+}
+
+/// What the mean looks like in a party's own format.
+pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
+    match plan.draft().data.unit {
+        Unit::Party => input.clone(),
+        Unit::Record => input.of_one_record(&plan.draft().data.shape),
+    }
+}

@@ -1,0 +1,184 @@
+//! `undertone join`: one party's part in a planned run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use rand::SeedableRng;
+use rand::rngs::{ChaCha12Rng, SysRng};
+use undertone_protocol::lattice::LatticeVector;
+use undertone_protocol::mixing::Party;
+use undertone_protocol::noise::LatticeNoise;
+use undertone_protocol::plan::Plan;
+
+use crate::cli::{Policy, Report};
+use crate::driver::{self, Finish, Part};
+use crate::events::Events;
+use crate::failure::{Exit, Failure};
+use crate::identity::Identity;
+use crate::plan_command;
+use crate::receipt::Account;
+use crate::result::{self, Delivery};
+use crate::spent::Spent;
+use crate::vector_file::{self, Layout, VectorFile};
+use crate::{clipping, input};
+
+/// Flags of `join`.
+#[derive(Args, Debug)]
+pub struct JoinArgs {
+    /// The plan, byte for byte the file that everybody has
+    #[arg(value_name = "PLAN.json")]
+    plan: PathBuf,
+    /// This party's key (from `undertone identity new`)
+    #[arg(long, value_name = "FILE")]
+    identity: PathBuf,
+    /// The private vector, or a matrix of records, one a row: .npy (f32, f64), .csv, .json; .safetensors for a model
+    ///
+    /// The extension says which. A .csv may have a first row of names, which stay; of one row or one column it is a plain list, else a matrix. A
+    /// model's tensors (F16, BF16, F32, F64) are averaged as one vector in the order of their names, and data.shape is their number of coordinates.
+    #[arg(long, value_name = "X")]
+    input: PathBuf,
+    /// Where to write the mean, in the input's format, shape and dtype
+    #[arg(long, value_name = "MEAN")]
+    output: PathBuf,
+    /// Where to write the receipt; its signature goes to FILE.sig
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// Folder that remembers which plans were spent [default: the identity's path + .state]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Write what happens as JSON lines ("-": standard output)
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Show statistics of the private input, such as whether it was clipped
+    #[arg(long)]
+    show_private: bool,
+    #[command(flatten)]
+    policy: Policy,
+}
+
+/// Everything that is checked before a byte is sent.
+struct Prepared {
+    plan: Arc<Plan>,
+    me: Party,
+    identity: Identity,
+    spent: Spent,
+    vector: VectorFile,
+    events: Events,
+}
+
+/// Takes part.
+pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
+    let begun = Instant::now();
+    let prepared = prepare(&arguments, begun)?;
+    let Prepared { plan, me, identity, spent, vector, events } = prepared;
+    let layout = input::layout_of_mean(&plan, &vector.layout);
+    let (value, noise, clipped) = privatise(&plan, me, vector)?;
+    let part = Part {
+        plan: plan.clone(),
+        me,
+        key: identity.keypair.clone(),
+        value,
+        noise: Box::new(noise),
+        spent,
+        events: events.clone(),
+    };
+    let mut delivery = None;
+    let deliver = |finish: &Finish| {
+        delivery = Some(write_result(&arguments, &plan, me, &identity, &layout, finish)?);
+        Ok(())
+    };
+    // One thread carries the network, this one works on vectors: a second worker made long runs no faster and kept 10 MB more.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
+    let finish = runtime.block_on(driver::drive(part, deliver))?;
+    let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
+    let clipped = arguments.show_private.then_some(clipped);
+    let name = &plan.draft().members[me].name;
+    let outcome = delivery.account.outcome();
+    events.emit(name, "finished", serde_json::json!({ "exit_code": delivery.exit.code(), "outcome": outcome }));
+    Ok(result::report(&plan, &finish, &delivery, clipped, begun))
+}
+
+fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
+    let plan = Arc::new(plan_command::load(&arguments.plan)?);
+    let identity = Identity::load(&arguments.identity)?;
+    let peer_id = identity.peer_id();
+    let state = arguments.state.clone().unwrap_or_else(|| with_suffix(&arguments.identity, ".state"));
+    let spent = Spent::open(&state, &plan.digest_hex(), &peer_id.to_string())?;
+    spent.check()?;
+    plan_command::check(&plan, &arguments.policy)?;
+    let me = plan.draft().members.iter().position(|member| member.id == peer_id).ok_or_else(|| {
+        Failure::new(Exit::PlanRefused, format!("the identity {peer_id} is not a member of this plan"))
+            .field("--identity")
+            .hint("use the identity whose id is in the peer list, or ask for a plan that lists this one")
+    })?;
+    let vector = vector_file::read(&arguments.input)?;
+    input::check(&plan, me, &vector.layout, &arguments.input)?;
+    let files = [Some((&arguments.output, "--output")), arguments.receipt.as_ref().map(|path| (path, "--receipt"))];
+    files.into_iter().flatten().try_for_each(|(path, flag)| writable(path, flag))?;
+    let events = Events::open(arguments.events.as_deref(), begun)?;
+    Ok(Prepared { plan, me, identity, spent, vector, events })
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Found before the run starts, not after it.
+fn writable(path: &Path, flag: &str) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let probe = tempfile::tempfile_in(folder);
+    let problem = match probe {
+        Err(e) => e.to_string(),
+        Ok(_) if path.is_dir() => "it is a folder".into(),
+        Ok(_) => return Ok(()),
+    };
+    Err(Failure::usage(format!("{}: cannot be written: {problem}", path.display()))
+        .field(flag)
+        .hint("name a file in a folder that exists and that you can write to"))
+}
+
+type SystemNoise = LatticeNoise<ChaCha12Rng>;
+
+/// Clips, weighs or sums up, rounds and adds η*: from here on only x̃ exists. Returns how many vectors or records clipping changed.
+fn privatise(plan: &Plan, me: Party, vector: VectorFile) -> Result<(LatticeVector, SystemNoise, usize), Failure> {
+    let calibration = plan.calibration();
+    let mut values = vector.values;
+    let clipped = clipping::clip_all(&plan.draft().data, &mut values);
+    let mut value = clipping::onto_lattice(plan, me, &values);
+    let rng = ChaCha12Rng::try_from_rng(&mut SysRng).map_err(no_randomness)?;
+    let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
+    noise.add_independent(calibration.independent_std, &mut value);
+    noise.draw_ahead(plan.injection());
+    Ok((value, noise, clipped))
+}
+
+fn no_randomness(error: impl std::fmt::Display) -> Failure {
+    Failure::usage(format!("the system gives no randomness: {error}"))
+        .hint("noise needs the operating system's random source, such as /dev/urandom")
+}
+
+fn write_result(
+    arguments: &JoinArgs,
+    plan: &Plan,
+    me: Party,
+    identity: &Identity,
+    layout: &Layout,
+    finish: &Finish,
+) -> Result<Delivery, Failure> {
+    let account = Account::of(plan, me, finish)?;
+    if let Some(path) = &arguments.receipt {
+        account.write(path, &identity.keypair)?;
+    }
+    if let Some(mean) = account.mean(plan, &finish.outcome) {
+        vector_file::write(&arguments.output, layout, &mean)?;
+    }
+    Ok(Delivery { exit: account.exit(), account })
+}

@@ -1,0 +1,188 @@
+//! `undertone local`: a cluster of real nodes on this machine, each a process of its own with its own identity.
+
+mod cluster;
+mod demonstration;
+mod parties;
+mod summary;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use undertone_protocol::defaults::Defaults;
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run_file::{RawRunFile, RunFile};
+
+use crate::cli::{Report, Shared};
+use crate::events::Events;
+use crate::failure::Failure;
+use crate::plan_command;
+use crate::progress::Progress;
+use parties::LocalParty;
+
+/// Flags of `local`. A flag beats the run file.
+#[derive(Args, Debug)]
+pub struct LocalArgs {
+    /// Number of nodes (with --inputs: must equal the number of files)
+    #[arg(long, value_name = "N")]
+    nodes: Option<usize>,
+    /// A folder with one file per party (.npy, .csv, .json, .safetensors); the file's stem is the party's name
+    #[arg(long, value_name = "DIR", conflicts_with = "dimension")]
+    inputs: Option<PathBuf>,
+    /// Coordinates of synthetic vectors, drawn within the clipping range. Without this and --inputs: a demonstration with hospitals
+    #[arg(long, value_name = "D")]
+    dimension: Option<usize>,
+    /// A run file; what it leaves out the flags and the defaults give
+    #[arg(long, value_name = "RUN.toml")]
+    run: Option<PathBuf>,
+    /// ε [default: 1]
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
+    /// δ [default: 1e-6]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    delta: Option<f64>,
+    /// Keep the plan, a summary, and every node's mean, receipt and log in this folder
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write what happens as JSON lines
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Let a round last at least this long (demonstrations)
+    #[arg(long, value_name = "MS")]
+    pace_ms: Option<u64>,
+    /// Deadline of a round [default: 1000]
+    #[arg(long, value_name = "MS")]
+    round_ms: Option<u64>,
+    /// Seeds synthetic data and the schedule; never noise
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+}
+
+/// Where a cluster's files lie while it runs.
+struct Folders {
+    /// Keys, synthetic inputs, states: gone afterwards.
+    scratch: tempfile::TempDir,
+    /// Plan, means, receipts, logs: `--output`, or inside of `scratch`.
+    output: PathBuf,
+}
+
+impl Folders {
+    fn new(output: Option<&Path>) -> Result<Self, Failure> {
+        let scratch = tempfile::tempdir().map_err(|e| {
+            Failure::usage(format!("no temporary folder can be made: {e}")).hint("set TMPDIR to a folder with room")
+        })?;
+        let output = output.map_or_else(|| scratch.path().join("output"), Path::to_path_buf);
+        let unwritable = |e: std::io::Error| {
+            Failure::usage(format!("{}: cannot be written: {e}", output.display()))
+                .field("--output")
+                .hint("choose a folder that you can write to")
+        };
+        std::fs::create_dir_all(&output).map_err(unwritable)?;
+        tempfile::tempfile_in(&output).map_err(unwritable)?;
+        Ok(Folders { scratch, output })
+    }
+}
+
+/// Runs the cluster.
+pub fn run(arguments: LocalArgs, shared: &Shared) -> Result<Report, Failure> {
+    let begun = Instant::now();
+    let raw = raw_run(&arguments)?;
+    let folders = Folders::new(arguments.output.as_deref())?;
+    let events = Events::open(arguments.events.as_deref(), begun)?;
+    let seed = arguments.seed.unwrap_or_else(rand::random);
+    let (run, parties) = gather_parties(&arguments, raw, &folders, seed)?;
+    let cluster = cluster::prepare(&parties, &folders)?;
+    let mut progress = Progress::start();
+    progress.milestone(&format!("Calibrating noise for {} parties …", parties.len()));
+    let plan = plan_command::make(run, cluster.peers(), seed)?;
+    progress.milestone(&format!(
+        "Plan {}: {} rounds, ε = {}",
+        &plan.digest_hex()[..12],
+        plan.rounds(),
+        plan.draft().privacy.epsilon
+    ));
+    plan_command::write_plan(&folders.output.join("plan.json"), &plan)?;
+    let ended = cluster.run(&plan, &events, &mut progress, shared)?;
+    progress.end();
+    let demonstrated = arguments.inputs.is_none() && arguments.dimension.is_none();
+    let summary = summary::Summary::of(&plan, &parties, &ended, &folders.output, begun)?.of_demonstration(demonstrated);
+    let json = summary.json();
+    std::fs::write(folders.output.join("summary.json"), format!("{json:#}\n"))
+        .map_err(|e| Failure::usage(format!("summary.json cannot be written: {e}")).field("--output"))?;
+    Ok(Report { text: summary.text(arguments.output.as_deref()), json, exit: summary.exit() })
+}
+
+fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
+    let mut raw = match &arguments.run {
+        None => RawRunFile::default(),
+        Some(path) => {
+            let text = plan_command::read_text(path, "--run")?;
+            RawRunFile::parse(&text).map_err(|e| plan_command::run_failure(path, &e))?
+        }
+    };
+    fn beat<T: Copy>(field: &mut Option<T>, flag: Option<T>) {
+        if flag.is_some() {
+            *field = flag;
+        }
+    }
+    beat(&mut raw.privacy.epsilon, arguments.epsilon);
+    beat(&mut raw.privacy.delta, arguments.delta);
+    beat(&mut raw.run.pace_ms, arguments.pace_ms);
+    beat(&mut raw.run.round_ms, arguments.round_ms);
+    // A pace that was asked for stretches the deadline, unless that was given too.
+    if arguments.round_ms.is_none() && raw.run.round_ms.is_none() {
+        raw.run.round_ms = arguments.pace_ms.map(|pace| pace.saturating_add(1000));
+    }
+    Ok(raw)
+}
+
+fn gather_parties(
+    arguments: &LocalArgs,
+    mut raw: RawRunFile,
+    folders: &Folders,
+    seed: u64,
+) -> Result<(RunFile, Vec<LocalParty>), Failure> {
+    let place = arguments.run.clone().unwrap_or_else(|| PathBuf::from("local"));
+    let resolve = |raw: RawRunFile, parties: usize| {
+        let run = raw.resolve(parties, Defaults::Local).map_err(|e| plan_command::run_failure(&place, &e))?;
+        run.supported().map_err(|e| plan_command::run_failure(&place, &e))?;
+        Ok(run)
+    };
+    if let Some(inputs) = &arguments.inputs {
+        let mut parties = parties::read(inputs, arguments.nodes)?;
+        parties::shape(&mut raw, &mut parties)?;
+        return Ok((resolve(raw, parties.len())?, parties));
+    }
+    let nodes = arguments.nodes.unwrap_or(8);
+    if nodes < 3 {
+        return Err(Failure::usage(format!("--nodes is {nodes}; a private average needs at least 3 parties")).field("--nodes"));
+    }
+    let Some(dimension) = arguments.dimension else {
+        demonstration::describe(&mut raw)?;
+        let run = resolve(raw, nodes)?;
+        return Ok((run, demonstration::parties(nodes, seed, folders.scratch.path())?));
+    };
+    if dimension == 0 {
+        return Err(Failure::usage("--dimension is 0; a vector needs at least one coordinate").field("--dimension"));
+    }
+    match &raw.data.shape {
+        None => raw.data.shape = Some(vec![dimension]),
+        Some(shape) if shape.iter().product::<usize>() == dimension => {}
+        Some(shape) => {
+            return Err(Failure::usage(format!("--dimension {dimension} does not fit data.shape {shape:?}")).field("--dimension"));
+        }
+    }
+    let run = resolve(raw, nodes)?;
+    let parties = parties::synthesize(&run, nodes, seed, folders.scratch.path())?;
+    Ok((run, parties))
+}
+
+/// The files that `local --output` keeps of one party.
+fn party_folder(output: &Path, name: &str) -> PathBuf {
+    output.join(name)
+}
+
+/// Names in plan order.
+fn name_of(plan: &Plan, party: usize) -> &str {
+    &plan.draft().members[party].name
+}

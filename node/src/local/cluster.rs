@@ -1,0 +1,275 @@
+//! The processes of a local cluster: started, watched, waited for.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rand::RngExt;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
+use undertone_protocol::peers::{Peer, Peers};
+use undertone_protocol::plan::Plan;
+
+use super::parties::LocalParty;
+use super::{Folders, name_of, party_folder};
+use crate::cli::{LogFormat, Shared};
+use crate::events::Events;
+use crate::failure::{Exit, Failure};
+use crate::identity::Identity;
+use crate::progress::Progress;
+use crate::table::bytes;
+
+/// A cluster whose keys and addresses are chosen.
+pub(super) struct Cluster {
+    nodes: Vec<NodeFiles>,
+    peers: Peers,
+}
+
+struct NodeFiles {
+    identity: PathBuf,
+    input: PathBuf,
+    state: PathBuf,
+    output: PathBuf,
+}
+
+/// How a node's process ended.
+#[derive(Debug)]
+pub(super) struct NodeEnd {
+    /// Its exit code; None if somebody killed it.
+    pub(super) code: Option<i32>,
+    /// Its final object, if it got as far.
+    pub(super) result: Option<Value>,
+}
+
+/// Makes keys, picks ports and a folder for each party.
+pub(super) fn prepare(parties: &[LocalParty], folders: &Folders) -> Result<Cluster, Failure> {
+    let unwritable = |e: std::io::Error| Failure::usage(format!("{}: {e}", folders.output.display())).field("--output");
+    let mut ports = free_ports(2 * parties.len())?.into_iter();
+    let (mut nodes, mut peers) = (vec![], vec![]);
+    for party in parties {
+        let mut address = || format!("/ip4/127.0.0.1/tcp/{}", ports.next().expect("two ports a party"));
+        let (private, public) = (address(), address());
+        let identity = folders.scratch.path().join(format!("{}.key", party.name));
+        let key = Identity::generate(party.name.clone(), Some(private.clone()), Some(public.clone()));
+        key.create(&identity)?;
+        let parse = |text: String| text.parse().map_err(|e| Failure::usage(format!("{e}")));
+        peers.push(Peer {
+            name: party.name.clone(),
+            id: key.peer_id(),
+            private: parse(private)?,
+            public: parse(public)?,
+            records: party.records,
+        });
+        let output = party_folder(&folders.output, &party.name);
+        std::fs::create_dir_all(&output).map_err(unwritable)?;
+        let state = folders.scratch.path().join(format!("{}.state", party.name));
+        nodes.push(NodeFiles { identity, input: party.input.clone(), state, output });
+    }
+    let peers = Peers::new(peers).map_err(|e| Failure::usage(e.to_string()).field("--nodes"))?;
+    Ok(Cluster { nodes, peers })
+}
+
+/// Ports that nobody listens on now, below the range from which the system gives ports to outgoing connections
+/// (on Linux from 32768), so that the cluster's own connections do not take them before its nodes listen.
+fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
+    let mut rng = rand::rng();
+    let mut held: BTreeMap<u16, TcpListener> = BTreeMap::new();
+    for _ in 0..count * 50 + 1000 {
+        if held.len() == count {
+            break;
+        }
+        let port = rng.random_range(10_240..32_000);
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
+            held.insert(port, listener);
+        }
+    }
+    if held.len() < count {
+        return Err(Failure::usage("not enough free ports on 127.0.0.1").hint("stop what listens there, or use fewer nodes"));
+    }
+    Ok(held.into_keys().collect())
+}
+
+impl Cluster {
+    pub(super) fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    /// Starts all nodes and waits for all of them.
+    pub(super) fn run(
+        self,
+        plan: &Plan,
+        events: &Events,
+        progress: &mut Progress,
+        shared: &Shared,
+    ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
+        runtime.block_on(self.watch(plan, events, progress, shared))
+    }
+
+    async fn watch(
+        self,
+        plan: &Plan,
+        events: &Events,
+        progress: &mut Progress,
+        shared: &Shared,
+    ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
+        let (lines, mut told) = mpsc::channel(1024);
+        let mut ends = BTreeMap::new();
+        for (party, files) in self.nodes.iter().enumerate() {
+            let name = name_of(plan, party).to_owned();
+            let child = start(files, plan, shared).map_err(|e| Failure::usage(format!("a node cannot be started: {e}")))?;
+            events.emit(&name, "spawned", json!({ "pid": child.id() }));
+            tokio::spawn(follow(name, child, lines.clone()));
+        }
+        drop(lines);
+        let mut picture = Picture::new(plan);
+        while let Some((name, line)) = told.recv().await {
+            match line {
+                Line::Event(event) => {
+                    picture.see(&name, &event, progress);
+                    let kind = event["event"].as_str().unwrap_or("").to_owned();
+                    let fields = event.as_object().cloned().unwrap_or_default();
+                    let own = ["t_ms", "party", "event"];
+                    let fields = fields.into_iter().filter(|(key, _)| !own.contains(&key.as_str())).collect();
+                    events.emit(&name, &kind, Value::Object(fields));
+                }
+                Line::Ended(end) => {
+                    if end.code.is_none() {
+                        progress.milestone(&format!("{name} was killed"));
+                    }
+                    ends.insert(name, end);
+                }
+            }
+        }
+        progress.milestone(&picture.line("done"));
+        Ok(ends)
+    }
+}
+
+fn start(files: &NodeFiles, plan: &Plan, shared: &Shared) -> std::io::Result<Child> {
+    let plan_file = files.output.parent().map(|folder| folder.join("plan.json")).unwrap_or_default();
+    let log = File::create(files.output.join("node.log"))?;
+    let extension = files.input.extension().and_then(|e| e.to_str()).unwrap_or("npy");
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("join").arg(plan_file);
+    command.arg("--identity").arg(&files.identity).arg("--input").arg(&files.input).arg("--state").arg(&files.state);
+    command.arg("--output").arg(files.output.join(format!("mean.{extension}")));
+    command.arg("--receipt").arg(files.output.join("receipt.json"));
+    // The plan is the parent's own, on this machine: no policy beyond its claims.
+    command.args(["--digest", &plan.digest_hex(), "--min-colluders", "0", "--accept-claims", "sampled"]);
+    command.args(["--events", "-", "--json", "--log", if shared.log == LogFormat::Json { "json" } else { "text" }]);
+    (0..shared.verbose).for_each(|_| {
+        command.arg("-v");
+    });
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true).spawn()
+}
+
+enum Line {
+    Event(Value),
+    Ended(NodeEnd),
+}
+
+/// Reads a node's lines until it ends: events, then its final object.
+async fn follow(name: String, mut child: Child, lines: mpsc::Sender<(String, Line)>) {
+    let mut result = None;
+    if let Some(stdout) = child.stdout.take() {
+        let mut reader = BufReader::new(stdout).lines();
+        while let Ok(Some(line)) = reader.next_line().await {
+            match serde_json::from_str::<Value>(&line) {
+                Ok(value) if value.get("event").is_some() => {
+                    let _ = lines.send((name.clone(), Line::Event(value))).await;
+                }
+                Ok(value) => result = Some(value),
+                Err(_) => {}
+            }
+        }
+    }
+    let code = match child.wait().await {
+        Ok(status) => status.code(),
+        Err(_) => Some(Exit::Internal.code()),
+    };
+    let _ = lines.send((name, Line::Ended(NodeEnd { code, result }))).await;
+}
+
+/// What the nodes' events add up to, for the progress line.
+struct Picture {
+    parties: usize,
+    rounds: u32,
+    ready: usize,
+    phase: BTreeMap<String, String>,
+    round: BTreeMap<String, u64>,
+    counts: BTreeMap<String, [u64; 4]>,
+    shown: Option<&'static str>,
+}
+
+const PHASES: [&str; 5] = ["gathering", "mixing", "settling", "publishing", "done"];
+
+impl Picture {
+    fn new(plan: &Plan) -> Self {
+        Picture {
+            parties: plan.parties(),
+            rounds: plan.rounds(),
+            ready: 0,
+            phase: BTreeMap::new(),
+            round: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            shown: None,
+        }
+    }
+
+    fn see(&mut self, name: &str, event: &Value, progress: &mut Progress) {
+        match event["event"].as_str() {
+            Some("phase") => {
+                let phase = event["phase"].as_str().unwrap_or("").to_owned();
+                self.ready += usize::from(phase == "gathering");
+                self.phase.insert(name.to_owned(), phase);
+            }
+            Some("round") => {
+                self.round.insert(name.to_owned(), event["round"].as_u64().unwrap_or(0));
+            }
+            Some("fault") => progress.milestone(&format!("{name}: {}", event["text"].as_str().unwrap_or(""))),
+            _ => {}
+        }
+        // Counts of a node only grow; those of its last events come after its shares were answered.
+        if let Some(accepted) = event["accepted"].as_u64() {
+            let read = |key: &str| event[key].as_u64().unwrap_or(0);
+            self.counts.insert(
+                name.to_owned(),
+                [accepted, read("returned"), read("unanswered"), read("private_bytes") + read("public_bytes")],
+            );
+        }
+        self.draw(progress);
+    }
+
+    /// A phase's line changes in place while it lasts, and stays when the next begins.
+    fn draw(&mut self, progress: &mut Progress) {
+        let furthest = self.phase.values().filter_map(|phase| PHASES.iter().position(|p| p == phase)).max().unwrap_or(0);
+        let phase = PHASES[furthest];
+        let line = self.line(phase);
+        if let Some(shown) = self.shown.filter(|shown| *shown != phase) {
+            progress.milestone(&self.line(shown));
+        }
+        self.shown = Some(phase);
+        progress.show(&line);
+    }
+
+    fn line(&self, phase: &str) -> String {
+        let total = |i: usize| self.counts.values().map(|c| c[i]).sum::<u64>();
+        let place = |phase: &str| PHASES.iter().position(|p| *p == phase);
+        let there = self.phase.values().filter(|p| place(p) >= place(phase)).count();
+        let stage = match phase {
+            "gathering" => return format!("gathering   {} of {} parties ready", self.ready, self.parties),
+            "mixing" => format!("round {} of {}", self.round.values().max().unwrap_or(&0), self.rounds),
+            _ => format!("{there} of {} parties", self.parties),
+        };
+        let shares = format!("shares {} accepted / {} returned / {} unanswered", total(0), total(1), total(2));
+        format!("{phase:<11} {stage}, {shares}, {}", bytes(total(3)))
+    }
+}

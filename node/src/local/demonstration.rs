@@ -1,0 +1,151 @@
+//! What `local` shows without data of one's own: hospitals with synthetic patients.
+
+use std::path::{Path, PathBuf};
+
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use undertone_protocol::run_file::{Bound, Clip, RawRunFile, Unit};
+
+use super::parties::LocalParty;
+use crate::failure::Failure;
+use crate::vector_file::{self, Format, Layout, VectorFile};
+
+/// Each hospital's patients.
+const PATIENTS: usize = 1000;
+
+const CITIES: [&str; 12] =
+    ["aarhus", "bergen", "coimbra", "delft", "evora", "freiburg", "ghent", "haarlem", "izmir", "jena", "krakow", "lund"];
+
+/// A column: its public bounds, and what its values are drawn from.
+struct Column {
+    name: &'static str,
+    low: f64,
+    high: f64,
+    values: Values,
+}
+
+enum Values {
+    /// About normal: centre, spread between patients, decimals that are recorded.
+    About(f64, f64, i32),
+    /// 0 or 1, with this probability of 1.
+    Share(f64),
+}
+
+const fn about(name: &'static str, low: f64, high: f64, centre: f64, spread: f64, decimals: i32) -> Column {
+    Column { name, low, high, values: Values::About(centre, spread, decimals) }
+}
+
+const fn share(name: &'static str, probability: f64) -> Column {
+    Column { name, low: 0.0, high: 1.0, values: Values::Share(probability) }
+}
+
+/// Bounds are what any physician would name before having seen a single patient; the numbers are made up.
+const COLUMNS: [Column; 12] = [
+    about("age (years)", 18.0, 100.0, 57.0, 14.0, 0),
+    about("systolic pressure (mmHg)", 80.0, 220.0, 133.0, 17.0, 0),
+    about("diastolic pressure (mmHg)", 40.0, 130.0, 81.0, 10.0, 0),
+    about("heart rate (1/min)", 40.0, 160.0, 74.0, 11.0, 0),
+    about("body mass index (kg/m2)", 14.0, 54.0, 27.4, 4.6, 1),
+    about("cholesterol (mg/dl)", 80.0, 360.0, 201.0, 38.0, 0),
+    about("platelets (1e9/l)", 40.0, 500.0, 248.0, 58.0, 0),
+    about("haemoglobin (g/dl)", 6.0, 20.0, 13.9, 1.5, 1),
+    about("creatinine (mg/dl)", 0.2, 5.2, 1.0, 0.2, 2),
+    share("diabetic", 0.13),
+    share("smoker", 0.22),
+    share("readmitted", 0.08),
+];
+
+/// Fills in what the run file may not say here: shape, unit and bounds of the data.
+pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
+    let data = &mut raw.data;
+    let says =
+        [("data.shape", data.shape.is_some()), ("data.clip", data.clip.is_some()), ("data.weights", data.weights.is_some())];
+    let says = says.into_iter().chain([("data.unit", data.unit == Some(Unit::Party))]);
+    if let Some((field, _)) = says.into_iter().find(|(_, said)| *said) {
+        return Err(Failure::usage(format!("{field} is given, but nothing to average; the demonstration brings its own data"))
+            .field(field)
+            .hint("give --inputs DIR or --dimension D, or leave the key out"));
+    }
+    data.shape = Some(vec![COLUMNS.len()]);
+    data.unit = Some(Unit::Record);
+    let bounds = |bound: fn(&Column) -> f64| Bound::Each(COLUMNS.iter().map(bound).collect());
+    data.clip = Some(Clip::Box { low: bounds(|column| column.low), high: bounds(|column| column.high) });
+    raw.name.get_or_insert_with(|| "demonstration".into());
+    Ok(())
+}
+
+/// Hospitals with their patients, one `.csv` each in a folder. The same seed makes the same patients.
+pub(super) fn parties(nodes: usize, seed: u64, folder: &Path) -> Result<Vec<LocalParty>, Failure> {
+    let header = COLUMNS.iter().map(|column| column.name.to_owned()).collect();
+    let layout = Layout { shape: vec![PATIENTS, COLUMNS.len()], format: Format::Csv { header: Some(header) } };
+    let party = |index: usize| {
+        let name = CITIES.get(index).map_or_else(|| format!("hospital-{index:04}"), |&city| city.to_owned());
+        let input: PathBuf = folder.join(format!("{name}.csv"));
+        let values = patients(index, seed);
+        vector_file::write(&input, &layout, &values)?;
+        Ok(LocalParty { name, input, vector: VectorFile { layout: layout.clone(), values }, records: Some(PATIENTS as u64) })
+    };
+    (0..nodes).map(party).collect()
+}
+
+fn patients(hospital: usize, seed: u64) -> Vec<f64> {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    rng.set_stream(hospital as u64);
+    // Each hospital has patients of its own kind: shifted by about a quarter of the spread between patients.
+    let shifts: Vec<f64> = COLUMNS.iter().map(|_| 0.25 * normal(&mut rng)).collect();
+    let mut values = Vec::with_capacity(PATIENTS * COLUMNS.len());
+    for _ in 0..PATIENTS {
+        for (column, shift) in COLUMNS.iter().zip(&shifts) {
+            values.push(match column.values {
+                Values::About(centre, spread, decimals) => {
+                    let unit = 10f64.powi(decimals);
+                    ((centre + spread * (shift + normal(&mut rng))) * unit).round() / unit
+                }
+                Values::Share(probability) => f64::from(u8::from(rng.random_bool(probability * (1.0 + shift).clamp(0.3, 3.0)))),
+            });
+        }
+    }
+    values
+}
+
+/// About standard normal, within ±6 (Irwin–Hall): made-up patients need no better.
+fn normal(rng: &mut ChaCha12Rng) -> f64 {
+    (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::defaults::Defaults;
+
+    use super::*;
+    use crate::clipping;
+
+    #[test]
+    fn patients_are_within_their_bounds_but_for_a_few() {
+        let mut raw = RawRunFile::default();
+        describe(&mut raw).unwrap();
+        let run = raw.resolve(8, Defaults::Local).unwrap();
+        assert!(run.data.scales().differ() && run.data.scales().at(6) == 460.0, "the widest");
+        let root = run.data.sensitivity(1.0);
+        assert!(root >= 12f64.sqrt() && root < 12f64.sqrt() + 1e-14, "width 1 each: {root}");
+        let folder = tempfile::tempdir().unwrap();
+        let parties = parties(14, 5, folder.path()).unwrap();
+        let mut clipped = 0;
+        for party in &parties {
+            let again = vector_file::read(&party.input).unwrap();
+            assert!(again.layout == party.vector.layout && again.values == party.vector.values);
+            clipped += clipping::clip_all(&run.data, &mut party.vector.values.clone());
+        }
+        assert!((1..=14 * PATIENTS / 20).contains(&clipped), "{clipped} of {}", 14 * PATIENTS);
+        assert!(patients(3, 5) == patients(3, 5) && patients(3, 5) != patients(3, 6) && patients(3, 5) != patients(4, 5));
+    }
+
+    #[test]
+    fn a_run_file_with_data_of_its_own_needs_inputs() {
+        for text in ["[data]\nshape = [3]", "[data]\nunit = \"party\"", "[data]\nclip = { kind = \"l2\", radius = 2.0 }"] {
+            let failure = describe(&mut RawRunFile::parse(text).unwrap()).unwrap_err();
+            assert!(failure.field.is_some_and(|field| field.starts_with("data.")), "{text}");
+        }
+        describe(&mut RawRunFile::parse("[data]\nadjacency = \"zero-out\"\nunit = \"record\"").unwrap()).unwrap();
+    }
+}

@@ -1,0 +1,11 @@
+//! The `undertone` binary.
+
+fn main() {
+    // A panic anywhere is our bug, and no half-dead node goes on.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::exit(undertone::failure::Exit::Internal.code());
+    }));
+    std::process::exit(undertone::cli::run(std::env::args_os()));
+}

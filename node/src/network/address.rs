@@ -1,0 +1,166 @@
+//! Where peers listen, and where we do: `/ip4`, `/ip6` and `/dns` addresses with a TCP port.
+
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
+    time::Duration,
+};
+
+use libp2p::{Multiaddr, multiaddr::Protocol};
+use tokio::{net::TcpStream, time::timeout};
+
+use super::NetworkError;
+
+/// A checked address: an IP address or a host name, and a TCP port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    host: Host,
+    port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Ip(IpAddr),
+    /// A name, and which of its addresses count: all, only IPv4, only IPv6.
+    Name(String, Family),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Any,
+    V4,
+    V6,
+}
+
+impl Place {
+    /// Reads exactly `/ip4|ip6|dns|dns4|dns6/HOST/tcp/PORT`; anything before, between or after that is refused.
+    pub(super) fn parse(address: &Multiaddr) -> Result<Place, NetworkError> {
+        let wrong = || NetworkError::Address { address: address.clone() };
+        let mut parts = address.iter();
+        let host = match parts.next() {
+            Some(Protocol::Ip4(ip)) => Host::Ip(ip.into()),
+            Some(Protocol::Ip6(ip)) => Host::Ip(ip.into()),
+            Some(Protocol::Dns(name)) => Host::Name(name.into_owned(), Family::Any),
+            Some(Protocol::Dns4(name)) => Host::Name(name.into_owned(), Family::V4),
+            Some(Protocol::Dns6(name)) => Host::Name(name.into_owned(), Family::V6),
+            _ => return Err(wrong()),
+        };
+        let Some(Protocol::Tcp(port)) = parts.next() else { return Err(wrong()) };
+        if parts.next().is_some() {
+            return Err(wrong());
+        }
+        Ok(Place { host, port })
+    }
+
+    /// All socket addresses that the place stands for now. A name is looked up anew each time, since a peer that comes
+    /// back may have moved.
+    pub(super) async fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
+        match &self.host {
+            Host::Ip(ip) => Ok(vec![SocketAddr::new(*ip, self.port)]),
+            Host::Name(name, family) => {
+                let found = tokio::net::lookup_host((name.as_str(), self.port)).await?;
+                Ok(found
+                    .filter(|address| match family {
+                        Family::Any => true,
+                        Family::V4 => address.is_ipv4(),
+                        Family::V6 => address.is_ipv6(),
+                    })
+                    .collect())
+            }
+        }
+    }
+
+    /// Whether the place actively refuses connections: every address that it stands for answers "refused". Silence, an
+    /// unknown name or an accepted connection is not a refusal. The probing connection is closed at once.
+    pub(super) async fn refuses(&self, patience: Duration) -> bool {
+        let Ok(Ok(addresses)) = timeout(patience, self.resolve()).await else { return false };
+        let mut refused = false;
+        for address in addresses {
+            match timeout(patience, TcpStream::connect(address)).await {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => refused = true,
+                // A free port of this machine in the ephemeral range can be connected to itself.
+                Ok(Ok(stream)) if stream.local_addr().ok() == stream.peer_addr().ok() => refused = true,
+                _ => return false,
+            }
+        }
+        refused
+    }
+
+    /// The address to bind: the listed one if it belongs to this machine, else (behind address translation, in a
+    /// container) any address at the listed port. An occupied port is an error here, because libp2p sets `SO_REUSEPORT`
+    /// and would share the port silently with another process of the same user.
+    pub(super) async fn to_bind(&self, listed: &Multiaddr) -> Result<SocketAddr, NetworkError> {
+        let port = self.port;
+        let candidates = self.resolve().await.unwrap_or_default();
+        let v6 = candidates.first().is_some_and(SocketAddr::is_ipv6);
+        let any = if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        for address in candidates.into_iter().chain([SocketAddr::new(any, port)]) {
+            match TcpListener::bind(address) {
+                Ok(_) => return Ok(address),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    return Err(NetworkError::PortInUse { address: listed.clone() });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
+                Err(source) => return Err(NetworkError::Listen { address: listed.clone(), source }),
+            }
+        }
+        let source = io::ErrorKind::AddrNotAvailable.into();
+        Err(NetworkError::Listen { address: listed.clone(), source })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Ip(ip) => write!(f, "{}", SocketAddr::new(*ip, self.port)),
+            Host::Name(name, _) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
+
+/// `/ip4/…/tcp/…` or `/ip6/…/tcp/…`.
+pub(super) fn to_multiaddr(address: SocketAddr) -> Multiaddr {
+    Multiaddr::from(address.ip()).with(Protocol::Tcp(address.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str) -> Result<Place, NetworkError> {
+        Place::parse(&text.parse().expect("a multiaddress"))
+    }
+
+    #[test]
+    fn takes_ip_and_dns_with_a_port_and_nothing_else() {
+        assert_eq!(place("/ip4/127.0.0.1/tcp/7001").unwrap().to_string(), "127.0.0.1:7001");
+        assert_eq!(place("/ip6/::1/tcp/7001").unwrap().to_string(), "[::1]:7001");
+        assert_eq!(place("/dns/alice.example/tcp/7001").unwrap().to_string(), "alice.example:7001");
+        for wrong in ["/ip4/127.0.0.1", "/ip4/127.0.0.1/udp/7001", "/tcp/7001", "/ip4/127.0.0.1/tcp/7001/ws", "/memory/5"] {
+            assert!(matches!(place(wrong), Err(NetworkError::Address { .. })), "{wrong} was taken");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_looked_up_and_filtered_by_family() {
+        let found = place("/dns4/localhost/tcp/7").unwrap().resolve().await.unwrap();
+        assert!(!found.is_empty() && found.iter().all(|a| a.is_ipv4() && a.port() == 7));
+    }
+
+    #[tokio::test]
+    async fn only_a_free_port_refuses() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = Place::parse(&to_multiaddr(listener.local_addr().unwrap())).unwrap();
+        assert!(!place.refuses(Duration::from_secs(5)).await);
+        drop(listener);
+        assert!(place.refuses(Duration::from_secs(5)).await);
+    }
+
+    #[tokio::test]
+    async fn a_foreign_address_is_bound_at_its_port_on_any_interface() {
+        // 192.0.2.1 is reserved for documentation (RFC 5737): never ours.
+        let listed: Multiaddr = "/ip4/192.0.2.1/tcp/0".parse().unwrap();
+        let bound = Place::parse(&listed).unwrap().to_bind(&listed).await.unwrap();
+        assert_eq!(bound, "0.0.0.0:0".parse().unwrap());
+    }
+}

@@ -1,0 +1,136 @@
+//! What the network must be told, and why it may refuse to start.
+
+use std::{io, time::Duration};
+
+use libp2p::{Multiaddr, PeerId, identity::Keypair};
+use thiserror::Error;
+
+use super::Graph;
+
+/// A neighbour on one graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerAddress {
+    /// Its ed25519 peer id.
+    pub peer_id: PeerId,
+    /// Where it listens on this graph: `/ip4`, `/ip6` or `/dns` with `/tcp`.
+    pub address: Multiaddr,
+}
+
+/// Settings of one graph.
+#[derive(Clone, Debug)]
+pub struct GraphConfig {
+    /// Our own listed address. If it does not belong to this machine, its port is bound on all interfaces.
+    pub listen: Multiaddr,
+    /// All neighbours.
+    pub peers: Vec<PeerAddress>,
+    /// Longest frame in bytes, both ways; below 2^31.
+    pub max_frame: usize,
+    /// Frames that may wait for one peer.
+    pub queue_frames: usize,
+    /// Bytes that may wait for one peer.
+    pub queue_bytes: usize,
+    /// Bytes of one peer that may be received and not yet dropped by the driver; at least a longest frame.
+    pub inbound_bytes: usize,
+}
+
+impl GraphConfig {
+    /// Limits that follow from the longest frame: four of them, or 4 MiB, may wait for a peer; two of a peer's may wait
+    /// for us.
+    pub fn new(listen: Multiaddr, peers: Vec<PeerAddress>, max_frame: usize) -> GraphConfig {
+        let queue_bytes = max_frame.saturating_mul(4).max(4 << 20);
+        GraphConfig { listen, peers, max_frame, queue_frames: 4096, queue_bytes, inbound_bytes: max_frame * 2 }
+    }
+}
+
+/// How long we wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For a dialled connection and its security handshake, and for looking up a name.
+    pub dial: Duration,
+    /// For a hello.
+    pub hello: Duration,
+    /// For 64 KiB of a frame to move on, either way.
+    pub stall: Duration,
+}
+
+impl Default for Patience {
+    /// Our guesses: three seconds are many round trips around the world; a stalled peer may have been suspended.
+    fn default() -> Patience {
+        Patience { dial: Duration::from_secs(3), hello: Duration::from_secs(3), stall: Duration::from_secs(15) }
+    }
+}
+
+/// Everything that the network needs to know.
+#[derive(Clone)]
+pub struct NetworkConfig {
+    /// Our ed25519 identity.
+    pub key: Keypair,
+    /// Names the run: peers with another one are refused, and told.
+    pub digest: [u8; 32],
+    /// Version of the messages in frames: the same.
+    pub version: u32,
+    /// The private graph.
+    pub private: GraphConfig,
+    /// The public graph.
+    pub public: GraphConfig,
+    /// Time-outs.
+    pub patience: Patience,
+}
+
+/// Why there is no network.
+#[derive(Debug, Error)]
+pub enum NetworkError {
+    /// Another process listens there already.
+    #[error("the port of {address} is in use by another process: stop that, or choose another port")]
+    PortInUse {
+        /// The listed address.
+        address: Multiaddr,
+    },
+    /// The address cannot be listened on for another reason.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The listed address.
+        address: Multiaddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// An address of another kind than we speak.
+    #[error("{address} is no usable address: it must be /ip4/…/tcp/…, /ip6/…/tcp/… or /dns/…/tcp/…")]
+    Address {
+        /// The listed address.
+        address: Multiaddr,
+    },
+    /// A peer id that does not hold an ed25519 key, is listed twice, or is our own.
+    #[error("{peer} cannot be a {graph} neighbour: {reason}")]
+    Peer {
+        /// The graph that it is listed on.
+        graph: Graph,
+        /// The peer.
+        peer: PeerId,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A limit that makes no sense.
+    #[error("the longest {graph} frame has {max_frame} bytes: at least 1 and below 2^31 are possible")]
+    Limit {
+        /// The graph.
+        graph: Graph,
+        /// The limit in bytes.
+        max_frame: usize,
+    },
+    /// The transport could not be set up.
+    #[error("the network could not be set up: {reason}")]
+    Setup {
+        /// What the library says.
+        reason: String,
+    },
+}
+
+impl NetworkConfig {
+    pub(super) fn of(&self, graph: Graph) -> &GraphConfig {
+        match graph {
+            Graph::Private => &self.private,
+            Graph::Public => &self.public,
+        }
+    }
+}

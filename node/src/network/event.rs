@@ -1,0 +1,75 @@
+//! What the network tells its driver.
+
+use libp2p::{Multiaddr, PeerId};
+
+use super::{Graph, Offence, Received};
+
+/// What happens on the network.
+#[derive(Debug)]
+pub enum NetworkEvent {
+    /// Streams both ways are up and both hellos done.
+    Connected {
+        /// On this graph.
+        graph: Graph,
+        /// With this peer.
+        peer: PeerId,
+    },
+    /// The edge is down; it is being restored. Frames that did not leave stay queued.
+    Disconnected {
+        /// On this graph.
+        graph: Graph,
+        /// With this peer.
+        peer: PeerId,
+    },
+    /// A peer that was connected is not, and its private address (the public one if we do not know it) refuses
+    /// connections. Once for each loss. What was queued for it is dropped.
+    Gone {
+        /// This peer.
+        peer: PeerId,
+    },
+    /// A whole frame came in.
+    Frame {
+        /// On this graph.
+        graph: Graph,
+        /// From this peer (who said hello with its key).
+        peer: PeerId,
+        /// Its bytes; holding them holds back the peer.
+        bytes: Received,
+    },
+    /// A frame's ticket was taken: its first byte is being handed to the transport.
+    Left {
+        /// On this graph.
+        graph: Graph,
+        /// Towards this peer.
+        peer: PeerId,
+        /// The frame's token.
+        token: u64,
+    },
+    /// Somebody broke the rules.
+    Offence {
+        /// On this graph.
+        graph: Graph,
+        /// Who, if it is a listed peer; on the public graph `NoHello` may come from an impostor.
+        peer: Option<PeerId>,
+        /// From where, if that is all we know.
+        address: Option<Multiaddr>,
+        /// What.
+        offence: Offence,
+    },
+    /// Somebody who is not listed tried to connect.
+    Stranger {
+        /// On this graph.
+        graph: Graph,
+        /// Its peer id; on the public graph it only claims that.
+        peer: PeerId,
+        /// From where.
+        address: Multiaddr,
+    },
+    /// We no longer accept connections, or could not accept one.
+    ListenFailed {
+        /// On this graph.
+        graph: Graph,
+        /// What the system says.
+        reason: String,
+    },
+}

@@ -1,0 +1,255 @@
+//! The first exchange on every stream: who is there, and for which run.
+//!
+//! On the public graph this is all that proves identity, because libp2p's plaintext asks for a public key only. All four
+//! messages have fixed lengths, in every version:
+//!
+//! | from | bytes |
+//! | --- | --- |
+//! | acceptor | `C`, nonce 32 |
+//! | opener | `H`, graph 1, version 4 (big endian), digest 32, nonce 32, signature 64 |
+//! | acceptor | `A`, verdict 1, version 4, digest 32, signature 64 |
+//!
+//! Both signatures cover a domain, the graph, the signer's version and digest, both peer ids and both nonces, so that
+//! neither can be used for another stream, direction, graph, run or pair. The answer is signed as well: else an impostor
+//! could welcome us, or reject us in the name of somebody else. (A man in the middle who relays all four messages is not
+//! kept out; he can read and drop what is public anyway, and each public message is signed by its author.)
+
+use std::{io, time::Duration};
+
+use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use libp2p::{
+    PeerId,
+    identity::{Keypair, PublicKey},
+};
+use rand::Rng;
+use thiserror::Error;
+use tokio::time::timeout;
+
+use super::{Graph, Offence};
+
+const HELLO_DOMAIN: &[u8] = b"undertone/hello/1";
+const ANSWER_DOMAIN: &[u8] = b"undertone/answer/1";
+const CHALLENGE: usize = 1 + 32;
+const HELLO: usize = 1 + 1 + 4 + 32 + 32 + 64;
+const ANSWER: usize = 1 + 1 + 4 + 32 + 64;
+const WELCOME: u8 = 0;
+const REJECTED: u8 = 1;
+
+/// Bytes that the opener of a stream sends before its first frame; the acceptor sends [`ACCEPTOR_BYTES`].
+pub(super) const OPENER_BYTES: usize = HELLO;
+/// Bytes that the acceptor of a stream sends.
+pub(super) const ACCEPTOR_BYTES: usize = CHALLENGE + ANSWER;
+
+/// What both ends of an edge must agree on, and the keys to prove it.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    pub(super) graph: Graph,
+    pub(super) version: u32,
+    pub(super) digest: [u8; 32],
+    pub(super) key: Keypair,
+    pub(super) peer: PeerId,
+    pub(super) peer_key: PublicKey,
+    pub(super) patience: Duration,
+}
+
+/// Why no stream came of it.
+#[derive(Debug, Error)]
+pub(super) enum HelloError {
+    /// The connection broke, or the peer said nothing in time.
+    #[error("no hello: {0}")]
+    Io(#[from] io::Error),
+    /// The other side is to blame.
+    #[error("{0}")]
+    Offence(Offence),
+}
+
+impl From<Offence> for HelloError {
+    fn from(offence: Offence) -> HelloError {
+        HelloError::Offence(offence)
+    }
+}
+
+/// One signer's word: everything that its signature covers.
+struct Word<'a> {
+    domain: &'a [u8],
+    verdict: u8,
+    graph: u8,
+    version: [u8; 4],
+    digest: [u8; 32],
+    opener: PeerId,
+    acceptor: PeerId,
+    acceptor_nonce: [u8; 32],
+    opener_nonce: [u8; 32],
+}
+
+impl Word<'_> {
+    /// The signed bytes. Peer ids are the only parts of variable length and carry theirs.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(256);
+        bytes.extend_from_slice(self.domain);
+        bytes.extend_from_slice(&[0, self.verdict, self.graph]);
+        bytes.extend_from_slice(&self.version);
+        bytes.extend_from_slice(&self.digest);
+        for peer in [self.opener, self.acceptor] {
+            let peer = peer.to_bytes();
+            // An ed25519 peer id has 38 bytes; none has more than 64 and a few.
+            bytes.push(peer.len() as u8);
+            bytes.extend_from_slice(&peer);
+        }
+        bytes.extend_from_slice(&self.acceptor_nonce);
+        bytes.extend_from_slice(&self.opener_nonce);
+        bytes
+    }
+
+    fn sign(&self, key: &Keypair) -> io::Result<[u8; 64]> {
+        let signature = key.sign(&self.bytes()).map_err(io::Error::other)?;
+        signature.try_into().map_err(|_| io::Error::other("not an ed25519 signature"))
+    }
+
+    fn holds(&self, signature: &[u8], key: &PublicKey) -> bool {
+        key.verify(&self.bytes(), signature)
+    }
+}
+
+/// Proves to the acceptor of a new stream who we are, and learns the same of it. `Ok`: the stream may carry our frames.
+pub(super) async fn open<S>(stream: &mut S, ours: &Credentials) -> Result<(), HelloError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    timeout(ours.patience, open_without_limit(stream, ours)).await.unwrap_or_else(|_| Err(silence()))
+}
+
+async fn open_without_limit<S>(stream: &mut S, ours: &Credentials) -> Result<(), HelloError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let challenge: [u8; CHALLENGE] = read(stream).await?;
+    if challenge[0] != b'C' {
+        return Err(Offence::NoHello { reason: "the challenge is malformed" }.into());
+    }
+    let mut word = Word {
+        domain: HELLO_DOMAIN,
+        verdict: WELCOME,
+        graph: ours.graph.code(),
+        version: ours.version.to_be_bytes(),
+        digest: ours.digest,
+        opener: ours.key.public().to_peer_id(),
+        acceptor: ours.peer,
+        acceptor_nonce: array(&challenge[1..]),
+        opener_nonce: nonce(),
+    };
+    let mut hello = Vec::with_capacity(HELLO);
+    hello.extend_from_slice(&[b'H', word.graph]);
+    hello.extend_from_slice(&word.version);
+    hello.extend_from_slice(&word.digest);
+    hello.extend_from_slice(&word.opener_nonce);
+    hello.extend_from_slice(&word.sign(&ours.key)?);
+    stream.write_all(&hello).await?;
+    stream.flush().await?;
+
+    let answer: [u8; ANSWER] = read(stream).await?;
+    word.domain = ANSWER_DOMAIN;
+    word.verdict = answer[1];
+    word.version = array(&answer[2..6]);
+    word.digest = array(&answer[6..38]);
+    if answer[0] != b'A' || !word.holds(&answer[38..], &ours.peer_key) {
+        return Err(Offence::NoHello { reason: "the signature of its answer is wrong" }.into());
+    }
+    mismatch(ours, word.version, word.digest)?;
+    if word.verdict != WELCOME {
+        return Err(Offence::NoHello { reason: "it rejected us without a reason" }.into());
+    }
+    Ok(())
+}
+
+/// Challenges the opener of a new stream. `Ok`: it is the peer, in this run, and its frames may be read. One with another
+/// digest or version is told ours before the stream is closed.
+pub(super) async fn accept<S>(stream: &mut S, ours: &Credentials) -> Result<(), HelloError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    timeout(ours.patience, accept_without_limit(stream, ours)).await.unwrap_or_else(|_| Err(silence()))
+}
+
+async fn accept_without_limit<S>(stream: &mut S, ours: &Credentials) -> Result<(), HelloError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let acceptor_nonce = nonce();
+    let mut challenge = [b'C'; CHALLENGE];
+    challenge[1..].copy_from_slice(&acceptor_nonce);
+    stream.write_all(&challenge).await?;
+    stream.flush().await?;
+
+    let hello: [u8; HELLO] = read(stream).await?;
+    let mut word = Word {
+        domain: HELLO_DOMAIN,
+        verdict: WELCOME,
+        graph: hello[1],
+        version: array(&hello[2..6]),
+        digest: array(&hello[6..38]),
+        opener: ours.peer,
+        acceptor: ours.key.public().to_peer_id(),
+        acceptor_nonce,
+        opener_nonce: array(&hello[38..70]),
+    };
+    if hello[0] != b'H' {
+        return Err(Offence::NoHello { reason: "it is malformed" }.into());
+    }
+    if !word.holds(&hello[70..], &ours.peer_key) {
+        return Err(Offence::NoHello { reason: "its signature is wrong" }.into());
+    }
+    if word.graph != ours.graph.code() {
+        return Err(Offence::NoHello { reason: "it is for the other graph" }.into());
+    }
+    let fits = mismatch(ours, word.version, word.digest);
+
+    word.domain = ANSWER_DOMAIN;
+    word.verdict = if fits.is_ok() { WELCOME } else { REJECTED };
+    word.version = ours.version.to_be_bytes();
+    word.digest = ours.digest;
+    let mut answer = Vec::with_capacity(ANSWER);
+    answer.extend_from_slice(&[b'A', word.verdict]);
+    answer.extend_from_slice(&word.version);
+    answer.extend_from_slice(&word.digest);
+    answer.extend_from_slice(&word.sign(&ours.key)?);
+    stream.write_all(&answer).await?;
+    stream.flush().await?;
+    if fits.is_err() {
+        // Dropping the stream would reset it and might overtake the rejection: wait until the opener has read it.
+        stream.close().await?;
+        let _ = stream.read(&mut [0]).await;
+    }
+    fits
+}
+
+fn mismatch(ours: &Credentials, version: [u8; 4], digest: [u8; 32]) -> Result<(), HelloError> {
+    let theirs = u32::from_be_bytes(version);
+    if theirs != ours.version {
+        return Err(Offence::OtherVersion { theirs, ours: ours.version }.into());
+    }
+    if digest != ours.digest {
+        return Err(Offence::OtherDigest { theirs: digest, ours: ours.digest }.into());
+    }
+    Ok(())
+}
+
+async fn read<const N: usize, S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.try_into().expect("all messages have fixed lengths")
+}
+
+fn nonce() -> [u8; 32] {
+    let mut nonce = [0; 32];
+    rand::rng().fill_bytes(&mut nonce);
+    nonce
+}
+
+fn silence() -> HelloError {
+    HelloError::Io(io::ErrorKind::TimedOut.into())
+}

@@ -1,0 +1,191 @@
+//! The bounded queue of frames towards one peer on one graph.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use thiserror::Error;
+use tokio::sync::Notify;
+
+use super::{Graph, Offence};
+
+/// The last word on whether a frame leaves. Asked once, right before the frame's first byte is handed to the transport.
+pub trait TakeTicket: Send + Sync {
+    /// `true`: the frame leaves, and can no longer be recalled. `false`: it was recalled, and is dropped.
+    fn take(&self) -> bool;
+}
+
+impl TakeTicket for undertone_protocol::ticket::Ticket {
+    fn take(&self) -> bool {
+        undertone_protocol::ticket::Ticket::take(self)
+    }
+}
+
+/// Bytes for one peer.
+#[derive(Clone)]
+pub struct Frame {
+    /// What the peer receives, bit for bit.
+    pub bytes: Arc<[u8]>,
+    /// If there is one, it is taken before the first byte leaves, and `NetworkEvent::Left` follows.
+    pub ticket: Option<Arc<dyn TakeTicket>>,
+    /// The caller's name for the frame, returned in `NetworkEvent::Left`.
+    pub token: u64,
+}
+
+impl Frame {
+    /// A frame that cannot be recalled.
+    pub fn new(bytes: Arc<[u8]>) -> Frame {
+        Frame { bytes, ticket: None, token: 0 }
+    }
+}
+
+impl std::fmt::Debug for Frame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Frame({} bytes, token {})", self.bytes.len(), self.token)
+    }
+}
+
+/// Why a frame was not queued.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// The caller's mistake: there is no such edge.
+    #[error("{peer} is not a {graph} neighbour")]
+    NoSuchPeer {
+        /// The graph that was asked for.
+        graph: Graph,
+        /// The peer that was asked for.
+        peer: libp2p::PeerId,
+    },
+    /// The caller's mistake: the peer would refuse the frame.
+    #[error("a frame of {length} bytes is above the limit of {limit}")]
+    TooLong {
+        /// Bytes of the frame.
+        length: usize,
+        /// Allowed bytes.
+        limit: usize,
+    },
+    /// The peer takes frames more slowly than they are made. An edge that is up is reset.
+    #[error("{frames} frames with {bytes} bytes are waiting already")]
+    QueueFull {
+        /// Frames in the queue.
+        frames: usize,
+        /// Bytes in the queue.
+        bytes: usize,
+    },
+}
+
+/// First in, first out; any number of writers that never wait, one reader.
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    max_frames: usize,
+    max_bytes: usize,
+    /// A frame came in.
+    arrived: Notify,
+    /// The queue was full while the edge was up.
+    overflowed: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    frames: VecDeque<Frame>,
+    bytes: usize,
+    edge_is_up: bool,
+}
+
+impl Queue {
+    pub(super) fn new(max_frames: usize, max_bytes: usize) -> Queue {
+        let waiting = Mutex::default();
+        Queue { waiting, max_frames, max_bytes, arrived: Notify::new(), overflowed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends a frame. One frame is always taken by an empty queue.
+    pub(super) fn push(&self, frame: Frame) -> Result<(), SendError> {
+        let mut waiting = self.lock();
+        let bytes = waiting.bytes + frame.bytes.len();
+        let full = waiting.frames.len() >= self.max_frames || bytes > self.max_bytes;
+        if full && !waiting.frames.is_empty() {
+            if waiting.edge_is_up {
+                self.overflowed.notify_one();
+            }
+            return Err(SendError::QueueFull { frames: waiting.frames.len(), bytes: waiting.bytes });
+        }
+        waiting.bytes = bytes;
+        waiting.frames.push_back(frame);
+        drop(waiting);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// The oldest frame, if there is any.
+    pub(super) fn pop(&self) -> Option<Frame> {
+        let mut waiting = self.lock();
+        let frame = waiting.frames.pop_front()?;
+        waiting.bytes -= frame.bytes.len();
+        Some(frame)
+    }
+
+    /// Resolves after a push (also one before the call, if no other call saw it).
+    pub(super) async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// Resolves when a frame found the queue full while the edge was up.
+    pub(super) async fn overflowed(&self) {
+        self.overflowed.notified().await;
+    }
+
+    /// From now on a full queue is the peer's fault, or no longer is.
+    pub(super) fn set_edge_is_up(&self, up: bool) {
+        self.lock().edge_is_up = up;
+    }
+
+    /// Drops all frames; returns what the peer is to be blamed for.
+    pub(super) fn clear(&self) -> Offence {
+        let mut waiting = self.lock();
+        let offence = Offence::QueueFull { frames: waiting.frames.len(), bytes: waiting.bytes };
+        waiting.frames.clear();
+        waiting.bytes = 0;
+        offence
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(bytes: usize) -> Frame {
+        Frame::new(vec![7; bytes].into())
+    }
+
+    #[test]
+    fn is_bounded_in_frames_and_in_bytes() {
+        let queue = Queue::new(3, 100);
+        for _ in 0..3 {
+            queue.push(frame(10)).unwrap();
+        }
+        assert_eq!(queue.push(frame(1)), Err(SendError::QueueFull { frames: 3, bytes: 30 }));
+        queue.pop().unwrap();
+        assert_eq!(queue.push(frame(81)), Err(SendError::QueueFull { frames: 2, bytes: 20 }));
+        queue.push(frame(80)).unwrap();
+        assert_eq!(queue.clear(), Offence::QueueFull { frames: 3, bytes: 100 });
+        assert!(queue.pop().is_none());
+        queue.push(frame(1000)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn only_an_edge_that_is_up_overflows() {
+        let queue = Queue::new(1, 100);
+        queue.push(frame(1)).unwrap();
+        queue.push(frame(1)).unwrap_err();
+        assert!(futures::FutureExt::now_or_never(queue.overflowed()).is_none());
+        queue.set_edge_is_up(true);
+        queue.push(frame(1)).unwrap_err();
+        // Remembered until somebody looks.
+        assert!(futures::FutureExt::now_or_never(queue.overflowed()).is_some());
+    }
+}

@@ -1,0 +1,146 @@
+//! libp2p's plaintext asks for a public key and no proof. Somebody who knows only the public key of a listed peer gets
+//! through its handshake and the allow-list; the hello is what stops it.
+
+use std::{convert::Infallible, io, iter};
+
+use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, StreamExt, future::BoxFuture};
+use libp2p::{
+    SwarmBuilder,
+    core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo},
+    identity::PublicKey,
+    swarm::dial_opts::DialOpts,
+    tcp,
+};
+
+use super::*;
+use crate::network::swarm::STREAM;
+
+/// The plaintext handshake with another's public key.
+#[derive(Clone)]
+struct Forged {
+    pretended: PublicKey,
+    target: PeerId,
+}
+
+impl UpgradeInfo for Forged {
+    type Info = &'static str;
+    type InfoIter = iter::Once<&'static str>;
+
+    fn protocol_info(&self) -> Self::InfoIter {
+        iter::once("/plaintext/2.0.0")
+    }
+}
+
+impl Forged {
+    /// Sends the protobuf `{1: peer id, 2: public key}` behind its length and skips the answer.
+    async fn shake<S: AsyncRead + AsyncWrite + Unpin>(self, mut socket: S) -> io::Result<(PeerId, S)> {
+        let (id, key) = (self.pretended.to_peer_id().to_bytes(), self.pretended.encode_protobuf());
+        let mut exchange = vec![0, 0x0a, id.len() as u8];
+        exchange.extend(&id);
+        exchange.extend([0x12, key.len() as u8]);
+        exchange.extend(&key);
+        exchange[0] = (exchange.len() - 1) as u8;
+        socket.write_all(&exchange).await?;
+        socket.flush().await?;
+        let mut length = [0];
+        socket.read_exact(&mut length).await?;
+        let mut answer = vec![0; length[0] as usize];
+        socket.read_exact(&mut answer).await?;
+        Ok((self.target, socket))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> InboundConnectionUpgrade<S> for Forged {
+    type Output = (PeerId, S);
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<(PeerId, S)>>;
+
+    fn upgrade_inbound(self, socket: S, _: Self::Info) -> Self::Future {
+        Box::pin(self.shake(socket))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgrade<S> for Forged {
+    type Output = (PeerId, S);
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<(PeerId, S)>>;
+
+    fn upgrade_outbound(self, socket: S, _: Self::Info) -> Self::Future {
+        Box::pin(self.shake(socket))
+    }
+}
+
+/// Connects to `target` as node `pretended`, says a hello signed by node 9 with a frame right behind it, and returns once
+/// the stream or the connection is closed.
+async fn attack(target: &Multiaddr, target_number: u8, pretended: u8) {
+    let forged = Forged { pretended: key(pretended).public(), target: id(target_number) };
+    let mut swarm = SwarmBuilder::with_existing_identity(key(9))
+        .with_tokio()
+        .with_tcp(tcp::Config::default(), |_: &Keypair| Ok::<_, Infallible>(forged), || muxer::Config::new(16 << 10))
+        .unwrap()
+        .with_behaviour(|_| libp2p_stream::Behaviour::new())
+        .unwrap()
+        .build();
+    let mut control = swarm.behaviour().new_control();
+    swarm.dial(DialOpts::peer_id(id(target_number)).addresses(vec![target.clone()]).build()).unwrap();
+    let attacking = async {
+        let mut stream = control.open_stream(id(target_number), STREAM).await.unwrap();
+        let mut challenge = [0; 33];
+        stream.read_exact(&mut challenge).await.expect("plaintext and the allow-list let us through");
+        let mut hello = vec![b'H', 2, 0, 0, 0, 1];
+        hello.extend(DIGEST);
+        hello.extend([0; 32]);
+        hello.extend(key(9).sign(&challenge).unwrap());
+        hello.extend([0, 0, 0, 4, 1, 2, 3, 4]);
+        let _ = stream.write_all(&hello).await;
+        let _ = stream.flush().await;
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+        assert!(rest.is_empty(), "an impostor was answered");
+    };
+    tokio::pin!(attacking);
+    let attack = async {
+        loop {
+            tokio::select! {
+                () = &mut attacking => return,
+                _ = swarm.next() => {}
+            }
+        }
+    };
+    timeout(DEADLINE, attack).await.expect("the impostor was left alone");
+}
+
+#[tokio::test]
+async fn an_impostor_with_the_public_key_only_is_closed_out() {
+    let addresses = Addresses::new(&[1, 2]);
+    let mut one = Node::start(addresses.config(1)).await;
+    attack(one.network.public_address(), 1, 2).await;
+    let (peer, offence) = one.offence().await;
+    assert!(peer == Some(id(2)) && matches!(offence, Offence::NoHello { .. }), "{offence}");
+
+    // The real one is not hindered, and its frames are the only ones.
+    let mut two = Node::start(addresses.config(2)).await;
+    one.connected(2).await;
+    two.connected(2).await;
+    two.send(Graph::Public, 1, b"real");
+    assert_eq!(one.frame().await, (Graph::Public, id(2), b"real".to_vec()));
+}
+
+#[tokio::test]
+async fn an_impostor_cannot_push_out_a_connected_peer() {
+    let (mut one, two) = pair().await;
+    attack(one.network.public_address(), 1, 2).await;
+    let (peer, offence) = one.offence().await;
+    assert!(peer == Some(id(2)) && matches!(offence, Offence::NoHello { .. }), "{offence}");
+    two.send(Graph::Public, 1, b"still here");
+    loop {
+        match one.next().await {
+            NetworkEvent::Frame { bytes, .. } => {
+                assert_eq!(&bytes[..], b"still here");
+                return;
+            }
+            NetworkEvent::Disconnected { .. } => panic!("the impostor has cut the edge"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The hello and the frames on a bare pair of sockets, where one end can be anything.
+
+use futures::{AsyncReadExt, AsyncWriteExt};
+use libp2p::tcp::tokio::TcpStream;
+
+use super::*;
+use crate::network::{
+    edge::Line,
+    hello::HelloError,
+    session::{End, read_frames, write_frames},
+};
+
+async fn sockets() -> (TcpStream, TcpStream) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let opener = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (acceptor, _) = listener.accept().await.unwrap();
+    (TcpStream(opener), TcpStream(acceptor))
+}
+
+fn credentials(own: u8, peer: u8, graph: Graph) -> Credentials {
+    Credentials {
+        graph,
+        version: 1,
+        digest: DIGEST,
+        key: key(own),
+        peer: id(peer),
+        peer_key: key(peer).public(),
+        patience: DEADLINE,
+    }
+}
+
+async fn meet(opener: Credentials, acceptor: Credentials) -> [Result<(), HelloError>; 2] {
+    let (mut out, mut inward) = sockets().await;
+    let opening = async {
+        let result = hello::open(&mut out, &opener).await;
+        drop(out);
+        result
+    };
+    let accepting = async {
+        let result = hello::accept(&mut inward, &acceptor).await;
+        drop(inward);
+        result
+    };
+    let (opened, accepted) = soon(futures::future::join(opening, accepting)).await;
+    [opened, accepted]
+}
+
+fn is_no_hello(result: &Result<(), HelloError>) -> bool {
+    matches!(result, Err(HelloError::Offence(Offence::NoHello { .. })))
+}
+
+#[tokio::test]
+async fn honest_peers_meet() {
+    for graph in [Graph::Private, Graph::Public] {
+        let both = meet(credentials(1, 2, graph), credentials(2, 1, graph)).await;
+        assert!(both.iter().all(Result::is_ok), "{both:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_hello_is_good_for_its_signer_its_recipient_and_its_graph_only() {
+    // Signed by 3, taken for 1's.
+    let forged = meet(credentials(3, 2, Graph::Public), credentials(2, 1, Graph::Public)).await;
+    assert!(is_no_hello(&forged[1]), "{forged:?}");
+    // 1 speaks to 3, who is 2 for it only in name.
+    let forged = meet(credentials(1, 3, Graph::Public), credentials(2, 1, Graph::Public)).await;
+    assert!(is_no_hello(&forged[1]), "{forged:?}");
+    let crossed = meet(credentials(1, 2, Graph::Private), credentials(2, 1, Graph::Public)).await;
+    assert!(is_no_hello(&crossed[1]), "{crossed:?}");
+}
+
+/// Plays node 1's valid answers back to node 2, at another time: what an eavesdropper of the public graph can do.
+#[tokio::test]
+async fn a_recorded_hello_is_worthless() {
+    let (mut out, mut inward) = sockets().await;
+    let ours = credentials(2, 1, Graph::Public);
+    let recording = async {
+        let mut challenge = [0; 33];
+        out.read_exact(&mut challenge).await.unwrap();
+        let (mut relay_out, mut relay_in) = sockets().await;
+        let victim = credentials(1, 2, Graph::Public);
+        let relay = async {
+            relay_in.write_all(&challenge).await.unwrap();
+            let mut hello = [0; 134];
+            relay_in.read_exact(&mut hello).await.unwrap();
+            drop(relay_in);
+            hello
+        };
+        let (_, hello) = soon(futures::future::join(hello::open(&mut relay_out, &victim), relay)).await;
+        out.write_all(&hello).await.unwrap();
+        let mut answer = [0; 102];
+        out.read_exact(&mut answer).await.unwrap();
+        hello
+    };
+    let (accepted, recorded) = soon(futures::future::join(hello::accept(&mut inward, &ours), recording)).await;
+    accepted.expect("a relayed hello is a fresh one");
+
+    let (mut out, mut inward) = sockets().await;
+    out.write_all(&recorded).await.unwrap();
+    assert!(is_no_hello(&soon(hello::accept(&mut inward, &ours)).await));
+}
+
+#[tokio::test]
+async fn an_answer_must_be_signed_by_the_acceptor() {
+    let (mut out, mut inward) = sockets().await;
+    let impostor = async {
+        inward.write_all(&[b'C'; 33]).await.unwrap();
+        let mut hello = [0; 134];
+        inward.read_exact(&mut hello).await.unwrap();
+        let mut answer = vec![b'A', 1, 0, 0, 0, 1];
+        answer.extend([0xee; 32 + 64]);
+        inward.write_all(&answer).await.unwrap();
+    };
+    let ours = credentials(1, 2, Graph::Public);
+    let (opened, ()) = soon(futures::future::join(hello::open(&mut out, &ours), impostor)).await;
+    assert!(is_no_hello(&opened), "an unsigned rejection must not name a digest: {opened:?}");
+}
+
+#[tokio::test]
+async fn rubbish_and_silence_are_no_hello() {
+    let (mut out, mut inward) = sockets().await;
+    out.write_all(&[0xff; 134]).await.unwrap();
+    assert!(is_no_hello(&soon(hello::accept(&mut inward, &credentials(2, 1, Graph::Public))).await));
+
+    let (_out, mut inward) = sockets().await;
+    let mut hasty = credentials(2, 1, Graph::Public);
+    hasty.patience = Duration::from_millis(20);
+    assert!(matches!(soon(hello::accept(&mut inward, &hasty)).await, Err(HelloError::Io(_))));
+}
+
+fn line(max_frame: usize, stall: Duration) -> Line {
+    Line {
+        graph: Graph::Private,
+        peer: id(2),
+        queue: Queue::new(100, 100 << 20),
+        max_frame,
+        inbound_bytes: 2 * max_frame + 100,
+        stall,
+        sent: Arc::default(),
+    }
+}
+
+fn reports() -> (Reports, mpsc::Receiver<NetworkEvent>, watch::Sender<bool>) {
+    let (events, receiver) = mpsc::channel(100);
+    let (sender, stop) = watch::channel(false);
+    (Reports { events, stop }, receiver, sender)
+}
+
+#[tokio::test]
+async fn frame_bytes_are_pinned() {
+    let (out, mut inward) = sockets().await;
+    let (reports, _events, stop) = reports();
+    let line = line(1000, DEADLINE);
+    line.queue.push(Frame::new([0xab, 0xcd].into())).unwrap();
+    line.queue.push(Frame::new([].into())).unwrap();
+    stop.send(true).unwrap();
+    let reading = async {
+        let mut bytes = Vec::new();
+        inward.read_to_end(&mut bytes).await.unwrap();
+        drop(inward);
+        bytes
+    };
+    let (end, bytes) = soon(futures::future::join(write_frames(out, &line, &reports), reading)).await;
+    assert!(matches!(end, End::Closed), "{end:?}");
+    assert_eq!(offence::Hex(&bytes).to_string(), "00000002abcd00000000");
+}
+
+#[tokio::test]
+async fn a_length_above_the_limit_is_refused_before_anything_is_read() {
+    let (mut out, inward) = sockets().await;
+    out.write_all(&[0xff, 0xff, 0xff, 0xff]).await.unwrap();
+    let (reports, _events, _stop) = reports();
+    let end = soon(read_frames(inward, &line(1000, DEADLINE), &reports)).await;
+    assert!(matches!(end, End::Offence(Offence::FrameTooLong { length: 0xffff_ffff, limit: 1000 })), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_frame_that_stops_halfway_is_a_stall_and_an_early_end_is_none() {
+    let (reports, mut events, _stop) = reports();
+    let (mut out, inward) = sockets().await;
+    out.write_all(&[0, 0, 0, 9, 1, 2, 3]).await.unwrap();
+    let end = soon(read_frames(inward, &line(1000, Duration::from_millis(20)), &reports)).await;
+    assert!(matches!(end, End::Offence(Offence::Stalled { after_ms: 20 })), "{end:?}");
+
+    let (mut out, inward) = sockets().await;
+    out.write_all(&[0, 0, 0, 9, 1, 2, 3]).await.unwrap();
+    drop(out);
+    let end = soon(read_frames(inward, &line(1000, DEADLINE), &reports)).await;
+    assert!(matches!(end, End::Closed), "{end:?}");
+    assert!(events.try_recv().is_err(), "half a frame was passed on");
+}
+
+#[tokio::test]
+async fn silence_between_frames_is_no_stall() {
+    let (mut out, inward) = sockets().await;
+    let (reports, mut events, _stop) = reports();
+    let hasty = line(1000, Duration::from_millis(1));
+    let writing = async {
+        for _ in 0..3 {
+            out.write_all(&[0, 0, 0, 1, 7]).await.unwrap();
+            assert!(matches!(events.recv().await, Some(NetworkEvent::Frame { .. })));
+            // Long after the stall time-out: the next 20 ms belong to nobody's deadline.
+            let _ = timeout(Duration::from_millis(20), futures::future::pending::<()>()).await;
+        }
+        drop(out);
+    };
+    let (end, ()) = soon(futures::future::join(read_frames(inward, &hasty, &reports), writing)).await;
+    assert!(matches!(end, End::Closed), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_reader_must_not_write() {
+    let (out, mut inward) = sockets().await;
+    let (reports, _events, _stop) = reports();
+    inward.write_all(&[1]).await.unwrap();
+    let end = soon(write_frames(out, &line(1000, DEADLINE), &reports)).await;
+    assert!(matches!(end, End::Offence(Offence::OutOfTurn)), "{end:?}");
+}

@@ -1,0 +1,168 @@
+//! `undertone plan` and `undertone verify`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use undertone_accountant::calibrate::{CalibrateError, calibrate};
+use undertone_protocol::peers::{Peers, PeersError};
+use undertone_protocol::plan::{Draft, Established, Plan};
+use undertone_protocol::run_file::{RunFile, RunFileError};
+
+use crate::cli::{AcceptClaims, Policy, Report};
+use crate::failure::{Exit, Failure};
+use crate::progress::Progress;
+use crate::quote;
+
+/// Flags of `plan`.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    /// The run file: task, clipping, privacy target, time-outs
+    #[arg(value_name = "RUN.toml")]
+    run: PathBuf,
+    /// The peer list, in plan order
+    #[arg(long, value_name = "PEERS.toml")]
+    peers: PathBuf,
+    /// Where to write the plan; send this very file to every member
+    #[arg(long, value_name = "PLAN.json")]
+    out: PathBuf,
+}
+
+/// Flags of `verify`.
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// The plan
+    #[arg(value_name = "PLAN.json")]
+    plan: PathBuf,
+    #[command(flatten)]
+    policy: Policy,
+}
+
+/// Makes a plan from files.
+pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
+    let peers = Peers::parse(&read_text(&arguments.peers, "--peers")?).map_err(|e| peers_failure(&arguments.peers, &e))?;
+    let text = read_text(&arguments.run, "RUN.toml")?;
+    let run = RunFile::parse(&text, peers.as_slice().len()).map_err(|e| run_failure(&arguments.run, &e))?;
+    run.supported().map_err(|e| run_failure(&arguments.run, &e))?;
+    let plan = make(run, &peers, rand::random())?;
+    write_plan(&arguments.out, &plan)?;
+    let mut text = quote::text(&plan);
+    text += &format!("\nPlan {} written to {}\n", plan.digest_hex(), arguments.out.display());
+    text += "Send that very file to every member; each checks it with `undertone verify` before joining.\n";
+    Ok(Report::done(quote::json(&plan), text))
+}
+
+/// Calibrates a run for these peers. `seed` draws random graphs and the schedule; both are public.
+pub fn make(run: RunFile, peers: &Peers, seed: u64) -> Result<Plan, Failure> {
+    let draft = Draft::new(run, peers, seed).map_err(|e| Failure::usage(e.to_string()).field(e.field()))?;
+    let mut progress = Progress::start();
+    let calibration = calibrate(&draft, &mut |step| progress.show(step)).map_err(|e| uncalibrated(&e))?;
+    progress.end();
+    Plan::assemble(draft, calibration, rand::random()).map_err(|e| {
+        let failure = Failure::usage(e.to_string());
+        match e.field() {
+            Some(field) => failure.field(field),
+            None => failure,
+        }
+    })
+}
+
+/// A graph that cannot protect somebody is a refused plan; all else is a run file that makes no sense.
+fn uncalibrated(error: &CalibrateError) -> Failure {
+    match error {
+        CalibrateError::Exposed { .. } => Failure::new(Exit::PlanRefused, error.to_string())
+            .field("topology.private")
+            .hint("add private edges, or lower privacy.colluding or privacy.dropouts"),
+        _ => Failure::usage(error.to_string()),
+    }
+}
+
+/// Checks a plan as a member would before joining.
+pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
+    let plan = load(&arguments.plan)?;
+    check(&plan, &arguments.policy)?;
+    let mut json = quote::json(&plan);
+    json["verified"] = true.into();
+    let text = quote::text(&plan) + &format!("\nPlan {} holds: every claim was recomputed.\n", plan.digest_hex());
+    Ok(Report::done(json, text))
+}
+
+/// Reads a plan file (exit 3 if it is not one).
+pub fn load(path: &Path) -> Result<Plan, Failure> {
+    let bytes =
+        std::fs::read(path).map_err(|e| Failure::usage(format!("{}: cannot be read: {e}", path.display())).field("PLAN.json"))?;
+    Plan::parse(&bytes).map_err(|e| {
+        let failure = Failure::new(Exit::PlanRefused, format!("{}: {e}", path.display()));
+        match e.field() {
+            Some(field) => failure.field(field),
+            None => failure,
+        }
+    })
+}
+
+/// The policy first (it is quick), then every claim.
+pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
+    let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
+    if let Some(digest) = policy.digest.as_ref().filter(|digest| !digest.eq_ignore_ascii_case(&plan.digest_hex())) {
+        return Err(refused(format!("the plan's digest is {}, not {digest}", plan.digest_hex()), "--digest")
+            .hint("you were sent another file than the others; ask for theirs"));
+    }
+    if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
+        return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
+    }
+    let claimed = plan.epsilon_claimed().ok_or_else(|| refused("the plan claims no ε at all".into(), "claims"))?;
+    if let Some(most) = policy.max_epsilon.filter(|&most| claimed > most) {
+        return Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
+            .hint("ask for a plan with a smaller epsilon"));
+    }
+    let colluding = plan.draft().privacy.colluding;
+    if colluding < policy.min_colluders {
+        return Err(refused(
+            format!("the plan covers coalitions of up to {colluding}, your policy asks for {}", policy.min_colluders),
+            "--min-colluders",
+        )
+        .hint("ask for a plan with privacy.colluding at least that large"));
+    }
+    let sampled = plan
+        .calibration()
+        .claims
+        .iter()
+        .any(|claim| claim.holds_as_headline && matches!(claim.established, Established::Sampled | Established::Searched));
+    if sampled && policy.accept_claims == AcceptClaims::Exact {
+        return Err(refused("the plan's headline rests on a sampled claim".into(), "--accept-claims")
+            .hint("join with --accept-claims sampled only if a sample is enough for you"));
+    }
+    undertone_accountant::verify::verify(plan).map_err(|e| refused(e.to_string(), "claims"))
+}
+
+/// Reads a text file that a person wrote.
+pub fn read_text(path: &Path, field: &str) -> Result<String, Failure> {
+    const MOST: u64 = 16 << 20;
+    let refused = |what: String| Failure::usage(format!("{}: {what}", path.display())).field(field);
+    let length = std::fs::metadata(path).map_err(|e| refused(format!("cannot be read: {e}")))?.len();
+    if length > MOST {
+        return Err(refused(format!("{length} bytes are more than such a file ever has")));
+    }
+    std::fs::read_to_string(path).map_err(|e| refused(format!("cannot be read: {e}")))
+}
+
+/// A run file's error with the file's name.
+pub fn run_failure(path: &Path, error: &RunFileError) -> Failure {
+    let mut failure = Failure::usage(format!("{}: {error}", path.display()));
+    failure.field = error.field().map(String::from);
+    failure
+}
+
+fn peers_failure(path: &Path, error: &PeersError) -> Failure {
+    let mut failure = Failure::usage(format!("{}: {error}", path.display()));
+    failure.field = error.field().map(String::from);
+    failure
+}
+
+/// Writes the plan's very bytes.
+pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), Failure> {
+    std::fs::write(path, plan.to_json()).map_err(|e| {
+        Failure::usage(format!("{}: cannot be written: {e}", path.display()))
+            .field("--out")
+            .hint("choose a folder that exists and that you can write to")
+    })
+}

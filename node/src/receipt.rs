@@ -1,0 +1,230 @@
+//! The receipt: what really happened, from the agreed logs alone, signed by the party. And the mean, if there is one.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use libp2p::identity::Keypair;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use undertone_accountant::gate::{self, Audit};
+use undertone_accountant::utility::{Realised, realised};
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run::{Ending, Outcome};
+
+use crate::driver::Finish;
+use crate::failure::{Exit, Failure};
+
+/// What is said of a run as it turned out. No private value is in it.
+#[derive(Clone, Debug)]
+pub struct Account {
+    ending: Ending,
+    party: String,
+    included: Vec<String>,
+    departed: Vec<String>,
+    agreed: bool,
+    audit: Option<Audit>,
+    realised: Option<Realised>,
+    weights: Map<String, Value>,
+    receipt: Value,
+}
+
+impl Account {
+    /// The account of party `me`.
+    pub fn of(plan: &Plan, me: Party, finish: &Finish) -> Result<Self, Failure> {
+        let outcome = &finish.outcome;
+        let mut audit = audit(plan, finish);
+        if let Some(audit) = &mut audit {
+            audit.faults.extend(missing_finals(plan, outcome));
+        }
+        let realised = error_of(plan, finish)?;
+        let names = |parties: &BTreeSet<Party>| parties.iter().map(|&p| plan.draft().members[p].name.clone()).collect::<Vec<_>>();
+        let departed = audit.as_ref().map_or(vec![], |audit| names(&audit.departed));
+        let weight = |(party, weight): (usize, &f64)| (plan.draft().members[party].name.clone(), json!(weight));
+        let mut account = Account {
+            ending: outcome.ending.clone(),
+            party: plan.draft().members[me].name.clone(),
+            included: names(&outcome.included),
+            departed,
+            agreed: outcome.agreed,
+            weights: realised.as_ref().map_or(Map::new(), |r| r.weights.iter().enumerate().map(weight).collect()),
+            audit,
+            realised,
+            receipt: Value::Null,
+        };
+        account.receipt = account.object(plan)?;
+        Ok(account)
+    }
+
+    /// This party's name.
+    pub fn party(&self) -> &str {
+        &self.party
+    }
+
+    /// Whether a mean was written.
+    pub fn finished(&self) -> bool {
+        matches!(self.ending, Ending::Done | Ending::Degraded) && self.realised.as_ref().is_some_and(|r| r.usable)
+    }
+
+    /// Names whose finals were summed.
+    pub fn included(&self) -> &[String] {
+        &self.included
+    }
+
+    /// Names of those who departed.
+    pub fn departed(&self) -> &[String] {
+        &self.departed
+    }
+
+    /// Whether enough members signed that set.
+    pub fn agreed(&self) -> bool {
+        self.agreed
+    }
+
+    /// One of "done", "degraded", "aborted", "withheld".
+    pub fn outcome(&self) -> &'static str {
+        match self.ending {
+            Ending::Done if self.finished() => "done",
+            Ending::Done | Ending::Degraded => "degraded",
+            Ending::Aborted { .. } => "aborted",
+            Ending::Spent { .. } | Ending::Withheld { .. } => "withheld",
+        }
+    }
+
+    /// Why there is no mean, or one of lower quality.
+    pub fn reason(&self) -> Option<String> {
+        match &self.ending {
+            Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => Some(reason.clone()),
+            Ending::Done | Ending::Degraded if !self.finished() => {
+                Some("no mean was written: what is left carries too little weight, or more noise than local noise has".into())
+            }
+            Ending::Done | Ending::Degraded => None,
+        }
+    }
+
+    /// ε as it turned out; None if nothing left, or if it is unbounded.
+    pub fn epsilon(&self) -> Option<f64> {
+        self.audit.as_ref().map(|audit| audit.epsilon).filter(|e| e.is_finite())
+    }
+
+    /// Whether the loss as it turned out is infinite.
+    pub fn unbounded(&self) -> bool {
+        self.audit.as_ref().is_some_and(|audit| audit.epsilon.is_infinite())
+    }
+
+    /// Of the mean, per coordinate, noise only.
+    pub fn standard_error(&self) -> Option<f64> {
+        self.realised.as_ref().map(|r| r.standard_error).filter(|e| e.is_finite())
+    }
+
+    /// The result is Σ bᵢxᵢ + noise: bᵢ by name.
+    pub fn weights(&self) -> &Map<String, Value> {
+        &self.weights
+    }
+
+    /// What the process exits with.
+    pub fn exit(&self) -> Exit {
+        match self.ending {
+            Ending::Done if self.finished() => Exit::Done,
+            Ending::Done | Ending::Degraded => Exit::Degraded,
+            Ending::Aborted { .. } => Exit::Aborted,
+            Ending::Spent { .. } | Ending::Withheld { .. } => Exit::PrivacyRefused,
+        }
+    }
+
+    /// The mean, per coordinate and in the data's unit.
+    pub fn mean(&self, plan: &Plan, outcome: &Outcome) -> Option<Vec<f64>> {
+        let sum = outcome.sum.as_ref().filter(|_| self.finished())?;
+        let lattice = plan.lattice();
+        let factor = lattice.step() / lattice.weight_to_f64(sum.weight.0);
+        let mut mean = sum.value.to_f64(factor);
+        if plan.scales().differ() {
+            mean.iter_mut().enumerate().for_each(|(i, value)| *value *= plan.scales().at(i));
+        }
+        Some(mean)
+    }
+
+    fn object(&self, plan: &Plan) -> Result<Value, Failure> {
+        let calibration = plan.calibration();
+        let unwritten = |e: serde_json::Error| Failure::new(Exit::Internal, format!("the receipt cannot be written: {e}"));
+        let execution = self.audit.as_ref().map(|audit| serde_json::to_value(&audit.execution)).transpose().map_err(unwritten)?;
+        let finite = |number: f64| if number.is_finite() { json!(number) } else { Value::Null };
+        let mut receipt = json!({
+            "version": 1,
+            "digest": plan.digest_hex(),
+            "party": self.party,
+            "outcome": self.outcome(),
+            "reason": self.reason(),
+            "included": self.included,
+            "agreed": self.agreed,
+            "epsilon": self.epsilon(),
+            "epsilon_claimed": plan.epsilon_claimed(),
+            "epsilon_searched": plan.epsilon_searched(),
+            "delta": plan.draft().privacy.delta,
+            "mu": self.audit.as_ref().map_or(Value::Null, |audit| finite(audit.mu)),
+            "standard_error": self.standard_error(),
+            "independent_std": calibration.independent_std,
+            "correlated_std": calibration.correlated_std,
+            "total_weight": self.realised.as_ref().map_or(0.0, |r| r.total_weight),
+            "lost_weight": self.realised.as_ref().map_or(0.0, |r| r.lost_weight),
+            "weights": self.weights,
+            "claims": calibration.claims,
+            "faults": self.audit.as_ref().map_or(vec![], |audit| audit.faults.clone()),
+            "departed": self.departed,
+            "execution": execution,
+        });
+        if self.audit.as_ref().is_some_and(|audit| audit.mu.is_infinite()) {
+            receipt["unbounded"] = true.into();
+        }
+        Ok(receipt)
+    }
+
+    /// Writes the receipt and, beside it, its signature.
+    pub fn write(&self, path: &Path, key: &Keypair) -> Result<(), Failure> {
+        let refused =
+            |e: std::io::Error| Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--receipt");
+        let text = format!("{:#}\n", self.receipt);
+        std::fs::write(path, &text).map_err(refused)?;
+        let mut signed = path.as_os_str().to_owned();
+        signed.push(".sig");
+        std::fs::write(signed, signature(&text, key)? + "\n").map_err(refused)
+    }
+}
+
+/// Over the ASCII bytes `undertone/receipt/1`, one zero byte, then SHA-256 of the file.
+fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
+    let mut bytes = b"undertone/receipt/1\0".to_vec();
+    bytes.extend_from_slice(&Sha256::digest(receipt.as_bytes()));
+    let signature = key.sign(&bytes).map_err(|e| Failure::new(Exit::Internal, format!("the receipt cannot be signed: {e}")))?;
+    Ok(STANDARD.encode(signature))
+}
+
+/// What the run cost. Nothing, if nothing private has left; never nothing, if anything may have.
+fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
+    match &finish.outcome.ending {
+        Ending::Aborted { .. } | Ending::Spent { .. } => None,
+        Ending::Done | Ending::Degraded => finish.gate.as_ref().map(|gate| gate.audit.clone()),
+        Ending::Withheld { reason } => Some(match &finish.gate {
+            Some(gate) => gate.audit.clone(),
+            None => gate::withheld(plan, reason),
+        }),
+    }
+}
+
+/// Sentences about finals that were let through by the gate and did not arrive in time.
+fn missing_finals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
+    let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref()).filter(|_| outcome.sum.is_some());
+    let missing = publishers.into_iter().flatten().filter(|party| !outcome.included.contains(party));
+    missing.map(|&party| format!("no final of {} was agreed on", plan.draft().members[party].name)).collect()
+}
+
+fn error_of(plan: &Plan, finish: &Finish) -> Result<Option<Realised>, Failure> {
+    let outcome = &finish.outcome;
+    let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
+    let (Some(logs), Some(publishers), Some(_)) = (&outcome.logs, publishers, &outcome.sum) else { return Ok(None) };
+    realised(plan, logs, publishers, &outcome.included)
+        .map(Some)
+        .map_err(|e| Failure::new(Exit::Internal, format!("the gate passed logs that the accountant refuses: {e}")))
+}

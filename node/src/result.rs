@@ -1,0 +1,119 @@
+//! What `join` ends with: the final object, and the same for people.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run_file::Unit;
+
+use crate::cli::Report;
+use crate::driver::Finish;
+use crate::failure::Exit;
+use crate::process;
+use crate::quote;
+use crate::receipt::Account;
+use crate::table::{Table, bytes, number};
+
+/// A result whose files are written.
+#[derive(Debug)]
+pub struct Delivery {
+    /// What the process exits with.
+    pub exit: Exit,
+    /// The account of the run.
+    pub account: Account,
+}
+
+/// The report of `join`. `clipped` is a statistic of the private input: None unless its owner asked to see it.
+pub fn report(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usize>, begun: Instant) -> Report {
+    let json = object(plan, finish, delivery, clipped, begun);
+    let text = text(plan, &json, &delivery.account);
+    Report { json, text, exit: delivery.exit.code() }
+}
+
+fn object(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usize>, begun: Instant) -> Value {
+    let account = &delivery.account;
+    let mut object = json!({
+        "party": account.party(),
+        "parties": plan.parties(),
+        "finished": u32::from(account.finished()),
+        "included": account.included(),
+        "agreed": account.agreed(),
+        "outcome": account.outcome(),
+        "reason": account.reason(),
+        "epsilon": account.epsilon(),
+        "delta": plan.draft().privacy.delta,
+        "epsilon_claimed": plan.epsilon_claimed(),
+        "epsilon_searched": plan.epsilon_searched(),
+        "threat": quote::threat(plan),
+        "claims": plan.calibration().claims,
+        "standard_error": account.standard_error(),
+        "error_floor": plan.calibration().predicted.error_floor,
+        "weights": account.weights(),
+        "departed": account.departed(),
+        "rounds": plan.rounds(),
+        "wall_s": finish.wall_s,
+        "total_wall_s": begun.elapsed().as_secs_f64(),
+        "private_bytes": finish.private_bytes,
+        "public_bytes": finish.public_bytes,
+        "peak_memory_bytes": process::peak_memory_bytes(),
+        "cpu_s": process::cpu_s(),
+        "digest": plan.digest_hex(),
+        "exit_code": delivery.exit.code(),
+    });
+    if account.unbounded() {
+        object["unbounded"] = true.into();
+    }
+    if let Some(clipped) = clipped {
+        object["clipped"] = clipped.into();
+    }
+    if let Some(errors) = account.standard_error().and_then(|error| standard_errors(plan, error)) {
+        object["standard_errors"] = errors.into();
+    }
+    object
+}
+
+/// Where columns were scaled to width 1: each column's own standard error, in its unit. `error` is the root of their mean square.
+pub fn standard_errors(plan: &Plan, error: f64) -> Option<Vec<f64>> {
+    let scales = plan.scales();
+    let even = error / scales.root_mean_square();
+    scales.differ().then(|| (0..plan.draft().dimension()).map(|i| even * scales.at(i)).collect())
+}
+
+fn text(plan: &Plan, object: &Value, account: &Account) -> String {
+    let mut text = String::new();
+    if account.finished() {
+        text += &format!("The mean of {} of {} parties is written.\n\n", account.included().len(), plan.parties());
+    } else {
+        text += &format!("No mean: {}.\n\n", account.outcome());
+    }
+    if let Some(reason) = account.reason() {
+        text += &format!("  {reason}\n\n");
+    }
+    let shown = |key: &str| object[key].as_f64().map_or("–".to_owned(), number);
+    let mut table = Table::new();
+    table
+        .row(["protected against".into(), quote::threat(plan)])
+        .row(["ε claimed before the run".into(), format!("{} at δ = {:e}", shown("epsilon_claimed"), plan.draft().privacy.delta)])
+        .row(["ε as it turned out".into(), shown("epsilon")])
+        .row(["standard error per coordinate".into(), shown("standard_error")])
+        .row(["a trusted server would have given".into(), number(plan.calibration().predicted.central)])
+        .row(["local noise alone would have given".into(), number(plan.calibration().predicted.local)]);
+    if !account.departed().is_empty() {
+        table.row(["departed".into(), account.departed().join(", ")]);
+    }
+    if let Some(clipped) = object["clipped"].as_u64() {
+        let clipped = match plan.draft().data.unit {
+            Unit::Record => format!("{clipped} records"),
+            Unit::Party => if clipped > 0 { "yes" } else { "no" }.into(),
+        };
+        table.row(["clipped (private)".into(), clipped]);
+    }
+    text += &table.render();
+    text += &format!(
+        "\n{:.2} s from START to the result; sent {} over the private graph, {} over the public one.\n",
+        object["wall_s"].as_f64().unwrap_or(0.0),
+        bytes(object["private_bytes"].as_u64().unwrap_or(0)),
+        bytes(object["public_bytes"].as_u64().unwrap_or(0)),
+    );
+    text
+}

@@ -1,0 +1,234 @@
+//! `undertone simulate`: the very machines of a node in one process, over a simulated network, with the real gate.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+use undertone_accountant::gate::gate;
+use undertone_accountant::utility::realised;
+use undertone_protocol::defaults::Defaults;
+use undertone_protocol::log::AgreedLogs;
+use undertone_protocol::message::Phase;
+use undertone_protocol::mixing::Party;
+use undertone_protocol::peers::Peers;
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run::{Ending, Event, GateVerdict, Outcome};
+use undertone_protocol::run_file::{RawRunFile, Unit};
+use undertone_protocol::simulator::{Conditions, Fault, Report as Simulated, Simulation};
+use undertone_protocol::time::Time;
+
+use crate::cli::Report;
+use crate::failure::{Exit, Failure};
+use crate::progress::Progress;
+use crate::table::{Table, number};
+use crate::{clipping, plan_command, quote, synthetic};
+
+/// Flags of `simulate`.
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// The run file; `local`'s defaults fill its gaps, and data.shape is [100] if it has none
+    #[arg(value_name = "RUN.toml")]
+    run: PathBuf,
+    /// Number of parties
+    #[arg(long, value_name = "N")]
+    parties: usize,
+    /// Number of runs, each with fresh noise
+    #[arg(long, value_name = "R", default_value_t = 1)]
+    runs: u64,
+    /// Seeds inputs, schedule, network, kills and (only here) noise
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// Kill this many parties in each run, at random moments of mixing: loudly in even runs, silently in odd ones
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    kills: usize,
+}
+
+/// Records of each party, where they are what is protected.
+const RECORDS: u64 = 20;
+
+/// What all runs add up to.
+#[derive(Default)]
+struct Totals {
+    /// Nodes by how they ended.
+    endings: BTreeMap<&'static str, u64>,
+    /// Runs in which every survivor ended with the same result, without the killed.
+    exact: u64,
+    /// Runs in which all that finished hold the same bits.
+    same_bits: u64,
+    finished: u64,
+    epsilon: f64,
+    squares: f64,
+    coordinates: u64,
+    largest: f64,
+    accounted: f64,
+    private_bytes: u64,
+    public_bytes: u64,
+    violations: Vec<String>,
+    included: BTreeSet<Party>,
+    agreed: bool,
+}
+
+/// Runs it.
+pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
+    let text = plan_command::read_text(&arguments.run, "RUN.toml")?;
+    let refuse = |e: undertone_protocol::run_file::RunFileError| plan_command::run_failure(&arguments.run, &e);
+    let mut raw = RawRunFile::parse(&text).map_err(refuse)?;
+    raw.data.shape.get_or_insert(vec![100]);
+    let run = raw.resolve(arguments.parties, Defaults::Local).map_err(refuse)?;
+    run.supported().map_err(refuse)?;
+    if arguments.kills + 2 > arguments.parties {
+        return Err(Failure::usage("--kills leaves fewer than two parties").field("--kills"));
+    }
+    let records = (run.data.unit == Unit::Record).then_some(RECORDS);
+    let peers = Peers::simulated(arguments.parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
+    let plan = Arc::new(plan_command::make(run, &peers, arguments.seed)?);
+    let inputs = inputs(&plan, arguments.seed);
+    let mut totals = Totals { agreed: true, ..Totals::default() };
+    let mut progress = Progress::start();
+    for number in 0..arguments.runs.max(1) {
+        progress.show(&format!("run {} of {}", number + 1, arguments.runs.max(1)));
+        let seed = arguments.seed.wrapping_mul(1_000_003).wrapping_add(number);
+        let conditions = Conditions::new(seed).with_faults(kills(&plan, &inputs, &arguments, number, seed));
+        let simulated = simulate(&plan, &inputs, conditions);
+        totals.add(&plan, &inputs, &simulated)?;
+    }
+    progress.end();
+    Ok(totals.report(&plan, &arguments))
+}
+
+fn real_gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
+    let verdict = gate(plan, logs);
+    GateVerdict { publish: verdict.publish, reason: verdict.reason }
+}
+
+fn simulate(plan: &Arc<Plan>, inputs: &[Vec<f64>], conditions: Conditions) -> Simulated {
+    let on_lattice = inputs.iter().enumerate().map(|(party, values)| clipping::onto_lattice(plan, party, values)).collect();
+    Simulation::new(plan.clone(), on_lattice, &real_gate, conditions).run()
+}
+
+fn inputs(plan: &Plan, seed: u64) -> Vec<Vec<f64>> {
+    let data = &plan.draft().data;
+    let rows = |party: Party| plan.draft().members[party].records.unwrap_or(1) as usize;
+    let row = |party: Party, row: usize| synthetic::vector(&data.clip, data.dimension(), seed, party + row * plan.parties());
+    (0..plan.parties()).map(|party| (0..rows(party)).flat_map(|index| row(party, index)).collect()).collect()
+}
+
+/// Kills at moments of mixing: between the first round's begin and the first log in a run of the same seed without kills.
+fn kills(plan: &Arc<Plan>, inputs: &[Vec<f64>], arguments: &SimulateArgs, number: u64, seed: u64) -> Vec<Fault> {
+    if arguments.kills == 0 {
+        return vec![];
+    }
+    let calm = simulate(plan, inputs, Conditions::new(seed));
+    let times =
+        |phase: Phase| calm.events.iter().filter(move |(_, _, event)| *event == Event::Phase(phase)).map(|(at, _, _)| *at);
+    let from = times(Phase::Mixing).min().unwrap_or(Time::ZERO).as_nanos();
+    let to = times(Phase::Settling).min().unwrap_or(Time::ZERO).as_nanos().max(from + 1);
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    let mut parties: Vec<Party> = (0..plan.parties()).collect();
+    let mut kill = |_| {
+        let party = parties.swap_remove(rng.random_range(0..parties.len()));
+        let at = Time::from_nanos(rng.random_range(from..to));
+        if number.is_multiple_of(2) { Fault::Crash { party, at } } else { Fault::Silence { party, at } }
+    };
+    (0..arguments.kills).map(&mut kill).collect()
+}
+
+fn ending(outcome: &Option<Outcome>) -> &'static str {
+    match outcome.as_ref().map(|outcome| &outcome.ending) {
+        None => "killed",
+        Some(Ending::Done) => "done",
+        Some(Ending::Degraded) => "degraded",
+        Some(Ending::Aborted { .. }) => "aborted",
+        Some(Ending::Spent { .. } | Ending::Withheld { .. }) => "withheld",
+    }
+}
+
+impl Totals {
+    fn add(&mut self, plan: &Plan, inputs: &[Vec<f64>], simulated: &Simulated) -> Result<(), Failure> {
+        simulated.outcomes.iter().for_each(|outcome| *self.endings.entry(ending(outcome)).or_insert(0) += 1);
+        self.violations.extend(simulated.violations.iter().map(|violation| format!("{violation:?}")));
+        let bytes = simulated.bytes.iter();
+        bytes.for_each(|(private, public)| {
+            (self.private_bytes, self.public_bytes) = (self.private_bytes + private, self.public_bytes + public)
+        });
+        let results: Vec<(Party, &Outcome)> = simulated
+            .outcomes
+            .iter()
+            .enumerate()
+            .filter_map(|(p, o)| Some((p, o.as_ref().filter(|o| o.sum.is_some())?)))
+            .collect();
+        let first = results.first().map(|(_, outcome)| *outcome);
+        let sum = |outcome: &Outcome| outcome.sum.as_ref().map(|sum| (sum.value.clone(), sum.weight));
+        let same = results.iter().all(|(_, outcome)| sum(outcome) == first.and_then(sum));
+        self.same_bits += u64::from(same);
+        let survivors: BTreeSet<Party> = (0..plan.parties()).filter(|&p| simulated.outcomes[p].is_some()).collect();
+        let exact = |outcome: &Outcome| {
+            outcome.included == survivors && outcome.sum.as_ref().map(|s| &s.value) == simulated.sum_over(&survivors).as_ref()
+        };
+        self.exact += u64::from(results.len() == survivors.len() && results.iter().all(|(_, outcome)| exact(outcome)));
+        self.finished += results.len() as u64;
+        let Some(outcome) = first else { return Ok(()) };
+        self.included = outcome.included.clone();
+        self.agreed &= outcome.agreed;
+        self.measure(plan, inputs, outcome)
+    }
+
+    fn measure(&mut self, plan: &Plan, inputs: &[Vec<f64>], outcome: &Outcome) -> Result<(), Failure> {
+        let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
+        let (Some(logs), Some(publishers), Some(sum)) = (&outcome.logs, publishers, &outcome.sum) else { return Ok(()) };
+        let internal = |e: &dyn std::fmt::Display| Failure::new(Exit::Internal, e.to_string());
+        let realised = realised(plan, logs, publishers, &outcome.included).map_err(|e| internal(&e))?;
+        self.epsilon = self.epsilon.max(gate(plan, logs).audit.epsilon);
+        self.accounted += realised.standard_error.powi(2) * plan.draft().dimension() as f64;
+        let factor = plan.lattice().step() / plan.lattice().weight_to_f64(sum.weight.0);
+        let means: Vec<Vec<f64>> = inputs.iter().map(|input| clipping::mean_of_rows(input, plan.draft().dimension())).collect();
+        for (i, value) in sum.value.to_f64(factor).into_iter().enumerate() {
+            let value = value * plan.scales().at(i);
+            let truth: f64 = realised.weights.iter().zip(&means).map(|(b, mean)| b * mean[i]).sum();
+            self.squares += (value - truth).powi(2);
+            self.largest = self.largest.max((value - truth).abs());
+            self.coordinates += 1;
+        }
+        Ok(())
+    }
+
+    fn report(self, plan: &Plan, arguments: &SimulateArgs) -> Report {
+        let names = |parties: &BTreeSet<Party>| parties.iter().map(|&p| plan.draft().members[p].name.clone()).collect::<Vec<_>>();
+        let per = |total: f64| (self.coordinates > 0).then(|| (total / self.coordinates as f64).sqrt());
+        let (rms, accounted) = (per(self.squares), per(self.accounted));
+        let runs = arguments.runs.max(1);
+        let exit = if self.violations.is_empty() { Exit::Done } else { Exit::Internal };
+        let json = json!({
+            "parties": plan.parties(), "runs": runs, "finished": self.finished, "endings": self.endings,
+            "included": names(&self.included), "agreed": self.agreed,
+            "outcome": if self.finished > 0 { "done" } else { "withheld" },
+            "epsilon": self.epsilon, "delta": plan.draft().privacy.delta,
+            "epsilon_claimed": plan.epsilon_claimed(), "epsilon_searched": plan.epsilon_searched(),
+            "threat": quote::threat(plan), "claims": plan.calibration().claims,
+            "standard_error": accounted, "error_floor": plan.calibration().predicted.error_floor,
+            "rms_error": rms, "max_abs_error": self.largest,
+            "runs_with_the_survivors_exact_sum": self.exact, "runs_with_the_same_bits": self.same_bits,
+            "rounds": plan.rounds(), "private_bytes": self.private_bytes, "public_bytes": self.public_bytes,
+            "violations": self.violations, "digest": plan.digest_hex(), "exit_code": exit.code(),
+        });
+        let shown = |value: Option<f64>| value.map_or("–".to_owned(), number);
+        let mut table = Table::new();
+        for (ending, nodes) in &self.endings {
+            table.row([format!("nodes {ending}"), nodes.to_string()]);
+        }
+        table
+            .row(["runs whose survivors hold their exact sum".into(), format!("{} of {runs}", self.exact)])
+            .row(["runs whose results have the same bits".into(), format!("{} of {runs}", self.same_bits)])
+            .row(["ε claimed".into(), shown(plan.epsilon_claimed())])
+            .row(["largest ε as it turned out".into(), number(self.epsilon)])
+            .row(["accounted error per coordinate".into(), shown(accounted)])
+            .row(["measured error per coordinate (rms)".into(), shown(rms)])
+            .row(["invariants broken".into(), self.violations.len().to_string()]);
+        let title = format!("{} parties, {runs} runs, {} kills each, seed {}\n", plan.parties(), arguments.kills, arguments.seed);
+        Report { json, text: title + &table.render(), exit: exit.code() }
+    }
+}

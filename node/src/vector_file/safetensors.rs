@@ -1,0 +1,108 @@
+//! `.safetensors`: all tensors of a model as one vector, ordered by name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{Read, Write};
+
+use ::safetensors::tensor::{Dtype as FileDtype, TensorView};
+use ::safetensors::{SafeTensors, serialize};
+use half::{bf16, f16};
+
+use super::{Dtype, Format, Layout, Problem, Tensor, VectorFile, to_f32};
+
+pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
+    // Grows with what is really there.
+    let mut bytes = vec![];
+    file.read_to_end(&mut bytes).map_err(|e| Problem::new(format!("cannot be read: {e}"), "copy it again"))?;
+    let unusable = |e| Problem::new(format!("not a .safetensors file: {e}"), "write or copy it again");
+    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(unusable)?;
+    let metadata: BTreeMap<String, String> = header.metadata().clone().unwrap_or_default().into_iter().collect();
+    let file = SafeTensors::deserialize(&bytes).map_err(unusable)?;
+    let mut views = file.tensors();
+    // Files of different writers order their data differently; names are the same everywhere.
+    views.sort_by(|a, b| a.0.cmp(&b.0));
+    let (mut tensors, mut values) = (vec![], vec![]);
+    for (name, view) in views {
+        let dtype = dtype_of(view.dtype()).ok_or_else(|| {
+            let what = format!("tensor {name:?} has dtype {:?}, which cannot be averaged", view.dtype());
+            Problem::new(what, "leave it out, or convert it to F32, F16, BF16 or F64")
+        })?;
+        let from = values.len();
+        extend(&mut values, dtype, view.data());
+        if let Some(index) = values[from..].iter().position(|v: &f64| !v.is_finite()) {
+            return Err(Problem::not_finite(format!("coordinate {index} of tensor {name:?}"), values[from + index]));
+        }
+        tensors.push(Tensor { name, shape: view.shape().to_vec(), dtype });
+    }
+    if values.is_empty() {
+        return Err(Problem::new("it has no tensor with coordinates", "at least one coordinate is needed"));
+    }
+    Ok(VectorFile { layout: Layout { shape: vec![values.len()], format: Format::Safetensors { tensors, metadata } }, values })
+}
+
+fn dtype_of(dtype: FileDtype) -> Option<Dtype> {
+    match dtype {
+        FileDtype::F16 => Some(Dtype::F16),
+        FileDtype::BF16 => Some(Dtype::Bf16),
+        FileDtype::F32 => Some(Dtype::F32),
+        FileDtype::F64 => Some(Dtype::F64),
+        _ => None,
+    }
+}
+
+fn dtype_in_file(dtype: Dtype) -> FileDtype {
+    match dtype {
+        Dtype::F16 => FileDtype::F16,
+        Dtype::Bf16 => FileDtype::BF16,
+        Dtype::F32 => FileDtype::F32,
+        Dtype::F64 => FileDtype::F64,
+    }
+}
+
+/// The bytes are whole numbers of elements: the library checked them against shape and dtype.
+fn extend(values: &mut Vec<f64>, dtype: Dtype, data: &[u8]) {
+    fn each<const N: usize>(data: &[u8]) -> impl Iterator<Item = [u8; N]> {
+        data.chunks_exact(N).map(|chunk| chunk.try_into().expect("chunks of N bytes"))
+    }
+    match dtype {
+        Dtype::F16 => values.extend(each(data).map(|b| f16::from_le_bytes(b).to_f64())),
+        Dtype::Bf16 => values.extend(each(data).map(|b| bf16::from_le_bytes(b).to_f64())),
+        Dtype::F32 => values.extend(each(data).map(|b| f64::from(f32::from_le_bytes(b)))),
+        Dtype::F64 => values.extend(each(data).map(f64::from_le_bytes)),
+    }
+}
+
+/// The mean in each tensor's own dtype, rounded to the nearest that is finite.
+pub(super) fn write(
+    mut out: impl Write,
+    tensors: &[Tensor],
+    metadata: &BTreeMap<String, String>,
+    values: &[f64],
+) -> std::io::Result<()> {
+    let mut rest = values;
+    let mut data = vec![];
+    for tensor in tensors {
+        let (own, others) = rest.split_at(tensor.len());
+        rest = others;
+        data.push(encode(tensor.dtype, own));
+    }
+    let views: Vec<_> = tensors.iter().zip(&data).map(|(tensor, data)| view(tensor, data)).collect::<std::io::Result<_>>()?;
+    let metadata: HashMap<String, String> = metadata.clone().into_iter().collect();
+    let bytes = serialize(views, (!metadata.is_empty()).then_some(metadata)).map_err(std::io::Error::other)?;
+    out.write_all(&bytes)
+}
+
+fn view<'a>(tensor: &Tensor, data: &'a [u8]) -> std::io::Result<(String, TensorView<'a>)> {
+    let view = TensorView::new(dtype_in_file(tensor.dtype), tensor.shape.clone(), data).map_err(std::io::Error::other)?;
+    Ok((tensor.name.clone(), view))
+}
+
+fn encode(dtype: Dtype, values: &[f64]) -> Vec<u8> {
+    let clamped = |v: f64, most: f64| v.clamp(-most, most);
+    match dtype {
+        Dtype::F16 => values.iter().flat_map(|&v| f16::from_f64(clamped(v, f16::MAX.to_f64())).to_le_bytes()).collect(),
+        Dtype::Bf16 => values.iter().flat_map(|&v| bf16::from_f64(clamped(v, bf16::MAX.to_f64())).to_le_bytes()).collect(),
+        Dtype::F32 => values.iter().flat_map(|&v| to_f32(v).to_le_bytes()).collect(),
+        Dtype::F64 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+    }
+}

@@ -1,0 +1,99 @@
+//! The binary's own help: every command tells its flags, the top page the exit codes, and every default of the run file is there.
+
+use std::process::{Command, Output};
+
+use undertone_protocol::defaults::SETTINGS;
+
+fn undertone(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_undertone")).args(arguments).output().expect("the binary starts")
+}
+
+fn help(command: &str) -> String {
+    let arguments: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+    let output = undertone(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{command} --help");
+    let text = String::from_utf8(output.stdout).expect("help is text");
+    // Lines are wrapped to the terminal's width: read as one.
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
+
+/// Every command with the arguments that the contract gives it.
+const COMMANDS: [(&str, &str); 8] = [
+    ("identity new", "--out --name --private --public"),
+    ("identity show", "<FILE>"),
+    ("plan", "<RUN.toml> --peers --out"),
+    ("verify", "<PLAN.json>"),
+    ("join", "<PLAN.json> --identity --input --output --receipt --state --events --show-private"),
+    ("local", "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed"),
+    ("account gaussian", "--epsilon --delta --mu"),
+    ("account inca", "<EXECUTION.json> --independent-std --correlated-std --sensitivity --delta"),
+];
+
+#[test]
+fn every_command_tells_its_flags() {
+    for (command, flags) in COMMANDS {
+        let text = help(command);
+        let shared = "--json --log --verbose --help";
+        let policy = if ["verify", "join"].contains(&command) { POLICY } else { "" };
+        for flag in flags.split(' ').chain(shared.split(' ')).chain(policy.split_whitespace()) {
+            assert!(text.contains(flag), "`undertone {command} --help` does not tell {flag}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn the_first_page_tells_commands_exit_codes_and_where_to_begin() {
+    let text = help("");
+    for (command, _) in COMMANDS {
+        let first = command.split(' ').next().expect("a word");
+        assert!(text.contains(&format!(" {first} ")), "{first} is missing from\n{text}");
+    }
+    for code in [
+        "0 done",
+        "2 usage",
+        "3 plan refused",
+        "4 aborted",
+        "5 finished degraded",
+        "6 privacy refused",
+        "7 input unusable",
+        "70 our bug",
+    ] {
+        assert!(text.contains(code), "{code} is missing from\n{text}");
+    }
+    assert!(text.contains("undertone local --nodes 8 --dimension 1000 --epsilon 1 --delta 1e-6"), "{text}");
+}
+
+#[test]
+fn every_key_of_the_run_file_is_told_with_its_default() {
+    for command in ["plan", "local"] {
+        let text = help(command);
+        for setting in SETTINGS {
+            assert!(text.contains(&setting.field()), "{} is missing from `{command} --help`", setting.field());
+            for default in [setting.default, setting.local].into_iter().flatten() {
+                assert!(text.contains(default), "{} = {default} is missing from `{command} --help`", setting.field());
+            }
+        }
+    }
+}
+
+#[test]
+fn it_tells_its_version() {
+    let output = undertone(&["--version"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("undertone {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn what_is_no_command_is_a_usage_error() {
+    for arguments in [&[][..], &["average"], &["plan"], &["local", "--nodes", "many"], &["account", "inca"]] {
+        assert_eq!(undertone(arguments).status.code(), Some(2), "{arguments:?}");
+        let json = undertone(&[arguments, &["--json"]].concat());
+        assert_eq!(json.status.code(), Some(2));
+        let object: serde_json::Value =
+            serde_json::from_slice(&json.stdout).unwrap_or_else(|e| panic!("{arguments:?} --json: {e}"));
+        assert_eq!((&object["exit_code"], &object["error"]["kind"]), (&2.into(), &"usage".into()), "{object}");
+        assert!(object["error"]["message"].as_str().is_some_and(|m| !m.is_empty()), "{object}");
+    }
+}

@@ -1,0 +1,66 @@
+//! What one node computes on a long vector, each operation beside a copy of the vector in the same run.
+//!
+//! `cargo run --release -p undertone-protocol --example vector_speed [COORDINATES]`
+
+#![allow(clippy::disallowed_methods)] // It measures time.
+
+use std::time::Instant;
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha12Rng;
+use undertone_protocol::injection::Injection;
+use undertone_protocol::lattice::{Lattice, LatticeRequest, WEIGHT_UNIT};
+use undertone_protocol::mixing::NoiseSource;
+use undertone_protocol::noise::LatticeNoise;
+use undertone_protocol::payload::Payload;
+
+fn main() {
+    let dimension = std::env::args().nth(1).and_then(|d| d.parse().ok()).unwrap_or(1_000_000);
+    let injection = Injection::exact_incremental(6);
+    let lattice = Lattice::fit(&LatticeRequest {
+        parties: 8,
+        dimension,
+        fanout: 1,
+        injection: &injection,
+        value_bound: 1.0,
+        rows: 1,
+        weight_bound: WEIGHT_UNIT,
+        independent_std: 3.68,
+        correlated_std: 15.6,
+        shares_bound: 7,
+        epsilon: 1.0,
+        delta: 1e-6,
+    })
+    .expect("it fits");
+    println!("{dimension} coordinates, {lattice:?}");
+    let mut noise = LatticeNoise::new(ChaCha12Rng::seed_from_u64(1), lattice, dimension, 15.6);
+    let values: Vec<f64> = (0..dimension).map(|i| (i as f64).sin() / (dimension as f64).sqrt()).collect();
+    let mut x = lattice.encode(values.iter().copied());
+    let copy = median(|| drop(std::hint::black_box(x.clone())));
+    let show = |what: &str, time: f64| println!("{what:<28} {:8.2} ms  {:6.1} × copy", time * 1e3, time / copy);
+    show("copy", copy);
+    show("encode input", median(|| drop(std::hint::black_box(lattice.encode(values.iter().copied())))));
+    show("independent noise", median(|| noise.add_independent(3.68, &mut x)));
+    show("correlated noise, round 0", median(|| drop(std::hint::black_box(noise.draw(0, 0)))));
+    show("correlated noise, round 5", median(|| drop(std::hint::black_box(noise.draw(5, 5)))));
+    x = lattice.zeros(dimension);
+    x.add(&noise.draw(1, 1));
+    show("add", median(|| x.add(&lattice.zeros(dimension))));
+    show("split", median(|| x.clone().divide(2)));
+    x.divide(2);
+    let mut bytes = vec![];
+    show("share to bytes", median(|| bytes = lattice.share_to_bytes(&x).expect("within the bound")));
+    show("share from bytes", median(|| drop(lattice.share_from_bytes(&bytes, dimension, 2).expect("on the grid"))));
+}
+
+fn median(mut work: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..7)
+        .map(|_| {
+            let begun = Instant::now();
+            work();
+            begun.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[3]
+}

@@ -1,0 +1,120 @@
+//! Whom a stage does not wait for, since everybody whose word counts has called it gone.
+//!
+//! Two rules, and why neither can split the vote before half-time:
+//!
+//! - *By logs* (settling only): p is excluded if the logs of all its private neighbours that are expected and not excluded call it gone.
+//!   This is a function of the items themselves. Let two nodes exclude G₁ and G₂ and each hold all logs of what it still expects. In
+//!   G₁ ∪ G₂ every party's neighbours outside of both call it gone, by logs that both nodes hold, so each had the union to choose, and the
+//!   rule takes the greatest set: G₁ = G₂. (A party whose neighbours are all in the union is the exception; the vote then falls
+//!   back on its deadlines.)
+//! - *By calls* (ours, so that a process that is killed after others signed their logs, or with its own log or final half sent, costs milliseconds and not
+//!   three quarters of the stage): p is excluded if every expected member that is not excluded has called it gone, in its log or by a
+//!   signed call, except for members whom this node itself finds gone (their items may be here, their call never will), and at least a
+//!   quorum has called it. A node calls p gone only while it does not hold p's item, and one that has called p gone signs no set with p
+//!   before three quarters. So if a set without p is signed by this rule, a quorum has called p gone, none of them signs a set with
+//!   p before three quarters, and those who may are too few to agree on one. At three quarters everybody signs what was signed early.
+//!
+//! Neighbours find out for themselves. A party that is no neighbour of p calls it gone when all of p's neighbours have who are not
+//! themselves called gone; so sparse graphs need a few more messages, not the deadlines.
+//!
+//! Safety rests on none of this: it rests on the quorum, and on everybody signing once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::mixing::Party;
+
+/// Who called whom gone.
+pub type Calls = BTreeMap<Party, BTreeSet<Party>>;
+
+/// Whether `caller` called `party` gone.
+pub fn calls(calls: &Calls, caller: Party, party: Party) -> bool {
+    calls.get(&caller).is_some_and(|called| called.contains(&party))
+}
+
+/// The greatest set G of called parties of which each one is excluded by one of the two rules, given that the others are. Empty if
+/// fewer than `quorum` would remain (no set of fewer can be agreed on). `in_logs` are the calls of the logs at hand, `said` those of signed
+/// calls; `found` says whom this node finds gone itself.
+pub fn excluded(
+    expected: &BTreeSet<Party>,
+    in_logs: &Calls,
+    said: &Calls,
+    found: impl Fn(Party) -> bool,
+    private_neighbours: impl Fn(Party) -> Vec<Party>,
+    quorum: usize,
+) -> BTreeSet<Party> {
+    let called = in_logs.values().chain(said.values()).flatten().copied();
+    let mut gone: BTreeSet<Party> = called.filter(|party| expected.contains(party)).collect();
+    loop {
+        let remaining: Vec<Party> = expected.difference(&gone).copied().collect();
+        let by_logs = |party: Party| {
+            let neighbours = private_neighbours(party);
+            remaining.iter().filter(|caller| neighbours.contains(caller)).all(|&caller| calls(in_logs, caller, party))
+        };
+        let by_calls = |party: Party| {
+            let called = |caller: Party| calls(in_logs, caller, party) || calls(said, caller, party);
+            let callers = remaining.iter().filter(|&&caller| called(caller)).count();
+            callers >= quorum && remaining.iter().all(|&caller| called(caller) || found(caller))
+        };
+        match gone.iter().copied().find(|&party| !by_logs(party) && !by_calls(party)) {
+            Some(party) => gone.remove(&party),
+            None => break,
+        };
+    }
+    if expected.len() - gone.len() < quorum { BTreeSet::new() } else { gone }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(list: &[(Party, &[Party])]) -> Calls {
+        list.iter().map(|(caller, called)| (*caller, called.iter().copied().collect())).collect()
+    }
+
+    fn complete(party: Party) -> Vec<Party> {
+        (0..5).filter(|&other| other != party).collect()
+    }
+
+    fn ring(party: Party) -> Vec<Party> {
+        vec![(party + 4) % 5, (party + 1) % 5]
+    }
+
+    fn nobody(_: Party) -> bool {
+        false
+    }
+
+    fn everybody() -> BTreeSet<Party> {
+        (0..5).collect()
+    }
+
+    #[test]
+    fn the_logs_of_all_remaining_neighbours_exclude() {
+        let none = Calls::new();
+        let two_dead = list(&[(0, &[3, 4]), (1, &[3, 4]), (2, &[3, 4])]);
+        assert_eq!(excluded(&everybody(), &two_dead, &none, nobody, complete, 3), BTreeSet::from([3, 4]));
+        assert_eq!(excluded(&everybody(), &two_dead, &none, nobody, complete, 4), BTreeSet::new(), "too few would remain");
+        let one_keeps_it = list(&[(0, &[3, 4]), (1, &[3]), (2, &[3, 4])]);
+        assert_eq!(excluded(&everybody(), &one_keeps_it, &none, nobody, complete, 3), BTreeSet::new(), "4 has a log to give");
+        let cut_off = list(&[(0, &[4]), (1, &[4]), (2, &[4]), (3, &[4]), (4, &[0, 1, 2, 3])]);
+        assert_eq!(excluded(&everybody(), &cut_off, &none, nobody, complete, 3), BTreeSet::new(), "nobody would remain");
+        assert_eq!(excluded(&everybody(), &list(&[(2, &[3]), (4, &[3])]), &none, nobody, ring, 4), BTreeSet::from([3]));
+    }
+
+    #[test]
+    fn calls_exclude_only_when_everybody_called() {
+        let none = Calls::new();
+        let logs = list(&[(0, &[3])]);
+        let said = list(&[(1, &[3]), (2, &[3]), (4, &[3])]);
+        assert_eq!(excluded(&everybody(), &logs, &said, nobody, complete, 3), BTreeSet::from([3]));
+        let silent = list(&[(0, &[3]), (1, &[3]), (2, &[3])]);
+        assert_eq!(excluded(&everybody(), &none, &silent, nobody, complete, 3), BTreeSet::new(), "4 may hold its item");
+        assert_eq!(excluded(&everybody(), &none, &silent, |party| party == 4, complete, 3), BTreeSet::from([3]), "4 is gone too");
+        assert_eq!(excluded(&everybody(), &none, &silent, |party| party == 4, complete, 4), BTreeSet::new(), "no quorum called");
+        let neighbours_only = list(&[(2, &[3]), (4, &[3])]);
+        assert_eq!(
+            excluded(&everybody(), &none, &neighbours_only, nobody, ring, 3),
+            BTreeSet::new(),
+            "0 and 1 may hold its item"
+        );
+    }
+}

@@ -1,0 +1,328 @@
+//! Bodies of announced items: pushed by their author if small, else pulled once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::message::{ItemHash, ItemSet, item_hash};
+use crate::mixing::Party;
+use crate::time::Time;
+
+/// A body of up to this many bytes follows its announcement unasked. Our guess: about what fits into a few segments.
+pub const PUSH_LIMIT_BYTES: u64 = 16 << 10;
+
+/// So many bodies that are not pushed are pulled at once however long they are, so that each moves on well within its patience. Our
+/// choice: it hides the way of a request behind the bodies before it.
+const PULLS_AT_ONCE: usize = 3;
+
+/// So many bytes may be under way at once in any number of bodies: waves of short ones would cost a network's delay each.
+const PULLED_AT_ONCE_BYTES: u64 = 4 << 20;
+
+/// How often one neighbour is served the same body; more is an attempt to fill our queues.
+const SERVINGS: u32 = 4;
+
+/// A body that is held, as the frame that it came in.
+#[derive(Clone)]
+pub struct Body {
+    /// SHA-256 of the bytes.
+    pub hash: ItemHash,
+    frame: Arc<[u8]>,
+    bytes: Range<usize>,
+}
+
+impl Body {
+    /// The item's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.frame[self.bytes.clone()]
+    }
+
+    /// The frame that carries them.
+    pub fn frame(&self) -> &Arc<[u8]> {
+        &self.frame
+    }
+}
+
+struct Wanted {
+    hash: ItemHash,
+    bytes: u64,
+    /// Who announced it and so holds it, first one first.
+    announcers: Vec<Party>,
+    since: Time,
+    asked: Option<(Party, Time)>,
+}
+
+/// What came of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is held now.
+    New,
+    /// It was held already, or nobody wants it.
+    Ignored,
+    /// It is not what its author announced: the peer that sent it is at fault.
+    Wrong,
+    /// It is what its author announced, and is no item of this stage: nobody takes it.
+    Void(String),
+}
+
+/// The items of one stage.
+pub struct Items {
+    /// Whose items are pulled first: everybody begins elsewhere, so that no author has to serve all at once.
+    first: Party,
+    /// A pushed body is waited for that long before it is pulled.
+    push_patience_ms: u64,
+    /// A pull is waited for that long before somebody else is asked.
+    pull_patience_ms: u64,
+    largest: u64,
+    held: BTreeMap<Party, Body>,
+    wanted: BTreeMap<Party, Wanted>,
+    void: BTreeSet<Party>,
+    served: BTreeMap<(Party, Party), u32>,
+}
+
+impl Items {
+    /// Nothing held by party `me`. `largest` bounds an item's bytes; patience is a share of the stage's time (our guess: one sixteenth for a push, a
+    /// quarter for a pull, so that a silent announcer leaves time for another one before the vote).
+    pub fn new(me: Party, largest: u64, settle_ms: u64) -> Self {
+        Items {
+            first: me + 1,
+            push_patience_ms: settle_ms / 16,
+            pull_patience_ms: settle_ms / 4,
+            largest,
+            held: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            void: BTreeSet::new(),
+            served: BTreeMap::new(),
+        }
+    }
+
+    /// The body of a party's item.
+    pub fn get(&self, author: Party) -> Option<&Body> {
+        self.held.get(&author)
+    }
+
+    /// Everything held, as a set.
+    pub fn set(&self) -> ItemSet {
+        self.held.iter().map(|(&author, body)| (author, body.hash)).collect()
+    }
+
+    /// Whether every item of the set is held.
+    pub fn hold_all(&self, set: &ItemSet) -> bool {
+        set.iter().all(|(author, hash)| self.held.get(author).is_some_and(|body| body.hash == *hash))
+    }
+
+    /// Keeps this node's own item.
+    pub fn keep_own(&mut self, author: Party, hash: ItemHash, frame: Arc<[u8]>, bytes: Range<usize>) {
+        self.held.insert(author, Body { hash, frame, bytes });
+    }
+
+    /// A verified announcement arrived from a peer, for the first time or again. False: it is too large to be an item.
+    pub fn announced(&mut self, now: Time, author: Party, (hash, bytes): (ItemHash, u64), from: Party) -> bool {
+        if bytes > self.largest {
+            return false;
+        }
+        if self.held.contains_key(&author) || self.void.contains(&author) {
+            return true;
+        }
+        let wanted =
+            self.wanted.entry(author).or_insert_with(|| Wanted { hash, bytes, announcers: Vec::new(), since: now, asked: None });
+        if !wanted.announcers.contains(&from) {
+            wanted.announcers.push(from);
+        }
+        true
+    }
+
+    /// Who announced an item that is not held yet, or was just taken: they need not be told of it.
+    pub fn announcers(&self, author: Party) -> &[Party] {
+        self.wanted.get(&author).map_or(&[], |wanted| &wanted.announcers)
+    }
+
+    /// A body arrived; `check` says what is wrong with bytes that have the announced hash.
+    pub fn body(
+        &mut self,
+        author: Party,
+        from: Party,
+        frame: &Arc<[u8]>,
+        bytes: Range<usize>,
+        check: impl FnOnce(&[u8]) -> Result<(), String>,
+    ) -> Taken {
+        let Some(wanted) = self.wanted.get_mut(&author) else {
+            return Taken::Ignored;
+        };
+        let content = &frame[bytes.clone()];
+        if content.len() as u64 != wanted.bytes || item_hash(content) != wanted.hash {
+            wanted.announcers.retain(|&announcer| announcer != from);
+            wanted.asked = None;
+            return Taken::Wrong;
+        }
+        let hash = wanted.hash;
+        if let Err(reason) = check(content) {
+            self.wanted.remove(&author);
+            self.void.insert(author);
+            return Taken::Void(reason);
+        }
+        self.held.insert(author, Body { hash, frame: frame.clone(), bytes });
+        Taken::New
+    }
+
+    /// The announcement of a held item was passed on: its announcers are of no use any more.
+    pub fn passed_on(&mut self, author: Party) {
+        self.wanted.remove(&author);
+    }
+
+    /// The connection with a peer is lost: it announced nothing, and will not answer.
+    pub fn lost(&mut self, peer: Party) {
+        for wanted in self.wanted.values_mut() {
+            wanted.announcers.retain(|&announcer| announcer != peer);
+            if wanted.asked.is_some_and(|(asked, _)| asked == peer) {
+                wanted.asked = None;
+            }
+        }
+    }
+
+    /// A peer cannot serve a body.
+    pub fn lacks(&mut self, author: Party, peer: Party) {
+        if let Some(wanted) = self.wanted.get_mut(&author) {
+            wanted.announcers.retain(|&announcer| announcer != peer);
+            if wanted.asked.is_some_and(|(asked, _)| asked == peer) {
+                wanted.asked = None;
+            }
+        }
+    }
+
+    /// A body for a peer that asked for it; none if it is not held or was served too often.
+    pub fn serve(&mut self, author: Party, peer: Party) -> Option<Arc<[u8]>> {
+        let body = self.held.get(&author)?;
+        let served = self.served.entry((peer, author)).or_insert(0);
+        *served += 1;
+        (*served <= SERVINGS).then(|| body.frame.clone())
+    }
+
+    /// The next body to ask for, as (whom, whose), or when to look again.
+    pub fn pull(&mut self, now: Time, connected: impl Fn(Party) -> bool) -> Result<(Party, Party), Time> {
+        let mut later = Time::FAR;
+        let (mut under_way, mut bytes_under_way) = (0, 0);
+        let open: Vec<Party> = self.wanted.keys().copied().filter(|author| !self.held.contains_key(author)).collect();
+        for author in &open {
+            let Some(wanted) = self.wanted.get_mut(author) else { continue };
+            let Some((asked, at)) = wanted.asked else { continue };
+            let patience = at.plus_millis(self.pull_patience_ms);
+            if now < patience {
+                later = later.min(patience);
+                if wanted.bytes > PUSH_LIMIT_BYTES {
+                    (under_way, bytes_under_way) = (under_way + 1, bytes_under_way + wanted.bytes);
+                }
+                continue;
+            }
+            // It goes to the back of the queue.
+            wanted.announcers.retain(|&announcer| announcer != asked);
+            wanted.announcers.push(asked);
+            wanted.asked = None;
+        }
+        let (before, after): (Vec<Party>, Vec<Party>) = open.into_iter().partition(|&author| author < self.first);
+        for author in after.into_iter().chain(before) {
+            let Some(wanted) = self.wanted.get_mut(&author).filter(|wanted| wanted.asked.is_none()) else { continue };
+            let small = wanted.bytes <= PUSH_LIMIT_BYTES;
+            let pushed = wanted.since.plus_millis(self.push_patience_ms);
+            if small && connected(author) && now < pushed {
+                later = later.min(pushed);
+                continue;
+            }
+            let full = under_way >= PULLS_AT_ONCE && bytes_under_way + wanted.bytes > PULLED_AT_ONCE_BYTES;
+            if !small && full {
+                continue;
+            }
+            if let Some(&peer) = wanted.announcers.iter().find(|&&peer| connected(peer)) {
+                wanted.asked = Some((peer, now));
+                return Ok((peer, author));
+            }
+        }
+        Err(later)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(bytes: &[u8]) -> (Arc<[u8]>, Range<usize>) {
+        ([b"head", bytes].concat().into(), 4..4 + bytes.len())
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    #[test]
+    fn a_large_body_is_pulled_from_the_first_announcer_then_from_another() {
+        let mut items = Items::new(0, 1 << 20, 1600);
+        let bytes = vec![7; 20_000];
+        let item = (item_hash(&bytes), 20_000);
+        assert!(items.announced(at(0), 5, item, 1));
+        assert!(items.announced(at(0), 5, item, 2));
+        assert_eq!(items.pull(at(0), |_| true), Ok((1, 5)));
+        assert_eq!(items.pull(at(1), |_| true), Err(at(400)), "asked once");
+        items.lost(1);
+        assert_eq!(items.pull(at(2), |_| true), Ok((2, 5)));
+        let (wrong, range) = frame(&[8; 20_000]);
+        assert_eq!(items.body(5, 2, &wrong, range, |_| Ok(())), Taken::Wrong);
+        assert_eq!(items.pull(at(3), |_| true), Err(Time::FAR), "nobody is left");
+        assert!(items.announced(at(4), 5, item, 3));
+        assert_eq!(items.pull(at(4), |_| true), Ok((3, 5)));
+        let (right, range) = frame(&bytes);
+        assert_eq!(items.body(5, 3, &right, range.clone(), |_| Ok(())), Taken::New);
+        items.passed_on(5);
+        assert_eq!(items.body(5, 3, &right, range, |_| Ok(())), Taken::Ignored);
+        assert!(items.hold_all(&vec![(5, item.0)]));
+        assert!(!items.hold_all(&vec![(5, [0; 32])]));
+        assert_eq!((0..9).filter(|_| items.serve(5, 1).is_some()).count(), 4, "served, not without end");
+    }
+
+    #[test]
+    fn a_few_large_bodies_are_pulled_at_once_beginning_after_oneself() {
+        let mut items = Items::new(2, 4 << 20, 1600);
+        let bytes = vec![7; 2 << 20];
+        for author in 0..6 {
+            items.announced(at(0), author, (item_hash(&bytes), 2 << 20), author);
+        }
+        let asked: Vec<_> = (0..3).map(|_| items.pull(at(0), |_| true)).collect();
+        assert_eq!(asked, [Ok((3, 3)), Ok((4, 4)), Ok((5, 5))]);
+        assert_eq!(items.pull(at(1), |_| true), Err(at(400)));
+        let (body, range) = frame(&bytes);
+        assert_eq!(items.body(4, 4, &body, range, |_| Ok(())), Taken::New);
+        assert_eq!(items.pull(at(2), |_| true), Ok((0, 0)), "one done, one more");
+        assert_eq!(items.pull(at(400), |_| true), Ok((3, 3)), "two were silent for too long; the last one of them may try again");
+    }
+
+    #[test]
+    fn short_bodies_are_pulled_all_at_once() {
+        let mut items = Items::new(0, 1 << 20, 1600);
+        for author in 1..50 {
+            items.announced(at(0), author, ([author as u8; 32], 20_000), author);
+        }
+        assert_eq!((0..99).filter(|_| items.pull(at(0), |_| true).is_ok()).count(), 49);
+    }
+
+    #[test]
+    fn a_small_body_of_a_connected_author_is_waited_for() {
+        let mut items = Items::new(0, 1 << 20, 1600);
+        let item = (item_hash(b"log"), 3);
+        items.announced(at(0), 5, item, 1);
+        assert_eq!(items.pull(at(0), |_| true), Err(at(100)));
+        assert_eq!(items.pull(at(0), |peer| peer != 5), Ok((1, 5)), "its author is not there");
+        let mut items = Items::new(0, 1 << 20, 1600);
+        items.announced(at(0), 5, item, 1);
+        assert_eq!(items.pull(at(100), |_| true), Ok((1, 5)));
+    }
+
+    #[test]
+    fn what_is_no_item_is_never_held() {
+        let mut items = Items::new(0, 10, 1600);
+        assert!(!items.announced(at(0), 5, ([0; 32], 11), 1));
+        items.announced(at(0), 5, (item_hash(b"junk"), 4), 5);
+        let (junk, range) = frame(b"junk");
+        assert_eq!(items.body(5, 5, &junk, range.clone(), |_| Err("no log".into())), Taken::Void("no log".into()));
+        assert!(items.announced(at(0), 5, (item_hash(b"junk"), 4), 1));
+        assert_eq!(items.body(5, 5, &junk, range, |_| Ok(())), Taken::Ignored);
+        assert!(items.set().is_empty());
+    }
+}

@@ -1,0 +1,237 @@
+use std::sync::Arc;
+
+use libp2p_identity::Keypair;
+
+use super::*;
+use crate::message::{Members, Recipient, Signer, item_hash};
+use crate::wire;
+
+const SETTLE_MS: u64 = 1600;
+const STAGE: Stage = Stage::Settling;
+
+fn key(party: Party) -> Keypair {
+    Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
+}
+
+/// Party 0 of six, one colludes: four signatures make a set agreed.
+struct Bench {
+    flood: Flood,
+    items: Items,
+    gone: BTreeMap<Party, Time>,
+    in_logs: Calls,
+    machine: Agreement,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let electorate = Electorate {
+            me: 0,
+            parties: 6,
+            colluding: 1,
+            private: Arc::new(Graph::complete(6)),
+            public: Arc::new(Graph::complete(6)),
+        };
+        let members = Members::new([1; 32], (0..6).map(|party| key(party).public()).collect());
+        let clock = Clock::new(Time::ZERO, SETTLE_MS);
+        let mut bench = Bench {
+            flood: Flood::new(0, members),
+            items: Items::new(0, 100, SETTLE_MS),
+            gone: BTreeMap::new(),
+            in_logs: Calls::new(),
+            machine: Agreement::new(electorate, STAGE, (0..6).collect(), clock, BTreeSet::new()),
+        };
+        bench.item(0);
+        bench
+    }
+
+    fn item(&mut self, party: Party) {
+        self.items.keep_own(party, hash(party), item(party).into(), 0..4);
+        self.in_logs.insert(party, BTreeSet::new());
+    }
+
+    fn say(&mut self, party: Party, notice: Notice) {
+        let signed = Signer::new(party, [1; 32], key(party), 0).sign(Recipient::All, notice).expect("signs");
+        self.flood.publish(signed);
+    }
+
+    fn vote(&mut self, party: Party, early: bool, set: &[Party]) {
+        self.say(party, Notice::Vote { stage: STAGE, early, set: set_of(set) });
+    }
+
+    fn list(&mut self, party: Party, set: &[Party]) {
+        self.say(party, Notice::List { stage: STAGE, set: set_of(set) });
+    }
+
+    /// The next step at this time; what is said is heard.
+    fn step(&mut self, ms: u64) -> Option<Step> {
+        let sights = Sights { flood: &self.flood, items: &self.items, gone: &self.gone, in_logs: &self.in_logs };
+        let step = self.machine.step(Time::from_millis(ms), &sights);
+        if let Some(Step::Say(notice)) = &step {
+            self.say(0, notice.clone());
+        }
+        step
+    }
+}
+
+fn item(party: Party) -> Vec<u8> {
+    vec![party as u8; 4]
+}
+
+fn hash(party: Party) -> ItemHash {
+    item_hash(&item(party))
+}
+
+fn set_of(parties: &[Party]) -> ItemSet {
+    parties.iter().map(|&party| (party, hash(party))).collect()
+}
+
+fn vote(early: bool, set: &[Party]) -> Option<Step> {
+    Some(Step::Say(Notice::Vote { stage: STAGE, early, set: set_of(set) }))
+}
+
+fn list(set: &[Party]) -> Option<Step> {
+    Some(Step::Say(Notice::List { stage: STAGE, set: set_of(set) }))
+}
+
+fn gone(party: Party) -> Option<Step> {
+    Some(Step::Say(Notice::Gone { stage: STAGE, party }))
+}
+
+const ALL: [Party; 6] = [0, 1, 2, 3, 4, 5];
+const HALF: u64 = SETTLE_MS / 2;
+const THREE_QUARTERS: u64 = SETTLE_MS * 3 / 4;
+
+#[test]
+fn a_complete_set_is_signed_at_once_and_agreed_by_the_quorum() {
+    let mut bench = Bench::new();
+    (1..5).for_each(|party| bench.item(party));
+    assert_eq!(bench.step(1), None);
+    bench.item(5);
+    assert_eq!(bench.step(2), vote(true, &ALL));
+    assert_eq!(bench.step(2), None);
+    (1..3).for_each(|party| bench.vote(party, true, &ALL));
+    assert_eq!(bench.step(3), None, "three of six with one colluding are not enough");
+    bench.vote(3, true, &ALL);
+    assert_eq!(bench.step(4), Some(Step::Agreed(set_of(&ALL))));
+    assert_eq!(bench.step(SETTLE_MS), None, "agreed once, and not over");
+}
+
+#[test]
+fn an_agreed_set_counts_only_once_all_its_items_are_here() {
+    let mut bench = Bench::new();
+    (1..5).for_each(|party| bench.vote(party, true, &[0, 1]));
+    assert_eq!(bench.step(1), None);
+    bench.item(1);
+    assert_eq!(bench.step(2), Some(Step::Agreed(set_of(&[0, 1]))));
+}
+
+#[test]
+fn between_half_and_three_quarters_nothing_is_signed() {
+    let mut bench = Bench::new();
+    bench.item(1);
+    assert_eq!(bench.step(HALF - 1), None);
+    assert_eq!(bench.step(HALF), list(&[0, 1]));
+    (2..6).for_each(|party| bench.item(party));
+    assert_eq!(bench.step(HALF + 1), None, "complete, but late");
+    assert_eq!(bench.step(SETTLE_MS - 1), None, "and nothing that most hold");
+    assert_eq!(bench.machine.voted, None);
+}
+
+#[test]
+fn at_three_quarters_a_set_signed_early_goes_before_lists() {
+    let mut bench = Bench::new();
+    (1..5).for_each(|party| bench.item(party));
+    assert_eq!(bench.step(HALF), list(&[0, 1, 2, 3, 4]));
+    bench.vote(2, true, &[1, 2]);
+    bench.vote(3, true, &[0, 1, 2]);
+    bench.vote(4, true, &[0, 1, 2]);
+    (1..6).for_each(|party| bench.list(party, &[0, 1, 2, 3, 4]));
+    assert_eq!(bench.step(THREE_QUARTERS), vote(false, &[0, 1, 2]), "most signatures");
+}
+
+#[test]
+fn ties_go_to_the_smaller_hash_whatever_the_order() {
+    let sets: [&[Party]; 2] = [&[0, 1], &[0, 2]];
+    let smaller = *sets.iter().min_by_key(|set| item_hash(&wire::set_to_bytes(&set_of(set)))).expect("two");
+    for order in [[3, 4], [4, 3]] {
+        let mut bench = Bench::new();
+        (1..3).for_each(|party| bench.item(party));
+        bench.vote(order[0], true, sets[0]);
+        bench.vote(order[1], true, sets[1]);
+        bench.step(HALF);
+        assert_eq!(bench.step(THREE_QUARTERS), vote(false, smaller));
+    }
+}
+
+#[test]
+fn else_the_items_in_most_lists_are_signed_once_they_are_held() {
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.item(party));
+    bench.step(HALF);
+    bench.list(1, &[0, 1, 3]);
+    bench.list(2, &[0, 1, 3]);
+    assert_eq!(bench.step(THREE_QUARTERS), None, "three lists of six are not more than half");
+    bench.vote(3, false, &[0, 1, 3]);
+    assert_eq!(bench.step(THREE_QUARTERS + 1), vote(false, &[0, 1]), "a signed set counts as a list; 3 is in three only");
+    let mut bench = Bench::new();
+    bench.step(HALF);
+    (1..5).for_each(|party| bench.list(party, &[0, 4]));
+    assert_eq!(bench.step(THREE_QUARTERS), None, "the item of 4 is not here");
+    bench.item(4);
+    assert_eq!(bench.step(THREE_QUARTERS + 5), vote(false, &[0, 4]));
+}
+
+#[test]
+fn an_empty_set_is_never_signed_and_the_stage_ends() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.step(HALF), list(&[0]));
+    (1..6).for_each(|party| bench.list(party, &[]));
+    assert_eq!(bench.step(THREE_QUARTERS), None);
+    assert_eq!(bench.step(SETTLE_MS - 1), None);
+    assert_eq!(bench.step(SETTLE_MS), Some(Step::Over));
+    assert_eq!(bench.step(SETTLE_MS), None);
+}
+
+#[test]
+fn a_party_that_everybody_calls_gone_is_not_waited_for() {
+    let mut bench = Bench::new();
+    (1..5).for_each(|party| bench.item(party));
+    bench.gone.insert(5, Time::from_millis(10));
+    assert_eq!(bench.step(59), None, "its item may be on the way");
+    assert_eq!(bench.step(60), gone(5));
+    (1..4).for_each(|party| bench.say(party, Notice::Gone { stage: STAGE, party: 5 }));
+    assert_eq!(bench.step(61), None, "4 has not called");
+    bench.in_logs.insert(4, BTreeSet::from([5]));
+    assert_eq!(bench.step(62), vote(true, &[0, 1, 2, 3, 4]), "a log's call counts too");
+}
+
+#[test]
+fn the_logs_alone_exclude_as_well() {
+    let mut bench = Bench::new();
+    (1..5).for_each(|party| bench.item(party));
+    (1..5).for_each(|party| drop(bench.in_logs.insert(party, BTreeSet::from([5]))));
+    bench.in_logs.insert(0, BTreeSet::from([5]));
+    assert_eq!(bench.step(1), vote(true, &[0, 1, 2, 3, 4]));
+}
+
+#[test]
+fn who_called_a_party_gone_signs_no_set_with_it_before_three_quarters() {
+    let mut bench = Bench::new();
+    (1..5).for_each(|party| bench.item(party));
+    bench.gone.insert(5, Time::ZERO);
+    assert_eq!(bench.step(60), gone(5));
+    bench.item(5);
+    assert_eq!(bench.step(61), None, "it turned up, too late for this node");
+    bench.vote(1, true, &ALL);
+    assert_eq!(bench.step(HALF), list(&ALL));
+    assert_eq!(bench.step(THREE_QUARTERS), vote(false, &ALL));
+}
+
+#[test]
+fn who_holds_an_item_does_not_call_its_party_gone() {
+    let mut bench = Bench::new();
+    (1..6).for_each(|party| bench.item(party));
+    bench.gone.insert(5, Time::ZERO);
+    assert_eq!(bench.step(60), vote(true, &ALL));
+    assert_eq!(bench.step(61), None);
+}

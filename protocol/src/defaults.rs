@@ -1,0 +1,139 @@
+//! The one table of defaults. The parser fills gaps from it, `--help` and the documentation print it.
+
+/// One key of `run.toml`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its table, or "" at the top.
+    pub section: &'static str,
+    /// Its name.
+    pub key: &'static str,
+    /// Its default as TOML text; None: there is none.
+    pub default: Option<&'static str>,
+    /// What `local` takes instead, where that differs.
+    pub local: Option<&'static str>,
+    /// Its unit or its choices.
+    pub unit: &'static str,
+    /// What it is.
+    pub explanation: &'static str,
+}
+
+/// Which defaults fill the gaps of a run file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defaults {
+    /// `plan`: a run between machines.
+    File,
+    /// `local`: a cluster on loopback.
+    Local,
+}
+
+impl Setting {
+    /// The dotted name, as messages call it: "privacy.epsilon".
+    pub fn field(&self) -> String {
+        if self.section.is_empty() { self.key.to_string() } else { format!("{}.{}", self.section, self.key) }
+    }
+
+    /// The default as TOML text.
+    pub fn value(&self, defaults: Defaults) -> Option<&'static str> {
+        match defaults {
+            Defaults::File => self.default,
+            Defaults::Local => self.local.or(self.default),
+        }
+    }
+}
+
+const fn setting(
+    section: &'static str,
+    key: &'static str,
+    default: &'static str,
+    unit: &'static str,
+    explanation: &'static str,
+) -> Setting {
+    Setting { section, key, default: Some(default), local: None, unit, explanation }
+}
+
+impl Setting {
+    const fn or_local(self, local: &'static str) -> Self {
+        Setting { local: Some(local), ..self }
+    }
+
+    const fn without_default(self) -> Self {
+        Setting { default: None, ..self }
+    }
+}
+
+/// Every key of `run.toml`, in the order of the file.
+#[rustfmt::skip] // a table: one line a row
+pub const SETTINGS: &[Setting] = &[
+    setting("", "version", "1", "1", "version of this format"),
+    setting("", "task", r#""mean""#, r#""mean""#, "what is computed: the (weighted) mean of the parties' vectors"),
+    setting("", "name", "", "[a-z0-9-], 1 to 64", "name of the run, shown everywhere; part of the plan").without_default().or_local(r#""local""#),
+    setting("data", "shape", "", "list of extents", "shape of one party's vector, or of one record (local: from the input files)").without_default(),
+    setting("data", "unit", r#""party""#, r#""party", "record""#, "whose change is hidden: a party's whole vector, or one row of its matrix"),
+    setting("data", "adjacency", r#""replace-one""#, r#""replace-one", "zero-out""#, "how that unit may change: into anything in range, or into zero"),
+    setting("data", "clip", r#"{ kind = "l2", radius = 1.0 }"#, "the data's unit", "range that inputs are clipped to, public and never taken from the data; noise is proportional to it (a box's bounds may be lists, one per coordinate)"),
+    setting("data", "weights", "", "{ name = number }", "public weights, unit = \"party\" only; 1 for parties that are not named").without_default(),
+    setting("privacy", "epsilon", "1.0", "above 0", "ε, the most that a coalition may learn about one unit"),
+    setting("privacy", "delta", "1e-6", "in (0, 1)", "δ, the chance that ε does not hold; well below 1 / number of people"),
+    setting("privacy", "colluding", "1", "parties", "size of the coalitions that the claims cover"),
+    setting("privacy", "coalitions", r#""any""#, r#""any", "static""#, "whether the coalition may know the schedule when it forms"),
+    setting("privacy", "dropouts", "1", "parties", "departures that the claims tolerate; 0 where parties − 1 does not exceed (parties + colluding)/2: three parties"),
+    setting("mechanism", "kind", r#""inca""#, r#""inca", "ppsc", "gossip""#, "family of the mechanism"),
+    setting("mechanism", "injection", r#""incremental""#, r#""incremental", "early", { c, z }"#, "how value and noise enter a party's state, round by round"),
+    setting("mechanism", "rounds", r#""auto""#, r#""auto" or 1 to 63"#, "rounds of mixing"),
+    setting("mechanism", "fanout", "1", "parties", "shares that a party sends in a round"),
+    setting("mechanism", "rollback", "true", "true, false", "take departed parties out again; false: the paper's protocol"),
+    setting("mechanism", "independent_noise", r#""calibrated""#, r#""calibrated", "none""#, "ppsc only"),
+    setting("mechanism", "accept_exact_sum", "false", "true, false", "ppsc only: independent_noise = \"none\" reveals exact sums, and that is meant"),
+    setting("mechanism", "local_noise_ok", "false", "true, false", "ppsc only: allow components so small that the noise is local"),
+    setting("topology", "private", r#"{ kind = "complete" }"#, "a graph", "pairs that may exchange shares over encrypted channels"),
+    setting("topology", "public", r#"{ kind = "complete" }"#, "a graph", "pairs that exchange in the clear, signed"),
+    setting("run", "min_parties", "", "parties", "least number of parties that may start and publish; default and least: parties − dropouts").without_default(),
+    setting("run", "dissemination", r#""flood""#, r#""flood", "consensus""#, "how final states spread"),
+    setting("run", "join_ms", "120000", "ms", "how long to wait for the others, and again for their STARTs").or_local("10000"),
+    setting("run", "round_ms", "2000", "ms", "round r ends at the latest r times this after START").or_local("1000"),
+    setting("run", "settle_ms", "4000", "ms", "for settling after the last round's deadline, and again for publishing").or_local("2000"),
+    setting("run", "accuracy", "1e-3", "standard errors", "dissemination = \"consensus\" only: largest difference between nodes"),
+    setting("run", "pace_ms", "0", "ms", "a round lasts at least this long (demonstrations, tests); at most round_ms"),
+];
+
+/// The defaults as one TOML document, sections in order.
+pub fn document(defaults: Defaults) -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for setting in SETTINGS {
+        if setting.section != section {
+            section = setting.section;
+            text.push_str(&format!("[{section}]\n"));
+        }
+        if let Some(value) = setting.value(defaults) {
+            text.push_str(&format!("{} = {value}\n", setting.key));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_differs_where_it_should() {
+        let value = |field: &str, defaults| SETTINGS.iter().find(|s| s.field() == field).unwrap().value(defaults);
+        assert_eq!(value("run.join_ms", Defaults::File), Some("120000"));
+        assert_eq!(value("run.join_ms", Defaults::Local), Some("10000"));
+        assert_eq!(value("run.round_ms", Defaults::Local), Some("1000"));
+        assert_eq!(value("run.settle_ms", Defaults::Local), Some("2000"));
+        assert_eq!(value("name", Defaults::File), None);
+        assert_eq!(value("privacy.delta", Defaults::Local), Some("1e-6"));
+    }
+
+    #[test]
+    fn sections_are_contiguous_and_keys_unique() {
+        let mut fields: Vec<String> = SETTINGS.iter().map(Setting::field).collect();
+        let sections = document(Defaults::File).lines().filter(|line| line.starts_with('[')).count();
+        assert_eq!(sections, 5);
+        fields.sort();
+        fields.dedup();
+        assert_eq!(fields.len(), SETTINGS.len());
+    }
+}

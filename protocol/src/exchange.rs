@@ -1,0 +1,506 @@
+//! The mixing phase of one node: rounds and their deadlines, and what becomes of each share.
+//!
+//! Round r ends when all expected shares are in and all own shares have left, at the latest r × `round_ms` after this node held every START. A
+//! node never skips a round: one that was suspended makes up its round ends in order. Each share has a [`Ticket`]. At the end of its
+//! round a share of which no byte has left rejoins the state, for good; one that left and was not answered is held aside, sent again bit
+//! for bit on a new connection, and goes back only if the agreed logs say so ([`Exchange::settle`]).
+
+mod course;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::lattice::{LatticeVector, LatticeWeight};
+use crate::log::{AgreedLogs, Answer, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates};
+use crate::mixing::{Mixing, NoiseSource, Party, Portion};
+use crate::ticket::Ticket;
+use crate::time::Time;
+use crate::wire;
+
+pub use course::Course;
+
+/// This node's correlated noise.
+pub type Noise = Box<dyn NoiseSource<LatticeVector> + Send>;
+
+/// What the machine wants done.
+#[derive(Clone, Debug)]
+pub enum Deed {
+    /// Send a share.
+    Share {
+        /// To whom.
+        to: Party,
+        /// Its frame.
+        frame: Arc<[u8]>,
+        /// To be taken before the first byte.
+        ticket: Ticket,
+    },
+    /// Sign and send an answer.
+    Answer {
+        /// To which share.
+        id: ShareId,
+        /// What to say.
+        verdict: Verdict,
+    },
+    /// A round has begun.
+    Round(u32),
+    /// Something that went wrong, without values.
+    Fault(String),
+    /// A peer did what it may not do; it was ignored.
+    Offence {
+        /// Who.
+        peer: Party,
+        /// What.
+        text: String,
+    },
+}
+
+/// Where an own share is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whereabouts {
+    /// Its round is not over, or it left: its mass is deducted.
+    Out,
+    /// It rejoined the state.
+    Back,
+}
+
+struct Outgoing {
+    /// None once its receiver has accepted it, or it came back: nothing will be sent or taken back again.
+    frame: Option<Arc<[u8]>>,
+    values: Range<usize>,
+    weight: LatticeWeight,
+    ticket: Ticket,
+    whereabouts: Whereabouts,
+    answer: Option<Answer>,
+}
+
+/// A share as it arrived.
+#[derive(Clone)]
+pub(crate) struct Arrival {
+    pub(crate) weight: LatticeWeight,
+    pub(crate) frame: Arc<[u8]>,
+    /// Where in the frame its coordinates are.
+    pub(crate) values: Range<usize>,
+}
+
+impl Arrival {
+    fn bytes(&self) -> &[u8] {
+        &self.frame[self.values.clone()]
+    }
+}
+
+/// How things stand when mixing begins.
+pub struct Opening {
+    /// When this node held every START: deadlines count from here.
+    pub start: Time,
+    /// Now.
+    pub now: Time,
+    /// Members of the plan that are not in START, and whoever is gone already.
+    pub absent: BTreeSet<Party>,
+    /// Private neighbours that can be reached.
+    pub connected: BTreeSet<Party>,
+}
+
+/// The mixing phase of one node.
+pub struct Exchange {
+    course: Course,
+    mixing: Mixing<LatticeVector, LatticeWeight>,
+    noise: Noise,
+    /// 1…T while it runs, T + 1 afterwards.
+    round: u32,
+    began: Time,
+    start: Time,
+    outgoing: BTreeMap<ShareId, Outgoing>,
+    /// What was said about the shares that arrived, by (round, from).
+    pub(crate) received: BTreeMap<(u32, Party), Verdict>,
+    /// Shares of rounds to come.
+    waiting: BTreeMap<(u32, Party), Arrival>,
+    connected: BTreeSet<Party>,
+    gone: BTreeSet<Party>,
+    /// Not waited for again: they missed a deadline.
+    missed: BTreeSet<Party>,
+    /// The log is signed.
+    closed: bool,
+    deeds: Vec<Deed>,
+}
+
+impl Exchange {
+    /// Begins round 1. `value` is x̃, `weight` the party's own.
+    pub fn new(course: Course, value: LatticeVector, weight: LatticeWeight, mut noise: Noise, opening: Opening) -> Self {
+        let Opening { start, now, absent, connected } = opening;
+        let mixing = Mixing::new(course.injection.clone(), value, weight, course.rollback, &mut noise);
+        let mut exchange = Exchange {
+            course,
+            mixing,
+            noise,
+            round: 0,
+            began: start,
+            start,
+            outgoing: BTreeMap::new(),
+            received: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            connected,
+            gone: absent,
+            missed: BTreeSet::new(),
+            closed: false,
+            deeds: Vec::new(),
+        };
+        exchange.begin_round(now, 1);
+        exchange
+    }
+
+    /// What to do since the last call, in order.
+    pub fn take_deeds(&mut self) -> Vec<Deed> {
+        std::mem::take(&mut self.deeds)
+    }
+
+    /// The round that runs, T + 1 after the last.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// Whether all rounds are over.
+    pub fn is_over(&self) -> bool {
+        self.round > self.course.rounds()
+    }
+
+    /// When round `round` ends at the latest.
+    pub fn deadline(&self, round: u32) -> Time {
+        self.start.plus_millis(u64::from(round).saturating_mul(self.course.round_ms))
+    }
+
+    /// When to call [`Exchange::advance`] although nothing happened.
+    pub fn wake(&self, now: Time) -> Time {
+        let round = self.round.min(self.course.rounds());
+        let earlier = [self.began.plus_millis(self.course.pace_ms), self.began.plus_millis(self.course.handover_patience_ms())];
+        let running = earlier.into_iter().filter(|&at| !self.is_over() && at > now);
+        running.chain([self.deadline(round)]).filter(|&at| at > now).min().unwrap_or(Time::FAR)
+    }
+
+    /// Ends every round that can end now.
+    pub fn advance(&mut self, now: Time) {
+        while !self.is_over() && self.can_end(now) {
+            self.end_round();
+            if !self.is_over() {
+                self.begin_round(now, self.round + 1);
+            }
+        }
+    }
+
+    fn can_end(&self, now: Time) -> bool {
+        if now >= self.deadline(self.round) {
+            return true;
+        }
+        if now < self.began.plus_millis(self.course.pace_ms) {
+            return false;
+        }
+        let handover = self.began.plus_millis(self.course.handover_patience_ms());
+        let in_hand = |from: &Party| {
+            self.received.contains_key(&(self.round, *from)) || self.gone.contains(from) || self.missed.contains(from)
+        };
+        let left = |to: &Party| {
+            let id = ShareId { round: self.round, from: self.course.me, to: *to };
+            let given_up = self.missed.contains(to) && (!self.connected.contains(to) || now >= handover);
+            given_up || self.gone.contains(to) || self.outgoing.get(&id).is_none_or(|share| share.ticket.left())
+        };
+        self.course.schedule.receives_from(self.round, self.course.me).iter().all(in_hand)
+            && self.course.schedule.sends_to(self.round, self.course.me).iter().all(left)
+    }
+
+    fn begin_round(&mut self, now: Time, round: u32) {
+        (self.round, self.began) = (round, now);
+        self.deeds.push(Deed::Round(round));
+        let schedule = self.course.schedule.clone();
+        let to = schedule.sends_to(round, self.course.me);
+        let portion = self.mixing.split(to);
+        let weight = portion.weight;
+        match self.course.lattice.share_to_bytes(&portion.value) {
+            Ok(values) => to.iter().for_each(|&to| self.hand_out(ShareId { round, from: self.course.me, to }, weight, &values)),
+            // Twelve standard deviations fit; more means that somebody sent what no honest party sends.
+            Err(_) => {
+                let portion = portion.clone();
+                to.iter().for_each(|&to| self.mixing.take_back(to, &portion));
+                self.deeds
+                    .push(Deed::Fault(format!("this node's shares of round {round} do not fit on the wire and were not sent")));
+            }
+        }
+        let last = (round, Party::MAX);
+        let later = self.waiting.split_off(&last);
+        for ((round, from), arrival) in std::mem::replace(&mut self.waiting, later) {
+            self.take_in(ShareId { round, from, to: self.course.me }, &arrival);
+        }
+    }
+
+    fn hand_out(&mut self, id: ShareId, weight: LatticeWeight, values: &[u8]) {
+        let frame = wire::share_frame(&self.course.digest, id, weight, values);
+        let ticket = Ticket::new();
+        if self.connected.contains(&id.to) {
+            self.deeds.push(Deed::Share { to: id.to, frame: frame.clone(), ticket: ticket.clone() });
+        }
+        let values = frame.len() - values.len()..frame.len();
+        let share = Outgoing { frame: Some(frame), values, weight, ticket, whereabouts: Whereabouts::Out, answer: None };
+        self.outgoing.insert(id, share);
+    }
+
+    fn end_round(&mut self) {
+        let ids: Vec<ShareId> = self.outgoing.keys().copied().filter(|id| id.round == self.round).collect();
+        for id in ids {
+            if self.outgoing[&id].ticket.recall() {
+                self.take_back(id);
+            }
+        }
+        for from in self.course.schedule.receives_from(self.round, self.course.me) {
+            if !self.received.contains_key(&(self.round, from)) {
+                self.missed.insert(from);
+            }
+        }
+        if self.round < self.course.rounds() {
+            self.mixing.inject(&mut self.noise, self.round);
+        } else {
+            self.mixing.cancel();
+            self.round += 1;
+        }
+    }
+
+    /// Puts an own share's mass back. False: its frame is gone, since its receiver had accepted it.
+    fn take_back(&mut self, id: ShareId) -> bool {
+        let Some(share) = self.outgoing.get_mut(&id) else { return false };
+        let Some(frame) = share.frame.take() else { return false };
+        let value = self.course.lattice.share_from_bytes(&frame[share.values.clone()], self.course.dimension, id.round);
+        let value = value.expect("this node encoded it on the same lattice");
+        share.whereabouts = Whereabouts::Back;
+        self.mixing.take_back(id.to, &Portion { value, weight: share.weight });
+        true
+    }
+
+    /// A share arrived from `peer` over its authenticated channel.
+    pub(crate) fn share(&mut self, peer: Party, id: ShareId, arrival: Arrival) {
+        if id.to != self.course.me || id.from != peer || !self.course.is_due(id.round, peer) {
+            return self.offence(peer, format!("a share that is not due: round {}, from {} to {}", id.round, id.from, id.to));
+        }
+        let key = (id.round, peer);
+        if let Some(&verdict) = self.received.get(&key) {
+            // It was sent again; so is the answer, which may have been lost.
+            self.deeds.push(Deed::Answer { id, verdict });
+        } else if self.closed {
+            self.say(id, Verdict::Refused);
+        } else if id.round > self.round {
+            if arrival.values.len() == self.course.share_bytes() {
+                self.waiting.entry(key).or_insert(arrival);
+            } else {
+                self.offence(peer, format!("a share of round {} of {} bytes", id.round, arrival.values.len()));
+                self.say(id, Verdict::Refused);
+            }
+        } else {
+            self.take_in(id, &arrival);
+        }
+    }
+
+    /// Adds a share of this or an earlier round, or refuses it.
+    fn take_in(&mut self, id: ShareId, arrival: &Arrival) {
+        let weight = arrival.weight;
+        let grid = self.course.lattice.round_grid(id.round);
+        let carries = weight.0.unsigned_abs() <= self.course.weight_bound.0.unsigned_abs() && weight.0 % grid == 0;
+        let value = self.course.lattice.share_from_bytes(arrival.bytes(), self.course.dimension, id.round);
+        match value {
+            Ok(value) if carries => {
+                self.mixing.accept(id.from, &Portion { value, weight });
+                self.say(id, Verdict::Accepted { applied: self.round.min(self.course.rounds()) });
+            }
+            Ok(_) => {
+                self.offence(id.from, format!("its share of round {} carries an impossible weight", id.round));
+                self.say(id, Verdict::Refused);
+            }
+            Err(reason) => {
+                self.offence(id.from, format!("its share of round {}: {reason}", id.round));
+                self.say(id, Verdict::Refused);
+            }
+        }
+    }
+
+    fn say(&mut self, id: ShareId, verdict: Verdict) {
+        self.received.insert((id.round, id.from), verdict);
+        self.deeds.push(Deed::Answer { id, verdict });
+    }
+
+    fn offence(&mut self, peer: Party, text: String) {
+        self.deeds.push(Deed::Offence { peer, text });
+    }
+
+    /// An answer arrived from `peer`; its signature is good.
+    pub fn answer(&mut self, peer: Party, id: ShareId, answer: Answer) {
+        let rounds = self.course.rounds();
+        let possible = match answer.verdict {
+            Verdict::Refused => true,
+            Verdict::Accepted { applied } => (id.round..=rounds).contains(&applied),
+        };
+        let known = self.outgoing.get_mut(&id).filter(|share| id.to == peer && share.ticket.left() && possible);
+        let Some(share) = known else {
+            return self.offence(peer, format!("an answer to no share that it was sent: round {}, to {}", id.round, id.to));
+        };
+        match &share.answer {
+            Some(before) if before.verdict != answer.verdict => {
+                self.offence(peer, format!("two different answers to the share of round {}", id.round));
+            }
+            Some(_) => {}
+            None => {
+                if answer.verdict != Verdict::Refused {
+                    share.frame = None;
+                }
+                share.answer = Some(answer);
+            }
+        }
+    }
+
+    /// A private neighbour can be reached (again): shares that have not left or were not answered go out, bit for bit as before.
+    pub fn connected(&mut self, peer: Party) {
+        self.connected.insert(peer);
+        for (id, share) in self.outgoing.iter().filter(|(id, _)| id.to == peer) {
+            let open = share.answer.is_none() && share.whereabouts == Whereabouts::Out;
+            if let Some(frame) = share.frame.as_ref().filter(|_| open) {
+                self.deeds.push(Deed::Share { to: id.to, frame: frame.clone(), ticket: share.ticket.clone() });
+            }
+        }
+    }
+
+    /// The connection with a private neighbour is lost.
+    pub fn disconnected(&mut self, peer: Party) {
+        self.connected.remove(&peer);
+    }
+
+    /// A peer is gone, or (`false`) is back after all.
+    pub fn gone(&mut self, peer: Party, gone: bool) {
+        if gone {
+            self.gone.insert(peer);
+        } else {
+            self.gone.remove(&peer);
+        }
+    }
+
+    /// Whether the log can be signed: all rounds are over, and nothing more is due to this node or from it, or it is time.
+    pub fn is_quiet(&self, now: Time) -> bool {
+        let answered = |(id, share): (&ShareId, &Outgoing)| {
+            share.whereabouts == Whereabouts::Back || share.answer.is_some() || self.gone.contains(&id.to)
+        };
+        let in_hand = |key: (u32, Party)| self.received.contains_key(&key) || self.gone.contains(&key.1);
+        self.is_over()
+            && (now >= self.deadline(self.course.rounds())
+                || (self.course.due().all(in_hand) && self.outgoing.iter().all(answered)))
+    }
+
+    /// Whether a share that is due from this party has not come.
+    pub fn is_owed_by(&self, party: Party) -> bool {
+        self.course.due().any(|(round, from)| from == party && !self.received.contains_key(&(round, from)))
+    }
+
+    /// The log, to be signed; from now on every share that was not answered before is refused. `gone`: whom it calls gone.
+    pub fn close(&mut self, gone: Vec<Party>) -> Log {
+        self.closed = true;
+        self.waiting.clear();
+        let mut due: BTreeMap<(u32, Party), SentEntry> = BTreeMap::new();
+        for round in 1..=self.course.rounds() {
+            for &to in self.course.schedule.sends_to(round, self.course.me) {
+                due.insert((round, to), SentEntry { round, to, left: false, answer: None });
+            }
+        }
+        for (id, share) in &self.outgoing {
+            let entry = SentEntry { round: id.round, to: id.to, left: share.ticket.left(), answer: share.answer.clone() };
+            due.insert((id.round, id.to), entry);
+        }
+        let received = self.received.iter().filter_map(|(&(round, from), verdict)| match *verdict {
+            Verdict::Accepted { applied } => Some(ReceivedEntry { round, from, applied }),
+            Verdict::Refused => None,
+        });
+        Log { party: self.course.me, sent: due.into_values().collect(), received: received.collect(), gone }
+    }
+
+    /// The final state, from the agreed logs: shares that the logs send back are taken back in T, then everybody outside of `publishers` is
+    /// rolled back. Without roll-back a share that a departed party refused goes back, and all others that left stay where they are.
+    ///
+    /// # Errors
+    /// A member's log denies a share that it has signed for: this node cannot take it back and must withhold.
+    pub fn settle(
+        mut self,
+        logs: &AgreedLogs,
+        publishers: &BTreeSet<Party>,
+    ) -> Result<Portion<LatticeVector, LatticeWeight>, Party> {
+        let fates = fates(logs, self.course.rounds());
+        let out = |share: &Outgoing| share.whereabouts == Whereabouts::Out;
+        let ids: Vec<ShareId> = self.outgoing.iter().filter(|(_, share)| out(share)).map(|(id, _)| *id).collect();
+        for id in ids {
+            let back = match fates.get(&id) {
+                Some(fate) => matches!(fate, Fate::Returned { .. }),
+                None => !self.course.rollback && self.was_refused(id),
+            };
+            if back && !self.take_back(id) && publishers.contains(&id.to) {
+                return Err(id.to);
+            }
+        }
+        let departed = (0..self.course.parties).filter(|party| !publishers.contains(party)).collect();
+        Ok(self.mixing.finish(&departed))
+    }
+
+    fn was_refused(&self, id: ShareId) -> bool {
+        self.outgoing[&id].answer.as_ref().is_some_and(|answer| answer.verdict == Verdict::Refused)
+    }
+
+    /// Own shares by what became of them so far.
+    pub fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        for share in self.outgoing.values() {
+            match (&share.answer, share.whereabouts) {
+                (_, Whereabouts::Back) => tally.returned += 1,
+                (Some(Answer { verdict: Verdict::Accepted { .. }, .. }), _) => tally.accepted += 1,
+                (Some(_), _) => tally.refused += 1,
+                (None, _) => tally.unanswered += 1,
+            }
+        }
+        tally
+    }
+
+    /// Whether any byte of any share may have left this node.
+    pub fn anything_left(&self) -> bool {
+        self.outgoing.values().any(|share| share.ticket.left())
+    }
+
+    /// The state, for checks of conservation.
+    pub(crate) fn state(&self) -> &Portion<LatticeVector, LatticeWeight> {
+        self.mixing.state()
+    }
+
+    /// The shares that joined the state, as (round, from).
+    pub(crate) fn accepted_from(&self) -> impl Iterator<Item = (u32, Party)> {
+        self.received.iter().filter(|(_, verdict)| **verdict != Verdict::Refused).map(|(key, _)| *key)
+    }
+
+    /// Own shares that are deducted, as far as their values are still here (an accepted one's are dropped).
+    pub(crate) fn out(&self) -> impl Iterator<Item = (ShareId, Portion<LatticeVector, LatticeWeight>)> {
+        let out = self.outgoing.iter().filter(|(_, share)| share.whereabouts == Whereabouts::Out);
+        out.filter_map(|(id, share)| {
+            let values = &share.frame.as_ref()?[share.values.clone()];
+            let value = self.course.lattice.share_from_bytes(values, self.course.dimension, id.round).ok()?;
+            Some((*id, Portion { value, weight: share.weight }))
+        })
+    }
+
+    /// How many injections the state has had: rows of (c, Z).
+    pub(crate) fn injections(&self) -> usize {
+        if self.is_over() { self.course.rounds() as usize + 1 } else { self.round as usize }
+    }
+}
+
+/// Counts of a node's own shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Answered: accepted.
+    pub accepted: usize,
+    /// Answered: refused.
+    pub refused: usize,
+    /// Never left; back in the state.
+    pub returned: usize,
+    /// Out, without an answer.
+    pub unanswered: usize,
+}
+
+#[cfg(test)]
+mod tests;

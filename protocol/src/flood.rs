@@ -1,0 +1,372 @@
+//! Notices that everybody gets: each is checked, kept once and passed on once. Memory is bounded by the slots, whatever peers send: a
+//! READY and a START of each party, and for each of the two stages an item, a list, a vote, and n calls; 8n + 2n² notices in
+//! all, each no longer than a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::message::{Incarnation, ItemHash, ItemSet, Members, MessageError, Notice, Seat, SignedNotice, Stage, item_hash};
+use crate::mixing::Party;
+use crate::wire;
+
+/// How often a party's READY, or its START, is replaced by a newer one: as often as somebody may restart a node while the others
+/// gather (our guess), and too seldom for a member to have the others flood for it at full speed.
+pub const REPLACEMENTS: u32 = 64;
+
+/// What there is at most one notice for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slot {
+    /// A party's newest READY.
+    Ready(Party),
+    /// A party's newest START.
+    Start(Party),
+    /// A party's item of a stage.
+    Item(Stage, Party),
+    /// A party's list of a stage.
+    List(Stage, Party),
+    /// A party's vote of a stage.
+    Vote(Stage, Party),
+    /// A party's call that another one is gone, in a stage.
+    Gone(Stage, Party, Party),
+}
+
+impl Slot {
+    /// The slot of an author's notice; none for one that is not flooded.
+    pub fn of(author: Party, notice: &Notice) -> Option<Slot> {
+        match *notice {
+            Notice::Ready { .. } => Some(Slot::Ready(author)),
+            Notice::Start { .. } => Some(Slot::Start(author)),
+            Notice::Item { stage, .. } => Some(Slot::Item(stage, author)),
+            Notice::List { stage, .. } => Some(Slot::List(stage, author)),
+            Notice::Vote { stage, .. } => Some(Slot::Vote(stage, author)),
+            Notice::Gone { stage, party } => Some(Slot::Gone(stage, author, party)),
+            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call => None,
+        }
+    }
+}
+
+/// A notice that is kept.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Its author's sequence number.
+    pub sequence: u64,
+    /// As it travels.
+    pub frame: Arc<[u8]>,
+    /// What it says.
+    pub notice: Notice,
+    /// SHA-256 of a vote's set: sets are counted by it.
+    set_hash: ItemHash,
+    /// How many notices were here before it.
+    replaced: u32,
+}
+
+impl Held {
+    fn new(signed: SignedNotice, frame: Arc<[u8]>) -> Self {
+        let set_hash = match &signed.notice {
+            Notice::Vote { set, .. } => item_hash(&wire::set_to_bytes(set)),
+            _ => [0; 32],
+        };
+        Held { sequence: signed.sequence, frame, notice: signed.notice, set_hash, replaced: 0 }
+    }
+}
+
+/// A vote that is held.
+#[derive(Clone, Copy, Debug)]
+pub struct HeldVote<'a> {
+    /// Who signed it.
+    pub signer: Party,
+    /// Whether it was signed before the signer's half-time.
+    pub early: bool,
+    /// The set.
+    pub set: &'a ItemSet,
+    /// SHA-256 of the set.
+    pub hash: ItemHash,
+}
+
+/// What came of a received notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receipt {
+    /// It is new: act on it and pass it on.
+    New(Slot),
+    /// It was held already.
+    Known(Slot),
+    /// An older or no longer relevant one.
+    Stale,
+}
+
+/// Why a notice is not taken; the peer that sent it is at fault, or its author.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FloodError {
+    /// Not signed by its author for this run.
+    #[error("a notice: {0}")]
+    Message(#[from] MessageError),
+    /// It names parties that do not exist, or not in order.
+    #[error("a notice of party {0} is malformed")]
+    Malformed(Party),
+    /// Its author signed another one for the same purpose.
+    #[error("party {author} signed two different notices for {slot:?}")]
+    Two {
+        /// Who.
+        author: Party,
+        /// For what.
+        slot: Slot,
+    },
+}
+
+/// The notices of a run.
+#[derive(Clone, Debug)]
+pub struct Flood {
+    me: Party,
+    members: Members,
+    held: BTreeMap<Slot, Held>,
+}
+
+fn ascending<T>(entries: &[T], parties: usize, party: impl Fn(&T) -> Party) -> bool {
+    entries.windows(2).all(|pair| party(&pair[0]) < party(&pair[1])) && entries.last().is_none_or(|last| party(last) < parties)
+}
+
+impl Flood {
+    /// Nothing held yet.
+    pub fn new(me: Party, members: Members) -> Self {
+        Flood { me, members, held: BTreeMap::new() }
+    }
+
+    /// The keys that notices are checked with.
+    pub fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// Takes a notice from a peer. With `gathered` (this node has signed a START) a newer READY no longer replaces an older one.
+    ///
+    /// # Errors
+    /// The notice is not taken and nothing changes.
+    pub fn receive(&mut self, frame: &Arc<[u8]>, signed: SignedNotice, gathered: bool) -> Result<Receipt, FloodError> {
+        let author = signed.author;
+        self.members.same_plan(&signed.digest)?;
+        if author >= self.members.len() {
+            return Err(MessageError::Author(author).into());
+        }
+        let slot = Slot::of(author, &signed.notice).ok_or(FloodError::Malformed(author))?;
+        if !self.well_formed(&signed.notice) {
+            return Err(FloodError::Malformed(author));
+        }
+        let known = self.held.get(&slot);
+        if known.is_some_and(|known| known.notice == signed.notice) {
+            return Ok(Receipt::Known(slot));
+        }
+        if author == self.me {
+            // An earlier start of this node, or a forgery: neither matters to anyone any more.
+            return Ok(Receipt::Stale);
+        }
+        let replaceable = matches!(slot, Slot::Ready(_) | Slot::Start(_));
+        if let Some(known) = known
+            && replaceable
+            && (signed.sequence <= known.sequence
+                || known.replaced >= REPLACEMENTS
+                || (gathered && matches!(slot, Slot::Ready(_))))
+        {
+            return Ok(Receipt::Stale);
+        }
+        let contradicts = known.is_some() && !replaceable;
+        let replaced = known.map_or(0, |known| known.replaced + 1);
+        self.members.verify(&signed)?;
+        if contradicts {
+            return Err(FloodError::Two { author, slot });
+        }
+        self.held.insert(slot, Held { replaced, ..Held::new(signed, frame.clone()) });
+        Ok(Receipt::New(slot))
+    }
+
+    /// Keeps a notice of this node's own and returns its frame.
+    pub fn publish(&mut self, signed: SignedNotice) -> Arc<[u8]> {
+        let frame = wire::notice_frame(&signed);
+        if let Some(slot) = Slot::of(signed.author, &signed.notice) {
+            self.held.insert(slot, Held::new(signed, frame.clone()));
+        }
+        frame
+    }
+
+    fn well_formed(&self, notice: &Notice) -> bool {
+        let parties = self.members.len();
+        match notice {
+            Notice::Start { seats } => ascending(seats, parties, |seat| seat.party),
+            Notice::List { set, .. } | Notice::Vote { set, .. } => ascending(set, parties, |entry| entry.0),
+            Notice::Gone { party, .. } => *party < parties,
+            _ => true,
+        }
+    }
+
+    /// Everything held, in order.
+    pub fn held(&self) -> impl Iterator<Item = (Slot, &Held)> {
+        self.held.iter().map(|(slot, held)| (*slot, held))
+    }
+
+    /// What is held in a slot.
+    pub fn get(&self, slot: Slot) -> Option<&Held> {
+        self.held.get(&slot)
+    }
+
+    /// The incarnation of a party's newest READY.
+    pub fn ready(&self, party: Party) -> Option<Incarnation> {
+        match self.get(Slot::Ready(party))?.notice {
+            Notice::Ready { incarnation } => Some(incarnation),
+            _ => None,
+        }
+    }
+
+    /// Every party with a READY, in order.
+    pub fn readies(&self) -> Vec<Seat> {
+        let seat = |party| Some(Seat { party, incarnation: self.ready(party)? });
+        (0..self.members.len()).filter_map(seat).collect()
+    }
+
+    /// The set of a party's START.
+    pub fn start(&self, party: Party) -> Option<&[Seat]> {
+        match &self.get(Slot::Start(party))?.notice {
+            Notice::Start { seats } => Some(seats),
+            _ => None,
+        }
+    }
+
+    /// Hash and length of a party's announced item.
+    pub fn item(&self, stage: Stage, party: Party) -> Option<(ItemHash, u64)> {
+        match self.get(Slot::Item(stage, party))?.notice {
+            Notice::Item { hash, bytes, .. } => Some((hash, bytes)),
+            _ => None,
+        }
+    }
+
+    /// All votes of a stage, by signer.
+    pub fn votes(&self, stage: Stage) -> impl Iterator<Item = HeldVote<'_>> {
+        let all = Slot::Vote(stage, 0)..=Slot::Vote(stage, Party::MAX);
+        self.held.range(all).filter_map(|(slot, held)| match (slot, &held.notice) {
+            (Slot::Vote(_, signer), Notice::Vote { early, set, .. }) => {
+                Some(HeldVote { signer: *signer, early: *early, set, hash: held.set_hash })
+            }
+            _ => None,
+        })
+    }
+
+    /// All lists of a stage.
+    pub fn lists(&self, stage: Stage) -> impl Iterator<Item = (Party, &ItemSet)> {
+        let all = Slot::List(stage, 0)..=Slot::List(stage, Party::MAX);
+        self.held.range(all).filter_map(|(slot, held)| match (slot, &held.notice) {
+            (Slot::List(_, author), Notice::List { set, .. }) => Some((*author, set)),
+            _ => None,
+        })
+    }
+
+    /// Who called whom gone in a stage.
+    pub fn calls(&self, stage: Stage) -> BTreeMap<Party, BTreeSet<Party>> {
+        let all = Slot::Gone(stage, 0, 0)..=Slot::Gone(stage, Party::MAX, Party::MAX);
+        let mut calls: BTreeMap<Party, BTreeSet<Party>> = BTreeMap::new();
+        for slot in self.held.range(all).map(|(slot, _)| *slot) {
+            if let Slot::Gone(_, caller, party) = slot {
+                calls.entry(caller).or_default().insert(party);
+            }
+        }
+        calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libp2p_identity::Keypair;
+
+    use super::*;
+    use crate::message::{Recipient, Signer};
+
+    fn key(party: Party) -> Keypair {
+        Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
+    }
+
+    fn flood() -> Flood {
+        Flood::new(0, Members::new([1; 32], (0..3).map(|party| key(party).public()).collect()))
+    }
+
+    fn signed(signer: &mut Signer, notice: Notice) -> (Arc<[u8]>, SignedNotice) {
+        let signed = signer.sign(Recipient::All, notice).expect("signs");
+        (wire::notice_frame(&signed), signed)
+    }
+
+    #[test]
+    fn each_notice_is_new_once_and_a_second_one_is_an_offence() {
+        let (mut flood, mut signer) = (flood(), Signer::new(1, [1; 32], key(1), 0));
+        let stage = Stage::Settling;
+        let (frame, vote) = signed(&mut signer, Notice::Vote { stage, early: true, set: vec![(0, [0; 32])] });
+        let slot = Slot::Vote(stage, 1);
+        assert_eq!(flood.receive(&frame, vote.clone(), false), Ok(Receipt::New(slot)));
+        assert_eq!(flood.receive(&frame, vote, false), Ok(Receipt::Known(slot)));
+        let (frame, other) = signed(&mut signer, Notice::Vote { stage, early: true, set: vec![(1, [0; 32])] });
+        let mut forged = other.clone();
+        forged.signature.0[0] ^= 1;
+        assert_eq!(flood.receive(&frame, forged, false), Err(MessageError::Signature(1).into()), "no false accusation");
+        assert_eq!(flood.receive(&frame, other, false), Err(FloodError::Two { author: 1, slot }));
+        assert_eq!(flood.votes(stage).count(), 1);
+        assert_eq!(flood.held().count(), 1);
+    }
+
+    #[test]
+    fn a_newer_ready_replaces_until_a_start_is_signed() {
+        let (mut flood, mut signer) = (flood(), Signer::new(2, [1; 32], key(2), 7));
+        let ready = |incarnation| Notice::Ready { incarnation: [incarnation; 16] };
+        let (old_frame, old) = signed(&mut signer, ready(1));
+        let (frame, new) = signed(&mut signer, ready(2));
+        assert_eq!(flood.receive(&frame, new, false), Ok(Receipt::New(Slot::Ready(2))));
+        assert_eq!(flood.receive(&old_frame, old, false), Ok(Receipt::Stale));
+        let (frame, newest) = signed(&mut signer, ready(3));
+        assert_eq!(flood.receive(&frame, newest.clone(), true), Ok(Receipt::Stale));
+        assert_eq!(flood.ready(2), Some([2; 16]));
+        assert_eq!(flood.receive(&frame, newest, false), Ok(Receipt::New(Slot::Ready(2))));
+    }
+
+    /// A member of three that signs whatever it can, many times over.
+    #[test]
+    fn a_members_flood_fills_its_slots_and_no_more() {
+        let (mut flood, mut signer) = (flood(), Signer::new(2, [1; 32], key(2), 0));
+        let mut passed_on = 0;
+        for turn in 0..200u8 {
+            let hash = [turn; 32];
+            let mut notices = vec![
+                Notice::Ready { incarnation: [turn; 16] },
+                Notice::Start { seats: vec![Seat { party: 2, incarnation: [turn; 16] }] },
+            ];
+            for stage in Stage::ALL {
+                notices.push(Notice::Item { stage, hash, bytes: 9 });
+                notices.push(Notice::List { stage, set: vec![(0, hash)] });
+                notices.push(Notice::Vote { stage, early: true, set: vec![(1, hash)] });
+                notices.extend((0..3).map(|party| Notice::Gone { stage, party }));
+            }
+            for notice in notices {
+                let (frame, notice) = signed(&mut signer, notice);
+                passed_on += u32::from(matches!(flood.receive(&frame, notice, false), Ok(Receipt::New(_))));
+            }
+        }
+        assert_eq!(flood.held().count(), 2 + 2 * (3 + 3), "one slot each");
+        assert_eq!(passed_on, 2 * (1 + REPLACEMENTS) + 2 * (3 + 3));
+        let (frame, latest) = signed(&mut signer, Notice::Ready { incarnation: [255; 16] });
+        assert_eq!(flood.receive(&frame, latest, false), Ok(Receipt::Stale));
+    }
+
+    #[test]
+    fn strangers_and_disorder_are_refused() {
+        let mut flood = flood();
+        let mut stranger = Signer::new(9, [1; 32], key(1), 0);
+        let (frame, notice) = signed(&mut stranger, Notice::Gone { stage: Stage::Settling, party: 0 });
+        assert_eq!(flood.receive(&frame, notice, false), Err(MessageError::Author(9).into()));
+        let mut signer = Signer::new(1, [1; 32], key(1), 0);
+        for notice in [
+            Notice::Gone { stage: Stage::Settling, party: 3 },
+            Notice::List { stage: Stage::Settling, set: vec![(1, [0; 32]), (1, [0; 32])] },
+            Notice::Start { seats: vec![Seat { party: 3, incarnation: [0; 16] }] },
+        ] {
+            let (frame, notice) = signed(&mut signer, notice);
+            assert_eq!(flood.receive(&frame, notice, false), Err(FloodError::Malformed(1)));
+        }
+        let mut elsewhere = Signer::new(1, [2; 32], key(1), 0);
+        let (frame, notice) = signed(&mut elsewhere, Notice::Ready { incarnation: [0; 16] });
+        assert!(matches!(flood.receive(&frame, notice, false), Err(FloodError::Message(MessageError::Digest { .. }))));
+    }
+}

@@ -1,0 +1,37 @@
+//! What must hold in every run, one checker an invariant. Each is tested on a made-up bad state.
+//!
+//! 1. [`mass`]: the states, and shares on the way, add up to what was injected, to the bit, at every event; after roll-back the finals of the
+//!    agreed set add up to its members' x̃.
+//! 2. [`weight`]: the same with weights.
+//! 3. [`agreed`]: all nodes that say `agreed` name the same set and hold the same bits; all that publish computed their gate from the same logs.
+//! 4. [`clear`]: nothing that was sealed travels in the clear, and no final before its phase.
+//! 5. [`gated`]: no final, nor a digest of one, leaves unless the gate has named its author. (That the claimed ε is never below the
+//!    realised one is the accountant's to check.)
+//! 6. [`once`]: nobody sends two bodies under one id, signs two items, lists or votes of one stage, or starts a plan twice.
+//! 7. [`trace`]: the same seed gives the same trace.
+
+pub mod agreed;
+pub mod clear;
+pub mod gated;
+pub mod mass;
+pub mod once;
+pub mod trace;
+pub mod weight;
+
+use thiserror::Error;
+
+/// An invariant that does not hold. It holds no values.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("invariant {invariant}: {text}")]
+pub struct Violation {
+    /// Which one.
+    pub invariant: &'static str,
+    /// What was seen.
+    pub text: String,
+}
+
+impl Violation {
+    pub(crate) fn new(invariant: &'static str, text: impl Into<String>) -> Self {
+        Violation { invariant, text: text.into() }
+    }
+}

@@ -1,0 +1,82 @@
+//! Invariant 3: all nodes that say `agreed` name the same set and hold the same bits; all that publish computed their gate from the same
+//! logs. (DESIGN, section 7.)
+
+use super::Violation;
+use crate::mixing::Party;
+use crate::run::Outcome;
+
+/// Checks all outcomes of one run, each with its party.
+pub fn check<'a>(outcomes: impl IntoIterator<Item = (Party, &'a Outcome)>) -> Result<(), Violation> {
+    let outcomes: Vec<(Party, &Outcome)> = outcomes.into_iter().collect();
+    let mut agreed = outcomes.iter().filter(|(_, outcome)| outcome.agreed);
+    if let Some((first, one)) = agreed.next() {
+        for (party, other) in agreed {
+            if one.included != other.included {
+                return Err(Violation::new("agreed", format!("parties {first} and {party} agreed on different sets")));
+            }
+            if let (Some(a), Some(b)) = (&one.sum, &other.sum)
+                && (a.value != b.value || a.weight != b.weight)
+            {
+                return Err(Violation::new("agreed", format!("parties {first} and {party} hold different bits")));
+            }
+        }
+    }
+    let mut audited = outcomes.iter().filter(|(_, outcome)| outcome.verdict.is_some());
+    if let Some((first, one)) = audited.next() {
+        for (party, other) in audited {
+            if one.logs != other.logs {
+                return Err(Violation::new("agreed", format!("parties {first} and {party} audited different logs")));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::exchange::Tally;
+    use crate::lattice::LatticeWeight;
+    use crate::log::{AgreedLogs, Log};
+    use crate::run::{Ending, GateVerdict, Sum};
+    use crate::simulator::tests::{integers, plan};
+
+    fn outcome(first: i128) -> Outcome {
+        let plan = plan(4, "", 3);
+        Outcome {
+            ending: Ending::Done,
+            started: BTreeSet::new(),
+            started_at: None,
+            logs: Some(Arc::new(AgreedLogs::new())),
+            own_log: None,
+            verdict: Some(GateVerdict { publish: Some(BTreeSet::new()), reason: String::new() }),
+            included: BTreeSet::from([0, 1]),
+            agreed: true,
+            sum: Some(Sum { value: integers(&plan, &[first, 2]), weight: LatticeWeight(2) }),
+            tally: Tally::default(),
+        }
+    }
+
+    #[test]
+    fn different_sets_bits_and_logs_are_seen() {
+        let good = outcome(1);
+        let against = |change: &dyn Fn(&mut Outcome)| {
+            let mut bad = outcome(1);
+            change(&mut bad);
+            check([(0, &good), (1, &bad)])
+        };
+        assert_eq!(against(&|_| ()), Ok(()));
+        assert!(against(&|bad| bad.included = BTreeSet::from([0])).is_err());
+        assert_eq!(
+            against(&|bad| (bad.included, bad.agreed) = (BTreeSet::from([0]), false)),
+            Ok(()),
+            "it does not claim agreement"
+        );
+        assert!(check([(0, &good), (1, &outcome(2))]).is_err());
+        assert!(against(&|bad| bad.sum.as_mut().expect("there").weight = LatticeWeight(3)).is_err());
+        assert!(against(&|bad| bad.logs = Some(Arc::new(AgreedLogs::from([(0, Log::default())])))).is_err());
+    }
+}

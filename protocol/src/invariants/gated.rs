@@ -1,0 +1,59 @@
+//! Invariant 5: no final, nor a digest of one, leaves unless the gate named its author to it. (DESIGN, section 7.)
+
+use std::collections::BTreeSet;
+
+use super::Violation;
+use crate::message::{Notice, Stage};
+use crate::mixing::Party;
+use crate::run::GateVerdict;
+use crate::wire::{self, PublicFrame};
+
+/// Who may publish so far.
+#[derive(Default)]
+pub struct Gated {
+    passed: BTreeSet<Party>,
+}
+
+impl Gated {
+    /// A node was given its verdict.
+    pub fn verdict(&mut self, party: Party, verdict: &GateVerdict) {
+        if verdict.publish.as_ref().is_some_and(|publishers| publishers.contains(&party)) {
+            self.passed.insert(party);
+        }
+    }
+
+    /// A frame was given to the public graph by `sender`; finals of others may only be passed on.
+    pub fn public(&self, frame: &[u8]) -> Result<(), Violation> {
+        let author = match wire::read_public(frame) {
+            Ok(PublicFrame::Notice(signed)) if matches!(signed.notice, Notice::Item { stage: Stage::Publishing, .. }) => {
+                signed.author
+            }
+            Ok(PublicFrame::Body { stage: Stage::Publishing, author, .. }) => author,
+            _ => return Ok(()),
+        };
+        if self.passed.contains(&author) {
+            Ok(())
+        } else {
+            Err(Violation::new("gated", format!("party {author}'s final left before its gate was passed")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_final_before_its_verdict_is_seen() {
+        let last = |author| wire::body_frame(&[0; 32], Stage::Publishing, author, b"final");
+        let mut gated = Gated::default();
+        assert!(gated.public(&last(1)).is_err());
+        gated.verdict(1, &GateVerdict { publish: Some(BTreeSet::from([1])), reason: String::new() });
+        gated.verdict(2, &GateVerdict { publish: Some(BTreeSet::from([1])), reason: String::new() });
+        gated.verdict(3, &GateVerdict { publish: None, reason: String::new() });
+        assert_eq!(gated.public(&last(1)), Ok(()));
+        assert!(gated.public(&last(2)).is_err(), "left out");
+        assert!(gated.public(&last(3)).is_err(), "withheld");
+        assert_eq!(gated.public(&wire::body_frame(&[0; 32], Stage::Settling, 2, b"log")), Ok(()));
+    }
+}

@@ -1,0 +1,105 @@
+//! Invariant 6: no party sends two different bodies under one id, signs two logs, sets or finals of one stage, or starts a plan twice.
+//! (DESIGN, section 7.)
+
+use std::collections::BTreeMap;
+
+use super::Violation;
+use crate::flood::Slot;
+use crate::log::{ShareId, Verdict};
+use crate::message::{Notice, Stage};
+use crate::mixing::Party;
+use crate::wire::{self, PrivateFrame, PublicFrame};
+
+/// What was said so far, by everybody.
+#[derive(Default)]
+pub struct Once {
+    notices: BTreeMap<Slot, Notice>,
+    bodies: BTreeMap<(Stage, Party), Vec<u8>>,
+    shares: BTreeMap<ShareId, Vec<u8>>,
+    answers: BTreeMap<ShareId, Verdict>,
+    spent: BTreeMap<Party, u32>,
+}
+
+impl Once {
+    /// A frame was given to the public graph.
+    pub fn public(&mut self, frame: &[u8]) -> Result<(), Violation> {
+        match wire::read_public(frame) {
+            Ok(PublicFrame::Notice(signed)) => match Slot::of(signed.author, &signed.notice) {
+                Some(slot) => same(&mut self.notices, slot, signed.notice, "notices"),
+                None => Ok(()),
+            },
+            Ok(PublicFrame::Body { stage, author, bytes, .. }) => {
+                same(&mut self.bodies, (stage, author), frame[bytes].to_vec(), "bodies")
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// A frame was given to the private graph.
+    pub fn private(&mut self, frame: &[u8]) -> Result<(), Violation> {
+        match wire::read_private(frame) {
+            Ok(PrivateFrame::Share { id, .. }) => same(&mut self.shares, id, frame.to_vec(), "shares"),
+            Ok(PrivateFrame::Answer { id, answer, .. }) => same(&mut self.answers, id, answer.verdict, "answers"),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// A party wants to mark its plan as spent.
+    pub fn spend(&mut self, party: Party) -> Result<(), Violation> {
+        let times = self.spent.entry(party).or_insert(0);
+        *times += 1;
+        if *times == 1 { Ok(()) } else { Err(Violation::new("once", format!("party {party} started twice"))) }
+    }
+}
+
+fn same<K: Ord + std::fmt::Debug, V: PartialEq>(
+    said: &mut BTreeMap<K, V>,
+    key: K,
+    value: V,
+    what: &str,
+) -> Result<(), Violation> {
+    match said.get(&key) {
+        Some(before) if *before != value => Err(Violation::new("once", format!("two different {what} for {key:?}"))),
+        Some(_) => Ok(()),
+        None => {
+            said.insert(key, value);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lattice::LatticeWeight;
+    use crate::message::{Recipient, Signature, SignedNotice};
+
+    #[test]
+    fn second_versions_are_seen() {
+        let mut once = Once::default();
+        let id = ShareId { round: 1, from: 0, to: 1 };
+        let share = |byte| wire::share_frame(&[0; 32], id, LatticeWeight(1), &[byte]);
+        assert_eq!(once.private(&share(1)), Ok(()));
+        assert_eq!(once.private(&share(1)), Ok(()), "sent again, bit for bit");
+        assert!(once.private(&share(2)).is_err());
+        let vote = |early| {
+            let notice = Notice::Vote { stage: Stage::Settling, early, set: vec![(0, [0; 32])] };
+            let signature = Signature([0; 64]);
+            wire::notice_frame(&SignedNotice {
+                author: 1,
+                digest: [0; 32],
+                sequence: 1,
+                recipient: Recipient::All,
+                notice,
+                signature,
+            })
+        };
+        assert_eq!(once.public(&vote(true)), Ok(()));
+        assert!(once.public(&vote(false)).is_err());
+        let log = |bytes: &[u8]| wire::body_frame(&[0; 32], Stage::Settling, 2, bytes);
+        assert_eq!(once.public(&log(b"one")), Ok(()));
+        assert!(once.public(&log(b"two")).is_err());
+        assert_eq!(once.spend(3), Ok(()));
+        assert!(once.spend(3).is_err());
+    }
+}

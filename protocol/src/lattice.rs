@@ -1,0 +1,629 @@
+//! States as vectors of integers, in steps of a power of two, so that every split is exact and mass is conserved to the bit.
+//!
+//! With fan-out k and T rounds, what is injected in round t is a multiple of (k+1)^(T−t) steps, so the state before round t + 1
+//! can be divided by k + 1, and every share of round t lies on the grid (k+1)^(T−t). A plain shift would make shares depend on
+//! the data's low bits, outside of what the accountant sees; floating point is worse (Mironov 2012).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::injection::Injection;
+use crate::noise;
+use crate::payload::{Payload, Ratio};
+
+/// The lattice that a plan fixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lattice {
+    /// One step is 2^`step_log2` in the data's unit.
+    pub step_log2: i32,
+    /// Width of a state's coordinate in memory: 64 or 128 bits.
+    pub state_bits: u32,
+    /// Bytes a coordinate of a share on the wire, little-endian two's complement.
+    pub wire_bytes: u32,
+    /// Bytes a coordinate of a final state on the wire.
+    pub final_bytes: u32,
+    /// A share's coordinate is at most 2^`share_bits` − 1 steps in absolute value; what is larger is refused.
+    pub share_bits: u32,
+    /// A normal variate is rounded to 2^−`noise_bits` standard deviations before finer bits are filled (see `noise`).
+    pub noise_bits: u32,
+    /// k + 1.
+    pub ways: u32,
+    /// T.
+    pub rounds: u32,
+    /// q, the common denominator of c.
+    pub value_denominator: u32,
+    /// The common denominator of Z.
+    pub noise_denominator: u32,
+}
+
+/// What a lattice must carry.
+#[derive(Clone, Debug)]
+pub struct LatticeRequest<'a> {
+    /// n.
+    pub parties: usize,
+    /// Coordinates of a state.
+    pub dimension: usize,
+    /// k.
+    pub fanout: u32,
+    /// (c, Z), with its T.
+    pub injection: &'a Injection<Ratio>,
+    /// The largest absolute coordinate that a party injects (weighted, clipped), in the data's unit.
+    pub value_bound: f64,
+    /// The largest number of vectors that one party rounds and then adds up: its records, 1 where it brings a vector.
+    pub rows: u64,
+    /// The largest public weight of a party, in units of 2^-20 (a party of weight 1 has 2^20).
+    pub weight_bound: u64,
+    /// σ*, in the data's unit.
+    pub independent_std: f64,
+    /// σ_Δ, in the data's unit.
+    pub correlated_std: f64,
+    /// The largest number of shares that one party is due to send, or due to receive, in the whole run.
+    pub shares_bound: usize,
+    /// The plan's budget, of which sampling may take a tenth of δ.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+}
+
+/// Why no lattice fits.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum LatticeError {
+    /// A parameter out of its range.
+    #[error("lattice: {field} = {value} is not usable; it must be {range}")]
+    Parameter {
+        /// Which.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+        /// What would do.
+        range: &'static str,
+    },
+    /// More than 127 bits a coordinate.
+    #[error(
+        "lattice: a state needs {bits} bits a coordinate, more than 127; use fewer rounds, a smaller fan-out or a larger epsilon"
+    )]
+    TooWide {
+        /// Bits.
+        bits: u32,
+    },
+    /// f64 noise is too coarse for so small a δ.
+    #[error(
+        "lattice: sampling noise in f64 adds {added:e} to delta, more than a tenth of {delta:e}; use a smaller epsilon, a larger delta or a smaller dimension"
+    )]
+    Sampling {
+        /// What it adds at best.
+        added: f64,
+        /// δ of the plan.
+        delta: f64,
+    },
+}
+
+/// Noise further out than this many standard deviations is clamped; its probability, below 4e-33 a draw, is part of the
+/// sampling bound.
+pub const NOISE_REACH: f64 = 12.0;
+
+/// The coarsest grid of a noise is at most this fraction of its standard deviation: 2^-16.
+const NOISE_GRID_LOG2: i32 = -16;
+
+/// A weight of 1 is this many units, so that public weights are multiples of 2^-20.
+pub const WEIGHT_UNIT: u64 = 1 << 20;
+
+/// Bits that hold every integer of absolute value up to `bound`, with its sign; saturates for what no integer type holds.
+fn bits(bound: f64) -> u32 {
+    (libm::log2(bound).floor().clamp(0.0, 10_000.0) as u32).saturating_add(2)
+}
+
+impl Lattice {
+    /// The lattice on which the finest step is as coarse as the noise allows: no grid is coarser than 2^-16 of the noise on it.
+    pub fn fit(request: &LatticeRequest<'_>) -> Result<Self, LatticeError> {
+        request.check()?;
+        let value_denominator = request.injection.value_denominator();
+        let ways = request.fanout + 1;
+        let rounds = request.injection.rounds() as u32;
+        let noise_denominator = request.injection.noise_denominator();
+        let coarsest = f64::from(ways).powi(rounds as i32);
+        let value_steps = value_denominator as f64 * coarsest;
+        // Both noises must be smooth on the coarsest grid that they live on.
+        let per_step =
+            (request.independent_std / value_steps).min(request.correlated_std / (noise_denominator as f64 * coarsest));
+        // Each row is rounded towards zero, by half a cell on average: so much finer that their sum is off by no more than one vector is.
+        let per_row = per_step / request.rows.max(1) as f64;
+        // The library's logarithm, not the platform's: all members must find the same step.
+        let step_log2 = (libm::log2(per_row) + f64::from(NOISE_GRID_LOG2)).floor();
+        if !(-1000.0..=900.0).contains(&step_log2) {
+            return Err(LatticeError::Parameter {
+                field: "the noise's scale",
+                value: request.independent_std,
+                range: "within about 1e-280 and 1e280",
+            });
+        }
+        let reach = request.reach();
+        let scale = (-step_log2).exp2();
+        let share_bits = bits(reach.met * scale / f64::from(ways)) - 1;
+        let share_bound = f64::from(share_bits).exp2();
+        // Own injections, plus every share in and (rolled back) every share out, all at the bound: no sum can overflow.
+        let state = reach.own * scale + 2.0 * request.shares_bound as f64 * share_bound;
+        let final_bits = bits(4.0 * reach.met * scale);
+        let needed = bits(state.max(request.parties as f64 * f64::from(final_bits).exp2()));
+        let weight =
+            request.weight_bound as f64 * request.parties as f64 * value_steps * (4.0 + 2.0 * request.shares_bound as f64);
+        if needed.max(bits(weight)) > 127 {
+            return Err(LatticeError::TooWide { bits: needed.max(bits(weight)) });
+        }
+        let mut lattice = Lattice {
+            step_log2: step_log2 as i32,
+            state_bits: if needed <= 63 { 64 } else { 128 },
+            wire_bytes: (share_bits + 1).div_ceil(8),
+            final_bytes: final_bits.div_ceil(8),
+            share_bits,
+            noise_bits: 0,
+            ways,
+            rounds,
+            value_denominator: value_denominator as u32,
+            noise_denominator: noise_denominator as u32,
+        };
+        lattice.noise_bits = lattice.noise_bits_for(request)?;
+        Ok(lattice)
+    }
+
+    fn noise_bits_for(&self, request: &LatticeRequest<'_>) -> Result<u32, LatticeError> {
+        let added = |noise_bits| self.sampling_delta_at(request, noise_bits);
+        (noise::COARSEST_BITS..=noise::FINEST_BITS)
+            .rev()
+            .find(|&noise_bits| added(noise_bits) <= request.delta / 10.0)
+            .ok_or(LatticeError::Sampling { added: added(noise::COARSEST_BITS), delta: request.delta })
+    }
+
+    /// What sampling and rounding of the noise can add to δ in the whole run, at most (see [`noise::sampling_delta`]).
+    pub fn sampling_delta(&self, request: &LatticeRequest<'_>) -> f64 {
+        self.sampling_delta_at(request, self.noise_bits)
+    }
+
+    fn sampling_delta_at(&self, request: &LatticeRequest<'_>, noise_bits: u32) -> f64 {
+        let scale = f64::from(-self.step_log2).exp2();
+        let levels = |std: f64, grid: f64| noise::levels(std * scale, grid, noise_bits).len() as f64;
+        let independent = levels(request.independent_std, self.value_grid() as f64);
+        let correlated: f64 = (0..self.rounds as usize)
+            .map(|k| levels(request.correlated_std, self.noise_grid(request.injection.first_use(k) as u32) as f64))
+            .sum();
+        let draws = request.parties as f64 * request.dimension as f64 * (independent + correlated);
+        noise::sampling_delta(request.epsilon, draws, noise_bits)
+    }
+
+    /// The grid of x and of η*, in steps: q (k+1)^T.
+    pub fn value_grid(&self) -> i128 {
+        i128::from(self.value_denominator) * self.round_grid(0)
+    }
+
+    /// The grid of a noise that is first injected in round `t`, in steps.
+    pub fn noise_grid(&self, t: u32) -> i128 {
+        i128::from(self.noise_denominator) * self.round_grid(t.min(self.rounds))
+    }
+
+    /// The grid of what is injected in round `t`, and of the shares of round `t`, in steps: (k+1)^(T−t).
+    pub fn round_grid(&self, t: u32) -> i128 {
+        i128::from(self.ways).saturating_pow(self.rounds.saturating_sub(t))
+    }
+
+    /// One step, in the data's unit.
+    pub fn step(&self) -> f64 {
+        f64::from(self.step_log2).exp2()
+    }
+
+    /// The distance of two neighbouring inputs, in the data's unit: inputs are multiples of it.
+    pub fn value_step(&self) -> f64 {
+        self.value_grid() as f64 * self.step()
+    }
+
+    /// The weight in a state of a party whose public weight is `units` × 2^-20.
+    pub fn weight(&self, units: u64) -> i128 {
+        i128::from(units) * self.value_grid()
+    }
+
+    /// A state's weight as a number: 1 for a party of weight 1.
+    pub fn weight_to_f64(&self, weight: i128) -> f64 {
+        weight as f64 / (self.value_grid() as f64 * WEIGHT_UNIT as f64)
+    }
+
+    /// Rounds towards zero onto the grid of inputs, so that a clipped vector cannot leave its ball.
+    pub fn encode(&self, values: impl Iterator<Item = f64>) -> LatticeVector {
+        let (cell, grid) = (self.value_step(), self.value_grid());
+        if self.state_bits == 64 {
+            let grid = grid as i64;
+            LatticeVector(Words::Narrow(values.map(|x| (x / cell).trunc() as i64 * grid).collect()))
+        } else {
+            LatticeVector(Words::Wide(values.map(|x| (x / cell).trunc() as i128 * grid).collect()))
+        }
+    }
+
+    /// A vector of zeros.
+    pub fn zeros(&self, dimension: usize) -> LatticeVector {
+        LatticeVector(if self.state_bits == 64 { Words::Narrow(vec![0; dimension]) } else { Words::Wide(vec![0; dimension]) })
+    }
+
+    /// The bytes of a share's values.
+    pub fn share_to_bytes(&self, vector: &LatticeVector) -> Result<Vec<u8>, VectorError> {
+        vector.to_bytes(self.wire_bytes, self.share_bits)
+    }
+
+    /// A share of round `t` from the wire: refused unless every coordinate is a multiple of its round's grid and within the
+    /// plan's bound. The test looks at the share alone.
+    pub fn share_from_bytes(&self, bytes: &[u8], dimension: usize, t: u32) -> Result<LatticeVector, VectorError> {
+        let vector = self.vector_of(bytes, dimension, self.wire_bytes)?;
+        vector.within(self.share_bits)?;
+        vector.on_grid(self.round_grid(t))?;
+        Ok(vector)
+    }
+
+    /// The bytes of a final state.
+    pub fn final_to_bytes(&self, vector: &LatticeVector) -> Result<Vec<u8>, VectorError> {
+        vector.to_bytes(self.final_bytes, self.final_bytes * 8 - 1)
+    }
+
+    /// A final state from the wire.
+    pub fn final_from_bytes(&self, bytes: &[u8], dimension: usize) -> Result<LatticeVector, VectorError> {
+        self.vector_of(bytes, dimension, self.final_bytes)
+    }
+
+    /// The vector again, bit for bit.
+    pub(crate) fn unpack(&self, packed: &PackedVector) -> LatticeVector {
+        let dimension = packed.bytes.len() / packed.width as usize;
+        self.vector_of(&packed.bytes, dimension, packed.width).expect("its length is a multiple of its width")
+    }
+
+    fn vector_of(&self, bytes: &[u8], dimension: usize, width: u32) -> Result<LatticeVector, VectorError> {
+        let expected = dimension.checked_mul(width as usize);
+        if expected != Some(bytes.len()) {
+            return Err(VectorError::Length { found: bytes.len(), expected: expected.unwrap_or(usize::MAX) });
+        }
+        Ok(LatticeVector(if self.state_bits == 64 {
+            Words::Narrow(narrow_from_bytes(bytes, width as usize))
+        } else {
+            Words::Wide(wide_from_bytes(bytes, width as usize))
+        }))
+    }
+}
+
+/// How far states reach, in the data's unit.
+struct Reach {
+    /// All that one party ever injects, by absolute values.
+    own: f64,
+    /// All parties' values and 12 standard deviations of all noise, met at one node.
+    met: f64,
+}
+
+impl LatticeRequest<'_> {
+    fn check(&self) -> Result<(), LatticeError> {
+        let positive = |field, value: f64| {
+            let fine = value.is_finite() && value > 0.0;
+            if fine { Ok(()) } else { Err(LatticeError::Parameter { field, value, range: "positive and finite" }) }
+        };
+        positive("independent_std", self.independent_std)?;
+        positive("correlated_std", self.correlated_std)?;
+        positive("delta", self.delta)?;
+        positive("the number of parties", self.parties as f64)?;
+        positive("the dimension", self.dimension as f64)?;
+        positive("fanout", f64::from(self.fanout))?;
+        if !(self.value_bound.is_finite() && self.value_bound >= 0.0) {
+            return Err(LatticeError::Parameter { field: "the clipping range", value: self.value_bound, range: "finite" });
+        }
+        if !(1..=1000).contains(&self.injection.rounds()) {
+            let value = self.injection.rounds() as f64;
+            return Err(LatticeError::Parameter { field: "rounds", value, range: "from 1 to 1000" });
+        }
+        Ok(())
+    }
+
+    fn reach(&self) -> Reach {
+        let rounds = self.injection.rounds();
+        let column = |k: usize| (0..=rounds).map(move |t| self.injection.z(t)[k].to_f64());
+        let value = self.value_bound + NOISE_REACH * self.independent_std;
+        let c: f64 = self.injection.c().iter().map(|c| c.to_f64().abs()).sum();
+        let touched: f64 = (0..rounds).map(|k| column(k).map(f64::abs).sum::<f64>()).sum();
+        // A node holds between 0 and all of each piece, so η_k's coefficient stays below its positive (or negative) entries' sum.
+        let spread: f64 = (0..rounds).map(|k| column(k).map(f64::abs).sum::<f64>().powi(2) / 4.0).sum();
+        let noise = self.parties as f64 * (c * c * self.independent_std.powi(2) + spread * self.correlated_std.powi(2));
+        Reach {
+            own: c * value + touched * NOISE_REACH * self.correlated_std,
+            met: self.parties as f64 * c * self.value_bound + NOISE_REACH * noise.sqrt(),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Words {
+    Narrow(Vec<i64>),
+    Wide(Vec<i128>),
+}
+
+/// A vector of lattice steps. It is secret until it is published: it has no `Debug` that prints its values.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LatticeVector(Words);
+
+/// A vector in as few whole bytes a coordinate as its largest one needs. As secret as the vector; it has no `Debug`.
+#[derive(Clone)]
+pub(crate) struct PackedVector {
+    width: u32,
+    bytes: Vec<u8>,
+}
+
+/// What is wrong with a vector from the wire, or with one that should go there.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum VectorError {
+    /// Not the length that the plan gives.
+    #[error("a vector of {found} bytes, expected {expected}")]
+    Length {
+        /// Bytes there.
+        found: usize,
+        /// Bytes expected.
+        expected: usize,
+    },
+    /// A coordinate beyond the plan's bound.
+    #[error("coordinate {index} is beyond the plan's bound of 2^{bits} steps")]
+    Bound {
+        /// The first such coordinate.
+        index: usize,
+        /// The bound's exponent.
+        bits: u32,
+    },
+    /// A coordinate between the steps of its round's grid.
+    #[error("coordinate {index} is not a multiple of its round's grid")]
+    Grid {
+        /// The first such coordinate.
+        index: usize,
+    },
+}
+
+impl fmt::Debug for LatticeVector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LatticeVector({})", self.len())
+    }
+}
+
+/// Runs the same expression on the words of either width.
+macro_rules! on_words {
+    ($vector:expr, $words:ident => $body:expr) => {
+        match $vector {
+            Words::Narrow($words) => $body,
+            Words::Wide($words) => $body,
+        }
+    };
+}
+
+/// Runs the same expression on two vectors of one plan, which have the same width.
+macro_rules! on_pair {
+    ($left:expr, $right:expr, ($a:ident, $b:ident) => $body:expr) => {
+        match ($left, $right) {
+            (Words::Narrow($a), Words::Narrow($b)) => $body,
+            (Words::Wide($a), Words::Wide($b)) => $body,
+            _ => unreachable!("all vectors of a run have the plan's width"),
+        }
+    };
+}
+
+impl LatticeVector {
+    /// Coordinates.
+    pub fn len(&self) -> usize {
+        on_words!(&self.0, words => words.len())
+    }
+
+    /// Whether it has no coordinates.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The coordinates, in steps.
+    pub fn steps(&self) -> Box<dyn Iterator<Item = i128> + '_> {
+        match &self.0 {
+            Words::Narrow(words) => Box::new(words.iter().map(|&w| i128::from(w))),
+            Words::Wide(words) => Box::new(words.iter().copied()),
+        }
+    }
+
+    /// Adds to each coordinate, for every (scale, cell), `cell` steps times the integer that a function makes of `scale`. For noise.
+    pub(crate) fn add_each(&mut self, scales: &[(f64, i128)], mut integer: impl FnMut(f64) -> i64) {
+        match &mut self.0 {
+            Words::Narrow(words) => {
+                let scales: Vec<(f64, i64)> = scales.iter().map(|&(scale, cell)| (scale, cell as i64)).collect();
+                words.iter_mut().for_each(|w| scales.iter().for_each(|&(scale, cell)| *w += integer(scale) * cell));
+            }
+            Words::Wide(words) => {
+                words.iter_mut().for_each(|w| scales.iter().for_each(|&(scale, cell)| *w += i128::from(integer(scale)) * cell));
+            }
+        }
+    }
+
+    /// The largest absolute coordinate, in steps.
+    pub fn largest(&self) -> u128 {
+        match &self.0 {
+            Words::Narrow(words) => words.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0).into(),
+            Words::Wide(words) => words.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0),
+        }
+    }
+
+    /// The same in less memory.
+    pub(crate) fn pack(&self) -> PackedVector {
+        let bits = 128 - self.largest().leading_zeros();
+        let width = (bits + 1).div_ceil(8);
+        PackedVector { width, bytes: self.to_bytes(width, bits).expect("as wide as its largest coordinate") }
+    }
+
+    /// The coordinates times a factor.
+    pub fn to_f64(&self, factor: f64) -> Vec<f64> {
+        match &self.0 {
+            Words::Narrow(words) => words.iter().map(|&w| w as f64 * factor).collect(),
+            Words::Wide(words) => words.iter().map(|&w| w as f64 * factor).collect(),
+        }
+    }
+
+    fn within(&self, bits: u32) -> Result<(), VectorError> {
+        let bound = 1i128 << bits;
+        let outside = match &self.0 {
+            Words::Narrow(words) => {
+                let bound = i64::try_from(bound).unwrap_or(i64::MAX);
+                words.iter().position(|&w| w >= bound || w <= -bound)
+            }
+            Words::Wide(words) => words.iter().position(|&w| w >= bound || w <= -bound),
+        };
+        outside.map_or(Ok(()), |index| Err(VectorError::Bound { index, bits }))
+    }
+
+    fn on_grid(&self, grid: i128) -> Result<(), VectorError> {
+        let mask = grid - 1;
+        let between = match (&self.0, grid & mask == 0) {
+            (Words::Narrow(words), true) => words.iter().position(|&w| w & (mask as i64) != 0),
+            (Words::Wide(words), true) => words.iter().position(|&w| w & mask != 0),
+            (Words::Narrow(words), false) => words.iter().position(|&w| i128::from(w) % grid != 0),
+            (Words::Wide(words), false) => words.iter().position(|&w| w % grid != 0),
+        };
+        between.map_or(Ok(()), |index| Err(VectorError::Grid { index }))
+    }
+
+    fn to_bytes(&self, width: u32, bits: u32) -> Result<Vec<u8>, VectorError> {
+        self.within(bits)?;
+        let width = width as usize;
+        let mut bytes = Vec::with_capacity(self.len() * width);
+        match &self.0 {
+            Words::Narrow(words) if width <= 8 => words.iter().for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()[..width])),
+            Words::Narrow(words) => words.iter().for_each(|&w| bytes.extend_from_slice(&i128::from(w).to_le_bytes()[..width])),
+            Words::Wide(words) => words.iter().for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()[..width])),
+        }
+        Ok(bytes)
+    }
+}
+
+/// One loop for each width: with a width that the compiler knows, a coordinate is a load and two shifts.
+fn narrow_from_bytes(bytes: &[u8], width: usize) -> Vec<i64> {
+    fn of_width<const WIDTH: usize>(bytes: &[u8]) -> Vec<i64> {
+        let shift = 64 - 8 * WIDTH as u32;
+        let (chunks, _) = bytes.as_chunks::<WIDTH>();
+        let word = |chunk: &[u8; WIDTH]| {
+            let mut padded = [0u8; 8];
+            padded[..WIDTH].copy_from_slice(chunk);
+            (i64::from_le_bytes(padded) << shift) >> shift
+        };
+        chunks.iter().map(word).collect()
+    }
+    match width {
+        1 => of_width::<1>(bytes),
+        2 => of_width::<2>(bytes),
+        3 => of_width::<3>(bytes),
+        4 => of_width::<4>(bytes),
+        5 => of_width::<5>(bytes),
+        6 => of_width::<6>(bytes),
+        7 => of_width::<7>(bytes),
+        8 => of_width::<8>(bytes),
+        // A plan whose coordinates need more has 128-bit states.
+        _ => bytes.chunks_exact(width).map(|chunk| i64::from_le_bytes(chunk[..8].try_into().expect("longer than 8"))).collect(),
+    }
+}
+
+fn wide_from_bytes(bytes: &[u8], width: usize) -> Vec<i128> {
+    let shift = 128 - 8 * width as u32;
+    let word = |chunk: &[u8]| {
+        let mut padded = [0u8; 16];
+        padded[..width].copy_from_slice(chunk);
+        (i128::from_le_bytes(padded) << shift) >> shift
+    };
+    bytes.chunks_exact(width).map(word).collect()
+}
+
+impl Payload for LatticeVector {
+    type Coefficient = Ratio;
+
+    fn zero_like(&self) -> Self {
+        LatticeVector(match &self.0 {
+            Words::Narrow(words) => Words::Narrow(vec![0; words.len()]),
+            Words::Wide(words) => Words::Wide(vec![0; words.len()]),
+        })
+    }
+
+    fn add(&mut self, other: &Self) {
+        on_pair!(&mut self.0, &other.0, (a, b) => a.iter_mut().zip(b).for_each(|(a, b)| *a += b));
+    }
+
+    fn subtract(&mut self, other: &Self) {
+        on_pair!(&mut self.0, &other.0, (a, b) => a.iter_mut().zip(b).for_each(|(a, b)| *a -= b));
+    }
+
+    fn add_multiple(&mut self, factor: Ratio, other: &Self) {
+        let (numerator, denominator) = (factor.numerator(), factor.denominator());
+        match (numerator, denominator) {
+            (1, 1) => self.add(other),
+            (-1, 1) => self.subtract(other),
+            _ => match (&mut self.0, &other.0) {
+                (Words::Narrow(a), Words::Narrow(b)) => {
+                    let quotient = ExactQuotient::by(denominator);
+                    a.iter_mut().zip(b).for_each(|(a, &b)| *a += quotient.of(b) * numerator);
+                }
+                (Words::Wide(a), Words::Wide(b)) => {
+                    let (numerator, denominator) = (i128::from(numerator), i128::from(denominator));
+                    a.iter_mut().zip(b).for_each(|(a, b)| *a += b / denominator * numerator);
+                }
+                _ => unreachable!("all vectors of a run have the plan's width"),
+            },
+        }
+    }
+
+    fn divide(&mut self, ways: u32) {
+        if ways.is_power_of_two() {
+            let shift = ways.trailing_zeros();
+            on_words!(&mut self.0, words => words.iter_mut().for_each(|w| *w >>= shift));
+        } else {
+            match &mut self.0 {
+                Words::Narrow(words) => words.iter_mut().for_each(|w| *w /= i64::from(ways)),
+                Words::Wide(words) => words.iter_mut().for_each(|w| *w /= i128::from(ways)),
+            }
+        }
+    }
+}
+
+/// Divides multiples of a positive number: the odd part of an exact division is a multiplication modulo 2^64, several times as
+/// fast as dividing.
+struct ExactQuotient {
+    twos: u32,
+    inverse: i64,
+}
+
+impl ExactQuotient {
+    fn by(divisor: i64) -> Self {
+        let twos = divisor.trailing_zeros();
+        let odd = divisor >> twos;
+        // Newton's iteration doubles the correct bits: an odd number is its own inverse modulo 8.
+        let inverse = (0..5).fold(odd, |inverse, _| inverse.wrapping_mul(2i64.wrapping_sub(odd.wrapping_mul(inverse))));
+        ExactQuotient { twos, inverse }
+    }
+
+    /// `multiple` / divisor, if it is a multiple.
+    fn of(&self, multiple: i64) -> i64 {
+        (multiple >> self.twos).wrapping_mul(self.inverse)
+    }
+}
+
+/// A weight on the lattice: `WEIGHT_UNIT` × q (k+1)^T for a whole party of weight 1. Public.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LatticeWeight(pub i128);
+
+impl Payload for LatticeWeight {
+    type Coefficient = Ratio;
+    fn zero_like(&self) -> Self {
+        LatticeWeight(0)
+    }
+    fn add(&mut self, other: &Self) {
+        self.0 += other.0;
+    }
+    fn subtract(&mut self, other: &Self) {
+        self.0 -= other.0;
+    }
+    fn add_multiple(&mut self, factor: Ratio, other: &Self) {
+        self.0 += other.0 / i128::from(factor.denominator()) * i128::from(factor.numerator());
+    }
+    fn divide(&mut self, ways: u32) {
+        self.0 /= i128::from(ways);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+use rand::SeedableRng;
+use rand::rngs::ChaCha12Rng;
+
+use super::*;
+use crate::noise::{LatticeNoise, add_gaussian};
+
+fn request(injection: &Injection<Ratio>) -> LatticeRequest<'_> {
+    LatticeRequest {
+        parties: 8,
+        dimension: 1000,
+        fanout: 1,
+        injection,
+        value_bound: 1.0,
+        rows: 1,
+        weight_bound: WEIGHT_UNIT,
+        independent_std: 3.7,
+        correlated_std: 2.5,
+        shares_bound: 7,
+        epsilon: 1.0,
+        delta: 1e-6,
+    }
+}
+
+#[test]
+fn eight_parties_take_forty_bits_and_two_hundred_eighty() {
+    let small = Injection::exact_incremental(7);
+    let lattice = Lattice::fit(&request(&small)).unwrap();
+    assert_eq!((lattice.state_bits, lattice.wire_bytes), (64, 5));
+    assert_eq!(lattice.value_grid(), 8 * 128);
+    let large = Injection::exact_incremental(40);
+    let wide = Lattice::fit(&LatticeRequest { parties: 200, shares_bound: 40, ..request(&large) }).unwrap();
+    assert_eq!(wide.state_bits, 128);
+    assert!((9..=10).contains(&wide.wire_bytes), "{}", wide.wire_bytes);
+}
+
+#[test]
+fn rounding_many_rows_moves_their_sum_no_more_than_one_vector() {
+    let injection = Injection::exact_incremental(7);
+    let sum = LatticeRequest { rows: 100_000, value_bound: 1e5, weight_bound: 100_000 * WEIGHT_UNIT, ..request(&injection) };
+    let lattice = Lattice::fit(&sum).unwrap();
+    assert!(lattice.value_step() * 1e5 <= sum.independent_std * (-16f64).exp2(), "{lattice:?}");
+    assert!(
+        Lattice::fit(&request(&injection)).unwrap().value_step() * 1e5 > 0.3 * sum.independent_std,
+        "on the grid of one vector it shows"
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_field() {
+    let injection = Injection::exact_incremental(100);
+    assert!(matches!(Lattice::fit(&LatticeRequest { fanout: 9, ..request(&injection) }), Err(LatticeError::TooWide { .. })));
+    let injection = Injection::exact_incremental(7);
+    let zero = LatticeRequest { independent_std: 0.0, ..request(&injection) };
+    assert!(matches!(Lattice::fit(&zero), Err(LatticeError::Parameter { field: "independent_std", .. })));
+    let tiny = LatticeRequest { delta: 1e-15, ..request(&injection) };
+    assert!(matches!(Lattice::fit(&tiny), Err(LatticeError::Sampling { .. })));
+}
+
+#[test]
+fn a_longer_vector_takes_its_noise_from_coarser_cells() {
+    let injection = Injection::exact_incremental(7);
+    let short = Lattice::fit(&request(&injection)).unwrap();
+    let request = LatticeRequest { dimension: 1_000_000, ..request(&injection) };
+    let long = Lattice::fit(&request).unwrap();
+    assert_eq!(short.noise_bits, 16);
+    assert!(long.noise_bits < 16);
+    assert!(long.sampling_delta(&request) <= 1e-7);
+}
+
+#[test]
+fn inputs_are_rounded_towards_zero_onto_their_grid() {
+    let injection = Injection::exact_incremental(7);
+    let lattice = Lattice::fit(&request(&injection)).unwrap();
+    let cell = lattice.value_step();
+    let vector = lattice.encode([0.0, 1.6 * cell, -1.6 * cell, 1.0, -1.0].into_iter());
+    let grid = lattice.value_grid();
+    let steps: Vec<i128> = vector.steps().collect();
+    assert_eq!(steps[..3], [0, grid, -grid]);
+    assert!(steps.iter().all(|s| s % grid == 0));
+    assert!(steps[3] as f64 * lattice.step() <= 1.0);
+    assert_eq!(steps[3], -steps[4]);
+}
+
+#[test]
+fn shares_survive_the_wire_at_every_width_and_bad_ones_are_refused() {
+    let injection = Injection::exact_incremental(7);
+    let narrow = Lattice::fit(&request(&injection)).unwrap();
+    for (lattice, dimension) in [(narrow, 3usize), (Lattice { state_bits: 128, ..narrow }, 3)] {
+        for wire_bytes in lattice.wire_bytes..=lattice.state_bits / 8 {
+            let lattice = Lattice { wire_bytes, ..lattice };
+            let mut vector = lattice.zeros(dimension);
+            let mut next = [-5i64, 0, 77].into_iter();
+            vector.add_each(&[(1.0, lattice.round_grid(3))], |_| next.next().unwrap());
+            let bytes = lattice.share_to_bytes(&vector).unwrap();
+            assert_eq!(bytes.len(), dimension * wire_bytes as usize);
+            let again = lattice.share_from_bytes(&bytes, dimension, 3).unwrap();
+            assert!(again == vector);
+            assert_eq!(lattice.share_from_bytes(&bytes, dimension, 2), Err(VectorError::Grid { index: 0 }));
+            assert!(matches!(lattice.share_from_bytes(&bytes[1..], dimension, 3), Err(VectorError::Length { .. })));
+        }
+    }
+    let mut large = narrow.zeros(2);
+    let mut next = [0, 1i64 << (narrow.share_bits - 3)].into_iter();
+    large.add_each(&[(1.0, 8)], |_| next.next().unwrap());
+    assert_eq!(narrow.share_to_bytes(&large), Err(VectorError::Bound { index: 1, bits: narrow.share_bits }));
+}
+
+#[test]
+fn nothing_that_peers_may_send_overflows_a_state() {
+    let injection = Injection::exact_incremental(7);
+    let request = request(&injection);
+    let lattice = Lattice::fit(&request).unwrap();
+    let bound = (1i128 << lattice.share_bits) - 1;
+    let own = request.reach().own / lattice.step();
+    let most = own as i128 + 2 * request.shares_bound as i128 * bound;
+    assert!(most < i128::from(i64::MAX));
+    assert!(request.parties as i128 * (1i128 << (8 * lattice.final_bytes - 1)) < i128::from(i64::MAX));
+}
+
+/// Kolmogorov–Smirnov at significance 1e-6 (critical value √(ln(2/1e-6)/2)/√N = 2.69/√N), fixed seed.
+#[test]
+fn noise_is_gaussian_with_the_planned_deviation_down_to_its_grid() {
+    let injection = Injection::exact_incremental(7);
+    let lattice = Lattice::fit(&request(&injection)).unwrap();
+    for (grid, noise_bits) in [(1i128, 16), (1, 5), (lattice.value_grid(), 16), (lattice.value_grid(), 3)] {
+        const DRAWS: usize = 100_000;
+        let mut vector = lattice.zeros(DRAWS);
+        let std = 3.7 / lattice.step();
+        add_gaussian(&mut ChaCha12Rng::seed_from_u64(7), std, grid, noise_bits, &mut vector);
+        let mut z: Vec<f64> = vector.steps().map(|s| s as f64 / std).collect();
+        z.sort_by(f64::total_cmp);
+        let distribution = |x: f64| 0.5 * (1.0 + erf(x / 2f64.sqrt()));
+        let distance = z.iter().enumerate().map(|(i, &x)| (distribution(x) - i as f64 / DRAWS as f64).abs()).fold(0.0, f64::max);
+        assert!(distance < 2.69 / (DRAWS as f64).sqrt(), "{distance} at grid {grid}, {noise_bits} bits");
+        assert!(vector.steps().all(|s| s % grid == 0));
+        // The low bits above the grid are uniform: 16 classes, χ² with 15 degrees of freedom, 1e-6 critical value 56.5.
+        let mut classes = [0f64; 16];
+        vector.steps().for_each(|s| classes[((s / grid) & 15) as usize] += 1.0);
+        let expected = DRAWS as f64 / 16.0;
+        let chi: f64 = classes.iter().map(|c| (c - expected).powi(2) / expected).sum();
+        assert!(chi < 56.5, "{chi} at grid {grid}, {noise_bits} bits");
+    }
+}
+
+/// Abramowitz and Stegun 7.1.26, absolute error below 1.5e-7: enough for a distance of 8e-3.
+fn erf(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
+    let poly = t * (0.254_829_592 + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
+    (1.0 - poly * (-x * x).exp()).copysign(x)
+}
+
+#[test]
+fn independent_noise_shares_the_grid_of_the_input() {
+    let injection = Injection::exact_incremental(7);
+    let lattice = Lattice::fit(&request(&injection)).unwrap();
+    let mut noise = LatticeNoise::new(ChaCha12Rng::seed_from_u64(1), lattice, 10, 2.5);
+    let mut value = lattice.encode([0.5; 10].into_iter());
+    let before = value.clone();
+    noise.add_independent(3.7, &mut value);
+    assert!(value != before);
+    assert!(value.steps().all(|s| s % lattice.value_grid() == 0));
+    assert_eq!(format!("{value:?}"), "LatticeVector(10)", "values are secret");
+}
+
+#[test]
+fn exact_quotients_are_those_of_division() {
+    for divisor in (1..=65).chain([4096, 12_345, i64::from(i32::MAX)]) {
+        let quotient = ExactQuotient::by(divisor);
+        for times in [0, 1, -1, 7, -1000, 123_456_789, -(1 << 30)] {
+            assert_eq!(quotient.of(times * divisor), times, "{times} × {divisor}");
+        }
+    }
+}
+
+#[test]
+fn a_packed_vector_comes_back() {
+    let injection = Injection::exact_incremental(7);
+    let narrow = Lattice::fit(&request(&injection)).unwrap();
+    for lattice in [narrow, Lattice { state_bits: 128, ..narrow }] {
+        for largest in [0i64, 1, 127, 128, -128, -129, 1 << 40, i64::MAX / 2] {
+            let mut vector = lattice.zeros(3);
+            let mut next = [0, largest, -1].into_iter();
+            vector.add_each(&[(1.0, 1)], |_| next.next().unwrap());
+            assert!(lattice.unpack(&vector.pack()) == vector, "{largest}");
+        }
+    }
+}
+
+#[test]
+fn noise_drawn_ahead_is_used_once_and_only_for_its_round() {
+    use crate::mixing::NoiseSource;
+    let injection = Injection::exact_incremental(4);
+    let lattice = Lattice::fit(&request(&injection)).unwrap();
+    let source = || LatticeNoise::new(ChaCha12Rng::seed_from_u64(5), lattice, 6, 2.5);
+    let (mut ahead, mut plain) = (source(), source());
+    ahead.draw_ahead(&injection);
+    let drawn: Vec<_> = (0..4).map(|k| plain.draw(k, k as u32)).collect();
+    assert!(ahead.draw(1, 1) == drawn[1] && ahead.draw(0, 0) == drawn[0]);
+    let again = ahead.draw(1, 1);
+    assert!(again != drawn[1], "the same noise is never given twice");
+    let elsewhere = ahead.draw(2, 3);
+    assert!(elsewhere != drawn[2] && elsewhere.steps().all(|s| s % lattice.noise_grid(3) == 0));
+}

@@ -1,0 +1,269 @@
+//! Value-free logs of what happened to shares: the items of the first agreement, and all that execution, gate and receipt are
+//! computed from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::message::Signature;
+use crate::mixing::Party;
+use crate::schedule::Schedule;
+
+/// A share's name within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ShareId {
+    /// The round that it belongs to, 1…T.
+    pub round: u32,
+    /// Who hands it out.
+    pub from: Party,
+    /// Who is due to get it.
+    pub to: Party,
+}
+
+/// What a receiver says about a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// Its mass joined the receiver's state at the end of this round.
+    Accepted {
+        /// R, from the share's own round to T.
+        applied: u32,
+    },
+    /// Its mass did not and never will.
+    Refused,
+}
+
+/// A receiver's answer with its signature over (`undertone/answer/1`, digest, share, verdict).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What it says.
+    pub verdict: Verdict,
+    /// By the receiver's key.
+    pub signature: Signature,
+}
+
+/// A share that the log's party was due to send.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentEntry {
+    /// The share's round.
+    pub round: u32,
+    /// Its receiver.
+    pub to: Party,
+    /// Whether any byte of it was handed to the transport by the end of its round. If not, it is back in the sender's state since
+    /// then and was never sent.
+    pub left: bool,
+    /// The receiver's answer, if one came.
+    pub answer: Option<Answer>,
+}
+
+/// A share that the log's party accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceivedEntry {
+    /// The share's round.
+    pub round: u32,
+    /// Its sender.
+    pub from: Party,
+    /// The round at whose end its mass joined the state.
+    pub applied: u32,
+}
+
+/// One party's log. Value-free: it may be read by anyone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    /// Whose log it is.
+    pub party: Party,
+    /// Every share that it was due to send, by (round, to).
+    pub sent: Vec<SentEntry>,
+    /// Every share that it accepted, by (round, from).
+    pub received: Vec<ReceivedEntry>,
+    /// Members of START that it found gone and whose log it did not hold, ascending.
+    pub gone: Vec<Party>,
+}
+
+/// The logs of an agreed set, by party.
+pub type AgreedLogs = BTreeMap<Party, Log>;
+
+/// What is wrong with a log: it is not taken, whoever signed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LogError {
+    /// Somebody else's log.
+    #[error("the log is of party {found}, not of its author {expected}")]
+    Party {
+        /// In the log.
+        found: Party,
+        /// Its author.
+        expected: Party,
+    },
+    /// Not exactly the shares that the schedule gives, in order.
+    #[error("the log's sent shares are not those of the schedule")]
+    Sent,
+    /// An answer to a share of which no byte left, or one that names an impossible round.
+    #[error("the log has an impossible answer to its share of round {round} to {to}")]
+    Answer {
+        /// The share's round.
+        round: u32,
+        /// Its receiver.
+        to: Party,
+    },
+    /// A share that was not due, twice the same, or an impossible round.
+    #[error("the log lists a share of round {round} from {from}, applied in {applied}, that cannot be")]
+    Received {
+        /// The share's round.
+        round: u32,
+        /// Its sender.
+        from: Party,
+        /// When it is said to have joined.
+        applied: u32,
+    },
+    /// Not ascending, itself, or no party.
+    #[error("the log's list of gone parties is not one")]
+    Gone,
+}
+
+impl Log {
+    /// Checks a log of `author` against the schedule. A function of the log alone: everybody takes it or nobody does.
+    pub fn check(&self, author: Party, parties: usize, schedule: &Schedule) -> Result<(), LogError> {
+        if self.party != author {
+            return Err(LogError::Party { found: self.party, expected: author });
+        }
+        let rounds = schedule.rounds() as u32;
+        let due = (1..=rounds).flat_map(|round| schedule.sends_to(round, author).iter().map(move |&to| (round, to)));
+        if !due.eq(self.sent.iter().map(|entry| (entry.round, entry.to))) {
+            return Err(LogError::Sent);
+        }
+        for entry in &self.sent {
+            let possible = match entry.answer.as_ref().map(|answer| answer.verdict) {
+                None => true,
+                Some(Verdict::Refused) => entry.left,
+                Some(Verdict::Accepted { applied }) => entry.left && (entry.round..=rounds).contains(&applied),
+            };
+            if !possible {
+                return Err(LogError::Answer { round: entry.round, to: entry.to });
+            }
+        }
+        let mut before = None;
+        for &ReceivedEntry { round, from, applied } in &self.received {
+            let due = from < parties && schedule.sends_to(round, from).contains(&author);
+            if !due || !(round..=rounds).contains(&applied) || before >= Some((round, from)) {
+                return Err(LogError::Received { round, from, applied });
+            }
+            before = Some((round, from));
+        }
+        let ascending = self.gone.windows(2).all(|pair| pair[0] < pair[1]);
+        if !ascending || self.gone.iter().any(|&party| party == author || party >= parties) {
+            return Err(LogError::Gone);
+        }
+        Ok(())
+    }
+
+    /// The round in which this party says that it took the share in.
+    pub fn applied(&self, round: u32, from: Party) -> Option<u32> {
+        let place = self.received.binary_search_by_key(&(round, from), |entry| (entry.round, entry.from)).ok()?;
+        Some(self.received[place].applied)
+    }
+}
+
+/// What became of a share's mass between two members of an agreed set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It joined the receiver at the end of this round.
+    Accepted {
+        /// R.
+        applied: u32,
+    },
+    /// It joined its sender again at the end of this round.
+    Returned {
+        /// R.
+        applied: u32,
+        /// Whether the receiver may have read it.
+        seen: bool,
+    },
+}
+
+/// The fate of every share between members of the agreed set, from their logs alone: one of which no byte left has been back
+/// since the end of its round, whatever the receiver lists; of those that left, what the receiver lists is accepted in the round
+/// that it lists; all others, refused ones included, go back in T.
+pub fn fates(logs: &AgreedLogs, rounds: u32) -> BTreeMap<ShareId, Fate> {
+    let between = |(&from, log): (&Party, &Log)| {
+        let entries = log.sent.iter().filter(|entry| logs.contains_key(&entry.to));
+        let fate = |entry: &SentEntry| {
+            let id = ShareId { round: entry.round, from, to: entry.to };
+            let fate = if !entry.left {
+                Fate::Returned { applied: entry.round, seen: false }
+            } else if let Some(applied) = logs[&entry.to].applied(entry.round, from) {
+                Fate::Accepted { applied }
+            } else {
+                Fate::Returned { applied: rounds, seen: true }
+            };
+            (id, fate)
+        };
+        entries.map(fate).collect::<Vec<_>>()
+    };
+    logs.iter().flat_map(between).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Graph;
+
+    fn schedule() -> Schedule {
+        Schedule::draw(&Graph::complete(4), 1, 3, 7).expect("three neighbours each")
+    }
+
+    fn log_of(party: Party, schedule: &Schedule) -> Log {
+        let sent =
+            (1..=3).map(|round| SentEntry { round, to: schedule.sends_to(round, party)[0], left: true, answer: None }).collect();
+        let received = (1..=3)
+            .flat_map(|round| schedule.receives_from(round, party).into_iter().map(move |from| (round, from)))
+            .map(|(round, from)| ReceivedEntry { round, from, applied: round })
+            .collect();
+        Log { party, sent, received, gone: Vec::new() }
+    }
+
+    #[test]
+    fn a_log_is_taken_only_as_the_schedule_allows() {
+        let schedule = schedule();
+        let good = log_of(2, &schedule);
+        assert_eq!(good.check(2, 4, &schedule), Ok(()));
+        assert_eq!(good.check(1, 4, &schedule), Err(LogError::Party { found: 2, expected: 1 }));
+        let broken = |change: &dyn Fn(&mut Log)| {
+            let mut log = good.clone();
+            change(&mut log);
+            log.check(2, 4, &schedule)
+        };
+        assert_eq!(broken(&|log| log.sent.truncate(2)), Err(LogError::Sent));
+        let from = good.received[1].from;
+        assert_eq!(broken(&|log| log.received[1].applied = 1), Err(LogError::Received { round: 2, from, applied: 1 }));
+        assert_eq!(broken(&|log| log.received[1].applied = 4), Err(LogError::Received { round: 2, from, applied: 4 }));
+        assert!(broken(&|log| log.received[1] = log.received[0]).is_err());
+        assert!(broken(&|log| log.received[1].from = usize::MAX).is_err());
+        assert_eq!(broken(&|log| log.gone = vec![2]), Err(LogError::Gone));
+        assert_eq!(broken(&|log| log.gone = vec![3, 1]), Err(LogError::Gone));
+        assert!(
+            broken(&|log| {
+                log.sent[0].left = false;
+                log.sent[0].answer = Some(Answer { verdict: Verdict::Refused, signature: Signature([0; 64]) });
+            })
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn fates_follow_sender_then_receiver() {
+        let schedule = schedule();
+        let mut logs: AgreedLogs = (0..4).map(|party| (party, log_of(party, &schedule))).collect();
+        let share = |round, from| ShareId { round, from, to: schedule.sends_to(round, from)[0] };
+        let (unsent, late, unlisted) = (share(1, 0), share(2, 0), share(1, 1));
+        logs.get_mut(&0).expect("there").sent[0].left = false;
+        let received = &mut logs.get_mut(&late.to).expect("there").received;
+        received.iter_mut().find(|entry| (entry.round, entry.from) == (2, 0)).expect("due").applied = 3;
+        logs.get_mut(&unlisted.to).expect("there").received.retain(|entry| (entry.round, entry.from) != (1, 1));
+        let fates = fates(&logs, 3);
+        assert_eq!(fates.len(), 12);
+        assert_eq!(fates[&unsent], Fate::Returned { applied: 1, seen: false });
+        assert_eq!(fates[&late], Fate::Accepted { applied: 3 });
+        assert_eq!(fates[&unlisted], Fate::Returned { applied: 3, seen: true });
+        assert_eq!(fates[&share(3, 2)], Fate::Accepted { applied: 3 });
+    }
+}

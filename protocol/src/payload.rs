@@ -1,0 +1,196 @@
+//! What a state is made of. The mixing machine is generic over it, so that the accountant runs the very same machine on unit
+//! impulses instead of numbers (INCA, section 4.1: the messages are then the rows of (B, A)).
+
+use serde::{Deserialize, Serialize};
+
+/// A factor of an injection: exact on the lattice, floating on impulses.
+pub trait Coefficient: Copy + PartialEq {
+    /// The factor that adds nothing.
+    fn zero() -> Self;
+    /// The sum of two factors.
+    fn plus(self, other: Self) -> Self;
+    /// The factor of opposite sign.
+    fn negated(self) -> Self;
+    /// Whether it adds nothing.
+    fn is_zero(self) -> bool {
+        self == Self::zero()
+    }
+}
+
+impl Coefficient for f64 {
+    fn zero() -> Self {
+        0.0
+    }
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    fn negated(self) -> Self {
+        -self
+    }
+}
+
+/// A reduced fraction with a positive denominator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "(i64, i64)", into = "(i64, i64)")]
+pub struct Ratio {
+    numerator: i64,
+    denominator: i64,
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+impl Ratio {
+    /// `numerator / denominator`, reduced. None if the denominator is 0 or a part does not fit.
+    pub fn new(numerator: i64, denominator: i64) -> Option<Self> {
+        Self::from_wide(numerator.into(), denominator.into())
+    }
+
+    fn from_wide(numerator: i128, denominator: i128) -> Option<Self> {
+        if denominator == 0 {
+            return None;
+        }
+        let sign = if denominator < 0 { -1 } else { 1 };
+        let (mut a, mut b) = (numerator.unsigned_abs(), denominator.unsigned_abs());
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        let divisor = i128::try_from(a.max(1)).ok()?;
+        Some(Ratio {
+            numerator: i64::try_from(sign * (numerator / divisor)).ok()?,
+            denominator: i64::try_from((denominator / divisor).abs()).ok()?,
+        })
+    }
+
+    /// A whole number.
+    pub const fn whole(number: i64) -> Self {
+        Ratio { numerator: number, denominator: 1 }
+    }
+
+    /// The part above the line.
+    pub const fn numerator(self) -> i64 {
+        self.numerator
+    }
+
+    /// The part below the line, positive.
+    pub const fn denominator(self) -> i64 {
+        self.denominator
+    }
+
+    /// The nearest f64.
+    pub fn to_f64(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+
+    /// The least common multiple of the denominators; None if it does not fit.
+    pub fn common_denominator(ratios: impl IntoIterator<Item = Ratio>) -> Option<u64> {
+        ratios.into_iter().try_fold(1u64, |multiple, ratio| {
+            let denominator = ratio.denominator.unsigned_abs();
+            multiple.checked_mul(denominator / greatest_common_divisor(multiple, denominator))
+        })
+    }
+}
+
+impl TryFrom<(i64, i64)> for Ratio {
+    type Error = &'static str;
+    fn try_from((numerator, denominator): (i64, i64)) -> Result<Self, Self::Error> {
+        Ratio::new(numerator, denominator).ok_or("a fraction needs a denominator other than 0")
+    }
+}
+
+impl From<Ratio> for (i64, i64) {
+    fn from(ratio: Ratio) -> Self {
+        (ratio.numerator, ratio.denominator)
+    }
+}
+
+impl Coefficient for Ratio {
+    fn zero() -> Self {
+        Ratio::whole(0)
+    }
+    /// Sums only ever run over the rows of one checked injection, whose numerators and denominators are at most 64
+    /// (see `Injection::custom`), so they fit by far.
+    fn plus(self, other: Self) -> Self {
+        let wide = |n: i64| i128::from(n);
+        Ratio::from_wide(
+            wide(self.numerator) * wide(other.denominator) + wide(other.numerator) * wide(self.denominator),
+            wide(self.denominator) * wide(other.denominator),
+        )
+        .expect("numerators and denominators of an injection are at most 64, and at most 64 rows are summed")
+    }
+    fn negated(self) -> Self {
+        Ratio { numerator: -self.numerator, denominator: self.denominator }
+    }
+}
+
+/// A vector that can be mixed: a module over its coefficients, with an exact division into equal parts.
+pub trait Payload: Clone {
+    /// What it can be multiplied with.
+    type Coefficient: Coefficient;
+    /// A zero of the same shape.
+    fn zero_like(&self) -> Self;
+    /// Adds `other`, of the same shape.
+    fn add(&mut self, other: &Self);
+    /// Subtracts `other`, of the same shape.
+    fn subtract(&mut self, other: &Self);
+    /// Adds `factor` times `other`, of the same shape. Exact: on the lattice `other` is a multiple of the factor's denominator.
+    fn add_multiple(&mut self, factor: Self::Coefficient, other: &Self);
+    /// Divides into `ways` equal parts and keeps one. Exact: on the lattice the vector is a multiple of `ways`.
+    fn divide(&mut self, ways: u32);
+}
+
+impl Payload for f64 {
+    type Coefficient = f64;
+    fn zero_like(&self) -> Self {
+        0.0
+    }
+    fn add(&mut self, other: &Self) {
+        *self += other;
+    }
+    fn subtract(&mut self, other: &Self) {
+        *self -= other;
+    }
+    fn add_multiple(&mut self, factor: f64, other: &Self) {
+        *self += factor * other;
+    }
+    fn divide(&mut self, ways: u32) {
+        *self /= f64::from(ways);
+    }
+}
+
+/// A state as a linear function of the unknowns: one coordinate for each x̃ᵢ and each η.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Impulse(pub Vec<f64>);
+
+impl Impulse {
+    /// The unit vector of unknown `index` among `unknowns`.
+    pub fn unit(unknowns: usize, index: usize) -> Self {
+        let mut coordinates = vec![0.0; unknowns];
+        coordinates[index] = 1.0;
+        Impulse(coordinates)
+    }
+}
+
+impl Payload for Impulse {
+    type Coefficient = f64;
+    fn zero_like(&self) -> Self {
+        Impulse(vec![0.0; self.0.len()])
+    }
+    fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a += b);
+    }
+    fn subtract(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a -= b);
+    }
+    fn add_multiple(&mut self, factor: f64, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a += factor * b);
+    }
+    fn divide(&mut self, ways: u32) {
+        let part = 1.0 / f64::from(ways);
+        self.0.iter_mut().for_each(|a| *a *= part);
+    }
+}

@@ -1,0 +1,129 @@
+use super::*;
+use proptest::prelude::*;
+
+fn id(party: usize) -> String {
+    simulated_keypair(party).public().to_peer_id().to_base58()
+}
+
+fn entry(name: &str, id: &str, port: u16) -> String {
+    format!(
+        "[[peer]]\nname = \"{name}\"\nid = \"{id}\"\nprivate = \"/ip4/192.0.2.1/tcp/{port}\"\npublic = \"/dns/example.org/tcp/{}\"\n",
+        port + 1
+    )
+}
+
+fn three() -> String {
+    format!("version = 1\n{}{}{}", entry("alice", &id(0), 7001), entry("bob", &id(1), 7003), entry("carol", &id(2), 7005))
+}
+
+fn refusal(text: &str) -> (Option<usize>, String) {
+    match Peers::parse(text).unwrap_err() {
+        PeersError::Entry { field, line, problem } => (line, format!("{field} {problem}")),
+        PeersError::Toml { line, message } => (line, message),
+        other => (None, other.to_string()),
+    }
+}
+
+#[test]
+fn a_list_is_read_in_order() {
+    let peers = Peers::parse(&three()).unwrap();
+    let names: Vec<&str> = peers.as_slice().iter().map(|peer| peer.name.as_str()).collect();
+    assert_eq!(names, ["alice", "bob", "carol"]);
+    assert_eq!(peers.index_of("carol"), Some(2));
+    assert_eq!(peers.index_of("dave"), None);
+    let key = public_key(&peers.as_slice()[1].id).unwrap();
+    assert_eq!(key, simulated_keypair(1).public());
+    assert_eq!(peers.as_slice()[0].public.as_str(), "/dns/example.org/tcp/7002");
+}
+
+#[test]
+fn every_slip_is_named_with_its_line() {
+    // Entries are six lines long, the first begins at line 2.
+    let cases = [
+        (three().replace("\"bob\"", "\"Bob\""), Some(8), "peer.1.name is not a usable name"),
+        (three().replace("\"bob\"", "\"\""), Some(8), "peer.1.name is not a usable name"),
+        (three().replace("\"bob\"", &format!("\"{}\"", "b".repeat(33))), Some(8), "peer.1.name is not a usable name"),
+        (three().replace("\"bob\"", "\"alice\""), Some(8), "peer.1.name is the same as that of peer \"alice\""),
+        (three().replace(&id(2), &id(0)), Some(14), "peer.2.id is the same as that of peer \"alice\""),
+        (three().replace(&id(2), "12D3KooW"), Some(14), "peer.2.id is not the id of an ed25519 key"),
+        // The id of an RSA key: a hash, which does not contain the key.
+        (
+            three().replace(&id(2), "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"),
+            Some(14),
+            "peer.2.id is not the id of an ed25519 key",
+        ),
+        (three().replace("tcp/7005", "udp/7005"), Some(15), "peer.2.private \"/ip4/192.0.2.1/udp/7005\" is not an address"),
+        (
+            three().replace("tcp/7006", "tcp/7001").replace("/dns/example.org", "/ip4/192.0.2.1"),
+            Some(16),
+            "peer.2.public is the same as that of peer \"alice\"",
+        ),
+        (three().replace("name = \"carol\"", "name = \"carol\"\nrecords = 0"), Some(14), "peer.2.records is 0"),
+        (three().replace("name = \"carol\"", "name = \"carol\"\nnick = 0"), Some(14), "unknown field `nick`"),
+        (three().replace("name = \"carol\"\n", ""), Some(12), "missing field `name`"),
+        (three().replace("version = 1", "version = \"1\""), Some(1), "invalid type: string"),
+        (three().replace("version = 1", "version = 2"), None, "peer list, line 1: version is 2"),
+        (format!("version = 1\n{}", entry("a", &id(0), 1)), None, "peer list: 1 peers are listed"),
+    ];
+    for (text, line, words) in cases {
+        let (found_line, message) = refusal(&text);
+        assert!(message.contains(words), "{message:?} should contain {words:?}");
+        assert_eq!(found_line, line, "{message}");
+    }
+}
+
+#[test]
+fn addresses() {
+    for good in ["/ip4/0.0.0.0/tcp/1", "/ip6/::1/tcp/65535", "/dns/a-b.c_d/tcp/80", "/dns4/localhost/tcp/80", "/dns6/h/tcp/80"] {
+        assert_eq!(good.parse::<Address>().unwrap().as_str(), good);
+    }
+    let bad = [
+        "",
+        "/",
+        "ip4/1.2.3.4/tcp/1",
+        "/ip4/1.2.3.4",
+        "/ip4/1.2.3.4/tcp",
+        "/ip4/1.2.3.4/tcp/",
+        "/ip4/1.2.3.4/tcp/0",
+        "/ip4/1.2.3.4/tcp/65536",
+        "/ip4/1.2.3.4/tcp/+1",
+        "/ip4/1.2.3.4/tcp/01",
+        "/ip4/1.2.3/tcp/1",
+        "/ip4/::1/tcp/1",
+        "/ip6/1.2.3.4/tcp/1",
+        "/dns//tcp/1",
+        "/dns/a..b/tcp/1",
+        "/dns/-a/tcp/1",
+        "/dns/a b/tcp/1",
+        "/ip4/1.2.3.4/tcp/1/",
+        "/ip4/1.2.3.4/tcp/1/p2p/x",
+        "/ip4/1.2.3.4/udp/1",
+        "1.2.3.4:7001",
+        "/unix/x/tcp/1",
+    ];
+    for bad in bad {
+        assert!(bad.parse::<Address>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn simulated_peers_are_checked_peers() {
+    let peers = Peers::simulated(5, Some(3)).unwrap();
+    assert_eq!(peers.as_slice()[4].name, "party-4");
+    assert!(matches!(Peers::simulated(2, None), Err(PeersError::Count { found: 2 })));
+    assert!(matches!(Peers::simulated(usize::MAX, None), Err(PeersError::Count { .. })));
+    assert!(matches!(Peers::simulated(3, Some(0)), Err(PeersError::Entry { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn no_text_panics(text in ".{0,200}", at in 0usize..400, byte: u8) {
+        let _ = Peers::parse(&text);
+        let _ = text.parse::<Address>();
+        let mut bytes = three().into_bytes();
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        let _ = Peers::parse(&String::from_utf8_lossy(&bytes));
+    }
+}

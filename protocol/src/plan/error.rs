@@ -1,0 +1,178 @@
+//! Why a draft cannot be planned, or a plan cannot be believed.
+
+use thiserror::Error;
+
+use crate::graph::GraphError;
+use crate::lattice::LatticeError;
+use crate::peers::PeerProblem;
+use crate::run_file::Problem;
+
+/// Why a run file and a peer list do not go together (exit 2), or a plan's members and graphs do not (exit 3).
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum DraftError {
+    /// A setting that makes no sense for these members.
+    #[error("{field} {problem}; {}", problem.fix())]
+    Setting {
+        /// Dotted key.
+        field: String,
+        /// What is wrong.
+        problem: Problem,
+    },
+    /// A name that no peer has.
+    #[error("{field} names {name:?}, which is not in the peer list; correct the name or add the peer")]
+    UnknownName {
+        /// Dotted key.
+        field: String,
+        /// The name.
+        name: String,
+    },
+    /// A graph that cannot be had.
+    #[error("{field}: {error}")]
+    Graph {
+        /// Dotted key.
+        field: String,
+        /// What is wrong with it.
+        error: GraphError,
+    },
+    /// A graph in more than one piece.
+    #[error("{field} does not reach {name:?} from the first party; add edges until every party can be reached from every other")]
+    Disconnected {
+        /// Dotted key.
+        field: String,
+        /// A party that is not reached.
+        name: String,
+    },
+    /// As many out-neighbours a round as neighbours, or more.
+    #[error(
+        "mechanism.fanout is {fanout}, but {name:?} has only {degree} private neighbours; lower fanout below that, or add private edges"
+    )]
+    Fanout {
+        /// k.
+        fanout: u32,
+        /// A party with too few neighbours.
+        name: String,
+        /// How many it has.
+        degree: usize,
+    },
+    /// Record counts missing, or given where they mean nothing.
+    #[error("peer {name:?}: records must be given for every peer if unit = \"record\", and for none otherwise")]
+    Records {
+        /// The party.
+        name: String,
+    },
+}
+
+impl DraftError {
+    /// The dotted key that it is about.
+    pub fn field(&self) -> &str {
+        match self {
+            DraftError::Setting { field, .. }
+            | DraftError::UnknownName { field, .. }
+            | DraftError::Graph { field, .. }
+            | DraftError::Disconnected { field, .. } => field,
+            DraftError::Fanout { .. } => "mechanism.fanout",
+            DraftError::Records { .. } => "peer.records",
+        }
+    }
+}
+
+/// Why a plan is refused (exit 3).
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum PlanError {
+    /// Longer than any plan.
+    #[error("plan: the file has {found} bytes, more than {most}; this is no plan")]
+    TooLong {
+        /// Bytes.
+        found: usize,
+        /// Bytes.
+        most: usize,
+    },
+    /// Not JSON, an unknown or missing key, or a value of another type.
+    #[error("plan, line {line}: {message}")]
+    Json {
+        /// Line, from 1.
+        line: usize,
+        /// The parser's words.
+        message: String,
+    },
+    /// Another version of the format.
+    #[error("plan: version is {found}, which this program does not read; have it planned again with this version")]
+    Version {
+        /// What it says.
+        found: u32,
+    },
+    /// A value that makes no sense.
+    #[error("plan: {field} {problem}; {}", problem.fix())]
+    Settings {
+        /// Dotted key.
+        field: String,
+        /// What is wrong.
+        problem: Problem,
+    },
+    /// A member that makes no sense.
+    #[error("plan: members.{index}.{key} {problem}")]
+    Member {
+        /// From 0.
+        index: usize,
+        /// Key.
+        key: &'static str,
+        /// What is wrong.
+        problem: PeerProblem,
+    },
+    /// Too few or too many members.
+    #[error("plan: it has {found} members; a run needs from 3 to {}", crate::run_file::MOST_PARTIES)]
+    MemberCount {
+        /// How many there are.
+        found: usize,
+    },
+    /// Not a graph over the members.
+    #[error("plan: {field}: {error}")]
+    Graph {
+        /// Dotted key.
+        field: &'static str,
+        /// What is wrong with it.
+        error: GraphError,
+    },
+    /// Members, graphs and settings do not go together.
+    #[error("plan: {0}")]
+    Draft(#[from] DraftError),
+    /// A text that should be hexadecimal.
+    #[error("plan: {field} is not {digits} lower-case hex digits")]
+    Hex {
+        /// Dotted key.
+        field: &'static str,
+        /// How many there should be.
+        digits: usize,
+    },
+    /// A value that follows from others, and does not.
+    #[error("plan: {field} is not what the rest of the plan gives; do not edit plans, make a new one")]
+    Derived {
+        /// Dotted key.
+        field: String,
+    },
+    /// No lattice carries it.
+    #[error("plan: {0}")]
+    Lattice(#[from] LatticeError),
+    /// A box that the lattice cannot resolve.
+    #[error(
+        "plan: data.clip lies so far from zero, compared with its width, that its values cannot be told apart; subtract a constant from the data"
+    )]
+    FarBox,
+}
+
+impl PlanError {
+    /// The dotted key that it is about.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            PlanError::TooLong { .. } | PlanError::Json { .. } => None,
+            PlanError::Version { .. } => Some("version"),
+            PlanError::Settings { field, .. } | PlanError::Derived { field } => Some(field),
+            PlanError::Member { key, .. } => Some(key),
+            PlanError::MemberCount { .. } => Some("members"),
+            PlanError::Graph { field, .. } | PlanError::Hex { field, .. } => Some(field),
+            PlanError::Draft(error) => Some(error.field()),
+            PlanError::Lattice(_) => Some("mechanism"),
+            PlanError::FarBox => Some("data.clip"),
+        }
+    }
+}

@@ -1,0 +1,615 @@
+//! A run: the parent machine that owns one machine a phase and forwards to it.
+//!
+//! Feed one input, drain the outputs until [`Output::Wait`], feed the next:
+//!
+//! ```ignore
+//! run.handle(now, input)?;
+//! let until = loop {
+//!     match run.poll_output() {
+//!         Output::Public { to, frame } => public.send(to, frame),
+//!         Output::Private { to, frame, ticket } => private.send(to, frame, ticket),   // drop it unless ticket.take()
+//!         Output::Spend => answer_later(Input::Spent(create_spent_file())),
+//!         Output::Audit(logs) => answer_later(Input::Verdict(gate(&plan, &logs))),
+//!         Output::Event(event) => show(event),
+//!         Output::Finished(outcome) => report(outcome),
+//!         Output::Wait { until } => break until,
+//!     }
+//! };
+//! ```
+//!
+//! An error leaves the machine unchanged. What peers send is never an error: what is out of order is ignored, with an
+//! [`Event::Offence`]. Everything that is kept is bounded by the plan: one slot a kind, party and stage.
+//!
+//! Outputs go only to peers that are connected; when a connection is lost the transport drops what it had queued for it, and the machine
+//! sends again what matters once it is told of a new one.
+
+mod commons;
+mod interface;
+mod outcome;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use libp2p_identity::Keypair;
+
+pub use interface::{Input, InputError, Output};
+pub use outcome::{Ending, Event, GateVerdict, Outcome, Progress, Sum};
+
+use crate::agreement::{Agreement, Clock, Electorate, Sights, Step};
+use crate::exchange::{Arrival, Course, Deed, Exchange, Noise, Opening, Tally};
+use crate::gathering::{self, Gathering};
+use crate::lattice::{LatticeVector, LatticeWeight};
+use crate::log::{AgreedLogs, Answer, Log, ShareId};
+use crate::message::{Incarnation, ItemSet, Members, Network, Notice, Phase, Signer, Stage};
+use crate::mixing::Party;
+use crate::payload::Payload;
+use crate::plan::Plan;
+use crate::time::Time;
+use crate::wire::{self, PrivateFrame};
+use commons::{Commons, ItemRules};
+
+/// Who this node is in a run.
+pub struct Identity {
+    /// Its party.
+    pub party: Party,
+    /// Signs for it.
+    pub key: Keypair,
+    /// Fresh randomness of this start.
+    pub incarnation: Incarnation,
+    /// Larger than every sequence number of earlier starts: wall-clock milliseconds at the start × 2^16 will do.
+    pub epoch: u64,
+}
+
+/// What this node brings.
+struct Parcel {
+    value: LatticeVector,
+    noise: Noise,
+}
+
+enum Machine {
+    Gathering { gathering: Gathering, parcel: Parcel },
+    Spending { parcel: Parcel },
+    Mixing { exchange: Exchange },
+    Settling { exchange: Exchange, agreement: Agreement },
+    Auditing { exchange: Exchange, logs: Arc<AgreedLogs> },
+    Publishing { agreement: Agreement },
+    Over,
+}
+
+/// One node's part in a run.
+pub struct Run {
+    course: Course,
+    electorate: Electorate,
+    settle_ms: u64,
+    weight: LatticeWeight,
+    commons: Commons,
+    machine: Machine,
+    now: Time,
+    private: BTreeSet<Party>,
+    /// When to look again for items that are lacking.
+    pull_at: Time,
+    gone: BTreeMap<Party, Time>,
+    /// Shares from parties that began earlier than this node.
+    early: BTreeMap<ShareId, Arrival>,
+    /// What the outcome will say; its ending is known when it is given out.
+    record: Record,
+}
+
+/// What is known of the outcome so far.
+#[derive(Default)]
+struct Record {
+    started: BTreeSet<Party>,
+    started_at: Option<Time>,
+    logs: Option<Arc<AgreedLogs>>,
+    own_log: Option<Log>,
+    verdict: Option<GateVerdict>,
+    withheld: Option<String>,
+    tally: Tally,
+    received: usize,
+    finished: bool,
+    complete: bool,
+}
+
+impl Run {
+    /// This node's part. `value` is x̃ = clipped, rounded x + η*; `noise` draws η. Floods READY at once: all checks of the input are done,
+    /// and the plan is not spent.
+    ///
+    /// # Panics
+    /// If the party is not in the plan.
+    pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
+        let Identity { party: me, key, incarnation, epoch } = identity;
+        let draft = plan.draft();
+        assert!(me < plan.parties(), "the driver takes its party from the plan");
+        let members = Members::new(*plan.digest(), draft.members.iter().map(|member| member.public_key()).collect());
+        let course = Course::of(&plan, me);
+        let rules = ItemRules {
+            schedule: course.schedule.clone(),
+            lattice: course.lattice,
+            dimension: course.dimension,
+            settle_ms: draft.run.settle_ms,
+        };
+        let electorate = Electorate {
+            me,
+            parties: plan.parties(),
+            colluding: draft.privacy.colluding,
+            private: Arc::new(draft.private_graph.clone()),
+            public: Arc::new(draft.public_graph.clone()),
+        };
+        let neighbours = draft.public_graph.neighbours(me).to_vec();
+        let commons = Commons::new(Signer::new(me, *plan.digest(), key, epoch), members, rules, neighbours);
+        let gathering = Gathering::new(me, incarnation, plan.parties(), draft.run.min_parties, draft.run.join_ms, now);
+        let mut run = Run {
+            weight: LatticeWeight(plan.lattice().weight(draft.weight_units(me))),
+            settle_ms: draft.run.settle_ms,
+            course,
+            electorate,
+            commons,
+            machine: Machine::Gathering { gathering, parcel: Parcel { value, noise } },
+            now,
+            private: BTreeSet::new(),
+            pull_at: Time::FAR,
+            gone: BTreeMap::new(),
+            early: BTreeMap::new(),
+            record: Record::default(),
+        };
+        run.commons.event(Event::Phase(Phase::Gathering));
+        run.commons.say(Notice::Ready { incarnation });
+        run.commons.event(Event::Ready(1));
+        run
+    }
+
+    /// Takes one input. Time never runs backwards: an earlier `now` counts as the latest one.
+    ///
+    /// # Errors
+    /// Our caller's mistake; the machine is unchanged.
+    pub fn handle(&mut self, now: Time, input: Input) -> Result<(), InputError> {
+        self.check(&input)?;
+        self.now = self.now.max(now);
+        match input {
+            Input::Connected { network, peer } => self.connected(network, peer),
+            Input::Disconnected { network: Network::Public, peer } => self.commons.disconnected(peer),
+            Input::Disconnected { network: Network::Private, peer } => {
+                self.private.remove(&peer);
+                if let Some(exchange) = self.exchange() {
+                    exchange.disconnected(peer);
+                }
+            }
+            Input::Gone { peer } => {
+                self.gone.entry(peer).or_insert(self.now);
+                if let Some(exchange) = self.exchange() {
+                    exchange.gone(peer, true);
+                }
+            }
+            Input::Public { from, frame } => {
+                let gathered = !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
+                if !self.commons.receive(self.now, from, &frame, gathered) && self.now < self.wake() {
+                    return Ok(());
+                }
+            }
+            Input::Private { from, frame } => self.receive_private(from, &frame),
+            Input::Spent(result) => self.spent(result),
+            Input::Verdict(verdict) => self.judged(verdict),
+            Input::Left | Input::Tick => {}
+        }
+        self.advance();
+        Ok(())
+    }
+
+    /// The next output. After [`Output::Wait`] there is none until the next input.
+    pub fn poll_output(&mut self) -> Output {
+        self.commons.outbox.pop_front().unwrap_or_else(|| Output::Wait { until: self.wake() })
+    }
+
+    /// Where the run is.
+    pub fn progress(&self) -> Progress {
+        let exchange = self.holdings();
+        let round = match self.machine {
+            Machine::Gathering { .. } | Machine::Spending { .. } => 0,
+            _ => exchange.map_or(self.course.schedule.rounds() as u32 + 1, Exchange::round),
+        };
+        Progress {
+            phase: self.phase(),
+            ready: self.commons.flood.readies().len(),
+            round,
+            tally: exchange.map_or(self.record.tally, Exchange::tally),
+            received: exchange.map_or(self.record.received, |exchange| exchange.received.len()),
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        match self.machine {
+            _ if self.record.finished => Phase::Done,
+            Machine::Gathering { .. } | Machine::Spending { .. } => Phase::Gathering,
+            Machine::Mixing { .. } => Phase::Mixing,
+            Machine::Settling { .. } | Machine::Auditing { .. } => Phase::Settling,
+            Machine::Publishing { .. } => Phase::Publishing,
+            Machine::Over => Phase::Done,
+        }
+    }
+
+    /// The longest frames that peers may send: on the public graph, on the private one.
+    pub fn frame_limits(plan: &Plan) -> (usize, usize) {
+        let course = Course::of(plan, 0);
+        let share = course.share_bytes();
+        let rules = ItemRules { schedule: course.schedule, lattice: course.lattice, dimension: course.dimension, settle_ms: 0 };
+        let parties = plan.parties();
+        (wire::public_frame_limit(parties, rules.largest(parties)), wire::private_frame_limit(share))
+    }
+
+    fn check(&self, input: &Input) -> Result<(), InputError> {
+        match *input {
+            Input::Connected { peer, .. }
+            | Input::Disconnected { peer, .. }
+            | Input::Gone { peer }
+            | Input::Public { from: peer, .. }
+            | Input::Private { from: peer, .. }
+                if peer >= self.electorate.parties =>
+            {
+                Err(InputError::Peer(peer))
+            }
+            Input::Spent(_) if !matches!(self.machine, Machine::Spending { .. }) => Err(InputError::NotAsked("Spent")),
+            Input::Verdict(_) if !matches!(self.machine, Machine::Auditing { .. }) => Err(InputError::NotAsked("Verdict")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The mixing state, for checks of conservation.
+    pub(crate) fn holdings(&self) -> Option<&Exchange> {
+        match &self.machine {
+            Machine::Mixing { exchange } | Machine::Settling { exchange, .. } | Machine::Auditing { exchange, .. } => {
+                Some(exchange)
+            }
+            _ => None,
+        }
+    }
+
+    fn exchange(&mut self) -> Option<&mut Exchange> {
+        match &mut self.machine {
+            Machine::Mixing { exchange } | Machine::Settling { exchange, .. } | Machine::Auditing { exchange, .. } => {
+                Some(exchange)
+            }
+            _ => None,
+        }
+    }
+
+    fn connected(&mut self, network: Network, peer: Party) {
+        self.gone.remove(&peer);
+        match network {
+            Network::Public => self.commons.connected(peer),
+            Network::Private => {
+                self.private.insert(peer);
+            }
+        }
+        if let Some(exchange) = self.exchange() {
+            exchange.gone(peer, false);
+            if network == Network::Private {
+                exchange.connected(peer);
+            }
+        }
+    }
+
+    fn receive_private(&mut self, from: Party, frame: &Arc<[u8]>) {
+        let (digest, read) = match wire::read_private(frame) {
+            Err(reason) => return self.commons.offence(from, reason),
+            Ok(read @ (PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })) => (digest, read),
+        };
+        if let Err(reason) = self.commons.flood.members().same_plan(&digest) {
+            return self.commons.offence(from, reason);
+        }
+        match read {
+            PrivateFrame::Share { id, weight, values, .. } => {
+                self.receive_share(from, id, Arrival { weight, frame: frame.clone(), values });
+            }
+            PrivateFrame::Answer { id, answer, .. } => self.receive_answer(from, id, answer),
+        }
+    }
+
+    fn receive_share(&mut self, from: Party, id: ShareId, arrival: Arrival) {
+        match &mut self.machine {
+            Machine::Gathering { .. } | Machine::Spending { .. } => {
+                let due = id.from == from && id.to == self.course.me && self.course.is_due(id.round, from);
+                if due && arrival.values.len() == self.course.share_bytes() {
+                    self.early.entry(id).or_insert(arrival);
+                } else {
+                    self.commons
+                        .offence(from, format!("a share that is not due: round {}, from {} to {}", id.round, id.from, id.to));
+                }
+            }
+            Machine::Mixing { exchange } | Machine::Settling { exchange, .. } | Machine::Auditing { exchange, .. } => {
+                exchange.share(from, id, arrival);
+            }
+            // The logs are agreed or the run is over: no answer can change anything, and a refusal might contradict an earlier answer.
+            Machine::Publishing { .. } | Machine::Over => {}
+        }
+    }
+
+    fn receive_answer(&mut self, from: Party, id: ShareId, answer: Answer) {
+        if id.to != from || id.from != self.course.me {
+            return self.commons.offence(from, "an answer about somebody else's share");
+        }
+        if let Err(reason) = self.commons.flood.members().verify_answer(id, &answer) {
+            return self.commons.offence(from, reason);
+        }
+        if let Some(exchange) = self.exchange() {
+            exchange.answer(from, id, answer);
+        }
+    }
+
+    /// Steps the phase's machine until it wants nothing more, then asks for what is lacking.
+    fn advance(&mut self) {
+        while self.step() {
+            self.carry_out();
+        }
+        self.carry_out();
+        self.pull_at = self.commons.pull(self.now);
+    }
+
+    /// One step of the present phase. False: it wants nothing more now.
+    fn step(&mut self) -> bool {
+        match &mut self.machine {
+            Machine::Gathering { gathering, .. } => match gathering.step(self.now, &self.commons.flood) {
+                Some(step) => self.gather(step),
+                None => return false,
+            },
+            Machine::Mixing { exchange } => {
+                exchange.advance(self.now);
+                if !exchange.is_quiet(self.now) {
+                    return false;
+                }
+                self.begin_settling();
+            }
+            Machine::Settling { agreement, .. } => match self.commons.step(agreement, Stage::Settling, self.now, &self.gone) {
+                Some(step) => self.settle(step),
+                None => return false,
+            },
+            Machine::Publishing { agreement } => match self.commons.step(agreement, Stage::Publishing, self.now, &self.gone) {
+                Some(step) => self.publish(step),
+                None => return self.check_complete(),
+            },
+            Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => return false,
+        }
+        true
+    }
+
+    fn gather(&mut self, step: gathering::Step) {
+        match step {
+            gathering::Step::Say(notice) => self.commons.say(notice),
+            gathering::Step::Call => self.commons.call(),
+            gathering::Step::Abort(reason) => {
+                self.machine = Machine::Over;
+                self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
+            }
+            gathering::Step::Begin(parties) => {
+                if let Machine::Gathering { parcel, .. } = std::mem::replace(&mut self.machine, Machine::Over) {
+                    (self.record.started, self.record.started_at) = (parties, Some(self.now));
+                    self.machine = Machine::Spending { parcel };
+                    self.commons.outbox.push_back(Output::Spend);
+                }
+            }
+        }
+    }
+
+    fn spent(&mut self, result: Result<(), String>) {
+        let Machine::Spending { parcel } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
+        if let Err(reason) = result {
+            return self.finish(Ending::Spent { reason }, BTreeSet::new(), false, None);
+        }
+        self.commons.event(Event::Phase(Phase::Mixing));
+        let start = self.record.started_at.unwrap_or(self.now);
+        let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
+        let gone = absent.chain(self.gone.keys().copied()).collect();
+        let Parcel { value, noise } = parcel;
+        let opening = Opening { start, now: self.now, absent: gone, connected: self.private.clone() };
+        let mut exchange = Exchange::new(self.course.clone(), value, self.weight, noise, opening);
+        for (id, arrival) in std::mem::take(&mut self.early) {
+            exchange.share(id.from, id, arrival);
+        }
+        self.machine = Machine::Mixing { exchange };
+    }
+
+    /// When settling ends at the latest: nodes that began together place it alike.
+    fn settling_ends(&self) -> Time {
+        let mixing_ms = (self.course.schedule.rounds() as u64).saturating_mul(self.course.round_ms);
+        let start = self.record.started_at.unwrap_or(self.now);
+        start.plus_millis(mixing_ms.saturating_add(self.settle_ms))
+    }
+
+    fn begin_settling(&mut self) {
+        let Machine::Mixing { mut exchange } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
+        self.commons.event(Event::Phase(Phase::Settling));
+        let begin = exchange.deadline(self.course.schedule.rounds() as u32);
+        let clock = Clock::new(begin, self.settle_ms);
+        let called = self.log_calls(&exchange, &clock);
+        let log = exchange.close(called.iter().copied().collect());
+        self.commons.keep_own_log(log.clone());
+        self.commons.give_item(Stage::Settling, &wire::log_to_bytes(&log));
+        self.record.own_log = Some(log);
+        let agreement = Agreement::new(self.electorate.clone(), Stage::Settling, self.record.started.clone(), clock, called);
+        self.machine = Machine::Settling { exchange, agreement };
+    }
+
+    /// Whom the log calls gone: found gone, its log not here, and its log cannot be on the way: it still owes this node a share (nobody
+    /// signs a log before all shares are answered), or it has been gone for a while.
+    fn log_calls(&self, exchange: &Exchange, clock: &Clock) -> BTreeSet<Party> {
+        let certain = |party: Party, since: Time| exchange.is_owed_by(party) || self.now >= clock.call_at(since);
+        let held = |party: Party| self.commons.items(Stage::Settling).get(party).is_some();
+        let gone = self.gone.iter().filter(|(party, since)| self.record.started.contains(party) && certain(**party, **since));
+        gone.map(|(party, _)| *party).filter(|&party| !held(party)).collect()
+    }
+
+    fn settle(&mut self, step: Step) {
+        match step {
+            Step::Say(notice) => self.commons.say(notice),
+            Step::Over => {
+                let reason = "no set of logs was agreed on in time".to_string();
+                self.withhold(reason.clone());
+                self.finish(Ending::Withheld { reason }, BTreeSet::new(), false, None);
+            }
+            Step::Agreed(set) => {
+                let Machine::Settling { exchange, .. } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
+                let members = set.iter().map(|(party, _)| *party);
+                let logs: AgreedLogs =
+                    members.filter_map(|party| Some((party, self.commons.logs.get(&party)?.clone()))).collect();
+                let logs = Arc::new(logs);
+                if !logs.contains_key(&self.course.me) {
+                    self.withhold("the agreed set of logs does not hold this node's".to_string());
+                }
+                self.record.logs = Some(logs.clone());
+                self.commons.outbox.push_back(Output::Audit(logs.clone()));
+                self.machine = Machine::Auditing { exchange, logs };
+            }
+        }
+    }
+
+    fn judged(&mut self, verdict: GateVerdict) {
+        let Machine::Auditing { exchange, logs } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
+        (self.record.tally, self.record.received) = (exchange.tally(), exchange.received.len());
+        self.record.verdict = Some(verdict.clone());
+        let publishers = match verdict.publish {
+            Some(publishers) if !publishers.is_empty() && publishers.iter().all(|party| logs.contains_key(party)) => publishers,
+            _ => {
+                self.withhold(verdict.reason.clone());
+                let reason = self.record.withheld.clone().unwrap_or(verdict.reason);
+                return self.finish(Ending::Withheld { reason }, BTreeSet::new(), false, None);
+            }
+        };
+        self.commons.event(Event::Phase(Phase::Publishing));
+        if !publishers.contains(&self.course.me) {
+            self.withhold(verdict.reason);
+        } else if self.record.withheld.is_none() {
+            match self.last_bytes(exchange, &logs, &publishers) {
+                Ok(bytes) => self.commons.give_item(Stage::Publishing, &bytes),
+                Err(reason) => self.withhold(reason),
+            }
+        }
+        let clock = Clock::new(self.now.max(self.settling_ends()), self.settle_ms);
+        let agreement = Agreement::new(self.electorate.clone(), Stage::Publishing, publishers, clock, BTreeSet::new());
+        self.machine = Machine::Publishing { agreement };
+    }
+
+    fn last_bytes(&self, exchange: Exchange, logs: &AgreedLogs, publishers: &BTreeSet<Party>) -> Result<Vec<u8>, String> {
+        let last =
+            exchange.settle(logs, publishers).map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
+        let values = self.course.lattice.final_to_bytes(&last.value);
+        let values = values.map_err(|_| "this node's final does not fit on the wire".to_string())?;
+        Ok(wire::final_to_bytes(last.weight, &values))
+    }
+
+    fn publish(&mut self, step: Step) {
+        match step {
+            Step::Say(notice) => self.commons.say(notice),
+            Step::Agreed(set) => self.conclude(&set, true),
+            Step::Over => {
+                let Machine::Publishing { agreement } = &self.machine else { return };
+                let mut set = self.commons.items(Stage::Publishing).set();
+                set.retain(|(party, _)| agreement.expected().contains(party));
+                self.conclude(&set, false);
+            }
+        }
+    }
+
+    fn conclude(&mut self, set: &ItemSet, agreed: bool) {
+        let included: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
+        if let Some(reason) = self.record.withheld.clone() {
+            return self.finish(Ending::Withheld { reason }, included, agreed, None);
+        }
+        let parties = self.electorate.parties;
+        let finals = set.iter().filter_map(|(party, _)| self.commons.items(Stage::Publishing).get(*party));
+        let finals = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok());
+        let sum = finals.reduce(|mut sum, last| {
+            sum.value.add(&last.value);
+            sum.weight.add(&last.weight);
+            sum
+        });
+        let ending = if agreed && included.len() == parties { Ending::Done } else { Ending::Degraded };
+        self.finish(ending, included, agreed, sum.map(Sum::from));
+    }
+
+    /// Tells once that nobody needs this node any more.
+    fn check_complete(&mut self) -> bool {
+        let Machine::Publishing { agreement } = &self.machine else { return false };
+        if self.record.complete || !self.record.finished || !(agreement.has_voted() || self.record.withheld.is_some()) {
+            return false;
+        }
+        let signers: BTreeSet<Party> = self.commons.flood.votes(Stage::Publishing).map(|vote| vote.signer).collect();
+        let all = agreement.expected().iter().all(|party| signers.contains(party) || self.gone.contains_key(party));
+        if all {
+            self.record.complete = true;
+            self.commons.event(Event::Complete);
+        }
+        all
+    }
+
+    fn withhold(&mut self, reason: String) {
+        self.record.withheld.get_or_insert(reason);
+    }
+
+    fn finish(&mut self, ending: Ending, included: BTreeSet<Party>, agreed: bool, sum: Option<Sum>) {
+        if std::mem::replace(&mut self.record.finished, true) {
+            return;
+        }
+        let tally = self.exchange().map(|exchange| exchange.tally());
+        let record = &self.record;
+        let outcome = Outcome {
+            ending,
+            started: record.started.clone(),
+            started_at: record.started_at,
+            logs: record.logs.clone(),
+            own_log: record.own_log.clone(),
+            verdict: record.verdict.clone(),
+            included,
+            agreed,
+            sum,
+            tally: tally.unwrap_or(record.tally),
+        };
+        self.commons.event(Event::Phase(Phase::Done));
+        self.commons.outbox.push_back(Output::Finished(Box::new(outcome)));
+    }
+
+    /// Turns the exchange's deeds into outputs.
+    fn carry_out(&mut self) {
+        let deeds = self.exchange().map(Exchange::take_deeds).unwrap_or_default();
+        for deed in deeds {
+            match deed {
+                Deed::Share { to, frame, ticket } => {
+                    self.commons.outbox.push_back(Output::Private { to, frame, ticket: Some(ticket) });
+                }
+                Deed::Round(round) => self.commons.event(Event::Round(round)),
+                Deed::Fault(text) => self.commons.event(Event::Fault(text)),
+                Deed::Offence { peer, text } => self.commons.offence(peer, text),
+                Deed::Answer { id, verdict } if self.private.contains(&id.from) => {
+                    match self.commons.signer().answer(id, verdict) {
+                        Ok(answer) => {
+                            let frame = wire::answer_frame(&self.course.digest, id, &answer);
+                            self.commons.outbox.push_back(Output::Private { to: id.from, frame, ticket: None });
+                        }
+                        Err(reason) => self.commons.event(Event::Fault(reason.to_string())),
+                    }
+                }
+                // It will send the share again on a new connection, and be answered then.
+                Deed::Answer { .. } => {}
+            }
+        }
+    }
+
+    fn wake(&self) -> Time {
+        let phase = match &self.machine {
+            Machine::Gathering { gathering, .. } => gathering.wake(),
+            Machine::Mixing { exchange } => exchange.wake(self.now),
+            Machine::Settling { agreement, .. } | Machine::Publishing { agreement } => agreement.wake(self.now, &self.gone),
+            Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => Time::FAR,
+        };
+        phase.min(self.pull_at)
+    }
+}
+
+impl Commons {
+    fn step(&self, agreement: &mut Agreement, stage: Stage, now: Time, gone: &BTreeMap<Party, Time>) -> Option<Step> {
+        let none = BTreeMap::new();
+        let in_logs = if stage == Stage::Settling { &self.in_logs } else { &none };
+        agreement.step(now, &Sights { flood: &self.flood, items: self.items(stage), gone, in_logs })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! The public side of a node: what it heard, holds, passes on and asks for, the same in every phase. Relaying goes on after a run's end.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Event, Output};
+use crate::agreement::gone::Calls;
+use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
+use crate::flood::{Flood, Receipt, Slot};
+use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
+use crate::log::{Log, ShareId};
+use crate::message::{Members, Notice, Recipient, SignedNotice, Signer, Stage, item_hash};
+use crate::mixing::{Party, Portion};
+use crate::schedule::Schedule;
+use crate::time::Time;
+use crate::wire::{self, PublicFrame};
+
+/// How often a neighbour gets all READYs and STARTs because it asked.
+const CALLS_ANSWERED: u32 = 64;
+
+/// What makes bytes an item, from the plan.
+pub(super) struct ItemRules {
+    pub(super) schedule: Arc<Schedule>,
+    pub(super) lattice: Lattice,
+    pub(super) dimension: usize,
+    pub(super) settle_ms: u64,
+}
+
+impl ItemRules {
+    fn log_limit(&self, parties: usize) -> usize {
+        let rounds = self.schedule.rounds();
+        let sent = (1..=rounds as u32).flat_map(|round| (0..parties).map(move |party| (round, party)));
+        let fanout = sent.map(|(round, party)| self.schedule.sends_to(round, party).len()).max().unwrap_or(0);
+        wire::log_limit(parties, rounds, fanout, self.schedule.largest_in_degree())
+    }
+
+    pub(super) fn final_limit(&self) -> usize {
+        wire::FINAL_HEADER + self.dimension * self.lattice.final_bytes as usize
+    }
+
+    pub(super) fn largest(&self, parties: usize) -> usize {
+        self.log_limit(parties).max(self.final_limit())
+    }
+
+    fn log(&self, author: Party, members: &Members, bytes: &[u8]) -> Result<Log, String> {
+        let log = wire::log_from_bytes(bytes).map_err(|reason| reason.to_string())?;
+        log.check(author, members.len(), &self.schedule).map_err(|reason| reason.to_string())?;
+        for entry in &log.sent {
+            if let Some(answer) = &entry.answer {
+                let id = ShareId { round: entry.round, from: author, to: entry.to };
+                members.verify_answer(id, answer).map_err(|reason| reason.to_string())?;
+            }
+        }
+        Ok(log)
+    }
+
+    /// A final from its bytes. Bounded so that all parties' finals can be summed.
+    pub(super) fn last(&self, parties: usize, bytes: &[u8]) -> Result<Portion<LatticeVector, LatticeWeight>, String> {
+        let (weight, values) = wire::final_from_bytes(bytes).map_err(|reason| reason.to_string())?;
+        let value = self.lattice.final_from_bytes(values, self.dimension).map_err(|reason| reason.to_string())?;
+        // The wire's width alone may let a hostile sum overflow; where it cannot, no coordinate needs a look.
+        let summed_bits = self.lattice.final_bytes * 8 - 1 + parties.next_power_of_two().trailing_zeros();
+        let bound = if self.lattice.state_bits == 64 { i64::MAX as u128 } else { i128::MAX as u128 } / parties as u128;
+        let too_large = summed_bits >= self.lattice.state_bits && value.steps().any(|step| step.unsigned_abs() > bound);
+        if too_large || weight.0.unsigned_abs() > i128::MAX as u128 / parties as u128 {
+            return Err("a coordinate or the weight is too large".to_string());
+        }
+        Ok(Portion { value, weight })
+    }
+}
+
+pub(super) struct Commons {
+    signer: Signer,
+    pub(super) flood: Flood,
+    settling: Items,
+    publishing: Items,
+    pub(super) logs: BTreeMap<Party, Log>,
+    /// Whom these logs call gone.
+    pub(super) in_logs: Calls,
+    pub(super) rules: ItemRules,
+    neighbours: Vec<Party>,
+    connected: BTreeSet<Party>,
+    /// The newest notice that each neighbour addressed to this node alone: older ones are replays.
+    direct: BTreeMap<Party, u64>,
+    calls_answered: BTreeMap<Party, u32>,
+    pub(super) outbox: VecDeque<Output>,
+}
+
+impl Commons {
+    pub(super) fn new(signer: Signer, members: Members, rules: ItemRules, neighbours: Vec<Party>) -> Self {
+        let largest_log = rules.log_limit(members.len()) as u64;
+        Commons {
+            flood: Flood::new(signer.me(), members),
+            settling: Items::new(signer.me(), largest_log, rules.settle_ms),
+            publishing: Items::new(signer.me(), rules.final_limit() as u64, rules.settle_ms),
+            signer,
+            logs: BTreeMap::new(),
+            in_logs: Calls::new(),
+            rules,
+            neighbours,
+            connected: BTreeSet::new(),
+            direct: BTreeMap::new(),
+            calls_answered: BTreeMap::new(),
+            outbox: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn items(&self, stage: Stage) -> &Items {
+        match stage {
+            Stage::Settling => &self.settling,
+            Stage::Publishing => &self.publishing,
+        }
+    }
+
+    fn items_mut(&mut self, stage: Stage) -> &mut Items {
+        match stage {
+            Stage::Settling => &mut self.settling,
+            Stage::Publishing => &mut self.publishing,
+        }
+    }
+
+    pub(super) fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        self.outbox.push_back(Output::Event(event));
+    }
+
+    pub(super) fn offence(&mut self, peer: Party, text: impl ToString) {
+        self.event(Event::Offence { peer, text: text.to_string() });
+    }
+
+    fn send(&mut self, to: Party, frame: Arc<[u8]>) {
+        self.outbox.push_back(Output::Public { to, frame });
+    }
+
+    fn flood_but(&mut self, frame: &Arc<[u8]>, but: &[Party]) {
+        let to: Vec<Party> =
+            self.neighbours.iter().copied().filter(|peer| self.connected.contains(peer) && !but.contains(peer)).collect();
+        to.into_iter().for_each(|peer| self.send(peer, frame.clone()));
+    }
+
+    /// Signs a notice, keeps it and floods it.
+    pub(super) fn say(&mut self, notice: Notice) {
+        match self.signer.sign(Recipient::All, notice) {
+            Ok(signed) => {
+                let frame = self.flood.publish(signed);
+                self.flood_but(&frame, &[]);
+            }
+            Err(reason) => self.event(Event::Fault(reason.to_string())),
+        }
+    }
+
+    fn tell(&mut self, peer: Party, notice: Notice) {
+        match self.signer.sign(Recipient::Party(peer), notice) {
+            Ok(signed) => self.send(peer, wire::notice_frame(&signed)),
+            Err(reason) => self.event(Event::Fault(reason.to_string())),
+        }
+    }
+
+    /// Asks every neighbour for the READYs that it holds.
+    pub(super) fn call(&mut self) {
+        let peers: Vec<Party> = self.connected.iter().copied().collect();
+        peers.into_iter().for_each(|peer| self.tell(peer, Notice::Call));
+    }
+
+    /// Keeps this node's own item, announces it, and pushes it if it is small.
+    pub(super) fn give_item(&mut self, stage: Stage, bytes: &[u8]) {
+        let me = self.signer.me();
+        let frame = wire::body_frame(self.flood.members().digest(), stage, me, bytes);
+        let hash = item_hash(bytes);
+        let range = frame.len() - bytes.len()..frame.len();
+        self.items_mut(stage).keep_own(me, hash, frame.clone(), range);
+        self.say(Notice::Item { stage, hash, bytes: bytes.len() as u64 });
+        if bytes.len() as u64 <= PUSH_LIMIT_BYTES {
+            self.flood_but(&frame, &[]);
+        }
+    }
+
+    pub(super) fn keep_own_log(&mut self, log: Log) {
+        self.in_logs.insert(log.party, log.gone.iter().copied().collect());
+        self.logs.insert(log.party, log);
+    }
+
+    /// Everything held goes out on a new connection: whatever was on the way on an old one may be lost.
+    pub(super) fn connected(&mut self, peer: Party) {
+        if !self.neighbours.contains(&peer) {
+            return;
+        }
+        self.connected.insert(peer);
+        let me = self.signer.me();
+        let mut frames = Vec::new();
+        for (slot, held) in self.flood.held() {
+            match slot {
+                Slot::Item(stage, author) => {
+                    let Some(body) = self.items(stage).get(author) else { continue };
+                    frames.push(held.frame.clone());
+                    if author == me && body.bytes().len() as u64 <= PUSH_LIMIT_BYTES {
+                        frames.push(body.frame().clone());
+                    }
+                }
+                _ => frames.push(held.frame.clone()),
+            }
+        }
+        frames.into_iter().for_each(|frame| self.send(peer, frame));
+    }
+
+    pub(super) fn disconnected(&mut self, peer: Party) {
+        self.connected.remove(&peer);
+        self.settling.lost(peer);
+        self.publishing.lost(peer);
+    }
+
+    /// A frame from a public neighbour. False: it was held already, as most are in a flood, and nobody needs to look.
+    pub(super) fn receive(&mut self, now: Time, from: Party, frame: &Arc<[u8]>, gathered: bool) -> bool {
+        match wire::read_public(frame) {
+            Err(reason) => self.offence(from, reason),
+            Ok(PublicFrame::Notice(signed)) if signed.recipient == Recipient::All => {
+                return self.receive_flooded(now, from, frame, signed, gathered);
+            }
+            Ok(PublicFrame::Notice(signed)) => self.receive_direct(from, signed),
+            Ok(PublicFrame::Body { digest, stage, author, bytes }) => match self.flood.members().same_plan(&digest) {
+                Ok(()) => self.receive_body(from, frame, stage, author, bytes),
+                Err(reason) => self.offence(from, reason),
+            },
+        }
+        true
+    }
+
+    fn receive_flooded(&mut self, now: Time, from: Party, frame: &Arc<[u8]>, signed: SignedNotice, gathered: bool) -> bool {
+        let ready = matches!(signed.notice, Notice::Ready { .. });
+        match self.flood.receive(frame, signed, gathered) {
+            Err(reason) => self.offence(from, reason),
+            Ok(Receipt::Stale) => return false,
+            Ok(Receipt::Known(Slot::Item(stage, author))) if self.items(stage).get(author).is_none() => {
+                self.announced(now, stage, author, from);
+            }
+            Ok(Receipt::Known(_)) => return false,
+            // It is passed on once the body is here: who announces an item can serve it.
+            Ok(Receipt::New(Slot::Item(stage, author))) => self.announced(now, stage, author, from),
+            Ok(Receipt::New(_)) => {
+                self.flood_but(frame, &[from]);
+                if ready {
+                    let ready = self.flood.readies().len();
+                    self.event(Event::Ready(ready));
+                }
+            }
+        }
+        true
+    }
+
+    fn announced(&mut self, now: Time, stage: Stage, author: Party, from: Party) {
+        let Some(item) = self.flood.item(stage, author) else { return };
+        if !self.items_mut(stage).announced(now, author, item, from) {
+            self.offence(from, format!("an item of {} bytes", item.1));
+        }
+    }
+
+    fn receive_body(&mut self, from: Party, frame: &Arc<[u8]>, stage: Stage, author: Party, bytes: Range<usize>) {
+        let members = self.flood.members();
+        let parties = members.len();
+        let mut log = None;
+        let items = match stage {
+            Stage::Settling => &mut self.settling,
+            Stage::Publishing => &mut self.publishing,
+        };
+        let rules = &self.rules;
+        let taken = items.body(author, from, frame, bytes, |bytes| match stage {
+            Stage::Settling => rules.log(author, members, bytes).map(|read| log = Some(read)),
+            Stage::Publishing => rules.last(parties, bytes).map(|_| ()),
+        });
+        match taken {
+            Taken::Ignored => {}
+            Taken::Wrong => self.offence(from, format!("the body of party {author}'s item is not what was announced")),
+            Taken::Void(reason) => self.offence(author, format!("its item is none: {reason}")),
+            Taken::New => {
+                if let Some(log) = log {
+                    self.keep_own_log(log);
+                }
+                let announcers = self.items(stage).announcers(author).to_vec();
+                if let Some(held) = self.flood.get(Slot::Item(stage, author)) {
+                    let frame = held.frame.clone();
+                    self.flood_but(&frame, &announcers);
+                }
+                self.items_mut(stage).passed_on(author);
+            }
+        }
+    }
+
+    fn receive_direct(&mut self, from: Party, signed: SignedNotice) {
+        if signed.author != from || signed.recipient != Recipient::Party(self.signer.me()) {
+            return self.offence(from, "a notice for somebody else");
+        }
+        let newest = self.direct.get(&from).copied().unwrap_or(0);
+        if signed.sequence <= newest {
+            return;
+        }
+        if let Err(reason) = self.flood.members().verify(&signed) {
+            return self.offence(from, reason);
+        }
+        self.direct.insert(from, signed.sequence);
+        match signed.notice {
+            Notice::Want { stage, item } => match self.items_mut(stage).serve(item, from) {
+                Some(frame) => self.send(from, frame),
+                None => self.tell(from, Notice::Lack { stage, item }),
+            },
+            Notice::Lack { stage, item } => self.items_mut(stage).lacks(item, from),
+            Notice::Call => {
+                let answered = self.calls_answered.entry(from).or_insert(0);
+                *answered += 1;
+                if *answered <= CALLS_ANSWERED {
+                    let frames = self.flood.held().filter(|(slot, _)| matches!(slot, Slot::Ready(_) | Slot::Start(_)));
+                    let frames: Vec<Arc<[u8]>> = frames.map(|(_, held)| held.frame.clone()).collect();
+                    frames.into_iter().for_each(|frame| self.send(from, frame));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks for what is lacking; returns when to look again.
+    pub(super) fn pull(&mut self, now: Time) -> Time {
+        let mut later = Time::FAR;
+        for stage in Stage::ALL {
+            loop {
+                let connected = self.connected.clone();
+                match self.items_mut(stage).pull(now, |peer| connected.contains(&peer)) {
+                    Ok((peer, item)) => self.tell(peer, Notice::Want { stage, item }),
+                    Err(at) => {
+                        later = later.min(at);
+                        break;
+                    }
+                }
+            }
+        }
+        later
+    }
+}

@@ -1,0 +1,104 @@
+//! What goes into the machine and what comes out.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::{Event, GateVerdict, Outcome};
+use crate::log::AgreedLogs;
+use crate::message::Network;
+use crate::mixing::Party;
+use crate::ticket::Ticket;
+use crate::time::Time;
+
+/// What the driver tells the machine.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A neighbour can be reached (again) on one of the graphs.
+    Connected {
+        /// Which graph.
+        network: Network,
+        /// Who.
+        peer: Party,
+    },
+    /// The connection is lost; what was queued on it is dropped.
+    Disconnected {
+        /// Which graph.
+        network: Network,
+        /// Who.
+        peer: Party,
+    },
+    /// A peer's connection is lost and its address refuses a new one.
+    Gone {
+        /// Who.
+        peer: Party,
+    },
+    /// A frame from a public neighbour.
+    Public {
+        /// Who sent it.
+        from: Party,
+        /// Without its length prefix.
+        frame: Arc<[u8]>,
+    },
+    /// A frame from a private neighbour, whom the channel has authenticated.
+    Private {
+        /// Who sent it.
+        from: Party,
+        /// Without its length prefix.
+        frame: Arc<[u8]>,
+    },
+    /// The transport has taken a share's ticket.
+    Left,
+    /// The answer to [`Output::Spend`]: the plan is marked as spent, or why not.
+    Spent(Result<(), String>),
+    /// The answer to [`Output::Audit`].
+    Verdict(GateVerdict),
+    /// Time has passed.
+    Tick,
+}
+
+/// What the machine wants.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Send a frame to a public neighbour.
+    Public {
+        /// To whom.
+        to: Party,
+        /// Without a length prefix.
+        frame: Arc<[u8]>,
+    },
+    /// Send a frame to a private neighbour; with a ticket, only if [`Ticket::take`] says so just before the first byte, and then with
+    /// [`Input::Left`].
+    Private {
+        /// To whom.
+        to: Party,
+        /// Without a length prefix.
+        frame: Arc<[u8]>,
+        /// Of a share.
+        ticket: Option<Ticket>,
+    },
+    /// Mark the plan as spent, durably, and answer with [`Input::Spent`]. No share leaves before.
+    Spend,
+    /// Run the gate on these logs and answer with [`Input::Verdict`].
+    Audit(Arc<AgreedLogs>),
+    /// Tell a person.
+    Event(Event),
+    /// The run is over for this node. It goes on serving others as long as it is fed.
+    Finished(Box<Outcome>),
+    /// Nothing more to do now; call [`Run::handle`](super::Run::handle) with [`Input::Tick`] at this time.
+    Wait {
+        /// When.
+        until: Time,
+    },
+}
+
+/// Our caller's mistakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum InputError {
+    /// An answer that was not asked for.
+    #[error("Input::{0} answers no output")]
+    NotAsked(&'static str),
+    /// A peer that the plan does not have.
+    #[error("there is no party {0} in the plan")]
+    Peer(Party),
+}

@@ -1,0 +1,201 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::lattice::Lattice;
+use crate::mixing::NoiseSource;
+use crate::peers::simulated_keypair;
+use crate::simulator::tests::{inputs, plan};
+
+struct Quiet(Lattice);
+
+impl NoiseSource<LatticeVector> for Quiet {
+    fn draw(&mut self, _: usize, _: u32) -> LatticeVector {
+        self.0.zeros(2)
+    }
+}
+
+fn at(ms: u64) -> Time {
+    Time::from_millis(ms)
+}
+
+fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
+    let value = inputs(plan).swap_remove(me);
+    let noise = Box::new(Quiet(*plan.lattice()));
+    let identity = Identity { party: me, key: simulated_keypair(me), incarnation: [me as u8; 16], epoch: 0 };
+    Run::new(plan.clone(), identity, value, noise, Time::ZERO)
+}
+
+fn drain(run: &mut Run) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    loop {
+        match run.poll_output() {
+            Output::Wait { .. } => return outputs,
+            output => outputs.push(output),
+        }
+    }
+}
+
+fn public_frames(outputs: &[Output]) -> Vec<Arc<[u8]>> {
+    outputs
+        .iter()
+        .filter_map(|output| match output {
+            Output::Public { frame, .. } => Some(frame.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn offences(outputs: &[Output]) -> Vec<String> {
+    outputs
+        .iter()
+        .filter_map(|output| match output {
+            Output::Event(Event::Offence { peer, text }) => Some(format!("{peer}: {text}")),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Party 0 of three, up to having held every START; the others are played by real machines.
+fn up_to_start(plan: &Arc<Plan>) -> (Run, Vec<Output>) {
+    let mut runs: Vec<Run> = (0..3).map(|me| run_of(plan, me)).collect();
+    for (me, run) in runs.iter_mut().enumerate() {
+        for peer in (0..3).filter(|&peer| peer != me) {
+            for network in [Network::Private, Network::Public] {
+                run.handle(at(1), Input::Connected { network, peer }).expect("in the plan");
+            }
+        }
+    }
+    let mut first = Vec::new();
+    for _ in 0..4 {
+        for me in 0..3 {
+            for output in drain(&mut runs[me]) {
+                match output {
+                    Output::Public { to, frame } => {
+                        runs[to].handle(at(2), Input::Public { from: me, frame }).expect("in the plan")
+                    }
+                    other if me == 0 => first.push(other),
+                    _ => {}
+                }
+            }
+        }
+    }
+    (runs.swap_remove(0), first)
+}
+
+#[test]
+fn nothing_private_leaves_before_the_plan_is_spent() {
+    let plan = plan(3, "", 2);
+    let (mut run, outputs) = up_to_start(&plan);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Spend)));
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Private { .. })));
+    run.handle(at(3), Input::Spent(Ok(()))).expect("asked");
+    assert!(drain(&mut run).iter().any(|output| matches!(output, Output::Private { ticket: Some(_), .. })));
+    let (mut run, _) = up_to_start(&plan);
+    run.handle(at(3), Input::Spent(Err("spent before".into()))).expect("asked");
+    let outputs = drain(&mut run);
+    let ending = outputs.iter().find_map(|output| match output {
+        Output::Finished(outcome) => Some(outcome.ending.clone()),
+        _ => None,
+    });
+    assert_eq!(ending, Some(Ending::Spent { reason: "spent before".into() }));
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Private { .. })));
+}
+
+#[test]
+fn our_callers_mistakes_are_errors_and_change_nothing() {
+    let mut run = run_of(&plan(3, "", 2), 0);
+    let before = run.progress();
+    assert_eq!(run.handle(at(1), Input::Spent(Ok(()))), Err(InputError::NotAsked("Spent")));
+    let verdict = GateVerdict { publish: None, reason: String::new() };
+    assert_eq!(run.handle(at(1), Input::Verdict(verdict)), Err(InputError::NotAsked("Verdict")));
+    assert_eq!(run.handle(at(1), Input::Gone { peer: 3 }), Err(InputError::Peer(3)));
+    assert_eq!(run.handle(at(1), Input::Private { from: usize::MAX, frame: [].into() }), Err(InputError::Peer(usize::MAX)));
+    assert_eq!(run.progress(), before);
+}
+
+#[test]
+fn a_new_public_connection_gets_all_that_is_held() {
+    let plan = plan(3, "", 2);
+    let (mut run, _) = up_to_start(&plan);
+    run.handle(at(5), Input::Disconnected { network: Network::Public, peer: 2 }).expect("in the plan");
+    run.handle(at(6), Input::Connected { network: Network::Public, peer: 2 }).expect("in the plan");
+    assert_eq!(public_frames(&drain(&mut run)).len(), 6, "three READYs, three STARTs");
+}
+
+#[test]
+fn a_peer_with_another_plan_is_named_with_both_digests() {
+    let (ours, theirs) = (plan(3, "", 2), plan(3, "", 3));
+    let mut run = run_of(&ours, 0);
+    let mut other = run_of(&theirs, 1);
+    other.handle(at(1), Input::Connected { network: Network::Public, peer: 0 }).expect("in the plan");
+    let frame = public_frames(&drain(&mut other)).swap_remove(0);
+    drain(&mut run);
+    run.handle(at(1), Input::Public { from: 1, frame }).expect("in the plan");
+    let offences = offences(&drain(&mut run));
+    assert_eq!(offences.len(), 1);
+    assert!(offences[0].contains(&ours.digest_hex()) && offences[0].contains(&theirs.digest_hex()), "{offences:?}");
+}
+
+#[test]
+fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
+    let plan = plan(3, "", 2);
+    let (mut run, _) = up_to_start(&plan);
+    let from = plan.schedule().receives_from(1, 0)[0];
+    let lattice = plan.lattice();
+    let id = ShareId { round: 1, from, to: 0 };
+    let values = lattice.share_to_bytes(&lattice.zeros(2)).expect("fits");
+    let frame = wire::share_frame(plan.digest(), id, LatticeWeight(0), &values);
+    run.handle(at(3), Input::Private { from, frame: frame.clone() }).expect("in the plan");
+    assert_eq!(drain(&mut run).len(), 0, "it waits");
+    run.handle(at(4), Input::Spent(Ok(()))).expect("asked");
+    let outputs = drain(&mut run);
+    let answers = outputs.iter().filter(|output| matches!(output, Output::Private { to, ticket: None, .. } if *to == from));
+    assert_eq!(answers.count(), 1);
+    let stray = wire::share_frame(plan.digest(), ShareId { round: 7, ..id }, LatticeWeight(0), &values);
+    let (mut run, _) = up_to_start(&plan);
+    run.handle(at(3), Input::Private { from, frame: stray }).expect("in the plan");
+    assert_eq!(offences(&drain(&mut run)).len(), 1);
+    assert!(run.early.is_empty(), "only what is due is kept");
+}
+
+#[test]
+fn limits_hold_what_runs_send() {
+    let plan = plan(3, "", 2);
+    let (public, private) = Run::frame_limits(&plan);
+    let share = 2 * plan.lattice().wire_bytes as usize;
+    assert!(private > share && private < share + 1000);
+    assert!(public > 2 * plan.lattice().final_bytes as usize && public < 10_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// Frames of an honest run, altered, repeated and from anyone, never panic, and never make this node end well by themselves.
+    #[test]
+    fn hostile_frames_are_survived(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>(), 0usize..3, any::<bool>()), 1..60),
+    ) {
+        let plan = plan(3, "", 2);
+        let (mut run, _) = up_to_start(&plan);
+        run.handle(at(3), Input::Spent(Ok(()))).expect("asked");
+        let mut frames = Vec::new();
+        for output in drain(&mut run) {
+            if let Output::Private { frame, .. } | Output::Public { frame, .. } = output {
+                frames.push(frame);
+            }
+        }
+        run.handle(at(3), Input::Disconnected { network: Network::Public, peer: 1 }).expect("in the plan");
+        run.handle(at(3), Input::Connected { network: Network::Public, peer: 1 }).expect("in the plan");
+        frames.extend(public_frames(&drain(&mut run)));
+        for (count, (which, place, byte, from, private)) in changes.into_iter().enumerate() {
+            let mut frame = which.get(&frames).to_vec();
+            let place = place.index(frame.len());
+            frame[place] = byte;
+            let frame: Arc<[u8]> = frame.into();
+            let input = if private { Input::Private { from, frame } } else { Input::Public { from, frame } };
+            run.handle(at(3 + count as u64), input).expect("in the plan");
+            let outputs = drain(&mut run);
+            let finished = outputs.iter().any(|output| matches!(output, Output::Finished(_)));
+            prop_assert!(!finished);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A run file as written, with gaps.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::RunFileError;
+use super::settings::*;
+use crate::defaults::{Defaults, document};
+use crate::lines::{Lines, line_at};
+
+/// What `run.toml` says, before defaults and checks. Flags of `local` overwrite its fields.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)] // the keys of run.toml, explained in `defaults::SETTINGS`
+pub struct RawRunFile {
+    pub version: Option<u32>,
+    pub task: Option<Task>,
+    pub name: Option<String>,
+    pub data: RawData,
+    pub privacy: RawPrivacy,
+    pub mechanism: RawMechanism,
+    pub topology: RawTopology,
+    pub run: RawRunSettings,
+    #[serde(skip)]
+    pub(crate) lines: Lines,
+}
+
+/// `[data]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct RawData {
+    pub shape: Option<Vec<usize>>,
+    pub unit: Option<Unit>,
+    pub adjacency: Option<Adjacency>,
+    pub clip: Option<Clip>,
+    pub weights: Option<BTreeMap<String, f64>>,
+}
+
+/// `[privacy]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct RawPrivacy {
+    pub epsilon: Option<f64>,
+    pub delta: Option<f64>,
+    pub colluding: Option<usize>,
+    pub coalitions: Option<Coalitions>,
+    pub dropouts: Option<usize>,
+}
+
+/// `[mechanism]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct RawMechanism {
+    pub kind: Option<MechanismKind>,
+    pub injection: Option<InjectionChoice>,
+    pub rounds: Option<Rounds>,
+    pub fanout: Option<u32>,
+    pub rollback: Option<bool>,
+    pub independent_noise: Option<IndependentNoise>,
+    pub accept_exact_sum: Option<bool>,
+    pub local_noise_ok: Option<bool>,
+}
+
+/// `[topology]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct RawTopology {
+    pub private: Option<GraphChoice>,
+    pub public: Option<GraphChoice>,
+}
+
+/// `[run]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct RawRunSettings {
+    pub min_parties: Option<usize>,
+    pub dissemination: Option<Dissemination>,
+    pub join_ms: Option<u64>,
+    pub round_ms: Option<u64>,
+    pub settle_ms: Option<u64>,
+    pub accuracy: Option<f64>,
+    pub pace_ms: Option<u64>,
+}
+
+/// Fills the gaps of `$raw` in these fields from `$from`.
+macro_rules! fill {
+    ($raw:expr, $from:expr, $($field:ident),+) => { $( if $raw.$field.is_none() { $raw.$field = $from.$field; } )+ };
+}
+
+impl RawRunFile {
+    /// Reads TOML. Unknown keys and values of a wrong type are refused with their line; gaps stay.
+    pub fn parse(text: &str) -> Result<Self, RunFileError> {
+        let lines = Lines::of(text);
+        match toml::from_str::<RawRunFile>(text) {
+            Ok(raw) => Ok(RawRunFile { lines, ..raw }),
+            Err(error) => {
+                let line = error.span().map(|span| line_at(text, span.start));
+                let field = line.and_then(|line| lines.key_at(line)).map(str::to_string);
+                Err(RunFileError::Toml { line, field, message: error.message().trim_end().to_string() })
+            }
+        }
+    }
+
+    /// The table of defaults as a run file.
+    pub(super) fn defaults(defaults: Defaults) -> Self {
+        toml::from_str(&document(defaults)).expect("a test parses both documents of the table")
+    }
+
+    /// Takes what is missing from `from`.
+    pub(super) fn fill(&mut self, from: RawRunFile) {
+        fill!(self, from, version, task, name);
+        fill!(self.data, from.data, shape, unit, adjacency, clip, weights);
+        fill!(self.privacy, from.privacy, epsilon, delta, colluding, coalitions, dropouts);
+        fill!(self.mechanism, from.mechanism, kind, injection, rounds, fanout, rollback);
+        fill!(self.mechanism, from.mechanism, independent_noise, accept_exact_sum, local_noise_ok);
+        fill!(self.topology, from.topology, private, public);
+        fill!(self.run, from.run, min_parties, dissemination, join_ms, round_ms, settle_ms, accuracy, pace_ms);
+    }
+}

@@ -1,0 +1,472 @@
+//! What a run file can say, once it is complete. The same shapes serve `run.toml` and the plan's JSON.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::payload::Ratio;
+
+/// What the parties compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// The weighted mean of their vectors.
+    Mean,
+}
+
+/// Whose change is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A party's whole vector.
+    Party,
+    /// One row of a party's matrix.
+    Record,
+}
+
+/// How the protected unit may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adjacency {
+    /// Into any other value within the clipping range.
+    ReplaceOne,
+    /// Into zero.
+    ZeroOut,
+}
+
+/// One bound of a box: the same for every coordinate, or one for each (as many as the shape has coordinates).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Bound {
+    /// The same for all.
+    All(f64),
+    /// One for each coordinate, in the vector's (row-major) order.
+    Each(Vec<f64>),
+}
+
+impl Bound {
+    /// The bound of a coordinate; the last one's beyond the list (a checked list has the vector's length).
+    pub fn at(&self, coordinate: usize) -> f64 {
+        match self {
+            Bound::All(bound) => *bound,
+            Bound::Each(bounds) => bounds.get(coordinate).or(bounds.last()).copied().unwrap_or(0.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Bound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BoundVisitor;
+        impl<'de> Visitor<'de> for BoundVisitor {
+            type Value = Bound;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, or a list of one number per coordinate")
+            }
+            fn visit_f64<E: de::Error>(self, bound: f64) -> Result<Bound, E> {
+                Ok(Bound::All(bound))
+            }
+            fn visit_i64<E: de::Error>(self, bound: i64) -> Result<Bound, E> {
+                Ok(Bound::All(bound as f64))
+            }
+            fn visit_u64<E: de::Error>(self, bound: u64) -> Result<Bound, E> {
+                Ok(Bound::All(bound as f64))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Bound, A::Error> {
+                // Grows with what is really there: a size hint is not trusted.
+                let mut bounds = Vec::new();
+                while let Some(bound) = seq.next_element()? {
+                    bounds.push(bound);
+                }
+                Ok(Bound::Each(bounds))
+            }
+        }
+        deserializer.deserialize_any(BoundVisitor)
+    }
+}
+
+/// The range that inputs are clipped to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Clip {
+    /// The Euclidean ball around 0.
+    L2 {
+        /// Its radius C > 0, in the data's unit.
+        radius: f64,
+    },
+    /// An interval per coordinate.
+    Box {
+        /// Least values, below `high`.
+        low: Bound,
+        /// Greatest values.
+        high: Bound,
+    },
+}
+
+/// What each party brings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// Of one party's vector, or of one record; the product is the dimension d.
+    pub shape: Vec<usize>,
+    /// Whose change is hidden.
+    pub unit: Unit,
+    /// How it may change.
+    pub adjacency: Adjacency,
+    /// The range that inputs are clipped to.
+    pub clip: Clip,
+    /// Public weights by party name, where any were given (absent parties: 1). Multiples of 2⁻²⁰ from 0.01 to 10⁶, so that
+    /// the lattice carries exactly these; others are rounded to the nearest when the file is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<BTreeMap<String, f64>>,
+}
+
+impl Data {
+    /// The number of coordinates d: the product of the shape (checked to be from 1 to 2³¹; saturates before that).
+    pub fn dimension(&self) -> usize {
+        self.shape.iter().fold(1usize, |product, &extent| product.saturating_mul(extent))
+    }
+}
+
+/// When the coalition is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coalitions {
+    /// With the schedule known.
+    Any,
+    /// Before the schedule is drawn.
+    Static,
+}
+
+/// The target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Privacy {
+    /// ε > 0.
+    pub epsilon: f64,
+    /// δ in (0, 1).
+    pub delta: f64,
+    /// The largest coalition, 0 (outsiders only) to parties − 2.
+    pub colluding: usize,
+    /// When it is chosen.
+    pub coalitions: Coalitions,
+    /// Departures that the claims tolerate.
+    pub dropouts: usize,
+}
+
+/// The mechanism's family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MechanismKind {
+    /// INCA, Algorithm 2.
+    Inca,
+    /// Privacy-preserving summation-consistent gossip.
+    Ppsc,
+    /// KK's DP-GossipAvg.
+    Gossip,
+}
+
+/// An exact fraction as a person writes it: "1/3", "-1/2", "0.25", "2". Prints as "1/3" or "2".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fraction(pub Ratio);
+
+/// Text that is no fraction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found:?} is not an exact number; write a fraction or a decimal in a string, such as \"1/3\", \"-1/2\" or \"0.25\"")]
+pub struct NotAFraction {
+    found: String,
+}
+
+impl FromStr for Fraction {
+    type Err = NotAFraction;
+
+    fn from_str(text: &str) -> Result<Self, NotAFraction> {
+        // Short enough that nothing below can be large; a long text is cut in the message.
+        let refuse = || NotAFraction { found: text.chars().take(32).collect() };
+        let digits = |part: &str| !part.is_empty() && part.len() <= 17 && part.bytes().all(|b| b.is_ascii_digit());
+        let trimmed = text.trim();
+        let (negative, magnitude) = match trimmed.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, trimmed),
+        };
+        let (numerator, denominator): (i64, i64) = if let Some((above, below)) = magnitude.split_once('/') {
+            let (above, below) = (above.trim_end(), below.trim_start());
+            if !digits(above) || !digits(below) {
+                return Err(refuse());
+            }
+            (above.parse().map_err(|_| refuse())?, below.parse().map_err(|_| refuse())?)
+        } else if let Some((whole, decimals)) = magnitude.split_once('.') {
+            let joined = format!("{whole}{decimals}");
+            if !digits(whole) || !digits(decimals) || !digits(&joined) {
+                return Err(refuse());
+            }
+            (joined.parse().map_err(|_| refuse())?, 10i64.pow(decimals.len() as u32))
+        } else if digits(magnitude) {
+            (magnitude.parse().map_err(|_| refuse())?, 1)
+        } else {
+            return Err(refuse());
+        };
+        let signed = if negative { -numerator } else { numerator };
+        Ratio::new(signed, denominator).map(Fraction).ok_or_else(refuse)
+    }
+}
+
+impl fmt::Display for Fraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.denominator() {
+            1 => write!(f, "{}", self.0.numerator()),
+            denominator => write!(f, "{}/{denominator}", self.0.numerator()),
+        }
+    }
+}
+
+impl Serialize for Fraction {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fraction {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FractionVisitor;
+        impl Visitor<'_> for FractionVisitor {
+            type Value = Fraction;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an exact number in a string, such as \"1/3\" or \"0.25\"")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Fraction, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(FractionVisitor)
+    }
+}
+
+/// How a party feeds its value and noise into its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InjectionChoice {
+    /// D_Inc: a part of the value in every round.
+    Incremental,
+    /// D_EI: all of it at first.
+    Early,
+    /// Any valid (c, Z), exact.
+    Custom {
+        /// T + 1 fractions.
+        c: Vec<Fraction>,
+        /// T + 1 rows of T fractions.
+        z: Vec<Vec<Fraction>>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CustomInjection {
+    c: Vec<Fraction>,
+    z: Vec<Vec<Fraction>>,
+}
+
+impl Serialize for InjectionChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            InjectionChoice::Incremental => serializer.serialize_str("incremental"),
+            InjectionChoice::Early => serializer.serialize_str("early"),
+            InjectionChoice::Custom { c, z } => CustomInjection { c: c.clone(), z: z.clone() }.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for InjectionChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InjectionVisitor;
+        impl<'de> Visitor<'de> for InjectionVisitor {
+            type Value = InjectionChoice;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"incremental\", \"early\" or { c = [...], z = [[...], ...] }")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<InjectionChoice, E> {
+                match text {
+                    "incremental" => Ok(InjectionChoice::Incremental),
+                    "early" => Ok(InjectionChoice::Early),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<InjectionChoice, A::Error> {
+                let CustomInjection { c, z } = CustomInjection::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(InjectionChoice::Custom { c, z })
+            }
+        }
+        deserializer.deserialize_any(InjectionVisitor)
+    }
+}
+
+/// How many rounds of mixing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounds {
+    /// As many as the calibration finds best.
+    Auto,
+    /// T, from 1 to [`super::MOST_ROUNDS`].
+    Fixed(u32),
+}
+
+impl Serialize for Rounds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Rounds::Auto => serializer.serialize_str("auto"),
+            Rounds::Fixed(rounds) => serializer.serialize_u32(*rounds),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Rounds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RoundsVisitor;
+        impl Visitor<'_> for RoundsVisitor {
+            type Value = Rounds;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"auto\" or a number of rounds")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Rounds, E> {
+                match text {
+                    "auto" => Ok(Rounds::Auto),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+            fn visit_i64<E: de::Error>(self, rounds: i64) -> Result<Rounds, E> {
+                u32::try_from(rounds).map(Rounds::Fixed).map_err(|_| E::invalid_value(de::Unexpected::Signed(rounds), &self))
+            }
+            fn visit_u64<E: de::Error>(self, rounds: u64) -> Result<Rounds, E> {
+                u32::try_from(rounds).map(Rounds::Fixed).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(rounds), &self))
+            }
+        }
+        deserializer.deserialize_any(RoundsVisitor)
+    }
+}
+
+/// The independent noise of `kind = "ppsc"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IndependentNoise {
+    /// As much as the target needs.
+    Calibrated,
+    /// None: the exact sum of every component is revealed.
+    None,
+}
+
+/// How noise is shared out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mechanism {
+    /// Its family.
+    pub kind: MechanismKind,
+    /// How value and noise enter a state.
+    pub injection: InjectionChoice,
+    /// T.
+    pub rounds: Rounds,
+    /// Out-neighbours a round, k ≥ 1.
+    pub fanout: u32,
+    /// Whether departed parties are taken out again.
+    pub rollback: bool,
+    /// PPSC only.
+    pub independent_noise: IndependentNoise,
+    /// PPSC only: the owner knows that `independent_noise = "none"` reveals exact sums.
+    pub accept_exact_sum: bool,
+    /// PPSC only: components so small that the noise is local are accepted.
+    pub local_noise_ok: bool,
+}
+
+/// How a graph is chosen. Accepts `{ kind = "ring" }` and, where nothing else is needed, just `"ring"`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GraphChoice {
+    /// Every pair.
+    Complete,
+    /// Plan order, closed.
+    Ring,
+    /// Random, everybody with this many neighbours.
+    RandomRegular {
+        /// Neighbours of each party.
+        degree: usize,
+    },
+    /// These pairs of names.
+    Edges {
+        /// Unordered pairs.
+        edges: Vec<(String, String)>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+enum TaggedGraph {
+    Complete {},
+    Ring {},
+    RandomRegular { degree: usize },
+    Edges { edges: Vec<(String, String)> },
+}
+
+impl<'de> Deserialize<'de> for GraphChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct GraphVisitor;
+        impl<'de> Visitor<'de> for GraphVisitor {
+            type Value = GraphChoice;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a graph, such as { kind = \"complete\" } or { kind = \"random-regular\", degree = 4 }")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<GraphChoice, E> {
+                match text {
+                    "complete" => Ok(GraphChoice::Complete),
+                    "ring" => Ok(GraphChoice::Ring),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<GraphChoice, A::Error> {
+                Ok(match TaggedGraph::deserialize(de::value::MapAccessDeserializer::new(map))? {
+                    TaggedGraph::Complete {} => GraphChoice::Complete,
+                    TaggedGraph::Ring {} => GraphChoice::Ring,
+                    TaggedGraph::RandomRegular { degree } => GraphChoice::RandomRegular { degree },
+                    TaggedGraph::Edges { edges } => GraphChoice::Edges { edges },
+                })
+            }
+        }
+        deserializer.deserialize_any(GraphVisitor)
+    }
+}
+
+/// Who may talk to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Over encrypted channels.
+    pub private: GraphChoice,
+    /// In the clear, signed.
+    pub public: GraphChoice,
+}
+
+/// How finals spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dissemination {
+    /// To everybody.
+    Flood,
+    /// By averaging consensus.
+    Consensus,
+}
+
+/// Time-outs and sizes of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSettings {
+    /// The least number of parties, parties − dropouts to parties.
+    pub min_parties: usize,
+    /// How finals spread.
+    pub dissemination: Dissemination,
+    /// How long to wait for the others before START, and again for their STARTs.
+    pub join_ms: u64,
+    /// Round r ends at the latest r × this after START.
+    pub round_ms: u64,
+    /// For settling after the last round's deadline, and again for publishing.
+    pub settle_ms: u64,
+    /// Consensus only: ν, the largest difference between nodes, in standard errors.
+    pub accuracy: f64,
+    /// A round lasts at least this long; at most `round_ms`.
+    pub pace_ms: u64,
+}

@@ -1,0 +1,270 @@
+//! Who sends to whom in which round (DESIGN section 4, Schedule). Derived from public numbers: everybody can draw it again.
+
+use crate::graph::Graph;
+use crate::public_draw::PublicDraw;
+
+/// Out-neighbours: `out[r - 1][i]` are the k parties to whom party i sends a share in round r = 1…T, ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    out: Vec<Vec<Vec<usize>>>,
+}
+
+impl Schedule {
+    /// Draws `rounds` rounds with `fanout` out-neighbours each among the neighbours in `graph`.
+    ///
+    /// - No party sends to a neighbour again before it sent to all of them.
+    /// - Where the graph is regular every round consists of `fanout` permutations, so that everybody also receives `fanout` shares;
+    ///   elsewhere as many receive as can (a greatest matching), the rest is left to chance.
+    /// - The rounds are drawn in order: the schedule for T rounds is the beginning of that for T + 1.
+    ///
+    /// None if some party has fewer than `fanout` neighbours, or `fanout` is 0.
+    pub fn draw(graph: &Graph, fanout: usize, rounds: usize, seed: u64) -> Option<Self> {
+        if fanout == 0 || graph.least_degree() < fanout {
+            return None;
+        }
+        let mut draw = PublicDraw::new("undertone/schedule/1", seed);
+        let mut unused = Unused::new(graph);
+        let out = (0..rounds).map(|_| unused.round(fanout, &mut draw)).collect();
+        Some(Schedule { out })
+    }
+
+    /// The schedule with these out-neighbours; the caller has checked them (a plan compares them with the drawn ones).
+    pub(crate) fn from_out(out: Vec<Vec<Vec<usize>>>) -> Self {
+        Schedule { out }
+    }
+
+    /// Whether it has as many rounds, parties and out-neighbours as that.
+    pub(crate) fn has_shape(&self, rounds: usize, parties: usize, fanout: usize) -> bool {
+        self.out.len() == rounds
+            && self.out.iter().all(|round| round.len() == parties && round.iter().all(|to| to.len() == fanout))
+    }
+
+    /// The number of rounds T.
+    pub fn rounds(&self) -> usize {
+        self.out.len()
+    }
+
+    /// All rounds: `[round − 1][party]` → out-neighbours, ascending.
+    pub fn out(&self) -> &[Vec<Vec<usize>>] {
+        &self.out
+    }
+
+    /// To whom `party` sends in `round` (1…T); empty outside of these.
+    pub fn sends_to(&self, round: u32, party: usize) -> &[usize] {
+        let index = (round as usize).wrapping_sub(1);
+        self.out.get(index).and_then(|parties| parties.get(party)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Who sends to `party` in `round` (1…T), ascending; empty outside of these.
+    pub fn receives_from(&self, round: u32, party: usize) -> Vec<usize> {
+        let index = (round as usize).wrapping_sub(1);
+        let Some(parties) = self.out.get(index) else { return Vec::new() };
+        (0..parties.len()).filter(|&from| parties[from].contains(&party)).collect()
+    }
+
+    /// The largest number of shares that a party is due over all rounds.
+    pub fn largest_in_degree(&self) -> usize {
+        let mut due = vec![0usize; self.out.first().map_or(0, Vec::len)];
+        for &to in self.out.iter().flatten().flatten() {
+            due[to] += 1;
+        }
+        due.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// For each party the neighbours that it has not sent to since it last had sent to all of them.
+struct Unused<'a> {
+    graph: &'a Graph,
+    unused: Vec<Vec<usize>>,
+}
+
+impl<'a> Unused<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        let unused = (0..graph.parties()).map(|i| graph.neighbours(i).to_vec()).collect();
+        Unused { graph, unused }
+    }
+
+    /// One round: `fanout` times one out-neighbour for everybody.
+    fn round(&mut self, fanout: usize, draw: &mut PublicDraw) -> Vec<Vec<usize>> {
+        let parties = self.unused.len();
+        let mut out: Vec<Vec<usize>> = vec![Vec::with_capacity(fanout); parties];
+        for _ in 0..fanout {
+            let mut open: Vec<Vec<usize>> = (0..parties).map(|i| self.open(i, &out[i])).collect();
+            open.iter_mut().for_each(|list| draw.shuffle(list));
+            let mut order: Vec<usize> = (0..parties).collect();
+            draw.shuffle(&mut order);
+            let matched = Matching::greatest(&open, &order, parties);
+            for party in 0..parties {
+                // Unmatched only where the graph is not regular: then some unused neighbour, which so gets one more share.
+                let to = matched[party].unwrap_or(open[party][0]);
+                out[party].push(to);
+                self.unused[party].retain(|&neighbour| neighbour != to);
+            }
+        }
+        out.iter_mut().for_each(|list| list.sort_unstable());
+        out
+    }
+
+    /// The neighbours that a party may send to next. Never empty: it has at least `fanout` neighbours, fewer of which are taken.
+    fn open(&mut self, party: usize, taken: &[usize]) -> Vec<usize> {
+        if self.unused[party].is_empty() {
+            self.unused[party] = self.graph.neighbours(party).to_vec();
+        }
+        let open = |unused: &[usize]| -> Vec<usize> { unused.iter().copied().filter(|j| !taken.contains(j)).collect() };
+        open(&self.unused[party])
+    }
+}
+
+/// A greatest bipartite matching of senders with receivers by augmenting paths (Kuhn), along the orders given.
+struct Matching<'a> {
+    open: &'a [Vec<usize>],
+    sender_of: Vec<Option<usize>>,
+    tried: Vec<bool>,
+}
+
+impl<'a> Matching<'a> {
+    /// For each sender its receiver, if it got one. A regular bipartite graph has a perfect matching (König).
+    fn greatest(open: &'a [Vec<usize>], order: &[usize], receivers: usize) -> Vec<Option<usize>> {
+        let mut matching = Matching { open, sender_of: vec![None; receivers], tried: Vec::new() };
+        for &sender in order {
+            matching.tried = vec![false; receivers];
+            matching.place(sender);
+        }
+        let mut matched = vec![None; open.len()];
+        for (receiver, sender) in matching.sender_of.iter().enumerate() {
+            if let Some(sender) = *sender {
+                matched[sender] = Some(receiver);
+            }
+        }
+        matched
+    }
+
+    /// Finds a receiver for `sender`, moving earlier senders on if need be. An explicit stack: paths can be as long as there are
+    /// parties, and there can be a thousand.
+    fn place(&mut self, sender: usize) -> bool {
+        // (sender, next candidate, the receiver that led here)
+        let mut path: Vec<(usize, usize)> = vec![(sender, 0)];
+        while let Some(&mut (current, ref mut next)) = path.last_mut() {
+            let Some(&receiver) = self.open[current].get(*next) else {
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            if std::mem::replace(&mut self.tried[receiver], true) {
+                continue;
+            }
+            match self.sender_of[receiver] {
+                Some(earlier) => path.push((earlier, 0)),
+                None => {
+                    for &(sender, next) in &path {
+                        self.sender_of[self.open[sender][next - 1]] = Some(sender);
+                    }
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Every party's out-neighbours in order of sending, cut into passes over all neighbours: no pass has a repetition.
+    fn check_passes(graph: &Graph, schedule: &Schedule, fanout: usize) {
+        for party in 0..graph.parties() {
+            let degree = graph.neighbours(party).len();
+            let mut counts = vec![0usize; graph.parties()];
+            for round in 1..=schedule.rounds() as u32 {
+                let to = schedule.sends_to(round, party);
+                assert_eq!(to.len(), fanout);
+                assert!(to.windows(2).all(|w| w[0] < w[1]), "ascending and distinct");
+                assert!(to.iter().all(|&j| graph.joins(party, j)));
+                to.iter().for_each(|&j| counts[j] += 1);
+                let passes = round as usize * fanout / degree;
+                let used = graph.neighbours(party).iter().map(|&j| counts[j]);
+                // After s sends every neighbour was used ⌊s / degree⌋ times, or once more.
+                assert!(used.clone().all(|c| c == passes || c == passes + 1), "party {party}, round {round}: {counts:?}");
+            }
+        }
+    }
+
+    fn is_permutational(schedule: &Schedule, fanout: usize, parties: usize) -> bool {
+        (1..=schedule.rounds() as u32).all(|round| (0..parties).all(|party| schedule.receives_from(round, party).len() == fanout))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn regular_graphs_give_permutations(parties in 3usize..24, degree in 2usize..24, fanout in 1usize..6, rounds in 1usize..20, seed: u64) {
+            let degree = degree.min(parties - 1);
+            prop_assume!((parties * degree) % 2 == 0);
+            let fanout = fanout.min(degree);
+            let graph = Graph::random_regular(parties, degree, seed).unwrap();
+            let schedule = Schedule::draw(&graph, fanout, rounds, seed).unwrap();
+            check_passes(&graph, &schedule, fanout);
+            prop_assert!(is_permutational(&schedule, fanout, parties));
+            prop_assert_eq!(schedule.largest_in_degree(), fanout * rounds);
+        }
+
+        #[test]
+        fn any_graph_gives_a_schedule(parties in 3usize..16, extra in proptest::collection::vec((0usize..16, 0usize..16), 0..30), rounds in 1usize..20, seed: u64) {
+            let mut edges: Vec<(usize, usize)> = (1..parties).map(|i| (i / 2, i)).collect();
+            edges.extend(extra.into_iter().filter(|&(a, b)| a < b && b < parties));
+            edges.sort_unstable();
+            edges.dedup();
+            let graph = Graph::from_edges(parties, &edges).unwrap();
+            for fanout in 1..=graph.least_degree() {
+                check_passes(&graph, &Schedule::draw(&graph, fanout, rounds, seed).unwrap(), fanout);
+            }
+            prop_assert!(Schedule::draw(&graph, graph.least_degree() + 1, rounds, seed).is_none());
+        }
+
+        #[test]
+        fn fewer_rounds_are_a_prefix(parties in 3usize..12, rounds in 1usize..12, seed: u64) {
+            let graph = Graph::complete(parties);
+            let long = Schedule::draw(&graph, 1, rounds + 1, seed).unwrap();
+            let short = Schedule::draw(&graph, 1, rounds, seed).unwrap();
+            prop_assert_eq!(short.out(), &long.out()[..rounds]);
+        }
+    }
+
+    #[test]
+    fn a_star_lets_its_centre_receive_from_all() {
+        let graph = Graph::from_edges(4, &[(0, 1), (0, 2), (0, 3)]).unwrap();
+        let schedule = Schedule::draw(&graph, 1, 6, 3).unwrap();
+        check_passes(&graph, &schedule, 1);
+        assert_eq!(schedule.receives_from(1, 0), [1, 2, 3]);
+        assert_eq!(schedule.largest_in_degree(), 18);
+    }
+
+    #[test]
+    fn the_draw_is_pinned() {
+        // Plans name a seed; every build must draw the same schedule from it.
+        let schedule = Schedule::draw(&Graph::complete(5), 1, 3, 42).unwrap();
+        let flat: Vec<Vec<usize>> = schedule.out().iter().map(|round| round.iter().flatten().copied().collect()).collect();
+        assert_eq!(flat, PINNED);
+        assert_ne!(Schedule::draw(&Graph::complete(5), 1, 3, 43).unwrap(), schedule);
+    }
+    const PINNED: [[usize; 5]; 3] = [[2, 4, 1, 0, 3], [3, 0, 4, 2, 1], [4, 2, 3, 1, 0]];
+
+    #[test]
+    fn rounds_outside_are_empty() {
+        let schedule = Schedule::draw(&Graph::ring(3), 1, 2, 0).unwrap();
+        assert!(schedule.sends_to(0, 0).is_empty() && schedule.sends_to(3, 0).is_empty() && schedule.sends_to(1, 9).is_empty());
+        assert!(schedule.receives_from(0, 0).is_empty());
+        assert_eq!(Schedule::draw(&Graph::ring(3), 0, 2, 0), None);
+    }
+
+    #[test]
+    fn two_hundred_parties_take_no_time() {
+        // Not a time limit (machines differ): the work is bounded. 40 rounds of 200 took 25 ms when this was written.
+        let graph = Graph::complete(200);
+        let schedule = Schedule::draw(&graph, 1, 40, 1).unwrap();
+        assert!(is_permutational(&schedule, 1, 200));
+        check_passes(&graph, &schedule, 1);
+    }
+}

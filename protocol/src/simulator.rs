@@ -1,0 +1,445 @@
+//! A seeded, ordered simulator: all nodes of a run in one thread, over a network that delays, loses connections, duplicates, and with nodes that crash,
+//! fall silent or are suspended. It drives the very machine that a node drives, on real lattice vectors with real noise, and checks
+//! the [invariants](crate::invariants) at every event. The same seed gives the same trace.
+//!
+//! Each direction of each connection is an ordered stream; different connections and the two graphs reorder freely. What is on its way on a
+//! connection that breaks is lost.
+
+pub(crate) mod ledger;
+mod network;
+mod scenario;
+
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use sha2::{Digest, Sha256};
+
+use crate::invariants::clear::Clear;
+use crate::invariants::gated::Gated;
+use crate::invariants::once::Once;
+use crate::invariants::trace::Trace;
+use crate::invariants::{Violation, agreed, mass, weight};
+use crate::lattice::LatticeVector;
+use crate::log::AgreedLogs;
+use crate::message::Network;
+use crate::mixing::Party;
+use crate::noise::LatticeNoise;
+use crate::peers::simulated_keypair;
+use crate::plan::Plan;
+use crate::run::{Event, GateVerdict, Identity, Input, Outcome, Output, Run};
+use crate::ticket::Ticket;
+use crate::time::Time;
+use ledger::{Draws, Ledger, Recording};
+use network::{Links, Queued};
+
+pub use scenario::{Conditions, Fault, Report, random_faults};
+
+/// A stand-in for the real gate.
+pub type Gate<'a> = dyn Fn(&Plan, &AgreedLogs) -> GateVerdict + 'a;
+
+/// A gate that lets every member of the agreed set publish. For tests of what is not privacy.
+pub fn permissive_gate(_: &Plan, logs: &AgreedLogs) -> GateVerdict {
+    GateVerdict { publish: Some(logs.keys().copied().collect()), reason: String::new() }
+}
+
+enum Status {
+    Up,
+    Suspended(VecDeque<Occurrence>),
+    Down,
+}
+
+struct Node {
+    run: Run,
+    status: Status,
+    ledger: Ledger,
+    outcome: Option<(Time, Outcome)>,
+    /// When the latest wanted tick is due.
+    tick: Time,
+    shares_left: bool,
+    bytes: (u64, u64),
+}
+
+enum Occurrence {
+    Input { party: Party, input: Input },
+    Deliver { network: Network, from: Party, to: Party, epoch: u64, frame: Arc<[u8]> },
+    Handover { from: Party, to: Party, epoch: u64, frame: Arc<[u8]>, ticket: Ticket },
+    Connect { network: Network, ends: (Party, Party) },
+    Break { network: Network, ends: (Party, Party), refuses: Option<Party> },
+    Fault(Fault),
+    Resume(Party),
+}
+
+/// A run of all parties.
+pub struct Simulation<'a> {
+    plan: Arc<Plan>,
+    gate: &'a Gate<'a>,
+    conditions: Conditions,
+    rng: ChaCha8Rng,
+    nodes: Vec<Node>,
+    noised: Vec<LatticeVector>,
+    links: Links,
+    queue: BinaryHeap<Queued<Occurrence>>,
+    order: u64,
+    now: Time,
+    events: Vec<(Time, Party, Event)>,
+    trace: Trace,
+    violations: Vec<Violation>,
+    once: Once,
+    clear: Clear,
+    gated: Gated,
+    /// Some node's mixing state has become its final: sums over states end here.
+    settled: bool,
+}
+
+fn stream(seed: u64, name: &str, party: Party) -> ChaCha8Rng {
+    let mut hash = Sha256::new();
+    hash.update(name);
+    hash.update(seed.to_le_bytes());
+    hash.update((party as u64).to_le_bytes());
+    ChaCha8Rng::from_seed(hash.finalize().into())
+}
+
+impl<'a> Simulation<'a> {
+    /// Prepares a run of a plan whose members are [simulated](crate::peers::Peers::simulated). `inputs`: each party's clipped and rounded
+    /// vector (or sum of rows), without noise.
+    ///
+    /// # Panics
+    /// If there is not one input a party.
+    pub fn new(plan: Arc<Plan>, inputs: Vec<LatticeVector>, gate: &'a Gate<'a>, conditions: Conditions) -> Self {
+        assert_eq!(inputs.len(), plan.parties(), "one input a party");
+        let (mut nodes, mut noised) = (Vec::new(), Vec::new());
+        for (party, mut value) in inputs.into_iter().enumerate() {
+            let calibration = plan.calibration();
+            let rng = stream(conditions.seed, "noise", party);
+            let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
+            noise.add_independent(calibration.independent_std, &mut value);
+            let draws = Draws::default();
+            let recording = Recording::new(noise, draws.clone());
+            let weight = plan.lattice().weight(plan.draft().weight_units(party));
+            let incarnation = stream(conditions.seed, "incarnation", party).random();
+            let identity = Identity { party, key: simulated_keypair(party), incarnation, epoch: 0 };
+            let run = Run::new(plan.clone(), identity, value.clone(), Box::new(recording), Time::ZERO);
+            let ledger = Ledger::new(plan.injection().clone(), value.clone(), weight, draws);
+            let status = if conditions.absent.contains(&party) { Status::Down } else { Status::Up };
+            nodes.push(Node { run, status, ledger, outcome: None, tick: Time::FAR, shares_left: false, bytes: (0, 0) });
+            noised.push(value);
+        }
+        let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
+        let mut simulation = Simulation {
+            rng: stream(conditions.seed, "network", 0),
+            plan,
+            gate,
+            conditions,
+            nodes,
+            noised,
+            links,
+            queue: BinaryHeap::new(),
+            order: 0,
+            now: Time::ZERO,
+            events: Vec::new(),
+            trace: Trace::default(),
+            violations: Vec::new(),
+            once: Once::default(),
+            clear: Clear::default(),
+            gated: Gated::default(),
+            settled: false,
+        };
+        simulation.prepare();
+        simulation
+    }
+
+    fn prepare(&mut self) {
+        for (network, ends) in self.links.edges() {
+            let at = self.after_latency();
+            self.schedule(at, Occurrence::Connect { network, ends });
+        }
+        for fault in self.conditions.faults.clone() {
+            let (Fault::Crash { at, .. }
+            | Fault::Silence { at, .. }
+            | Fault::Suspend { at, .. }
+            | Fault::Cut { at, .. }
+            | Fault::Partition { at, .. }) = fault;
+            self.schedule(at, Occurrence::Fault(fault));
+        }
+        (0..self.nodes.len()).for_each(|party| self.drain(party));
+    }
+
+    fn schedule(&mut self, at: Time, what: Occurrence) {
+        self.order += 1;
+        self.queue.push(Queued { at, order: self.order, what });
+    }
+
+    fn after_latency(&mut self) -> Time {
+        let (from, to) = self.conditions.latency_us;
+        self.now + self.rng.random_range(from * 1000..=to * 1000)
+    }
+
+    /// What a node does by itself (its disk, its gate) takes about as long as a message's way, or no time.
+    fn after_work(&mut self) -> Time {
+        if self.conditions.instant { self.now } else { self.after_latency() }
+    }
+
+    /// Runs until nothing more happens.
+    pub fn run(mut self) -> Report {
+        while let Some(Queued { at, what, .. }) = self.queue.pop() {
+            if at > self.conditions.until {
+                break;
+            }
+            self.now = at;
+            self.happen(what);
+        }
+        self.finish()
+    }
+
+    fn finish(mut self) -> Report {
+        let outcomes = self.nodes.iter().enumerate();
+        let outcomes = outcomes.filter_map(|(party, node)| node.outcome.as_ref().map(|(_, outcome)| (party, outcome)));
+        let mut violations: Vec<Violation> = agreed::check(outcomes).err().into_iter().collect();
+        let running = |node: &Node| matches!(node.status, Status::Up) && node.outcome.is_none();
+        for (party, _) in self.nodes.iter().enumerate().filter(|(_, node)| running(node)) {
+            violations.push(Violation::new("liveness", format!("party {party} never finished")));
+        }
+        violations.extend(self.check_finals());
+        self.violations.append(&mut violations);
+        Report {
+            finished_at: self.nodes.iter().map(|node| node.outcome.as_ref().map(|(at, _)| *at)).collect(),
+            shares_left: self.nodes.iter().map(|node| node.shares_left).collect(),
+            bytes: self.nodes.iter().map(|node| node.bytes).collect(),
+            outcomes: self.nodes.into_iter().map(|node| node.outcome.map(|(_, outcome)| outcome)).collect(),
+            noised: self.noised,
+            events: self.events,
+            trace: self.trace,
+            violations: self.violations,
+        }
+    }
+
+    /// After roll-back, the finals of all who may publish add up to their x̃, to the bit, and their weights to their own.
+    fn check_finals(&self) -> Vec<Violation> {
+        if !self.plan.draft().mechanism.rollback {
+            return Vec::new();
+        }
+        let mut violations = Vec::new();
+        for (_, outcome) in self.nodes.iter().filter_map(|node| node.outcome.as_ref()) {
+            let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
+            if let Some(sum) = outcome.sum.as_ref().filter(|_| publishers == Some(&outcome.included)) {
+                let noised = outcome.included.iter().map(|&party| &self.noised[party]);
+                violations.extend(mass::check([&sum.value], noised).err());
+                let own = outcome.included.iter().map(|&party| self.nodes[party].ledger.own_weight());
+                violations.extend(weight::check([sum.weight], own).err());
+            }
+        }
+        violations
+    }
+
+    fn happen(&mut self, what: Occurrence) {
+        match what {
+            Occurrence::Connect { network, ends } => self.connect(network, ends),
+            Occurrence::Break { network, ends, refuses } => self.break_link(network, ends, refuses),
+            Occurrence::Fault(fault) => self.go_wrong(fault),
+            Occurrence::Resume(party) => {
+                let status = &mut self.nodes[party].status;
+                if let Status::Suspended(backlog) = status {
+                    let backlog = std::mem::take(backlog);
+                    *status = Status::Up;
+                    backlog.into_iter().for_each(|what| self.schedule(self.now, what));
+                }
+            }
+            Occurrence::Input { party, .. }
+            | Occurrence::Deliver { to: party, .. }
+            | Occurrence::Handover { from: party, .. } => match &mut self.nodes[party].status {
+                Status::Up => self.reach(what),
+                Status::Suspended(backlog) => backlog.push_back(what),
+                Status::Down => {}
+            },
+        }
+    }
+
+    /// Something reaches a node that is up.
+    fn reach(&mut self, what: Occurrence) {
+        match what {
+            Occurrence::Input { party, input: Input::Tick } if self.now < self.nodes[party].tick => {}
+            Occurrence::Input { party, input } => self.feed(party, input),
+            Occurrence::Deliver { network, from, to, epoch, frame } if self.links.epoch(network, from, to) == Some(epoch) => {
+                let input = match network {
+                    Network::Public => Input::Public { from, frame },
+                    Network::Private => Input::Private { from, frame },
+                };
+                self.feed(to, input);
+            }
+            Occurrence::Handover { from, to, epoch, frame, ticket }
+                if self.links.epoch(Network::Private, from, to) == Some(epoch) && ticket.take() =>
+            {
+                self.nodes[from].shares_left = true;
+                self.transmit(Network::Private, from, to, frame);
+                self.feed(from, Input::Left);
+            }
+            _ => {}
+        }
+    }
+
+    fn transmit(&mut self, network: Network, from: Party, to: Party, frame: Arc<[u8]>) {
+        let Some(epoch) = self.links.epoch(network, from, to) else { return };
+        let bytes = &mut self.nodes[from].bytes;
+        match network {
+            Network::Private => bytes.0 += frame.len() as u64,
+            Network::Public => bytes.1 += frame.len() as u64,
+        }
+        let twice = self.conditions.duplicates > 0.0 && self.rng.random_bool(self.conditions.duplicates);
+        for _ in 0..1 + usize::from(twice) {
+            let at = self.after_latency();
+            let at = self.links.in_order(network, from, to, at);
+            self.schedule(at, Occurrence::Deliver { network, from, to, epoch, frame: frame.clone() });
+        }
+    }
+
+    fn connect(&mut self, network: Network, ends: (Party, Party)) {
+        let down = |party: Party| matches!(self.nodes[party].status, Status::Down);
+        if down(ends.0) || down(ends.1) {
+            return;
+        }
+        if self.links.connect(network, ends) {
+            for (party, peer) in [ends, (ends.1, ends.0)] {
+                self.happen(Occurrence::Input { party, input: Input::Connected { network, peer } });
+            }
+        }
+    }
+
+    fn break_link(&mut self, network: Network, ends: (Party, Party), refuses: Option<Party>) {
+        let broken = self.links.disconnect(network, ends);
+        for (party, peer) in [ends, (ends.1, ends.0)] {
+            if broken {
+                self.happen(Occurrence::Input { party, input: Input::Disconnected { network, peer } });
+            }
+            if refuses == Some(peer) {
+                let at = self.after_latency();
+                self.schedule(at, Occurrence::Input { party, input: Input::Gone { peer } });
+            }
+        }
+    }
+
+    fn go_wrong(&mut self, fault: Fault) {
+        match fault {
+            Fault::Crash { party, .. } => {
+                self.nodes[party].status = Status::Down;
+                for (network, ends) in self.links.edges_of(party) {
+                    let at = self.after_latency();
+                    self.schedule(at, Occurrence::Break { network, ends, refuses: Some(party) });
+                }
+            }
+            Fault::Silence { party, .. } => self.nodes[party].status = Status::Down,
+            Fault::Suspend { party, for_ms, .. } => {
+                if matches!(self.nodes[party].status, Status::Up) {
+                    self.nodes[party].status = Status::Suspended(VecDeque::new());
+                    self.schedule(self.now.plus_millis(for_ms), Occurrence::Resume(party));
+                }
+            }
+            Fault::Cut { network, ends, for_ms, .. } => self.cut(network, ends, for_ms),
+            Fault::Partition { group, for_ms, .. } => {
+                for (network, ends) in self.links.edges() {
+                    if group.contains(&ends.0) != group.contains(&ends.1) {
+                        self.cut(network, ends, for_ms);
+                    }
+                }
+            }
+        }
+    }
+
+    fn cut(&mut self, network: Network, ends: (Party, Party), for_ms: u64) {
+        self.break_link(network, ends, None);
+        self.schedule(self.now.plus_millis(for_ms), Occurrence::Connect { network, ends });
+    }
+
+    fn feed(&mut self, party: Party, input: Input) {
+        let (what, bytes): (&str, &[u8]) = match &input {
+            Input::Public { frame, .. } => ("public", frame),
+            Input::Private { frame, .. } => ("private", frame),
+            Input::Connected { .. } => ("connected", &[]),
+            Input::Disconnected { .. } => ("disconnected", &[]),
+            Input::Gone { .. } => ("gone", &[]),
+            Input::Left => ("left", &[]),
+            Input::Spent(_) => ("spent", &[]),
+            Input::Verdict(_) => ("verdict", &[]),
+            Input::Tick => ("tick", &[]),
+        };
+        self.trace.push(self.now, &format!("{party} {what}"), bytes);
+        if let Input::Verdict(verdict) = &input {
+            self.gated.verdict(party, verdict);
+            self.settled = true;
+        }
+        if let Err(error) = self.nodes[party].run.handle(self.now, input) {
+            self.violations.push(Violation::new("driver", error.to_string()));
+        }
+        self.drain(party);
+        self.check_sums();
+    }
+
+    fn drain(&mut self, party: Party) {
+        if matches!(self.nodes[party].status, Status::Down) {
+            return;
+        }
+        loop {
+            match self.nodes[party].run.poll_output() {
+                Output::Public { to, frame } => {
+                    let checks = [self.once.public(&frame), self.clear.public(&frame), self.gated.public(&frame)];
+                    self.violations.extend(checks.into_iter().filter_map(Result::err));
+                    self.transmit(Network::Public, party, to, frame);
+                }
+                Output::Private { to, frame, ticket } => {
+                    self.clear.private(&frame);
+                    self.violations.extend(self.once.private(&frame).err());
+                    self.send_private(party, to, frame, ticket);
+                }
+                Output::Spend => {
+                    self.violations.extend(self.once.spend(party).err());
+                    let at = self.after_work();
+                    self.schedule(at, Occurrence::Input { party, input: Input::Spent(Ok(())) });
+                }
+                Output::Audit(logs) => {
+                    let verdict = (self.gate)(&self.plan, &logs);
+                    let at = self.after_work();
+                    self.schedule(at, Occurrence::Input { party, input: Input::Verdict(verdict) });
+                }
+                Output::Event(event) => self.events.push((self.now, party, event)),
+                Output::Finished(outcome) => self.nodes[party].outcome = Some((self.now, *outcome)),
+                Output::Wait { until } => {
+                    if until < Time::FAR && until != self.nodes[party].tick {
+                        self.nodes[party].tick = until;
+                        self.schedule(until.max(self.now), Occurrence::Input { party, input: Input::Tick });
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn send_private(&mut self, from: Party, to: Party, frame: Arc<[u8]>, ticket: Option<Ticket>) {
+        let Some(epoch) = self.links.epoch(Network::Private, from, to) else { return };
+        match ticket {
+            None => self.transmit(Network::Private, from, to, frame),
+            Some(ticket) => {
+                // The transport's own queue: a share leaves a moment after it was given out, or is recalled before.
+                let longest = if self.conditions.instant { 0 } else { self.conditions.latency_us.1 * 500 };
+                let moment = self.rng.random_range(0..=longest);
+                self.schedule(self.now + moment, Occurrence::Handover { from, to, epoch, frame, ticket });
+            }
+        }
+    }
+
+    /// Mass and weight, over all nodes, the crashed ones included.
+    fn check_sums(&mut self) {
+        if self.settled {
+            return;
+        }
+        let mixing = self.nodes.iter().enumerate().filter_map(|(party, node)| Some((party, node.run.holdings()?, &node.ledger)));
+        let at = self.now.as_millis();
+        for violation in ledger::check(&mixing.collect::<Vec<_>>()) {
+            self.violations.push(Violation { text: format!("at {at} ms: {}", violation.text), ..violation });
+            self.settled = true;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,103 @@
+//! What each node should hold: its injections so far, from the noise that it really drew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use crate::exchange::Exchange;
+use crate::injection::Injection;
+use crate::invariants::{Violation, mass, weight};
+use crate::lattice::{LatticeVector, LatticeWeight};
+use crate::log::ShareId;
+use crate::mixing::{NoiseSource, Party, Portion};
+use crate::payload::{Payload, Ratio};
+
+/// The noise that a node drew, by its number.
+#[derive(Clone, Default)]
+pub(crate) struct Draws(Arc<Mutex<BTreeMap<usize, LatticeVector>>>);
+
+/// A noise source that keeps a copy of what it gives out.
+pub(crate) struct Recording<N> {
+    noise: N,
+    draws: Draws,
+}
+
+impl<N> Recording<N> {
+    pub(crate) fn new(noise: N, draws: Draws) -> Self {
+        Recording { noise, draws }
+    }
+}
+
+impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> {
+    fn draw(&mut self, k: usize, round: u32) -> LatticeVector {
+        let drawn = self.noise.draw(k, round);
+        let mut draws = self.draws.0.lock().expect("one thread");
+        draws.insert(k, drawn.clone());
+        drawn
+    }
+}
+
+pub(crate) struct Ledger {
+    injection: Injection<Ratio>,
+    value: LatticeVector,
+    weight: LatticeWeight,
+    draws: Draws,
+}
+
+type Holding = Portion<LatticeVector, LatticeWeight>;
+
+impl Ledger {
+    pub(crate) fn new(injection: Injection<Ratio>, value: LatticeVector, weight: i128, draws: Draws) -> Self {
+        Ledger { injection, value, weight: LatticeWeight(weight), draws }
+    }
+
+    /// x̃.
+    #[cfg(test)]
+    pub(crate) fn own_value(&self) -> &LatticeVector {
+        &self.value
+    }
+
+    /// The party's own weight.
+    pub(crate) fn own_weight(&self) -> LatticeWeight {
+        self.weight
+    }
+
+    /// Everything that the node has injected: Σ_{s < rows} (c_s x̃ + Z_s η).
+    pub(crate) fn injected(&self, exchange: &Exchange) -> Holding {
+        let rows = exchange.injections();
+        let mut sum = Portion { value: self.value.zero_like(), weight: LatticeWeight(0) };
+        let draws = self.draws.0.lock().expect("one thread");
+        for t in 0..rows {
+            sum.value.add_multiple(self.injection.c()[t], &self.value);
+            sum.weight.add_multiple(self.injection.c()[t], &self.weight);
+            for (k, &factor) in self.injection.z(t).iter().enumerate() {
+                if let Some(eta) = draws.get(&k) {
+                    sum.value.add_multiple(factor, eta);
+                }
+            }
+        }
+        sum
+    }
+
+    /// The node's state, and those of its shares that are out and that nobody has accepted.
+    pub(crate) fn held(exchange: &Exchange, accepted: &BTreeSet<ShareId>) -> Vec<Holding> {
+        let out = exchange.out().filter(|(id, _)| !accepted.contains(id)).map(|(_, portion)| portion);
+        out.chain([exchange.state().clone()]).collect()
+    }
+}
+
+/// The shares that anybody has accepted.
+pub(crate) fn accepted<'a>(exchanges: impl Iterator<Item = (Party, &'a Exchange)>) -> BTreeSet<ShareId> {
+    let of =
+        |(to, exchange): (Party, &'a Exchange)| exchange.accepted_from().map(move |(round, from)| ShareId { round, from, to });
+    exchanges.flat_map(of).collect()
+}
+
+/// Checks mass and weight over nodes in their mixing phases, the crashed ones included.
+pub(crate) fn check<'a>(nodes: &[(Party, &'a Exchange, &'a Ledger)]) -> Vec<Violation> {
+    let accepted = accepted(nodes.iter().map(|(party, exchange, _)| (*party, *exchange)));
+    let held: Vec<Holding> = nodes.iter().flat_map(|(_, exchange, _)| Ledger::held(exchange, &accepted)).collect();
+    let injected: Vec<Holding> = nodes.iter().map(|(_, exchange, ledger)| ledger.injected(exchange)).collect();
+    let values = mass::check(held.iter().map(|portion| &portion.value), injected.iter().map(|portion| &portion.value));
+    let weights = weight::check(held.iter().map(|portion| portion.weight), injected.iter().map(|portion| portion.weight));
+    [values, weights].into_iter().filter_map(Result::err).collect()
+}

@@ -1,0 +1,159 @@
+//! What goes wrong in a simulated run, and what came of it.
+
+use std::collections::BTreeSet;
+
+use rand::RngExt;
+
+use super::stream;
+use crate::invariants::Violation;
+use crate::invariants::trace::Trace;
+use crate::lattice::LatticeVector;
+use crate::message::Network;
+use crate::mixing::Party;
+use crate::payload::Payload;
+use crate::plan::Plan;
+use crate::run::{Event, Outcome};
+use crate::time::Time;
+
+/// Something that goes wrong at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// A node dies: its connections close and its address refuses new ones.
+    Crash {
+        /// Who.
+        party: Party,
+        /// When.
+        at: Time,
+    },
+    /// A node falls silent for good: nothing closes.
+    Silence {
+        /// Who.
+        party: Party,
+        /// When.
+        at: Time,
+    },
+    /// A node does nothing for a while, and then takes up what has piled up.
+    Suspend {
+        /// Who.
+        party: Party,
+        /// From when.
+        at: Time,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A connection breaks, and comes back.
+    Cut {
+        /// On which graph.
+        network: Network,
+        /// Between whom.
+        ends: (Party, Party),
+        /// When.
+        at: Time,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// All connections between a group and the others break, and come back.
+    Partition {
+        /// One side.
+        group: BTreeSet<Party>,
+        /// When.
+        at: Time,
+        /// For how long.
+        for_ms: u64,
+    },
+}
+
+/// The world that a run happens in.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// Decides everything: noise, delays, duplicates.
+    pub seed: u64,
+    /// A message's way takes from..=to microseconds, each time anew.
+    pub latency_us: (u64, u64),
+    /// What a node does by itself takes no time: with a constant latency the clock then counts messages on the critical path.
+    pub instant: bool,
+    /// The probability that a frame arrives twice.
+    pub duplicates: f64,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+    /// Nodes that never start.
+    pub absent: BTreeSet<Party>,
+    /// The simulation is given up at this time.
+    pub until: Time,
+}
+
+impl Conditions {
+    /// A local network (0.1 to 1 ms a message) without faults.
+    pub fn new(seed: u64) -> Self {
+        Conditions {
+            seed,
+            latency_us: (100, 1000),
+            instant: false,
+            duplicates: 0.0,
+            faults: Vec::new(),
+            absent: BTreeSet::new(),
+            until: Time::from_millis(3_600_000),
+        }
+    }
+
+    /// The same with these faults.
+    pub fn with_faults(mut self, faults: Vec<Fault>) -> Self {
+        self.faults = faults;
+        self
+    }
+}
+
+/// What came of a simulated run.
+pub struct Report {
+    /// Each party's outcome, none if it never finished (crashed, silent).
+    pub outcomes: Vec<Option<Outcome>>,
+    /// When each finished.
+    pub finished_at: Vec<Option<Time>>,
+    /// Each party's x̃.
+    pub noised: Vec<LatticeVector>,
+    /// Whether any byte of a share left each party.
+    pub shares_left: Vec<bool>,
+    /// What each party told, in order.
+    pub events: Vec<(Time, Party, Event)>,
+    /// Everything that happened.
+    pub trace: Trace,
+    /// Invariants that did not hold.
+    pub violations: Vec<Violation>,
+    /// Bytes of frames sent on the private and on the public graph, by party.
+    pub bytes: Vec<(u64, u64)>,
+}
+
+impl Report {
+    /// The exact sum of x̃ over some parties; none for no party.
+    pub fn sum_over(&self, parties: &BTreeSet<Party>) -> Option<LatticeVector> {
+        let vectors = parties.iter().map(|&party| self.noised[party].clone());
+        vectors.reduce(|mut sum, vector| {
+            sum.add(&vector);
+            sum
+        })
+    }
+}
+
+/// A seeded mix of faults for a soak test: every kind, at moments up to `until_ms`, for up to 20 times that.
+pub fn random_faults(seed: u64, plan: &Plan, count: usize, until_ms: u64) -> Vec<Fault> {
+    let mut rng = stream(seed, "faults", 0);
+    let parties = plan.parties();
+    let edges = plan.draft().private_graph.edges();
+    let mut fault = || {
+        let at = Time::from_nanos(rng.random_range(0..=until_ms * 1_000_000));
+        let party = rng.random_range(0..parties);
+        let for_ms = rng.random_range(1..=20 * until_ms.max(1));
+        match rng.random_range(0..5) {
+            0 => Fault::Crash { party, at },
+            1 => Fault::Silence { party, at },
+            2 => Fault::Suspend { party, at, for_ms },
+            3 => {
+                let ends = edges[rng.random_range(0..edges.len())];
+                let network = if rng.random_bool(0.5) { Network::Private } else { Network::Public };
+                Fault::Cut { network, ends, at, for_ms }
+            }
+            _ => Fault::Partition { group: (0..parties).filter(|_| rng.random_bool(0.4)).collect(), at, for_ms },
+        }
+    };
+    (0..count).map(|_| fault()).collect()
+}

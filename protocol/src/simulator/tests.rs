@@ -1,0 +1,398 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::invariants::trace;
+use crate::log::{Fate, fates};
+use crate::message::Phase;
+use crate::peers::Peers;
+use crate::plan::{Adversary, Calibration, Claim, Draft, Established, Faults, Predicted};
+use crate::run::Ending;
+use crate::run_file::RunFile;
+
+/// A plan of simulated parties with two coordinates; noise of about the right size.
+pub(crate) fn plan(parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
+    plan_of(2, parties, lines, rounds)
+}
+
+fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
+    let text = format!("name = \"test\"\n[data]\nshape = [{dimension}]\n{lines}");
+    let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
+    let peers = Peers::simulated(parties, None).expect("enough parties");
+    let draft = Draft::new(file, &peers, 7).unwrap_or_else(|error| panic!("{error}"));
+    let claim = Claim {
+        adversary: Adversary::Coalition,
+        size: draft.privacy.colluding,
+        faults: Faults::Class,
+        mu: 0.2,
+        epsilon: draft.privacy.epsilon,
+        delta: draft.privacy.delta,
+        established: Established::Theorem,
+        cases: 1,
+        seed: None,
+        holds_as_headline: true,
+    };
+    let calibration = Calibration {
+        rounds,
+        schedule_seed: 11,
+        schedule: Calibration::draw_schedule(&draft, rounds, 11).expect("enough neighbours"),
+        independent_std: 4.0,
+        correlated_std: 10.0,
+        claims: vec![claim],
+        predicted: Predicted {
+            standard_error: 1.0,
+            standard_error_one_dropout: Some(1.0),
+            standard_error_late_dropout: None,
+            central: 1.0,
+            local: 1.0,
+            error_floor: 1.0,
+            bytes_per_party: 0,
+        },
+    };
+    Arc::new(Plan::assemble(draft, calibration, [3; 16]).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// A vector of whole steps of the plan's inputs.
+pub(crate) fn integers(plan: &Plan, steps: &[i128]) -> LatticeVector {
+    let lattice = plan.lattice();
+    lattice.encode(steps.iter().map(|&step| step as f64 * lattice.value_step()))
+}
+
+pub(crate) fn inputs(plan: &Plan) -> Vec<LatticeVector> {
+    (0..plan.parties())
+        .map(|party| {
+            plan.lattice().encode((0..plan.draft().dimension()).map(|at| if at == 0 { 0.1 * party as f64 } else { -0.05 }))
+        })
+        .collect()
+}
+
+fn simulate(plan: &Arc<Plan>, conditions: Conditions) -> Report {
+    Simulation::new(plan.clone(), inputs(plan), &permissive_gate, conditions).run()
+}
+
+#[test]
+fn without_faults_everybody_holds_the_exact_sum() {
+    let plan = plan(8, "", 7);
+    let report = simulate(&plan, Conditions::new(1));
+    assert_eq!(report.violations, []);
+    let everybody: BTreeSet<Party> = (0..8).collect();
+    for outcome in report.outcomes.iter() {
+        let outcome = outcome.as_ref().expect("finished");
+        assert_eq!((&outcome.ending, outcome.agreed, &outcome.included), (&Ending::Done, true, &everybody));
+        assert_eq!(outcome.sum.as_ref().map(|sum| &sum.value), report.sum_over(&everybody).as_ref());
+    }
+}
+
+/// A stand-in that is as strict as the tolerated class: `dropouts` departures, and one share between members of L late or returned.
+fn class_gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
+    let faults =
+        fates(logs, plan.rounds()).into_iter().filter(|(id, fate)| *fate != Fate::Accepted { applied: id.round }).count();
+    let departed = plan.parties() - logs.len();
+    let passes = departed <= plan.draft().privacy.dropouts && faults <= 1;
+    let publish = passes.then(|| logs.keys().copied().collect());
+    GateVerdict { publish, reason: format!("{departed} departed, {faults} shares at fault") }
+}
+
+/// When the last of all nodes began to mix, began to settle, and finished, in a run without faults.
+fn milestones(plan: &Arc<Plan>) -> (u64, u64, u64) {
+    let report = simulate(plan, Conditions::new(0));
+    let latest = |phase| {
+        let begins = report.events.iter().filter(|(_, _, event)| *event == Event::Phase(phase)).map(|(at, _, _)| at.as_nanos());
+        begins.max().expect("every node gets there")
+    };
+    (latest(Phase::Mixing), latest(Phase::Settling), latest(Phase::Done))
+}
+
+fn others(plan: &Plan, dead: &[Party]) -> BTreeSet<Party> {
+    (0..plan.parties()).filter(|party| !dead.contains(party)).collect()
+}
+
+/// Kills one party at a random moment of its mixing in each of many runs. All others must end degraded, agreed, with the exact sum of their x̃.
+/// Returns in how many runs they did, and by how many ms the slowest run ended later than one without a kill.
+fn kills(plan: &Arc<Plan>, runs: u64, loud: bool) -> (u64, u64) {
+    let (mut good, mut done, mut latest) = (0, 0, 0);
+    let (start, end, finished) = milestones(plan);
+    for seed in 0.. {
+        if done == runs {
+            break;
+        }
+        let mut rng = stream(seed, "kill", 0);
+        let (party, at) = (rng.random_range(0..plan.parties()), Time::from_nanos(rng.random_range(start..end)));
+        let fault = if loud { Fault::Crash { party, at } } else { Fault::Silence { party, at } };
+        let report =
+            Simulation::new(plan.clone(), inputs(plan), &class_gate, Conditions::new(seed).with_faults(vec![fault])).run();
+        assert_eq!(report.violations, [], "seed {seed}");
+        if report.events.iter().any(|(_, who, event)| (*who, event) == (party, &Event::Phase(Phase::Settling))) {
+            continue;
+        }
+        done += 1;
+        let survivors = others(plan, &[party]);
+        let exact = report.sum_over(&survivors);
+        let as_it_should = |other: &Party| {
+            report.outcomes[*other].as_ref().is_some_and(|outcome| {
+                outcome.ending == Ending::Degraded
+                    && outcome.agreed
+                    && outcome.included == survivors
+                    && outcome.sum.as_ref().map(|sum| &sum.value) == exact.as_ref()
+            })
+        };
+        if survivors.iter().all(as_it_should) {
+            good += 1;
+        } else {
+            println!("seed {seed}: party {party} killed at {} us, loud: {loud}", at.as_nanos() / 1000);
+        }
+        let slowest = report.finished_at.iter().flatten().max().expect("somebody finished").as_nanos();
+        latest = latest.max(slowest.saturating_sub(finished) / 1_000_000);
+    }
+    (good, latest)
+}
+
+#[test]
+fn a_loud_kill_in_mixing_costs_milliseconds_and_nothing_else() {
+    let (good, latest) = kills(&plan(8, "", 7), 60, true);
+    assert_eq!(good, 60);
+    assert!(latest < 200, "{latest} ms later");
+}
+
+#[test]
+fn a_silent_kill_in_mixing_costs_the_deadlines_and_nothing_else() {
+    let (good, latest) = kills(&plan(8, "", 7), 60, false);
+    assert_eq!(good, 60);
+    // Seven rounds of 2 s, three quarters of settling.
+    assert!((16_000..18_000).contains(&latest), "{latest} ms later");
+}
+
+#[test]
+fn a_loud_kill_after_mixing_costs_milliseconds_mostly() {
+    let plan = plan(8, "", 7);
+    let (_, settling, finished) = milestones(&plan);
+    let mut quick = 0;
+    for seed in 0..40 {
+        let mut rng = stream(seed, "late kill", 0);
+        let (party, at) = (rng.random_range(0..8), Time::from_nanos(rng.random_range(settling..finished)));
+        let report = simulate(&plan, Conditions::new(seed).with_faults(vec![Fault::Crash { party, at }]));
+        assert_eq!(report.violations, [], "seed {seed}");
+        for other in others(&plan, &[party]) {
+            let outcome = report.outcomes[other].as_ref().expect("no violation of liveness");
+            assert!(outcome.agreed, "seed {seed}");
+            assert!(outcome.included.is_superset(&others(&plan, &[party])), "seed {seed}");
+        }
+        let slowest = report.finished_at.iter().flatten().max().expect("somebody finished").as_nanos();
+        quick += u32::from(slowest < finished + 500_000_000);
+    }
+    // A body that only some got holds the vote up to three quarters of the stage.
+    assert!(quick >= 38, "{quick} of 40");
+}
+
+#[test]
+fn two_kills_leave_one_agreed_set_or_everybody_withholds() {
+    let plan = plan(8, "", 7);
+    let (start, end, finished) = milestones(&plan);
+    let mut withheld = 0;
+    for seed in 0..40 {
+        let mut rng = stream(seed, "two kills", 0);
+        let first = rng.random_range(0..8);
+        let dead = [first, (first + rng.random_range(1..8)) % 8];
+        let mut at = || Time::from_nanos(rng.random_range(start..end));
+        let faults = vec![Fault::Crash { party: dead[0], at: at() }, Fault::Silence { party: dead[1], at: at() }];
+        let faults = if seed % 2 == 0 { faults } else { dead.map(|party| Fault::Crash { party, at: at() }).to_vec() };
+        let report = Simulation::new(plan.clone(), inputs(&plan), &class_gate, Conditions::new(seed).with_faults(faults)).run();
+        assert_eq!(report.violations, [], "seed {seed}");
+        for other in others(&plan, &dead) {
+            let outcome = report.outcomes[other].as_ref().expect("no violation of liveness");
+            match &outcome.ending {
+                Ending::Withheld { .. } => withheld += 1,
+                Ending::Degraded => assert!(outcome.agreed, "seed {seed}"),
+                other => panic!("seed {seed}: {other:?}"),
+            }
+        }
+        if seed % 2 == 1 {
+            let slowest = report.finished_at.iter().flatten().max().expect("somebody finished").as_nanos();
+            assert!(slowest < finished + 1_000_000_000, "seed {seed}: two loud kills are refused at once {dead:?}");
+        }
+    }
+    assert!(withheld > 200, "two departures are more than the class tolerates: {withheld}");
+}
+
+#[test]
+fn too_few_at_the_start_abort_and_nothing_private_leaves() {
+    let plan = plan(8, "", 7);
+    let crash = |party| Fault::Crash { party, at: Time::from_nanos(300_000) };
+    let absent = Conditions { absent: BTreeSet::from([2, 5]), ..Conditions::new(4) };
+    for conditions in [absent, Conditions::new(5).with_faults(vec![crash(2), crash(5)])] {
+        let report = simulate(&plan, conditions);
+        assert_eq!(report.violations, []);
+        for party in others(&plan, &[2, 5]) {
+            let outcome = report.outcomes[party].as_ref().expect("no violation of liveness");
+            assert!(matches!(outcome.ending, Ending::Aborted { .. }), "{:?}", outcome.ending);
+            assert!(outcome.started.is_empty());
+        }
+        assert!(report.shares_left.iter().all(|left| !left));
+    }
+}
+
+#[test]
+fn one_absent_member_is_started_without_and_rolled_back() {
+    let plan = plan(8, "[run]\njoin_ms = 500", 7);
+    let report = simulate(&plan, Conditions { absent: BTreeSet::from([3]), ..Conditions::new(6) });
+    assert_eq!(report.violations, []);
+    let survivors = others(&plan, &[3]);
+    for &party in &survivors {
+        let outcome = report.outcomes[party].as_ref().expect("no violation of liveness");
+        assert_eq!((&outcome.ending, &outcome.included, outcome.agreed), (&Ending::Degraded, &survivors, true));
+        assert_eq!(outcome.sum.as_ref().map(|sum| &sum.value), report.sum_over(&survivors).as_ref());
+    }
+}
+
+#[test]
+fn logs_that_reach_only_some_never_make_two_sets_and_those_cut_off_withhold() {
+    let plan = plan(8, "", 7);
+    let (_, settling, _) = milestones(&plan);
+    for seed in 0..24 {
+        // Cut off for good on both graphs while logs are on their way: one side of three at most, the other can agree.
+        let mut rng = stream(seed, "partition", 0);
+        let group: BTreeSet<Party> = (0..rng.random_range(1..=4)).map(|_| rng.random_range(0..8)).collect();
+        let at = Time::from_nanos(settling - 800_000 + rng.random_range(0..2_000_000));
+        let fault = Fault::Partition { group: group.clone(), at, for_ms: 10_000_000 };
+        let report = simulate(&plan, Conditions::new(seed).with_faults(vec![fault]));
+        assert_eq!(report.violations, [], "seed {seed}");
+        let published = |party: &Party| {
+            let outcome = report.outcomes[*party].as_ref().expect("no violation of liveness");
+            !matches!(outcome.ending, Ending::Withheld { .. })
+        };
+        let ends: BTreeMap<Party, bool> = (0..8).map(|party| (party, published(&party))).collect();
+        let sets: BTreeSet<_> = report
+            .outcomes
+            .iter()
+            .flatten()
+            .filter_map(|outcome| outcome.logs.as_ref().map(|logs| logs.keys().collect::<Vec<_>>()))
+            .collect();
+        assert!(sets.len() <= 1, "seed {seed}: {sets:?}");
+        let small = if group.len() < 4 { group.clone() } else { (0..8).collect() };
+        // Whoever is on the small side either had everything before the cut, or withholds.
+        for party in small.iter().filter(|party| ends[party]) {
+            let outcome = report.outcomes[*party].as_ref().expect("finished");
+            assert!(outcome.logs.as_ref().is_some_and(|logs| logs.contains_key(party)), "seed {seed}: party {party}");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    let plan = plan(8, "", 7);
+    let conditions = |seed| Conditions { duplicates: 0.1, ..Conditions::new(seed) }.with_faults(random_faults(3, &plan, 3, 20));
+    let (one, again, other) = (simulate(&plan, conditions(3)), simulate(&plan, conditions(3)), simulate(&plan, conditions(4)));
+    assert_eq!(trace::check(&one.trace, &again.trace), Ok(()));
+    assert!(one.trace.len() > 100);
+    assert!(trace::check(&one.trace, &other.trace).is_err());
+}
+
+/// Every kind of fault at once, on several graphs and mechanisms: whatever happens, invariants hold and everybody who is up finishes.
+fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
+    let plans = [
+        plan(8, "", 7),
+        plan(5, "[mechanism]\nrollback = false\n[run]\nround_ms = 60\nsettle_ms = 320\njoin_ms = 300", 4),
+        plan(6, "[topology]\nprivate = \"ring\"\n[run]\nround_ms = 40\nsettle_ms = 320\njoin_ms = 300", 4),
+        plan(5, "[mechanism]\nfanout = 2\n[run]\nround_ms = 40\nsettle_ms = 160\njoin_ms = 300", 3),
+        plan(
+            8,
+            "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\npublic = { kind = \"random-regular\", degree = 3 }\n[run]\nround_ms = 30\nsettle_ms = 320\njoin_ms = 300",
+            5,
+        ),
+    ];
+    let mut endings: BTreeMap<&str, u32> = BTreeMap::new();
+    for seed in seeds {
+        let plan = &plans[seed as usize % plans.len()];
+        let faults = random_faults(seed, plan, 1 + seed as usize % 4, 20);
+        let conditions = Conditions { duplicates: 0.05, ..Conditions::new(seed) }.with_faults(faults.clone());
+        let report = simulate(plan, conditions);
+        assert_eq!(report.violations, [], "seed {seed}: {faults:?}");
+        for outcome in report.outcomes.iter().flatten() {
+            let name = match outcome.ending {
+                Ending::Done => "done",
+                Ending::Degraded => "degraded",
+                Ending::Aborted { .. } => "aborted",
+                Ending::Spent { .. } => "spent",
+                Ending::Withheld { .. } => "withheld",
+            };
+            *endings.entry(name).or_insert(0) += 1;
+        }
+    }
+    endings
+}
+
+#[test]
+fn invariants_hold_in_any_mix_of_faults() {
+    let endings = soak(0..40);
+    for name in ["done", "degraded", "withheld"] {
+        assert!(endings.contains_key(name), "the mix reaches everything: {endings:?}");
+    }
+}
+
+/// `cargo test --release -p undertone-protocol --lib -- --ignored soak`
+#[test]
+#[ignore = "minutes; for changes of the machines"]
+fn invariants_hold_in_a_long_soak() {
+    println!("{:?}", soak(1000..4000));
+}
+
+#[test]
+fn whom_the_gate_leaves_out_withholds_and_is_rolled_back() {
+    let plan = plan(8, "", 7);
+    let without = |left_out: Party| {
+        move |_: &Plan, logs: &AgreedLogs| GateVerdict {
+            publish: Some(logs.keys().copied().filter(|&party| party != left_out).collect()),
+            reason: format!("{left_out} is left out"),
+        }
+    };
+    let report = Simulation::new(plan.clone(), inputs(&plan), &without(5), Conditions::new(8)).run();
+    assert_eq!(report.violations, []);
+    let publishers = others(&plan, &[5]);
+    for (party, outcome) in report.outcomes.iter().enumerate() {
+        let outcome = outcome.as_ref().expect("no violation of liveness");
+        assert!(outcome.agreed && outcome.included == publishers);
+        if party == 5 {
+            assert_eq!(outcome.ending, Ending::Withheld { reason: "5 is left out".into() });
+            assert!(outcome.sum.is_none());
+        } else {
+            assert_eq!(outcome.ending, Ending::Degraded);
+            assert_eq!(outcome.sum.as_ref().map(|sum| &sum.value), report.sum_over(&publishers).as_ref());
+        }
+    }
+}
+
+#[test]
+fn when_the_gate_refuses_everybody_withholds_and_no_final_leaves() {
+    let plan = plan(8, "", 7);
+    let refuse = |_: &Plan, _: &AgreedLogs| GateVerdict { publish: None, reason: "over budget".into() };
+    let report = Simulation::new(plan.clone(), inputs(&plan), &refuse, Conditions::new(9)).run();
+    assert_eq!(report.violations, [], "an item of the second stage would be one");
+    for outcome in report.outcomes.iter().map(|outcome| outcome.as_ref().expect("no violation of liveness")) {
+        assert_eq!(outcome.ending, Ending::Withheld { reason: "over budget".into() });
+        assert!(outcome.included.is_empty() && outcome.own_log.is_some());
+    }
+}
+
+#[test]
+fn large_finals_are_pulled_once() {
+    for lines in ["", "[topology]\npublic = \"ring\""] {
+        let plan = plan_of(10_000, 6, lines, 3);
+        let report = simulate(&plan, Conditions::new(10));
+        assert_eq!(report.violations, []);
+        assert!(report.outcomes.iter().flatten().all(|outcome| outcome.ending == Ending::Done));
+        let last = 10_000 * u64::from(plan.lattice().final_bytes);
+        assert!(last > 16 << 10);
+        // Six nodes get five finals each; everything else is together as large as a few.
+        let public: u64 = report.bytes.iter().map(|(_, public)| public).sum();
+        assert!(public < 38 * last, "{public} bytes, a final is {last}");
+    }
+}
+
+#[test]
+fn the_papers_protocol_runs_without_roll_back() {
+    let plan = plan(5, "[mechanism]\nrollback = false", 4);
+    let report = simulate(&plan, Conditions::new(2));
+    assert_eq!(report.violations, []);
+    let everybody = others(&plan, &[]);
+    let sum = report.outcomes[0].as_ref().and_then(|outcome| outcome.sum.as_ref().map(|sum| sum.value.clone()));
+    assert_eq!(sum, report.sum_over(&everybody));
+}

@@ -1,0 +1,316 @@
+//! Frames: the only module that knows bincode.
+//!
+//! A frame is a version byte, a kind byte, a header in bincode (fixed-width integers, little-endian) and, where the kind has one, a
+//! raw tail: a vector's fixed-width bytes never go through bincode. The transport prefixes it with its length (u32, big-endian) and
+//! checks that against [`public_frame_limit`] or [`private_frame_limit`] before it allocates anything. Everything is checked to have been used up. Pinned hex
+//! examples at the end hold the bytes still, so that a byte-compatible successor of bincode can take its place.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::lattice::LatticeWeight;
+use crate::log::{Answer, Log, ShareId};
+use crate::message::{Digest, ItemSet, Notice, Recipient, Signature, SignedNotice, Stage};
+use crate::mixing::Party;
+
+/// The first byte of every frame.
+pub const VERSION: u8 = 1;
+
+/// A frame's first bytes: version and kind.
+const PREFIX: usize = 2;
+const NOTICE: u8 = 1;
+const BODY: u8 = 2;
+const SHARE: u8 = 3;
+const ANSWER: u8 = 4;
+
+/// No bincode part is larger: a log or a set of 1,000 parties is well below. (Without a limit, a 72-byte message aborts the process.)
+const BINCODE_LIMIT: usize = 16 << 20;
+const CONFIG: Configuration<LittleEndian, Fixint, Limit<BINCODE_LIMIT>> = bincode::config::legacy().with_limit::<BINCODE_LIMIT>();
+
+/// What is wrong with bytes from the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WireError {
+    /// Too short to have a version and a kind.
+    #[error("a frame of {0} bytes is too short")]
+    Short(usize),
+    /// Another version.
+    #[error("frame version {found}, this node speaks {VERSION}")]
+    Version {
+        /// The frame's.
+        found: u8,
+    },
+    /// No such kind on this graph.
+    #[error("frame kind {0} does not belong here")]
+    Kind(u8),
+    /// The header cannot be read.
+    #[error("the {0} does not decode")]
+    Malformed(&'static str),
+    /// Bytes are left after the end.
+    #[error("{left} bytes are left after the {what}")]
+    Leftover {
+        /// After what.
+        what: &'static str,
+        /// How many.
+        left: usize,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct NoticeHeader {
+    author: u32,
+    digest: Digest,
+    phase: u8,
+    sequence: u64,
+    recipient: Option<u32>,
+    signature: Signature,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BodyHeader {
+    digest: Digest,
+    stage: Stage,
+    author: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ShareHeader {
+    digest: Digest,
+    round: u32,
+    from: u32,
+    to: u32,
+    weight: i128,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AnswerHeader {
+    digest: Digest,
+    round: u32,
+    from: u32,
+    to: u32,
+    answer: Answer,
+}
+
+/// What a public frame holds.
+#[derive(Debug)]
+pub enum PublicFrame {
+    /// Something signed.
+    Notice(SignedNotice),
+    /// An item's bytes; a signed notice of its author has their hash.
+    Body {
+        /// Of the plan.
+        digest: Digest,
+        /// The item's stage.
+        stage: Stage,
+        /// Its author.
+        author: Party,
+        /// Where in the frame the bytes are.
+        bytes: Range<usize>,
+    },
+}
+
+/// What a private frame holds.
+#[derive(Debug)]
+pub enum PrivateFrame {
+    /// A share.
+    Share {
+        /// Of the plan.
+        digest: Digest,
+        /// Which one.
+        id: ShareId,
+        /// The weight that it carries.
+        weight: LatticeWeight,
+        /// Where in the frame its coordinates are.
+        values: Range<usize>,
+    },
+    /// An answer to a share.
+    Answer {
+        /// Of the plan.
+        digest: Digest,
+        /// To which one.
+        id: ShareId,
+        /// What it says.
+        answer: Answer,
+    },
+}
+
+fn index(party: Party) -> u32 {
+    u32::try_from(party).expect("a plan has far fewer than 2^32 parties")
+}
+
+fn encode(value: &impl Serialize) -> Vec<u8> {
+    bincode::serde::encode_to_vec(value, CONFIG)
+        .expect("our own messages are far smaller than the limit and have no failing serialiser")
+}
+
+fn frame(kind: u8, header: &impl Serialize, tail: &[u8]) -> Arc<[u8]> {
+    let header = encode(header);
+    let mut frame = Vec::with_capacity(PREFIX + header.len() + tail.len());
+    frame.extend_from_slice(&[VERSION, kind]);
+    frame.extend_from_slice(&header);
+    frame.extend_from_slice(tail);
+    frame.into()
+}
+
+fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<(T, usize), WireError> {
+    bincode::serde::decode_from_slice(bytes, CONFIG).map_err(|_| WireError::Malformed(what))
+}
+
+fn decode_all<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, WireError> {
+    let (value, used) = decode(what, bytes)?;
+    let left = bytes.len() - used;
+    if left == 0 { Ok(value) } else { Err(WireError::Leftover { what, left }) }
+}
+
+fn kind(frame: &[u8]) -> Result<(u8, &[u8]), WireError> {
+    match frame {
+        [VERSION, kind, rest @ ..] => Ok((*kind, rest)),
+        [found, _, ..] => Err(WireError::Version { found: *found }),
+        _ => Err(WireError::Short(frame.len())),
+    }
+}
+
+/// A notice's bytes: what its signature covers by hash.
+pub fn notice_to_bytes(notice: &Notice) -> Vec<u8> {
+    encode(notice)
+}
+
+/// A set's bytes: their hash breaks ties between sets.
+pub fn set_to_bytes(set: &ItemSet) -> Vec<u8> {
+    encode(set)
+}
+
+/// The frame of a signed notice.
+pub fn notice_frame(signed: &SignedNotice) -> Arc<[u8]> {
+    let header = NoticeHeader {
+        author: index(signed.author),
+        digest: signed.digest,
+        phase: signed.notice.phase() as u8,
+        sequence: signed.sequence,
+        recipient: match signed.recipient {
+            Recipient::All => None,
+            Recipient::Party(party) => Some(index(party)),
+        },
+        signature: signed.signature,
+    };
+    frame(NOTICE, &header, &notice_to_bytes(&signed.notice))
+}
+
+/// The frame of an item's bytes.
+pub fn body_frame(digest: &Digest, stage: Stage, author: Party, bytes: &[u8]) -> Arc<[u8]> {
+    frame(BODY, &BodyHeader { digest: *digest, stage, author: index(author) }, bytes)
+}
+
+/// The frame of a share; `values` as the lattice encodes them.
+pub fn share_frame(digest: &Digest, id: ShareId, weight: LatticeWeight, values: &[u8]) -> Arc<[u8]> {
+    let header = ShareHeader { digest: *digest, round: id.round, from: index(id.from), to: index(id.to), weight: weight.0 };
+    frame(SHARE, &header, values)
+}
+
+/// The frame of an answer.
+pub fn answer_frame(digest: &Digest, id: ShareId, answer: &Answer) -> Arc<[u8]> {
+    let header =
+        AnswerHeader { digest: *digest, round: id.round, from: index(id.from), to: index(id.to), answer: answer.clone() };
+    frame(ANSWER, &header, &[])
+}
+
+/// Reads a frame from the public graph. The signature of a notice is not checked yet.
+pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
+    match kind(frame)? {
+        (NOTICE, rest) => {
+            let (header, used): (NoticeHeader, usize) = decode("envelope", rest)?;
+            let notice: Notice = decode_all("notice", &rest[used..])?;
+            let recipient = header.recipient.map_or(Recipient::All, |party| Recipient::Party(party as Party));
+            if header.phase != notice.phase() as u8 || notice.is_direct() != (recipient != Recipient::All) {
+                return Err(WireError::Malformed("envelope"));
+            }
+            Ok(PublicFrame::Notice(SignedNotice {
+                author: header.author as Party,
+                digest: header.digest,
+                sequence: header.sequence,
+                recipient,
+                notice,
+                signature: header.signature,
+            }))
+        }
+        (BODY, rest) => {
+            let (header, used): (BodyHeader, usize) = decode("item's header", rest)?;
+            let bytes = PREFIX + used..frame.len();
+            Ok(PublicFrame::Body { digest: header.digest, stage: header.stage, author: header.author as Party, bytes })
+        }
+        (kind, _) => Err(WireError::Kind(kind)),
+    }
+}
+
+/// Reads a frame from the private graph. Neither values nor signatures are checked yet.
+pub fn read_private(frame: &[u8]) -> Result<PrivateFrame, WireError> {
+    let id = |round, from: u32, to: u32| ShareId { round, from: from as Party, to: to as Party };
+    match kind(frame)? {
+        (SHARE, rest) => {
+            let (header, used): (ShareHeader, usize) = decode("share's header", rest)?;
+            Ok(PrivateFrame::Share {
+                digest: header.digest,
+                id: id(header.round, header.from, header.to),
+                weight: LatticeWeight(header.weight),
+                values: PREFIX + used..frame.len(),
+            })
+        }
+        (ANSWER, rest) => {
+            let header: AnswerHeader = decode_all("answer", rest)?;
+            let id = id(header.round, header.from, header.to);
+            Ok(PrivateFrame::Answer { digest: header.digest, id, answer: header.answer })
+        }
+        (kind, _) => Err(WireError::Kind(kind)),
+    }
+}
+
+/// A log's bytes.
+pub fn log_to_bytes(log: &Log) -> Vec<u8> {
+    encode(log)
+}
+
+/// A log from its bytes; check it against the schedule afterwards.
+pub fn log_from_bytes(bytes: &[u8]) -> Result<Log, WireError> {
+    decode_all("log", bytes)
+}
+
+/// The largest log of a plan with this many parties, rounds and fan-out.
+pub fn log_limit(parties: usize, rounds: usize, fanout: usize, received: usize) -> usize {
+    // party, three lengths; an entry with an answer; an entry; a party.
+    64 + rounds * fanout * (4 + 8 + 1 + 1 + 8 + 64) + received * (4 + 8 + 4) + parties * 8
+}
+
+/// A final's bytes: its weight, then its coordinates as the lattice encodes them.
+pub fn final_to_bytes(weight: LatticeWeight, values: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(FINAL_HEADER + values.len());
+    bytes.extend_from_slice(&weight.0.to_le_bytes());
+    bytes.extend_from_slice(values);
+    bytes
+}
+
+/// Bytes of a final before its coordinates.
+pub const FINAL_HEADER: usize = 16;
+
+/// A final's weight and the bytes of its coordinates.
+pub fn final_from_bytes(bytes: &[u8]) -> Result<(LatticeWeight, &[u8]), WireError> {
+    let (weight, values) = bytes.split_first_chunk::<FINAL_HEADER>().ok_or(WireError::Malformed("final"))?;
+    Ok((LatticeWeight(i128::from_le_bytes(*weight)), values))
+}
+
+/// The longest public frame of a run: a set of all parties, or the largest item.
+pub fn public_frame_limit(parties: usize, largest_item: usize) -> usize {
+    let notice = 256 + parties * (8 + 32);
+    notice.max(256 + largest_item)
+}
+
+/// The longest private frame of a run.
+pub fn private_frame_limit(share_bytes: usize) -> usize {
+    256 + share_bytes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::log::{ReceivedEntry, SentEntry, Verdict};
+use crate::message::Seat;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn signed(notice: Notice, recipient: Recipient) -> SignedNotice {
+    SignedNotice { author: 3, digest: [0xaa; 32], sequence: 258, recipient, notice, signature: Signature([0xcc; 64]) }
+}
+
+fn notices() -> Vec<Notice> {
+    let stage = Stage::Publishing;
+    let set = vec![(0, [1; 32]), (2, [3; 32])];
+    vec![
+        Notice::Ready { incarnation: [5; 16] },
+        Notice::Start { seats: vec![Seat { party: 1, incarnation: [6; 16] }] },
+        Notice::Item { stage, hash: [9; 32], bytes: 77 },
+        Notice::List { stage, set: set.clone() },
+        Notice::Vote { stage, early: true, set },
+        Notice::Gone { stage, party: 4 },
+        Notice::Want { stage, item: 4 },
+        Notice::Lack { stage, item: 4 },
+        Notice::Call,
+    ]
+}
+
+fn log() -> Log {
+    let answer = Answer { verdict: Verdict::Accepted { applied: 2 }, signature: Signature([0xee; 64]) };
+    Log {
+        party: 1,
+        sent: vec![
+            SentEntry { round: 1, to: 2, left: true, answer: Some(answer) },
+            SentEntry { round: 2, to: 0, left: false, answer: None },
+        ],
+        received: vec![ReceivedEntry { round: 1, from: 2, applied: 2 }],
+        gone: vec![3],
+    }
+}
+
+fn share_id() -> ShareId {
+    ShareId { round: 2, from: 1, to: 3 }
+}
+
+#[test]
+fn the_bytes_of_frames_are_pinned() {
+    let (aa, cc) = ("aa".repeat(32), "cc".repeat(64));
+    let ready = notice_frame(&signed(Notice::Ready { incarnation: [5; 16] }, Recipient::All));
+    let incarnation = "05".repeat(16);
+    assert_eq!(hex(&ready), format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {incarnation}").replace(' ', ""));
+    let want = notice_frame(&signed(Notice::Want { stage: Stage::Publishing, item: 4 }, Recipient::Party(7)));
+    assert_eq!(
+        hex(&want),
+        format!("0101 03000000 {aa} 03 0201000000000000 01 07000000 {cc} 06000000 01000000 0400000000000000").replace(' ', "")
+    );
+    let body = body_frame(&[0xaa; 32], Stage::Settling, 5, b"xyz");
+    assert_eq!(hex(&body), format!("0102 {aa} 00000000 05000000 78797a").replace(' ', ""));
+    let share = share_frame(&[0xaa; 32], share_id(), LatticeWeight(-2), &[1, 2, 3]);
+    let weight = format!("fe{}", "ff".repeat(15));
+    assert_eq!(hex(&share), format!("0103 {aa} 02000000 01000000 03000000 {weight} 010203").replace(' ', ""));
+    let answer = Answer { verdict: Verdict::Accepted { applied: 4 }, signature: Signature([0xcc; 64]) };
+    let answer = answer_frame(&[0xaa; 32], share_id(), &answer);
+    assert_eq!(hex(&answer), format!("0104 {aa} 02000000 01000000 03000000 00000000 04000000 {cc}").replace(' ', ""));
+    assert_eq!(hex(&final_to_bytes(LatticeWeight(3), &[9])), format!("03{}09", "00".repeat(15)));
+    let ee = "ee".repeat(64);
+    let sent = format!("0200000000000000 01000000 0200000000000000 01 01 00000000 02000000 {ee} 02000000 0000000000000000 00 00");
+    let received = "0100000000000000 01000000 0200000000000000 02000000";
+    let gone = "0100000000000000 0300000000000000";
+    assert_eq!(hex(&log_to_bytes(&log())), format!("0100000000000000 {sent} {received} {gone}").replace(' ', ""));
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for notice in notices() {
+        let recipient = if notice.is_direct() { Recipient::Party(7) } else { Recipient::All };
+        let signed = signed(notice, recipient);
+        match read_public(&notice_frame(&signed)) {
+            Ok(PublicFrame::Notice(read)) => assert_eq!(read, signed),
+            other => panic!("{other:?}"),
+        }
+    }
+    let frame = body_frame(&[2; 32], Stage::Publishing, 5, b"xyz");
+    match read_public(&frame) {
+        Ok(PublicFrame::Body { digest: [2, ..], stage: Stage::Publishing, author: 5, bytes }) => {
+            assert_eq!(&frame[bytes], b"xyz");
+        }
+        other => panic!("{other:?}"),
+    }
+    let frame = share_frame(&[2; 32], share_id(), LatticeWeight(i128::MIN), &[1, 2]);
+    match read_private(&frame) {
+        Ok(PrivateFrame::Share { id, weight: LatticeWeight(i128::MIN), values, .. }) => {
+            assert_eq!((id, &frame[values]), (share_id(), &[1u8, 2][..]));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(log_from_bytes(&log_to_bytes(&log())), Ok(log()));
+    assert_eq!(final_from_bytes(&final_to_bytes(LatticeWeight(-4), &[8])), Ok((LatticeWeight(-4), &[8u8][..])));
+    assert!(final_from_bytes(&[0; 15]).is_err());
+}
+
+#[test]
+fn what_is_no_frame_is_refused() {
+    assert_eq!(read_public(&[]).err(), Some(WireError::Short(0)));
+    assert_eq!(read_private(&[1]).err(), Some(WireError::Short(1)));
+    assert_eq!(read_public(&[2, 1, 0]).err(), Some(WireError::Version { found: 2 }));
+    assert_eq!(read_public(&[1, 3, 0]).err(), Some(WireError::Kind(3)), "shares never on the public graph");
+    assert_eq!(read_private(&[1, 1, 0]).err(), Some(WireError::Kind(1)));
+    let mut long = notice_frame(&signed(Notice::Ready { incarnation: [5; 16] }, Recipient::All)).to_vec();
+    long.push(0);
+    assert_eq!(read_public(&long).err(), Some(WireError::Leftover { what: "notice", left: 1 }));
+    let misdirected = notice_frame(&signed(Notice::Call, Recipient::All));
+    assert_eq!(read_public(&misdirected).err(), Some(WireError::Malformed("envelope")));
+}
+
+#[test]
+fn hostile_lengths_allocate_nothing() {
+    let mut start = notice_frame(&signed(Notice::Start { seats: Vec::new() }, Recipient::All)).to_vec();
+    let length = start.len() - 8;
+    for hostile in [1u64 << 40, u64::MAX, 1 << 20] {
+        start[length..].copy_from_slice(&hostile.to_le_bytes());
+        assert_eq!(read_public(&start).err(), Some(WireError::Malformed("notice")));
+    }
+}
+
+#[test]
+fn limits_hold_the_largest_messages() {
+    let (parties, rounds) = (200, 40);
+    let answer = Answer { verdict: Verdict::Accepted { applied: 40 }, signature: Signature([1; 64]) };
+    let sent = (0..rounds).map(|_| SentEntry { round: 40, to: 1, left: true, answer: Some(answer.clone()) }).collect();
+    let received = (0..60).map(|_| ReceivedEntry { round: 1, from: 1, applied: 1 }).collect();
+    let log = Log { party: 0, sent, received, gone: (0..parties).collect() };
+    let bytes = log_to_bytes(&log);
+    assert!(bytes.len() <= log_limit(parties, rounds, 1, 60));
+    assert!(body_frame(&[0; 32], Stage::Settling, 0, &bytes).len() <= public_frame_limit(parties, bytes.len()));
+    let set = (0..parties).map(|party| (party, [0; 32])).collect();
+    let vote = notice_frame(&signed(Notice::Vote { stage: Stage::Settling, early: true, set }, Recipient::All));
+    assert!(vote.len() <= public_frame_limit(parties, 0));
+    assert!(share_frame(&[0; 32], share_id(), LatticeWeight(1), &[0; 500]).len() <= private_frame_limit(500));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = read_public(&bytes);
+        let _ = read_private(&bytes);
+        let _ = log_from_bytes(&bytes);
+        let _ = final_from_bytes(&bytes);
+    }
+
+    #[test]
+    fn no_altered_frame_panics(which in 0usize..9, at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>()) {
+        let notice = notices().swap_remove(which);
+        let recipient = if notice.is_direct() { Recipient::Party(7) } else { Recipient::All };
+        let mut frame = notice_frame(&signed(notice, recipient)).to_vec();
+        let place = at.index(frame.len());
+        frame[place] = byte;
+        let _ = read_public(&frame[..cut.index(frame.len() + 1)]);
+        let mut log = log_to_bytes(&log());
+        let place = at.index(log.len());
+        log[place] = byte;
+        let _ = log_from_bytes(&log);
+    }
+}

@@ -1,0 +1,58 @@
+//! What anybody can check of a finished run with nothing but its plan, a receipt and the command line.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{assert_close, read_json, run_in};
+
+/// Gives a receipt's execution to `account inca` with the receipt's own standard deviations and δ: its μ must come out to 1e-9.
+#[track_caller]
+pub fn assert_mu_follows(receipt: &Value) {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("execution.json"), receipt["execution"].to_string()).expect("writable");
+    let number = |key: &str| format!("{:?}", receipt[key].as_f64().unwrap_or_else(|| panic!("{key} of {receipt}")));
+    let (independent, correlated, delta) = (number("independent_std"), number("correlated_std"), number("delta"));
+    let flags = ["--independent-std", &independent, "--correlated-std", &correlated, "--delta", &delta];
+    let answer = run_in(folder.path(), ["account", "inca", "execution.json", "--json"].into_iter().chain(flags)).json_of(0);
+    assert_close(&answer["mu"], receipt["mu"].as_f64().expect("μ"), 1e-9, "μ of the receipt's execution");
+    assert_close(&answer["epsilon"], receipt["epsilon"].as_f64().expect("ε"), 1e-8, "ε of the receipt's execution");
+}
+
+/// Every key that the contract lists for a receipt is there.
+#[track_caller]
+pub fn assert_complete(receipt: &Value) {
+    for key in [
+        "version",
+        "digest",
+        "party",
+        "outcome",
+        "included",
+        "agreed",
+        "epsilon",
+        "epsilon_claimed",
+        "epsilon_searched",
+        "delta",
+        "mu",
+        "standard_error",
+        "independent_std",
+        "correlated_std",
+        "total_weight",
+        "lost_weight",
+        "claims",
+        "faults",
+        "departed",
+        "execution",
+    ] {
+        assert!(receipt.get(key).is_some(), "the receipt has no {key}: {receipt}");
+    }
+}
+
+/// The receipt of a party of `local --output`.
+#[track_caller]
+pub fn of_local(output: &Path, party: &str) -> Value {
+    let receipt = read_json(&output.join(party).join("receipt.json"));
+    assert_complete(&receipt);
+    assert_eq!(receipt["party"], party);
+    receipt
+}

@@ -1,0 +1,102 @@
+//! Every command of README.md is run, in order, as it stands there.
+//!
+//! Blocks fenced as `sh` run with `sh -eu` in one empty folder; `undertone`, and `cargo run --release --`, mean the binary under test.
+//! A block is left out only if the line above it says `<!-- not run: REASON -->` with a reason that is listed here.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use undertone_tests::{Running, alone, undertone};
+
+/// Why a block may not be run here.
+const REASONS: [&str; 3] = ["needs another machine", "needs the network", "it is the test command itself"];
+
+#[derive(Debug, PartialEq)]
+struct Block {
+    /// From 1.
+    line: usize,
+    commands: String,
+    not_run: Option<String>,
+}
+
+/// The `sh` blocks of a Markdown text.
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = vec![];
+    let mut lines = text.lines().enumerate();
+    let mut comment: Option<String> = None;
+    while let Some((index, line)) = lines.next() {
+        let Some(language) = line.trim().strip_prefix("```") else {
+            let reason = line.trim().strip_prefix("<!-- not run:").and_then(|rest| rest.strip_suffix("-->"));
+            comment = reason.map(|reason| reason.trim().to_owned());
+            continue;
+        };
+        let body: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
+        assert!(
+            language.trim() != "console" && language.trim() != "bash",
+            "line {}: write commands in blocks fenced as sh",
+            index + 1
+        );
+        if language.trim() == "sh" {
+            blocks.push(Block { line: index + 1, commands: body.join("\n"), not_run: comment.take() });
+        }
+        comment = None;
+    }
+    blocks
+}
+
+/// A folder to be put first on PATH: `undertone` and `cargo` that mean the binary under test.
+fn stand_ins(folder: &Path) {
+    let binary = undertone();
+    let scripts = [
+        ("undertone", format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary.display())),
+        (
+            "cargo",
+            format!(
+                "#!/bin/sh\n[ \"$1 $2 $3\" = 'run --release --' ] || {{ echo \"cargo $*: only 'cargo run --release --' stands in a README\" >&2; exit 99; }}\nshift 3\nexec '{}' \"$@\"\n",
+                binary.display()
+            ),
+        ),
+    ];
+    for (name, script) in scripts {
+        let path = folder.join(name);
+        std::fs::write(&path, script).expect("writable");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+}
+
+#[test]
+fn every_command_of_the_readme_works() {
+    let _alone = alone();
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let text = std::fs::read_to_string(readme).expect("there is a README");
+    let blocks = blocks(&text);
+    assert!(blocks.iter().filter(|block| block.not_run.is_none()).count() >= 3, "a README shows how to use the thing");
+    let tools = tempfile::tempdir().expect("a folder");
+    stand_ins(tools.path());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = format!("{}:{}", tools.path().display(), std::env::var("PATH").expect("a PATH"));
+    for Block { line, commands, not_run } in blocks {
+        if let Some(reason) = not_run {
+            assert!(REASONS.iter().any(|known| reason.contains(known)), "line {line} is not run for no good reason: {reason}");
+            continue;
+        }
+        let mut shell = Command::new("sh");
+        shell.args(["-euc", &commands]).current_dir(folder.path()).env("PATH", &path);
+        let begun = std::time::Instant::now();
+        let ended = Running::start(shell, None).wait();
+        println!("README.md:{line}: exit {} after {:.1} s", ended.code, begun.elapsed().as_secs_f64());
+        assert_eq!(ended.code, 0, "README.md:{line}:\n{commands}\n{}\n{}", ended.stdout, ended.stderr);
+    }
+}
+
+#[test]
+fn blocks_are_found_with_the_reasons_for_which_they_are_not_run() {
+    let text = "a\n```sh\none\ntwo\n```\n<!-- not run: needs the network -->\n```sh\nthree\n```\n```toml\nx = 1\n```\n";
+    let block = |line, commands: &str, not_run: Option<&str>| Block {
+        line,
+        commands: commands.into(),
+        not_run: not_run.map(String::from),
+    };
+    assert_eq!(blocks(text), [block(2, "one\ntwo", None), block(7, "three", Some("needs the network"))]);
+}
