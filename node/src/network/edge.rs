@@ -136,6 +136,7 @@ impl Edge {
         let mut next = Instant::now();
         let mut halfway = next;
         let mut link = *self.link.borrow_and_update();
+        let mut attempted = link;
         let mut begun = self.begun.clone();
         let mut begins = !*begun.borrow_and_update();
         loop {
@@ -205,8 +206,9 @@ impl Edge {
                         }
                         next = match other {
                             _ if link.live > 0 => Instant::now(),
-                            // The swarm says how the dial went; this is only in case it does not.
-                            Attempt::Dialled => Instant::now() + self.dial_patience + PAUSE_LIMIT,
+                            // The swarm says how the dial went, perhaps it has already; this is only in case it does not.
+                            Attempt::Dialled if link == attempted => Instant::now() + self.dial_patience + PAUSE_LIMIT,
+                            Attempt::Dialled => next,
                             _ => pause.next(),
                         };
                     }
@@ -214,6 +216,7 @@ impl Edge {
                     Err(_) => {}
                 },
                 () = sleep_until(next), if attempt.is_empty() && outward.is_none() => {
+                    attempted = link;
                     if link.live > 0 {
                         attempt.spawn(self.opening());
                     } else {
