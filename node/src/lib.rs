@@ -3,6 +3,7 @@
 pub mod account_command;
 pub mod benchmark;
 pub mod cli;
+pub mod client;
 pub mod clipping;
 pub mod daemon;
 pub mod driver;

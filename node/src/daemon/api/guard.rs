@@ -74,7 +74,7 @@ pub(super) async fn guard(State(api): State<Api>, request: Request, next: Next) 
 
 fn stranger(tried: bool) -> Problem {
     let what = if tried { "the token is not this daemon's" } else { "a token is needed" };
-    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", what)
-        .field("Authorization")
-        .hint("send `Authorization: Bearer TOKEN` with the line of the daemon's token file (`[api] token`, by default STATE/api.token)")
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", what).field("Authorization").hint(
+        "send `Authorization: Bearer TOKEN` with the line of the daemon's token file (`[api] token`, by default STATE/api.token)",
+    )
 }

@@ -75,7 +75,9 @@ impl Drop for Listener {
 /// HTTP carries token and vectors in the clear: an operator has to say that this is meant.
 fn remote(allowed: bool, address: &str) -> Result<(), Failure> {
     if allowed {
-        tracing::warn!("the API listens on {address}, which other machines may reach: token and vectors cross that network unencrypted");
+        tracing::warn!(
+            "the API listens on {address}, which other machines may reach: token and vectors cross that network unencrypted"
+        );
         return Ok(());
     }
     Err(Failure::usage(format!("{address} can be reached from other machines, and the API speaks plain HTTP"))

@@ -123,7 +123,8 @@ mod tests {
         requests.begin().end(StatusCode::OK);
         requests.begin().end(StatusCode::OK);
         drop(requests.begin());
-        let metrics = Metrics { runs_active: 3, runs_ended: vec![("done", 7)], resident_bytes: Some(1 << 20), ..Metrics::default() };
+        let metrics =
+            Metrics { runs_active: 3, runs_ended: vec![("done", 7)], resident_bytes: Some(1 << 20), ..Metrics::default() };
         let page = page(&metrics, &requests);
         for line in [
             "# TYPE undertone_runs_active gauge\nundertone_runs_active 3\n",

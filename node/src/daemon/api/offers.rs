@@ -33,8 +33,8 @@ pub(super) async fn accept(State(api): State<Api>, Digest(digest): Digest, reque
     let (head, body) = request.into_parts();
     let parts = parts::read(&api.service, &head.headers, body, None).await?;
     brought(&parts)?;
-    let names = parts.names();
-    let run = api.service.accept(&digest, parts.brings).await.map_err(|refusal| Parts::problem(names, refusal))?;
+    let names = parts.names.clone();
+    let run = api.service.accept(&digest, parts.brings).await.map_err(|refusal| parts::refused(names, refusal))?;
     Ok(created(&run))
 }
 
@@ -48,12 +48,11 @@ pub(super) async fn propose(State(api): State<Api>, request: Request) -> Result<
     let mut parts = run_file(&api, &head.headers, body).await?;
     let run_file = String::from_utf8(parts.take_text("run")?)
         .map_err(|_| Problem::malformed("the run file is not UTF-8 text").field("run").hint("save it as UTF-8"))?;
-    let names = parts.names();
+    let names = parts.names.clone();
     let brings = (!parts.empty()).then_some(parts.brings);
-    let proposed = api.service.propose(run_file, brings).await.map_err(|refusal| Parts::problem(names, refusal))?;
+    let proposed = api.service.propose(run_file, brings).await.map_err(|refusal| parts::refused(names, refusal))?;
     let members: Map<String, Value> = proposed.members.into_iter().map(|(name, answer)| (name, answer.into())).collect();
-    let object =
-        json!({ "digest": proposed.digest, "quote": proposed.quote, "run": proposed.run, "members": members });
+    let object = json!({ "digest": proposed.digest, "quote": proposed.quote, "run": proposed.run, "members": members });
     Ok(json(StatusCode::CREATED, &object))
 }
 

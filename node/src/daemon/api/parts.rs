@@ -26,7 +26,7 @@ pub(super) struct Parts {
     /// What this party brings.
     pub(super) brings: Contribution,
     /// How the user calls an uploaded file, and how we do.
-    names: Option<[String; 2]>,
+    pub(super) names: Option<[String; 2]>,
 }
 
 impl Parts {
@@ -41,19 +41,14 @@ impl Parts {
             Problem::malformed(format!("there is no part {part:?}")).field(part).hint(format!("send it: curl -F {part}=@FILE"))
         })
     }
+}
 
-    /// A refusal of the service, in the user's words.
-    pub(super) fn problem(names: Option<[String; 2]>, refusal: Refusal) -> Problem {
-        let problem = Problem::from(refusal);
-        match names {
-            Some([theirs, ours]) => problem.rename(&ours, &theirs),
-            None => problem,
-        }
-    }
-
-    /// The names for [`Parts::problem`].
-    pub(super) fn names(&self) -> Option<[String; 2]> {
-        self.names.clone()
+/// A refusal of the service in the user's words; `names` are those of [`Parts`].
+pub(super) fn refused(names: Option<[String; 2]>, refusal: Refusal) -> Problem {
+    let problem = Problem::from(refusal);
+    match names {
+        Some([theirs, ours]) => problem.rename(&ours, &theirs),
+        None => problem,
     }
 }
 
@@ -106,7 +101,9 @@ impl Reader<'_> {
         let known = self.text.into_iter().chain([VECTOR, DATA_FILE, DATA_SET]);
         let Some(name) = known.clone().find(|known| field.name() == Some(known)) else {
             let known: Vec<&str> = known.collect();
-            return Err(Problem::malformed("a part has a name that is not known here").hint(format!("parts: {}", known.join(", "))));
+            return Err(
+                Problem::malformed("a part has a name that is not known here").hint(format!("parts: {}", known.join(", ")))
+            );
         };
         if self.seen.contains(&name) {
             return Err(Problem::malformed(format!("there are two parts {name:?}")).field(name));
@@ -114,7 +111,9 @@ impl Reader<'_> {
         self.seen.push(name);
         let two = self.parts.brings.vector.is_some() && [VECTOR, DATA_FILE].contains(&name);
         match name {
-            _ if two => return Err(Problem::malformed("both an uploaded vector and a data file").field(name).hint("send one of them")),
+            _ if two => {
+                return Err(Problem::malformed("both an uploaded vector and a data file").field(name).hint("send one of them"));
+            }
             VECTOR => self.vector(field).await?,
             DATA_FILE => self.parts.brings.vector = Some(Vector::Named(self.short(field, name).await?)),
             DATA_SET => self.parts.brings.data_set = Some(self.short(field, name).await?),
@@ -183,7 +182,10 @@ fn ours(file: &NamedTempFile) -> String {
 }
 
 fn unwritten(e: std::io::Error) -> Problem {
-    Refusal::new(Kind::Storage, format!("the upload cannot be kept: {e}")).field("state").hint("make room in the state directory").into()
+    Refusal::new(Kind::Storage, format!("the upload cannot be kept: {e}"))
+        .field("state")
+        .hint("make room in the state directory")
+        .into()
 }
 
 /// What the reader of parts found, or what the stream under it did.

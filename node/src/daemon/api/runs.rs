@@ -7,8 +7,8 @@ use axum::extract::{Request, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
-use hyper::header::{self, HeaderMap};
 use hyper::StatusCode;
+use hyper::header::{self, HeaderMap};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -35,8 +35,8 @@ pub(super) async fn submit(State(api): State<Api>, request: Request) -> Result<R
     let mut parts = parts::read(&api.service, &head.headers, body, Some("plan")).await?;
     let plan = parts.take_text("plan")?;
     brought(&parts)?;
-    let names = parts.names();
-    let run = api.service.submit(plan, parts.brings).await.map_err(|refusal| Parts::problem(names, refusal))?;
+    let names = parts.names.clone();
+    let run = api.service.submit(plan, parts.brings).await.map_err(|refusal| parts::refused(names, refusal))?;
     Ok(created(&run))
 }
 
@@ -132,8 +132,11 @@ pub(super) async fn result(State(api): State<Api>, Digest(digest): Digest, heade
     let encoded = tokio::task::spawn_blocking(encode).await.map_err(std::io::Error::other).flatten();
     let bytes = encoded.map_err(|e| Refusal::new(Kind::Internal, format!("the mean cannot be written: {e}")))?;
     let disposition = format!("attachment; filename=\"{}\"", format.file_name);
-    let head =
-        [(header::CONTENT_TYPE, format.media_type.to_owned()), (header::CONTENT_DISPOSITION, disposition), (header::VARY, "accept".into())];
+    let head = [
+        (header::CONTENT_TYPE, format.media_type.to_owned()),
+        (header::CONTENT_DISPOSITION, disposition),
+        (header::VARY, "accept".into()),
+    ];
     let length = [(header::CONTENT_LENGTH, bytes.len())];
     Ok((head, length.map(|(name, length)| (name, length.to_string())), Body::from_stream(pieces(bytes, place))).into_response())
 }

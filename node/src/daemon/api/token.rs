@@ -42,7 +42,8 @@ impl Token {
     pub fn load(path: &Path) -> Result<Self, Failure> {
         let at = |what: String| Failure::usage(format!("token {}: {what}", path.display())).field("api.token");
         let file = File::open(path).map_err(|e| {
-            at(format!("cannot be opened: {e}")).hint("name the file that the daemon uses: its `[api] token`, by default STATE/api.token")
+            at(format!("cannot be opened: {e}"))
+                .hint("name the file that the daemon uses: its `[api] token`, by default STATE/api.token")
         })?;
         identity::only_ours(&file)
             .map_err(|mode| at(format!("others can read it (mode {mode:04o})")).hint(format!("chmod 600 {}", path.display())))?;
@@ -52,7 +53,9 @@ impl Token {
         let token = text.trim_end_matches(['\n', '\r']);
         let fits = (SHORTEST..=LONGEST).contains(&token.len()) && token.bytes().all(|b| b.is_ascii_graphic());
         if !fits {
-            let hint = format!("one line of {SHORTEST} to {LONGEST} visible ASCII characters; remove the file and the daemon makes a new one");
+            let hint = format!(
+                "one line of {SHORTEST} to {LONGEST} visible ASCII characters; remove the file and the daemon makes a new one"
+            );
             return Err(at("holds no token".into()).hint(hint));
         }
         Ok(Token(token.to_owned()))
