@@ -3,7 +3,9 @@
 pub mod account_command;
 pub mod benchmark;
 pub mod cli;
+pub mod client;
 pub mod clipping;
+pub mod daemon;
 pub mod driver;
 pub mod events;
 pub mod failure;

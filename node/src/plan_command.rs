@@ -152,7 +152,8 @@ pub fn run_failure(path: &Path, error: &RunFileError) -> Failure {
     failure
 }
 
-fn peers_failure(path: &Path, error: &PeersError) -> Failure {
+/// A peer list's error with the file's name.
+pub fn peers_failure(path: &Path, error: &PeersError) -> Failure {
     let mut failure = Failure::usage(format!("{}: {error}", path.display()));
     failure.field = error.field().map(String::from);
     failure
