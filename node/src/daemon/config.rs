@@ -93,6 +93,8 @@ impl fmt::Display for ApiListen {
 pub struct ApiConfig {
     /// Where it listens.
     pub listen: ApiListen,
+    /// Whether it may listen on an address that other machines reach.
+    pub allow_remote: bool,
     /// The file with the bearer token; made with mode 0600 when it is absent.
     pub token: PathBuf,
     /// The longest request body, in bytes.
@@ -163,14 +165,7 @@ impl Config {
     }
 
     fn from_parts(arguments: &NodeArgs, environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, Failure> {
-        let (text, file) = match &arguments.config {
-            Some(path) => (read_text(path, "--config")?, path.clone()),
-            None => (String::new(), PathBuf::from("no configuration file")),
-        };
-        let folder = arguments.config.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new("")).to_owned();
-        let mut given = from_environment(environment);
-        given.extend(arguments.given());
-        let layers = Layers::read(&text, &file, &folder, given)?;
+        let (layers, folder) = read(arguments, environment)?;
         resolve(&layers, &folder)
     }
 
@@ -183,6 +178,30 @@ impl Config {
     pub fn data_set(&self, name: &str, unit: Unit) -> Option<&DataSet> {
         self.data_sets.iter().find(|set| set.name == name && set.unit == unit)
     }
+}
+
+impl ApiConfig {
+    /// Where a daemon with this configuration answers, for its clients: neither its key nor its peer list is read.
+    pub fn load(arguments: &NodeArgs) -> Result<Self, Failure> {
+        let (layers, folder) = read(arguments, std::env::vars())?;
+        api(&layers, &state_folder(&layers, &folder))
+    }
+}
+
+/// All layers, and the folder that the file's paths count from.
+fn read(arguments: &NodeArgs, environment: impl IntoIterator<Item = (String, String)>) -> Result<(Layers, PathBuf), Failure> {
+    let (text, file) = match &arguments.config {
+        Some(path) => (read_text(path, "--config")?, path.clone()),
+        None => (String::new(), PathBuf::from("no configuration file")),
+    };
+    let folder = arguments.config.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new("")).to_owned();
+    let mut given = from_environment(environment);
+    given.extend(arguments.given());
+    Ok((Layers::read(&text, &file, &folder, given)?, folder))
+}
+
+fn state_folder(layers: &Layers, folder: &Path) -> PathBuf {
+    layers.raw.state.clone().unwrap_or_else(|| folder.join(default("state")))
 }
 
 /// Variables that belong to other parts of the program, or to those who start it.
@@ -213,7 +232,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
         return Err(layers.refuse("version", format!("is {version}, which this program does not read; write version = 1")));
     }
     let path = |given: &Option<PathBuf>, field: &str| given.clone().unwrap_or_else(|| folder.join(default(field)));
-    let state = path(&raw.state, "state");
+    let state = state_folder(layers, folder);
     let mut identity = Identity::load(&path(&raw.identity, "identity")).map_err(|failure| failure.field("identity"))?;
     let peers_file = path(&raw.peers, "peers");
     let peers = Peers::parse(&read_text(&peers_file, "peers")?).map_err(|e| plan_command::peers_failure(&peers_file, &e))?;
@@ -289,7 +308,8 @@ fn api(layers: &Layers, state: &Path) -> Result<ApiConfig, Failure> {
     if max_body_bytes == 0 {
         return Err(layers.refuse("api.max_body_bytes", "is 0, so that nothing could be submitted"));
     }
-    Ok(ApiConfig { listen, token: raw.token.clone().unwrap_or_else(|| state.join("api.token")), max_body_bytes })
+    let allow_remote = raw.allow_remote.unwrap_or(false);
+    Ok(ApiConfig { listen, allow_remote, token: raw.token.clone().unwrap_or_else(|| state.join("api.token")), max_body_bytes })
 }
 
 /// The most runs at once. Our choice: each has its buffers, and two threads for its vectors.

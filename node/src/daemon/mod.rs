@@ -2,7 +2,9 @@
 
 pub mod api;
 pub mod config;
+pub mod ledger;
 pub mod refusal;
 pub mod runs;
 pub mod service;
+pub mod state;
 pub mod status;

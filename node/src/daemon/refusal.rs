@@ -9,8 +9,10 @@ use crate::failure::{Exit, Failure};
 pub enum Kind {
     /// What was asked makes no sense: 400, exit 2.
     Malformed,
-    /// The ledger has not enough left, or the loss against the parties that are not vouched for is too large: 403, exit 6.
+    /// The ledger has not enough left: 403, exit 6.
     Budget,
+    /// The plan's claims may hold, but not within this node's policy: 403, exit 3.
+    Policy,
     /// There is no such run, offer or file: 404, exit 2.
     Unknown,
     /// The run is in another state than that needs: submitted before, begun, without a result yet: 409, exit 2.
@@ -19,7 +21,7 @@ pub enum Kind {
     Spent,
     /// More bytes than the daemon takes: 413, exit 2.
     TooLarge,
-    /// The plan does not verify, or not within the policy: 422, exit 3.
+    /// The plan does not verify: 422, exit 3.
     Plan,
     /// The vector cannot be used: 422, exit 7.
     Input,
@@ -39,6 +41,7 @@ impl Kind {
         match self {
             Kind::Malformed => "malformed",
             Kind::Budget => "budget",
+            Kind::Policy => "policy",
             Kind::Unknown => "unknown",
             Kind::Conflict => "conflict",
             Kind::Spent => "spent",
@@ -56,7 +59,7 @@ impl Kind {
     pub fn status(self) -> u16 {
         match self {
             Kind::Malformed => 400,
-            Kind::Budget => 403,
+            Kind::Budget | Kind::Policy => 403,
             Kind::Unknown => 404,
             Kind::Conflict | Kind::Spent => 409,
             Kind::TooLarge => 413,
@@ -72,7 +75,7 @@ impl Kind {
     pub fn exit(self) -> Exit {
         match self {
             Kind::Budget | Kind::Spent => Exit::PrivacyRefused,
-            Kind::Plan => Exit::PlanRefused,
+            Kind::Plan | Kind::Policy => Exit::PlanRefused,
             Kind::Input => Exit::InputUnusable,
             Kind::Internal => Exit::Internal,
             Kind::Malformed

@@ -32,6 +32,7 @@ pub const KEYS: &[Setting] = &[
     key("listen", "private", None, "/ip4/ADDR/tcp/PORT", "where to listen for private neighbours, if not as the peer list says"),
     key("listen", "public", None, "/ip4/ADDR/tcp/PORT", "where to listen for everybody, if not as the peer list says"),
     key("api", "listen", None, r#""127.0.0.1:7300", "unix:FILE""#, "where the API listens; default: unix:api.sock in the state folder"),
+    key("api", "allow_remote", Some("false"), "true, false", "let it listen on an address that other machines reach, in the clear"),
     key("api", "token", None, "file", "bearer token of the API, made with mode 0600 when absent; default: api.token in the state folder"),
     key("api", "max_body_bytes", Some("268435456"), "bytes", "longest request body of the API"),
     key("policy", "max_epsilon", None, "above 0", "refuse plans that claim more than this ε; needed for auto_accept"),
@@ -76,6 +77,7 @@ pub(super) struct RawListen {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawApi {
     pub(super) listen: Option<String>,
+    pub(super) allow_remote: Option<bool>,
     pub(super) token: Option<PathBuf>,
     pub(super) max_body_bytes: Option<u64>,
 }
@@ -224,6 +226,7 @@ impl RawConfig {
         beat!(listen.private);
         beat!(listen.public);
         beat!(api.listen);
+        beat!(api.allow_remote);
         beat!(api.token);
         beat!(api.max_body_bytes);
         beat!(policy.max_epsilon);
