@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use undertone_protocol::defaults::{self, Defaults};
 
 use crate::failure::{Exit, Failure};
-use crate::{account_command, benchmark, client, identity_command, join, local, logging, plan_command, simulate};
+use crate::{account_command, benchmark, client, daemon, identity_command, join, local, logging, plan_command, simulate};
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///
@@ -67,6 +67,9 @@ enum Command {
     Verify(plan_command::VerifyArgs),
     /// Take part in a planned run with one private vector
     Join(join::JoinArgs),
+    /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
+    #[command(after_help = daemon::config::help())]
+    Node(daemon::config::NodeArgs),
     /// Launch a cluster of real nodes on this machine and average over it
     #[command(after_help = run_file_help())]
     Local(local::LocalArgs),
@@ -166,6 +169,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Plan(arguments) => plan_command::plan(arguments),
         Command::Verify(arguments) => plan_command::verify(arguments),
         Command::Join(arguments) => join::run(arguments),
+        Command::Node(arguments) => daemon::run(arguments),
         Command::Local(arguments) => local::run(arguments, &shared),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Submit(arguments) => client::submit(arguments, shared.json),

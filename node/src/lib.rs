@@ -16,6 +16,7 @@ pub mod join;
 pub mod local;
 pub mod logging;
 pub mod network;
+pub mod part;
 pub mod plan_command;
 pub mod process;
 pub mod progress;

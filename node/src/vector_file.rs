@@ -77,6 +77,18 @@ pub enum Format {
     },
 }
 
+impl Format {
+    /// The extension of its files.
+    pub fn extension(&self) -> &'static str {
+        match self {
+            Format::Npy(_) => "npy",
+            Format::Csv { .. } => "csv",
+            Format::Json => "json",
+            Format::Safetensors { .. } => "safetensors",
+        }
+    }
+}
+
 /// What a file looks like, without its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {

@@ -164,7 +164,8 @@ impl Http {
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
-        if length > 0 || method == "POST" {
+        let chunked = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
+        if !chunked && (length > 0 || method == "POST") {
             head += &format!("Content-Length: {length}\r\n");
         }
         socket.write_all((head + "\r\n").as_bytes())

@@ -1,6 +1,7 @@
 //! What the whole-system tests share: the binary, vectors on disk, processes under watch, and parties with keys and plans.
 
 pub mod composition;
+pub mod daemon;
 pub mod http;
 pub mod openapi;
 mod parties;

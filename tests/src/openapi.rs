@@ -66,7 +66,8 @@ impl Document {
         compiler.set_default_draft(Draft::V2020_12);
         compiler.add_resource(PLACE, self.document.clone()).expect("the document can be placed");
         let fragment = pointer.replace('{', "%7B").replace('}', "%7D");
-        let schema = compiler.compile(&format!("{PLACE}#{fragment}"), &mut schemas).unwrap_or_else(|e| panic!("{pointer}: {e:#}"));
+        let schema =
+            compiler.compile(&format!("{PLACE}#{fragment}"), &mut schemas).unwrap_or_else(|e| panic!("{pointer}: {e:#}"));
         schemas.validate(value, schema).unwrap_or_else(|e| panic!("{what}: not as the document says:\n{e:#}\n{value:#}"));
     }
 

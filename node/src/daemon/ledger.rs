@@ -305,13 +305,25 @@ impl Ledger {
     pub fn raise(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
         // Not a number is no knowledge: it counts as unbounded.
         let mu_squared = if mu_squared.is_nan() { f64::INFINITY } else { mu_squared };
-        if self.charged(digest).is_some_and(|charged| charged >= mu_squared) {
-            return Ok(());
+        match self.charged(digest) {
+            None => return Err(Refusal::new(Kind::Internal, "a run that was not charged cannot be raised")),
+            Some(charged) if charged >= mu_squared => return Ok(()),
+            Some(_) => {}
         }
         let entry = Entry::Raised { digest: digest.to_owned(), mu_squared, at_ms: now_ms() };
         self.append(&entry).map_err(|e| self.unwritten(&e))?;
         self.count(entry);
         Ok(())
+    }
+
+    /// The same for a run that may not have been charged: then there is nothing to raise.
+    pub fn raise_charged(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
+        if self.charges.contains_key(digest) { self.raise(digest, mu_squared) } else { Ok(()) }
+    }
+
+    /// Whether charges can be written.
+    pub fn is_sound(&self) -> bool {
+        !self.broken
     }
 
     /// μ² that a run is charged with.

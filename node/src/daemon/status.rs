@@ -20,6 +20,13 @@ pub enum RunState {
     Interrupted,
 }
 
+impl RunState {
+    /// Whether nothing more will happen.
+    pub fn is_over(self) -> bool {
+        matches!(self, RunState::Ended | RunState::Withdrawn | RunState::Interrupted)
+    }
+}
+
 /// A run of this node. Times are milliseconds since 1970 (UTC).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStatus {

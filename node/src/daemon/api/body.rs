@@ -18,6 +18,9 @@ use super::problem::Problem;
 /// How long a sender may be silent in the middle of a body.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// How long a refused sender is listened to. On loopback that is enough for any body that the daemon takes.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// How much of a body may be read ahead of what has become of it: many times the buffer that hyper reads into (64 KiB).
 const AHEAD: u64 = 1 << 20;
 
@@ -25,6 +28,9 @@ const AHEAD: u64 = 1 << 20;
 pub(super) struct Incoming {
     body: BodyDataStream,
     limit: u64,
+    announced: u64,
+    /// Nothing is sent before it is asked for.
+    expects: bool,
     seen: u64,
     used: Arc<AtomicU64>,
     silence: Pin<Box<Sleep>>,
@@ -43,20 +49,19 @@ impl Used {
 }
 
 impl Incoming {
-    /// Refuses at once what announces to be longer than the limit.
-    pub(super) fn new(headers: &HeaderMap, body: Body, limit: u64) -> Result<Self, Problem> {
-        let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|bytes| bytes > limit) {
-            return Err(Problem::too_large("the body", limit));
-        }
-        Ok(Incoming {
+    /// What announces to be longer than the limit is refused without reading any of it.
+    pub(super) fn new(headers: &HeaderMap, body: Body, limit: u64) -> Self {
+        let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        Incoming {
             body: body.into_data_stream(),
             limit,
+            announced: announced.unwrap_or(0),
+            expects: headers.contains_key(header::EXPECT),
             seen: 0,
             used: Arc::default(),
             silence: Box::pin(tokio::time::sleep(SILENCE)),
             pause: false,
-        })
+        }
     }
 
     /// The counter that has to keep up with it.
@@ -64,13 +69,17 @@ impl Incoming {
         Used(self.used.clone())
     }
 
-    /// Reads on for a moment after a refusal in the middle of it, as [`linger`] does.
+    /// Reads on for a moment after a refusal and throws it away: who is still sending when the connection closes may never see the answer. One
+    /// who waits to be asked for the body (`Expect: 100-continue`) is not asked.
     pub(super) async fn linger(mut self) {
-        drain(&mut self.body).await;
+        if self.seen > 0 || !self.expects {
+            let drained = async { while let Some(Ok(_)) = self.body.next().await {} };
+            let _ = tokio::time::timeout(LINGER, drained).await;
+        }
     }
 
     /// All of it, in memory.
-    pub(super) async fn collect(mut self) -> Result<Vec<u8>, Problem> {
+    pub(super) async fn whole(&mut self) -> Result<Vec<u8>, Problem> {
         let mut bytes = vec![];
         let used = self.used();
         while let Some(piece) = self.next().await {
@@ -98,6 +107,9 @@ impl Stream for Incoming {
     type Item = Result<Bytes, Problem>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.announced > self.limit {
+            return Poll::Ready(Some(Err(Problem::too_large("the body", self.limit))));
+        }
         // The reader of parts takes all that is ready at once; a pause after each piece lets it put that piece into its place first.
         if std::mem::take(&mut self.pause) {
             cx.waker().wake_by_ref();
@@ -124,22 +136,6 @@ fn silent() -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", detail)
 }
 
-/// How long a refused sender is listened to. On loopback that is enough for any body that the daemon takes.
-const LINGER: Duration = Duration::from_secs(1);
-
-/// Reads on for a moment and throws it away: who is still sending when the connection closes may never see the answer. One who waits to be asked
-/// for the body (`Expect: 100-continue`) is not asked.
-pub(super) async fn linger(headers: &HeaderMap, body: Body) {
-    if !headers.contains_key(header::EXPECT) {
-        drain(&mut body.into_data_stream()).await;
-    }
-}
-
-async fn drain(body: &mut BodyDataStream) {
-    let drained = async { while let Some(Ok(_)) = body.next().await {} };
-    let _ = tokio::time::timeout(LINGER, drained).await;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,15 +150,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_over_the_limit_is_refused_when_announced_and_when_it_comes() {
-        assert_eq!(Incoming::new(&announcing(11), Body::empty(), 10).err().map(|p| p.status), Some(413));
-        let all = async |count| Incoming::new(&HeaderMap::new(), pieces(count, 5), 10).unwrap().collect().await;
-        assert_eq!(all(2).await, Ok(vec![0; 10]));
-        assert_eq!(all(3).await.unwrap_err().status, 413);
+        let all = async |headers: HeaderMap, count| Incoming::new(&headers, pieces(count, 5), 10).whole().await;
+        assert_eq!(all(announcing(11), 2).await.unwrap_err().status, 413);
+        assert_eq!(all(announcing(10), 2).await, Ok(vec![0; 10]));
+        assert_eq!(all(HeaderMap::new(), 3).await.unwrap_err().status, 413);
     }
 
     #[tokio::test]
     async fn a_body_that_runs_ahead_of_its_use_is_refused() {
-        let mut incoming = Incoming::new(&HeaderMap::new(), pieces(64, 1 << 16), u64::MAX).unwrap();
+        let mut incoming = Incoming::new(&HeaderMap::new(), pieces(64, 1 << 16), u64::MAX);
         let mut read = 0;
         let problem = loop {
             match incoming.next().await.expect("refused before its end") {
@@ -176,15 +172,15 @@ mod tests {
     #[tokio::test]
     async fn a_silent_sender_is_given_up() {
         let never = Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
-        let mut incoming = Incoming::new(&HeaderMap::new(), never, 10).unwrap();
+        let mut incoming = Incoming::new(&HeaderMap::new(), never, 10);
         incoming.silence.as_mut().reset(Instant::now());
-        assert_eq!(incoming.collect().await.unwrap_err().status, 408);
+        assert_eq!(incoming.whole().await.unwrap_err().status, 408);
     }
 
     #[tokio::test]
     async fn a_body_that_breaks_off_is_malformed() {
         let broken = futures::stream::iter([Ok(vec![1u8]), Err(std::io::Error::other("cut"))]);
-        let incoming = Incoming::new(&HeaderMap::new(), Body::from_stream(broken), 10).unwrap();
-        assert_eq!(incoming.collect().await.unwrap_err().status, 400);
+        let mut incoming = Incoming::new(&HeaderMap::new(), Body::from_stream(broken), 10);
+        assert_eq!(incoming.whole().await.unwrap_err().status, 400);
     }
 }

@@ -10,8 +10,9 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::Api;
+use super::body::Incoming;
 use super::problem::Problem;
-use super::{Api, body};
 use crate::daemon::refusal::{Kind, Refusal};
 
 /// Uploads and results under way at once: each may hold a vector in memory or on disk.
@@ -62,7 +63,7 @@ pub(super) async fn guard(State(api): State<Api>, request: Request, next: Next) 
         next.run(request).await
     } else {
         let (head, body) = request.into_parts();
-        body::linger(&head.headers, body).await;
+        Incoming::new(&head.headers, body, 0).linger().await;
         stranger(head.headers.contains_key(header::AUTHORIZATION)).into_response()
     };
     under_way.end(response.status());

@@ -187,3 +187,47 @@ impl AsyncWrite for Stream {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(listen: ApiListen, allow_remote: bool) -> ApiConfig {
+        ApiConfig { listen, allow_remote, token: PathBuf::new(), max_body_bytes: 1 }
+    }
+
+    #[tokio::test]
+    async fn another_machine_reaches_it_only_if_that_is_meant() {
+        let everywhere = ApiListen::Tcp("0.0.0.0:0".parse().unwrap());
+        let failure = Listener::bind(&at(everywhere.clone(), false)).await.unwrap_err();
+        assert!(failure.hint.unwrap().contains("allow_remote"));
+        assert!(Listener::bind(&at(everywhere, true)).await.is_ok());
+        for loopback in ["127.0.0.1:0", "127.9.9.9:0"] {
+            let listener = Listener::bind(&at(ApiListen::Tcp(loopback.parse().unwrap()), false)).await.unwrap();
+            assert!(!listener.address().ends_with(":0"), "the port is the real one");
+            let taken = at(ApiListen::Tcp(listener.address().parse().unwrap()), false);
+            assert!(Listener::bind(&taken).await.unwrap_err().hint.unwrap().contains("another program"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_its_owners_and_takes_the_place_of_a_dead_one_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("api.sock");
+        let here = at(ApiListen::Unix(path.clone()), false);
+        let listener = Listener::bind(&here).await.unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(Listener::bind(&here).await.unwrap_err().message.contains("another daemon"));
+        drop(listener);
+        assert!(!path.exists());
+        // As a killed daemon leaves it.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        drop(Listener::bind(&here).await.unwrap());
+        std::fs::write(&path, "precious").unwrap();
+        assert!(Listener::bind(&here).await.unwrap_err().message.contains("another file"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+        let long = folder.path().join("x".repeat(120));
+        assert!(Listener::bind(&at(ApiListen::Unix(long), false)).await.unwrap_err().hint.unwrap().contains("107"));
+    }
+}

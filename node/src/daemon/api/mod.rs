@@ -101,3 +101,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Digest {
             .hint("a digest is the plan's SHA-256, 64 digits of lower-case hex; GET /v1/status lists those that are known"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_document_has_the_routes_paths_and_the_other_way_round() {
+        let routes: BTreeSet<&str> =
+            include_str!("mod.rs").split(".route(\"").skip(1).filter_map(|r| r.split('"').next()).collect();
+        let document: serde_json::Value = serde_json::from_str(include_str!("openapi.json")).unwrap();
+        let documented: BTreeSet<&str> = document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert!(routes.len() > 10);
+        assert_eq!(routes, documented);
+    }
+}

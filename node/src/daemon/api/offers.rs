@@ -63,6 +63,12 @@ async fn run_file(api: &Api, headers: &HeaderMap, body: Body) -> Result<Parts, P
         return parts::read(&api.service, headers, body, Some("run")).await;
     }
     let limit = LONGEST_RUN_FILE.min(api.service.config().api.max_body_bytes);
-    let text = Incoming::new(headers, body, limit)?.collect().await?;
-    Ok(Parts { text: Some(text), ..Parts::default() })
+    let mut incoming = Incoming::new(headers, body, limit);
+    match incoming.whole().await {
+        Ok(text) => Ok(Parts { text: Some(text), ..Parts::default() }),
+        Err(problem) => {
+            incoming.linger().await;
+            Err(problem)
+        }
+    }
 }

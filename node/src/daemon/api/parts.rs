@@ -59,20 +59,28 @@ pub(super) async fn read(
     body: Body,
     text: Option<&'static str>,
 ) -> Result<Parts, Problem> {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let boundary = multer::parse_boundary(content_type).map_err(|_| {
-        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "the body is not multipart/form-data with a boundary")
-            .field("Content-Type")
-            .hint("send the parts as `curl -F` does")
-    })?;
     let limit = service.config().api.max_body_bytes;
-    let mut incoming = Incoming::new(headers, body, limit)?;
-    let reader = Reader { service, used: incoming.used(), limit, text, parts: Parts::default(), seen: vec![] };
-    let result = reader.all(Multipart::new(&mut incoming, boundary)).await;
+    let mut incoming = Incoming::new(headers, body, limit);
+    let result = match boundary(headers) {
+        Err(problem) => Err(problem),
+        Ok(boundary) => {
+            let reader = Reader { service, used: incoming.used(), limit, text, parts: Parts::default(), seen: vec![] };
+            reader.all(Multipart::new(&mut incoming, boundary)).await
+        }
+    };
     if result.is_err() {
         incoming.linger().await;
     }
     result
+}
+
+fn boundary(headers: &HeaderMap) -> Result<String, Problem> {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    multer::parse_boundary(content_type).map_err(|_| {
+        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "the body is not multipart/form-data with a boundary")
+            .field("Content-Type")
+            .hint("send the parts as `curl -F` does")
+    })
 }
 
 struct Reader<'a> {

@@ -18,8 +18,8 @@ use super::problem::Problem;
 use super::server::ended;
 use super::status::json;
 use super::{Api, Digest};
+use crate::daemon::event_log::{EventStream, RunEvent};
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::daemon::runs::{EventStream, RunEvent};
 use crate::daemon::status::RunStatus;
 use crate::vector_file;
 
