@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use undertone_tests::composition::top;
-use undertone_tests::{left_out, run_in, undertone};
+use undertone_tests::daemon::Daemon;
+use undertone_tests::{Parties, left_out, run_in, undertone};
 
 fn sample(name: &str) -> String {
     top().join("deploy/testnet").join(name).display().to_string()
@@ -17,6 +18,28 @@ fn the_sample_run_can_be_planned_for_the_sample_peers() {
     let (run, peers) = (sample("run.toml"), sample("peers.toml"));
     run_in(folder.path(), ["plan", &run, "--peers", &peers, "--out", "plan.json", "--json"]).json_of(0);
     run_in(folder.path(), ["verify", "plan.json", "--max-epsilon", "1", "--min-colluders", "1", "--json"]).json_of(0);
+}
+
+#[test]
+fn a_daemon_runs_with_the_sample_configuration() {
+    let parties = Parties::new(1);
+    let folder = parties.folder();
+    let read = |name: &str| fs::read_to_string(sample(name)).expect("there is a sample");
+    // Alice's own lines, with a key and addresses that there are, in the place of the sample's.
+    let peers = read("peers.toml");
+    let (head, rest) = peers.split_once("[[peer]]").expect("there are peers");
+    let (_, others) = rest.split_once("[[peer]]").expect("there are others");
+    parties.write("peers.toml", &format!("{head}{}[[peer]]{others}", parties.lines()[0]));
+    parties.write("node.toml", &read("node.toml"));
+    fs::rename(parties.path("alice.key"), parties.path("identity.key")).expect("ours");
+    fs::create_dir(parties.path("data")).expect("ours");
+    let mut command = Command::new(undertone());
+    command.args(["node", "--config", "node.toml"]).current_dir(folder);
+    let daemon = Daemon::of(command, "alice", folder, &parties.path("state"));
+    let status = run_in(folder, ["status", "--json"]).json_of(0);
+    assert_eq!((&status["party"], &status["budgets"][0]["data_set"]), (&"alice".into(), &"ward-7".into()));
+    let (ended, _) = daemon.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
 
 fn systemd_analyze(arguments: &[&str], unit: &Path) -> Option<Output> {

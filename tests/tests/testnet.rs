@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use undertone_tests::daemon::Daemon;
 use undertone_tests::testnet::{Testnet, Weather, possible};
 use undertone_tests::{Parties, Running, alone, left_out, read_json, read_npy, receipt, undertone};
 
@@ -48,6 +49,36 @@ fn six_hosts_join_over_a_network_with_loss_and_delay() {
     let lost = net.lost();
     println!("{lost} packets were lost");
     assert!(lost > 0, "no packet was lost: the network is too good");
+}
+
+#[test]
+fn six_daemons_run_over_a_network_with_loss_and_delay() {
+    if let Err(missing) = possible() {
+        return left_out("six daemons on a testnet", &missing);
+    }
+    let _alone = alone();
+    let net = Testnet::new(HOSTS, WEATHER);
+    let parties = Parties::at(HOSTS, |host| net.listeners(host));
+    let inputs = parties.write_inputs(&[1000]);
+    let digest = parties.plan("plan", &run_file());
+    let daemons: Vec<Daemon> =
+        (0..HOSTS).map(|host| Daemon::start_by(net.command(host, undertone()), &parties, host, "")).collect();
+    for daemon in &daemons {
+        daemon.client(["submit", "plan.json", "--input", &format!("{}.npy", daemon.name)]).json_of(0);
+    }
+    for daemon in &daemons {
+        let name = &daemon.name;
+        let run = daemon.client(["watch", &digest]).json_of(0);
+        assert_eq!((&run["outcome"], &run["included"]), (&"done".into(), &serde_json::json!(parties.names())), "{name}: {run}");
+        let mean = format!("plan-{name}.npy");
+        daemon.client(["result", &digest, "--output", &mean]).json_of(0);
+        check_mean(&parties, name, &inputs, run["standard_error"].as_f64().expect("accounted"));
+    }
+    for daemon in daemons {
+        let (ended, took) = daemon.end();
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        assert!(took < Duration::from_secs(5), "{took:?} from SIGTERM to its end");
+    }
 }
 
 /// Within the accounted error of the true mean: six standard errors of the root mean square over 1,000 coordinates.
