@@ -40,6 +40,7 @@ pub mod gaussian;
 pub mod loss;
 mod mixing_graph;
 pub mod optimum;
+mod rows;
 mod screen;
 pub mod setting;
 pub mod settled;
