@@ -45,6 +45,7 @@ pub mod loss;
 mod mixing_graph;
 pub mod optimum;
 pub mod ppsc;
+mod rows;
 mod screen;
 pub mod setting;
 pub mod settled;
