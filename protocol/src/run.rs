@@ -164,6 +164,8 @@ impl Run {
     /// Our caller's mistake; the machine is unchanged.
     pub fn handle(&mut self, now: Time, input: Input) -> Result<(), InputError> {
         self.check(&input)?;
+        // Asked before the clock moves on: what falls due by this very input is no longer ahead of it.
+        let due = now >= self.wake();
         self.now = self.now.max(now);
         match input {
             Input::Connected { network, peer } => self.connected(network, peer),
@@ -182,7 +184,7 @@ impl Run {
             }
             Input::Public { from, frame } => {
                 let gathered = !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
-                if !self.commons.receive(self.now, from, &frame, gathered) && self.now < self.wake() {
+                if !self.commons.receive(self.now, from, &frame, gathered) && !due {
                     return Ok(());
                 }
             }
