@@ -25,9 +25,13 @@ impl Daemon {
     /// Starts the daemon of a party and waits until it is ready. `configuration` is added to what every daemon here has: its own state folder
     /// and a socket in it.
     pub fn start(parties: &Parties, party: usize, configuration: &str) -> Self {
-        let name = &parties.names()[party];
         let file = Daemon::configure(parties, party, configuration);
-        let running = start_in(parties.folder(), ["node", "--config", &file, "-vv"]);
+        Daemon::follow(parties, party, start_in(parties.folder(), ["node", "--config", &file, "-vv"]))
+    }
+
+    /// Waits until a daemon is ready that somebody started with the configuration of [`Daemon::configure`].
+    pub fn follow(parties: &Parties, party: usize, running: Running) -> Self {
+        let name = &parties.names()[party];
         let state = parties.path(&format!("{name}.state"));
         let address = format!("unix:{}", state.join("api.sock").display());
         let mut daemon =
@@ -79,6 +83,12 @@ impl Daemon {
     /// Its process id.
     pub fn pid(&self) -> i32 {
         self.running.pid()
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub fn kill(self) {
+        signal(self.running.pid(), Signal::SIGKILL);
+        self.running.wait();
     }
 
     /// Tells it to end, and waits for that: what it printed, and how long it took.
