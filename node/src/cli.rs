@@ -30,6 +30,8 @@ Together:   undertone identity new --out me.key --name alice --private /ip4/…/
             undertone plan run.toml --peers peers.toml --out plan.json     (one of you; send plan.json to all)
             undertone verify plan.json
             undertone join plan.json --identity me.key --input vector.npy --output mean.npy
+A daemon:   undertone node --config node.toml                          (stays up, keeps a budget, answers an HTTP API)
+            undertone submit plan.json --input vector.npy · status · watch DIGEST · result DIGEST --output mean.npy
 
 Exit codes: 0 done · 2 usage · 3 plan refused · 4 aborted, nothing private has left · 5 finished degraded ·
             6 privacy refused (budget, plan spent, final withheld) · 7 input unusable · 70 our bug";

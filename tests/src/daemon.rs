@@ -31,15 +31,19 @@ impl Daemon {
 
     /// The same by a command that starts `undertone` somewhere, such as on a host of a testnet.
     pub fn start_by(mut command: Command, parties: &Parties, party: usize, configuration: &str) -> Self {
-        let name = &parties.names()[party];
         let file = Daemon::configure(parties, party, configuration);
         command.args(["node", "--config", &file, "-vv"]).current_dir(parties.folder());
-        Daemon::of(command, name, parties.folder(), &parties.path(&format!("{name}.state")))
+        Daemon::follow(parties, party, Running::start(command, None))
     }
 
-    /// A daemon with any configuration, whose API is the socket in its state folder.
-    pub fn of(command: Command, name: &str, folder: &Path, state: &Path) -> Self {
-        let running = Running::start(command, None);
+    /// Waits until a daemon is ready that somebody started with the configuration of [`Daemon::configure`].
+    pub fn follow(parties: &Parties, party: usize, running: Running) -> Self {
+        let name = &parties.names()[party];
+        Daemon::of(running, name, parties.folder(), &parties.path(&format!("{name}.state")))
+    }
+
+    /// Waits until a daemon with any configuration is ready whose API is the socket in its state folder.
+    pub fn of(running: Running, name: &str, folder: &Path, state: &Path) -> Self {
         let address = format!("unix:{}", state.join("api.sock").display());
         let mut daemon = Daemon { name: name.into(), http: Http { address, token: None }, folder: folder.into(), running };
         daemon.until_ready();
@@ -89,6 +93,12 @@ impl Daemon {
     /// Its process id.
     pub fn pid(&self) -> i32 {
         self.running.pid()
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub fn kill(self) {
+        signal(self.running.pid(), Signal::SIGKILL);
+        self.running.wait();
     }
 
     /// Tells it to end, and waits for that: what it printed, and how long it took.

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use undertone_tests::composition::top;
 use undertone_tests::daemon::Daemon;
-use undertone_tests::{Parties, left_out, run_in, undertone};
+use undertone_tests::{Parties, Running, left_out, run_in, undertone};
 
 fn sample(name: &str) -> String {
     top().join("deploy/testnet").join(name).display().to_string()
@@ -35,7 +35,7 @@ fn a_daemon_runs_with_the_sample_configuration() {
     fs::create_dir(parties.path("data")).expect("ours");
     let mut command = Command::new(undertone());
     command.args(["node", "--config", "node.toml"]).current_dir(folder);
-    let daemon = Daemon::of(command, "alice", folder, &parties.path("state"));
+    let daemon = Daemon::of(Running::start(command, None), "alice", folder, &parties.path("state"));
     let status = run_in(folder, ["status", "--json"]).json_of(0);
     assert_eq!((&status["party"], &status["budgets"][0]["data_set"]), (&"alice".into(), &"ward-7".into()));
     let (ended, _) = daemon.end();

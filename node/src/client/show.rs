@@ -149,20 +149,26 @@ pub(super) fn proposed(proposed: &Value) -> String {
     text + &format!("\nFollow it:  undertone watch {}\n", short(digest))
 }
 
+/// Counts that stand in many events: left to those who read the lines as JSON.
+const COUNTS: [&str; 5] = ["accepted", "returned", "unanswered", "private_bytes", "public_bytes"];
+
 /// One event in a line.
 pub(super) fn event(event: &Value) -> String {
     let seconds = event["t_ms"].as_f64().unwrap_or(0.0) / 1000.0;
     let name = event["event"].as_str().unwrap_or("event");
-    let known = ["t_ms", "party", "event"];
-    let fields = event.as_object().into_iter().flatten().filter(|(key, _)| !known.contains(&key.as_str()));
-    let fields: Vec<String> = fields
-        .map(|(key, value)| match value {
-            Value::String(text) if key == name || key == "text" => text.clone(),
-            other if key == name => other.to_string(),
-            other => format!("{key} {}", other.to_string().trim_matches('"')),
-        })
-        .collect();
-    format!("{seconds:8.3} s  {name} {}", fields.join(", "))
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    // A `phase` event's `phase`, a fault's `text`: what it is about.
+    let (mut about, mut others) = (vec![], vec![]);
+    for (key, value) in event.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        match key.as_str() {
+            "t_ms" | "party" | "event" => {}
+            key if key == name || key == "text" => about.push(plain(value)),
+            key if COUNTS.contains(&key) => {}
+            key => others.push(format!("{key} {}", plain(value))),
+        }
+    }
+    about.extend(others);
+    format!("{seconds:8.3} s  {name} {}", about.join(", "))
 }
 
 #[cfg(test)]
@@ -172,8 +178,9 @@ mod tests {
 
     #[test]
     fn an_event_is_a_line() {
-        let round = json!({"t_ms": 1250, "party": "alice", "event": "round", "round": 3, "ready": 8});
-        assert_eq!(event(&round), "   1.250 s  round ready 8, 3");
+        let round =
+            json!({"t_ms": 1250, "party": "alice", "event": "round", "round": 3, "unanswered": 1, "of": 8, "outcome": null});
+        assert_eq!(event(&round), "   1.250 s  round 3, of 8");
         assert_eq!(event(&json!({"t_ms": 2, "event": "fault", "text": "bob is gone"})), "   0.002 s  fault bob is gone");
     }
 

@@ -391,9 +391,9 @@ fn auto_accept(layers: &Layers, peers: &Peers, sets: &[DataSet]) -> Result<Vec<A
 
 fn shown(layers: &Layers, config: &Config) -> Vec<(String, String, String)> {
     let written = serde_json::to_value(&layers.raw).unwrap_or_default();
-    let line = |field: String, value: String| {
-        let place = layers.source(&field).place(&layers.file);
-        (field, value, place)
+    let line = |field: String, value: String, written: bool| {
+        let source = if written { layers.source(&field) } else { Source::Default };
+        (field, value, source.place(&layers.file))
     };
     let mut lines = vec![];
     for key in KEYS.iter().filter(|key| !LISTS.contains(&key.section)) {
@@ -405,11 +405,11 @@ fn shown(layers: &Layers, config: &Config) -> Vec<(String, String, String)> {
             "api.listen" => format!("{:?}", config.api.listen.to_string()),
             _ => key.default.unwrap_or("none").to_owned(),
         };
-        lines.push(line(key.field(), value.map_or_else(derived, ToString::to_string)));
+        lines.push(line(key.field(), value.map_or_else(derived, ToString::to_string), value.is_some()));
     }
     for section in LISTS {
         for (index, entry) in written[section].as_array().into_iter().flatten().enumerate() {
-            lines.push(line(format!("{section}.{index}"), entry.to_string()));
+            lines.push(line(format!("{section}.{index}"), entry.to_string(), true));
         }
     }
     lines

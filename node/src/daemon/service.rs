@@ -404,7 +404,7 @@ impl Service {
         }
         let spent = Spent::open(self.shared.state.folder(), digest, &self.config().identity.peer_id().to_string());
         let spent = spent.map_err(|failure| Refusal { kind: Kind::Storage, ..failure.into() })?;
-        spent.check().map_err(Refusal::from)
+        spent.check().map_err(|failure| Refusal::from(failure.field("digest")))
     }
 
     fn begin(&self, admitted: Admitted) -> Result<RunStatus, Refusal> {

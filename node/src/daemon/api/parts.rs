@@ -11,10 +11,11 @@ use super::body::{Incoming, Used};
 use super::problem::Problem;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::{Contribution, Service, Vector};
+use crate::failure::Exit;
 use crate::vector_file;
 
 /// The longest plan or run file, in bytes. The plan of 200 parties over a complete graph has 2 MB.
-const LONGEST_TEXT: u64 = 64 << 20;
+const LONGEST_TEXT: u64 = 32 << 20;
 /// The longest name of a file or data set: that of file systems.
 const LONGEST_NAME: u64 = 255;
 
@@ -180,6 +181,7 @@ fn extension(name: &str) -> Result<&'static str, Problem> {
             None => "the vector's part has no file name with an extension, which tells its format".into(),
         };
         Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", what)
+            .exit(Exit::InputUnusable)
             .field(VECTOR)
             .hint(format!("send a file that ends in one of .{}", vector_file::EXTENSIONS.join(", .")))
     })
@@ -217,7 +219,7 @@ mod tests {
         assert_eq!(extension("a.b.SafeTensors").unwrap(), "safetensors");
         for name in ["", "npy", "x.pickle", "x.npy.gz"] {
             let problem = extension(name).unwrap_err();
-            assert_eq!((problem.status, problem.field.as_deref()), (415, Some("vector")), "{name}");
+            assert_eq!((problem.status, problem.field.as_deref(), problem.exit_code), (415, Some("vector"), 7), "{name}");
         }
     }
 }

@@ -62,6 +62,12 @@ impl Problem {
         Problem::from(Refusal::new(Kind::TooLarge, detail)).hint("raise `[api] max_body_bytes`, or send less")
     }
 
+    /// Says what a client exits with.
+    pub fn exit(mut self, exit: Exit) -> Self {
+        self.exit_code = exit.code();
+        self
+    }
+
     /// Names what is at fault.
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
@@ -87,8 +93,7 @@ impl Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = StatusCode::from_u16(refusal.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut problem = Problem::new(status, refusal.kind.name(), refusal.message);
-        problem.exit_code = refusal.kind.exit().code();
+        let problem = Problem::new(status, refusal.kind.name(), refusal.message).exit(refusal.kind.exit());
         Problem { field: refusal.field, hint: refusal.hint, ..problem }
     }
 }

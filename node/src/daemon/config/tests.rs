@@ -52,6 +52,8 @@ fn flags_beat_the_environment_which_beats_the_file() {
     assert_eq!(config.api.listen.to_string(), "[::1]:7301");
     let shown: Vec<_> = config.shown().filter(|(field, ..)| field == "policy.max_epsilon" || field == "state").collect();
     assert_eq!(shown[0].1, "\"elsewhere\"");
+    let shown_default = config.shown().find(|(field, ..)| field == "policy.min_colluders").unwrap();
+    assert_eq!((shown_default.1.as_str(), shown_default.2.as_str()), ("1", "default"), "its table is written, it is not");
     assert_eq!((shown[0].2.as_str(), shown[1].2.as_str()), ("environment variable UNDERTONE_STATE", "--max-epsilon"));
 }
 
