@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use undertone_protocol::defaults::{self, Defaults};
 
 use crate::failure::{Exit, Failure};
-use crate::{account_command, benchmark, identity_command, join, local, logging, plan_command, simulate};
+use crate::{account_command, benchmark, doctor, identity_command, join, local, logging, plan_command, simulate};
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///
@@ -64,6 +64,8 @@ enum Command {
     Plan(plan_command::PlanArgs),
     /// Recompute a plan's claims and check them against your policy
     Verify(plan_command::VerifyArgs),
+    /// Ask every neighbour of a plan whether the run could work, and say what to fix
+    Doctor(doctor::DoctorArgs),
     /// Take part in a planned run with one private vector
     Join(join::JoinArgs),
     /// Launch a cluster of real nodes on this machine and average over it
@@ -151,6 +153,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Identity(command) => identity_command::run(command),
         Command::Plan(arguments) => plan_command::plan(arguments),
         Command::Verify(arguments) => plan_command::verify(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
         Command::Join(arguments) => join::run(arguments),
         Command::Local(arguments) => local::run(arguments, &shared),
         Command::Simulate(arguments) => simulate::run(arguments),

@@ -4,6 +4,7 @@ pub mod account_command;
 pub mod benchmark;
 pub mod cli;
 pub mod clipping;
+pub mod doctor;
 pub mod driver;
 pub mod events;
 pub mod failure;
