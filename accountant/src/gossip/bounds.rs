@@ -1,7 +1,7 @@
 //! From K and G to the two sides of the squared sensitivity.
 
-use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, Mat, MatRef, Par, Side};
 
 use super::{GossipError, Sensitivity};

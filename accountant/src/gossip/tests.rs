@@ -78,7 +78,9 @@ fn observers_who_know_their_noise_leave_a_target_among_them_open() {
 
 #[test]
 fn nothing_arrives_in_one_round_from_afar() {
-    for (view, noise) in [(View::Sum, ObserversNoise::Known), (View::Messages, ObserversNoise::Known), (View::Messages, ObserversNoise::Unknown)] {
+    for (view, noise) in
+        [(View::Sum, ObserversNoise::Known), (View::Messages, ObserversNoise::Known), (View::Messages, ObserversNoise::Unknown)]
+    {
         let answer = account(CYCLE, Scheme::Metropolis, &threat(&[0], 1, view, noise), 5).expect("an answer");
         assert_eq!((answer.lower, answer.upper), (0.0, 0.0));
     }
@@ -153,16 +155,15 @@ fn scheme() -> impl Strategy<Value = Scheme> {
 
 /// A tree with some edges more: connected.
 fn graph() -> impl Strategy<Value = Graph> {
-    (2usize..8, prop::collection::vec(any::<prop::sample::Index>(), 7), prop::collection::vec((0usize..8, 0usize..8), 0..8)).prop_map(
-        |(n, parents, more)| {
+    (2usize..8, prop::collection::vec(any::<prop::sample::Index>(), 7), prop::collection::vec((0usize..8, 0usize..8), 0..8))
+        .prop_map(|(n, parents, more)| {
             let tree = (1..n).map(|node| (parents[node - 1].index(node), node));
             let more = more.into_iter().map(|(u, v)| (u % n, v % n)).filter(|(u, v)| u != v);
             let mut edges: Vec<(usize, usize)> = tree.chain(more).map(|(u, v)| (u.min(v), u.max(v))).collect();
             edges.sort_unstable();
             edges.dedup();
             Graph::from_edges(n, &edges).expect("a simple graph")
-        },
-    )
+        })
 }
 
 fn view() -> impl Strategy<Value = View> {
