@@ -9,7 +9,7 @@
 
 use std::time::Instant;
 
-use rand::rngs::ChaCha12Rng;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use undertone_accountant::gossip::{Observers, ObserversNoise, Scheme, Threat, View, Weights, edges, sensitivity};
 use undertone_protocol::graph::Graph;
@@ -118,7 +118,7 @@ fn distribution(weights: &Weights, count: usize) {
 
 /// Preferential attachment from a core: every further node joins `degree` distinct ones, in proportion to their degrees.
 fn grown(nodes: usize, degree: usize) -> Graph {
-    let mut random = ChaCha12Rng::seed_from_u64(7);
+    let mut random = ChaCha8Rng::seed_from_u64(7);
     let mut edges: Vec<(usize, usize)> = (0..=degree).flat_map(|a| (0..a).map(move |b| (b, a))).collect();
     for node in degree + 1..nodes {
         let mut chosen = Vec::with_capacity(degree);

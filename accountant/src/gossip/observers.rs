@@ -1,12 +1,11 @@
 //! Observers of a graph whose weights stay: prepared once, asked about many targets.
 
-use std::thread;
-
 use faer::Mat;
 
 use super::bounds::Whitener;
 use super::gram::{Powers, independent, unit, without};
 use super::{GossipError, ObserversNoise, Sensitivity, Shape, Threat, Weights};
+use crate::class::in_parallel;
 
 /// What observers see of some targets.
 pub struct Observers {
@@ -54,18 +53,26 @@ impl Observers {
 
     /// Of all targets that it was prepared for, in their order, on all cores.
     pub fn sensitivities(&self) -> Vec<Sensitivity> {
-        let targets = self.exposed.len();
-        let cores = thread::available_parallelism().map_or(1, usize::from).min(16);
-        let part = targets.div_ceil(cores).max(1);
-        thread::scope(|scope| {
-            let parts: Vec<_> = (0..targets)
-                .step_by(part)
-                .map(|from| {
-                    scope.spawn(move || (from..targets.min(from + part)).map(|index| self.sensitivity(index)).collect::<Vec<_>>())
-                })
-                .collect();
-            parts.into_iter().flat_map(|part| part.join().expect("a sensitivity does not panic")).collect()
-        })
+        let mut quick = self.quick();
+        let open: Vec<usize> = (0..quick.len()).filter(|&index| quick[index].is_none()).collect();
+        let careful = in_parallel(open.len(), |place| Some(self.sensitivity(open[place])));
+        open.into_iter().zip(careful).for_each(|(index, answer)| quick[index] = Some(answer));
+        quick.into_iter().map(|answer| answer.expect("quick or careful")).collect()
+    }
+
+    /// How many targets need no matrix of their own.
+    pub fn settled_at_once(&self) -> usize {
+        self.quick().iter().flatten().count()
+    }
+
+    /// What a product for all targets of one observer settles.
+    fn quick(&self) -> Vec<Option<Sensitivity>> {
+        let (targets, Shape { first, rounds }) = (self.exposed.len(), self.shape);
+        let [entries] = &self.entries[..] else { return vec![None; targets] };
+        let g = Mat::from_fn(rounds, targets, |k, index| entries[k + first][index]);
+        let mut answers = self.whitener.quick(&g, self.rounds);
+        answers.iter_mut().zip(&self.exposed).filter(|(_, exposed)| **exposed).for_each(|(answer, _)| *answer = None);
+        answers
     }
 }
 
