@@ -198,7 +198,7 @@ impl<'a> Attack<'a> {
                 let scale = if corrupted.contains(&party) { 0.0 } else { noise_scale };
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
                 rng.set_stream((batch * 2 + u64::from(changed)) * plan.parties() as u64 + party as u64);
-                LatticeNoise::new(rng, plan.lattice().clone(), size, calibration.correlated_std * scale)
+                LatticeNoise::new(rng, *plan.lattice(), size, calibration.correlated_std * scale)
             })
             .collect();
         let machines: Vec<Mixing<LatticeVector, LatticeWeight>> = noises
@@ -246,9 +246,7 @@ impl<'a> Attack<'a> {
             (chance * pairs as f64) as u64
         };
         let candidates = (-20..=100).map(|step| low + std * f64::from(step) / 20.0);
-        let bound = |&threshold: &f64| {
-            lower_bound(expected(high, threshold), expected(low, threshold), pairs, self.claim.delta)
-        };
+        let bound = |&threshold: &f64| lower_bound(expected(high, threshold), expected(low, threshold), pairs, self.claim.delta);
         let best = candidates.map(|threshold| (bound(&threshold), threshold)).max_by(|a, b| a.0.total_cmp(&b.0));
         best.expect("there are candidates").1
     }
@@ -273,17 +271,20 @@ fn corrupted(execution: &Execution) -> BTreeSet<Party> {
 fn worst_execution(setting: &Setting, claim: &Claim, noise: Noise) -> Result<(Execution, Party), ExecutionError> {
     let ratio = (noise.correlated_std / noise.independent_std).powi(2);
     let fault_free = setting.fault_free()?;
-    if claim.established == Established::Exhaustive && claim.faults == Faults::Class {
-        if let Some(class) = Class::of(setting)? {
-            let worst = class.worst(ratio)?;
-            return Ok((class.execution(&worst)?, worst.party));
-        }
+    let exhaustive = claim.established == Established::Exhaustive;
+    if exhaustive
+        && claim.faults == Faults::Class
+        && let Some(class) = Class::of(setting)?
+    {
+        let worst = class.worst(ratio)?;
+        return Ok((class.execution(&worst)?, worst.party));
     }
-    if claim.established == Established::Exhaustive && claim.faults == Faults::BeforePublishing {
-        if let Some(before) = BeforePublishing::of(setting)? {
-            let victim = before.worst(setting, ratio).1;
-            return Ok((worst_cut_off(setting, &fault_free, victim, noise)?, victim));
-        }
+    if exhaustive
+        && claim.faults == Faults::BeforePublishing
+        && let Some(before) = BeforePublishing::of(setting)?
+    {
+        let victim = before.worst(setting, ratio).1;
+        return Ok((worst_cut_off(setting, &fault_free, victim, noise)?, victim));
     }
     // A theorem: everybody else colludes, and sees all that the victim lets out.
     let victim = (0..setting.parties()).max_by(|&a, &b| setting.sensitivity[a].total_cmp(&setting.sensitivity[b]));

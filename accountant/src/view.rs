@@ -134,12 +134,8 @@ where
 }
 
 /// Everybody who is online splits its state; what leaves is due where the execution says.
-fn send<P, W>(
-    execution: &Execution,
-    round: u32,
-    machines: &mut [Mixing<P, W>],
-    arrivals: &mut BTreeMap<u32, Vec<Arrival<P, W>>>,
-) where
+fn send<P, W>(execution: &Execution, round: u32, machines: &mut [Mixing<P, W>], arrivals: &mut BTreeMap<u32, Vec<Arrival<P, W>>>)
+where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient>,
 {

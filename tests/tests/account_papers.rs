@@ -140,13 +140,9 @@ fn gossip_defaults_and_refusals() {
     }
     folder.ask(&format!("{base} --rounds 3 --target -1 --observers 0")).refused(2, "-1");
     folder.ask(&format!("{base} --rounds 3 --target 0 --observers x")).refused(2, "--observers");
-    for (text, place) in [
-        ("0 1\n1 one\n", "line 2"),
-        ("0 1\n1 1\n", "line 2"),
-        ("0 1\n\n2 3\n", "line 3"),
-        ("0 1 2\n", "line 1"),
-        ("", "no edge"),
-    ] {
+    for (text, place) in
+        [("0 1\n1 one\n", "line 2"), ("0 1\n1 1\n", "line 2"), ("0 1\n\n2 3\n", "line 3"), ("0 1 2\n", "line 1"), ("", "no edge")]
+    {
         folder.write("path.txt", text);
         folder.ask(&format!("{base} --rounds 3 --target 1 --observers 0")).refused(7, place);
         folder.ask(&format!("{base} --rounds 3 --target 1 --observers 0")).refused_at(7, "path.txt");
@@ -157,7 +153,8 @@ fn gossip_defaults_and_refusals() {
 #[test]
 fn releases_compose() {
     let folder = Folder::new();
-    let receipt = |digest: &str, mu: Value| json!({"version": 1, "digest": digest, "party": "alice", "outcome": "done", "mu": mu});
+    let receipt =
+        |digest: &str, mu: Value| json!({"version": 1, "digest": digest, "party": "alice", "outcome": "done", "mu": mu});
     folder.write("a.json", &receipt("aa", json!(0.3)).to_string());
     folder.write("b.json", &receipt("bb", json!(0.4)).to_string());
     let answer = folder.ask("compose a.json b.json --mu 1.2 --delta 1e-6").json_of(0);
@@ -177,7 +174,12 @@ fn releases_compose() {
     folder.write("broken.json", "{\"digest\": \"dd\"}");
     folder.ask("compose broken.json --delta 1e-6").refused_at(7, "broken.json");
     folder.ask("compose none.json --delta 1e-6").refused(7, "none.json");
-    for (flags, field) in [("--delta 1e-6", "--mu"), ("--mu 1 --delta 0", "--delta"), ("--mu -1 --delta 0.1", "--mu"), ("--guarantee 1,0 --delta 0.1", "--guarantee")] {
+    for (flags, field) in [
+        ("--delta 1e-6", "--mu"),
+        ("--mu 1 --delta 0", "--delta"),
+        ("--mu -1 --delta 0.1", "--mu"),
+        ("--guarantee 1,0 --delta 0.1", "--guarantee"),
+    ] {
         folder.ask(&format!("compose {flags}")).refused_at(2, field);
     }
     folder.ask("compose --guarantee 1 --delta 0.1").refused(2, "--guarantee");

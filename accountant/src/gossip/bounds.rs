@@ -1,7 +1,7 @@
 //! From K and G to the two sides of the squared sensitivity.
 
-use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, Mat, MatRef, Par, Side};
 
 use super::{GossipError, Sensitivity};
@@ -61,12 +61,12 @@ impl Whitener {
 
 impl Whitener {
     /// Both sides for many targets at once, a column of `g` each: its T × T matrix G is the lower triangular Toeplitz matrix of that
-    /// column. None where the quick upper value is not as good as the careful one.
+    /// column. The upper value is valid, but only where the second is true as small as the careful one.
     ///
     /// With S = L⁻¹ E, E the lower triangular ones, L⁻¹G has the columns Σ_m β_m S_{s+m}, β the differences of g. So
     /// 1ᵀ|M|1 ≤ ‖ |L⁻¹G| 1 ‖² ≤ ‖C |β|‖², C_m = Σ_{j≥m} |S_j|: a product for all targets instead of T³ operations each. It is 1ᵀM1 itself
     /// where S and β have no negative entry, as measured for all pairs but neighbours on the Facebook graph.
-    pub(super) fn quick(&self, g: &Mat<f64>, rounds: usize) -> Vec<Option<Sensitivity>> {
+    pub(super) fn quick(&self, g: &Mat<f64>, rounds: usize) -> Vec<(Sensitivity, bool)> {
         /// Nothing lies between 1ᵀM1 and the upper value but this.
         const TIGHT: f64 = 1e-11;
         let (size, targets) = (g.nrows(), g.ncols());
@@ -98,7 +98,7 @@ impl Whitener {
         let answer = |(lower, upper): (f64, f64)| {
             let upper = upper * (1.0 + SLACK + self.rounding);
             let tight = upper <= lower * (1.0 + TIGHT + 2.0 * self.rounding);
-            tight.then(|| Sensitivity { lower: lower.min(upper), upper: upper.min(rounds as f64), unbounded: false })
+            (Sensitivity { lower: lower.min(upper), upper: upper.min(rounds as f64), unbounded: false }, tight)
         };
         lower.into_iter().zip(upper).map(answer).collect()
     }

@@ -53,25 +53,38 @@ impl Observers {
 
     /// Of all targets that it was prepared for, in their order, on all cores.
     pub fn sensitivities(&self) -> Vec<Sensitivity> {
-        let mut quick = self.quick();
-        let open: Vec<usize> = (0..quick.len()).filter(|&index| quick[index].is_none()).collect();
-        let careful = in_parallel(open.len(), |place| Some(self.sensitivity(open[place])));
-        open.into_iter().zip(careful).for_each(|(index, answer)| quick[index] = Some(answer));
-        quick.into_iter().map(|answer| answer.expect("quick or careful")).collect()
+        let quick = self.quick();
+        let open: Vec<usize> =
+            (0..self.exposed.len()).filter(|&index| quick.get(index).is_none_or(|(_, tight)| !tight)).collect();
+        let mut careful = in_parallel(open.len(), |place| Some(self.sensitivity(open[place]))).into_iter();
+        let mut answers: Vec<Sensitivity> = quick.into_iter().map(|(answer, _)| answer).collect();
+        answers.resize(self.exposed.len(), Sensitivity::NONE);
+        open.into_iter().for_each(|index| answers[index] = careful.next().expect("one each"));
+        answers
     }
 
-    /// How many targets need no matrix of their own.
+    /// The same by one product for all targets: `lower` is as good, `upper` holds as well but may be larger for targets close by.
+    /// For several observers there is no such way, and these are [`Observers::sensitivities`].
+    pub fn sensitivities_at_once(&self) -> Vec<Sensitivity> {
+        if self.entries.len() != 1 {
+            return self.sensitivities();
+        }
+        self.quick().into_iter().map(|(answer, _)| answer).collect()
+    }
+
+    /// For how many targets the two agree for certain.
     pub fn settled_at_once(&self) -> usize {
-        self.quick().iter().flatten().count()
+        self.quick().iter().filter(|(_, tight)| *tight).count()
     }
 
-    /// What a product for all targets of one observer settles.
-    fn quick(&self) -> Vec<Option<Sensitivity>> {
+    /// What a product for all targets of one observer says, and whether that settles it; nothing for several observers.
+    fn quick(&self) -> Vec<(Sensitivity, bool)> {
         let (targets, Shape { first, rounds }) = (self.exposed.len(), self.shape);
-        let [entries] = &self.entries[..] else { return vec![None; targets] };
+        let [entries] = &self.entries[..] else { return vec![] };
         let g = Mat::from_fn(rounds, targets, |k, index| entries[k + first][index]);
         let mut answers = self.whitener.quick(&g, self.rounds);
-        answers.iter_mut().zip(&self.exposed).filter(|(_, exposed)| **exposed).for_each(|(answer, _)| *answer = None);
+        let exposed = answers.iter_mut().zip(&self.exposed).filter(|(_, exposed)| **exposed);
+        exposed.for_each(|(answer, _)| *answer = (Sensitivity::UNBOUNDED, true));
         answers
     }
 }

@@ -78,7 +78,9 @@ fn observers_who_know_their_noise_leave_a_target_among_them_open() {
 
 #[test]
 fn nothing_arrives_in_one_round_from_afar() {
-    for (view, noise) in [(View::Sum, ObserversNoise::Known), (View::Messages, ObserversNoise::Known), (View::Messages, ObserversNoise::Unknown)] {
+    for (view, noise) in
+        [(View::Sum, ObserversNoise::Known), (View::Messages, ObserversNoise::Known), (View::Messages, ObserversNoise::Unknown)]
+    {
         let answer = account(CYCLE, Scheme::Metropolis, &threat(&[0], 1, view, noise), 5).expect("an answer");
         assert_eq!((answer.lower, answer.upper), (0.0, 0.0));
     }
@@ -163,16 +165,15 @@ fn scheme() -> impl Strategy<Value = Scheme> {
 
 /// A tree with some edges more: connected.
 fn graph() -> impl Strategy<Value = Graph> {
-    (2usize..8, prop::collection::vec(any::<prop::sample::Index>(), 7), prop::collection::vec((0usize..8, 0usize..8), 0..8)).prop_map(
-        |(n, parents, more)| {
+    (2usize..8, prop::collection::vec(any::<prop::sample::Index>(), 7), prop::collection::vec((0usize..8, 0usize..8), 0..8))
+        .prop_map(|(n, parents, more)| {
             let tree = (1..n).map(|node| (parents[node - 1].index(node), node));
             let more = more.into_iter().map(|(u, v)| (u % n, v % n)).filter(|(u, v)| u != v);
             let mut edges: Vec<(usize, usize)> = tree.chain(more).map(|(u, v)| (u.min(v), u.max(v))).collect();
             edges.sort_unstable();
             edges.dedup();
             Graph::from_edges(n, &edges).expect("a simple graph")
-        },
-    )
+        })
 }
 
 fn view() -> impl Strategy<Value = View> {
@@ -226,11 +227,14 @@ proptest! {
         let n = graph.parties();
         let (weights, observer) = (Weights::of(&graph, scheme), [observer % n]);
         let threat = threat(&observer, rounds, view, noise);
-        let all = Observers::of(&weights, &threat, &(0..n).collect::<Vec<_>>()).expect("an observer").sensitivities();
-        prop_assert_eq!(all.len(), n);
-        for (target, found) in all.into_iter().enumerate() {
+        let observers = Observers::of(&weights, &threat, &(0..n).collect::<Vec<_>>()).expect("an observer");
+        let (all, at_once) = (observers.sensitivities(), observers.sensitivities_at_once());
+        prop_assert_eq!((all.len(), at_once.len()), (n, n));
+        for (target, (found, quick)) in all.into_iter().zip(at_once).enumerate() {
             let alone = sensitivity(&weights, &threat, target).expect("an answer");
             prop_assert_eq!(found.unbounded, alone.unbounded);
+            prop_assert!(quick.upper >= alone.upper * (1.0 - 1e-10) && quick.upper >= quick.lower);
+            prop_assert!(quick.lower == alone.lower || (quick.lower - alone.lower).abs() <= 1e-9 * alone.lower + 1e-14);
             if !alone.unbounded {
                 assert_agree(found, (alone.lower, alone.upper / (1.0 + 2e-12)));
             }
