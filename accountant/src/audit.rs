@@ -23,11 +23,9 @@ use undertone_protocol::plan::{Claim, Established, Faults, Plan};
 
 use crate::before_publishing::BeforePublishing;
 use crate::class::{Class, in_parallel};
-use crate::coalitions;
 use crate::confidence;
 use crate::execution::{Adversary, Execution, ExecutionError};
-use crate::faults::cut_off;
-use crate::loss::{Noise, squared_losses};
+use crate::loss::Noise;
 use crate::setting::Setting;
 use crate::view::{View, rerun, seen_states};
 
@@ -270,7 +268,6 @@ fn corrupted(execution: &Execution) -> BTreeSet<Party> {
 /// The execution that the claim's loss is that of, with its coalition, and who loses it.
 fn worst_execution(setting: &Setting, claim: &Claim, noise: Noise) -> Result<(Execution, Party), ExecutionError> {
     let ratio = (noise.correlated_std / noise.independent_std).powi(2);
-    let fault_free = setting.fault_free()?;
     let exhaustive = claim.established == Established::Exhaustive;
     if exhaustive
         && claim.faults == Faults::Class
@@ -282,31 +279,16 @@ fn worst_execution(setting: &Setting, claim: &Claim, noise: Noise) -> Result<(Ex
     if exhaustive
         && claim.faults == Faults::BeforePublishing
         && let Some(before) = BeforePublishing::of(setting)?
+        && let Some(worst) = before.worst_execution(setting, ratio)?
     {
-        let victim = before.worst(setting, ratio).1;
-        return Ok((worst_cut_off(setting, &fault_free, victim, noise)?, victim));
+        return Ok(worst);
     }
     // A theorem: everybody else colludes, and sees all that the victim lets out.
     let victim = (0..setting.parties()).max_by(|&a, &b| setting.sensitivity[a].total_cmp(&setting.sensitivity[b]));
     let victim = victim.expect("a plan has parties");
-    let against = fault_free.with_corrupted((0..setting.parties()).filter(|&party| party != victim))?;
+    let against = setting.fault_free()?.with_corrupted((0..setting.parties()).filter(|&party| party != victim))?;
     let execution = if claim.faults == Faults::BeforePublishing { against.with_published([])? } else { against };
     Ok((execution, victim))
-}
-
-/// `victim` cut off, against the coalition that learns most.
-fn worst_cut_off(setting: &Setting, base: &Execution, victim: Party, noise: Noise) -> Result<Execution, ExecutionError> {
-    let mut worst: Option<(f64, Execution)> = None;
-    for coalition in coalitions::all(setting.parties(), setting.colluding).into_iter().filter(|c| !c.contains(&victim)) {
-        let execution = cut_off(base, victim, &coalition)?;
-        let view = View::of(&execution);
-        let place = view.honest.iter().position(|&party| party == victim).expect("the victim is honest");
-        let square = squared_losses(&view, noise)[place];
-        if worst.as_ref().is_none_or(|(most, _)| square > *most) {
-            worst = Some((square, execution));
-        }
-    }
-    Ok(worst.expect("somebody else is in every coalition").1)
 }
 
 /// w with Σ w = h, h the column of the honest party at `place`: wᵀy is the statistic of the optimal test. Any other w would only be a

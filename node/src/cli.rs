@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use undertone_protocol::defaults::{self, Defaults};
 
 use crate::failure::{Exit, Failure};
-use crate::{account_command, audit_command, benchmark, client, daemon, identity_command, join, local, logging, plan_command, simulate};
+use crate::{
+    account_command, audit_command, benchmark, client, daemon, identity_command, join, local, logging, plan_command, simulate,
+};
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///

@@ -49,8 +49,8 @@ fn the_same_seed_gives_the_same_counts() {
 
 #[test]
 fn theorems_are_attacked_in_the_views_that_prove_them_tight() {
-    // Nothing is exhausted at this size: the headline is Δ/σ*.
-    let plan = plan(18, "[privacy]\nepsilon = 2.0\ndelta = 1e-5\n[mechanism]\nrounds = 3\n");
+    // More coalitions than are ever computed: the headline is Δ/σ*.
+    let plan = plan(40, "[privacy]\nepsilon = 2.0\ndelta = 1e-5\ncolluding = 8\n[mechanism]\nrounds = 3\n");
     let attack = Attack::of(&plan).expect("a headline");
     assert_eq!(attack.claim().established, Established::Theorem);
     let ratios = |changed| attack.ratios(changed, 1.0, 5, 0);
@@ -69,4 +69,20 @@ fn nonsense_is_refused() {
         assert!(matches!(run(1, scale), Err(AuditError::Scale { .. })));
     }
     assert_eq!(run(1, 1.0).map(|attacked| attacked.pairs), Ok(1));
+}
+
+#[test]
+fn a_party_that_is_cut_off_is_attacked_as_it_is_cut_off() {
+    let plan = plan(5, SMALL);
+    let setting = Setting::of_plan(&plan).expect("a plan");
+    let calibration = plan.calibration();
+    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+    let claims = &calibration.claims;
+    let exhaustive = |claim: &&Claim| claim.faults == Faults::BeforePublishing && claim.established == Established::Exhaustive;
+    let claim = claims.iter().find(exhaustive).expect("five parties are exhausted");
+    let (execution, victim) = worst_execution(&setting, claim, noise).expect("an execution");
+    let view = View::of(&execution);
+    let place = view.honest.iter().position(|&party| party == victim).expect("the victim is honest");
+    let square = crate::loss::squared_losses(&view, noise)[place] * setting.sensitivity[victim].powi(2);
+    assert!((square.sqrt() / claim.mu - 1.0).abs() < 1e-9, "{} {}", square.sqrt(), claim.mu);
 }
