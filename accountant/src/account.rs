@@ -169,10 +169,7 @@ pub(crate) fn finite<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok,
     value.is_finite().then_some(*value).serialize(serializer)
 }
 
-pub(crate) fn finite_values<S: Serializer>(
-    values: &BTreeMap<Party, f64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+pub(crate) fn finite_values<S: Serializer>(values: &BTreeMap<Party, f64>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(values.iter().map(|(party, value)| (party.to_string(), value.is_finite().then_some(*value))))
 }
 

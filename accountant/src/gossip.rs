@@ -138,7 +138,9 @@ pub enum GossipError {
         observers: usize,
     },
     /// Rounding has eaten the smallest pivot.
-    #[error("the observations of these observers are too nearly dependent to account for in 64-bit arithmetic: leave one of them out")]
+    #[error(
+        "the observations of these observers are too nearly dependent to account for in 64-bit arithmetic: leave one of them out"
+    )]
     NearlyDependent,
 }
 

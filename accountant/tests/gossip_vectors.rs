@@ -33,7 +33,10 @@ fn scheme(name: &str) -> Scheme {
 #[track_caller]
 fn assert_close(name: &str, found: f64, expected: &Value) {
     let expected = expected.as_f64().unwrap_or(f64::INFINITY);
-    assert!(found == expected || (found - expected).abs() <= 1e-9 * expected + 1e-14, "{name}: found {found:e}, expected {expected:e}");
+    assert!(
+        found == expected || (found - expected).abs() <= 1e-9 * expected + 1e-14,
+        "{name}: found {found:e}, expected {expected:e}"
+    );
 }
 
 #[test]

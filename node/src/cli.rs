@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use undertone_protocol::defaults::{self, Defaults};
 
 use crate::failure::{Exit, Failure};
-use crate::{account_command, benchmark, client, daemon, identity_command, join, local, logging, plan_command, simulate};
+use crate::{
+    account_command, audit_command, benchmark, client, daemon, identity_command, join, local, logging, plan_command, simulate,
+};
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///
@@ -93,6 +95,8 @@ enum Command {
     /// Compute what an adversary learns from an explicit execution
     #[command(subcommand)]
     Account(account_command::AccountCommand),
+    /// Attack a plan: simulated runs bound ε from below, whatever the accountant says
+    Audit(audit_command::AuditArgs),
     /// Measure a local run beside what its bytes take over the same transport
     Benchmark(benchmark::BenchmarkArgs),
 }
@@ -181,6 +185,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Result(arguments) => client::result(arguments),
         Command::Withdraw(arguments) => client::withdraw(arguments),
         Command::Account(command) => account_command::run(command),
+        Command::Audit(arguments) => audit_command::run(&arguments),
         Command::Benchmark(arguments) => benchmark::run(arguments),
     };
     match result {

@@ -1,6 +1,7 @@
 //! The undertone node: carries the protocol over libp2p, and is the command line.
 
 pub mod account_command;
+pub mod audit_command;
 pub mod benchmark;
 pub mod cli;
 pub mod client;

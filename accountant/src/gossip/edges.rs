@@ -80,8 +80,7 @@ fn read(text: &str) -> Result<Vec<(usize, usize, usize)>, EdgesError> {
         let content = content.split('#').next().unwrap_or_default();
         let mut nodes = Vec::with_capacity(2);
         for entry in content.split_whitespace() {
-            let node: usize =
-                entry.parse().map_err(|_| EdgesError::Word { line, found: entry.chars().take(40).collect() })?;
+            let node: usize = entry.parse().map_err(|_| EdgesError::Word { line, found: entry.chars().take(40).collect() })?;
             nodes.push(node);
         }
         match nodes[..] {

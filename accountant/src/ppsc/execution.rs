@@ -160,7 +160,8 @@ impl RawExecution {
         let exchanges: usize = self.edges.iter().map(Vec::len).sum();
         let size = self.parties.checked_add(exchanges).and_then(|unknowns| unknowns.checked_mul(self.parties));
         if size.is_none_or(|size| size > LARGEST_VIEW) {
-            let problem = format!("parties · (parties + edges) must be at most {LARGEST_VIEW}: this is too large to account exactly");
+            let problem =
+                format!("parties · (parties + edges) must be at most {LARGEST_VIEW}: this is too large to account exactly");
             return Err(invalid("parties", problem));
         }
         Ok(())

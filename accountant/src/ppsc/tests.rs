@@ -107,7 +107,10 @@ fn every_contradiction_names_its_place() {
         (with(r#""exchanges": [{"iteration": 1, "out": 0, "in": 1, "fate": "lost"}]"#), "exchanges[0].in"),
         (with(r#""exchanges": [{"iteration": 1, "out": 9, "in": 0, "fate": "lost"}]"#), "exchanges[0].out"),
         (with(r#""crashed": [[1, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "lost"}]"#), "exchanges[0].out"),
-        (with(r#""crashed": [[0, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "accepted"}]"#), "exchanges[0].fate"),
+        (
+            with(r#""crashed": [[0, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "accepted"}]"#),
+            "exchanges[0].fate",
+        ),
     ];
     for (text, place) in cases {
         match PpscExecution::parse(&text) {

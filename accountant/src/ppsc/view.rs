@@ -54,9 +54,7 @@ pub fn view(execution: &PpscExecution) -> View {
         (0..parties).map(|party| Impulse::unit(unknowns, party)).collect(),
         |index, _| Impulse::unit(unknowns, parties + index),
         // What a corrupted party holds is known, whatever the file says about `seen`.
-        |exchange| {
-            !corrupted(exchange.out) && corrupted(exchange.into) && (exchange.seen || exchange.fate == Fate::Accepted)
-        },
+        |exchange| !corrupted(exchange.out) && corrupted(exchange.into) && (exchange.seen || exchange.fate == Fate::Accepted),
     );
     let finals = execution.published().iter().filter(|&&party| !corrupted(party)).map(|&party| &mixed.finals[party]);
     let rows: Vec<&Impulse> = mixed.messages.iter().chain(finals).collect();
