@@ -15,6 +15,7 @@ pub mod local;
 pub mod logging;
 pub mod network;
 pub mod plan_command;
+pub mod plot;
 pub mod process;
 pub mod progress;
 pub mod quote;
