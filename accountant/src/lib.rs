@@ -12,6 +12,8 @@
 //! - [`setting`], [`coalitions`], [`faults`], [`class`], [`before_publishing`]: what a plan's claims range over, and the worst of it.
 //! - [`calibrate()`], [`verify()`]: the noise for a draft; whether a plan's claims hold.
 //! - [`gate()`], [`realised`]: whether finals may leave after what really happened; how good the result is.
+//! - [`outlook`]: what else a quote says: more parties gone, other ε, what would help.
+//! - [`static_coalitions`]: random draws of schedule and coalition for many parties, and what they show.
 //! - [`theorem_r`]: why departed parties may be counted with the coalition. With its proof.
 //!
 //! ```
@@ -47,11 +49,13 @@ pub mod gossip;
 pub mod loss;
 mod mixing_graph;
 pub mod optimum;
+pub mod outlook;
 pub mod ppsc;
 mod rows;
 mod screen;
 pub mod setting;
 pub mod settled;
+pub mod static_coalitions;
 #[cfg(test)]
 mod testing;
 pub mod theorem_r;

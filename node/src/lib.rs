@@ -19,6 +19,7 @@ pub mod logging;
 pub mod network;
 pub mod part;
 pub mod plan_command;
+pub mod plot;
 pub mod process;
 pub mod progress;
 pub mod quote;
