@@ -9,7 +9,7 @@ use undertone_protocol::defaults::{self, Defaults};
 use crate::failure::{Exit, Failure};
 use crate::{
     account_command, audit_command, benchmark, client, daemon, doctor, identity_command, join, local, logging, plan_command,
-    simulate,
+    simulate, testnet,
 };
 
 /// Average real vectors across machines, with no server, under differential privacy.
@@ -77,6 +77,8 @@ enum Command {
     /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
     #[command(after_help = daemon::config::help())]
     Node(daemon::config::NodeArgs),
+    /// Be one of several daemons that make what they need and meet in a shared folder (docker-compose.yml)
+    Testnet(testnet::TestnetArgs),
     /// Launch a cluster of real nodes on this machine and average over it
     #[command(after_help = run_file_help())]
     Local(local::LocalArgs),
@@ -180,10 +182,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Join(arguments) => join::run(arguments),
         Command::Node(arguments) => daemon::run(arguments),
+        Command::Testnet(arguments) => testnet::run(arguments),
         Command::Local(arguments) => local::run(arguments, &shared),
         Command::Simulate(arguments) => simulate::run(arguments),
-        Command::Submit(arguments) => client::submit(arguments),
-        Command::Accept(arguments) => client::accept(arguments),
+        Command::Submit(arguments) => client::submit(arguments, shared.json),
+        Command::Accept(arguments) => client::accept(arguments, shared.json),
         Command::Status(arguments) => client::status(arguments),
         Command::Watch(arguments) => client::watch(arguments, shared.json),
         Command::Result(arguments) => client::result(arguments),

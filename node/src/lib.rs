@@ -30,4 +30,5 @@ pub mod simulate;
 pub mod spent;
 pub mod synthetic;
 pub mod table;
+pub mod testnet;
 pub mod vector_file;
