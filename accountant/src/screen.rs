@@ -108,26 +108,27 @@ impl Screen {
         sensitivity: &[f64],
         ratio: f64,
     ) -> Option<(f64, Party, usize)> {
-        let system = match System::of(self, coalition, ratio) {
-            Some(system) => system,
-            None => return self.worst_with_care(coalition, faults, sensitivity, ratio),
-        };
+        let system = System::of(self, coalition, ratio);
+        let honest: Vec<Party> = (0..self.parties).filter(|party| !coalition.contains(party)).collect();
         let mut worst: Option<(f64, Party, usize)> = None;
         let mut consider = |index: usize, squares: &[f64]| {
-            for (&party, &square) in system.honest.iter().zip(squares) {
+            for (&party, &square) in honest.iter().zip(squares) {
                 let square = scaled(sensitivity[party], square);
                 if worst.is_none_or(|(most, ..)| square > most) {
                     worst = Some((square, party, index));
                 }
             }
         };
-        consider(0, &system.squares);
-        let mut squares = vec![0.0; system.honest.len()];
+        let mut squares = match &system {
+            Some(system) => system.squares.clone(),
+            None => self.with_care(coalition, None, ratio),
+        };
+        consider(0, &squares);
         for (index, fault) in faults.iter().enumerate() {
             if coalition.contains(&fault.from) || coalition.contains(&fault.to) {
                 continue;
             }
-            if !system.faulted(self, fault, &mut squares) {
+            if !system.as_ref().is_some_and(|system| system.faulted(self, fault, &mut squares)) {
                 squares = self.with_care(coalition, Some(fault), ratio);
             }
             consider(index + 1, &squares);
@@ -141,32 +142,10 @@ impl Screen {
         let execution = execution.with_corrupted(coalition.iter().copied()).expect("a coalition of parties");
         squared_losses(&View::of(&execution), Noise { independent_std: 1.0, correlated_std: ratio.sqrt() })
     }
-
-    fn worst_with_care(
-        &self,
-        coalition: &[Party],
-        faults: &[ShareFault],
-        sensitivity: &[f64],
-        ratio: f64,
-    ) -> Option<(f64, Party, usize)> {
-        let honest: Vec<Party> = (0..self.parties).filter(|party| !coalition.contains(party)).collect();
-        let all = std::iter::once(None).chain(faults.iter().map(Some)).enumerate();
-        all.filter(|(_, fault)| fault.is_none_or(|fault| !coalition.contains(&fault.from) && !coalition.contains(&fault.to)))
-            .flat_map(|(index, fault)| {
-                let squares = self.with_care(coalition, fault, ratio);
-                honest
-                    .iter()
-                    .zip(squares)
-                    .map(move |(&party, square)| (scaled(sensitivity[party], square), party, index))
-                    .collect::<Vec<_>>()
-            })
-            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.2.cmp(&a.2)))
-    }
 }
 
 /// The fault-free view of one coalition, in coordinates in which its covariance is the identity.
 struct System {
-    honest: Vec<Party>,
     /// μ² at Δ = 1 of the honest parties.
     squares: Vec<f64>,
     /// L⁻¹ of what a gain adds to the view's rows, one row a gain; and its products with L⁻¹ H.
@@ -211,7 +190,6 @@ impl System {
             gains_h: gains.dot(&h.t()),
             states_h: states.dot(&h.t()),
             variances: (0..all).map(|state| covariance(state, state)).collect(),
-            honest,
             gains,
             states,
             values,

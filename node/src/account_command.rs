@@ -11,7 +11,7 @@ use undertone_accountant::loss::Noise;
 use crate::cli::Report;
 use crate::failure::{Exit, Failure};
 use crate::plan_command::read_text;
-use crate::table::{Table, number};
+use crate::table::{Table, at_most, number};
 
 /// What to account for.
 #[derive(Debug, Subcommand)]
@@ -69,9 +69,9 @@ fn gaussian(arguments: &GaussianArgs) -> Result<Report, Failure> {
     let GaussianAccount { epsilon, delta, mu, noise_multiplier, .. } = answer;
     let mut table = Table::new();
     table
-        .row(["ε".into(), number(epsilon)])
+        .row(["ε".into(), at_most(epsilon)])
         .row(["δ".into(), format!("{delta:e}")])
-        .row(["μ".into(), number(mu)])
+        .row(["μ".into(), at_most(mu)])
         .row(["noise multiplier".into(), number(noise_multiplier)]);
     report(&answer, table.render())
 }

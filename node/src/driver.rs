@@ -97,16 +97,36 @@ struct Driver {
     strangers: BTreeSet<PeerId>,
 }
 
-/// Takes part in the run. `finished` is called once with the result, before this node lingers for the others' sake.
+/// Takes part in the run. `finished` is called once with the result, before this node lingers for the others' sake; if it fails, the node
+/// still lingers, and this fails afterwards.
 pub async fn drive(part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
+    drive_until(part, std::future::pending(), finished).await
+}
+
+/// The same, unless `leave` comes first: then this node ends its part at once and closes its connections, so that its neighbours find it
+/// gone and do not wait for it.
+pub async fn drive_until(
+    part: Part,
+    leave: impl Future<Output = ()>,
+    finished: impl FnMut(&Finish) -> Result<(), Failure>,
+) -> Result<Finish, Failure> {
     let configuration = configuration(&part);
-    drive_over(configuration, part, finished).await
+    drive_to_end(configuration, part, leave, finished).await
 }
 
 /// The same over a network that is not quite the plan's: one that listens elsewhere than the plan says, behind a proxy.
 pub async fn drive_over(
     configuration: NetworkConfig,
     part: Part,
+    finished: impl FnMut(&Finish) -> Result<(), Failure>,
+) -> Result<Finish, Failure> {
+    drive_to_end(configuration, part, std::future::pending(), finished).await
+}
+
+async fn drive_to_end(
+    configuration: NetworkConfig,
+    part: Part,
+    leave: impl Future<Output = ()>,
     mut finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
     let begun = Instant::now();
@@ -115,16 +135,18 @@ pub async fn drive_over(
     let mut driver = Driver::new(part, begun, network.handle(), audits);
     let mut linger: Option<Time> = None;
     let mut finish: Option<Finish> = None;
+    let mut undelivered: Option<Failure> = None;
+    let (mut leave, mut leaving) = (std::pin::pin!(leave), false);
     loop {
         let until = driver.carry_out().await;
         if finish.is_none() && driver.finish.is_some() {
             let result = driver.result();
-            finished(&result)?;
+            undelivered = finished(&result).err();
             let alone = matches!(result.outcome.ending, Ending::Aborted { .. } | Ending::Spent { .. });
             linger = Some(if alone { driver.now() } else { driver.others_end(&result.outcome) });
             finish = Some(result);
         }
-        if linger.is_some_and(|end| driver.complete || driver.now() >= end) {
+        if linger.is_some_and(|end| leaving || driver.complete || driver.now() >= end) {
             break;
         }
         let until = linger.map_or(until, |end| end.min(until));
@@ -135,13 +157,20 @@ pub async fn drive_over(
                 None => break,
             },
             Some(gate) = audited.recv() => driver.audited(gate),
+            () = &mut leave, if !leaving => {
+                leaving = true;
+                driver.feed(Input::Leave);
+            }
             () = tokio::time::sleep_until(wake.into()) => driver.feed(Input::Tick),
         }
     }
     let mut finish = finish.ok_or_else(|| Failure::new(crate::failure::Exit::Internal, "the network ended before the run"))?;
     (finish.private_bytes, finish.public_bytes) = (driver.network.private_bytes(), driver.network.public_bytes());
     network.shutdown(FLUSH).await;
-    Ok(finish)
+    match undelivered {
+        Some(failure) => Err(failure),
+        None => Ok(finish),
+    }
 }
 
 fn refused(error: NetworkError) -> Failure {

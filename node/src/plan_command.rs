@@ -43,7 +43,7 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     let text = read_text(&arguments.run, "RUN.toml")?;
     let run = RunFile::parse(&text, peers.as_slice().len()).map_err(|e| run_failure(&arguments.run, &e))?;
     run.supported().map_err(|e| run_failure(&arguments.run, &e))?;
-    let plan = make(run, &peers, rand::random())?;
+    let plan = make(run, &peers, rand::random()).map_err(|failure| failure.in_file(&arguments.run))?;
     write_plan(&arguments.out, &plan)?;
     let mut text = quote::text(&plan);
     text += &format!("\nPlan {} written to {}\n", plan.digest_hex(), arguments.out.display());
@@ -72,6 +72,7 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         CalibrateError::Exposed { .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
             .hint("add private edges, or lower privacy.colluding or privacy.dropouts"),
+        CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }
 }

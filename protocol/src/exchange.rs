@@ -458,6 +458,13 @@ impl Exchange {
         tally
     }
 
+    /// Calls back every share that has not left: none will any more.
+    pub fn recall_all(&mut self) {
+        self.outgoing.values().for_each(|share| {
+            share.ticket.recall();
+        });
+    }
+
     /// Whether any byte of any share may have left this node.
     pub fn anything_left(&self) -> bool {
         self.outgoing.values().any(|share| share.ticket.left())
