@@ -3,6 +3,7 @@
 //! The network lives on worker threads and never waits for the machine; long vectors (noise, splitting, encoding) are worked on here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -25,12 +26,13 @@ use undertone_protocol::time::Time;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::network::{
-    Frame, Graph, GraphConfig, Handle, Network, NetworkConfig, NetworkError, NetworkEvent, Patience, PeerAddress, TakeTicket,
+    Frame, Graph, Handle, Hub, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience, PeerAddress, RunConfig,
+    RunGraph, TakeTicket,
 };
 use crate::spent::Spent;
 
 /// Version of the messages in frames.
-const MESSAGES_VERSION: u32 = 1;
+pub const MESSAGES_VERSION: u32 = 1;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
 const OFFENCES_TOLD: u32 = 20;
@@ -97,10 +99,10 @@ struct Driver {
     strangers: BTreeSet<PeerId>,
 }
 
-/// Takes part in the run. `finished` is called once with the result, before this node lingers for the others' sake; if it fails, the node
-/// still lingers, and this fails afterwards.
+/// Takes part in the run, with a network of its own. `finished` is called once with the result, before this node lingers for the others' sake; if it
+/// fails, the node still lingers, and this fails afterwards.
 pub async fn drive(part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
-    drive_until(part, std::future::pending(), finished).await
+    drive_until(part, pending(), finished).await
 }
 
 /// The same, unless `leave` comes first: then this node ends its part at once and closes its connections, so that its neighbours find it
@@ -110,29 +112,50 @@ pub async fn drive_until(
     leave: impl Future<Output = ()>,
     finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
-    let configuration = configuration(&part);
-    drive_to_end(configuration, part, leave, finished).await
+    let hub = hub_configuration(&part);
+    drive_alone(hub, part, leave, finished).await
 }
 
 /// The same over a network that is not quite the plan's: one that listens elsewhere than the plan says, behind a proxy.
 pub async fn drive_over(
-    configuration: NetworkConfig,
+    hub: HubConfig,
     part: Part,
     finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
-    drive_to_end(configuration, part, std::future::pending(), finished).await
+    drive_alone(hub, part, pending(), finished).await
 }
 
-async fn drive_to_end(
-    configuration: NetworkConfig,
+async fn drive_alone(
+    hub: HubConfig,
+    part: Part,
+    leave: impl Future<Output = ()>,
+    finished: impl FnMut(&Finish) -> Result<(), Failure>,
+) -> Result<Finish, Failure> {
+    let run = run_configuration(&part);
+    let (network, inbox) = Network::start(hub, run).await.map_err(refused)?;
+    let result = drive_with(network.handle(), inbox, part, leave, finished).await;
+    network.shutdown(FLUSH).await;
+    result
+}
+
+/// The same over a hub that has other runs too.
+pub async fn drive_on(hub: &Hub, part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
+    let (attachment, inbox) = hub.attach(run_configuration(&part)).map_err(refused)?;
+    let result = drive_with(attachment.handle(), inbox, part, pending(), finished).await;
+    attachment.shutdown(FLUSH).await;
+    result
+}
+
+async fn drive_with(
+    network: Handle,
+    mut inbox: mpsc::Receiver<NetworkEvent>,
     part: Part,
     leave: impl Future<Output = ()>,
     mut finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
     let begun = Instant::now();
-    let (network, mut inbox) = Network::start(configuration).await.map_err(refused)?;
     let (audits, mut audited) = mpsc::channel(1);
-    let mut driver = Driver::new(part, begun, network.handle(), audits);
+    let mut driver = Driver::new(part, begun, network, audits);
     let mut linger: Option<Time> = None;
     let mut finish: Option<Finish> = None;
     let mut undelivered: Option<Failure> = None;
@@ -166,7 +189,6 @@ async fn drive_to_end(
     }
     let mut finish = finish.ok_or_else(|| Failure::new(crate::failure::Exit::Internal, "the network ended before the run"))?;
     (finish.private_bytes, finish.public_bytes) = (driver.network.private_bytes(), driver.network.public_bytes());
-    network.shutdown(FLUSH).await;
     match undelivered {
         Some(failure) => Err(failure),
         None => Ok(finish),
@@ -181,29 +203,42 @@ fn refused(error: NetworkError) -> Failure {
     }
 }
 
-/// What the plan says of the network, for this party.
-pub fn configuration(part: &Part) -> NetworkConfig {
+fn parse(address: &str) -> Multiaddr {
+    address.parse().expect("a checked plan has checked addresses")
+}
+
+/// Where the plan says that this party listens.
+pub fn hub_configuration(part: &Part) -> HubConfig {
+    let member = &part.plan.draft().members[part.me];
+    let listening = |address: &str| Listening { listen: parse(address), peers: vec![] };
+    HubConfig {
+        key: part.key.clone(),
+        version: MESSAGES_VERSION,
+        private: listening(member.private.as_str()),
+        public: listening(member.public.as_str()),
+        patience: Patience::default(),
+    }
+}
+
+/// What the plan says of this party's neighbours.
+fn run_configuration(part: &Part) -> RunConfig {
     let plan = &part.plan;
     let members = &plan.draft().members;
     let (public_limit, private_limit) = Run::frame_limits(plan);
-    let parse = |address: &str| address.parse::<Multiaddr>().expect("a checked plan has checked addresses");
     let side = |graph: &PlanGraph, private: bool, limit: usize, frames: usize| {
         let address =
             |party: Party| parse(if private { members[party].private.as_str() } else { members[party].public.as_str() });
         let peers = graph.neighbours(part.me).iter();
         let peers = peers.map(|&party| PeerAddress { peer_id: members[party].id, address: address(party) }).collect();
-        let mut config = GraphConfig::new(address(part.me), peers, limit);
+        let mut graph = RunGraph::new(peers, limit);
         // All that one neighbour may be owed at once: frames are shared, not copied, so that this bounds no memory of ours.
-        config.queue_bytes = config.queue_bytes.max(limit.saturating_mul(frames));
-        config
+        graph.queue_bytes = graph.queue_bytes.max(limit.saturating_mul(frames));
+        graph
     };
-    NetworkConfig {
-        key: part.key.clone(),
+    RunConfig {
         digest: *plan.digest(),
-        version: MESSAGES_VERSION,
         private: side(&plan.draft().private_graph, true, private_limit, plan.rounds() as usize + 2),
         public: side(&plan.draft().public_graph, false, public_limit, plan.parties() + 4),
-        patience: Patience::default(),
     }
 }
 
@@ -317,6 +352,11 @@ impl Driver {
                 if let Some(party) = self.party(&peer) {
                     self.peer_event(party, "gone");
                     self.feed(Input::Gone { peer: party });
+                }
+            }
+            NetworkEvent::Absent { graph, peer } => {
+                if let Some(party) = self.party(&peer) {
+                    self.peer_event(party, &format!("{graph} answers, has no such run"));
                 }
             }
             NetworkEvent::Frame { graph, peer, bytes } => {

@@ -173,7 +173,7 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
             .expect("a state folder"),
         events: Events::open(Some(&events), begun).expect("a file"),
     };
-    let mut configuration = driver::configuration(&part);
+    let mut configuration = driver::hub_configuration(&part);
     (configuration.private.listen, configuration.public.listen) = (address(own[0]), address(own[1]));
     let mut delivery = None;
     let receipt = folder.join(format!("{me}.receipt.json"));
