@@ -115,9 +115,9 @@ fn table_of_losses(losses: &BTreeMap<Party, f64>) -> Table {
     table
 }
 
-/// A loss for people.
+/// A loss for people, never shown below what it is.
 fn bounded(value: f64) -> String {
-    if value.is_finite() { number(value) } else { "unbounded".into() }
+    if value.is_finite() { at_most(value) } else { "unbounded".into() }
 }
 
 /// An execution file or edge list: unusable input if it cannot be read.

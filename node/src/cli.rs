@@ -65,6 +65,9 @@ enum Command {
     /// Recompute a plan's claims and check them against your policy
     Verify(plan_command::VerifyArgs),
     /// Take part in a planned run with one private vector
+    ///
+    /// Ctrl-C or SIGTERM makes the node leave: exit 4 if nothing private has left it, 6 if shares have and its final is withheld, 5 if its final is
+    /// out. The others find it gone at once and go on without it. A second one ends the process as it is.
     Join(join::JoinArgs),
     /// Launch a cluster of real nodes on this machine and average over it
     #[command(after_help = run_file_help())]

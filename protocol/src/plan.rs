@@ -290,6 +290,7 @@ fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: &'a 
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
         shares_bound: sent.max(calibration.schedule.largest_in_degree()),
+        received_bound: calibration.schedule.most_at_once(),
         epsilon: draft.privacy.epsilon,
         delta: draft.privacy.delta,
     }

@@ -198,7 +198,9 @@ fn after_two_kills_nobody_publishes_above_the_budget() {
 fn check_withheld(kept: &Path, party: &str, receipt: &Value) {
     assert!(!kept.join(party).join("mean.npy").exists(), "{party} withholds: no mean");
     assert_eq!(receipt["outcome"], "withheld");
-    assert_eq!(receipt["execution"]["published"], json!([]), "nothing was published");
+    // The others may have published without it; it has seen their finals if they reached it in time.
+    let published = receipt["execution"]["published"].as_array().expect("a list");
+    assert!(published.iter().all(|index| name(index.as_u64().expect("a party") as usize) != *party), "{party} published nothing");
     assert!(receipt["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "it says why");
 }
 

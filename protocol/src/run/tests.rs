@@ -143,7 +143,7 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
     let from = plan.schedule().receives_from(1, 0)[0];
     let lattice = plan.lattice();
     let id = ShareId { round: 1, from, to: 0 };
-    let values = lattice.share_to_bytes(&lattice.zeros(2)).expect("fits");
+    let values = lattice.share_to_bytes(&lattice.zeros(2), 1).expect("fits");
     let frame = wire::share_frame(plan.digest(), id, LatticeWeight(0), &values);
     run.handle(at(3), Input::Private { from, frame: frame.clone() }).expect("in the plan");
     assert_eq!(drain(&mut run).len(), 0, "it waits");
