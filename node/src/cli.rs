@@ -73,6 +73,9 @@ enum Command {
     /// Ask every neighbour of a plan whether the run could work, and say what to fix
     Doctor(doctor::DoctorArgs),
     /// Take part in a planned run with one private vector
+    ///
+    /// Ctrl-C or SIGTERM makes the node leave: exit 4 if nothing private has left it, 6 if shares have and its final is withheld, 5 if its final is
+    /// out. The others find it gone at once and go on without it. A second one ends the process as it is.
     Join(join::JoinArgs),
     /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
     #[command(after_help = daemon::config::help())]

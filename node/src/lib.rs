@@ -26,6 +26,7 @@ pub mod progress;
 pub mod quote;
 pub mod receipt;
 pub mod result;
+pub mod signals;
 pub mod simulate;
 pub mod spent;
 pub mod synthetic;
