@@ -192,6 +192,7 @@ impl Run {
             Input::Private { from, frame } => self.receive_private(from, &frame),
             Input::Spent(result) => self.spent(result),
             Input::Verdict(verdict) => self.judged(verdict),
+            Input::Leave => self.leave(),
             Input::Left | Input::Tick => {}
         }
         self.advance();
@@ -545,6 +546,29 @@ impl Run {
             self.commons.event(Event::Complete);
         }
         all
+    }
+
+    /// Ends the run for this node before its time. No share that is still here leaves any more; if one has left, the final is withheld. Who has
+    /// published its final already has that in its result, with what is here of the others'.
+    fn leave(&mut self) {
+        let reason = "this node was told to leave".to_string();
+        match &mut self.machine {
+            Machine::Over => {}
+            Machine::Publishing { .. } if self.record.finished => {}
+            Machine::Publishing { .. } => self.publish(Step::Over),
+            Machine::Gathering { .. } | Machine::Spending { .. } => {
+                self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
+            }
+            Machine::Mixing { exchange } | Machine::Settling { exchange, .. } | Machine::Auditing { exchange, .. } => {
+                exchange.recall_all();
+                let ending = match exchange.anything_left() {
+                    true => Ending::Withheld { reason },
+                    false => Ending::Aborted { reason },
+                };
+                self.finish(ending, BTreeSet::new(), false, None);
+            }
+        }
+        self.machine = Machine::Over;
     }
 
     fn withhold(&mut self, reason: String) {

@@ -365,6 +365,7 @@ impl<'a> Simulation<'a> {
             Input::Disconnected { .. } => ("disconnected", &[]),
             Input::Gone { .. } => ("gone", &[]),
             Input::Left => ("left", &[]),
+            Input::Leave => ("leave", &[]),
             Input::Spent(_) => ("spent", &[]),
             Input::Verdict(_) => ("verdict", &[]),
             Input::Tick => ("tick", &[]),

@@ -58,8 +58,12 @@ const COLUMNS: [Column; 12] = [
 /// Fills in what the run file may not say here: shape, unit and bounds of the data.
 pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
     let data = &mut raw.data;
-    let says =
-        [("data.shape", data.shape.is_some()), ("data.clip", data.clip.is_some()), ("data.weights", data.weights.is_some())];
+    let says = [
+        ("data.shape", data.shape.is_some()),
+        ("data.clip", data.clip.is_some()),
+        ("data.weights", data.weights.is_some()),
+        ("data.columns", data.columns.is_some()),
+    ];
     let says = says.into_iter().chain([("data.unit", data.unit == Some(Unit::Party))]);
     if let Some((field, _)) = says.into_iter().find(|(_, said)| *said) {
         return Err(Failure::usage(format!("{field} is given, but nothing to average; the demonstration brings its own data"))
@@ -68,6 +72,7 @@ pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
     }
     data.shape = Some(vec![COLUMNS.len()]);
     data.unit = Some(Unit::Record);
+    data.columns = Some(COLUMNS.iter().map(|column| column.name.to_owned()).collect());
     let bounds = |bound: fn(&Column) -> f64| Bound::Each(COLUMNS.iter().map(bound).collect());
     data.clip = Some(Clip::Box { low: bounds(|column| column.low), high: bounds(|column| column.high) });
     raw.name.get_or_insert_with(|| "demonstration".into());
