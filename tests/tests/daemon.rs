@@ -271,3 +271,53 @@ fn a_full_disk_refuses_what_does_not_fit_and_the_daemon_goes_on() {
     daemon.http.ask("DELETE", &format!("/v1/runs/{digest}"), &[], &[]).json_of(200);
     assert_eq!(daemon.end().0.code, 0);
 }
+
+#[test]
+fn plans_travel_to_the_members_and_each_decides_for_itself() {
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let ids: Vec<String> = parties.lines().iter().map(|lines| id_of(lines)).collect();
+    let by_itself = format!(
+        "{WARD}[policy]\nmax_epsilon = 1.0\nvouched = {ids:?}\n[[auto_accept]]\nproposer = \"alice\"\ndata_set = \"ward\"\n"
+    );
+    // Nobody vouches for anybody here: nothing is accepted unasked.
+    let asks = by_itself.replace(&format!("vouched = {ids:?}\n"), "");
+    parties.write_inputs(&[8]);
+    let start = |party: usize, configuration: &str| {
+        let name = &parties.names()[party];
+        let data = parties.path(&format!("{name}.data"));
+        std::fs::create_dir_all(&data).expect("the test's folder is writable");
+        std::fs::copy(parties.path(&format!("{name}.npy")), data.join("ward.npy")).expect("writable");
+        Daemon::start(&parties, party, &configuration.replace("NAME", name))
+    };
+    let (alice, bob, carol) = (start(0, &by_itself), start(1, &by_itself), start(2, &asks));
+    let run = RUN.as_bytes();
+    let proposed = alice.http.ask("POST", "/v1/offers", &[("Content-Type", "application/toml")], run).json_of(201);
+    let digest = proposed["digest"].as_str().expect("a digest").to_owned();
+    let said = |name: &str| proposed["members"][name].as_str().unwrap_or_default().to_owned();
+    assert_eq!((said("bob").as_str(), said("carol").as_str()), ("accepted", "open"), "{proposed}");
+    assert!(said("dave").starts_with("not reached"), "{proposed}");
+    assert_eq!(proposed["run"]["digest"], digest.as_str(), "alice accepts her own: {proposed}");
+    // Dave comes late and is offered the plan all the same.
+    let dave = start(3, &by_itself);
+    let offer = carol.http.get(&format!("/v1/offers/{digest}")).json_of(200);
+    assert_eq!((&offer["state"], &offer["proposer"]), (&"open".into(), &"alice".into()), "{offer}");
+    assert!(offer["reason"].as_str().is_some_and(|reason| reason.contains("everybody else colludes")), "{offer}");
+    let plans = [&alice, &bob, &carol].map(|daemon| daemon.http.get(&format!("/v1/offers/{digest}/plan")).body);
+    assert!(plans.iter().all(|plan| *plan == plans[0]), "the same bytes everywhere");
+    carol.post(&format!("/v1/offers/{digest}/accept"), &[("data_set", None, b"ward")]).json_of(201);
+    for daemon in [&alice, &bob, &carol] {
+        let run = ended(daemon, &digest);
+        assert_eq!((&run["outcome"], &run["included"].as_array().map(Vec::len)), (&"done".into(), &Some(4)), "{run}");
+    }
+    assert_eq!(ended(&dave, &digest)["proposer"], "alice");
+
+    // What its members would refuse to join they refuse to be offered.
+    let dear = RUN.replace("name", "privacy = { epsilon = 1.2 }\nname");
+    let proposed = alice.http.ask("POST", "/v1/offers", &[("Content-Type", "application/toml")], dear.as_bytes()).json_of(201);
+    let digest = proposed["digest"].as_str().expect("a digest");
+    assert!(proposed["members"]["bob"].as_str().is_some_and(|said| said.starts_with("refused: ")), "{proposed}");
+    assert_eq!(proposed["run"], Value::Null, "{proposed}");
+    bob.http.get(&format!("/v1/offers/{digest}")).refused(404, "digest");
+    alice.http.ask("DELETE", &format!("/v1/offers/{digest}"), &[], &[]).json_of(200);
+}
