@@ -6,6 +6,7 @@ pub mod cli;
 pub mod client;
 pub mod clipping;
 pub mod daemon;
+pub mod doctor;
 pub mod driver;
 pub mod events;
 pub mod failure;

@@ -21,11 +21,12 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 15] = [
+const COMMANDS: [(&str, &str); 16] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
     ("verify", "<PLAN.json>"),
+    ("doctor", "<PLAN.json> --identity --timeout-ms"),
     ("join", "<PLAN.json> --identity --input --output --receipt --state --events --show-private"),
     ("local", "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed"),
     ("node", "--config --identity --state --data --peers --output --api --max-epsilon"),

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::ask::{Question, Reply};
 use crate::lattice::LatticeWeight;
 use crate::log::{Answer, Log, ShareId};
 use crate::message::{Digest, ItemSet, Notice, Recipient, Signature, SignedNotice, Stage};
@@ -27,6 +28,8 @@ const NOTICE: u8 = 1;
 const BODY: u8 = 2;
 const SHARE: u8 = 3;
 const ANSWER: u8 = 4;
+const QUESTION: u8 = 5;
+const REPLY: u8 = 6;
 
 /// No bincode part is larger: a log or a set of 1,000 parties is well below. (Without a limit, a 72-byte message aborts the process.)
 const BINCODE_LIMIT: usize = 16 << 20;
@@ -299,6 +302,56 @@ pub const FINAL_HEADER: usize = 16;
 pub fn final_from_bytes(bytes: &[u8]) -> Result<(LatticeWeight, &[u8]), WireError> {
     let (weight, values) = bytes.split_first_chunk::<FINAL_HEADER>().ok_or(WireError::Malformed("final"))?;
     Ok((LatticeWeight(i128::from_le_bytes(*weight)), values))
+}
+
+#[derive(Serialize, Deserialize)]
+struct AskHeader<T> {
+    nonce: [u8; 16],
+    signature: Signature,
+    message: T,
+}
+
+/// A question's bytes: what its signature covers by hash.
+pub fn question_to_bytes(question: &Question) -> Vec<u8> {
+    encode(question)
+}
+
+/// A reply's bytes: what its signature covers by hash.
+pub fn reply_to_bytes(reply: &Reply) -> Vec<u8> {
+    encode(reply)
+}
+
+/// The frame of a signed question with the bytes beside it.
+pub fn question_frame(nonce: [u8; 16], signature: Signature, question: &Question, payload: &[u8]) -> Vec<u8> {
+    frame(QUESTION, &AskHeader { nonce, signature, message: question }, payload).to_vec()
+}
+
+/// The frame of a signed reply with the bytes beside it.
+pub fn reply_frame(nonce: [u8; 16], signature: Signature, reply: &Reply, payload: &[u8]) -> Vec<u8> {
+    frame(REPLY, &AskHeader { nonce, signature, message: reply }, payload).to_vec()
+}
+
+/// What a frame of the ask protocol holds: nonce, signature (not checked yet), message, payload.
+type Letter<'a, T> = ([u8; 16], Signature, T, &'a [u8]);
+
+/// Reads a question.
+pub fn read_question(frame: &[u8]) -> Result<Letter<'_, Question>, WireError> {
+    letter(QUESTION, "question", frame)
+}
+
+/// Reads a reply.
+pub fn read_reply(frame: &[u8]) -> Result<Letter<'_, Reply>, WireError> {
+    letter(REPLY, "reply", frame)
+}
+
+fn letter<'a, T: DeserializeOwned>(wanted: u8, what: &'static str, frame: &'a [u8]) -> Result<Letter<'a, T>, WireError> {
+    match kind(frame)? {
+        (found, rest) if found == wanted => {
+            let (header, used): (AskHeader<T>, usize) = decode(what, rest)?;
+            Ok((header.nonce, header.signature, header.message, &rest[used..]))
+        }
+        (found, _) => Err(WireError::Kind(found)),
+    }
 }
 
 /// The longest public frame of a run: a set of all parties, or the largest item.

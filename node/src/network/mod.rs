@@ -22,6 +22,7 @@
 //! who talks to whom, and how much.
 
 mod address;
+mod ask;
 pub mod bench;
 mod config;
 mod door;
@@ -53,6 +54,7 @@ use tokio::sync::{mpsc, watch};
 
 use self::edge::Line;
 pub use self::{
+    ask::{AskFault, Asked, DialFault, Inquiry},
     config::{HubConfig, Listening, NetworkError, Patience, PeerAddress, RunConfig, RunGraph},
     event::NetworkEvent,
     hub::{Attachment, Hub},
