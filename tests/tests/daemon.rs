@@ -321,3 +321,58 @@ fn plans_travel_to_the_members_and_each_decides_for_itself() {
     bob.http.get(&format!("/v1/offers/{digest}")).refused(404, "digest");
     alice.http.ask("DELETE", &format!("/v1/offers/{digest}"), &[], &[]).json_of(200);
 }
+
+/// What a daemon's metrics say of a gauge.
+fn gauge(daemon: &Daemon, name: &str) -> f64 {
+    let page = daemon.http.get("/metrics").text();
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {name} in\n{page}"))
+}
+
+/// `cargo test --release -p undertone-tests --test daemon -- --ignored --nocapture hundred`: prints runs a second, memory and files.
+#[test]
+#[ignore = "a measurement"]
+fn a_hundred_runs_four_at_a_time_leave_no_trace_in_memory() {
+    let _alone = alone();
+    let parties = Parties::new(5);
+    let run = RUN.replace("[8]", "[1000]");
+    parties.write_inputs(&[1000]);
+    let start = |(party, name): (usize, &String)| {
+        let data = parties.path(&format!("{name}.data"));
+        std::fs::create_dir_all(&data).expect("the test's folder is writable");
+        std::fs::copy(parties.path(&format!("{name}.npy")), data.join("ward.npy")).expect("writable");
+        Daemon::start(&parties, party, "[policy]\nmax_runs = 4\n")
+    };
+    let daemons: Vec<Daemon> = parties.names().iter().enumerate().map(start).collect();
+    let digests: Vec<String> = (0..100).map(|number| parties.plan(&format!("run-{number}"), &run)).collect();
+    let idle: Vec<f64> = daemons.iter().map(|daemon| gauge(daemon, "process_resident_memory_bytes")).collect();
+    let mut used: Vec<[Vec<f64>; 2]> = vec![];
+    let begun = std::time::Instant::now();
+    for (batch, digests) in digests.chunks(25).enumerate() {
+        for (number, _) in digests.iter().enumerate() {
+            let plan = parties.path(&format!("run-{}.json", 25 * batch + number));
+            for daemon in &daemons {
+                submit(daemon, &plan, "ward.npy").json_of(201);
+            }
+        }
+        for daemon in &daemons {
+            for digest in digests {
+                assert_eq!(ended(daemon, digest)["outcome"], "done");
+            }
+        }
+        used.push(
+            ["process_resident_memory_bytes", "process_open_fds"].map(|name| daemons.iter().map(|d| gauge(d, name)).collect()),
+        );
+    }
+    let took = begun.elapsed().as_secs_f64();
+    println!("100 runs of d = 1000 through 5 daemons, four at a time: {took:.1} s, {:.2} runs a second", 100.0 / took);
+    println!("memory idle {idle:?}");
+    for (batch, [memory, files]) in used.iter().enumerate() {
+        println!("after {} runs: memory {memory:?}, files {files:?}", 25 * (batch + 1));
+    }
+    for (first, last) in [(&used[0][0], &used[3][0]), (&used[0][1], &used[3][1])] {
+        for (first, last) in first.iter().zip(last) {
+            assert!(*last <= 1.1 * first + 1.0, "grew from {first} to {last}");
+        }
+    }
+}
