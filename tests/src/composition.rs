@@ -43,6 +43,11 @@ pub fn build_offline() {
     succeeded(&mut Command::new(top().join("deploy/base-image")));
 }
 
+/// Kills a container at once.
+pub fn kill_container(id: &str) {
+    succeeded(Command::new("docker").args(["kill", id]));
+}
+
 fn succeeded(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
