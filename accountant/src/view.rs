@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ndarray::Array2;
-use undertone_protocol::mixing::{Mixing, NoiseSource, Party, Portion};
+use undertone_protocol::mixing::{Mixing, NoiseSource, Party, Share};
 use undertone_protocol::payload::Impulse;
 
 use crate::execution::{Adversary, Execution, Fate};
@@ -41,7 +41,7 @@ struct Arrival {
     from: Party,
     to: Party,
     back: bool,
-    portion: Portion<Impulse, f64>,
+    share: Share<Impulse, f64>,
 }
 
 impl Trace {
@@ -73,8 +73,8 @@ impl Trace {
             send(execution, round, &mut machines, &mut arrivals);
             for arrival in arrivals.remove(&round).into_iter().flatten() {
                 match arrival.back {
-                    true => machines[arrival.from].take_back(arrival.to, &arrival.portion),
-                    false => machines[arrival.to].accept(arrival.from, &arrival.portion),
+                    true => machines[arrival.from].take_back(arrival.to, &arrival.share),
+                    false => machines[arrival.to].accept(arrival.from, &arrival.share),
                 }
             }
             for (party, machine) in machines.iter_mut().enumerate().filter(|&(party, _)| execution.online(round, party)) {
@@ -121,12 +121,12 @@ fn send(execution: &Execution, round: u32, machines: &mut [Mixing<Impulse, f64>]
     for (from, machine) in machines.iter_mut().enumerate().filter(|&(from, _)| execution.online(round, from)) {
         let out = execution.out(round, from);
         // An unlisted share to somebody offline never leaves: as good as returned at once.
-        let portion = machine.split(out).clone();
+        let share = machine.split(out, |state| state.value.clone());
         for &to in out {
             let outcome = execution.outcome(round, from, to);
             if outcome.fate != Fate::Lost {
                 let back = outcome.fate == Fate::Returned;
-                arrivals.entry(outcome.applied).or_default().push(Arrival { from, to, back, portion: portion.clone() });
+                arrivals.entry(outcome.applied).or_default().push(Arrival { from, to, back, share: share.clone() });
             }
         }
     }

@@ -21,6 +21,7 @@ use undertone_protocol::plan::Plan;
 use undertone_protocol::run::{Ending, Event, GateVerdict, Identity, Input, Outcome, Output, Run};
 use undertone_protocol::ticket::Ticket;
 use undertone_protocol::time::Time;
+use undertone_protocol::wire::Bytes;
 
 use crate::events::Events;
 use crate::failure::Failure;
@@ -293,7 +294,7 @@ impl Driver {
             NetworkEvent::Frame { graph, peer, bytes } => {
                 let Some(from) = self.party(&peer) else { return };
                 let (bytes, permit) = bytes.into_parts();
-                let frame: Arc<[u8]> = bytes.into();
+                let frame = Bytes::from(bytes);
                 self.feed(match graph {
                     Graph::Private => Input::Private { from, frame },
                     Graph::Public => Input::Public { from, frame },

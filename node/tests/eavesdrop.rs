@@ -19,7 +19,7 @@ use undertone::receipt::Account;
 use undertone::result::{self, Delivery};
 use undertone::spent::Spent;
 use undertone_protocol::defaults::Defaults;
-use undertone_protocol::lattice::{Lattice, LatticeVector, LatticeWeight};
+use undertone_protocol::lattice::{Lattice, LatticeVector, LatticeWeight, PackedVector};
 use undertone_protocol::mixing::{Mixing, NoiseSource, Party};
 use undertone_protocol::peers::Peers;
 use undertone_protocol::plan::Plan;
@@ -53,8 +53,8 @@ impl Marked {
 }
 
 impl NoiseSource<LatticeVector> for Marked {
-    fn draw(&mut self, k: usize, round: u32) -> LatticeVector {
-        vector(&self.lattice, (0..DIMENSION).map(|i| self.steps(k, round, i)))
+    fn draw(&mut self, k: usize, round: u32) -> PackedVector {
+        vector(&self.lattice, (0..DIMENSION).map(|i| self.steps(k, round, i))).pack()
     }
 }
 

@@ -142,7 +142,7 @@ impl Flood {
     ///
     /// # Errors
     /// The notice is not taken and nothing changes.
-    pub fn receive(&mut self, frame: &Arc<[u8]>, signed: SignedNotice, gathered: bool) -> Result<Receipt, FloodError> {
+    pub fn receive(&mut self, frame: &[u8], signed: SignedNotice, gathered: bool) -> Result<Receipt, FloodError> {
         let author = signed.author;
         self.members.same_plan(&signed.digest)?;
         if author >= self.members.len() {
@@ -175,7 +175,7 @@ impl Flood {
         if contradicts {
             return Err(FloodError::Two { author, slot });
         }
-        self.held.insert(slot, Held { replaced, ..Held::new(signed, frame.clone()) });
+        self.held.insert(slot, Held { replaced, ..Held::new(signed, frame.into()) });
         Ok(Receipt::New(slot))
     }
 

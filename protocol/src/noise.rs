@@ -111,16 +111,16 @@ impl<R: Rng> LatticeNoise<R> {
     pub fn draw_ahead(&mut self, injection: &Injection<Ratio>) {
         for k in 0..injection.rounds() {
             let round = injection.first_use(k) as u32;
-            let noise = self.fresh(round).pack();
+            let noise = self.fresh(round);
             self.ahead.insert(k, (round, noise));
         }
     }
 
-    fn fresh(&mut self, round: u32) -> LatticeVector {
+    fn fresh(&mut self, round: u32) -> PackedVector {
         let mut noise = self.lattice.zeros(self.dimension);
         let std = self.correlated_std / self.lattice.step();
         add_gaussian(&mut self.rng, std, self.lattice.noise_grid(round), self.lattice.noise_bits, &mut noise);
-        noise
+        noise.pack()
     }
 
     /// Adds η* of `independent_std` (σ*, in the data's unit) to the party's value: x becomes x̃.
@@ -131,10 +131,10 @@ impl<R: Rng> LatticeNoise<R> {
 }
 
 impl<R: Rng> NoiseSource<LatticeVector> for LatticeNoise<R> {
-    fn draw(&mut self, k: usize, round: u32) -> LatticeVector {
+    fn draw(&mut self, k: usize, round: u32) -> PackedVector {
         // What was drawn for another round lies on another grid and is dropped unseen.
         match self.ahead.remove(&k) {
-            Some((drawn_for, noise)) if drawn_for == round => self.lattice.unpack(&noise),
+            Some((drawn_for, noise)) if drawn_for == round => noise,
             _ => self.fresh(round),
         }
     }

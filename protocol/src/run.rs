@@ -41,11 +41,10 @@ use crate::gathering::{self, Gathering};
 use crate::lattice::{LatticeVector, LatticeWeight};
 use crate::log::{AgreedLogs, Answer, Log, ShareId};
 use crate::message::{Incarnation, ItemSet, Members, Network, Notice, Phase, Signer, Stage};
-use crate::mixing::Party;
-use crate::payload::Payload;
+use crate::mixing::{Mixing, Party};
 use crate::plan::Plan;
 use crate::time::Time;
-use crate::wire::{self, PrivateFrame};
+use crate::wire::{self, Bytes, PrivateFrame};
 use commons::{Commons, ItemRules};
 
 /// Who this node is in a run.
@@ -62,7 +61,8 @@ pub struct Identity {
 
 /// What this node brings.
 struct Parcel {
-    value: LatticeVector,
+    /// It has made the injection of before round 1, so that nobody waits for that after START.
+    mixing: Mixing<LatticeVector, LatticeWeight>,
     noise: Noise,
 }
 
@@ -81,7 +81,6 @@ pub struct Run {
     course: Course,
     electorate: Electorate,
     settle_ms: u64,
-    weight: LatticeWeight,
     commons: Commons,
     machine: Machine,
     now: Time,
@@ -116,7 +115,7 @@ impl Run {
     ///
     /// # Panics
     /// If the party is not in the plan.
-    pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
+    pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, mut noise: Noise, now: Time) -> Self {
         let Identity { party: me, key, incarnation, epoch } = identity;
         let draft = plan.draft();
         assert!(me < plan.parties(), "the driver takes its party from the plan");
@@ -138,13 +137,14 @@ impl Run {
         let neighbours = draft.public_graph.neighbours(me).to_vec();
         let commons = Commons::new(Signer::new(me, *plan.digest(), key, epoch), members, rules, neighbours);
         let gathering = Gathering::new(me, incarnation, plan.parties(), draft.run.min_parties, draft.run.join_ms, now);
+        let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
+        let mixing = course.begin(value, weight, &mut noise);
         let mut run = Run {
-            weight: LatticeWeight(plan.lattice().weight(draft.weight_units(me))),
             settle_ms: draft.run.settle_ms,
             course,
             electorate,
             commons,
-            machine: Machine::Gathering { gathering, parcel: Parcel { value, noise } },
+            machine: Machine::Gathering { gathering, parcel: Parcel { mixing, noise } },
             now,
             private: BTreeSet::new(),
             pull_at: Time::FAR,
@@ -288,7 +288,7 @@ impl Run {
         }
     }
 
-    fn receive_private(&mut self, from: Party, frame: &Arc<[u8]>) {
+    fn receive_private(&mut self, from: Party, frame: &Bytes) {
         let (digest, read) = match wire::read_private(frame) {
             Err(reason) => return self.commons.offence(from, reason),
             Ok(read @ (PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })) => (digest, read),
@@ -298,7 +298,7 @@ impl Run {
         }
         match read {
             PrivateFrame::Share { id, weight, values, .. } => {
-                self.receive_share(from, id, Arrival { weight, frame: frame.clone(), values });
+                self.receive_share(from, id, Arrival { weight, values: frame.slice(values) });
             }
             PrivateFrame::Answer { id, answer, .. } => self.receive_answer(from, id, answer),
         }
@@ -398,9 +398,9 @@ impl Run {
         let start = self.record.started_at.unwrap_or(self.now);
         let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
         let gone = absent.chain(self.gone.keys().copied()).collect();
-        let Parcel { value, noise } = parcel;
+        let Parcel { mixing, noise } = parcel;
         let opening = Opening { start, now: self.now, absent: gone, connected: self.private.clone() };
-        let mut exchange = Exchange::new(self.course.clone(), value, self.weight, noise, opening);
+        let mut exchange = Exchange::new(self.course.clone(), mixing, noise, opening);
         for (id, arrival) in std::mem::take(&mut self.early) {
             exchange.share(id.from, id, arrival);
         }
@@ -477,9 +477,8 @@ impl Run {
         if !publishers.contains(&self.course.me) {
             self.withhold(verdict.reason);
         } else if self.record.withheld.is_none() {
-            match self.last_bytes(exchange, &logs, &publishers) {
-                Ok(bytes) => self.commons.give_item(Stage::Publishing, &bytes),
-                Err(reason) => self.withhold(reason),
+            if let Err(reason) = self.give_final(exchange, &logs, &publishers) {
+                self.withhold(reason);
             }
         }
         let clock = Clock::new(self.now.max(self.settling_ends()), self.settle_ms);
@@ -487,12 +486,18 @@ impl Run {
         self.machine = Machine::Publishing { agreement };
     }
 
-    fn last_bytes(&self, exchange: Exchange, logs: &AgreedLogs, publishers: &BTreeSet<Party>) -> Result<Vec<u8>, String> {
+    fn give_final(&mut self, exchange: Exchange, logs: &AgreedLogs, publishers: &BTreeSet<Party>) -> Result<(), String> {
         let last =
             exchange.settle(logs, publishers).map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
-        let values = self.course.lattice.final_to_bytes(&last.value);
-        let values = values.map_err(|_| "this node's final does not fit on the wire".to_string())?;
-        Ok(wire::final_to_bytes(last.weight, &values))
+        let (digest, me, length) = (&self.course.digest, self.course.me, self.commons.rules.final_limit());
+        let (frame, written) = wire::body_frame_with(digest, Stage::Publishing, me, length, |bytes| {
+            let (weight, values) = bytes.split_at_mut(wire::FINAL_HEADER);
+            weight.copy_from_slice(&last.weight.0.to_le_bytes());
+            self.course.lattice.write_final(&last.value, values)
+        });
+        written.map_err(|_| "this node's final does not fit on the wire".to_string())?;
+        self.commons.give_body(Stage::Publishing, frame, length);
+        Ok(())
     }
 
     fn publish(&mut self, step: Step) {
@@ -515,14 +520,9 @@ impl Run {
         }
         let parties = self.electorate.parties;
         let finals = set.iter().filter_map(|(party, _)| self.commons.items(Stage::Publishing).get(*party));
-        let finals = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok());
-        let sum = finals.reduce(|mut sum, last| {
-            sum.value.add(&last.value);
-            sum.weight.add(&last.weight);
-            sum
-        });
+        let finals: Vec<_> = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok()).collect();
         let ending = if agreed && included.len() == parties { Ending::Done } else { Ending::Degraded };
-        self.finish(ending, included, agreed, sum.map(Sum::from));
+        self.finish(ending, included, agreed, Sum::of(&finals));
     }
 
     /// Tells once that nobody needs this node any more.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::message::{ItemHash, ItemSet, item_hash};
 use crate::mixing::Party;
 use crate::time::Time;
+use crate::wire::Bytes;
 
 /// A body of up to this many bytes follows its announcement unasked. Our guess: about what fits into a few segments.
 pub const PUSH_LIMIT_BYTES: u64 = 16 << 10;
@@ -21,24 +22,43 @@ const PULLED_AT_ONCE_BYTES: u64 = 4 << 20;
 /// How often one neighbour is served the same body; more is an attempt to fill our queues.
 const SERVINGS: u32 = 4;
 
-/// A body that is held, as the frame that it came in.
+/// A body that is held.
 #[derive(Clone)]
 pub struct Body {
     /// SHA-256 of the bytes.
     pub hash: ItemHash,
-    frame: Arc<[u8]>,
-    bytes: Range<usize>,
+    bytes: Bytes,
+    frame: Carrier,
+}
+
+/// The frame of a body: as it came in, or as it goes out.
+#[derive(Clone)]
+enum Carrier {
+    Received(Bytes),
+    Outgoing(Arc<[u8]>),
 }
 
 impl Body {
     /// The item's bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.frame[self.bytes.clone()]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
     }
 
     /// The frame that carries them.
-    pub fn frame(&self) -> &Arc<[u8]> {
-        &self.frame
+    fn frame(&mut self) -> Arc<[u8]> {
+        let frame = match &self.frame {
+            Carrier::Outgoing(frame) => return frame.clone(),
+            // Few bodies are ever served by others than their authors: only those are copied, once, and kept once.
+            Carrier::Received(frame) => Arc::<[u8]>::from(&frame[..]),
+        };
+        *self = Body::of(self.hash, frame.clone(), self.bytes.len());
+        frame
+    }
+
+    /// Of a frame that ends with `length` bytes of an item.
+    fn of(hash: ItemHash, frame: Arc<[u8]>, length: usize) -> Self {
+        let bytes = Bytes::from_owner(frame.clone()).slice(frame.len() - length..);
+        Body { hash, bytes, frame: Carrier::Outgoing(frame) }
     }
 }
 
@@ -110,9 +130,11 @@ impl Items {
         set.iter().all(|(author, hash)| self.held.get(author).is_some_and(|body| body.hash == *hash))
     }
 
-    /// Keeps this node's own item.
-    pub fn keep_own(&mut self, author: Party, hash: ItemHash, frame: Arc<[u8]>, bytes: Range<usize>) {
-        self.held.insert(author, Body { hash, frame, bytes });
+    /// Keeps this node's own item: the last `length` bytes of its frame. Returns their hash.
+    pub fn keep_own(&mut self, author: Party, frame: Arc<[u8]>, length: usize) -> ItemHash {
+        let hash = item_hash(&frame[frame.len() - length..]);
+        self.held.insert(author, Body::of(hash, frame, length));
+        hash
     }
 
     /// A verified announcement arrived from a peer, for the first time or again. False: it is too large to be an item.
@@ -141,26 +163,26 @@ impl Items {
         &mut self,
         author: Party,
         from: Party,
-        frame: &Arc<[u8]>,
+        frame: &Bytes,
         bytes: Range<usize>,
-        check: impl FnOnce(&[u8]) -> Result<(), String>,
+        check: impl FnOnce(&Bytes) -> Result<(), String>,
     ) -> Taken {
         let Some(wanted) = self.wanted.get_mut(&author) else {
             return Taken::Ignored;
         };
-        let content = &frame[bytes.clone()];
-        if content.len() as u64 != wanted.bytes || item_hash(content) != wanted.hash {
+        let content = frame.slice(bytes);
+        if content.len() as u64 != wanted.bytes || item_hash(&content) != wanted.hash {
             wanted.announcers.retain(|&announcer| announcer != from);
             wanted.asked = None;
             return Taken::Wrong;
         }
         let hash = wanted.hash;
-        if let Err(reason) = check(content) {
+        if let Err(reason) = check(&content) {
             self.wanted.remove(&author);
             self.void.insert(author);
             return Taken::Void(reason);
         }
-        self.held.insert(author, Body { hash, frame: frame.clone(), bytes });
+        self.held.insert(author, Body { hash, bytes: content, frame: Carrier::Received(frame.clone()) });
         Taken::New
     }
 
@@ -189,12 +211,17 @@ impl Items {
         }
     }
 
+    /// This node's own item in its frame, to be pushed.
+    pub fn own_frame(&mut self, me: Party) -> Option<Arc<[u8]>> {
+        self.held.get_mut(&me).map(Body::frame)
+    }
+
     /// A body for a peer that asked for it; none if it is not held or was served too often.
     pub fn serve(&mut self, author: Party, peer: Party) -> Option<Arc<[u8]>> {
-        let body = self.held.get(&author)?;
+        let body = self.held.get_mut(&author)?;
         let served = self.served.entry((peer, author)).or_insert(0);
         *served += 1;
-        (*served <= SERVINGS).then(|| body.frame.clone())
+        (*served <= SERVINGS).then(|| body.frame())
     }
 
     /// The next body to ask for, as (whom, whose), or when to look again.
@@ -244,7 +271,7 @@ impl Items {
 mod tests {
     use super::*;
 
-    fn frame(bytes: &[u8]) -> (Arc<[u8]>, Range<usize>) {
+    fn frame(bytes: &[u8]) -> (Bytes, Range<usize>) {
         ([b"head", bytes].concat().into(), 4..4 + bytes.len())
     }
 
@@ -274,7 +301,10 @@ mod tests {
         assert_eq!(items.body(5, 3, &right, range, |_| Ok(())), Taken::Ignored);
         assert!(items.hold_all(&vec![(5, item.0)]));
         assert!(!items.hold_all(&vec![(5, [0; 32])]));
-        assert_eq!((0..9).filter(|_| items.serve(5, 1).is_some()).count(), 4, "served, not without end");
+        let served: Vec<_> = (0..9).filter_map(|_| items.serve(5, 1)).collect();
+        assert_eq!(served.len(), 4, "served, not without end");
+        assert!(served.iter().all(|frame| right == frame[..] && Arc::ptr_eq(frame, &served[0])), "as it came, copied once");
+        assert_eq!(items.get(5).map(|body| &body.bytes()[..]), Some(&bytes[..]));
     }
 
     #[test]

@@ -53,13 +53,14 @@ impl World {
             let rng = ChaCha8Rng::seed_from_u64(me as u64);
             let draws = Draws::default();
             let noise = LatticeNoise::new(rng, *plan.lattice(), 2, plan.calibration().correlated_std);
-            let noise = Box::new(Recording::new(noise, draws.clone()));
+            let mut noise: Noise = Box::new(Recording::new(noise, draws.clone()));
             let weight = plan.lattice().weight(plan.draft().weight_units(me));
             let others = (0..4).filter(|&other| other != me).collect();
             world.ledgers.push(Ledger::new(plan.injection().clone(), value.clone(), weight, draws));
             let course = Course::of(&plan, me);
             let opening = Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: others };
-            world.nodes.push(Exchange::new(course, value, LatticeWeight(weight), noise, opening));
+            let mixing = course.begin(value, LatticeWeight(weight), &mut noise);
+            world.nodes.push(Exchange::new(course, mixing, noise, opening));
             world.collect(me);
         }
         world
@@ -109,7 +110,8 @@ impl World {
     fn hand_over(&mut self, from: Party, to: Party, frame: &Arc<[u8]>) {
         match wire::read_private(frame) {
             Ok(wire::PrivateFrame::Share { id, weight, values, .. }) => {
-                self.nodes[to].share(from, id, Arrival { weight, frame: frame.clone(), values });
+                let values = Bytes::from_owner(frame.clone()).slice(values);
+                self.nodes[to].share(from, id, Arrival { weight, values });
             }
             other => panic!("{other:?}"),
         }
@@ -171,7 +173,7 @@ impl World {
 
     /// Signs all logs, agrees on some of them, and settles those who publish. Returns the sum of their finals.
     fn settle(mut self, members: &BTreeSet<Party>, publishers: &BTreeSet<Party>) -> Result<(), String> {
-        let own: Vec<LatticeVector> = self.ledgers.iter().map(|ledger| ledger.own_value().clone()).collect();
+        let own: Vec<LatticeVector> = self.ledgers.iter().map(|ledger| ledger.own_value()).collect();
         let logs: Vec<Log> = self.nodes.iter_mut().map(|node| node.close(Vec::new())).collect();
         for (party, log) in logs.iter().enumerate() {
             log.check(party, 4, self.plan.schedule()).map_err(|error| error.to_string())?;
@@ -272,28 +274,29 @@ fn hostile_shares_and_answers_change_nothing() {
     let (from, to) = (0, world.to(1, 0));
     let (frame, _) = world.first_share(from, to);
     let Ok(wire::PrivateFrame::Share { id, weight, values, .. }) = wire::read_private(&frame) else { unreachable!("it is one") };
-    let mut off_grid = frame.to_vec();
-    off_grid[values.start] ^= 1;
-    let cases: [(ShareId, LatticeWeight, Arc<[u8]>); 5] = [
-        (ShareId { round: 0, ..id }, weight, frame.clone()),
-        (ShareId { round: 99, ..id }, weight, frame.clone()),
-        (ShareId { from: to, ..id }, weight, frame.clone()),
-        (ShareId { from: usize::MAX, ..id }, weight, frame.clone()),
-        (ShareId { to: from, ..id }, weight, frame.clone()),
+    let good = Bytes::from_owner(frame.clone()).slice(values);
+    let mut off_grid = good.to_vec();
+    off_grid[0] ^= 1;
+    let cases = [
+        ShareId { round: 0, ..id },
+        ShareId { round: 99, ..id },
+        ShareId { from: to, ..id },
+        ShareId { from: usize::MAX, ..id },
+        ShareId { to: from, ..id },
     ];
-    for (count, (id, weight, frame)) in cases.into_iter().enumerate() {
-        world.nodes[to].share(from, id, Arrival { weight, frame, values: values.clone() });
+    for (count, id) in cases.into_iter().enumerate() {
+        world.nodes[to].share(from, id, Arrival { weight, values: good.clone() });
         world.collect(to);
         assert_eq!(world.offences.len(), count + 1);
     }
     assert!(world.nodes[to].received.is_empty(), "what is not due is not even refused");
-    for (case, bad_weight, bad_frame) in [
-        (0, LatticeWeight(i128::MAX), frame.clone()),
-        (1, LatticeWeight(weight.0 + 1), frame.clone()),
+    for (case, weight, values) in [
+        (0, LatticeWeight(i128::MAX), good.clone()),
+        (1, LatticeWeight(weight.0 + 1), good.clone()),
         (2, weight, off_grid.into()),
     ] {
         let mut world = World::new();
-        world.nodes[to].share(from, id, Arrival { weight: bad_weight, frame: bad_frame, values: values.clone() });
+        world.nodes[to].share(from, id, Arrival { weight, values });
         world.collect(to);
         assert_eq!(world.nodes[to].received[&(1, 0)], Verdict::Refused, "case {case}");
         assert_eq!(world.offences.len(), 1);

@@ -43,7 +43,7 @@ fn cluster(parties: usize, fanout: u32, injection: Injection<Ratio>, seed: u64) 
         let mut value = lattice.encode((0..5).map(|_| rng.random_range(-1.0..1.0)));
         noise.add_independent(4.0, &mut value);
         let weight = LatticeWeight(lattice.weight(WEIGHT_UNIT));
-        machines.push(Mixing::new(injection.clone(), value.clone(), weight, true, &mut noise));
+        machines.push(Mixing::new(injection.clone(), value.pack(), weight, true, &mut noise));
         values.push(value);
         noises.push(noise);
     }
@@ -68,10 +68,10 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
         for from in (0..parties).filter(|&p| p != 0 || round <= dies_in) {
             let mut others: Vec<usize> = (0..parties).filter(|&p| p != from).collect();
             let to: Vec<usize> = (0..fanout).map(|_| others.swap_remove(rng.random_range(0..others.len()))).collect();
-            let portion = c.machines[from].split(&to).clone();
-            let bytes = c.lattice.share_to_bytes(&portion.value).unwrap();
-            let value = c.lattice.share_from_bytes(&bytes, 5, round).unwrap();
-            assert!(value == portion.value, "on its round's grid, within the bound");
+            let portion = c.machines[from].split(&to, |state| state.value.pack());
+            let bytes = c.lattice.share_to_bytes(&portion.value.unpack()).unwrap();
+            let value = c.lattice.share(bytes.into(), 5, round).unwrap();
+            assert!(value.unpack() == c.machines[from].state().value, "on its round's grid, within the bound");
             for &to in &to {
                 let kept = (to == 0 && round >= dies_in) || rng.random_bool(0.1);
                 if kept { c.machines[from].take_back(to, &portion) } else { arriving.push((from, to, portion.clone())) }
@@ -123,6 +123,6 @@ fn all_correlated_noise_cancels_and_skipped_rounds_use_the_next_row() {
         machine.cancel();
     }
     let mut expected = c.lattice.zeros(5);
-    expected.add_multiple(Ratio::new(3, 5).unwrap(), &c.values[0]);
+    expected.add_multiples(&[(Ratio::new(3, 5).unwrap(), &c.values[0].pack())]);
     assert!(c.machines[0].state().value == expected);
 }
