@@ -64,7 +64,7 @@ impl Trace {
         let mut states = BTreeMap::new();
         let mut snapshot = |machines: &[Mixing<Impulse, f64>], round: u32| {
             for (party, machine) in machines.iter().enumerate().filter(|&(party, _)| keep(party, round)) {
-                states.insert((party, round), machine.state().value.0.clone());
+                states.insert((party, round), machine.state().value.0);
             }
         };
         snapshot(&machines, 0);

@@ -118,8 +118,7 @@ pub async fn drive_over(
     let mut finish: Option<Finish> = None;
     loop {
         let until = driver.carry_out().await;
-        if finish.is_none() && driver.finish.is_some() {
-            let result = driver.result();
+        if let Some(result) = driver.result() {
             finished(&result)?;
             let alone = matches!(result.outcome.ending, Ending::Aborted { .. } | Ending::Spent { .. });
             linger = Some(if alone { driver.now() } else { driver.others_end(&result.outcome) });
@@ -264,11 +263,12 @@ impl Driver {
         self.feed(Input::Verdict(verdict));
     }
 
-    fn result(&mut self) -> Finish {
-        let (outcome, at) = self.finish.clone().expect("called once the machine has finished");
+    /// How it ended, once, when the machine has finished.
+    fn result(&mut self) -> Option<Finish> {
+        let (outcome, at) = self.finish.take()?;
         let wall_s = outcome.started_at.map_or(0.0, |start| at.since(start) as f64 / 1e9);
         let (private_bytes, public_bytes) = (self.network.private_bytes(), self.network.public_bytes());
-        Finish { outcome, gate: self.gate.take(), wall_s, private_bytes, public_bytes }
+        Some(Finish { outcome, gate: self.gate.take(), wall_s, private_bytes, public_bytes })
     }
 
     /// Until when others may still want items of this node, if nobody says earlier that all is done: the end of the plan's deadlines, and at

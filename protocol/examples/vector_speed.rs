@@ -48,8 +48,8 @@ fn main() {
     x = eta.unpack();
     let (plus, minus) = (Ratio::whole(1), Ratio::whole(-1));
     show("add a share", median(|| x.add_multiples(&[(plus, &share)])));
-    show("inject value and noise", median(|| x.add_multiples(&[(plus, &eta), (minus, &share), (plus, &eta)])));
-    show("split", median(|| x.divide(2)));
+    let terms = [(plus, &share), (plus, &eta), (minus, &share), (plus, &eta)];
+    show("a round: 4 terms, split", median(|| x.add_and_divide(&terms, 2)));
     x = share.unpack();
     let mut bytes = vec![];
     show("share to bytes", median(|| bytes = lattice.share_to_bytes(&x).expect("within the bound")));

@@ -470,7 +470,7 @@ impl Exchange {
     }
 
     /// The state, for checks of conservation.
-    pub(crate) fn state(&self) -> &Portion<LatticeVector, LatticeWeight> {
+    pub(crate) fn state(&self) -> Portion<LatticeVector, LatticeWeight> {
         self.mixing.state()
     }
 
@@ -482,9 +482,7 @@ impl Exchange {
     /// Own shares that are deducted, as far as their values are still here (an accepted one's are dropped).
     pub(crate) fn out(&self) -> impl Iterator<Item = (ShareId, Portion<LatticeVector, LatticeWeight>)> {
         let out = self.outgoing.iter().filter(|(_, share)| share.whereabouts == Whereabouts::Out);
-        out.filter_map(|(id, share)| {
-            Some((*id, Portion { value: share.sent.as_ref()?.value.unpack(), weight: share.weight }))
-        })
+        out.filter_map(|(id, share)| Some((*id, Portion { value: share.sent.as_ref()?.value.unpack(), weight: share.weight })))
     }
 
     /// How many injections the state has had: rows of (c, Z).

@@ -375,14 +375,10 @@ impl Payload for LatticeWeight {
     fn add(&mut self, other: &Self) {
         self.0 += other.0;
     }
-    fn add_multiples(&mut self, terms: &[(Ratio, &Self)]) {
-        let multiple = |(factor, other): &(Ratio, &Self)| {
-            other.0 / i128::from(factor.denominator()) * i128::from(factor.numerator())
-        };
-        self.0 += terms.iter().map(multiple).sum::<i128>();
-    }
-    fn divide(&mut self, ways: u32) {
-        self.0 /= i128::from(ways);
+    fn add_and_divide(&mut self, terms: &[(Ratio, &Self)], ways: u32) {
+        let multiple =
+            |(factor, other): &(Ratio, &Self)| other.0 / i128::from(factor.denominator()) * i128::from(factor.numerator());
+        self.0 = (self.0 + terms.iter().map(multiple).sum::<i128>()) / i128::from(ways);
     }
 }
 

@@ -66,14 +66,6 @@ impl<P: Payload, W: Payload<Coefficient = P::Coefficient, Packed = W>> Account<P
             (self.sum, self.kept) = (Some(sum), Vec::new());
         }
     }
-
-    fn add_to(&self, state: &mut Portion<P, W>) {
-        state.weight.add(&self.weight);
-        state.value.add_multiples(&terms(&self.kept));
-        if let Some(sum) = &self.sum {
-            state.value.add(sum);
-        }
-    }
 }
 
 fn terms<C: Copy, V>(owned: &[(C, V)]) -> Vec<(C, &V)> {
@@ -89,7 +81,10 @@ where
 {
     injection: Arc<Injection<P::Coefficient>>,
     own: Share<P, W>,
+    /// The state, but for what is due: a long vector is gone through once a round, when it is split.
     state: Portion<P, W>,
+    /// Multiples of values that belong to the state (their weights are in it already).
+    due: Vec<(P::Coefficient, P::Packed)>,
     /// The row of (c, Z) that the next injection uses.
     next: usize,
     /// Noise that is still out or will be needed again: what was injected of it, and its values.
@@ -117,11 +112,13 @@ where
             injection,
             own: Portion { value, weight },
             state,
+            due: Vec::new(),
             next: 0,
             noise: BTreeMap::new(),
             record: record.then(BTreeMap::new),
         };
-        mixing.inject_at(noise, 0);
+        mixing.inject(noise, 0);
+        mixing.add_due(1);
         mixing
     }
 
@@ -129,8 +126,8 @@ where
     /// same as what stays, with its values as `pack` puts them.
     pub fn split(&mut self, to: &[Party], pack: impl FnOnce(&Portion<P, W>) -> P::Packed) -> Share<P, W> {
         let ways = to.len() as u32 + 1;
-        self.state.value.divide(ways);
-        self.state.weight.divide(ways);
+        self.add_due(ways);
+        self.state.weight.add_and_divide(&[], ways);
         let share = Portion { value: pack(&self.state), weight: self.state.weight.clone() };
         to.iter().for_each(|&neighbour| self.enter(neighbour, P::Coefficient::one(), &share));
         share
@@ -147,7 +144,7 @@ where
     }
 
     fn join(&mut self, neighbour: Party, share: &Share<P, W>) {
-        self.state.value.add_multiples(&[(P::Coefficient::one(), &share.value)]);
+        self.due.push((P::Coefficient::one(), share.value.clone()));
         self.state.weight.add(&share.weight);
         self.enter(neighbour, P::Coefficient::one().negated(), share);
     }
@@ -159,56 +156,62 @@ where
     }
 
     /// The injection at the end of an online round before the last.
-    pub fn inject(&mut self, noise: &mut impl NoiseSource<P>, round: u32) {
-        self.inject_at(noise, round);
+    pub fn inject(&mut self, source: &mut impl NoiseSource<P>, round: u32) {
+        let (injection, row) = (self.injection.clone(), self.next);
+        self.inject_value();
+        for (k, &factor) in injection.z(row).iter().enumerate().filter(|(_, factor)| !factor.is_zero()) {
+            let (injected, eta) = self.noise.entry(k).or_insert_with(|| (P::Coefficient::zero(), source.draw(k, round)));
+            self.due.push((factor, eta.clone()));
+            *injected = injected.plus(factor);
+            // All of it is back and no later row has it: a long vector's memory is free again once it is added.
+            let spent = injected.is_zero() && (row + 1..=injection.rounds()).all(|t| injection.z(t)[k].is_zero());
+            if spent {
+                self.noise.remove(&k);
+            }
+        }
     }
 
     /// The injection of an online round T: c_{t′}·x̃ minus all correlated noise that is still out.
     pub fn cancel(&mut self) {
-        let noise: Vec<_> = std::mem::take(&mut self.noise).into_values().collect();
-        let out = noise.iter().map(|(injected, eta)| (injected.negated(), eta)).collect();
-        self.add(out);
+        self.inject_value();
+        let noise = std::mem::take(&mut self.noise).into_values();
+        self.due.extend(noise.map(|(injected, eta)| (injected.negated(), eta)));
     }
 
     /// The present state and its weight.
-    pub fn state(&self) -> &Portion<P, W> {
-        &self.state
+    pub fn state(&self) -> Portion<P, W> {
+        let mut state = self.state.clone();
+        state.value.add_multiples(&terms(&self.due));
+        state
     }
 
     /// The final state: what was deducted for departed parties is added again, what was added from them is subtracted
     /// (DESIGN: roll-back). It needs only this party's own record. Without a record (`record = false`) it is the state itself.
     pub fn finish(mut self, departed: &BTreeSet<Party>) -> Portion<P, W> {
-        for (_, account) in self.record.take().into_iter().flatten().filter(|(neighbour, _)| departed.contains(neighbour)) {
-            account.add_to(&mut self.state);
+        let record = self.record.take().into_iter().flatten();
+        for (_, account) in record.filter(|(neighbour, _)| departed.contains(neighbour)) {
+            self.state.weight.add(&account.weight);
+            self.due.extend(account.kept);
+            if let Some(sum) = account.sum {
+                self.state.value.add(&sum);
+            }
         }
+        self.add_due(1);
         self.state
     }
 
-    fn inject_at(&mut self, source: &mut impl NoiseSource<P>, round: u32) {
-        let (injection, row) = (self.injection.clone(), self.next);
-        let mut noise = std::mem::take(&mut self.noise);
-        for (k, &factor) in injection.z(row).iter().enumerate().filter(|(_, factor)| !factor.is_zero()) {
-            let (injected, _) = noise.entry(k).or_insert_with(|| (P::Coefficient::zero(), source.draw(k, round)));
-            *injected = injected.plus(factor);
-        }
-        let touched = noise.iter().map(|(&k, (_, eta))| (injection.z(row)[k], eta));
-        self.add(touched.filter(|(factor, _)| !factor.is_zero()).collect());
-        // Of what is all back and in no later row a long vector's memory is free again.
-        let needed = |k: usize| (row + 1..=injection.rounds()).any(|t| !injection.z(t)[k].is_zero());
-        noise.retain(|&k, (injected, _)| !injected.is_zero() || needed(k));
-        self.noise = noise;
+    fn add_due(&mut self, ways: u32) {
+        self.state.value.add_and_divide(&terms(&self.due), ways);
+        self.due.clear();
     }
 
-    /// Adds c_t·x̃ of the next row and these multiples of noise, all in one go through the state.
-    fn add(&mut self, noise: Vec<(P::Coefficient, &P::Packed)>) {
+    fn inject_value(&mut self) {
         let c = self.injection.c()[self.next];
         self.next += 1;
-        let mut terms = noise;
         if !c.is_zero() {
-            terms.push((c, &self.own.value));
+            self.due.push((c, self.own.value.clone()));
             self.state.weight.add_multiples(&[(c, &self.own.weight)]);
         }
-        self.state.value.add_multiples(&terms);
     }
 }
 

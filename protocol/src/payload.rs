@@ -146,10 +146,14 @@ pub trait Payload: Clone {
     fn zero_like(packed: &Self::Packed) -> Self;
     /// Adds `other`, of the same shape.
     fn add(&mut self, other: &Self);
-    /// Adds a multiple of each of these vectors, of the same shape. Exact: on the lattice each is a multiple of its factor's denominator.
-    fn add_multiples(&mut self, terms: &[(Self::Coefficient, &Self::Packed)]);
-    /// Divides into `ways` equal parts and keeps one. Exact: on the lattice the vector is a multiple of `ways`.
-    fn divide(&mut self, ways: u32);
+    /// Adds a multiple of each of these vectors, of the same shape, then divides into `ways` equal parts and keeps one: in one go, since a
+    /// long vector costs mostly its way through the caches. Exact: on the lattice each vector is a multiple of its factor's denominator,
+    /// and what is divided of `ways`.
+    fn add_and_divide(&mut self, terms: &[(Self::Coefficient, &Self::Packed)], ways: u32);
+    /// Adds a multiple of each of these vectors.
+    fn add_multiples(&mut self, terms: &[(Self::Coefficient, &Self::Packed)]) {
+        self.add_and_divide(terms, 1);
+    }
 }
 
 impl Payload for f64 {
@@ -161,10 +165,8 @@ impl Payload for f64 {
     fn add(&mut self, other: &Self) {
         *self += other;
     }
-    fn add_multiples(&mut self, terms: &[(f64, &f64)]) {
+    fn add_and_divide(&mut self, terms: &[(f64, &f64)], ways: u32) {
         terms.iter().for_each(|(factor, other)| *self += factor * *other);
-    }
-    fn divide(&mut self, ways: u32) {
         *self /= f64::from(ways);
     }
 }
@@ -191,13 +193,13 @@ impl Payload for Impulse {
     fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a += b);
     }
-    fn add_multiples(&mut self, terms: &[(f64, &Impulse)]) {
+    fn add_and_divide(&mut self, terms: &[(f64, &Impulse)], ways: u32) {
         for (factor, other) in terms {
             self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a += factor * b);
         }
-    }
-    fn divide(&mut self, ways: u32) {
-        let part = 1.0 / f64::from(ways);
-        self.0.iter_mut().for_each(|a| *a *= part);
+        if ways > 1 {
+            let part = 1.0 / f64::from(ways);
+            self.0.iter_mut().for_each(|a| *a *= part);
+        }
     }
 }

@@ -23,6 +23,8 @@ pub(super) trait Word: Copy + Default + AddAssign + SubAssign {
     fn store(self, bytes: &mut [u8]);
     /// Its absolute value.
     fn magnitude(self) -> u128;
+    /// Half of an even one.
+    fn half(self) -> Self;
 }
 
 macro_rules! word {
@@ -42,6 +44,10 @@ macro_rules! word {
             #[inline(always)]
             fn magnitude(self) -> u128 {
                 self.unsigned_abs().into()
+            }
+            #[inline(always)]
+            fn half(self) -> Self {
+                self >> 1
             }
         }
     };
@@ -194,7 +200,9 @@ fn write_words<W: Word>(words: &[W], width: usize, bytes: &mut [u8]) -> u128 {
         all |= union(group);
         match bytes.get_mut(at..at + (GROUP - 1) * width + W::SIZE) {
             // What a word writes beyond its width its successor writes over.
-            Some(window) => group.iter().enumerate().for_each(|(i, word)| word.store(&mut window[i * width..i * width + W::SIZE])),
+            Some(window) => {
+                group.iter().enumerate().for_each(|(i, word)| word.store(&mut window[i * width..i * width + W::SIZE]))
+            }
             None => group.iter().enumerate().for_each(|(i, word)| store_alone(*word, width, &mut bytes[at + i * width..])),
         }
         at += GROUP * width;

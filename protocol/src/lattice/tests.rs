@@ -1,6 +1,7 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
+use super::vector::ExactQuotient;
 use super::*;
 use crate::noise::{LatticeNoise, add_gaussian};
 

@@ -143,37 +143,35 @@ impl Payload for LatticeVector {
         }
     }
 
-    fn add_multiples(&mut self, terms: &[(Ratio, &PackedVector)]) {
+    fn add_and_divide(&mut self, terms: &[(Ratio, &PackedVector)], ways: u32) {
         match &mut self.0 {
-            Words::Narrow(words) => add_multiples(words, terms, |factor| {
-                let (quotient, numerator) = (ExactQuotient::by(factor.denominator()), factor.numerator());
-                move |w| quotient.of(w) * numerator
-            }),
-            Words::Wide(words) => add_multiples(words, terms, |factor| {
-                let (numerator, denominator) = (i128::from(factor.numerator()), i128::from(factor.denominator()));
-                move |w| w / denominator * numerator
-            }),
-        }
-    }
-
-    fn divide(&mut self, ways: u32) {
-        if ways.is_power_of_two() {
-            let shift = ways.trailing_zeros();
-            on_words!(&mut self.0, words => words.iter_mut().for_each(|w| *w >>= shift));
-        } else {
-            match &mut self.0 {
-                Words::Narrow(words) => {
-                    let quotient = ExactQuotient::by(i64::from(ways));
-                    words.iter_mut().for_each(|w| *w = quotient.of(*w));
-                }
-                Words::Wide(words) => words.iter_mut().for_each(|w| *w /= i128::from(ways)),
+            Words::Narrow(words) => {
+                let multiple = |factor: Ratio| {
+                    let (quotient, numerator) = (ExactQuotient::by(factor.denominator()), factor.numerator());
+                    move |w| quotient.of(w) * numerator
+                };
+                let quotient = ExactQuotient::by(i64::from(ways));
+                add_and_divide(words, terms, multiple, ways, |w| quotient.of(w));
+            }
+            Words::Wide(words) => {
+                let multiple = |factor: Ratio| {
+                    let (numerator, denominator) = (i128::from(factor.numerator()), i128::from(factor.denominator()));
+                    move |w| w / denominator * numerator
+                };
+                add_and_divide(words, terms, multiple, ways, |w| w / i128::from(ways));
             }
         }
     }
 }
 
 /// Block by block, so that the state goes through the caches once, however many terms there are.
-fn add_multiples<W: Word, M: Fn(W) -> W>(state: &mut [W], terms: &[(Ratio, &PackedVector)], multiple: impl Fn(Ratio) -> M) {
+fn add_and_divide<W: Word, M: Fn(W) -> W>(
+    state: &mut [W],
+    terms: &[(Ratio, &PackedVector)],
+    multiple: impl Fn(Ratio) -> M,
+    ways: u32,
+    quotient: impl Fn(W) -> W,
+) {
     let mut coordinates = [W::default(); BLOCK];
     for (block, state) in state.chunks_mut(BLOCK).enumerate() {
         let coordinates = &mut coordinates[..state.len()];
@@ -188,6 +186,11 @@ fn add_multiples<W: Word, M: Fn(W) -> W>(state: &mut [W], terms: &[(Ratio, &Pack
                     pairs.for_each(|(a, b)| *a += multiple(*b));
                 }
             }
+        }
+        match ways {
+            1 => {}
+            2 => state.iter_mut().for_each(|w| *w = w.half()),
+            _ => state.iter_mut().for_each(|w| *w = quotient(*w)),
         }
     }
 }

@@ -81,7 +81,7 @@ impl Ledger {
     /// The node's state, and those of its shares that are out and that nobody has accepted.
     pub(crate) fn held(exchange: &Exchange, accepted: &BTreeSet<ShareId>) -> Vec<Holding> {
         let out = exchange.out().filter(|(id, _)| !accepted.contains(id)).map(|(_, portion)| portion);
-        out.chain([exchange.state().clone()]).collect()
+        out.chain([exchange.state()]).collect()
     }
 }
 
