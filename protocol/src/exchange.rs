@@ -54,6 +54,15 @@ pub enum Deed {
     },
 }
 
+/// All noise is in what was prepared.
+struct Drawn;
+
+impl NoiseSource<LatticeVector> for Drawn {
+    fn draw(&mut self, _: usize, _: u32) -> PackedVector {
+        unreachable!("a mixing machine that is prepared for every round draws no noise")
+    }
+}
+
 /// Where an own share is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whereabouts {
@@ -101,7 +110,6 @@ pub struct Opening {
 pub struct Exchange {
     course: Course,
     mixing: Mixing<LatticeVector, LatticeWeight>,
-    noise: Noise,
     /// 1…T while it runs, T + 1 afterwards.
     round: u32,
     began: Time,
@@ -121,13 +129,12 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Begins round 1. `mixing` is what [`Course::begin`] made with this noise.
-    pub fn new(course: Course, mixing: Mixing<LatticeVector, LatticeWeight>, noise: Noise, opening: Opening) -> Self {
+    /// Begins round 1. `mixing` is what [`Course::begin`] made.
+    pub fn new(course: Course, mixing: Mixing<LatticeVector, LatticeWeight>, opening: Opening) -> Self {
         let Opening { start, now, absent, connected } = opening;
         let mut exchange = Exchange {
             course,
             mixing,
-            noise,
             round: 0,
             began: start,
             start,
@@ -263,7 +270,7 @@ impl Exchange {
             }
         }
         if self.round < self.course.rounds() {
-            self.mixing.inject(&mut self.noise, self.round);
+            self.mixing.inject(&mut Drawn, self.round);
         } else {
             self.mixing.cancel();
             self.round += 1;

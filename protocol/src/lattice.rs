@@ -372,6 +372,9 @@ impl Payload for LatticeWeight {
     fn zero_like(_: &Self) -> Self {
         LatticeWeight(0)
     }
+    fn pack(&self) -> Self {
+        *self
+    }
     fn add(&mut self, other: &Self) {
         self.0 += other.0;
     }

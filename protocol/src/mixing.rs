@@ -3,7 +3,7 @@
 //! The machine is generic over its payload and its noise source. The node runs it on lattice vectors; the accountant runs it on
 //! unit impulses, and then every state that it holds or hands out is a row of the adversary's matrices (B, A).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::injection::Injection;
@@ -37,11 +37,14 @@ pub struct Portion<P, W> {
 /// A share as it travels: the values at rest.
 pub type Share<P, W> = Portion<<P as Payload>::Packed, W>;
 
+/// Multiples of vectors at rest, to be added.
+type Terms<P> = Vec<(<P as Payload>::Coefficient, <P as Payload>::Packed)>;
+
 /// What was deducted for one neighbour minus what was added from it.
 struct Account<P: Payload, W> {
     weight: W,
     /// Shares with their signs. They are there anyway while they are new, so that keeping them costs no work.
-    kept: Vec<(P::Coefficient, P::Packed)>,
+    kept: Terms<P>,
     /// The sum of all that is not kept.
     sum: Option<P>,
 }
@@ -84,11 +87,13 @@ where
     /// The state, but for what is due: a long vector is gone through once a round, when it is split.
     state: Portion<P, W>,
     /// Multiples of values that belong to the state (their weights are in it already).
-    due: Vec<(P::Coefficient, P::Packed)>,
+    due: Terms<P>,
     /// The row of (c, Z) that the next injection uses.
     next: usize,
     /// Noise that is still out or will be needed again: what was injected of it, and its values.
     noise: BTreeMap<usize, (P::Coefficient, P::Packed)>,
+    /// What the rows from `next` on inject, where it was prepared.
+    prepared: VecDeque<P::Packed>,
     /// By neighbour; none if roll-back is off.
     record: Option<BTreeMap<Party, Account<P, W>>>,
 }
@@ -115,6 +120,7 @@ where
             due: Vec::new(),
             next: 0,
             noise: BTreeMap::new(),
+            prepared: VecDeque::new(),
             record: record.then(BTreeMap::new),
         };
         mixing.inject(noise, 0);
@@ -155,13 +161,61 @@ where
         }
     }
 
+    /// Adds up all that later rounds inject, for a party that is online in every round: one vector a round is then left to add while
+    /// others wait for it, and no noise to draw. Costs a vector at rest for each round.
+    pub fn prepare(&mut self, source: &mut impl NoiseSource<P>) {
+        let next = self.next;
+        while self.next <= self.injection.rounds() {
+            let mut piece = Vec::new();
+            if self.next < self.injection.rounds() {
+                self.draw_piece(source, self.next as u32, &mut piece);
+            } else {
+                self.draw_last_piece(&mut piece);
+            }
+            let mut sum = P::zero_like(&self.own.value);
+            sum.add_multiples(&terms(&piece));
+            self.prepared.push_back(sum.pack());
+        }
+        self.next = next;
+    }
+
     /// The injection at the end of an online round before the last.
     pub fn inject(&mut self, source: &mut impl NoiseSource<P>, round: u32) {
+        self.inject_weight();
+        let mut due = std::mem::take(&mut self.due);
+        if !self.take_prepared(&mut due) {
+            self.draw_piece(source, round, &mut due);
+        }
+        self.due = due;
+    }
+
+    /// The injection of an online round T: c_{t′}·x̃ minus all correlated noise that is still out.
+    pub fn cancel(&mut self) {
+        self.inject_weight();
+        let mut due = std::mem::take(&mut self.due);
+        if !self.take_prepared(&mut due) {
+            self.draw_last_piece(&mut due);
+        }
+        self.due = due;
+    }
+
+    fn inject_weight(&mut self) {
+        let c = self.injection.c()[self.next];
+        self.state.weight.add_multiples(&[(c, &self.own.weight)]);
+    }
+
+    fn take_prepared(&mut self, terms: &mut Terms<P>) -> bool {
+        let piece = self.prepared.pop_front();
+        self.next += usize::from(piece.is_some());
+        piece.map(|piece| terms.push((P::Coefficient::one(), piece))).is_some()
+    }
+
+    fn draw_piece(&mut self, source: &mut impl NoiseSource<P>, round: u32, terms: &mut Terms<P>) {
         let (injection, row) = (self.injection.clone(), self.next);
-        self.inject_value();
+        self.value_piece(terms);
         for (k, &factor) in injection.z(row).iter().enumerate().filter(|(_, factor)| !factor.is_zero()) {
             let (injected, eta) = self.noise.entry(k).or_insert_with(|| (P::Coefficient::zero(), source.draw(k, round)));
-            self.due.push((factor, eta.clone()));
+            terms.push((factor, eta.clone()));
             *injected = injected.plus(factor);
             // All of it is back and no later row has it: a long vector's memory is free again once it is added.
             let spent = injected.is_zero() && (row + 1..=injection.rounds()).all(|t| injection.z(t)[k].is_zero());
@@ -171,11 +225,18 @@ where
         }
     }
 
-    /// The injection of an online round T: c_{t′}·x̃ minus all correlated noise that is still out.
-    pub fn cancel(&mut self) {
-        self.inject_value();
+    fn draw_last_piece(&mut self, terms: &mut Terms<P>) {
+        self.value_piece(terms);
         let noise = std::mem::take(&mut self.noise).into_values();
-        self.due.extend(noise.map(|(injected, eta)| (injected.negated(), eta)));
+        terms.extend(noise.map(|(injected, eta)| (injected.negated(), eta)));
+    }
+
+    fn value_piece(&mut self, terms: &mut Terms<P>) {
+        let c = self.injection.c()[self.next];
+        self.next += 1;
+        if !c.is_zero() {
+            terms.push((c, self.own.value.clone()));
+        }
     }
 
     /// The present state and its weight.
@@ -203,15 +264,6 @@ where
     fn add_due(&mut self, ways: u32) {
         self.state.value.add_and_divide(&terms(&self.due), ways);
         self.due.clear();
-    }
-
-    fn inject_value(&mut self) {
-        let c = self.injection.c()[self.next];
-        self.next += 1;
-        if !c.is_zero() {
-            self.due.push((c, self.own.value.clone()));
-            self.state.weight.add_multiples(&[(c, &self.own.weight)]);
-        }
     }
 }
 

@@ -144,6 +144,8 @@ pub trait Payload: Clone {
     type Packed: Clone;
     /// A zero of the same shape.
     fn zero_like(packed: &Self::Packed) -> Self;
+    /// The same at rest.
+    fn pack(&self) -> Self::Packed;
     /// Adds `other`, of the same shape.
     fn add(&mut self, other: &Self);
     /// Adds a multiple of each of these vectors, of the same shape, then divides into `ways` equal parts and keeps one: in one go, since a
@@ -161,6 +163,9 @@ impl Payload for f64 {
     type Packed = f64;
     fn zero_like(_: &f64) -> Self {
         0.0
+    }
+    fn pack(&self) -> f64 {
+        *self
     }
     fn add(&mut self, other: &Self) {
         *self += other;
@@ -189,6 +194,9 @@ impl Payload for Impulse {
     type Packed = Impulse;
     fn zero_like(packed: &Impulse) -> Self {
         Impulse(vec![0.0; packed.0.len()])
+    }
+    fn pack(&self) -> Impulse {
+        self.clone()
     }
     fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a += b);

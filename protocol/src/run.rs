@@ -59,16 +59,9 @@ pub struct Identity {
     pub epoch: u64,
 }
 
-/// What this node brings.
-struct Parcel {
-    /// It has made the injection of before round 1, so that nobody waits for that after START.
-    mixing: Mixing<LatticeVector, LatticeWeight>,
-    noise: Noise,
-}
-
 enum Machine {
-    Gathering { gathering: Gathering, parcel: Parcel },
-    Spending { parcel: Parcel },
+    Gathering { gathering: Gathering, mixing: Mixing<LatticeVector, LatticeWeight> },
+    Spending { mixing: Mixing<LatticeVector, LatticeWeight> },
     Mixing { exchange: Exchange },
     Settling { exchange: Exchange, agreement: Agreement },
     Auditing { exchange: Exchange, logs: Arc<AgreedLogs> },
@@ -110,12 +103,12 @@ struct Record {
 }
 
 impl Run {
-    /// This node's part. `value` is x̃ = clipped, rounded x + η*; `noise` draws η. Floods READY at once: all checks of the input are done,
-    /// and the plan is not spent.
+    /// This node's part. `value` is x̃ = clipped, rounded x + η*; `noise` draws η, all of it here, while nobody waits. Floods READY at
+    /// once: all checks of the input are done, and the plan is not spent.
     ///
     /// # Panics
     /// If the party is not in the plan.
-    pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, mut noise: Noise, now: Time) -> Self {
+    pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
         let Identity { party: me, key, incarnation, epoch } = identity;
         let draft = plan.draft();
         assert!(me < plan.parties(), "the driver takes its party from the plan");
@@ -138,13 +131,13 @@ impl Run {
         let commons = Commons::new(Signer::new(me, *plan.digest(), key, epoch), members, rules, neighbours);
         let gathering = Gathering::new(me, incarnation, plan.parties(), draft.run.min_parties, draft.run.join_ms, now);
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
-        let mixing = course.begin(value, weight, &mut noise);
+        let mixing = course.begin(value, weight, noise);
         let mut run = Run {
             settle_ms: draft.run.settle_ms,
             course,
             electorate,
             commons,
-            machine: Machine::Gathering { gathering, parcel: Parcel { mixing, noise } },
+            machine: Machine::Gathering { gathering, mixing },
             now,
             private: BTreeSet::new(),
             pull_at: Time::FAR,
@@ -380,9 +373,9 @@ impl Run {
                 self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
             }
             gathering::Step::Begin(parties) => {
-                if let Machine::Gathering { parcel, .. } = std::mem::replace(&mut self.machine, Machine::Over) {
+                if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over) {
                     (self.record.started, self.record.started_at) = (parties, Some(self.now));
-                    self.machine = Machine::Spending { parcel };
+                    self.machine = Machine::Spending { mixing };
                     self.commons.outbox.push_back(Output::Spend);
                 }
             }
@@ -390,7 +383,7 @@ impl Run {
     }
 
     fn spent(&mut self, result: Result<(), String>) {
-        let Machine::Spending { parcel } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
+        let Machine::Spending { mixing } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
         if let Err(reason) = result {
             return self.finish(Ending::Spent { reason }, BTreeSet::new(), false, None);
         }
@@ -398,9 +391,8 @@ impl Run {
         let start = self.record.started_at.unwrap_or(self.now);
         let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
         let gone = absent.chain(self.gone.keys().copied()).collect();
-        let Parcel { mixing, noise } = parcel;
         let opening = Opening { start, now: self.now, absent: gone, connected: self.private.clone() };
-        let mut exchange = Exchange::new(self.course.clone(), mixing, noise, opening);
+        let mut exchange = Exchange::new(self.course.clone(), mixing, opening);
         for (id, arrival) in std::mem::take(&mut self.early) {
             exchange.share(id.from, id, arrival);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use undertone_accountant::utility::realised;
-use undertone_protocol::exchange::{Course, Deed, Exchange, Noise, Opening};
+use undertone_protocol::exchange::{Course, Deed, Exchange, Opening};
 use undertone_protocol::lattice::LatticeWeight;
 use undertone_protocol::message::Phase;
 use undertone_protocol::mixing::Party;
@@ -97,9 +97,9 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
             let opening =
                 Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: others(&plan, &[me]) };
             let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
-            let (course, mut noise): (_, Noise) = (Course::of(&plan, me), Box::new(noise));
-            let mixing = course.begin(noised, weight, &mut noise);
-            let mut exchange = Exchange::new(course, mixing, noise, opening);
+            let course = Course::of(&plan, me);
+            let mixing = course.begin(noised, weight, Box::new(noise));
+            let mut exchange = Exchange::new(course, mixing, opening);
             let share = |deed: Deed| if let Deed::Share { frame, .. } = deed { Some(frame) } else { None };
             let frame = exchange.take_deeds().into_iter().find_map(share).expect("a share of round 1");
             let Ok(PrivateFrame::Share { values, .. }) = wire::read_private(&frame) else { panic!("it is a share") };

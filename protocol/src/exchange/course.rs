@@ -58,9 +58,12 @@ impl Course {
         }
     }
 
-    /// The mixing machine of this party, with the injection of before round 1 made. `value` is x̃, `weight` the party's own.
-    pub fn begin(&self, value: LatticeVector, weight: LatticeWeight, noise: &mut Noise) -> Mixing<LatticeVector, LatticeWeight> {
-        Mixing::new(self.injection.clone(), value.pack(), weight, self.rollback, noise)
+    /// The mixing machine of this party, with the injection of before round 1 made and all others prepared: a node never skips a round.
+    /// `value` is x̃, `weight` the party's own.
+    pub fn begin(&self, value: LatticeVector, weight: LatticeWeight, mut noise: Noise) -> Mixing<LatticeVector, LatticeWeight> {
+        let mut mixing = Mixing::new(self.injection.clone(), value.pack(), weight, self.rollback, &mut noise);
+        mixing.prepare(&mut noise);
+        mixing
     }
 
     /// Bytes of a share's coordinates.

@@ -53,14 +53,14 @@ impl World {
             let rng = ChaCha8Rng::seed_from_u64(me as u64);
             let draws = Draws::default();
             let noise = LatticeNoise::new(rng, *plan.lattice(), 2, plan.calibration().correlated_std);
-            let mut noise: Noise = Box::new(Recording::new(noise, draws.clone()));
+            let noise = Box::new(Recording::new(noise, draws.clone()));
             let weight = plan.lattice().weight(plan.draft().weight_units(me));
             let others = (0..4).filter(|&other| other != me).collect();
             world.ledgers.push(Ledger::new(plan.injection().clone(), value.clone(), weight, draws));
             let course = Course::of(&plan, me);
             let opening = Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: others };
-            let mixing = course.begin(value, LatticeWeight(weight), &mut noise);
-            world.nodes.push(Exchange::new(course, mixing, noise, opening));
+            let mixing = course.begin(value, LatticeWeight(weight), noise);
+            world.nodes.push(Exchange::new(course, mixing, opening));
             world.collect(me);
         }
         world

@@ -186,20 +186,3 @@ fn a_packed_vector_comes_back() {
         }
     }
 }
-
-#[test]
-fn noise_drawn_ahead_is_used_once_and_only_for_its_round() {
-    use crate::mixing::NoiseSource;
-    let injection = Injection::exact_incremental(4);
-    let lattice = Lattice::fit(&request(&injection)).unwrap();
-    let source = || LatticeNoise::new(ChaCha12Rng::seed_from_u64(5), lattice, 6, 2.5);
-    let (mut ahead, mut plain) = (source(), source());
-    ahead.draw_ahead(&injection);
-    let drawn: Vec<_> = (0..4).map(|k| plain.draw(k, k as u32).unpack()).collect();
-    let mut draw = |k, round| ahead.draw(k, round).unpack();
-    assert!(draw(1, 1) == drawn[1] && draw(0, 0) == drawn[0]);
-    let again = draw(1, 1);
-    assert!(again != drawn[1], "the same noise is never given twice");
-    let elsewhere = draw(2, 3);
-    assert!(elsewhere != drawn[2] && elsewhere.steps().all(|s| s % lattice.noise_grid(3) == 0));
-}

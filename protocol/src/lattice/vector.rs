@@ -135,6 +135,10 @@ impl Payload for LatticeVector {
         })
     }
 
+    fn pack(&self) -> PackedVector {
+        LatticeVector::pack(self)
+    }
+
     fn add(&mut self, other: &Self) {
         match (&mut self.0, &other.0) {
             (Words::Narrow(a), Words::Narrow(b)) => a.iter_mut().zip(b).for_each(|(a, b)| *a += b),

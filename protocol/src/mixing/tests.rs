@@ -126,3 +126,24 @@ fn all_correlated_noise_cancels_and_skipped_rounds_use_the_next_row() {
     expected.add_multiples(&[(Ratio::new(3, 5).unwrap(), &c.values[0].pack())]);
     assert!(c.machines[0].state().value == expected);
 }
+
+#[test]
+fn what_is_prepared_is_what_would_have_been_injected() {
+    for injection in [Injection::exact_incremental(4), Injection::exact_early(4)] {
+        let (mut plain, mut prepared) = (cluster(2, 1, injection.clone(), 7), cluster(2, 1, injection, 7));
+        let machines = prepared.machines.iter_mut().zip(&mut prepared.noise);
+        machines.for_each(|(machine, noise)| machine.prepare(noise));
+        for round in 1..=4 {
+            for (c, noise) in [(&mut plain.machines, &mut plain.noise), (&mut prepared.machines, &mut prepared.noise)] {
+                for (machine, noise) in c.iter_mut().zip(noise) {
+                    if round < 4 { machine.inject(noise, round) } else { machine.cancel() }
+                }
+            }
+            for (one, other) in plain.machines.iter().zip(&prepared.machines) {
+                let (one, other) = (one.state(), other.state());
+                assert!(one.value == other.value && one.weight == other.weight, "round {round}");
+            }
+        }
+        assert!(plain.machines[0].state().value == plain.values[0], "all of x̃, and no noise");
+    }
+}
