@@ -184,7 +184,8 @@ impl Search<'_> {
     fn seeds(&self) -> u64 {
         match (self.draft.mechanism.rollback, self.draft.parties()) {
             (true, ..=10) => 12,
-            (true, _) => 6,
+            (true, ..=16) => 6,
+            (true, _) => 3,
             (false, ..=8) => 6,
             (false, _) => 2,
         }

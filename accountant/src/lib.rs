@@ -6,6 +6,8 @@
 //! - [`gaussian`]: the exact trade-off between ε, δ and the loss μ, and its inverses.
 //! - [`execution`], [`view`], [`loss`]: what happened; what an adversary sees of it, as rows (B, A); what that costs each party.
 //! - [`account`]: the answers of `undertone account`.
+//! - [`ppsc`], [`gossip`]: the same for the two other papers' mechanisms, from edge sequences and gossip matrices.
+//! - [`composition`]: several releases together.
 //! - [`setting`], [`coalitions`], [`faults`], [`class`], [`before_publishing`]: what a plan's claims range over, and the worst of it.
 //! - [`calibrate()`], [`verify()`]: the noise for a draft; whether a plan's claims hold.
 //! - [`gate()`], [`realised`]: whether finals may leave after what really happened; how good the result is.
@@ -33,13 +35,17 @@ pub mod calibrate;
 pub mod claims;
 pub mod class;
 pub mod coalitions;
+pub mod composition;
 pub mod execution;
 pub mod faults;
 pub mod gate;
 pub mod gaussian;
+pub mod gossip;
 pub mod loss;
 mod mixing_graph;
 pub mod optimum;
+pub mod ppsc;
+mod rows;
 mod screen;
 pub mod setting;
 pub mod settled;

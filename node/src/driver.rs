@@ -26,12 +26,13 @@ use undertone_protocol::wire::Bytes;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::network::{
-    Frame, Graph, GraphConfig, Handle, Network, NetworkConfig, NetworkError, NetworkEvent, Patience, PeerAddress, TakeTicket,
+    Frame, Graph, Handle, Hub, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience, PeerAddress, RunConfig,
+    RunGraph, TakeTicket,
 };
-use crate::spent::Spent;
+use crate::spent::Costs;
 
 /// Version of the messages in frames.
-const MESSAGES_VERSION: u32 = 1;
+pub const MESSAGES_VERSION: u32 = 1;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
 const OFFENCES_TOLD: u32 = 20;
@@ -51,8 +52,8 @@ pub struct Part {
     pub value: LatticeVector,
     /// Its correlated noise.
     pub noise: Noise,
-    /// The registry's entry of this plan.
-    pub spent: Spent,
+    /// Where the plan is marked as spent.
+    pub costs: Box<dyn Costs>,
     /// Where events go.
     pub events: Events,
 }
@@ -88,7 +89,7 @@ struct Driver {
     begun: Instant,
     network: Handle,
     peers: BTreeMap<PeerId, Party>,
-    spent: Spent,
+    costs: Box<dyn Costs>,
     events: Events,
     audits: mpsc::Sender<Verdict>,
     gate: Option<Verdict>,
@@ -98,22 +99,42 @@ struct Driver {
     strangers: BTreeSet<PeerId>,
 }
 
-/// Takes part in the run. `finished` is called once with the result, before this node lingers for the others' sake.
+/// Takes part in the run, with a network of its own. `finished` is called once with the result, before this node lingers for the others' sake.
 pub async fn drive(part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
-    let configuration = configuration(&part);
-    drive_over(configuration, part, finished).await
+    let hub = hub_configuration(&part);
+    drive_over(hub, part, finished).await
 }
 
 /// The same over a network that is not quite the plan's: one that listens elsewhere than the plan says, behind a proxy.
 pub async fn drive_over(
-    configuration: NetworkConfig,
+    hub: HubConfig,
+    part: Part,
+    finished: impl FnMut(&Finish) -> Result<(), Failure>,
+) -> Result<Finish, Failure> {
+    let run = run_configuration(&part);
+    let (network, inbox) = Network::start(hub, run).await.map_err(refused)?;
+    let result = drive_with(network.handle(), inbox, part, finished).await;
+    network.shutdown(FLUSH).await;
+    result
+}
+
+/// The same over a hub that has other runs too.
+pub async fn drive_on(hub: &Hub, part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
+    let (attachment, inbox) = hub.attach(run_configuration(&part)).map_err(refused)?;
+    let result = drive_with(attachment.handle(), inbox, part, finished).await;
+    attachment.shutdown(FLUSH).await;
+    result
+}
+
+async fn drive_with(
+    network: Handle,
+    mut inbox: mpsc::Receiver<NetworkEvent>,
     part: Part,
     mut finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
     let begun = Instant::now();
-    let (network, mut inbox) = Network::start(configuration).await.map_err(refused)?;
     let (audits, mut audited) = mpsc::channel(1);
-    let mut driver = Driver::new(part, begun, network.handle(), audits);
+    let mut driver = Driver::new(part, begun, network, audits);
     let mut linger: Option<Time> = None;
     let mut finish: Option<Finish> = None;
     loop {
@@ -140,7 +161,6 @@ pub async fn drive_over(
     }
     let mut finish = finish.ok_or_else(|| Failure::new(crate::failure::Exit::Internal, "the network ended before the run"))?;
     (finish.private_bytes, finish.public_bytes) = (driver.network.private_bytes(), driver.network.public_bytes());
-    network.shutdown(FLUSH).await;
     Ok(finish)
 }
 
@@ -152,29 +172,43 @@ fn refused(error: NetworkError) -> Failure {
     }
 }
 
-/// What the plan says of the network, for this party.
-pub fn configuration(part: &Part) -> NetworkConfig {
+/// A multiaddress that was checked as a plan's or a peer list's are.
+pub fn parse(address: &str) -> Multiaddr {
+    address.parse().expect("a checked plan has checked addresses")
+}
+
+/// Where the plan says that this party listens.
+pub fn hub_configuration(part: &Part) -> HubConfig {
+    let member = &part.plan.draft().members[part.me];
+    let listening = |address: &str| Listening { listen: parse(address), peers: vec![] };
+    HubConfig {
+        key: part.key.clone(),
+        version: MESSAGES_VERSION,
+        private: listening(member.private.as_str()),
+        public: listening(member.public.as_str()),
+        patience: Patience::default(),
+    }
+}
+
+/// What the plan says of this party's neighbours.
+fn run_configuration(part: &Part) -> RunConfig {
     let plan = &part.plan;
     let members = &plan.draft().members;
     let (public_limit, private_limit) = Run::frame_limits(plan);
-    let parse = |address: &str| address.parse::<Multiaddr>().expect("a checked plan has checked addresses");
     let side = |graph: &PlanGraph, private: bool, limit: usize, frames: usize| {
         let address =
             |party: Party| parse(if private { members[party].private.as_str() } else { members[party].public.as_str() });
         let peers = graph.neighbours(part.me).iter();
         let peers = peers.map(|&party| PeerAddress { peer_id: members[party].id, address: address(party) }).collect();
-        let mut config = GraphConfig::new(address(part.me), peers, limit);
+        let mut graph = RunGraph::new(peers, limit);
         // All that one neighbour may be owed at once: frames are shared, not copied, so that this bounds no memory of ours.
-        config.queue_bytes = config.queue_bytes.max(limit.saturating_mul(frames));
-        config
+        graph.queue_bytes = graph.queue_bytes.max(limit.saturating_mul(frames));
+        graph
     };
-    NetworkConfig {
-        key: part.key.clone(),
+    RunConfig {
         digest: *plan.digest(),
-        version: MESSAGES_VERSION,
         private: side(&plan.draft().private_graph, true, private_limit, plan.rounds() as usize + 2),
         public: side(&plan.draft().public_graph, false, public_limit, plan.parties() + 4),
-        patience: Patience::default(),
     }
 }
 
@@ -186,7 +220,7 @@ fn epoch() -> u64 {
 
 impl Driver {
     fn new(part: Part, begun: Instant, network: Handle, audits: mpsc::Sender<Verdict>) -> Self {
-        let Part { plan, me, key, value, noise, spent, events } = part;
+        let Part { plan, me, key, value, noise, costs, events } = part;
         let peers = plan.draft().members.iter().enumerate().map(|(party, member)| (member.id, party)).collect();
         let identity = Identity { party: me, key, incarnation: rand::random(), epoch: epoch() };
         let run = Run::new(plan.clone(), identity, value, noise, Time::ZERO);
@@ -197,7 +231,7 @@ impl Driver {
             begun,
             network,
             peers,
-            spent,
+            costs,
             events,
             audits,
             gate: None,
@@ -233,7 +267,7 @@ impl Driver {
                     self.send(Graph::Private, to, Frame { bytes: frame, ticket, token: 0 });
                 }
                 Output::Spend => {
-                    let result = self.spent.spend().map_err(|failure| failure.to_string());
+                    let result = self.costs.spend().map_err(|failure| failure.to_string());
                     self.feed(Input::Spent(result));
                 }
                 Output::Audit(logs) => self.audit(logs),
@@ -258,7 +292,10 @@ impl Driver {
     }
 
     fn audited(&mut self, gate: Verdict) {
-        let verdict = GateVerdict { publish: gate.publish.clone(), reason: gate.reason.clone() };
+        let verdict = match self.costs.settle(gate.audit.mu) {
+            Ok(()) => GateVerdict { publish: gate.publish.clone(), reason: gate.reason.clone() },
+            Err(failure) => GateVerdict { publish: None, reason: failure.message },
+        };
         self.gate = Some(gate);
         self.feed(Input::Verdict(verdict));
     }
@@ -289,6 +326,11 @@ impl Driver {
                 if let Some(party) = self.party(&peer) {
                     self.peer_event(party, "gone");
                     self.feed(Input::Gone { peer: party });
+                }
+            }
+            NetworkEvent::Absent { graph, peer } => {
+                if let Some(party) = self.party(&peer) {
+                    self.peer_event(party, &format!("{graph} answers, has no such run"));
                 }
             }
             NetworkEvent::Frame { graph, peer, bytes } => {

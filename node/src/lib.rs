@@ -3,7 +3,9 @@
 pub mod account_command;
 pub mod benchmark;
 pub mod cli;
+pub mod client;
 pub mod clipping;
+pub mod daemon;
 pub mod driver;
 pub mod events;
 pub mod failure;
@@ -14,6 +16,7 @@ pub mod join;
 pub mod local;
 pub mod logging;
 pub mod network;
+pub mod part;
 pub mod plan_command;
 pub mod process;
 pub mod progress;

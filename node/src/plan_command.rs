@@ -41,14 +41,19 @@ pub struct VerifyArgs {
 pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     let peers = Peers::parse(&read_text(&arguments.peers, "--peers")?).map_err(|e| peers_failure(&arguments.peers, &e))?;
     let text = read_text(&arguments.run, "RUN.toml")?;
-    let run = RunFile::parse(&text, peers.as_slice().len()).map_err(|e| run_failure(&arguments.run, &e))?;
-    run.supported().map_err(|e| run_failure(&arguments.run, &e))?;
-    let plan = make(run, &peers, rand::random())?;
+    let plan = make(run_file(&text, &peers, &arguments.run)?, &peers, rand::random())?;
     write_plan(&arguments.out, &plan)?;
     let mut text = quote::text(&plan);
     text += &format!("\nPlan {} written to {}\n", plan.digest_hex(), arguments.out.display());
     text += "Send that very file to every member; each checks it with `undertone verify` before joining.\n";
     Ok(Report::done(quote::json(&plan), text))
+}
+
+/// Reads a run file for these peers; `path` is what messages call it.
+pub fn run_file(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failure> {
+    let run = RunFile::parse(text, peers.as_slice().len()).map_err(|e| run_failure(path, &e))?;
+    run.supported().map_err(|e| run_failure(path, &e))?;
+    Ok(run)
 }
 
 /// Calibrates a run for these peers. `seed` draws random graphs and the schedule; both are public.
@@ -90,8 +95,13 @@ pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
 pub fn load(path: &Path) -> Result<Plan, Failure> {
     let bytes =
         std::fs::read(path).map_err(|e| Failure::usage(format!("{}: cannot be read: {e}", path.display())).field("PLAN.json"))?;
-    Plan::parse(&bytes).map_err(|e| {
-        let failure = Failure::new(Exit::PlanRefused, format!("{}: {e}", path.display()));
+    parse(&bytes, &path.display().to_string())
+}
+
+/// Reads a plan from the bytes of its file (exit 3); `name` is what messages call it.
+pub fn parse(bytes: &[u8], name: &str) -> Result<Plan, Failure> {
+    Plan::parse(bytes).map_err(|e| {
+        let failure = Failure::new(Exit::PlanRefused, format!("{name}: {e}"));
         match e.field() {
             Some(field) => failure.field(field),
             None => failure,
@@ -152,7 +162,8 @@ pub fn run_failure(path: &Path, error: &RunFileError) -> Failure {
     failure
 }
 
-fn peers_failure(path: &Path, error: &PeersError) -> Failure {
+/// A peer list's error with the file's name.
+pub fn peers_failure(path: &Path, error: &PeersError) -> Failure {
     let mut failure = Failure::usage(format!("{}: {error}", path.display()));
     failure.field = error.field().map(String::from);
     failure

@@ -157,6 +157,8 @@ impl Run {
     /// Our caller's mistake; the machine is unchanged.
     pub fn handle(&mut self, now: Time, input: Input) -> Result<(), InputError> {
         self.check(&input)?;
+        // Asked before the clock moves on: what falls due by this very input is no longer ahead of it.
+        let due = now >= self.wake();
         self.now = self.now.max(now);
         match input {
             Input::Connected { network, peer } => self.connected(network, peer),
@@ -175,7 +177,7 @@ impl Run {
             }
             Input::Public { from, frame } => {
                 let gathered = !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
-                if !self.commons.receive(self.now, from, &frame, gathered) && self.now < self.wake() {
+                if !self.commons.receive(self.now, from, &frame, gathered) && !due {
                     return Ok(());
                 }
             }
@@ -254,6 +256,11 @@ impl Run {
             }
             _ => None,
         }
+    }
+
+    /// The bytes of a party's item, for a simulated party that shows others another one.
+    pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<&[u8]> {
+        self.commons.items(stage).get(author).map(|body| &body.bytes()[..])
     }
 
     fn exchange(&mut self) -> Option<&mut Exchange> {
@@ -413,7 +420,7 @@ impl Run {
         let clock = Clock::new(begin, self.settle_ms);
         let called = self.log_calls(&exchange, &clock);
         let log = exchange.close(called.iter().copied().collect());
-        self.commons.keep_own_log(log.clone());
+        self.commons.keep_log(log.clone());
         self.commons.give_item(Stage::Settling, &wire::log_to_bytes(&log));
         self.record.own_log = Some(log);
         let agreement = Agreement::new(self.electorate.clone(), Stage::Settling, self.record.started.clone(), clock, called);
@@ -439,9 +446,8 @@ impl Run {
             }
             Step::Agreed(set) => {
                 let Machine::Settling { exchange, .. } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
-                let members = set.iter().map(|(party, _)| *party);
-                let logs: AgreedLogs =
-                    members.filter_map(|party| Some((party, self.commons.logs.get(&party)?.clone()))).collect();
+                let logs = set.iter().filter_map(|(party, hash)| Some((*party, self.commons.log_named(*party, hash)?)));
+                let logs: AgreedLogs = logs.collect();
                 let logs = Arc::new(logs);
                 if !logs.contains_key(&self.course.me) {
                     self.withhold("the agreed set of logs does not hold this node's".to_string());
@@ -511,7 +517,7 @@ impl Run {
             return self.finish(Ending::Withheld { reason }, included, agreed, None);
         }
         let parties = self.electorate.parties;
-        let finals = set.iter().filter_map(|(party, _)| self.commons.items(Stage::Publishing).get(*party));
+        let finals = set.iter().filter_map(|(party, hash)| self.commons.items(Stage::Publishing).version(*party, hash));
         let finals: Vec<_> = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok()).collect();
         let ending = if agreed && included.len() == parties { Ending::Done } else { Ending::Degraded };
         self.finish(ending, included, agreed, Sum::of(&finals));

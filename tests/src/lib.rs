@@ -1,5 +1,8 @@
 //! What the whole-system tests share: the binary, vectors on disk, processes under watch, and parties with keys and plans.
 
+pub mod daemon;
+pub mod http;
+pub mod openapi;
 mod parties;
 mod process;
 pub mod receipt;

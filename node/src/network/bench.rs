@@ -16,7 +16,9 @@ use libp2p::{Multiaddr, PeerId, identity::Keypair};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use super::{Frame, Graph, GraphConfig, Handle, Network, NetworkConfig, NetworkError, NetworkEvent, Patience, PeerAddress};
+use super::{
+    Frame, Graph, Handle, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience, PeerAddress, RunConfig, RunGraph,
+};
 
 const LOCAL: &str = "/ip4/127.0.0.1/tcp/0";
 const SHUTDOWN: Duration = Duration::from_secs(5);
@@ -49,8 +51,8 @@ impl Server {
         // Never dialled: the client's is the lower peer id.
         let nowhere: Multiaddr = "/ip4/127.0.0.1/tcp/9".parse().expect("a multiaddress");
         let client = client.public().to_peer_id();
-        let config = config(server, client, [nowhere.clone(), nowhere], max_frame);
-        let (network, events) = Network::start(config).await?;
+        let (hub, run) = config(server, client, [nowhere.clone(), nowhere], max_frame);
+        let (network, events) = Network::start(hub, run).await?;
         Ok(Server { network, events, client })
     }
 
@@ -109,7 +111,8 @@ pub async fn transfer(
 ) -> Result<Duration, BenchError> {
     let (client, server) = keys(seed);
     let server = server.public().to_peer_id();
-    let (network, mut events) = Network::start(config(client, server, addresses, frame.max(8))).await?;
+    let (hub, run) = config(client, server, addresses, frame.max(8));
+    let (network, mut events) = Network::start(hub, run).await?;
     let connected = on_both(&mut events, |event| match event {
         NetworkEvent::Connected { graph, .. } => Some((*graph, 0)),
         _ => None,
@@ -171,14 +174,18 @@ fn keys(seed: [u8; 31]) -> (Keypair, Keypair) {
     if one.public().to_peer_id() < two.public().to_peer_id() { (one, two) } else { (two, one) }
 }
 
-fn config(key: Keypair, peer_id: PeerId, addresses: [Multiaddr; 2], max_frame: usize) -> NetworkConfig {
+fn config(key: Keypair, peer_id: PeerId, addresses: [Multiaddr; 2], max_frame: usize) -> (HubConfig, RunConfig) {
     let [private, public] = addresses.map(|address| {
-        let listen = LOCAL.parse().expect("a multiaddress");
-        let mut config = GraphConfig::new(listen, vec![PeerAddress { peer_id, address }], max_frame);
-        (config.queue_frames, config.queue_bytes) = (usize::MAX, usize::MAX);
-        config
+        let mut graph = RunGraph::new(vec![PeerAddress { peer_id, address }], max_frame);
+        (graph.queue_frames, graph.queue_bytes) = (usize::MAX, usize::MAX);
+        graph
     });
-    NetworkConfig { key, digest: [0; 32], version: 0, private, public, patience: Patience::default() }
+    let listening = Listening { listen: LOCAL.parse().expect("a multiaddress"), peers: vec![] };
+    let patience = Patience::default();
+    (
+        HubConfig { key, version: 0, private: listening.clone(), public: listening, patience },
+        RunConfig { digest: [1; 32], private, public },
+    )
 }
 
 #[cfg(test)]

@@ -16,11 +16,9 @@ pub struct PeerAddress {
     pub address: Multiaddr,
 }
 
-/// Settings of one graph.
+/// What a run needs of one graph.
 #[derive(Clone, Debug)]
-pub struct GraphConfig {
-    /// Our own listed address. If it does not belong to this machine, its port is bound on all interfaces.
-    pub listen: Multiaddr,
+pub struct RunGraph {
     /// All neighbours.
     pub peers: Vec<PeerAddress>,
     /// Longest frame in bytes, both ways; below 2^31.
@@ -33,13 +31,33 @@ pub struct GraphConfig {
     pub inbound_bytes: usize,
 }
 
-impl GraphConfig {
+impl RunGraph {
     /// Limits that follow from the longest frame: four of them, or 4 MiB, may wait for a peer; two of a peer's may wait
     /// for us.
-    pub fn new(listen: Multiaddr, peers: Vec<PeerAddress>, max_frame: usize) -> GraphConfig {
+    pub fn new(peers: Vec<PeerAddress>, max_frame: usize) -> RunGraph {
         let queue_bytes = max_frame.saturating_mul(4).max(4 << 20);
-        GraphConfig { listen, peers, max_frame, queue_frames: 4096, queue_bytes, inbound_bytes: max_frame * 2 }
+        RunGraph { peers, max_frame, queue_frames: 4096, queue_bytes, inbound_bytes: max_frame.saturating_mul(2) }
     }
+}
+
+/// What a hub needs to know of a run.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// Names the run: streams that name another one are not this run's.
+    pub digest: [u8; 32],
+    /// The private graph.
+    pub private: RunGraph,
+    /// The public graph.
+    pub public: RunGraph,
+}
+
+/// Where a hub listens on one graph, and for whom.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// Our own listed address. If it does not belong to this machine, its port is bound on all interfaces.
+    pub listen: Multiaddr,
+    /// Peers that may connect whatever runs there are; those of attached runs always may.
+    pub peers: Vec<PeerAddress>,
 }
 
 /// How long we wait.
@@ -60,19 +78,17 @@ impl Default for Patience {
     }
 }
 
-/// Everything that the network needs to know.
+/// What a hub needs to know.
 #[derive(Clone)]
-pub struct NetworkConfig {
+pub struct HubConfig {
     /// Our ed25519 identity.
     pub key: Keypair,
-    /// Names the run: peers with another one are refused, and told.
-    pub digest: [u8; 32],
-    /// Version of the messages in frames: the same.
+    /// Version of the messages in frames: peers with another one are refused, and told.
     pub version: u32,
     /// The private graph.
-    pub private: GraphConfig,
+    pub private: Listening,
     /// The public graph.
-    pub public: GraphConfig,
+    pub public: Listening,
     /// Time-outs.
     pub patience: Patience,
 }
@@ -118,19 +134,19 @@ pub enum NetworkError {
         /// The limit in bytes.
         max_frame: usize,
     },
+    /// This very run is attached already.
+    #[error("the run takes place here already")]
+    SameRun,
+    /// As many runs are attached as one connection has streams for.
+    #[error("{limit} runs take place here already: wait until one of them has ended")]
+    TooManyRuns {
+        /// So many may be attached at once.
+        limit: usize,
+    },
     /// The transport could not be set up.
     #[error("the network could not be set up: {reason}")]
     Setup {
         /// What the library says.
         reason: String,
     },
-}
-
-impl NetworkConfig {
-    pub(super) fn of(&self, graph: Graph) -> &GraphConfig {
-        match graph {
-            Graph::Private => &self.private,
-            Graph::Public => &self.public,
-        }
-    }
 }

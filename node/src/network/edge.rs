@@ -1,23 +1,26 @@
-//! One edge: keeps two streams to one peer on one graph, one each way, and says when they come and go.
+//! One edge of one run: keeps two streams to one peer on one graph, one each way, and says when they come and go.
 //!
 //! ```text
-//! establish: dial (lower peer id) or wait → open a stream, accept one → both hellos done
-//! converse:  frames both ways until either stream ends → close the connection → establish
+//! establish: dial (lower peer id) or wait → open a stream, get one → both hellos done
+//! converse:  frames both ways until either stream ends → establish
 //! ```
+//!
+//! Edges of several runs share connections. A connection is closed when nobody answers on it, or when an edge on it broke
+//! and no other uses it.
 
 use std::{
     io::ErrorKind,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use libp2p::{Multiaddr, PeerId, Stream, swarm::ConnectionId};
-use libp2p_stream::Control;
+use futures::AsyncReadExt;
+use libp2p::{Multiaddr, PeerId, swarm::ConnectionId};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     task::JoinSet,
     time::{Instant, sleep_until, timeout},
 };
@@ -26,10 +29,12 @@ use tracing::debug;
 use super::{
     Graph, NetworkEvent, Offence, Reports,
     address::{self, Place},
+    door::Lane,
     hello::{self, Credentials, HelloError},
     queue::Queue,
+    roster::{Arrival, Link},
     session::{self, End},
-    swarm::{Command, Link, STREAM},
+    swarm::Command,
 };
 
 /// First pause between attempts while peers come up.
@@ -38,8 +43,9 @@ const PAUSE_AT_START: Duration = Duration::from_millis(50);
 const PAUSE_AFTER_LOSS: Duration = Duration::from_millis(5);
 /// Longest pause between attempts.
 const PAUSE_LIMIT: Duration = Duration::from_secs(1);
-/// Streams of one peer whose hellos are checked at the same time; more are dropped.
-const EXAMINED_AT_ONCE: usize = 4;
+/// A lost peer that still listens, and would have to dial us, is dialled once pauses are this long (a third of a second after
+/// the loss): it may have started anew without this run, and then has no reason to dial.
+const OUR_TURN: Duration = Duration::from_millis(200);
 /// After our half of a connection broke, the other half may still hold frames that arrived before.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -62,39 +68,60 @@ impl Line {
     }
 }
 
+/// What the edges of one peer know together.
+#[derive(Default)]
+pub(super) struct Presence {
+    /// It was reported gone, and has not been connected since.
+    gone: AtomicBool,
+    /// Edges that are up.
+    up: AtomicUsize,
+}
+
 /// One edge's task.
 pub(super) struct Edge {
     pub(super) line: Arc<Line>,
     pub(super) credentials: Credentials,
+    /// The run.
+    pub(super) digest: [u8; 32],
     /// Where the peer listens on this graph.
     pub(super) place: Place,
     /// Where it must refuse connections to count as gone: its private address, if we know it.
     pub(super) probe: Place,
-    /// The peer was reported gone, and has not been connected since. Shared by its edges on both graphs.
-    pub(super) gone: Arc<AtomicBool>,
+    /// Shared with the peer's edge on the other graph.
+    pub(super) presence: Arc<Presence>,
     pub(super) dial_patience: Duration,
     pub(super) commands: mpsc::Sender<Command>,
-    pub(super) control: Control,
     pub(super) link: watch::Receiver<Link>,
-    pub(super) inbound: mpsc::Receiver<Stream>,
+    pub(super) arrivals: mpsc::Receiver<Arrival>,
     pub(super) reports: Reports,
-    pub(super) examined: JoinSet<(Stream, Result<(), HelloError>)>,
     /// It was connected, and we have not found it gone since.
     pub(super) lost: bool,
     /// Everybody is known to have been up: one that refuses connections now is gone, even if this edge has never been.
     pub(super) begun: watch::Receiver<bool>,
     /// What was reported last: the same offence is reported once, however often the peer tries again.
     pub(super) reported: Option<Offence>,
+    /// It was reported that the peer has no such run.
+    pub(super) absent: bool,
 }
 
 /// One attempt to get further while the edge is down.
 enum Attempt {
-    Opened(Stream, Result<(), HelloError>),
+    Opened(Lane, Result<(), HelloError>),
     NotOpened(String),
-    Unanswered,
+    Unanswered(ConnectionId),
     Refused,
     Dialled,
     Nowhere,
+}
+
+/// How a conversation ended.
+enum Ending {
+    /// The peer has closed a stream.
+    Closed,
+    /// Something is wrong.
+    Broken,
+    /// The peer has opened another stream.
+    StartedOver(Lane),
 }
 
 /// Doubling pauses.
@@ -127,16 +154,16 @@ impl Edge {
         self.lost || *self.begun.borrow()
     }
 
-    /// Gets a stream each way, or `None` at shutdown. `inward`: a stream that the peer has opened already. A connection on which nobody
-    /// answers is closed: on the public graph anybody can make one in the peer's name and would keep the peer itself out.
-    async fn establish(&mut self, mut inward: Option<Stream>) -> Option<(Stream, Stream)> {
+    /// Gets a stream each way, or `None` at shutdown. `inward`: a stream that the peer has opened already.
+    async fn establish(&mut self, mut inward: Option<Lane>) -> Option<(Lane, Lane)> {
         let mut outward = None;
         let mut attempt = JoinSet::new();
+        let mut opening_on = None;
         let mut pause = self.first_pause();
         let mut next = Instant::now();
         let mut halfway = next;
-        let mut link = *self.link.borrow_and_update();
-        let mut attempted = link;
+        let mut link = self.link.borrow_and_update().clone();
+        let mut attempted = link.changes;
         let mut begun = self.begun.clone();
         let mut begins = !*begun.borrow_and_update();
         loop {
@@ -148,56 +175,57 @@ impl Edge {
                 _ = begun.changed(), if begins => {
                     begins = false;
                     pause = self.first_pause();
-                    if link.live == 0 {
+                    if link.best.is_none() {
                         attempt.abort_all();
-                        next = Instant::now();
                     }
+                    next = Instant::now();
                 }
                 changed = self.link.changed() => {
                     changed.ok()?;
-                    let before = std::mem::replace(&mut link, *self.link.borrow_and_update());
-                    if link.live == 0 {
-                        (outward, inward) = (None, None);
-                    }
-                    if link.live == 0 && before.live > 0 {
+                    let before = std::mem::replace(&mut link, self.link.borrow_and_update().clone());
+                    let is_live = |lane: &Lane| link.live.contains(&lane.stay.connection);
+                    outward = outward.filter(is_live);
+                    inward = inward.filter(is_live);
+                    if opening_on.is_some_and(|connection| !link.live.contains(&connection)) {
                         attempt.abort_all();
+                    }
+                    if link.best.is_none() {
                         next = pause.next();
-                    } else if link.newest != before.newest {
+                    } else if link.best != before.best {
                         pause = self.first_pause();
                         next = Instant::now();
-                    } else if link.failed_dials != before.failed_dials {
-                        next = pause.next();
                     }
                 }
-                Some(stream) = self.inbound.recv() => self.examine(stream),
-                Some(Ok((stream, result))) = self.examined.join_next() => match result {
-                    Ok(()) => inward = Some(stream),
-                    Err(error) => {
-                        drop(stream);
-                        self.blame(error).await;
+                Some(arrival) = self.arrivals.recv() => match arrival {
+                    Arrival::Stream(lane) => {
+                        // Now the peer has this run, if it had not before.
+                        if inward.replace(lane).is_none() {
+                            pause = self.first_pause();
+                            next = Instant::now();
+                        }
                     }
+                    Arrival::Offence(offence) => self.report(offence).await,
                 },
                 Some(done) = attempt.join_next() => match done {
-                    Ok(Attempt::Opened(stream, Ok(()))) => {
-                        halfway = Instant::now() + 4 * self.credentials.patience;
-                        outward = Some(stream);
-                    }
-                    Ok(Attempt::Opened(_, Err(error))) => {
-                        // A stream that the peer closed is no silence: it may be starting over on this very connection.
-                        let silent = matches!(&error, HelloError::Io(error) if error.kind() == ErrorKind::TimedOut);
-                        self.blame(error).await;
-                        if silent {
-                            self.close_connections(link.newest).await;
+                    Ok(Attempt::Opened(lane, result)) => {
+                        opening_on = None;
+                        match self.opened(lane, result).await {
+                            Some(lane) if link.live.contains(&lane.stay.connection) => {
+                                halfway = Instant::now() + 4 * self.credentials.patience;
+                                outward = Some(lane);
+                            }
+                            _ => next = pause.next(),
                         }
-                        next = pause.next();
                     }
                     Ok(Attempt::NotOpened(error)) => {
+                        opening_on = None;
                         debug!(graph = %self.line.graph, peer = %self.line.peer, error, "stream not opened");
                         next = pause.next();
                     }
-                    Ok(Attempt::Unanswered) => {
+                    Ok(Attempt::Unanswered(connection)) => {
+                        opening_on = None;
                         debug!(graph = %self.line.graph, peer = %self.line.peer, "no stream in time");
-                        self.close_connections(link.newest).await;
+                        self.unanswered(connection).await;
                         next = pause.next();
                     }
                     Ok(other) => {
@@ -205,127 +233,167 @@ impl Edge {
                             self.mourn().await;
                         }
                         next = match other {
-                            _ if link.live > 0 => Instant::now(),
+                            _ if link.best.is_some() => Instant::now(),
                             // The swarm says how the dial went, perhaps it has already; this is only in case it does not.
-                            Attempt::Dialled if link == attempted => Instant::now() + self.dial_patience + PAUSE_LIMIT,
+                            Attempt::Dialled if link.changes == attempted => Instant::now() + self.dial_patience + PAUSE_LIMIT,
                             Attempt::Dialled => next,
                             _ => pause.next(),
                         };
                     }
                     // Aborted because the connection it was made for is gone.
-                    Err(_) => {}
+                    Err(_) => opening_on = None,
                 },
                 () = sleep_until(next), if attempt.is_empty() && outward.is_none() => {
-                    attempted = link;
-                    if link.live > 0 {
-                        attempt.spawn(self.opening());
-                    } else {
-                        attempt.spawn(self.reaching());
-                    }
+                    attempted = link.changes;
+                    opening_on = link.best;
+                    match link.best {
+                        Some(connection) => attempt.spawn(self.opening(connection)),
+                        None => attempt.spawn(self.reaching(pause.0 >= OUR_TURN)),
+                    };
+                }
+                () = ended(&mut outward) => {
+                    outward = None;
+                    next = pause.next();
                 }
                 () = sleep_until(halfway), if outward.is_some() => {
-                    outward = None;
-                    self.close_connections(link.newest).await;
+                    if let Some(lane) = outward.take() {
+                        self.broken(lane.stay.connection).await;
+                    }
+                    next = pause.next();
                 }
             }
         }
     }
 
+    /// What became of a stream of ours. `None`: nothing.
+    async fn opened(&mut self, lane: Lane, result: Result<(), HelloError>) -> Option<Lane> {
+        let connection = lane.stay.connection;
+        let proved = result.as_ref().map_or_else(HelloError::proves, |()| true);
+        if proved {
+            let _ = self.commands.send(Command::Proved { peer: self.line.peer, connection }).await;
+        }
+        let error = match result {
+            Ok(()) => return Some(lane),
+            Err(error) => error,
+        };
+        drop(lane);
+        match error {
+            // It may be taking its leave on one graph before the other.
+            HelloError::Absent if self.presence.up.load(Ordering::Relaxed) > 0 => {}
+            HelloError::Absent if self.is_missed() => self.mourn().await,
+            HelloError::Absent => self.absent().await,
+            HelloError::Offence(offence) => {
+                self.report(offence).await;
+                if !proved {
+                    // Somebody else is where the peer should be.
+                    self.unanswered(connection).await;
+                }
+            }
+            HelloError::Io(error) => {
+                debug!(graph = %self.line.graph, peer = %self.line.peer, %error, "no hello");
+                // A stream that the peer closed is no silence: it may be starting over on this very connection.
+                if error.kind() == ErrorKind::TimedOut {
+                    self.unanswered(connection).await;
+                }
+            }
+        }
+        None
+    }
+
     /// Carries frames until the edge breaks; returns the stream of a peer that has started over meanwhile.
-    async fn converse(&mut self, outward: Stream, inward: Stream) -> Option<Stream> {
-        let newest = self.link.borrow().newest;
+    async fn converse(&mut self, outward: Lane, inward: Lane) -> Option<Lane> {
         let (graph, peer) = (self.line.graph, self.line.peer);
         self.line.count_sent(hello::OPENER_BYTES + hello::ACCEPTOR_BYTES);
         self.line.queue.set_edge_is_up(true);
-        self.gone.store(false, Ordering::Relaxed);
+        self.presence.gone.store(false, Ordering::Relaxed);
+        self.presence.up.fetch_add(1, Ordering::Relaxed);
         self.lost = true;
         self.reported = None;
+        self.absent = false;
         self.reports.tell(NetworkEvent::Connected { graph, peer }).await;
 
+        let stays = [outward.stay, inward.stay];
         let mut tasks = JoinSet::new();
         let (line, reports) = (self.line.clone(), self.reports.clone());
-        tasks.spawn(async move { (true, session::write_frames(outward, &line, &reports).await) });
+        tasks.spawn(async move { (true, session::write_frames(outward.stream, &line, &reports).await) });
         let (line, reports) = (self.line.clone(), self.reports.clone());
-        tasks.spawn(async move { (false, session::read_frames(inward, &line, &reports).await) });
+        tasks.spawn(async move { (false, session::read_frames(inward.stream, &line, &reports).await) });
 
-        let fresh = self.attend(&mut tasks, newest).await;
+        let ending = self.attend(&mut tasks).await;
         tasks.shutdown().await;
+        self.presence.up.fetch_sub(1, Ordering::Relaxed);
         self.line.queue.set_edge_is_up(false);
         self.reports.tell(NetworkEvent::Disconnected { graph, peer }).await;
-        self.close_connections(newest).await;
-        fresh
+        let connections = stays.map(|stay| stay.connection);
+        match ending {
+            Ending::Closed => None,
+            Ending::Broken => {
+                self.broken(connections[0]).await;
+                self.broken(connections[1]).await;
+                None
+            }
+            Ending::StartedOver(lane) => Some(lane),
+        }
     }
 
     /// Waits until one of the two tasks says that the edge is broken, or a new stream proves that the peer started over.
-    async fn attend(&mut self, tasks: &mut JoinSet<(bool, End)>, newest: Option<ConnectionId>) -> Option<Stream> {
+    async fn attend(&mut self, tasks: &mut JoinSet<(bool, End)>) -> Ending {
         loop {
             tokio::select! {
                 Some(done) = tasks.join_next() => {
                     let (writer, end) = done.unwrap_or_else(|error| (true, End::Broken(std::io::Error::other(error))));
-                    match end {
-                        End::Closed => {}
+                    let ending = match end {
+                        End::Closed => Ending::Closed,
                         End::Broken(error) => {
                             debug!(graph = %self.line.graph, peer = %self.line.peer, writer, %error, "stream broke");
+                            Ending::Broken
                         }
                         End::Offence(offence) => {
                             self.report(offence).await;
-                            return None;
+                            return Ending::Broken;
                         }
-                    }
+                    };
                     if !writer && self.reports.shutting_down() {
                         continue; // our last frames are still on their way
                     }
                     if writer && !self.reports.shutting_down() {
                         let _ = timeout(DRAIN, tasks.join_next()).await;
                     }
-                    return None;
+                    return ending;
                 }
                 () = self.line.queue.overflowed() => {
                     let offence = self.line.queue.clear();
                     self.report(offence).await;
-                    return None;
+                    return Ending::Broken;
                 }
-                Some(stream) = self.inbound.recv() => self.examine(stream),
-                Some(Ok((stream, result))) = self.examined.join_next() => match result {
-                    Ok(()) => return Some(stream),
-                    Err(error) => {
-                        drop(stream);
-                        self.blame(error).await;
-                        // The edge is up, so whoever came later and cannot say hello is not the peer.
-                        let _ = self.commands.send(Command::CloseAfter { peer: self.line.peer, last: newest }).await;
-                    }
+                Some(arrival) = self.arrivals.recv() => match arrival {
+                    Arrival::Stream(lane) => return Ending::StartedOver(lane),
+                    Arrival::Offence(offence) => self.report(offence).await,
                 },
             }
         }
     }
 
-    fn examine(&mut self, mut stream: Stream) {
-        if self.examined.len() < EXAMINED_AT_ONCE {
-            let credentials = self.credentials.clone();
-            self.examined.spawn(async move {
-                let result = hello::accept(&mut stream, &credentials).await;
-                (stream, result)
-            });
-        }
-    }
-
-    fn opening(&self) -> impl Future<Output = Attempt> + use<> {
-        let (mut control, credentials) = (self.control.clone(), self.credentials.clone());
+    fn opening(&self, connection: ConnectionId) -> impl Future<Output = Attempt> + use<> {
+        let (commands, credentials, digest) = (self.commands.clone(), self.credentials.clone(), self.digest);
         async move {
-            match timeout(credentials.patience, control.open_stream(credentials.peer, STREAM)).await {
-                Ok(Ok(mut stream)) => {
-                    let result = hello::open(&mut stream, &credentials).await;
-                    Attempt::Opened(stream, result)
+            let (answer, opened) = oneshot::channel();
+            let _ = commands.send(Command::Open { peer: credentials.peer, connection, answer }).await;
+            match timeout(credentials.patience, opened).await {
+                Ok(Ok(Ok(mut lane))) => {
+                    let result = hello::open(&mut lane.stream, &credentials, digest).await;
+                    Attempt::Opened(lane, result)
                 }
-                Ok(Err(error)) => Attempt::NotOpened(error.to_string()),
-                Err(_) => Attempt::Unanswered,
+                Ok(Ok(Err(error))) => Attempt::NotOpened(error),
+                Ok(Err(_)) => Attempt::NotOpened("the connection is gone".to_owned()),
+                Err(_) => Attempt::Unanswered(connection),
             }
         }
     }
 
     /// Looks whether a lost peer is gone, and dials it if that is our part: the lower peer id dials, so that two peers
-    /// never dial each other at the same time.
-    fn reaching(&self) -> impl Future<Output = Attempt> + use<> {
+    /// never dial each other at the same time while they come up.
+    fn reaching(&self, our_turn: bool) -> impl Future<Output = Attempt> + use<> {
         let (place, probe, commands) = (self.place.clone(), self.probe.clone(), self.commands.clone());
         let (peer, missed, patience) = (self.line.peer, self.is_missed(), self.dial_patience);
         let ours = self.credentials.key.public().to_peer_id();
@@ -333,7 +401,7 @@ impl Edge {
             if missed && probe.refuses(patience).await {
                 return Attempt::Refused;
             }
-            if ours > peer {
+            if ours > peer && !(missed && our_turn) {
                 return Attempt::Nowhere;
             }
             let addresses: Vec<Multiaddr> = match timeout(patience, place.resolve()).await {
@@ -349,21 +417,19 @@ impl Edge {
         }
     }
 
-    /// The peer's address refuses connections after a loss. What waits for it is dropped.
+    /// The peer's address refuses connections after a loss, or the peer says that the run is none of its own any more. What
+    /// waits for it is dropped.
     async fn mourn(&mut self) {
         self.lost = false;
         self.line.queue.clear();
-        if !self.gone.swap(true, Ordering::Relaxed) {
+        if !self.presence.gone.swap(true, Ordering::Relaxed) {
             self.reports.tell(NetworkEvent::Gone { peer: self.line.peer }).await;
         }
     }
 
-    async fn blame(&mut self, error: HelloError) {
-        match error {
-            HelloError::Offence(offence) => self.report(offence).await,
-            HelloError::Io(error) => {
-                debug!(graph = %self.line.graph, peer = %self.line.peer, %error, "no hello");
-            }
+    async fn absent(&mut self) {
+        if !std::mem::replace(&mut self.absent, true) {
+            self.reports.tell(NetworkEvent::Absent { graph: self.line.graph, peer: self.line.peer }).await;
         }
     }
 
@@ -375,7 +441,19 @@ impl Edge {
         }
     }
 
-    async fn close_connections(&self, last: Option<ConnectionId>) {
-        let _ = self.commands.send(Command::CloseThrough { peer: self.line.peer, last }).await;
+    async fn unanswered(&self, connection: ConnectionId) {
+        let _ = self.commands.send(Command::Unanswered { peer: self.line.peer, connection }).await;
+    }
+
+    async fn broken(&self, connection: ConnectionId) {
+        let _ = self.commands.send(Command::Broken { peer: self.line.peer, connection }).await;
+    }
+}
+
+/// Resolves once the peer has closed a stream that we opened, on which it never writes.
+async fn ended(outward: &mut Option<Lane>) {
+    match outward {
+        Some(lane) => drop(lane.stream.read(&mut [0]).await),
+        None => std::future::pending().await,
     }
 }

@@ -22,8 +22,15 @@ pub enum NetworkEvent {
         peer: PeerId,
     },
     /// A peer that was connected is not, and its private address (the public one if we do not know it) refuses
-    /// connections. Once for each loss. What was queued for it is dropped.
+    /// connections, or it says that it has no such run (any more). Once for each loss. What was queued for it is dropped.
     Gone {
+        /// This peer.
+        peer: PeerId,
+    },
+    /// A peer that was never connected answers, and says that it has no such run. It is asked again. Once for each graph.
+    Absent {
+        /// On this graph.
+        graph: Graph,
         /// This peer.
         peer: PeerId,
     },

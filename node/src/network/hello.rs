@@ -40,12 +40,11 @@ pub(super) const OPENER_BYTES: usize = HELLO;
 /// Bytes that the acceptor of a stream sends.
 pub(super) const ACCEPTOR_BYTES: usize = CHALLENGE + ANSWER;
 
-/// What both ends of an edge must agree on, and the keys to prove it.
+/// What both ends of a stream must agree on whatever the run, and the keys to prove it.
 #[derive(Clone)]
 pub(super) struct Credentials {
     pub(super) graph: Graph,
     pub(super) version: u32,
-    pub(super) digest: [u8; 32],
     pub(super) key: Keypair,
     pub(super) peer: PeerId,
     pub(super) peer_key: PublicKey,
@@ -61,7 +60,33 @@ pub(super) enum HelloError {
     /// The other side is to blame.
     #[error("{0}")]
     Offence(Offence),
+    /// One side has no such run (yet, or any more); it may have others.
+    #[error("no such run")]
+    Absent,
 }
+
+impl HelloError {
+    /// Whether the other side has shown that it holds its key, though no stream came of it.
+    pub(super) fn proves(&self) -> bool {
+        match self {
+            HelloError::Io(_) | HelloError::Offence(Offence::NoHello { .. }) => false,
+            HelloError::Offence(_) | HelloError::Absent => true,
+        }
+    }
+}
+
+/// What an acceptor makes of the run that the opener names.
+pub(super) enum Verdict<R> {
+    /// It is one of ours.
+    Welcome(R),
+    /// We have this one only.
+    Other([u8; 32]),
+    /// It is none of ours.
+    Absent,
+}
+
+/// Named by an acceptor that has no such run, and no other to name.
+const NO_RUN: [u8; 32] = [0; 32];
 
 impl From<Offence> for HelloError {
     fn from(offence: Offence) -> HelloError {
@@ -112,14 +137,14 @@ impl Word<'_> {
 }
 
 /// Proves to the acceptor of a new stream who we are, and learns the same of it. `Ok`: the stream may carry our frames.
-pub(super) async fn open<S>(stream: &mut S, ours: &Credentials) -> Result<(), HelloError>
+pub(super) async fn open<S>(stream: &mut S, ours: &Credentials, digest: [u8; 32]) -> Result<(), HelloError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    timeout(ours.patience, open_without_limit(stream, ours)).await.unwrap_or_else(|_| Err(silence()))
+    timeout(ours.patience, open_without_limit(stream, ours, digest)).await.unwrap_or_else(|_| Err(silence()))
 }
 
-async fn open_without_limit<S>(stream: &mut S, ours: &Credentials) -> Result<(), HelloError>
+async fn open_without_limit<S>(stream: &mut S, ours: &Credentials, digest: [u8; 32]) -> Result<(), HelloError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -132,7 +157,7 @@ where
         verdict: WELCOME,
         graph: ours.graph.code(),
         version: ours.version.to_be_bytes(),
-        digest: ours.digest,
+        digest,
         opener: ours.key.public().to_peer_id(),
         acceptor: ours.peer,
         acceptor_nonce: array(&challenge[1..]),
@@ -155,23 +180,33 @@ where
     if answer[0] != b'A' || !word.holds(&answer[38..], &ours.peer_key) {
         return Err(Offence::NoHello { reason: "the signature of its answer is wrong" }.into());
     }
-    mismatch(ours, word.version, word.digest)?;
-    if word.verdict != WELCOME {
-        return Err(Offence::NoHello { reason: "it rejected us without a reason" }.into());
+    same_version(ours, word.version)?;
+    match word.verdict {
+        WELCOME if word.digest == digest => Ok(()),
+        REJECTED if word.digest == NO_RUN => Err(HelloError::Absent),
+        _ if word.digest != digest => Err(Offence::OtherDigest { theirs: word.digest, ours: digest }.into()),
+        _ => Err(Offence::NoHello { reason: "it rejected us without a reason" }.into()),
     }
-    Ok(())
 }
 
-/// Challenges the opener of a new stream. `Ok`: it is the peer, in this run, and its frames may be read. One with another
-/// digest or version is told ours before the stream is closed.
-pub(super) async fn accept<S>(stream: &mut S, ours: &Credentials) -> Result<(), HelloError>
+/// Challenges the opener of a new stream. `Ok`: it is the peer, in the run that `verdict` welcomes, and its frames may be
+/// read. One with another digest or version is told ours before the stream is closed.
+pub(super) async fn accept<S, R>(
+    stream: &mut S,
+    ours: &Credentials,
+    verdict: impl FnOnce(&[u8; 32]) -> Verdict<R>,
+) -> Result<R, HelloError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    timeout(ours.patience, accept_without_limit(stream, ours)).await.unwrap_or_else(|_| Err(silence()))
+    timeout(ours.patience, accept_without_limit(stream, ours, verdict)).await.unwrap_or_else(|_| Err(silence()))
 }
 
-async fn accept_without_limit<S>(stream: &mut S, ours: &Credentials) -> Result<(), HelloError>
+async fn accept_without_limit<S, R>(
+    stream: &mut S,
+    ours: &Credentials,
+    verdict: impl FnOnce(&[u8; 32]) -> Verdict<R>,
+) -> Result<R, HelloError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -202,12 +237,18 @@ where
     if word.graph != ours.graph.code() {
         return Err(Offence::NoHello { reason: "it is for the other graph" }.into());
     }
-    let fits = mismatch(ours, word.version, word.digest);
+    let theirs = word.digest;
+    let (named, fits) = match same_version(ours, word.version).map(|()| verdict(&theirs)) {
+        Ok(Verdict::Welcome(run)) => (theirs, Ok(run)),
+        Ok(Verdict::Other(ours)) => (ours, Err(Offence::OtherDigest { theirs, ours }.into())),
+        Ok(Verdict::Absent) => (NO_RUN, Err(HelloError::Absent)),
+        Err(error) => (NO_RUN, Err(error)),
+    };
 
     word.domain = ANSWER_DOMAIN;
     word.verdict = if fits.is_ok() { WELCOME } else { REJECTED };
     word.version = ours.version.to_be_bytes();
-    word.digest = ours.digest;
+    word.digest = named;
     let mut answer = Vec::with_capacity(ANSWER);
     answer.extend_from_slice(&[b'A', word.verdict]);
     answer.extend_from_slice(&word.version);
@@ -223,13 +264,10 @@ where
     fits
 }
 
-fn mismatch(ours: &Credentials, version: [u8; 4], digest: [u8; 32]) -> Result<(), HelloError> {
+fn same_version(ours: &Credentials, version: [u8; 4]) -> Result<(), HelloError> {
     let theirs = u32::from_be_bytes(version);
     if theirs != ours.version {
         return Err(Offence::OtherVersion { theirs, ours: ours.version }.into());
-    }
-    if digest != ours.digest {
-        return Err(Offence::OtherDigest { theirs: digest, ours: ours.digest }.into());
     }
     Ok(())
 }

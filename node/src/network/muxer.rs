@@ -18,11 +18,13 @@ use libp2p::core::{
 };
 use yamux::{Connection, ConnectionError, Mode};
 
-/// Streams of one connection: one each way, and some that are being replaced.
-const STREAMS: usize = 16;
-/// Bytes that a peer may have sent on one connection and we have not yet taken. On loopback and at 100 ms round trip no
-/// slower than no limit (8 MB frames).
-const WINDOW: usize = 16 << 20;
+/// Streams of one connection: one each way for each run, and some that are being replaced.
+const STREAMS: usize = 2 * super::hub::RUNS + 16;
+/// Streams of one connection that came in and were not looked at yet.
+const WAITING: usize = 4;
+/// Bytes that a peer may have sent on one connection and we have not yet taken: 256 KiB for each stream, which yamux grants
+/// at once, and what streams may grow by. On loopback and at 100 ms round trip no slower than no limit (8 MB frames).
+const WINDOW: usize = STREAMS * (256 << 10) + (12 << 20);
 
 /// How to make a [`Muxer`] of a secured connection.
 #[derive(Clone, Debug)]
@@ -115,7 +117,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin + 'static> StreamMuxer for Muxer<C> {
         let this = self.get_mut();
         let stream = ready!(this.poll_connection(context))?;
         // Beyond the limit the stream is dropped, which resets it.
-        if this.waiting.len() < STREAMS {
+        if this.waiting.len() < WAITING {
             this.waiting.push_back(stream);
             if let Some(waker) = this.waker.take() {
                 waker.wake();

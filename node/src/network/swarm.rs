@@ -3,15 +3,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    sync::Arc,
     time::Duration,
 };
 
 use futures::StreamExt;
 use libp2p::{
-    Multiaddr, PeerId, Stream, StreamProtocol, Swarm, SwarmBuilder,
-    allow_block_list::{self, AllowedPeers, NotAllowed},
+    Multiaddr, PeerId, StreamProtocol, Swarm, SwarmBuilder,
     connection_limits::{self, ConnectionLimits},
     core::{
+        ConnectedPoint,
         transport::TransportError,
         upgrade::{NegotiationError, Version},
     },
@@ -23,47 +24,61 @@ use libp2p::{
     },
     tcp,
 };
-use libp2p_stream::{Control, IncomingStreams};
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval},
+};
 use tracing::debug;
 
-use super::{Graph, NetworkError, NetworkEvent, Offence, Reports, address, muxer};
+use super::{
+    Graph, NetworkError, NetworkEvent, Offence, address,
+    door::{Door, Lane, NotListed, Opened, Opening, Stay},
+    hello::{self, Credentials, HelloError},
+    muxer,
+    roster::{Arrival, Roster},
+};
 
-/// The only protocol on our connections. Its number is that of the hello's layout, which never changes; versions are told
-/// apart in the hello, so that both sides can name them.
+/// The frames' protocol. Its number is that of the hello's layout, which never changes; versions are told apart in the
+/// hello, so that both sides can name them.
 pub(super) const STREAM: StreamProtocol = StreamProtocol::new("/undertone/stream/1");
-/// One, and one that replaces it while the old one is still being closed.
-const CONNECTIONS_PER_PEER: u32 = 2;
+/// Connections of one peer id of which nobody has said hello; one more, and the oldest is closed. The peer itself needs one,
+/// for the time of a hello; on the public graph the others are anybody's.
+const UNPROVED_PER_PEER: usize = 8;
+/// The same over all peers, beyond two for each of them.
+const UNPROVED: usize = 32;
+/// Connections of one peer id, those that are being closed included: not reached unless closing takes long.
+const CONNECTIONS_PER_PEER: u32 = 64;
+/// Streams of one connection whose hellos are checked at the same time; more are dropped.
+const EXAMINED: usize = 32;
+/// The same on a connection of which nobody has said hello yet.
+const EXAMINED_UNPROVED: usize = 4;
+/// Inbound streams of one connection that have not named their protocol.
+const NEGOTIATING: usize = 8;
+/// How often what has run out is looked for.
+const SWEEP: Duration = Duration::from_secs(1);
 /// Connections in their security handshake, beyond one for each peer.
 const STRANGERS_AT_ONCE: u32 = 32;
 /// Different strangers, and different addresses that sent rubbish, that are reported; later ones are only logged.
 const REPORTED: usize = 64;
-/// Idle connections stay: an edge may be needed in the last round only.
-const IDLE: Duration = Duration::from_secs(24 * 3600);
+/// Connections without a stream are closed after this. An edge that is up has streams.
+const IDLE: Duration = Duration::from_secs(10);
 /// Payload of a yamux frame. Larger pieces save a quarter of the work on plaintext and none under Noise.
 const PIECE_PRIVATE: usize = 16 << 10;
 const PIECE_PUBLIC: usize = 64 << 10;
 
-/// The order matters: whoever is denied by the first two must not leave a ghost in the third.
+/// The order matters: the door must not see whom the limits keep out.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
-    allowed: allow_block_list::Behaviour<AllowedPeers>,
     limits: connection_limits::Behaviour,
-    streams: libp2p_stream::Behaviour,
+    door: Door,
 }
 
 impl Behaviour {
-    fn new(peers: &BTreeSet<PeerId>) -> Behaviour {
-        let mut allowed = allow_block_list::Behaviour::default();
-        for peer in peers {
-            allowed.allow_peer(*peer);
-        }
-        let number = u32::try_from(peers.len()).unwrap_or(u32::MAX / 4);
-        let limits = ConnectionLimits::default()
-            .with_max_pending_incoming(Some(number.saturating_add(STRANGERS_AT_ONCE)))
-            .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER))
-            .with_max_established(Some(number.saturating_mul(CONNECTIONS_PER_PEER)));
-        Behaviour { allowed, limits: connection_limits::Behaviour::new(limits), streams: libp2p_stream::Behaviour::new() }
+    fn new(roster: &Arc<Roster>) -> Behaviour {
+        let limits = ConnectionLimits::default().with_max_established_per_peer(Some(CONNECTIONS_PER_PEER));
+        let door = Door::new(roster.clone(), vec![STREAM]);
+        Behaviour { limits: connection_limits::Behaviour::new(limits), door }
     }
 }
 
@@ -71,20 +86,23 @@ impl Behaviour {
 pub(super) fn build(
     graph: Graph,
     key: &Keypair,
-    peers: &BTreeSet<PeerId>,
+    roster: &Arc<Roster>,
     patience: Duration,
 ) -> Result<Swarm<Behaviour>, NetworkError> {
     let setup = |error: &dyn std::fmt::Display| NetworkError::Setup { reason: error.to_string() };
     let tcp = SwarmBuilder::with_existing_identity(key.clone()).with_tokio();
     let configure = |config: libp2p::swarm::Config| {
-        config.with_idle_connection_timeout(IDLE).with_substream_upgrade_protocol_override(Version::V1Lazy)
+        config
+            .with_idle_connection_timeout(IDLE)
+            .with_max_negotiating_inbound_streams(NEGOTIATING)
+            .with_substream_upgrade_protocol_override(Version::V1Lazy)
     };
     // The builder's type differs with the security, up to the finished swarm.
     let swarm = match graph {
         Graph::Private => tcp
             .with_tcp(tcp::Config::default(), noise::Config::new, || muxer::Config::new(PIECE_PRIVATE))
             .map_err(|error| setup(&error))?
-            .with_behaviour(|_| Behaviour::new(peers))
+            .with_behaviour(|_| Behaviour::new(roster))
             .map_err(|error| setup(&error))?
             .with_swarm_config(configure)
             .with_connection_timeout(patience)
@@ -96,7 +114,7 @@ pub(super) fn build(
                 || muxer::Config::new(PIECE_PUBLIC),
             )
             .map_err(|error| setup(&error))?
-            .with_behaviour(|_| Behaviour::new(peers))
+            .with_behaviour(|_| Behaviour::new(roster))
             .map_err(|error| setup(&error))?
             .with_swarm_config(configure)
             .with_connection_timeout(patience)
@@ -123,129 +141,261 @@ pub(super) async fn listen(swarm: &mut Swarm<Behaviour>, listed: &Multiaddr) -> 
     }
 }
 
-/// What an edge knows of its connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Link {
-    /// Connections that are not being closed.
-    pub(super) live: usize,
-    /// The newest that there ever was; ids grow.
-    pub(super) newest: Option<ConnectionId>,
-    /// Dials that came to nothing.
-    pub(super) failed_dials: u64,
-}
-
 /// What edges ask of the swarm.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Dial once.
+    /// Dial once, unless a dial is on its way. The peer's link changes either way.
     Dial { peer: PeerId, addresses: Vec<Multiaddr> },
-    /// Close the peer's connections up to this one.
-    CloseThrough { peer: PeerId, last: Option<ConnectionId> },
-    /// Close the peer's connections that came after this one.
-    CloseAfter { peer: PeerId, last: Option<ConnectionId> },
+    /// Open a stream on this connection. Without an answer the connection is gone.
+    Open { peer: PeerId, connection: ConnectionId, answer: oneshot::Sender<Result<Lane, String>> },
+    /// The peer has said hello on this connection.
+    Proved { peer: PeerId, connection: ConnectionId },
+    /// Nobody answers on this connection, or somebody else does: close it.
+    Unanswered { peer: PeerId, connection: ConnectionId },
+    /// An edge on this connection broke: close it unless others use it.
+    Broken { peer: PeerId, connection: ConnectionId },
 }
 
-/// Where one peer's events go.
-pub(super) struct Port {
-    pub(super) link: watch::Sender<Link>,
-    pub(super) inbound: mpsc::Sender<Stream>,
-    pub(super) live: BTreeSet<ConnectionId>,
+/// One connection.
+struct Connection {
+    dialled: bool,
+    /// Somebody who holds the peer's key is at the other end.
+    proved: bool,
+    /// The host that it comes from.
+    host: Option<String>,
+    born: Instant,
+    /// One count for each lane on it, and ours.
+    users: Arc<()>,
+    /// Streams whose hellos are being checked.
+    examined: usize,
+}
+
+impl Connection {
+    /// On the public graph anybody can connect in the peer's name. Such a connection is listened to, no more, until a hello
+    /// proves it; one that we dialled leads to the listed address.
+    fn is_usable(&self) -> bool {
+        self.proved || self.dialled
+    }
+}
+
+/// What the swarm's task knows of one peer.
+#[derive(Default)]
+struct Port {
+    connections: BTreeMap<ConnectionId, Connection>,
+    dialling: bool,
+}
+
+impl Port {
+    /// The unproved connection to close first: the oldest of those from the host that most come from.
+    fn most_crowded(&self) -> Option<(usize, ConnectionId)> {
+        let mut hosts: BTreeMap<_, (usize, Option<ConnectionId>)> = BTreeMap::new();
+        for (id, connection) in self.connections.iter().filter(|(_, connection)| !connection.is_usable()) {
+            let (number, oldest) = hosts.entry(&connection.host).or_default();
+            *number += 1;
+            oldest.get_or_insert(*id);
+        }
+        hosts.into_values().max_by_key(|(number, _)| *number).and_then(|(number, oldest)| Some((number, oldest?)))
+    }
+
+    fn unproved(&self) -> usize {
+        self.connections.values().filter(|connection| !connection.is_usable()).count()
+    }
+}
+
+/// A hello that was checked.
+struct Examined {
+    peer: PeerId,
+    connection: ConnectionId,
+    lane: Lane,
+    result: Result<mpsc::Sender<Arrival>, HelloError>,
+}
+
+/// What a hub says at every stream, whatever its run.
+pub(super) struct Introduction {
+    pub(super) graph: Graph,
+    pub(super) version: u32,
+    pub(super) key: Keypair,
+    pub(super) patience: Duration,
 }
 
 /// The task that drives one swarm. It never waits for an edge or for the driver.
 pub(super) struct Driver {
-    graph: Graph,
+    introduction: Introduction,
     swarm: Swarm<Behaviour>,
-    incoming: IncomingStreams,
     commands: mpsc::Receiver<Command>,
+    roster: Arc<Roster>,
     ports: BTreeMap<PeerId, Port>,
-    reports: Reports,
+    examined: JoinSet<Examined>,
     strangers: BTreeSet<PeerId>,
     rubbish: BTreeSet<String>,
 }
 
 impl Driver {
-    /// Takes over a swarm that listens. Returns the control with which edges open streams.
+    /// Takes over a swarm that listens.
     pub(super) fn new(
-        graph: Graph,
+        introduction: Introduction,
         swarm: Swarm<Behaviour>,
         commands: mpsc::Receiver<Command>,
-        ports: BTreeMap<PeerId, Port>,
-        reports: Reports,
-    ) -> (Driver, Control) {
-        let mut control = swarm.behaviour().streams.new_control();
-        let incoming = control.accept(STREAM).expect("a new behaviour has no protocols");
-        let (strangers, rubbish) = (BTreeSet::new(), BTreeSet::new());
-        (Driver { graph, swarm, incoming, commands, ports, reports, strangers, rubbish }, control)
+        roster: Arc<Roster>,
+    ) -> Driver {
+        Driver {
+            introduction,
+            swarm,
+            commands,
+            roster,
+            ports: BTreeMap::new(),
+            examined: JoinSet::new(),
+            strangers: BTreeSet::new(),
+            rubbish: BTreeSet::new(),
+        }
     }
 
-    /// Runs until the last edge has dropped its sender of commands.
+    /// Runs until nobody can command it any more.
     pub(super) async fn run(mut self) {
+        self.admit();
+        let mut sweep = interval(SWEEP);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 event = self.swarm.select_next_some() => self.on_event(event),
-                Some((peer, stream)) = self.incoming.next() => {
-                    if let Some(port) = self.ports.get(&peer) {
-                        // A peer that opens more than is looked at loses the stream.
-                        let _ = port.inbound.try_send(stream);
-                    }
-                }
+                Some(Ok(examined)) = self.examined.join_next() => self.on_examined(examined),
                 command = self.commands.recv() => match command {
                     Some(command) => self.on_command(command),
                     None => return,
                 },
+                () = self.roster.changed() => self.admit(),
+                _ = sweep.tick() => self.sweep(),
             }
         }
     }
 
     fn on_command(&mut self, command: Command) {
         match command {
-            Command::Dial { peer, addresses } => {
-                // A port of its own: libp2p would dial from the listening port, and a second dial within a minute would
-                // meet the first one's remains (TIME_WAIT).
-                let options =
-                    DialOpts::peer_id(peer).condition(PeerCondition::Always).addresses(addresses).allocate_new_port().build();
-                if let Err(error) = self.swarm.dial(options) {
-                    debug!(graph = %self.graph, %peer, %error, "dial refused");
-                    self.update(peer, |_, link| link.failed_dials += 1);
+            Command::Dial { peer, addresses } => self.dial(peer, addresses),
+            Command::Open { peer, connection, answer } => {
+                let port = self.ports.get(&peer);
+                if let Some(known) = port.and_then(|port| port.connections.get(&connection)) {
+                    let stay = Stay { connection, _users: known.users.clone() };
+                    self.swarm.behaviour_mut().door.open(peer, Opening { protocol: STREAM, stay, answer });
                 }
             }
-            Command::CloseThrough { peer, last } => self.close(peer, |id| Some(id) <= last),
-            Command::CloseAfter { peer, last } => self.close(peer, |id| Some(id) > last),
+            Command::Proved { peer, connection } => self.prove(peer, connection),
+            Command::Unanswered { peer, connection } => self.close(peer, connection),
+            Command::Broken { peer, connection } => {
+                let port = self.ports.get(&peer);
+                let known = port.and_then(|port| port.connections.get(&connection));
+                if known.is_some_and(|known| Arc::strong_count(&known.users) == 1) {
+                    self.close(peer, connection);
+                }
+            }
         }
     }
 
-    fn close(&mut self, peer: PeerId, which: impl Fn(ConnectionId) -> bool) {
+    fn dial(&mut self, peer: PeerId, addresses: Vec<Multiaddr>) {
+        let port = self.ports.entry(peer).or_default();
+        if port.dialling {
+            return;
+        }
+        // A port of its own: libp2p would dial from the listening port, and a second dial within a minute would
+        // meet the first one's remains (TIME_WAIT).
+        let options = DialOpts::peer_id(peer).condition(PeerCondition::Always).addresses(addresses).allocate_new_port().build();
+        match self.swarm.dial(options) {
+            Ok(()) => port.dialling = true,
+            Err(error) => {
+                debug!(graph = %self.introduction.graph, %peer, %error, "dial refused");
+                self.relink(peer);
+            }
+        }
+    }
+
+    fn close(&mut self, peer: PeerId, connection: ConnectionId) {
+        self.swarm.close_connection(connection);
+        self.forget(peer, connection);
+    }
+
+    fn forget(&mut self, peer: PeerId, connection: ConnectionId) {
+        let known = self.ports.get_mut(&peer).and_then(|port| port.connections.remove(&connection));
+        if known.is_some_and(|known| known.is_usable()) {
+            self.relink(peer);
+        }
+    }
+
+    fn prove(&mut self, peer: PeerId, connection: ConnectionId) {
+        let port = self.ports.get_mut(&peer);
+        if let Some(known) = port.and_then(|port| port.connections.get_mut(&connection))
+            && !known.proved
+        {
+            known.proved = true;
+            self.relink(peer);
+        }
+    }
+
+    /// Tells the edges what has changed.
+    fn relink(&mut self, peer: PeerId) {
         let Some(port) = self.ports.get(&peer) else { return };
-        let closing: Vec<_> = port.live.iter().copied().filter(|id| which(*id)).collect();
-        for id in &closing {
-            self.swarm.close_connection(*id);
-        }
-        self.update(peer, |live, _| live.retain(|id| !closing.contains(id)));
+        let usable = || port.connections.iter().filter(|(_, connection)| connection.is_usable());
+        self.roster.update(&peer, |link| {
+            link.live = usable().map(|(id, _)| *id).collect();
+            link.best = usable().max_by_key(|(id, connection)| (connection.proved, **id)).map(|(id, _)| *id);
+            link.changes += 1;
+        });
     }
 
-    fn update(&mut self, peer: PeerId, change: impl FnOnce(&mut BTreeSet<ConnectionId>, &mut Link)) {
-        if let Some(port) = self.ports.get_mut(&peer) {
-            let mut link = *port.link.borrow();
-            change(&mut port.live, &mut link);
-            link.live = port.live.len();
-            port.link.send_replace(link);
+    /// As many handshakes at once as there are peers, and some for strangers.
+    fn admit(&mut self) {
+        let pending = u32::try_from(self.roster.len()).unwrap_or(u32::MAX).saturating_add(STRANGERS_AT_ONCE);
+        let limits = self.swarm.behaviour_mut().limits.limits_mut();
+        *limits = limits.clone().with_max_pending_incoming(Some(pending));
+    }
+
+    /// Closes connections on which nobody has said hello in time, and those of peers that are no longer listed.
+    fn sweep(&mut self) {
+        for peer in self.roster.expire() {
+            self.ports.remove(&peer);
+            let _ = self.swarm.disconnect_peer_id(peer);
+        }
+        let patience = self.introduction.patience;
+        let late = self.ports.iter().flat_map(|(peer, port)| {
+            let late = |connection: &Connection| !connection.is_usable() && connection.born.elapsed() > patience;
+            port.connections.iter().filter(move |(_, connection)| late(connection)).map(|(id, _)| (*peer, *id))
+        });
+        for (peer, connection) in late.collect::<Vec<_>>() {
+            self.close(peer, connection);
+        }
+    }
+
+    /// Makes room among the unproved connections, after one more has come from this peer.
+    fn crowd(&mut self, peer: PeerId) {
+        let Some(port) = self.ports.get(&peer) else { return };
+        if port.unproved() > UNPROVED_PER_PEER
+            && let Some((_, connection)) = port.most_crowded()
+        {
+            self.close(peer, connection);
+        }
+        let all: usize = self.ports.values().map(Port::unproved).sum();
+        if all > UNPROVED + 2 * self.roster.len() {
+            let crowded = self.ports.iter().filter_map(|(peer, port)| Some((port.most_crowded()?, *peer)));
+            if let Some(((_, connection), peer)) = crowded.max_by_key(|((number, _), _)| *number) {
+                self.close(peer, connection);
+            }
         }
     }
 
     fn on_event(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        let graph = self.introduction.graph;
         match event {
-            SwarmEvent::ConnectionEstablished { peer_id, connection_id, .. } => self.update(peer_id, |live, link| {
-                live.insert(connection_id);
-                link.newest = link.newest.max(Some(connection_id));
-            }),
+            SwarmEvent::Behaviour(BehaviourEvent::Door(opened)) => self.on_opened(opened),
+            SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
+                self.on_connection(peer_id, connection_id, &endpoint);
+            }
             SwarmEvent::ConnectionClosed { peer_id, connection_id, cause, .. } => {
-                debug!(graph = %self.graph, peer = %peer_id, ?cause, "connection closed");
-                self.update(peer_id, |live, _| live.retain(|id| *id != connection_id));
+                debug!(%graph, peer = %peer_id, ?cause, "connection closed");
+                self.forget(peer_id, connection_id);
             }
             SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
-                debug!(graph = %self.graph, %peer, %error, "dial failed");
-                self.update(peer, |_, link| link.failed_dials += 1);
+                debug!(%graph, %peer, %error, "dial failed");
+                self.ports.entry(peer).or_default().dialling = false;
+                self.relink(peer);
             }
             SwarmEvent::IncomingConnectionError { send_back_addr, error, peer_id, .. } => {
                 self.on_refused(send_back_addr, error, peer_id);
@@ -258,27 +408,108 @@ impl Driver {
         }
     }
 
+    fn on_connection(&mut self, peer: PeerId, id: ConnectionId, endpoint: &ConnectedPoint) {
+        let port = self.ports.entry(peer).or_default();
+        let dialled = endpoint.is_dialer();
+        if dialled {
+            port.dialling = false;
+        }
+        let connection = Connection {
+            dialled,
+            proved: self.introduction.graph == Graph::Private,
+            host: endpoint.get_remote_address().iter().next().map(|host| host.to_string()),
+            born: Instant::now(),
+            users: Arc::new(()),
+            examined: 0,
+        };
+        let usable = connection.is_usable();
+        port.connections.insert(id, connection);
+        if usable {
+            self.relink(peer);
+        } else {
+            self.crowd(peer);
+        }
+    }
+
+    /// Somebody has opened a stream: let it say hello.
+    fn on_opened(&mut self, opened: Opened) {
+        let Opened { peer, connection, protocol, mut stream } = opened;
+        debug_assert_eq!(protocol, STREAM, "the door offers no other");
+        let Some(peer_key) = self.roster.key(&peer) else { return };
+        let port = self.ports.get_mut(&peer);
+        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else { return };
+        if known.examined >= if known.proved { EXAMINED } else { EXAMINED_UNPROVED } {
+            return;
+        }
+        known.examined += 1;
+        let stay = Stay { connection, _users: known.users.clone() };
+        let Introduction { graph, version, ref key, patience } = self.introduction;
+        let credentials = Credentials { graph, version, key: key.clone(), peer, peer_key, patience };
+        let roster = self.roster.clone();
+        self.examined.spawn(async move {
+            let result = hello::accept(&mut stream, &credentials, |digest| roster.verdict(&peer, digest)).await;
+            Examined { peer, connection, lane: Lane { stream, stay }, result }
+        });
+    }
+
+    fn on_examined(&mut self, examined: Examined) {
+        let Examined { peer, connection, lane, result } = examined;
+        let graph = self.introduction.graph;
+        let port = self.ports.get_mut(&peer);
+        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else { return };
+        known.examined -= 1;
+        let proved = known.proved;
+        match result {
+            Ok(arrivals) => {
+                self.prove(peer, connection);
+                // An edge that is behind loses the stream; the peer tries again.
+                let _ = arrivals.try_send(Arrival::Stream(lane));
+            }
+            Err(error) => {
+                drop(lane);
+                debug!(%graph, %peer, %error, "no hello");
+                if error.proves() {
+                    self.prove(peer, connection);
+                }
+                if let HelloError::Offence(offence) = error {
+                    self.roster.blame(&peer, &offence);
+                    // Whoever cannot say hello on a connection of its own is not the peer.
+                    if !proved && matches!(offence, Offence::NoHello { .. }) {
+                        self.close(peer, connection);
+                    }
+                }
+            }
+        }
+    }
+
     fn on_listener(&mut self, reason: String) {
-        self.reports.try_tell(NetworkEvent::ListenFailed { graph: self.graph, reason });
+        let graph = self.introduction.graph;
+        self.roster.tell(|| NetworkEvent::ListenFailed { graph, reason: reason.clone() });
     }
 
     /// A connection that came to nothing. One that was closed before it said anything is no offence: that is how peers
     /// find out whether we still listen.
     fn on_refused(&mut self, address: Multiaddr, error: ListenError, peer: Option<PeerId>) {
-        debug!(graph = %self.graph, %address, ?peer, %error, "connection refused");
+        let graph = self.introduction.graph;
+        debug!(%graph, %address, ?peer, %error, "connection refused");
         match (error, peer) {
-            (ListenError::Denied { cause }, Some(peer)) if cause.downcast_ref::<NotAllowed>().is_some() => {
+            (ListenError::Denied { cause }, Some(peer)) if cause.downcast_ref::<NotListed>().is_some() => {
                 let new = self.strangers.len() < REPORTED && self.strangers.insert(peer);
                 if new {
-                    self.reports.try_tell(NetworkEvent::Stranger { graph: self.graph, peer, address });
+                    self.roster.tell(|| NetworkEvent::Stranger { graph, peer, address: address.clone() });
                 }
             }
             (ListenError::Transport(TransportError::Other(error)), _) if !is_silence(&error) => {
                 let host: Multiaddr = address.iter().take(1).collect();
                 if self.rubbish.len() < REPORTED && self.rubbish.insert(host.to_string()) {
                     let offence = Offence::NoProtocol { reason: error.to_string() };
-                    let (graph, address) = (self.graph, Some(address));
-                    self.reports.try_tell(NetworkEvent::Offence { graph, peer: None, address, offence });
+                    let address = Some(address);
+                    self.roster.tell(|| NetworkEvent::Offence {
+                        graph,
+                        peer: None,
+                        address: address.clone(),
+                        offence: offence.clone(),
+                    });
                 }
             }
             _ => {}

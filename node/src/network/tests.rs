@@ -1,5 +1,6 @@
 //! Whole networks on loopback. Nothing sleeps: tests wait for events, under one generous deadline.
 
+mod hub;
 mod impostor;
 mod streams;
 
@@ -9,7 +10,7 @@ use libp2p::{Multiaddr, PeerId, identity::Keypair};
 use tokio::{io::AsyncWriteExt, net::TcpStream, sync::mpsc, time::timeout};
 use undertone_protocol::ticket::Ticket;
 
-use super::*;
+use super::{address::Place, *};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 const DIGEST: [u8; 32] = [0xd1; 32];
@@ -38,7 +39,7 @@ impl Addresses {
         Addresses(numbers.iter().enumerate().map(|(i, n)| (*n, address(2 * i), address(2 * i + 1))).collect())
     }
 
-    fn config(&self, number: u8) -> NetworkConfig {
+    fn config(&self, number: u8) -> Config {
         let of = |graph| {
             let mut listen = None;
             let mut peers = Vec::new();
@@ -50,17 +51,21 @@ impl Addresses {
                     peers.push(PeerAddress { peer_id: id(*other), address });
                 }
             }
-            GraphConfig::new(listen.expect("one of the numbers"), peers, MAX_FRAME)
+            let listening = Listening { listen: listen.expect("one of the numbers"), peers: vec![] };
+            (listening, RunGraph::new(peers, MAX_FRAME))
         };
-        NetworkConfig {
-            key: key(number),
-            digest: DIGEST,
-            version: 1,
-            private: of(Graph::Private),
-            public: of(Graph::Public),
-            patience: Patience::default(),
+        let ((private, private_run), (public, public_run)) = (of(Graph::Private), of(Graph::Public));
+        Config {
+            hub: HubConfig { key: key(number), version: 1, private, public, patience: Patience::default() },
+            run: RunConfig { digest: DIGEST, private: private_run, public: public_run },
         }
     }
+}
+
+/// All that one node is told.
+struct Config {
+    hub: HubConfig,
+    run: RunConfig,
 }
 
 struct Node {
@@ -70,8 +75,8 @@ struct Node {
 }
 
 impl Node {
-    async fn start(config: NetworkConfig) -> Node {
-        let (network, events) = Network::start(config).await.unwrap();
+    async fn start(config: Config) -> Node {
+        let (network, events) = Network::start(config.hub, config.run).await.unwrap();
         Node { handle: network.handle(), network, events }
     }
 
@@ -193,7 +198,7 @@ async fn the_handle_refuses_what_the_peer_would() {
 async fn a_frame_above_the_receivers_limit_is_an_offence_and_the_edge_comes_back() {
     let addresses = Addresses::new(&[1, 2]);
     let mut small = addresses.config(2);
-    small.public.max_frame = 1000;
+    small.run.public.max_frame = 1000;
     let mut one = Node::start(addresses.config(1)).await;
     let mut two = Node::start(small).await;
     one.connected(2).await;
@@ -235,7 +240,7 @@ async fn a_recalled_frame_does_not_leave_and_a_taken_one_is_reported() {
 async fn another_digest_is_named_on_both_sides() {
     let addresses = Addresses::new(&[1, 2]);
     let mut other = addresses.config(2);
-    other.digest = [0xee; 32];
+    other.run.digest = [0xee; 32];
     let mut one = Node::start(addresses.config(1)).await;
     let mut two = Node::start(other).await;
     for (node, peer, ours, theirs) in [(&mut one, id(2), DIGEST, [0xee; 32]), (&mut two, id(1), [0xee; 32], DIGEST)] {
@@ -253,7 +258,7 @@ async fn another_digest_is_named_on_both_sides() {
 async fn an_offence_is_reported_once_however_often_it_is_repeated() {
     let addresses = Addresses::new(&[1, 2]);
     let mut other = addresses.config(2);
-    other.digest = [0xee; 32];
+    other.run.digest = [0xee; 32];
     let mut one = Node::start(addresses.config(1)).await;
     let mut two = Node::start(other).await;
     for node in [&mut one, &mut two] {
@@ -277,7 +282,7 @@ async fn an_offence_is_reported_once_however_often_it_is_repeated() {
 async fn another_version_is_named_on_both_sides() {
     let addresses = Addresses::new(&[1, 2]);
     let mut other = addresses.config(2);
-    other.version = 2;
+    other.hub.version = 2;
     let mut one = Node::start(addresses.config(1)).await;
     let mut two = Node::start(other).await;
     assert_eq!(one.offence().await, (Some(id(2)), Offence::OtherVersion { theirs: 2, ours: 1 }));
@@ -335,15 +340,16 @@ async fn a_port_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = address::to_multiaddr(taken.local_addr().unwrap());
     let mut config = Addresses::new(&[1, 2]).config(1);
-    config.public.listen = address.clone();
-    let error = Network::start(config).await.err().expect("the port is taken");
+    config.hub.public.listen = address.clone();
+    let error = Network::start(config.hub, config.run).await.err().expect("the port is taken");
     assert!(matches!(&error, NetworkError::PortInUse { address: named } if *named == address), "{error}");
     assert!(error.to_string().contains(&address.to_string()));
 
     // Also if another one of us has it: libp2p alone would share it.
     let addresses = Addresses::new(&[1, 2]);
     let _one = Node::start(addresses.config(1)).await;
-    let error = Network::start(addresses.config(1)).await.err().expect("the port is taken");
+    let config = addresses.config(1);
+    let error = Network::start(config.hub, config.run).await.err().expect("the port is taken");
     assert!(matches!(error, NetworkError::PortInUse { .. }), "{error}");
 }
 
@@ -351,15 +357,15 @@ async fn a_port_in_use_is_named() {
 async fn bad_neighbours_are_refused() {
     let addresses = Addresses::new(&[1, 2]);
     let mut twice = addresses.config(1);
-    twice.private.peers.push(twice.private.peers[0].clone());
+    twice.run.private.peers.push(twice.run.private.peers[0].clone());
     let mut own = addresses.config(1);
-    own.private.peers[0].peer_id = id(1);
+    own.run.private.peers[0].peer_id = id(1);
     for config in [twice, own] {
-        assert!(matches!(Network::start(config).await, Err(NetworkError::Peer { .. })));
+        assert!(matches!(Network::start(config.hub, config.run).await, Err(NetworkError::Peer { .. })));
     }
     let mut limit = addresses.config(1);
-    limit.public.max_frame = 1 << 31;
-    assert!(matches!(Network::start(limit).await, Err(NetworkError::Limit { .. })));
+    limit.run.public.max_frame = 1 << 31;
+    assert!(matches!(Network::start(limit.hub, limit.run).await, Err(NetworkError::Limit { .. })));
 }
 
 /// Runs node 2 in a runtime of its own, whose end closes all of its sockets, as a kill does.
@@ -416,10 +422,10 @@ async fn a_killed_peer_is_gone_once_for_who_is_dialled() {
 async fn a_peer_that_is_not_read_is_held_back_and_starves_nobody() {
     let addresses = Addresses::new(&[1, 2, 3]);
     let mut config = addresses.config(1);
-    (config.public.max_frame, config.public.inbound_bytes) = (1 << 20, 0);
+    (config.run.public.max_frame, config.run.public.inbound_bytes) = (1 << 20, 0);
     let mut one = Node::start(config).await;
     let mut flood = addresses.config(2);
-    (flood.public.queue_frames, flood.public.queue_bytes) = (1000, 1000 << 20);
+    (flood.run.public.queue_frames, flood.run.public.queue_bytes) = (1000, 1000 << 20);
     let mut two = Node::start(flood).await;
     let three = Node::start(addresses.config(3)).await;
     two.connected(4).await;
@@ -454,7 +460,7 @@ async fn a_peer_that_is_not_read_is_held_back_and_starves_nobody() {
 async fn a_queue_that_runs_over_resets_the_edge() {
     let addresses = Addresses::new(&[1, 2]);
     let mut config = addresses.config(1);
-    config.public.queue_frames = 10;
+    config.run.public.queue_frames = 10;
     let mut one = Node::start(config).await;
     let mut two = Node::start(addresses.config(2)).await;
     one.connected(2).await;

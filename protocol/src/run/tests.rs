@@ -122,6 +122,23 @@ fn a_new_public_connection_gets_all_that_is_held() {
     assert_eq!(public_frames(&drain(&mut run)).len(), 6, "three READYs, three STARTs");
 }
 
+/// A flood brings everything more than once. One such frame at the very end of a round once hid that end: nobody woke the
+/// machine before the next deadline.
+#[test]
+fn a_public_message_that_brings_nothing_new_does_not_hide_a_deadline() {
+    let plan = plan(3, "", 2);
+    let (mut run, _) = up_to_start(&plan);
+    run.handle(at(3), Input::Spent(Ok(()))).expect("asked");
+    run.handle(at(4), Input::Disconnected { network: Network::Public, peer: 2 }).expect("in the plan");
+    run.handle(at(4), Input::Connected { network: Network::Public, peer: 2 }).expect("in the plan");
+    let known = public_frames(&drain(&mut run)).swap_remove(0);
+    assert_eq!(run.progress().round, 1);
+    let Output::Wait { until } = run.poll_output() else { panic!("all outputs were taken") };
+    run.handle(until.plus_millis(plan.draft().run.round_ms), Input::Public { from: 1, frame: Bytes::from_owner(known) })
+        .expect("in the plan");
+    assert!(run.progress().round > 1, "the deadline has passed");
+}
+
 #[test]
 fn a_peer_with_another_plan_is_named_with_both_digests() {
     let (ours, theirs) = (plan(3, "", 2), plan(3, "", 3));

@@ -5,12 +5,14 @@ use std::{convert::Infallible, io, iter};
 
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, StreamExt, future::BoxFuture};
 use libp2p::{
-    SwarmBuilder,
+    Swarm, SwarmBuilder,
     core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo},
     identity::PublicKey,
-    swarm::dial_opts::DialOpts,
+    swarm::{SwarmEvent, dial_opts::DialOpts},
     tcp,
 };
+
+use tokio::task::JoinSet;
 
 use super::*;
 use crate::network::swarm::STREAM;
@@ -70,17 +72,23 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgra
     }
 }
 
-/// Connects to `target` as node `pretended`, says a hello signed by node 9 with a frame right behind it, and returns once
-/// the stream or the connection is closed.
-async fn attack(target: &Multiaddr, target_number: u8, pretended: u8) {
-    let forged = Forged { pretended: key(pretended).public(), target: id(target_number) };
-    let mut swarm = SwarmBuilder::with_existing_identity(key(9))
+/// A swarm that pretends to be node `pretended` to node `target`.
+fn impostor(target: u8, pretended: u8) -> Swarm<libp2p_stream::Behaviour> {
+    let forged = Forged { pretended: key(pretended).public(), target: id(target) };
+    SwarmBuilder::with_existing_identity(key(9))
         .with_tokio()
         .with_tcp(tcp::Config::default(), |_: &Keypair| Ok::<_, Infallible>(forged), || muxer::Config::new(16 << 10))
         .unwrap()
         .with_behaviour(|_| libp2p_stream::Behaviour::new())
         .unwrap()
-        .build();
+        .with_swarm_config(|config| config.with_idle_connection_timeout(2 * DEADLINE))
+        .build()
+}
+
+/// Connects to `target` as node `pretended`, says a hello signed by node 9 with a frame right behind it, and returns once
+/// the stream or the connection is closed.
+async fn attack(target: &Multiaddr, target_number: u8, pretended: u8) {
+    let mut swarm = impostor(target_number, pretended);
     let mut control = swarm.behaviour().new_control();
     swarm.dial(DialOpts::peer_id(id(target_number)).addresses(vec![target.clone()]).build()).unwrap();
     let attacking = async {
@@ -143,4 +151,83 @@ async fn an_impostor_cannot_push_out_a_connected_peer() {
             _ => {}
         }
     }
+}
+
+/// Connects to `target` as node `pretended`, so many times, opens a stream on each connection, hears the challenge and never
+/// says a word. Returns once all streams are open; they stay for as long as the returned tasks run, unless the target closes
+/// them.
+async fn silence(target: &Multiaddr, target_number: u8, pretended: u8, connections: usize) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    for _ in 0..connections {
+        let mut swarm = impostor(target_number, pretended);
+        let mut control = swarm.behaviour().new_control();
+        swarm.dial(DialOpts::peer_id(id(target_number)).addresses(vec![target.clone()]).build()).unwrap();
+        let opening = async {
+            let mut stream = control.open_stream(id(target_number), STREAM).await.expect("the allow-list lets us through");
+            stream.read_exact(&mut [0; 33]).await.expect("a challenge");
+            stream
+        };
+        tokio::pin!(opening);
+        let stream = loop {
+            tokio::select! {
+                stream = &mut opening => break stream,
+                _ = swarm.next() => {}
+            }
+        };
+        tasks.spawn(async move {
+            let _held = stream;
+            loop {
+                swarm.next().await;
+            }
+        });
+    }
+    tasks
+}
+
+/// Twice as many as are let be.
+const CROWD: usize = 16;
+
+/// Node `victim` hears from somebody in the other's name before the other is there. The patience with silence is longer than
+/// the test's: it is not by its end that the real one gets in.
+async fn a_crowd_keeps_nobody_out(victim: u8) {
+    let addresses = Addresses::new(&[1, 2]);
+    let mut config = addresses.config(victim);
+    config.hub.patience.hello = 2 * DEADLINE;
+    let mut one = Node::start(config).await;
+    let _crowd = soon(silence(one.network.public_address(), victim, 3 - victim, CROWD)).await;
+    let mut two = Node::start(addresses.config(3 - victim)).await;
+    one.connected(2).await;
+    two.connected(2).await;
+
+    // Those that come later push nobody out either, and the oldest of them have gone.
+    let _more = soon(silence(one.network.public_address(), victim, 3 - victim, CROWD)).await;
+    two.send(Graph::Public, victim, b"still here");
+    loop {
+        match one.next().await {
+            NetworkEvent::Frame { bytes, .. } => break assert_eq!(&bytes[..], b"still here"),
+            NetworkEvent::Disconnected { .. } => panic!("the crowd has cut the edge"),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn silence_in_a_peers_name_does_not_keep_it_out_when_it_dials() {
+    a_crowd_keeps_nobody_out(if id(1) < id(2) { 2 } else { 1 }).await;
+}
+
+#[tokio::test]
+async fn silence_in_a_peers_name_does_not_keep_it_out_when_it_is_dialled() {
+    a_crowd_keeps_nobody_out(if id(1) < id(2) { 1 } else { 2 }).await;
+}
+
+#[tokio::test]
+async fn whoever_says_nothing_is_shown_out() {
+    let addresses = Addresses::new(&[1, 2]);
+    let mut config = addresses.config(1);
+    config.hub.patience.hello = Duration::from_millis(100);
+    let one = Node::start(config).await;
+    let mut swarm = impostor(1, 2);
+    swarm.dial(DialOpts::peer_id(id(1)).addresses(vec![one.network.public_address().clone()]).build()).unwrap();
+    while !matches!(soon(swarm.select_next_some()).await, SwarmEvent::ConnectionClosed { .. }) {}
 }

@@ -6,7 +6,8 @@ use libp2p::tcp::tokio::TcpStream;
 use super::*;
 use crate::network::{
     edge::Line,
-    hello::HelloError,
+    hello::{self, Credentials, HelloError, Verdict},
+    queue::Queue,
     session::{End, read_frames, write_frames},
 };
 
@@ -18,26 +19,23 @@ async fn sockets() -> (TcpStream, TcpStream) {
 }
 
 fn credentials(own: u8, peer: u8, graph: Graph) -> Credentials {
-    Credentials {
-        graph,
-        version: 1,
-        digest: DIGEST,
-        key: key(own),
-        peer: id(peer),
-        peer_key: key(peer).public(),
-        patience: DEADLINE,
-    }
+    Credentials { graph, version: 1, key: key(own), peer: id(peer), peer_key: key(peer).public(), patience: DEADLINE }
+}
+
+/// The test's run is welcome.
+fn verdict(digest: &[u8; 32]) -> Verdict<()> {
+    if *digest == DIGEST { Verdict::Welcome(()) } else { Verdict::Absent }
 }
 
 async fn meet(opener: Credentials, acceptor: Credentials) -> [Result<(), HelloError>; 2] {
     let (mut out, mut inward) = sockets().await;
     let opening = async {
-        let result = hello::open(&mut out, &opener).await;
+        let result = hello::open(&mut out, &opener, DIGEST).await;
         drop(out);
         result
     };
     let accepting = async {
-        let result = hello::accept(&mut inward, &acceptor).await;
+        let result = hello::accept(&mut inward, &acceptor, verdict).await;
         drop(inward);
         result
     };
@@ -86,18 +84,18 @@ async fn a_recorded_hello_is_worthless() {
             drop(relay_in);
             hello
         };
-        let (_, hello) = soon(futures::future::join(hello::open(&mut relay_out, &victim), relay)).await;
+        let (_, hello) = soon(futures::future::join(hello::open(&mut relay_out, &victim, DIGEST), relay)).await;
         out.write_all(&hello).await.unwrap();
         let mut answer = [0; 102];
         out.read_exact(&mut answer).await.unwrap();
         hello
     };
-    let (accepted, recorded) = soon(futures::future::join(hello::accept(&mut inward, &ours), recording)).await;
+    let (accepted, recorded) = soon(futures::future::join(hello::accept(&mut inward, &ours, verdict), recording)).await;
     accepted.expect("a relayed hello is a fresh one");
 
     let (mut out, mut inward) = sockets().await;
     out.write_all(&recorded).await.unwrap();
-    assert!(is_no_hello(&soon(hello::accept(&mut inward, &ours)).await));
+    assert!(is_no_hello(&soon(hello::accept(&mut inward, &ours, verdict)).await));
 }
 
 #[tokio::test]
@@ -112,7 +110,7 @@ async fn an_answer_must_be_signed_by_the_acceptor() {
         inward.write_all(&answer).await.unwrap();
     };
     let ours = credentials(1, 2, Graph::Public);
-    let (opened, ()) = soon(futures::future::join(hello::open(&mut out, &ours), impostor)).await;
+    let (opened, ()) = soon(futures::future::join(hello::open(&mut out, &ours, DIGEST), impostor)).await;
     assert!(is_no_hello(&opened), "an unsigned rejection must not name a digest: {opened:?}");
 }
 
@@ -120,12 +118,12 @@ async fn an_answer_must_be_signed_by_the_acceptor() {
 async fn rubbish_and_silence_are_no_hello() {
     let (mut out, mut inward) = sockets().await;
     out.write_all(&[0xff; 134]).await.unwrap();
-    assert!(is_no_hello(&soon(hello::accept(&mut inward, &credentials(2, 1, Graph::Public))).await));
+    assert!(is_no_hello(&soon(hello::accept(&mut inward, &credentials(2, 1, Graph::Public), verdict)).await));
 
     let (_out, mut inward) = sockets().await;
     let mut hasty = credentials(2, 1, Graph::Public);
     hasty.patience = Duration::from_millis(20);
-    assert!(matches!(soon(hello::accept(&mut inward, &hasty)).await, Err(HelloError::Io(_))));
+    assert!(matches!(soon(hello::accept(&mut inward, &hasty, verdict)).await, Err(HelloError::Io(_))));
 }
 
 fn line(max_frame: usize, stall: Duration) -> Line {

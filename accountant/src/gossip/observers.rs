@@ -1,0 +1,96 @@
+//! Observers of a graph whose weights stay: prepared once, asked about many targets.
+
+use std::thread;
+
+use faer::Mat;
+
+use super::bounds::Whitener;
+use super::gram::{Powers, independent, unit, without};
+use super::{GossipError, ObserversNoise, Sensitivity, Shape, Threat, Weights};
+
+/// What observers see of some targets.
+pub struct Observers {
+    rounds: usize,
+    shape: Shape,
+    whitener: Whitener,
+    /// (Wᵏ)ₒⱼ by observer of the basis, k and target.
+    entries: Vec<Vec<Vec<f64>>>,
+    exposed: Vec<bool>,
+}
+
+impl Observers {
+    /// Prepares for `targets`. One observer and symmetric W: T products with W and O(T²) numbers, and a factorisation of size T.
+    pub fn of(weights: &Weights, threat: &Threat<'_>, targets: &[usize]) -> Result<Self, GossipError> {
+        let nodes = weights.nodes();
+        threat.check(nodes)?;
+        if let Some(&found) = targets.iter().find(|&&target| target >= nodes) {
+            return Err(GossipError::Target { found, nodes });
+        }
+        let shape = threat.shape();
+        let basis = basis(weights, threat, shape.first);
+        let powers = Powers::of(weights, threat, &basis, shape.first + shape.rounds.saturating_sub(1), targets);
+        let k = gram_of_views(&powers, basis.len(), shape);
+        Ok(Observers {
+            rounds: threat.rounds,
+            shape,
+            whitener: Whitener::of(&k)?,
+            entries: powers.entries,
+            exposed: targets.iter().map(|&target| threat.exposes(target)).collect(),
+        })
+    }
+
+    /// Of the target at place `index` of those that it was prepared for.
+    pub fn sensitivity(&self, index: usize) -> Sensitivity {
+        if self.exposed[index] {
+            return Sensitivity::UNBOUNDED;
+        }
+        let (observers, Shape { first, rounds }) = (self.entries.len(), self.shape);
+        let g = Mat::from_fn(observers * rounds, rounds, |row, s| {
+            let (t, o) = (row / observers, row % observers);
+            if t < s { 0.0 } else { self.entries[o][t - s + first][index] }
+        });
+        self.whitener.sensitivity(&g, self.rounds, observers == 1)
+    }
+
+    /// Of all targets that it was prepared for, in their order, on all cores.
+    pub fn sensitivities(&self) -> Vec<Sensitivity> {
+        let targets = self.exposed.len();
+        let cores = thread::available_parallelism().map_or(1, usize::from).min(16);
+        let part = targets.div_ceil(cores).max(1);
+        thread::scope(|scope| {
+            let parts: Vec<_> = (0..targets)
+                .step_by(part)
+                .map(|from| {
+                    scope.spawn(move || (from..targets.min(from + part)).map(|index| self.sensitivity(index)).collect::<Vec<_>>())
+                })
+                .collect();
+            parts.into_iter().flat_map(|part| part.join().expect("a sensitivity does not panic")).collect()
+        })
+    }
+}
+
+/// Observers whose rows of S W, over noises that are unknown, are independent; all where they see fresh noise of their own.
+pub(super) fn basis(weights: &Weights, threat: &Threat<'_>, first: usize) -> Vec<usize> {
+    if first == 0 {
+        return threat.observers.to_vec();
+    }
+    let known = if threat.noise == ObserversNoise::Known { threat.observers } else { &[] };
+    let row = |&observer: &usize| without(&weights.after(&unit(weights.nodes(), observer)), known);
+    let rows: Vec<Vec<f64>> = threat.observers.iter().map(row).collect();
+    independent(&rows).into_iter().map(|place| threat.observers[place]).collect()
+}
+
+/// K, rows by round and then observer: a block is the block one up and left of it plus the products of two more powers.
+fn gram_of_views(powers: &Powers, observers: usize, Shape { first, rounds }: Shape) -> Mat<f64> {
+    let size = observers * rounds;
+    let mut k: Mat<f64> = Mat::zeros(size, size);
+    for column in 0..size {
+        let (s, p) = (column / observers, column % observers);
+        for row in column..size {
+            let (t, o) = (row / observers, row % observers);
+            let before = if s == 0 { 0.0 } else { k[(row - observers, column - observers)] };
+            k[(row, column)] = before + powers.gram.of((o, t + first), (p, s + first));
+        }
+    }
+    k
+}

@@ -1,0 +1,182 @@
+//! Who is listed on one graph, and which run a listed peer's streams belong to. Shared by the swarm's task, the hub and all
+//! that is attached to it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use libp2p::{PeerId, identity::PublicKey, swarm::ConnectionId};
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::Instant,
+};
+
+use super::{NetworkEvent, Offence, Reports, door::Lane, hello::Verdict};
+
+/// A peer stays listed for this long after the last run with it: neighbours that still ask are told that the run is over,
+/// not turned away as strangers.
+const RETAINED: Duration = Duration::from_secs(30);
+
+/// What the swarm's task knows of a peer's usable connections.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Link {
+    /// All of them.
+    pub(super) live: BTreeSet<ConnectionId>,
+    /// The one to open streams on.
+    pub(super) best: Option<ConnectionId>,
+    /// How often `live` changed or a dial came to nothing.
+    pub(super) changes: u64,
+}
+
+/// What comes in for one edge.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// The peer has said hello.
+    Stream(Lane),
+    /// The peer, or somebody in its name, has done wrong.
+    Offence(Offence),
+}
+
+struct Listed {
+    key: PublicKey,
+    uses: usize,
+    unused_since: Option<Instant>,
+    link: watch::Sender<Link>,
+    runs: BTreeMap<[u8; 32], mpsc::Sender<Arrival>>,
+}
+
+#[derive(Default)]
+struct Lists {
+    peers: BTreeMap<PeerId, Listed>,
+    runs: BTreeMap<[u8; 32], Reports>,
+}
+
+/// One graph's lists.
+pub(super) struct Roster {
+    /// The hub serves this run only, and names it to whoever asks for another.
+    only: Option<[u8; 32]>,
+    lists: Mutex<Lists>,
+    changed: Notify,
+}
+
+impl Roster {
+    pub(super) fn new(only: Option<[u8; 32]>) -> Roster {
+        Roster { only, lists: Mutex::default(), changed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists a peer once more.
+    pub(super) fn list(&self, peer: PeerId, key: &PublicKey) {
+        let mut lists = self.lock();
+        let listed = lists.peers.entry(peer).or_insert_with(|| Listed {
+            key: key.clone(),
+            uses: 0,
+            unused_since: None,
+            link: watch::channel(Link::default()).0,
+            runs: BTreeMap::new(),
+        });
+        listed.uses += 1;
+        listed.unused_since = None;
+        drop(lists);
+        self.changed.notify_one();
+    }
+
+    /// Takes one listing back.
+    pub(super) fn unlist(&self, peer: &PeerId) {
+        if let Some(listed) = self.lock().peers.get_mut(peer) {
+            listed.uses -= 1;
+            listed.unused_since = (listed.uses == 0).then(Instant::now);
+        }
+    }
+
+    /// Forgets peers that nobody has listed for a while; returns them.
+    pub(super) fn expire(&self) -> Vec<PeerId> {
+        let mut expired = Vec::new();
+        self.lock().peers.retain(|peer, listed| {
+            let keep = listed.unused_since.is_none_or(|since| since.elapsed() < RETAINED);
+            if !keep {
+                expired.push(*peer);
+            }
+            keep
+        });
+        expired
+    }
+
+    /// Somebody was listed.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().peers.len()
+    }
+
+    pub(super) fn lists(&self, peer: &PeerId) -> bool {
+        self.lock().peers.contains_key(peer)
+    }
+
+    pub(super) fn key(&self, peer: &PeerId) -> Option<PublicKey> {
+        self.lock().peers.get(peer).map(|listed| listed.key.clone())
+    }
+
+    /// A run wants to hear what concerns nobody in particular.
+    pub(super) fn attach(&self, digest: [u8; 32], reports: Reports) {
+        self.lock().runs.insert(digest, reports);
+    }
+
+    pub(super) fn detach(&self, digest: &[u8; 32]) {
+        self.lock().runs.remove(digest);
+    }
+
+    /// Streams of a listed peer that name this run go there from now on. Returns what is known of its connections.
+    pub(super) fn enter(&self, peer: &PeerId, digest: [u8; 32], arrivals: mpsc::Sender<Arrival>) -> watch::Receiver<Link> {
+        let mut lists = self.lock();
+        let listed = lists.peers.get_mut(peer).expect("only listed peers have edges");
+        listed.runs.insert(digest, arrivals);
+        listed.link.subscribe()
+    }
+
+    pub(super) fn leave(&self, peer: &PeerId, digest: &[u8; 32]) {
+        if let Some(listed) = self.lock().peers.get_mut(peer) {
+            listed.runs.remove(digest);
+        }
+    }
+
+    /// What to answer a peer that names this run.
+    pub(super) fn verdict(&self, peer: &PeerId, digest: &[u8; 32]) -> Verdict<mpsc::Sender<Arrival>> {
+        let lists = self.lock();
+        let going = lists.runs.get(digest).is_some_and(|reports| !reports.shutting_down());
+        match (lists.peers.get(peer).and_then(|listed| listed.runs.get(digest)), self.only) {
+            (Some(arrivals), _) if going => Verdict::Welcome(arrivals.clone()),
+            (_, Some(only)) if only != *digest => Verdict::Other(only),
+            _ => Verdict::Absent,
+        }
+    }
+
+    /// Tells all runs with this peer what it did. A run that is behind misses it.
+    pub(super) fn blame(&self, peer: &PeerId, offence: &Offence) {
+        if let Some(listed) = self.lock().peers.get(peer) {
+            for arrivals in listed.runs.values() {
+                let _ = arrivals.try_send(Arrival::Offence(offence.clone()));
+            }
+        }
+    }
+
+    /// Tells all runs. A run that is behind misses it.
+    pub(super) fn tell(&self, event: impl Fn() -> NetworkEvent) {
+        for reports in self.lock().runs.values() {
+            reports.try_tell(event());
+        }
+    }
+
+    pub(super) fn update(&self, peer: &PeerId, change: impl FnOnce(&mut Link)) {
+        if let Some(listed) = self.lock().peers.get(peer) {
+            listed.link.send_modify(change);
+        }
+    }
+}

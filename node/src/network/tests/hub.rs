@@ -1,0 +1,167 @@
+//! Several runs on one hub.
+
+use super::*;
+use crate::network::hub::RUNS;
+
+/// A second run, and one that nobody else has.
+const OTHER: [u8; 32] = [0xd2; 32];
+const ALONE: [u8; 32] = [0xd3; 32];
+
+/// A run on a hub.
+struct Party {
+    run: Attachment,
+    events: mpsc::Receiver<NetworkEvent>,
+}
+
+impl Party {
+    fn join(hub: &Hub, config: &RunConfig, digest: [u8; 32]) -> Party {
+        let (run, events) = hub.attach(RunConfig { digest, ..config.clone() }).unwrap();
+        Party { run, events }
+    }
+
+    async fn next(&mut self) -> NetworkEvent {
+        soon(self.events.recv()).await.expect("a running hub")
+    }
+
+    async fn connected(&mut self) {
+        for _ in 0..2 {
+            let event = self.next().await;
+            assert!(matches!(event, NetworkEvent::Connected { .. }), "{event:?}");
+        }
+    }
+
+    async fn frame(&mut self) -> Vec<u8> {
+        match self.next().await {
+            NetworkEvent::Frame { bytes, .. } => bytes.to_vec(),
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+
+    fn send(&self, to: u8, bytes: &[u8]) {
+        self.run.handle().send(Graph::Public, id(to), Frame::new(bytes.into())).unwrap();
+    }
+}
+
+/// Hubs of nodes 1 and 2, with what a run between them needs.
+async fn hubs() -> [(Hub, RunConfig); 2] {
+    let addresses = Addresses::new(&[1, 2]);
+    let [one, two] = [addresses.config(1), addresses.config(2)];
+    [(Hub::start(one.hub).await.unwrap(), one.run), (Hub::start(two.hub).await.unwrap(), two.run)]
+}
+
+#[tokio::test]
+async fn frames_go_to_the_run_that_they_are_of() {
+    let [(one, one_run), (two, two_run)] = hubs().await;
+    let mut ones = [DIGEST, OTHER].map(|digest| Party::join(&one, &one_run, digest));
+    let mut twos = [DIGEST, OTHER].map(|digest| Party::join(&two, &two_run, digest));
+    for party in ones.iter_mut().chain(&mut twos) {
+        party.connected().await;
+    }
+    for run in 0..2 {
+        ones[run].send(2, &[1, run as u8]);
+        twos[run].send(1, &[2, run as u8]);
+    }
+    for run in 0..2 {
+        assert_eq!(twos[run].frame().await, [1, run as u8]);
+        assert_eq!(ones[run].frame().await, [2, run as u8]);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_ends_is_gone_for_its_neighbours_and_leaves_the_others_alone() {
+    for leaver in [1, 2] {
+        let [(one, one_run), (two, two_run)] = hubs().await;
+        let (stays, leaves) =
+            if leaver == 2 { ((&one, &one_run), (&two, &two_run)) } else { ((&two, &two_run), (&one, &one_run)) };
+        let (from, to) = (leaver, 3 - leaver);
+        let mut staying = [DIGEST, OTHER].map(|digest| Party::join(stays.0, stays.1, digest));
+        let mut leaving = [DIGEST, OTHER].map(|digest| Party::join(leaves.0, leaves.1, digest));
+        for party in staying.iter_mut().chain(&mut leaving) {
+            party.connected().await;
+        }
+        let [first, mut second] = leaving;
+        first.send(to, b"farewell");
+        assert!(first.run.shutdown(DEADLINE).await);
+        let (mut frames, mut down) = (0, 0);
+        loop {
+            match staying[0].next().await {
+                NetworkEvent::Frame { bytes, .. } => frames += usize::from(&bytes[..] == b"farewell"),
+                NetworkEvent::Disconnected { .. } => down += 1,
+                NetworkEvent::Gone { peer } => break assert_eq!(peer, id(from)),
+                other => panic!("unexpected {other:?}"),
+            }
+        }
+        assert_eq!((frames, down), (1, 2));
+        // The other run has noticed nothing: these are its next events.
+        second.send(to, b"still here");
+        assert_eq!(staying[1].frame().await, b"still here");
+        staying[1].send(from, b"so are we");
+        assert_eq!(second.frame().await, b"so are we");
+
+        // And it can be taken up again.
+        let mut again = Party::join(leaves.0, leaves.1, DIGEST);
+        again.connected().await;
+        staying[0].connected().await;
+    }
+}
+
+#[tokio::test]
+async fn a_peer_without_the_run_is_absent_until_it_joins() {
+    let [(one, one_run), (two, two_run)] = hubs().await;
+    // Whoever has the lower id dials and is told; the other one waits to be dialled.
+    let (early, late) = if id(1) < id(2) { ((&one, &one_run), (&two, &two_run)) } else { ((&two, &two_run), (&one, &one_run)) };
+    let strangers = Party::join(late.0, late.1, OTHER);
+    let mut first = Party::join(early.0, early.1, DIGEST);
+    let mut graphs = BTreeSet::new();
+    while graphs.len() < 2 {
+        match first.next().await {
+            NetworkEvent::Stranger { .. } => {}
+            NetworkEvent::Absent { graph, .. } => assert!(graphs.insert(graph), "told twice"),
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+    let mut second = Party::join(late.0, late.1, DIGEST);
+    second.connected().await;
+    first.connected().await;
+    drop(strangers);
+}
+
+#[tokio::test]
+async fn a_hub_refuses_the_same_run_twice_and_too_many() {
+    let [(one, config), _] = hubs().await;
+    let _run = Party::join(&one, &config, ALONE);
+    let again = one.attach(RunConfig { digest: ALONE, ..config.clone() });
+    assert!(matches!(again, Err(NetworkError::SameRun)));
+    let digest = |number: usize| [number as u8; 32];
+    let mut runs: Vec<_> = (1..RUNS).map(|number| Party::join(&one, &config, digest(number))).collect();
+    let more = || one.attach(RunConfig { digest: digest(99), ..config.clone() });
+    assert!(matches!(more(), Err(NetworkError::TooManyRuns { limit: RUNS })));
+    runs.pop();
+    assert!(more().is_ok());
+}
+
+#[tokio::test]
+async fn an_offence_in_one_run_costs_no_other() {
+    let [(one, one_run), (two, mut two_run)] = hubs().await;
+    let mut good = [Party::join(&one, &one_run, OTHER), Party::join(&two, &two_run, OTHER)];
+    for party in &mut good {
+        party.connected().await;
+    }
+    two_run.public.max_frame = 10;
+    let mut bad = [Party::join(&one, &one_run, DIGEST), Party::join(&two, &two_run, DIGEST)];
+    for party in &mut bad {
+        party.connected().await;
+    }
+    bad[0].send(2, &[0; 11]);
+    let event = bad[1].next().await;
+    let offence = Offence::FrameTooLong { length: 11, limit: 10 };
+    assert!(matches!(&event, NetworkEvent::Offence { offence: found, .. } if *found == offence), "{event:?}");
+    for party in &mut bad {
+        let event = party.next().await;
+        assert!(matches!(event, NetworkEvent::Disconnected { .. }), "{event:?}");
+        let event = party.next().await;
+        assert!(matches!(event, NetworkEvent::Connected { .. }), "{event:?}");
+    }
+    good[0].send(2, b"unharmed");
+    assert_eq!(good[1].frame().await, b"unharmed");
+}
