@@ -152,6 +152,10 @@ pub trait Payload: Clone {
     /// long vector costs mostly its way through the caches. Exact: on the lattice each vector is a multiple of its factor's denominator,
     /// and what is divided of `ways`.
     fn add_and_divide(&mut self, terms: &[(Self::Coefficient, &Self::Packed)], ways: u32);
+    /// Subtracts `other`, of the same shape.
+    fn subtract(&mut self, other: &Self) {
+        self.add_multiples(&[(Self::Coefficient::one().negated(), &other.pack())]);
+    }
     /// Adds a multiple of each of these vectors.
     fn add_multiples(&mut self, terms: &[(Self::Coefficient, &Self::Packed)]) {
         self.add_and_divide(terms, 1);
