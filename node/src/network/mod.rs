@@ -12,7 +12,7 @@
 //! - [`Handle::send`] never waits. A frame's ticket is taken before its first byte leaves, else no byte of it does.
 //! - A peer's unread frames are bounded for each run ([`RunGraph::inbound_bytes`], 64 frames): it is not read from beyond
 //!   that, and nobody else waits for it.
-//! - Nothing is allocated ahead of what arrived, and nothing above the limits.
+//! - Memory is used as bytes arrive, not as a length announces them, and never above the limits.
 //! - A killed peer is [`NetworkEvent::Disconnected`] and [`NetworkEvent::Gone`] within milliseconds. One that falls silent
 //!   is noticed by the caller's deadlines only; between frames silence is allowed here.
 //! - Who knows only a peer's public key can connect on the public graph in its name, and gets no further: such connections
