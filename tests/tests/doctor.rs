@@ -65,7 +65,7 @@ fn each_fault_is_named_with_what_to_do() {
     parties.plan("bad", RUN);
     let ended = parties.run(["doctor", "bad.json", "--identity", "erin.key", "--json"]);
     for (running, _) in &nodes {
-        signal(running.pid(), Signal::Kill);
+        signal(running.pid(), Signal::SIGKILL);
     }
     let object = ended.json_of(4);
     let problems = texts(&object["problems"]);
