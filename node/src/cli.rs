@@ -3,10 +3,14 @@
 use std::ffi::OsString;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 use undertone_protocol::defaults::{self, Defaults};
 
 use crate::failure::{Exit, Failure};
-use crate::{account_command, benchmark, doctor, identity_command, join, local, logging, plan_command, simulate};
+use crate::{
+    account_command, audit_command, benchmark, client, daemon, doctor, identity_command, join, local, logging, plan_command,
+    simulate, testnet,
+};
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///
@@ -27,6 +31,8 @@ Together:   undertone identity new --out me.key --name alice --private /ip4/…/
             undertone plan run.toml --peers peers.toml --out plan.json     (one of you; send plan.json to all)
             undertone verify plan.json
             undertone join plan.json --identity me.key --input vector.npy --output mean.npy
+A daemon:   undertone node --config node.toml                          (stays up, keeps a budget, answers an HTTP API)
+            undertone submit plan.json --input vector.npy · status · watch DIGEST · result DIGEST --output mean.npy
 
 Exit codes: 0 done · 2 usage · 3 plan refused · 4 aborted, nothing private has left · 5 finished degraded ·
             6 privacy refused (budget, plan spent, final withheld) · 7 input unusable · 70 our bug";
@@ -68,15 +74,34 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Take part in a planned run with one private vector
     Join(join::JoinArgs),
+    /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
+    #[command(after_help = daemon::config::help())]
+    Node(daemon::config::NodeArgs),
+    /// Be one of several daemons that make what they need and meet in a shared folder (docker-compose.yml)
+    Testnet(testnet::TestnetArgs),
     /// Launch a cluster of real nodes on this machine and average over it
     #[command(after_help = run_file_help())]
     Local(local::LocalArgs),
     /// Drive the same machines in one process, over a simulated network
     #[command(after_help = run_file_help())]
     Simulate(simulate::SimulateArgs),
+    /// Hand a plan and a private vector to this machine's daemon, or let it propose a run
+    Submit(client::SubmitArgs),
+    /// Take part in a plan that somebody offered to the daemon
+    Accept(client::AcceptArgs),
+    /// Show the daemon: peers, runs, offers, budgets; or one run
+    Status(client::StatusArgs),
+    /// Follow a run of the daemon to its end
+    Watch(client::WatchArgs),
+    /// Write a run's mean and receipt to files
+    Result(client::ResultArgs),
+    /// Take a run of the daemon back, before anything private has left
+    Withdraw(client::WithdrawArgs),
     /// Compute what an adversary learns from an explicit execution
     #[command(subcommand)]
     Account(account_command::AccountCommand),
+    /// Attack a plan: simulated runs bound ε from below, whatever the accountant says
+    Audit(audit_command::AuditArgs),
     /// Measure a local run beside what its bytes take over the same transport
     Benchmark(benchmark::BenchmarkArgs),
 }
@@ -114,7 +139,8 @@ pub struct Policy {
 }
 
 /// How claims must be established.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AcceptClaims {
     /// Exact, exhaustive or by theorem.
     Exact,
@@ -155,9 +181,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Verify(arguments) => plan_command::verify(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Join(arguments) => join::run(arguments),
+        Command::Node(arguments) => daemon::run(arguments),
+        Command::Testnet(arguments) => testnet::run(arguments),
         Command::Local(arguments) => local::run(arguments, &shared),
         Command::Simulate(arguments) => simulate::run(arguments),
+        Command::Submit(arguments) => client::submit(arguments, shared.json),
+        Command::Accept(arguments) => client::accept(arguments, shared.json),
+        Command::Status(arguments) => client::status(arguments),
+        Command::Watch(arguments) => client::watch(arguments, shared.json),
+        Command::Result(arguments) => client::result(arguments),
+        Command::Withdraw(arguments) => client::withdraw(arguments),
         Command::Account(command) => account_command::run(command),
+        Command::Audit(arguments) => audit_command::run(&arguments),
         Command::Benchmark(arguments) => benchmark::run(arguments),
     };
     match result {

@@ -28,7 +28,7 @@ use crate::network::{
     Frame, Graph, Handle, Hub, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience, PeerAddress, RunConfig,
     RunGraph, TakeTicket,
 };
-use crate::spent::Spent;
+use crate::spent::Costs;
 
 /// Version of the messages in frames.
 pub const MESSAGES_VERSION: u32 = 1;
@@ -51,8 +51,8 @@ pub struct Part {
     pub value: LatticeVector,
     /// Its correlated noise.
     pub noise: Noise,
-    /// The registry's entry of this plan.
-    pub spent: Spent,
+    /// Where the plan is marked as spent.
+    pub costs: Box<dyn Costs>,
     /// Where events go.
     pub events: Events,
 }
@@ -88,7 +88,7 @@ struct Driver {
     begun: Instant,
     network: Handle,
     peers: BTreeMap<PeerId, Party>,
-    spent: Spent,
+    costs: Box<dyn Costs>,
     events: Events,
     audits: mpsc::Sender<Verdict>,
     gate: Option<Verdict>,
@@ -172,7 +172,8 @@ fn refused(error: NetworkError) -> Failure {
     }
 }
 
-fn parse(address: &str) -> Multiaddr {
+/// A multiaddress that was checked as a plan's or a peer list's are.
+pub fn parse(address: &str) -> Multiaddr {
     address.parse().expect("a checked plan has checked addresses")
 }
 
@@ -219,7 +220,7 @@ fn epoch() -> u64 {
 
 impl Driver {
     fn new(part: Part, begun: Instant, network: Handle, audits: mpsc::Sender<Verdict>) -> Self {
-        let Part { plan, me, key, value, noise, spent, events } = part;
+        let Part { plan, me, key, value, noise, costs, events } = part;
         let peers = plan.draft().members.iter().enumerate().map(|(party, member)| (member.id, party)).collect();
         let identity = Identity { party: me, key, incarnation: rand::random(), epoch: epoch() };
         let run = Run::new(plan.clone(), identity, value, noise, Time::ZERO);
@@ -230,7 +231,7 @@ impl Driver {
             begun,
             network,
             peers,
-            spent,
+            costs,
             events,
             audits,
             gate: None,
@@ -266,7 +267,7 @@ impl Driver {
                     self.send(Graph::Private, to, Frame { bytes: frame, ticket, token: 0 });
                 }
                 Output::Spend => {
-                    let result = self.spent.spend().map_err(|failure| failure.to_string());
+                    let result = self.costs.spend().map_err(|failure| failure.to_string());
                     self.feed(Input::Spent(result));
                 }
                 Output::Audit(logs) => self.audit(logs),
@@ -291,7 +292,10 @@ impl Driver {
     }
 
     fn audited(&mut self, gate: Verdict) {
-        let verdict = GateVerdict { publish: gate.publish.clone(), reason: gate.reason.clone() };
+        let verdict = match self.costs.settle(gate.audit.mu) {
+            Ok(()) => GateVerdict { publish: gate.publish.clone(), reason: gate.reason.clone() },
+            Err(failure) => GateVerdict { publish: None, reason: failure.message },
+        };
         self.gate = Some(gate);
         self.feed(Input::Verdict(verdict));
     }

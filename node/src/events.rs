@@ -10,11 +10,17 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// Where events go: a file, standard output ("-"), or nowhere.
+/// Where events go: a file, standard output ("-"), a listener, or nowhere.
 #[derive(Clone)]
 pub struct Events {
-    sink: Option<Arc<Mutex<Box<dyn Write + Send>>>>,
+    sink: Option<Sink>,
     begun: Instant,
+}
+
+#[derive(Clone)]
+enum Sink {
+    Lines(Arc<Mutex<Box<dyn Write + Send>>>),
+    Listener(Arc<dyn Fn(&Value) + Send + Sync>),
 }
 
 impl std::fmt::Debug for Events {
@@ -34,7 +40,12 @@ impl Events {
                     .map_err(|e| Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--events"))?,
             )),
         };
-        Ok(Events { sink: sink.map(|sink| Arc::new(Mutex::new(sink))), begun })
+        Ok(Events { sink: sink.map(|sink| Sink::Lines(Arc::new(Mutex::new(sink)))), begun })
+    }
+
+    /// Hands each event to `listener`, which must not wait.
+    pub fn listened(listener: impl Fn(&Value) + Send + Sync + 'static, begun: Instant) -> Self {
+        Events { sink: Some(Sink::Listener(Arc::new(listener))), begun }
     }
 
     /// Writes one event of a party with its own fields. A full disk does not stop a run: events are for watching it.
@@ -51,9 +62,14 @@ impl Events {
 
     /// Writes a line that somebody else made.
     pub fn forward(&self, line: &Value) {
-        let Some(sink) = &self.sink else { return };
-        if let Ok(mut sink) = sink.lock() {
-            let _ = writeln!(sink, "{line}").and_then(|()| sink.flush());
+        match &self.sink {
+            None => {}
+            Some(Sink::Listener(listener)) => listener(line),
+            Some(Sink::Lines(sink)) => {
+                if let Ok(mut sink) = sink.lock() {
+                    let _ = writeln!(sink, "{line}").and_then(|()| sink.flush());
+                }
+            }
         }
     }
 }

@@ -31,6 +31,14 @@ impl Exit {
         self as i32
     }
 
+    /// The one with this code.
+    pub fn of(code: i32) -> Option<Self> {
+        use Exit::*;
+        [Done, Usage, PlanRefused, Aborted, Degraded, PrivacyRefused, InputUnusable, Internal]
+            .into_iter()
+            .find(|e| e.code() == code)
+    }
+
     /// Of several nodes' codes the one that `local` exits with: the worst in the order 70, 6, 3, 7, 2, 4, 5, 0.
     pub fn worst(codes: impl IntoIterator<Item = i32>) -> i32 {
         const ORDER: [i32; 8] = [0, 5, 4, 2, 7, 3, 6, 70];

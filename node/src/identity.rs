@@ -127,15 +127,16 @@ impl Identity {
     }
 }
 
+/// Whether only its owner can read an open file; else its mode.
 #[cfg(unix)]
-fn only_ours(file: &File) -> Result<(), u32> {
+pub(crate) fn only_ours(file: &File) -> Result<(), u32> {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_or(0o777, |m| m.permissions().mode()) & 0o777;
     if mode & 0o077 == 0 { Ok(()) } else { Err(mode) }
 }
 
 #[cfg(not(unix))]
-fn only_ours(_: &File) -> Result<(), u32> {
+pub(crate) fn only_ours(_: &File) -> Result<(), u32> {
     Ok(())
 }
 

@@ -5,11 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use rand::SeedableRng;
-use rand::rngs::{ChaCha12Rng, SysRng};
-use undertone_protocol::lattice::LatticeVector;
 use undertone_protocol::mixing::Party;
-use undertone_protocol::noise::LatticeNoise;
 use undertone_protocol::plan::Plan;
 
 use crate::cli::{Policy, Report};
@@ -22,7 +18,7 @@ use crate::receipt::Account;
 use crate::result::{self, Delivery};
 use crate::spent::Spent;
 use crate::vector_file::{self, Layout, VectorFile};
-use crate::{clipping, input};
+use crate::{input, part};
 
 /// Flags of `join`.
 #[derive(Args, Debug)]
@@ -74,14 +70,14 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let prepared = prepare(&arguments, begun)?;
     let Prepared { plan, me, identity, spent, vector, events } = prepared;
     let layout = input::layout_of_mean(&plan, &vector.layout);
-    let (value, noise, clipped) = privatise(&plan, me, vector)?;
+    let (value, noise, clipped) = part::privatise(&plan, me, vector)?;
     let part = Part {
         plan: plan.clone(),
         me,
         key: identity.keypair.clone(),
         value,
         noise: Box::new(noise),
-        spent,
+        costs: Box::new(spent),
         events: events.clone(),
     };
     let mut delivery = None;
@@ -112,13 +108,8 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     let spent = Spent::open(&state, &plan.digest_hex(), &peer_id.to_string())?;
     spent.check()?;
     plan_command::check(&plan, &arguments.policy)?;
-    let me = plan.draft().members.iter().position(|member| member.id == peer_id).ok_or_else(|| {
-        Failure::new(Exit::PlanRefused, format!("the identity {peer_id} is not a member of this plan"))
-            .field("--identity")
-            .hint("use the identity whose id is in the peer list, or ask for a plan that lists this one")
-    })?;
-    let vector = vector_file::read(&arguments.input)?;
-    input::check(&plan, me, &vector.layout, &arguments.input)?;
+    let me = part::member(&plan, peer_id)?;
+    let vector = part::vector(&plan, me, &arguments.input)?;
     let files = [Some((&arguments.output, "--output")), arguments.receipt.as_ref().map(|path| (path, "--receipt"))];
     files.into_iter().flatten().try_for_each(|(path, flag)| writable(path, flag))?;
     let events = Events::open(arguments.events.as_deref(), begun)?;
@@ -143,26 +134,6 @@ fn writable(path: &Path, flag: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("{}: cannot be written: {problem}", path.display()))
         .field(flag)
         .hint("name a file in a folder that exists and that you can write to"))
-}
-
-type SystemNoise = LatticeNoise<ChaCha12Rng>;
-
-/// Clips, weighs or sums up, rounds and adds η*: from here on only x̃ exists. Returns how many vectors or records clipping changed.
-fn privatise(plan: &Plan, me: Party, vector: VectorFile) -> Result<(LatticeVector, SystemNoise, usize), Failure> {
-    let calibration = plan.calibration();
-    let mut values = vector.values;
-    let clipped = clipping::clip_all(&plan.draft().data, &mut values);
-    let mut value = clipping::onto_lattice(plan, me, &values);
-    let rng = ChaCha12Rng::try_from_rng(&mut SysRng).map_err(no_randomness)?;
-    let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
-    noise.add_independent(calibration.independent_std, &mut value);
-    noise.draw_ahead(plan.injection());
-    Ok((value, noise, clipped))
-}
-
-fn no_randomness(error: impl std::fmt::Display) -> Failure {
-    Failure::usage(format!("the system gives no randomness: {error}"))
-        .hint("noise needs the operating system's random source, such as /dev/urandom")
 }
 
 fn write_result(

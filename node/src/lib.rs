@@ -1,9 +1,12 @@
 //! The undertone node: carries the protocol over libp2p, and is the command line.
 
 pub mod account_command;
+pub mod audit_command;
 pub mod benchmark;
 pub mod cli;
+pub mod client;
 pub mod clipping;
+pub mod daemon;
 pub mod doctor;
 pub mod driver;
 pub mod events;
@@ -15,7 +18,9 @@ pub mod join;
 pub mod local;
 pub mod logging;
 pub mod network;
+pub mod part;
 pub mod plan_command;
+pub mod plot;
 pub mod process;
 pub mod progress;
 pub mod quote;
@@ -25,4 +30,5 @@ pub mod simulate;
 pub mod spent;
 pub mod synthetic;
 pub mod table;
+pub mod testnet;
 pub mod vector_file;

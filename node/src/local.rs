@@ -1,7 +1,7 @@
 //! `undertone local`: a cluster of real nodes on this machine, each a process of its own with its own identity.
 
 mod cluster;
-mod demonstration;
+pub(crate) mod demonstration;
 mod parties;
 mod summary;
 

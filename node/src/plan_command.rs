@@ -11,7 +11,7 @@ use undertone_protocol::run_file::{RunFile, RunFileError};
 use crate::cli::{AcceptClaims, Policy, Report};
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::quote;
+use crate::{plot, quote};
 
 /// Flags of `plan`.
 #[derive(Args, Debug)]
@@ -25,6 +25,9 @@ pub struct PlanArgs {
     /// Where to write the plan; send this very file to every member
     #[arg(long, value_name = "PLAN.json")]
     out: PathBuf,
+    /// Draw the error against epsilon and against the share of parties gone, as SVG
+    #[arg(long, value_name = "QUOTE.svg")]
+    plot: Option<PathBuf>,
 }
 
 /// Flags of `verify`.
@@ -41,14 +44,22 @@ pub struct VerifyArgs {
 pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     let peers = Peers::parse(&read_text(&arguments.peers, "--peers")?).map_err(|e| peers_failure(&arguments.peers, &e))?;
     let text = read_text(&arguments.run, "RUN.toml")?;
-    let run = RunFile::parse(&text, peers.as_slice().len()).map_err(|e| run_failure(&arguments.run, &e))?;
-    run.supported().map_err(|e| run_failure(&arguments.run, &e))?;
-    let plan = make(run, &peers, rand::random())?;
+    let plan = make(run_file(&text, &peers, &arguments.run)?, &peers, rand::random())?;
     write_plan(&arguments.out, &plan)?;
+    if let Some(path) = &arguments.plot {
+        plot::quote(&plan, path)?;
+    }
     let mut text = quote::text(&plan);
     text += &format!("\nPlan {} written to {}\n", plan.digest_hex(), arguments.out.display());
     text += "Send that very file to every member; each checks it with `undertone verify` before joining.\n";
     Ok(Report::done(quote::json(&plan), text))
+}
+
+/// Reads a run file for these peers; `path` is what messages call it.
+pub fn run_file(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failure> {
+    let run = RunFile::parse(text, peers.as_slice().len()).map_err(|e| run_failure(path, &e))?;
+    run.supported().map_err(|e| run_failure(path, &e))?;
+    Ok(run)
 }
 
 /// Calibrates a run for these peers. `seed` draws random graphs and the schedule; both are public.
@@ -69,9 +80,9 @@ pub fn make(run: RunFile, peers: &Peers, seed: u64) -> Result<Plan, Failure> {
 /// A graph that cannot protect somebody is a refused plan; all else is a run file that makes no sense.
 fn uncalibrated(error: &CalibrateError) -> Failure {
     match error {
-        CalibrateError::Exposed { .. } => Failure::new(Exit::PlanRefused, error.to_string())
+        CalibrateError::Exposed { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
-            .hint("add private edges, or lower privacy.colluding or privacy.dropouts"),
+            .hint(format!("any one of these suffices: {}; a larger epsilon or more rounds do not", quote::listed(remedies))),
         _ => Failure::usage(error.to_string()),
     }
 }
@@ -90,8 +101,13 @@ pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
 pub fn load(path: &Path) -> Result<Plan, Failure> {
     let bytes =
         std::fs::read(path).map_err(|e| Failure::usage(format!("{}: cannot be read: {e}", path.display())).field("PLAN.json"))?;
-    Plan::parse(&bytes).map_err(|e| {
-        let failure = Failure::new(Exit::PlanRefused, format!("{}: {e}", path.display()));
+    parse(&bytes, &path.display().to_string())
+}
+
+/// Reads a plan from the bytes of its file (exit 3); `name` is what messages call it.
+pub fn parse(bytes: &[u8], name: &str) -> Result<Plan, Failure> {
+    Plan::parse(bytes).map_err(|e| {
+        let failure = Failure::new(Exit::PlanRefused, format!("{name}: {e}"));
         match e.field() {
             Some(field) => failure.field(field),
             None => failure,
@@ -152,7 +168,8 @@ pub fn run_failure(path: &Path, error: &RunFileError) -> Failure {
     failure
 }
 
-fn peers_failure(path: &Path, error: &PeersError) -> Failure {
+/// A peer list's error with the file's name.
+pub fn peers_failure(path: &Path, error: &PeersError) -> Failure {
     let mut failure = Failure::usage(format!("{}: {error}", path.display()));
     failure.field = error.field().map(String::from);
     failure

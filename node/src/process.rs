@@ -8,6 +8,20 @@ pub fn peak_memory_bytes() -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
+/// Resident memory now, in bytes; None where there is no /proc.
+pub fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// Open file descriptors; None where there is no /proc.
+pub fn open_files() -> Option<u64> {
+    // One of them is that of the listing itself.
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as u64)
+}
+
 /// Processor seconds, user and system; None where there is no /proc.
 pub fn cpu_s() -> Option<f64> {
     /// Clock ticks a second: a constant of Linux's interface (USER_HZ) on every architecture that Rust's standard library runs on.

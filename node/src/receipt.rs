@@ -109,6 +109,11 @@ impl Account {
         self.audit.as_ref().map(|audit| audit.epsilon).filter(|e| e.is_finite())
     }
 
+    /// μ as it turned out; None if nothing left.
+    pub fn mu(&self) -> Option<f64> {
+        self.audit.as_ref().map(|audit| audit.mu)
+    }
+
     /// Whether the loss as it turned out is infinite.
     pub fn unbounded(&self) -> bool {
         self.audit.as_ref().is_some_and(|audit| audit.epsilon.is_infinite())

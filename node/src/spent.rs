@@ -6,6 +6,25 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Exit, Failure};
 
+/// What has to be on disk before anything private leaves this node.
+pub trait Costs: Send {
+    /// Marks the plan as spent, before the first share leaves. If it fails none does.
+    fn spend(&mut self) -> Result<(), Failure>;
+
+    /// The agreed logs cost μ = `mu`: called before the final leaves. If it fails the final is withheld.
+    fn settle(&mut self, mu: f64) -> Result<(), Failure>;
+}
+
+impl Costs for Spent {
+    fn spend(&mut self) -> Result<(), Failure> {
+        Spent::spend(self)
+    }
+
+    fn settle(&mut self, _: f64) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
 /// The file `spent/DIGEST-PEERID` of one plan and one identity in a state directory.
 #[derive(Clone, Debug)]
 pub struct Spent {

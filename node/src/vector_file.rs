@@ -77,6 +77,18 @@ pub enum Format {
     },
 }
 
+impl Format {
+    /// The extension of its files.
+    pub fn extension(&self) -> &'static str {
+        match self {
+            Format::Npy(_) => "npy",
+            Format::Csv { .. } => "csv",
+            Format::Json => "json",
+            Format::Safetensors { .. } => "safetensors",
+        }
+    }
+}
+
 /// What a file looks like, without its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -220,6 +232,9 @@ impl Problem {
     }
 }
 
+/// Extensions of files that can be read.
+pub const EXTENSIONS: [&str; 4] = ["npy", "csv", "json", "safetensors"];
+
 const FORMATS: &str = "save it as .npy (numpy.save(path, vector)), .csv, .json or .safetensors";
 
 /// Reads a `.npy`, `.csv`, `.json` or `.safetensors`; there is at least one coordinate, and all are finite. Allocates no more than a small
@@ -281,7 +296,8 @@ fn readable(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-fn write_to(out: impl Write, layout: &Layout, values: &[f64]) -> std::io::Result<()> {
+/// Writes them to anything.
+pub(crate) fn write_to(out: impl Write, layout: &Layout, values: &[f64]) -> std::io::Result<()> {
     match &layout.format {
         Format::Npy(dtype) => npy::write(out, &layout.shape, *dtype, values),
         Format::Csv { header } => csv::write(out, header.as_deref(), &layout.shape, values),

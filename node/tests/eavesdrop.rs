@@ -163,14 +163,14 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
     let values: Vec<f64> = (0..DIMENSION).map(|i| value(me, i)).collect();
     let noise = Marked { lattice: *plan.lattice(), correlated_std: plan.calibration().correlated_std, party: me };
     let events = folder.join(format!("{me}.events"));
+    let spent = Spent::open(&folder.join(me.to_string()), &plan.digest_hex(), &key(me).public().to_peer_id().to_string());
     let part = Part {
         plan: plan.clone(),
         me,
         key: key(me),
         value: undertone::clipping::onto_lattice(&plan, me, &values),
         noise: Box::new(noise),
-        spent: Spent::open(&folder.join(me.to_string()), &plan.digest_hex(), &key(me).public().to_peer_id().to_string())
-            .expect("a state folder"),
+        costs: Box::new(spent.expect("a state folder")),
         events: Events::open(Some(&events), begun).expect("a file"),
     };
     let mut configuration = driver::hub_configuration(&part);

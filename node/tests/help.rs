@@ -20,7 +20,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 9] = [
+const COMMANDS: [(&str, &str); 15] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -28,6 +28,12 @@ const COMMANDS: [(&str, &str); 9] = [
     ("doctor", "<PLAN.json> --identity --timeout-ms"),
     ("join", "<PLAN.json> --identity --input --output --receipt --state --events --show-private"),
     ("local", "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed"),
+    ("submit", "<PLAN.json> --propose --input --data-file --data-set --api --token-file --config"),
+    ("accept", "<DIGEST> --input --data-file --data-set --api --token-file --config"),
+    ("status", "[DIGEST] --api --token-file --config"),
+    ("watch", "<DIGEST> --events --api --token-file --config"),
+    ("result", "<DIGEST> --output --receipt --api --token-file --config"),
+    ("withdraw", "<DIGEST> --api --token-file --config"),
     ("account gaussian", "--epsilon --delta --mu"),
     ("account inca", "<EXECUTION.json> --independent-std --correlated-std --sensitivity --delta"),
 ];

@@ -32,7 +32,7 @@ pub mod graph;
 pub mod injection;
 pub mod invariants;
 pub mod lattice;
-mod lines;
+pub mod lines;
 pub mod log;
 pub mod message;
 pub mod mixing;

@@ -6,11 +6,11 @@ use toml::de::{DeTable, DeValue};
 
 /// Dotted key ("privacy.epsilon", "peer.0.name") → line, from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lines(BTreeMap<String, usize>);
+pub struct Lines(BTreeMap<String, usize>);
 
 impl Lines {
     /// The lines of a text; empty if it is not TOML (parsing it properly then gives the error).
-    pub(crate) fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         let mut lines = Lines::default();
         if let Ok(table) = DeTable::parse(text) {
             lines.table(text, "", table.get_ref());
@@ -41,7 +41,7 @@ impl Lines {
     }
 
     /// The line of a key, or of the nearest table above it that is written out.
-    pub(crate) fn line(&self, field: &str) -> Option<usize> {
+    pub fn line(&self, field: &str) -> Option<usize> {
         let mut path = field;
         loop {
             if let Some(&line) = self.0.get(path) {
@@ -52,14 +52,14 @@ impl Lines {
     }
 
     /// The outermost key that begins on a line.
-    pub(crate) fn key_at(&self, line: usize) -> Option<&str> {
+    pub fn key_at(&self, line: usize) -> Option<&str> {
         let on_line = self.0.iter().filter(|&(_, &at)| at == line);
         on_line.map(|(key, _)| key.as_str()).min_by_key(|key| key.len())
     }
 }
 
 /// The line (from 1) of a byte offset.
-pub(crate) fn line_at(text: &str, offset: usize) -> usize {
+pub fn line_at(text: &str, offset: usize) -> usize {
     1 + text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count()
 }
 

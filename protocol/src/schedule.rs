@@ -72,6 +72,14 @@ impl Schedule {
     }
 }
 
+/// `count` different parties of `parties` (all, if these are fewer), drawn evenly, in the order of the draw.
+pub fn draw_parties(parties: usize, count: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..parties).collect();
+    PublicDraw::new("undertone/parties/1", seed).shuffle(&mut order);
+    order.truncate(count);
+    order
+}
+
 /// For each party the neighbours that it has not sent to since it last had sent to all of them.
 struct Unused<'a> {
     graph: &'a Graph,

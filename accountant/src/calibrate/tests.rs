@@ -45,12 +45,25 @@ fn three_parties_tolerate_nobody() {
 
 #[test]
 fn too_many_parties_have_the_theorem_as_headline() {
-    let calibration = calibrated(20, "");
-    assert!(calibration.claims.iter().all(|claim| claim.established == Established::Theorem));
+    let calibration = calibrated(60, "[privacy]\ncolluding = 3\n[mechanism]\nrounds = 3");
+    let of_class = |claim: &&undertone_protocol::plan::Claim| claim.faults != Faults::BeforePublishing;
+    assert!(calibration.claims.iter().filter(of_class).all(|claim| claim.established == Established::Theorem));
     let headline: Vec<_> = calibration.claims.iter().filter(|claim| claim.holds_as_headline).collect();
     assert!(headline.iter().any(|claim| claim.faults == Faults::Any));
     assert!(headline.iter().all(|claim| claim.epsilon <= 1.0));
     assert!((calibration.predicted.standard_error / calibration.predicted.local - 1.0).abs() < 1e-5);
+}
+
+#[test]
+fn twenty_parties_are_exhausted() {
+    let calibration = calibrated(20, "[mechanism]\nrounds = 4");
+    let worst = epsilon(&calibration, Faults::Class, Established::Exhaustive);
+    assert!((0.999..=1.0).contains(&worst), "{worst}");
+    let exhaustive = |claim: &&undertone_protocol::plan::Claim| claim.established == Established::Exhaustive;
+    let cases: Vec<u64> = calibration.claims.iter().filter(exhaustive).map(|claim| claim.cases).collect();
+    // 190 coalitions of a colluding and a departed party; of 20 shares a round, 7 + 5 + 3 + 1 faults; 20 parties cut off from 18 others.
+    assert_eq!(cases, [190 * (1 + 20 * 16), 20 * 19]);
+    assert!(calibration.predicted.standard_error < 0.35 * calibration.predicted.local);
 }
 
 #[test]
@@ -80,8 +93,8 @@ fn whoever_fears_fewer_gets_a_plan() {
     assert!(calibrated(6, ring).predicted.standard_error > 0.0);
     let paper = "[topology]\nprivate = { kind = \"ring\" }\n[mechanism]\nrollback = false\nrounds = 3";
     assert!(calibrated(5, paper).predicted.standard_error > 0.0);
-    let regular = calibrated(20, "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }");
-    assert!(regular.claims.iter().any(|claim| claim.holds_as_headline && claim.established == Established::Theorem));
+    let regular = calibrated(20, "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\n[mechanism]\nrounds = 4");
+    assert!(regular.claims.iter().any(|claim| claim.holds_as_headline && claim.established == Established::Exhaustive));
 }
 
 #[test]

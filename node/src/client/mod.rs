@@ -1,0 +1,87 @@
+//! The daemon's clients: `submit`, `accept`, `status`, `watch`, `result`, `withdraw`. They know nothing but the API.
+
+mod connection;
+mod endpoint;
+mod form;
+mod result;
+mod show;
+mod status;
+mod stream;
+mod submit;
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use clap::Args;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use serde::de::DeserializeOwned;
+
+use crate::daemon::api::problem::Problem;
+use crate::daemon::api::token::Token;
+use crate::daemon::config::{ApiConfig, NodeArgs};
+use crate::failure::{Exit, Failure};
+use endpoint::Endpoint;
+
+pub use result::{ResultArgs, result};
+pub use status::{StatusArgs, WithdrawArgs, status, withdraw};
+pub use stream::{WatchArgs, watch};
+pub use submit::{AcceptArgs, SubmitArgs, accept, submit};
+
+/// Where the daemon is and how it knows us.
+#[derive(Args, Clone, Debug)]
+pub struct ApiArgs {
+    /// The daemon's API: HOST:PORT, http://HOST:PORT or unix:PATH [default: as --config or UNDERTONE_API_LISTEN says, else unix:state/api.sock]
+    #[arg(long, value_name = "URL")]
+    api: Option<String>,
+    /// The daemon's token file [default: as --config or UNDERTONE_API_TOKEN says, else state/api.token]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The daemon's configuration; of it only the API's address and token file are used
+    #[arg(long, value_name = "NODE.toml")]
+    config: Option<PathBuf>,
+}
+
+/// A daemon that can be asked.
+#[derive(Debug)]
+struct Daemon {
+    endpoint: Endpoint,
+    token: HeaderValue,
+}
+
+impl ApiArgs {
+    /// Fails (exit 2) if there is no such address or token.
+    fn daemon(&self) -> Result<Daemon, Failure> {
+        let endpoint = self.api.as_deref().map(str::parse::<Endpoint>).transpose().map_err(|failure| failure.field("--api"))?;
+        let (endpoint, token_file) = match (endpoint, &self.token_file) {
+            (Some(endpoint), Some(file)) => (endpoint, file.clone()),
+            (endpoint, file) => {
+                let config = ApiConfig::load(&NodeArgs { config: self.config.clone(), ..NodeArgs::default() })?;
+                (endpoint.unwrap_or(config.listen.into()), file.clone().unwrap_or(config.token))
+            }
+        };
+        Ok(Daemon { endpoint, token: Token::load(&token_file)?.header() })
+    }
+}
+
+impl Daemon {
+    /// GET and read an object.
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.ask(hyper::Method::GET, path).await?.object().await
+    }
+}
+
+/// Runs a client to its end. One thread is enough: it waits for the daemon.
+fn run<T>(client: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?.block_on(client)
+}
+
+/// The daemon's refusal as this process's failure.
+fn refusal(status: StatusCode, problem: &[u8]) -> Failure {
+    let Ok(problem) = serde_json::from_slice::<Problem>(problem) else {
+        return Failure::usage(format!("the daemon answered {status}")).field("--api").hint("is that an undertone daemon?");
+    };
+    let exit = Exit::of(problem.exit_code).filter(|exit| *exit != Exit::Done).unwrap_or(Exit::Internal);
+    Failure { exit, message: problem.detail, field: problem.field, hint: problem.hint }
+}

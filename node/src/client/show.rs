@@ -1,0 +1,204 @@
+//! The daemon's objects as text for people.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::daemon::status::{OfferStatus, PeerStatus, Reachability, RunState, RunStatus, Status};
+use crate::table::{Table, bytes, number};
+
+/// For `--json`.
+pub(super) fn object(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).expect("the API's objects are plain")
+}
+
+/// Enough of a digest to name it again.
+pub(super) fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
+
+fn word(state: &impl Serialize) -> String {
+    object(state).as_str().unwrap_or_default().to_owned()
+}
+
+fn epsilon(value: Option<f64>, unbounded: bool) -> String {
+    if unbounded { "unbounded".into() } else { value.map_or("–".into(), number) }
+}
+
+/// Where it is, in a few words.
+fn progress(run: &RunStatus) -> String {
+    match (&run.phase, run.round, &run.outcome) {
+        (_, _, Some(outcome)) if run.state == RunState::Ended => outcome.clone(),
+        (Some(phase), Some(round), _) if run.state == RunState::Running => format!("{phase}, round {round} of {}", run.rounds),
+        (Some(phase), ..) if run.state == RunState::Running => phase.clone(),
+        _ => word(&run.state),
+    }
+}
+
+/// One run.
+pub(super) fn run(run: &RunStatus) -> String {
+    let mut table = Table::new();
+    table
+        .row(["run".into(), run.name.clone()])
+        .row(["digest".into(), run.digest.clone()])
+        .row(["state".into(), progress(run)])
+        .row(["parties".into(), run.parties.to_string()])
+        .row(["coordinates".into(), format!("{} (unit: {})", run.dimension, run.unit)])
+        .row(["ε claimed before the run".into(), format!("{} at δ = {:e}", epsilon(run.epsilon_claimed, false), run.delta)])
+        .row(["ε as it turned out".into(), epsilon(run.epsilon, run.unbounded)]);
+    for (name, value) in [("data set", &run.data_set), ("proposed by", &run.proposer), ("reason", &run.reason)] {
+        if let Some(value) = value {
+            table.row([name.into(), value.clone()]);
+        }
+    }
+    if !run.included.is_empty() {
+        table.row(["included".into(), run.included.join(", ")]);
+    }
+    if let Some(error) = run.standard_error {
+        table.row(["standard error per coordinate".into(), number(error)]);
+    }
+    if run.private_bytes + run.public_bytes > 0 {
+        let sent = format!("{} on the private graph, {} on the public one", bytes(run.private_bytes), bytes(run.public_bytes));
+        table.row(["sent".into(), sent]);
+    }
+    table.render()
+}
+
+/// One offer.
+pub(super) fn offer(offer: &OfferStatus) -> String {
+    let mut table = Table::new();
+    table
+        .row(["offer".into(), offer.name.clone()])
+        .row(["digest".into(), offer.digest.clone()])
+        .row(["proposed by".into(), offer.proposer.clone()])
+        .row(["state".into(), word(&offer.state)])
+        .row(["parties".into(), offer.parties.to_string()])
+        .row(["coordinates".into(), format!("{} (unit: {})", offer.dimension, offer.unit)])
+        .row(["ε claimed".into(), format!("{} at δ = {:e}", epsilon(offer.epsilon_claimed, false), offer.delta)]);
+    if let Some(reason) = &offer.reason {
+        table.row(["reason".into(), reason.clone()]);
+    }
+    table.render()
+}
+
+/// The whole daemon.
+pub(super) fn status(status: &Status) -> String {
+    let hours = status.uptime_s / 3600.0;
+    let mut text = format!("{} ({}), undertone {}, up {hours:.1} h\n", status.party, status.id, status.version);
+    text += &format!("listens on {} (private), {} (public)\n", status.private, status.public);
+    section(&mut text, "Peers", ["peer", "private", "public"], status.peers.iter().map(peer));
+    let runs = status.runs.iter().map(|run| {
+        let realised = epsilon(run.epsilon.or(run.epsilon_claimed), run.unbounded);
+        [short(&run.digest).into(), run.name.clone(), progress(run), realised]
+    });
+    section(&mut text, "Runs", ["digest", "name", "state", "ε"], runs);
+    let offers = status.offers.iter().map(|offer| {
+        [
+            short(&offer.digest).into(),
+            offer.name.clone(),
+            offer.proposer.clone(),
+            word(&offer.state),
+            epsilon(offer.epsilon_claimed, false),
+        ]
+    });
+    section(&mut text, "Offers", ["digest", "name", "proposed by", "state", "ε"], offers);
+    let budgets = status.budgets.iter().map(|budget| {
+        let spent = epsilon(budget.epsilon_spent, budget.epsilon_spent.is_none());
+        [
+            format!("{} ({})", budget.data_set, budget.unit),
+            spent,
+            number(budget.epsilon),
+            format!("{:e}", budget.delta),
+            budget.runs.to_string(),
+        ]
+    });
+    section(&mut text, "Data sets", ["data set", "ε spent", "of", "δ", "runs"], budgets);
+    text
+}
+
+/// A table under its title; nothing if it would be empty.
+fn section<const N: usize>(text: &mut String, title: &str, headings: [&str; N], rows: impl Iterator<Item = [String; N]>) {
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    let mut table = Table::with_headings(headings);
+    rows.for_each(|row| {
+        table.row(row);
+    });
+    *text += &format!("\n{title}\n{}", table.render());
+}
+
+fn peer(peer: &PeerStatus) -> [String; 3] {
+    let answers = |reachability: &Reachability| match reachability.reachable {
+        Some(true) => format!("{} answers", reachability.address),
+        Some(false) => format!("{} does not answer", reachability.address),
+        None => reachability.address.clone(),
+    };
+    [peer.name.clone(), answers(&peer.private), answers(&peer.public)]
+}
+
+/// What a daemon made of a run file.
+pub(super) fn proposed(proposed: &Value) -> String {
+    let digest = proposed["digest"].as_str().unwrap_or_default();
+    let mut text = format!("Proposed: {digest}\n\n");
+    let mut table = Table::with_headings(["member", "answer"]);
+    for (name, answer) in proposed["members"].as_object().into_iter().flatten() {
+        table.row([name.clone(), answer.as_str().unwrap_or_default().to_owned()]);
+    }
+    text += &table.render();
+    text + &format!("\nFollow it:  undertone watch {}\n", short(digest))
+}
+
+/// Counts that stand in many events: left to those who read the lines as JSON.
+const COUNTS: [&str; 5] = ["accepted", "returned", "unanswered", "private_bytes", "public_bytes"];
+
+/// One event in a line.
+pub(super) fn event(event: &Value) -> String {
+    let seconds = event["t_ms"].as_f64().unwrap_or(0.0) / 1000.0;
+    let name = event["event"].as_str().unwrap_or("event");
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    // A `phase` event's `phase`, a fault's `text`: what it is about.
+    let (mut about, mut others) = (vec![], vec![]);
+    for (key, value) in event.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        match key.as_str() {
+            "t_ms" | "party" | "event" => {}
+            key if key == name || key == "text" => about.push(plain(value)),
+            key if COUNTS.contains(&key) => {}
+            key => others.push(format!("{key} {}", plain(value))),
+        }
+    }
+    about.extend(others);
+    format!("{seconds:8.3} s  {name} {}", about.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_event_is_a_line() {
+        let round =
+            json!({"t_ms": 1250, "party": "alice", "event": "round", "round": 3, "unanswered": 1, "of": 8, "outcome": null});
+        assert_eq!(event(&round), "   1.250 s  round 3, of 8");
+        assert_eq!(event(&json!({"t_ms": 2, "event": "fault", "text": "bob is gone"})), "   0.002 s  fault bob is gone");
+    }
+
+    #[test]
+    fn an_empty_daemon_has_no_empty_tables() {
+        let empty = Status {
+            version: "0".into(),
+            party: "alice".into(),
+            id: "12D3".into(),
+            uptime_s: 1.0,
+            private: "/ip4/127.0.0.1/tcp/1".into(),
+            public: "/ip4/127.0.0.1/tcp/2".into(),
+            peers: vec![],
+            runs: vec![],
+            offers: vec![],
+            budgets: vec![],
+        };
+        let text = status(&empty);
+        assert!(text.starts_with("alice (12D3)") && !text.contains("Runs") && !text.contains("Data sets"), "{text}");
+    }
+}

@@ -1,0 +1,107 @@
+//! In which format a mean is answered: the `Accept` header, by RFC 9110's qualities.
+
+use hyper::StatusCode;
+use hyper::header::{self, HeaderMap};
+
+use super::problem::Problem;
+use crate::vector_file::{Dtype, Format, Layout};
+
+/// A format with its media type and what a file of it is called.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Offered {
+    pub(super) media_type: &'static str,
+    pub(super) file_name: &'static str,
+    pub(super) layout: Layout,
+}
+
+/// `.npy` in the input's dtype and JSON as nested lists always; `.csv` and `.safetensors` if the input was one. The first is the default.
+fn offered(layout: &Layout) -> Vec<Offered> {
+    let shape = layout.vector_shape();
+    let npy = match layout.format {
+        Format::Npy(_) => layout.clone(),
+        _ => Layout::npy(shape.clone(), Dtype::F64),
+    };
+    let json = Layout { shape, format: Format::Json };
+    let offer = |media_type, file_name, layout| Offered { media_type, file_name, layout };
+    let mut offered = vec![offer("application/x-npy", "mean.npy", npy), offer("application/json", "mean.json", json)];
+    match layout.format {
+        Format::Csv { .. } => offered.push(offer("text/csv", "mean.csv", layout.clone())),
+        Format::Safetensors { .. } => offered.push(offer("application/x-safetensors", "mean.safetensors", layout.clone())),
+        Format::Npy(_) | Format::Json => {}
+    }
+    offered
+}
+
+/// The format that the client likes most; 406 if it takes none.
+pub(super) fn choose(headers: &HeaderMap, layout: &Layout) -> Result<Offered, Problem> {
+    let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let offered = offered(layout);
+    if accept.is_empty() {
+        return Ok(offered.into_iter().next().expect("two formats are always offered"));
+    }
+    let ranges: Vec<(&str, f64)> = accept.iter().flat_map(|line| line.split(',')).map(range).collect();
+    let known = offered.iter().map(|format| format.media_type).collect::<Vec<_>>().join(", ");
+    // Of equals the first: the last maximum of the reversed order.
+    let best = offered.into_iter().rev().map(|format| (quality(&ranges, format.media_type), format));
+    let best = best.filter(|(quality, _)| *quality > 0.0).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    best.map(|(_, format)| format).ok_or_else(|| {
+        Problem::new(StatusCode::NOT_ACCEPTABLE, "not-acceptable", "the mean is not to be had in a format that you accept")
+            .field("Accept")
+            .hint(format!("accept one of {known}"))
+    })
+}
+
+fn range(text: &str) -> (&str, f64) {
+    let mut parts = text.split(';').map(str::trim);
+    let range = parts.next().unwrap_or_default();
+    let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+    (range, quality.map_or(1.0, |q| q.parse().unwrap_or(0.0)))
+}
+
+/// That of the most specific range which the type lies in; 0 if there is none.
+fn quality(ranges: &[(&str, f64)], media_type: &str) -> f64 {
+    let family = media_type.split('/').next().unwrap_or_default();
+    let of = |wanted: &dyn Fn(&str) -> bool| ranges.iter().find(|(range, _)| wanted(range)).map(|&(_, quality)| quality);
+    let is = |range: &str| range.eq_ignore_ascii_case(media_type) || (range == BYTES && media_type == "application/x-npy");
+    let in_family = |range: &str| range.strip_suffix("/*").is_some_and(|f| f.eq_ignore_ascii_case(family));
+    of(&is).or_else(|| of(&in_family)).or_else(|| of(&|range| range == "*/*")).unwrap_or(0.0)
+}
+
+/// What many programs call a file that they know nothing of; a `.npy` has no registered type.
+const BYTES: &str = "application/octet-stream";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(layout: &Layout, accept: &[&str]) -> Result<&'static str, u16> {
+        let headers = accept.iter().map(|line| (header::ACCEPT, line.parse().unwrap())).collect();
+        choose(&headers, layout).map(|format| format.media_type).map_err(|problem| problem.status)
+    }
+
+    #[test]
+    fn the_client_gets_what_it_likes_most() {
+        let vector = Layout::npy(vec![3], Dtype::F32);
+        let (npy, json) = (Ok("application/x-npy"), Ok("application/json"));
+        assert_eq!(chosen(&vector, &[]), npy);
+        assert_eq!(chosen(&vector, &["*/*"]), npy);
+        assert_eq!(chosen(&vector, &["application/octet-stream"]), npy);
+        assert_eq!(chosen(&vector, &["application/json"]), json);
+        assert_eq!(chosen(&vector, &["text/html, application/json;q=0.9, */*;q=0.1"]), json);
+        assert_eq!(chosen(&vector, &["application/json; q=0.5", "application/x-npy"]), npy);
+        assert_eq!(chosen(&vector, &["application/x-npy;q=0, */*"]), json);
+        for refused in ["text/csv", "text/*", "application/json;q=0", "application/json;q=high", ""] {
+            assert_eq!(chosen(&vector, &[refused]), Err(406), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_table_comes_back_as_a_table_and_a_model_as_a_model() {
+        let table = Layout { shape: vec![1, 3], format: Format::Csv { header: None } };
+        assert_eq!(chosen(&table, &["text/csv"]), Ok("text/csv"));
+        assert_eq!(choose(&HeaderMap::new(), &table).unwrap().layout, Layout::npy(vec![3], Dtype::F64));
+        let model = Layout { shape: vec![3], format: Format::Safetensors { tensors: vec![], metadata: Default::default() } };
+        assert_eq!(chosen(&model, &["application/x-safetensors"]), Ok("application/x-safetensors"));
+        assert_eq!(chosen(&model, &["text/csv"]), Err(406));
+    }
+}

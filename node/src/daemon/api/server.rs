@@ -1,0 +1,112 @@
+//! Connections: so many at once, each with deadlines, all ended soon after the daemon is told to end.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::listen::{Listener, Stream};
+use super::token::Token;
+use super::{Api, router};
+use crate::daemon::config::ApiConfig;
+use crate::daemon::service::Service;
+use crate::failure::Failure;
+
+/// Connections at once; further ones wait in the kernel's queue. Each may hold 64 KiB in each direction.
+const CONNECTIONS: usize = 512;
+/// The buffer of a connection, and so the longest head of a request, in bytes.
+const BUFFER: usize = 64 << 10;
+/// From an idle connection, or the first byte of a request, to the end of its head.
+const HEAD: Duration = Duration::from_secs(15);
+/// How long answers may take once the daemon is ending.
+const LAST_ANSWERS: Duration = Duration::from_millis(1000);
+/// After an accept that failed, such as for want of file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The API, bound and not yet answering.
+#[derive(Debug)]
+pub struct Server {
+    listener: Listener,
+    router: Router,
+    closing: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Makes or reads the token and binds the address. Fails (exit 2) if either cannot be.
+    pub async fn bind(config: &ApiConfig, service: Service) -> Result<Self, Failure> {
+        let token = Token::open(&config.token)?;
+        let listener = Listener::bind(config).await?;
+        let (closing, is_closing) = watch::channel(false);
+        let api = Api { service, token, requests: Arc::default(), bounds: Arc::default(), closing: is_closing };
+        Ok(Server { listener, router: router(api), closing })
+    }
+
+    /// Where it listens, as `--api` takes it.
+    pub fn address(&self) -> String {
+        self.listener.address()
+    }
+
+    /// Answers until `shutdown` is ready; then event streams end, other answers have a second, and all connections close.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut connections = JoinSet::new();
+        tokio::pin!(shutdown);
+        loop {
+            let accepted = async {
+                let place = places.clone().acquire_owned().await;
+                (place, self.listener.accept().await)
+            };
+            tokio::select! {
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next() => {}
+                (place, stream) = accepted => match stream {
+                    Ok(stream) => {
+                        let (router, closing) = (self.router.clone(), self.closing.subscribe());
+                        connections.spawn(async move {
+                            carry(stream, router, closing).await;
+                            drop(place);
+                        });
+                    }
+                    Err(e) => {
+                        tracing::warn!("the API cannot accept a connection: {e}");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                },
+            }
+        }
+        self.closing.send_replace(true);
+        drop(self.listener);
+        let last = async { while connections.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(LAST_ANSWERS, last).await;
+        connections.shutdown().await;
+    }
+}
+
+/// Waits until the daemon is ending.
+pub(super) async fn ended(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
+}
+
+async fn carry(stream: Stream, router: Router, mut closing: watch::Receiver<bool>) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(BUFFER);
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    tokio::pin!(connection);
+    let end = tokio::select! {
+        end = connection.as_mut() => end,
+        () = ended(&mut closing) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(e) = end {
+        // What clients do to their connections is theirs; its text names no value.
+        tracing::debug!("an API connection ended early: {e}");
+    }
+}

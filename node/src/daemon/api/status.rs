@@ -1,0 +1,51 @@
+//! What the daemon is and how it does.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header;
+use serde::Serialize;
+use serde_json::json;
+
+use super::problem::Problem;
+use super::{Api, metrics as prometheus};
+use crate::daemon::refusal::{Kind, Refusal};
+
+/// The OpenAPI document. A test holds it against what the server really answers.
+const OPENAPI: &str = include_str!("openapi.json");
+
+/// An object as JSON.
+pub(super) fn json(status: StatusCode, object: &impl Serialize) -> Response {
+    match serde_json::to_string(object) {
+        Ok(text) => (status, [(header::CONTENT_TYPE, "application/json")], Body::from(text)).into_response(),
+        Err(e) => Problem::from(Refusal::new(Kind::Internal, format!("the answer cannot be written: {e}"))).into_response(),
+    }
+}
+
+/// The process lives.
+pub(super) async fn health() -> Response {
+    json(StatusCode::OK, &json!({ "status": "ok" }))
+}
+
+/// A run can be taken.
+pub(super) async fn ready(State(api): State<Api>) -> Response {
+    let readiness = api.service.readiness();
+    if readiness.ready {
+        return json(StatusCode::OK, &readiness);
+    }
+    Problem::from(Refusal::new(Kind::Unavailable, readiness.problems.join("; "))).into_response()
+}
+
+pub(super) async fn metrics(State(api): State<Api>) -> Response {
+    let page = prometheus::page(&api.service.metrics(), &api.requests);
+    ([(header::CONTENT_TYPE, prometheus::MEDIA_TYPE)], page).into_response()
+}
+
+pub(super) async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+}
+
+pub(super) async fn status(State(api): State<Api>) -> Response {
+    json(StatusCode::OK, &api.service.status().await)
+}

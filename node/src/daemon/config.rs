@@ -1,0 +1,416 @@
+//! `node.toml`: who this node is, where its state lies, what it accepts, what its data may cost.
+
+mod layers;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use libp2p::PeerId;
+use undertone_protocol::peers::{Address, Peers, is_party_name};
+use undertone_protocol::run_file::Unit;
+
+use self::layers::{Given, Layers, RawDataSet, Source};
+use crate::cli::{AcceptClaims, Policy};
+use crate::failure::Failure;
+use crate::identity::Identity;
+use crate::plan_command::{self, read_text};
+
+pub use layers::{KEYS, help};
+
+/// Flags of `node`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct NodeArgs {
+    /// The configuration; every key can also be given in the environment
+    #[arg(long, value_name = "NODE.toml")]
+    pub config: Option<PathBuf>,
+    /// This party's key
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// Folder that remembers the ledger, spent plans and runs
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Folder of vectors that submissions may name
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// The peer list
+    #[arg(long, value_name = "PEERS.toml")]
+    pub peers: Option<PathBuf>,
+    /// Folder that means and receipts are written to
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Where the API listens: ADDR:PORT or unix:FILE
+    #[arg(long, value_name = "WHERE")]
+    pub api: Option<String>,
+    /// Refuse plans that claim more than this ε
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    pub max_epsilon: Option<f64>,
+}
+
+impl NodeArgs {
+    fn given(&self) -> Vec<Given> {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let flags = [
+            ("identity", "--identity", path(&self.identity)),
+            ("state", "--state", path(&self.state)),
+            ("data", "--data", path(&self.data)),
+            ("peers", "--peers", path(&self.peers)),
+            ("output", "--output", path(&self.output)),
+            ("api.listen", "--api", self.api.clone()),
+            ("policy.max_epsilon", "--max-epsilon", self.max_epsilon.map(|e| e.to_string())),
+        ];
+        let given = |(field, flag, value): (&str, &'static str, Option<String>)| {
+            value.map(|value| (field.to_owned(), value, Source::Flag(flag)))
+        };
+        flags.into_iter().filter_map(given).collect()
+    }
+}
+
+/// Where the API listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiListen {
+    /// A TCP address.
+    Tcp(SocketAddr),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for ApiListen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ApiListen::Tcp(address) => write!(f, "{address}"),
+            ApiListen::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// `[api]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiConfig {
+    /// Where it listens.
+    pub listen: ApiListen,
+    /// Whether it may listen on an address that other machines reach.
+    pub allow_remote: bool,
+    /// The file with the bearer token; made with mode 0600 when it is absent.
+    pub token: PathBuf,
+    /// The longest request body, in bytes.
+    pub max_body_bytes: u64,
+}
+
+/// A data set with its budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataSet {
+    /// What submissions call it.
+    pub name: String,
+    /// Whose change the budget counts.
+    pub unit: Unit,
+    /// Its vector in the data folder.
+    pub file: Option<String>,
+    /// ε of all its runs together.
+    pub epsilon: f64,
+    /// δ of all its runs together.
+    pub delta: f64,
+}
+
+/// Whose plans are accepted unasked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoAccept {
+    /// A name of the peer list.
+    pub proposer: String,
+    /// The data set that is brought.
+    pub data_set: String,
+}
+
+/// The complete and checked configuration. Its paths count from the working directory.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This party's key, name and id.
+    pub identity: Identity,
+    /// The state directory.
+    pub state: PathBuf,
+    /// The folder of vectors that submissions may name.
+    pub data: PathBuf,
+    /// Where means and receipts are also written.
+    pub output: Option<PathBuf>,
+    /// The peer list.
+    pub peers: Peers,
+    /// Where it listens for private neighbours.
+    pub private: Address,
+    /// Where it listens for everybody.
+    pub public: Address,
+    /// The API.
+    pub api: ApiConfig,
+    /// What every plan must keep to.
+    pub policy: Policy,
+    /// Members that are vouched for; None: there is no such list.
+    pub vouched: Option<BTreeSet<PeerId>>,
+    /// Runs at once.
+    pub max_runs: usize,
+    /// The data sets.
+    pub data_sets: Vec<DataSet>,
+    /// Whose plans are accepted unasked.
+    pub auto_accept: Vec<AutoAccept>,
+    /// Every key with its value as TOML and where that stands.
+    shown: Vec<(String, String, String)>,
+}
+
+impl Config {
+    /// The file, the environment, the flags; and the files that they name.
+    pub fn load(arguments: &NodeArgs) -> Result<Self, Failure> {
+        Config::from_parts(arguments, std::env::vars())
+    }
+
+    fn from_parts(arguments: &NodeArgs, environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, Failure> {
+        let (layers, folder) = read(arguments, environment)?;
+        resolve(&layers, &folder)
+    }
+
+    /// The effective configuration, a line a key. Secrets lie in files whose names are all that is said.
+    pub fn shown(&self) -> impl Iterator<Item = &(String, String, String)> {
+        self.shown.iter()
+    }
+
+    /// The data set of a name and a unit.
+    pub fn data_set(&self, name: &str, unit: Unit) -> Option<&DataSet> {
+        self.data_sets.iter().find(|set| set.name == name && set.unit == unit)
+    }
+}
+
+impl ApiConfig {
+    /// Where a daemon with this configuration answers, for its clients: neither its key nor its peer list is read.
+    pub fn load(arguments: &NodeArgs) -> Result<Self, Failure> {
+        let (layers, folder) = read(arguments, std::env::vars())?;
+        api(&layers, &state_folder(&layers, &folder))
+    }
+}
+
+/// All layers, and the folder that the file's paths count from.
+fn read(arguments: &NodeArgs, environment: impl IntoIterator<Item = (String, String)>) -> Result<(Layers, PathBuf), Failure> {
+    let (text, file) = match &arguments.config {
+        Some(path) => (read_text(path, "--config")?, path.clone()),
+        None => (String::new(), PathBuf::from("no configuration file")),
+    };
+    let folder = arguments.config.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new("")).to_owned();
+    let mut given = from_environment(environment);
+    given.extend(arguments.given());
+    Ok((Layers::read(&text, &file, &folder, given)?, folder))
+}
+
+fn state_folder(layers: &Layers, folder: &Path) -> PathBuf {
+    layers.raw.state.clone().unwrap_or_else(|| folder.join(default("state")))
+}
+
+/// Variables that belong to other parts of the program, or to those who start it.
+const OTHER_VARIABLES: [&str; 2] = ["UNDERTONE_LOG", "UNDERTONE_NODES"];
+
+/// Keys that are lists of tables.
+const LISTS: [&str; 2] = ["data_set", "auto_accept"];
+
+fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Vec<Given> {
+    let single = KEYS.iter().filter(|key| !LISTS.contains(&key.section)).map(|key| key.field());
+    let fields: Vec<String> = single.chain(LISTS.map(String::from)).collect();
+    let mut given = vec![];
+    for (name, value) in variables {
+        if !name.starts_with("UNDERTONE_") || OTHER_VARIABLES.contains(&name.as_str()) {
+            continue;
+        }
+        match fields.iter().find(|field| layers::variable(field) == name) {
+            Some(field) => given.push((field.clone(), value, Source::Environment(name))),
+            None => tracing::warn!("environment variable {name} is no key of the configuration; see `undertone node --help`"),
+        }
+    }
+    given
+}
+
+fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
+    let raw = &layers.raw;
+    if let Some(version) = raw.version.filter(|&version| version != 1) {
+        return Err(layers.refuse("version", format!("is {version}, which this program does not read; write version = 1")));
+    }
+    let path = |given: &Option<PathBuf>, field: &str| given.clone().unwrap_or_else(|| folder.join(default(field)));
+    let state = state_folder(layers, folder);
+    let mut identity = Identity::load(&path(&raw.identity, "identity")).map_err(|failure| failure.field("identity"))?;
+    let peers_file = path(&raw.peers, "peers");
+    let peers = Peers::parse(&read_text(&peers_file, "peers")?).map_err(|e| plan_command::peers_failure(&peers_file, &e))?;
+    let listed = peers.as_slice().iter().find(|peer| peer.id == identity.peer_id());
+    let listed = listed.ok_or_else(|| {
+        Failure::usage(format!("{}: this node's id {} is not in the list", peers_file.display(), identity.peer_id()))
+            .field("peers")
+            .hint("paste the lines that `undertone identity show` prints into everybody's peer list")
+    })?;
+    identity.name.clone_from(&listed.name);
+    let listener = |given: &Option<String>, field: &str, listed: &Address| match given {
+        None => Ok(listed.clone()),
+        Some(text) => text.parse::<Address>().map_err(|e| layers.refuse(field, format!("is no listener: {e}"))),
+    };
+    let (private, public) = (
+        listener(&raw.listen.private, "listen.private", &listed.private)?,
+        listener(&raw.listen.public, "listen.public", &listed.public)?,
+    );
+    if private == public {
+        return Err(layers.refuse("listen.public", "is the same address as listen.private; each graph needs its own port"));
+    }
+    let api = api(layers, &state)?;
+    let data = path(&raw.data, "data");
+    if raw.data.is_some() && !data.is_dir() {
+        return Err(layers.refuse("data", format!("is {}, which is no folder; make it", data.display())));
+    }
+    let data_sets = data_sets(layers)?;
+    let auto_accept = auto_accept(layers, &peers, &data_sets)?;
+    let (policy, vouched, max_runs) = policy(layers)?;
+    let mut config = Config {
+        identity,
+        state,
+        data,
+        output: raw.output.clone(),
+        peers,
+        private,
+        public,
+        api,
+        policy,
+        vouched,
+        max_runs,
+        data_sets,
+        auto_accept,
+        shown: vec![],
+    };
+    config.shown = shown(layers, &config);
+    Ok(config)
+}
+
+/// A default of the table, without its quotes.
+fn default(field: &str) -> &'static str {
+    let key = KEYS.iter().find(|key| key.field() == field);
+    key.and_then(|key| key.default).map_or("", |text| text.trim_matches('"'))
+}
+
+fn default_number(field: &str) -> usize {
+    default(field).parse().expect("the table's defaults are numbers where a number is asked for")
+}
+
+fn api(layers: &Layers, state: &Path) -> Result<ApiConfig, Failure> {
+    let raw = &layers.raw.api;
+    let listen = match raw.listen.as_deref() {
+        None => ApiListen::Unix(state.join("api.sock")),
+        Some(text) => match text.strip_prefix("unix:") {
+            Some("") => return Err(layers.refuse("api.listen", "names no socket; write it like unix:api.sock")),
+            Some(socket) => ApiListen::Unix(socket.into()),
+            None => ApiListen::Tcp(text.parse().map_err(|_| {
+                layers.refuse("api.listen", format!("is {text:?}; write it like 127.0.0.1:7300, [::1]:7300 or unix:api.sock"))
+            })?),
+        },
+    };
+    let max_body_bytes = raw.max_body_bytes.unwrap_or(default_number("api.max_body_bytes") as u64);
+    if max_body_bytes == 0 {
+        return Err(layers.refuse("api.max_body_bytes", "is 0, so that nothing could be submitted"));
+    }
+    let allow_remote = raw.allow_remote.unwrap_or(false);
+    Ok(ApiConfig { listen, allow_remote, token: raw.token.clone().unwrap_or_else(|| state.join("api.token")), max_body_bytes })
+}
+
+/// The most runs at once. Our choice: each has its buffers, and two threads for its vectors.
+const MOST_RUNS: usize = 64;
+
+fn policy(layers: &Layers) -> Result<(Policy, Option<BTreeSet<PeerId>>, usize), Failure> {
+    let raw = &layers.raw.policy;
+    if let Some(found) = raw.max_epsilon.filter(|e| !(*e > 0.0 && e.is_finite())) {
+        return Err(layers.refuse("policy.max_epsilon", format!("is {found}; it must be a number above 0")));
+    }
+    let max_runs = raw.max_runs.unwrap_or(default_number("policy.max_runs"));
+    if !(1..=MOST_RUNS).contains(&max_runs) {
+        return Err(layers.refuse("policy.max_runs", format!("is {max_runs}; choose a number from 1 to {MOST_RUNS}")));
+    }
+    let id = |(index, text): (usize, &String)| {
+        let field = format!("policy.vouched.{index}");
+        text.parse::<PeerId>().map_err(|_| layers.refuse(&field, format!("is {text:?}, which is no peer id")))
+    };
+    let vouched = raw.vouched.as_ref().map(|ids| ids.iter().enumerate().map(id).collect::<Result<_, _>>()).transpose()?;
+    if vouched.is_some() && raw.max_epsilon.is_none() {
+        return Err(layers.refuse("policy.vouched", "needs policy.max_epsilon: what the others together may learn at most"));
+    }
+    let policy = Policy {
+        digest: None,
+        max_epsilon: raw.max_epsilon,
+        min_colluders: raw.min_colluders.unwrap_or(default_number("policy.min_colluders")),
+        accept_claims: raw.accept_claims.unwrap_or(AcceptClaims::Exact),
+    };
+    Ok((policy, vouched, max_runs))
+}
+
+fn data_sets(layers: &Layers) -> Result<Vec<DataSet>, Failure> {
+    let mut sets: Vec<DataSet> = vec![];
+    for (index, raw) in layers.raw.data_set.iter().flatten().enumerate() {
+        let refuse = |key: &str, problem: String| Err(layers.refuse(&format!("data_set.{index}.{key}"), problem));
+        if !is_party_name(&raw.name) {
+            return refuse("name", format!("is {:?}; use 1 to 32 of the characters a-z, 0-9 and -", raw.name));
+        }
+        if sets.iter().any(|set| set.name == raw.name && set.unit == raw.unit) {
+            return refuse("name", format!("is {:?}, as of an earlier data set of this unit; give each its own", raw.name));
+        }
+        if let Some(file) = raw.file.as_ref().filter(|file| !is_file_name(file)) {
+            return refuse("file", format!("is {file:?}; name a file in the data folder, without a path"));
+        }
+        if !(raw.epsilon > 0.0 && raw.epsilon.is_finite()) {
+            return refuse("epsilon", format!("is {}; it must be a number above 0", raw.epsilon));
+        }
+        if !(raw.delta > 0.0 && raw.delta < 1.0) {
+            return refuse("delta", format!("is {}; it must be above 0 and below 1", raw.delta));
+        }
+        let RawDataSet { name, unit, file, epsilon, delta } = raw.clone();
+        sets.push(DataSet { name, unit, file, epsilon, delta });
+    }
+    Ok(sets)
+}
+
+/// Whether a name stays within its folder: one plain component that is not hidden.
+pub fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 255 && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
+}
+
+fn auto_accept(layers: &Layers, peers: &Peers, sets: &[DataSet]) -> Result<Vec<AutoAccept>, Failure> {
+    let mut accepted = vec![];
+    for (index, raw) in layers.raw.auto_accept.iter().flatten().enumerate() {
+        let refuse = |key: &str, problem: String| Err(layers.refuse(&format!("auto_accept.{index}.{key}"), problem));
+        if peers.index_of(&raw.proposer).is_none() {
+            return refuse("proposer", format!("is {:?}, who is not in the peer list", raw.proposer));
+        }
+        if !sets.iter().any(|set| set.name == raw.data_set && set.file.is_some()) {
+            return refuse("data_set", format!("is {:?}; it must be the name of a [[data_set]] that has a file", raw.data_set));
+        }
+        if layers.raw.policy.max_epsilon.is_none() {
+            return refuse("proposer", "needs policy.max_epsilon: what a plan may cost that nobody looked at".into());
+        }
+        accepted.push(AutoAccept { proposer: raw.proposer.clone(), data_set: raw.data_set.clone() });
+    }
+    Ok(accepted)
+}
+
+fn shown(layers: &Layers, config: &Config) -> Vec<(String, String, String)> {
+    let written = serde_json::to_value(&layers.raw).unwrap_or_default();
+    let line = |field: String, value: String, written: bool| {
+        let source = if written { layers.source(&field) } else { Source::Default };
+        (field, value, source.place(&layers.file))
+    };
+    let mut lines = vec![];
+    for key in KEYS.iter().filter(|key| !LISTS.contains(&key.section)) {
+        let value = written.pointer(&format!("/{}", key.field().replace('.', "/"))).filter(|value| !value.is_null());
+        let derived = || match key.field().as_str() {
+            "listen.private" => format!("{:?}", config.private.as_str()),
+            "listen.public" => format!("{:?}", config.public.as_str()),
+            "api.token" => format!("{:?}", config.api.token),
+            "api.listen" => format!("{:?}", config.api.listen.to_string()),
+            _ => key.default.unwrap_or("none").to_owned(),
+        };
+        lines.push(line(key.field(), value.map_or_else(derived, ToString::to_string), value.is_some()));
+    }
+    for section in LISTS {
+        for (index, entry) in written[section].as_array().into_iter().flatten().enumerate() {
+            lines.push(line(format!("{section}.{index}"), entry.to_string(), true));
+        }
+    }
+    lines
+}

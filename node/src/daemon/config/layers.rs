@@ -1,0 +1,252 @@
+//! The configuration as written: the file, then the environment, then flags; each beats what is before it.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use undertone_protocol::defaults::Setting;
+use undertone_protocol::lines::{Lines, line_at};
+use undertone_protocol::run_file::Unit;
+
+use crate::cli::AcceptClaims;
+use crate::failure::Failure;
+
+const fn key(
+    section: &'static str,
+    key: &'static str,
+    default: Option<&'static str>,
+    unit: &'static str,
+    explanation: &'static str,
+) -> Setting {
+    Setting { section, key, default, local: None, unit, explanation }
+}
+
+/// Every key of `node.toml`, in the order of the file.
+#[rustfmt::skip] // a table: one line a row
+pub const KEYS: &[Setting] = &[
+    key("", "version", Some("1"), "1", "version of this format"),
+    key("", "identity", Some(r#""identity.key""#), "file", "this party's key (from `undertone identity new`)"),
+    key("", "state", Some(r#""state""#), "folder", "ledger, spent plans, runs and offers; one daemon at a time; keep it"),
+    key("", "data", Some(r#""data""#), "folder", "vectors that `submit` may name"),
+    key("", "peers", Some(r#""peers.toml""#), "file", "the peer list; this party's own entry gives both listeners"),
+    key("", "output", None, "folder", "means and receipts are written there, too: DIGEST/mean.EXT, receipt.json, receipt.json.sig"),
+    key("listen", "private", None, "/ip4/ADDR/tcp/PORT", "where to listen for private neighbours, if not as the peer list says"),
+    key("listen", "public", None, "/ip4/ADDR/tcp/PORT", "where to listen for everybody, if not as the peer list says"),
+    key("api", "listen", None, r#""127.0.0.1:7300", "unix:FILE""#, "where the API listens; default: unix:api.sock in the state folder"),
+    key("api", "allow_remote", Some("false"), "true, false", "let it listen on an address that other machines reach, in the clear"),
+    key("api", "token", None, "file", "bearer token of the API, made with mode 0600 when absent; default: api.token in the state folder"),
+    key("api", "max_body_bytes", Some("268435456"), "bytes", "longest request body of the API"),
+    key("policy", "max_epsilon", None, "above 0", "refuse plans that claim more than this ε; needed for auto_accept"),
+    key("policy", "min_colluders", Some("1"), "parties", "refuse plans that cover smaller coalitions"),
+    key("policy", "accept_claims", Some(r#""exact""#), r#""exact", "sampled""#, "the weakest way in which a headline claim may be established"),
+    key("policy", "vouched", None, "peer ids", "members that you vouch for: the loss against all others together must be within max_epsilon, too"),
+    key("policy", "max_runs", Some("8"), "1 to 64", "runs at once; others wait"),
+    key("data_set", "name", None, "[a-z0-9-], 1 to 32", "[[data_set]]: what submissions call it"),
+    key("data_set", "unit", Some(r#""party""#), r#""party", "record""#, "[[data_set]]: whose change its budget counts"),
+    key("data_set", "file", None, "file name", "[[data_set]]: its vector in the data folder"),
+    key("data_set", "epsilon", None, "above 0", "[[data_set]]: ε of all its runs together"),
+    key("data_set", "delta", None, "in (0, 1)", "[[data_set]]: δ of all its runs together"),
+    key("auto_accept", "proposer", None, "name", "[[auto_accept]]: whose plans are accepted unasked if they are within the policy"),
+    key("auto_accept", "data_set", None, "name", "[[auto_accept]]: with which data set"),
+];
+
+/// What `node.toml`, the environment or the flags say.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawConfig {
+    pub(super) version: Option<u32>,
+    pub(super) identity: Option<PathBuf>,
+    pub(super) state: Option<PathBuf>,
+    pub(super) data: Option<PathBuf>,
+    pub(super) peers: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
+    pub(super) listen: RawListen,
+    pub(super) api: RawApi,
+    pub(super) policy: RawPolicy,
+    pub(super) data_set: Option<Vec<RawDataSet>>,
+    pub(super) auto_accept: Option<Vec<RawAutoAccept>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawListen {
+    pub(super) private: Option<String>,
+    pub(super) public: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawApi {
+    pub(super) listen: Option<String>,
+    pub(super) allow_remote: Option<bool>,
+    pub(super) token: Option<PathBuf>,
+    pub(super) max_body_bytes: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawPolicy {
+    pub(super) max_epsilon: Option<f64>,
+    pub(super) min_colluders: Option<usize>,
+    pub(super) accept_claims: Option<AcceptClaims>,
+    pub(super) vouched: Option<Vec<String>>,
+    pub(super) max_runs: Option<usize>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDataSet {
+    pub(super) name: String,
+    #[serde(default = "whole_parties")]
+    pub(super) unit: Unit,
+    pub(super) file: Option<String>,
+    pub(super) epsilon: f64,
+    pub(super) delta: f64,
+}
+
+fn whole_parties() -> Unit {
+    Unit::Party
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAutoAccept {
+    pub(super) proposer: String,
+    pub(super) data_set: String,
+}
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Default,
+    File(Option<usize>),
+    Environment(String),
+    Flag(&'static str),
+}
+
+impl Source {
+    /// In front of a message about the value.
+    pub(super) fn place(&self, file: &str) -> String {
+        match self {
+            Source::Default => "default".into(),
+            Source::File(Some(line)) => format!("{file}, line {line}"),
+            Source::File(None) => file.into(),
+            Source::Environment(name) => format!("environment variable {name}"),
+            Source::Flag(flag) => (*flag).into(),
+        }
+    }
+}
+
+/// Values that a flag or a variable gives: (dotted key, text, where it stands).
+pub(super) type Given = (String, String, Source);
+
+/// All layers, one over the other.
+#[derive(Debug)]
+pub(super) struct Layers {
+    pub(super) raw: RawConfig,
+    /// Shown in messages.
+    pub(super) file: String,
+    lines: Lines,
+    given: Vec<Given>,
+}
+
+/// The environment variable of a key: `UNDERTONE_POLICY_MAX_EPSILON`.
+pub(super) fn variable(field: &str) -> String {
+    format!("UNDERTONE_{}", field.replace('.', "_").to_uppercase())
+}
+
+impl Layers {
+    /// Reads the file's text (its relative paths count from `folder`) and lays `given` over it, in order.
+    pub(super) fn read(text: &str, file: &Path, folder: &Path, given: Vec<Given>) -> Result<Self, Failure> {
+        let lines = Lines::of(text);
+        let file = file.display().to_string();
+        let mut raw: RawConfig = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| line_at(text, span.start));
+            let place = Source::File(line).place(&file);
+            let failure =
+                Failure::usage(format!("{place}: {}", error.message().trim_end())).hint("`undertone node --help` lists the keys");
+            match line.and_then(|line| lines.key_at(line)) {
+                Some(key) => failure.field(key),
+                None => failure,
+            }
+        })?;
+        raw.paths_from(folder);
+        for (field, text, source) in &given {
+            let layer = layer(field, text)
+                .map_err(|e| Failure::usage(format!("{}: {text:?} is no value for it: {e}", source.place(&file))).field(field))?;
+            raw.lay_over(layer);
+        }
+        Ok(Layers { raw, file, lines, given })
+    }
+
+    /// Where the value of a key was written.
+    pub(super) fn source(&self, field: &str) -> Source {
+        let given = self.given.iter().rev().find(|(key, ..)| key == field);
+        let in_file = || self.lines.line(field).map_or(Source::Default, |line| Source::File(Some(line)));
+        given.map_or_else(in_file, |(_, _, source)| source.clone())
+    }
+
+    /// A value that makes no sense, with its place.
+    pub(super) fn refuse(&self, field: &str, problem: impl std::fmt::Display) -> Failure {
+        Failure::usage(format!("{}: {field} {problem}", self.source(field).place(&self.file))).field(field)
+    }
+}
+
+/// One key's value as a configuration of its own: TOML, or else a plain text.
+fn layer(field: &str, text: &str) -> Result<RawConfig, String> {
+    let document = |value: &str| toml::from_str::<RawConfig>(&format!("{field} = {value}\n"));
+    // A JSON string is a TOML string.
+    let quoted = serde_json::Value::from(text).to_string();
+    document(text).or_else(|first| document(&quoted).map_err(|_| first.message().trim_end().to_owned()))
+}
+
+impl RawConfig {
+    /// Relative paths count from `folder`.
+    fn paths_from(&mut self, folder: &Path) {
+        let paths = [&mut self.identity, &mut self.state, &mut self.data, &mut self.peers, &mut self.output, &mut self.api.token];
+        for path in paths.into_iter().flatten() {
+            *path = folder.join(&*path);
+        }
+        if let Some(socket) = self.api.listen.as_mut()
+            && let Some(path) = socket.strip_prefix("unix:")
+        {
+            *socket = format!("unix:{}", folder.join(path).display());
+        }
+    }
+
+    fn lay_over(&mut self, layer: RawConfig) {
+        macro_rules! beat {
+            ($($field:ident).+) => { if layer.$($field).+.is_some() { self.$($field).+ = layer.$($field).+; } };
+        }
+        beat!(version);
+        beat!(identity);
+        beat!(state);
+        beat!(data);
+        beat!(peers);
+        beat!(output);
+        beat!(listen.private);
+        beat!(listen.public);
+        beat!(api.listen);
+        beat!(api.allow_remote);
+        beat!(api.token);
+        beat!(api.max_body_bytes);
+        beat!(policy.max_epsilon);
+        beat!(policy.min_colluders);
+        beat!(policy.accept_claims);
+        beat!(policy.vouched);
+        beat!(policy.max_runs);
+        beat!(data_set);
+        beat!(auto_accept);
+    }
+}
+
+/// The keys with their defaults, for `undertone node --help`.
+pub fn help() -> String {
+    let mut text = String::from("Keys of NODE.toml (default):\n");
+    for key in KEYS {
+        let default = key.default.unwrap_or("none");
+        text += &format!("  {:<22} {}; {} ({default})\n", key.field(), key.explanation, key.unit);
+    }
+    text += "Relative paths count from the file's folder. UNDERTONE_ and a key in upper case, dots as _, beats the file \
+             (UNDERTONE_POLICY_MAX_EPSILON=0.5); flags beat both.";
+    text
+}

@@ -1,0 +1,135 @@
+//! What this party brings to a run, and which budget pays for it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use tempfile::TempPath;
+use undertone_protocol::run_file::Unit;
+
+use super::config::{Config, DataSet, is_file_name};
+use super::ledger::{AccountName, Total, unit_name};
+use super::refusal::{Kind, Refusal};
+
+/// Where the private vector is.
+pub enum Vector {
+    /// A file that was uploaded to [`super::service::Service::upload`], its extension that of its format; it is deleted once it was read, or refused.
+    Upload(TempPath),
+    /// The name of a file in the daemon's data folder.
+    Named(String),
+}
+
+impl fmt::Debug for Vector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Vector::Upload(_) => f.write_str("Vector(uploaded)"),
+            Vector::Named(name) => write!(f, "Vector({name:?})"),
+        }
+    }
+}
+
+/// What this party brings to a run.
+#[derive(Debug, Default)]
+pub struct Contribution {
+    /// Its vector; None: the file of the data set.
+    pub vector: Option<Vector>,
+    /// The data set that the run is charged to; None: the one whose file that is, or the only one of the plan's unit.
+    pub data_set: Option<String>,
+}
+
+/// The ledger's account of runs on a node whose configuration has no data set: it has no limit.
+const NO_DATA_SET: &str = "-";
+
+/// A contribution with its place on disk and its budget.
+#[derive(Debug)]
+pub(super) struct Brought {
+    pub(super) vector: PathBuf,
+    pub(super) upload: Option<TempPath>,
+    /// The data set's name, if the configuration has any.
+    pub(super) data_set: Option<String>,
+    pub(super) account: AccountName,
+    pub(super) total: Option<Total>,
+}
+
+impl Contribution {
+    /// Finds the file and the budget. A file of the data folder that belongs to a data set is never charged to another one.
+    pub(super) fn find(self, config: &Config, unit: Unit) -> Result<Brought, Refusal> {
+        let named = match &self.vector {
+            Some(Vector::Named(name)) => Some(named_file(config, name)?),
+            _ => None,
+        };
+        let set = self.data_set(config, unit, named.as_deref())?;
+        let (vector, upload) = match (self.vector, named) {
+            (Some(Vector::Upload(path)), _) => (path.to_path_buf(), Some(path)),
+            (_, Some(file)) => (config.data.join(file), None),
+            (_, None) => {
+                let file = set.and_then(|set| set.file.as_ref()).ok_or_else(|| {
+                    Refusal::new(Kind::Malformed, "there is no vector, and no data set whose file would do")
+                        .field("vector")
+                        .hint("send the vector, or name a file in the daemon's data folder or a data set that has one")
+                })?;
+                (config.data.join(file), None)
+            }
+        };
+        let account = AccountName::new(set.map_or(NO_DATA_SET, |set| &set.name), unit);
+        let total = set.map(|set| Total { epsilon: set.epsilon, delta: set.delta });
+        Ok(Brought { vector, upload, data_set: set.map(|set| set.name.clone()), account, total })
+    }
+
+    fn data_set<'a>(&self, config: &'a Config, unit: Unit, file: Option<&str>) -> Result<Option<&'a DataSet>, Refusal> {
+        let refused = |message: String, hint: &str| Refusal::new(Kind::Malformed, message).field("data_set").hint(hint);
+        let unit_name = unit_name(unit);
+        let owners: Vec<&DataSet> = config.data_sets.iter().filter(|set| file.is_some() && set.file.as_deref() == file).collect();
+        let chosen = match &self.data_set {
+            Some(name) => Some(config.data_set(name, unit).ok_or_else(|| {
+                let known: Vec<&str> = config.data_sets.iter().map(|set| set.name.as_str()).collect();
+                refused(
+                    format!("there is no data set {name:?} of unit {unit_name:?}; there are: {}", known.join(", ")),
+                    "name one of them, or add a [[data_set]] with its budget to the configuration",
+                )
+            })?),
+            None if owners.is_empty() => {
+                let mut fitting = config.data_sets.iter().filter(|set| set.unit == unit);
+                match (fitting.next(), fitting.next()) {
+                    (Some(only), None) => Some(only),
+                    (None, _) if config.data_sets.is_empty() => None,
+                    _ => {
+                        return Err(refused(
+                            format!("it is not said which data set of unit {unit_name:?} this run is charged to"),
+                            "name the data set; its budget pays for the run",
+                        ));
+                    }
+                }
+            }
+            None => owners.iter().copied().find(|set| set.unit == unit),
+        };
+        if !owners.is_empty() && !owners.iter().any(|owner| chosen.is_some_and(|chosen| chosen == *owner)) {
+            return Err(refused(
+                format!(
+                    "the file belongs to data set {:?} of unit {:?}, which this run (unit {unit_name:?}) would not be charged to",
+                    owners[0].name,
+                    super::ledger::unit_name(owners[0].unit)
+                ),
+                "use that data set, or add a [[data_set]] of the plan's unit for the file",
+            ));
+        }
+        Ok(chosen)
+    }
+}
+
+/// The name of a file in the data folder: as given, or that of the data set of that name.
+fn named_file(config: &Config, name: &str) -> Result<String, Refusal> {
+    if !is_file_name(name) {
+        let name: String = name.chars().take(80).collect();
+        return Err(Refusal::new(Kind::Malformed, format!("{name:?} is no file name"))
+            .field("vector")
+            .hint("name a file in the daemon's data folder, without a path"));
+    }
+    let of_set = config.data_sets.iter().find(|set| set.name == name).and_then(|set| set.file.clone());
+    let file = of_set.unwrap_or_else(|| name.to_owned());
+    if config.data.join(&file).is_file() {
+        return Ok(file);
+    }
+    Err(Refusal::new(Kind::Input, format!("there is no file {file:?} in the daemon's data folder"))
+        .field("vector")
+        .hint("put the file there, or send it with the request"))
+}

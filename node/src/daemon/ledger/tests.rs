@@ -1,0 +1,163 @@
+mod kill;
+
+use super::*;
+use crate::failure::Exit;
+
+const TOTAL: Option<Total> = Some(Total { epsilon: 1.0, delta: 1e-6 });
+
+fn account() -> AccountName {
+    AccountName::new("ward-7", Unit::Party)
+}
+
+fn digest(run: usize) -> String {
+    format!("{run:064x}")
+}
+
+fn open(folder: &tempfile::TempDir) -> Ledger {
+    Ledger::open(folder.path()).unwrap()
+}
+
+#[test]
+fn squares_add_up_to_the_exact_total_and_no_further() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    // A hundredth of what the total allows: 99 of them fit for sure, 101 do not.
+    let each = gaussian::mu(1.0, 1e-6).unwrap().powi(2) / 100.0;
+    let mut taken = 0;
+    let refusal = loop {
+        match ledger.reserve(&digest(taken), account(), each, TOTAL) {
+            Ok(()) => ledger.charge(&digest(taken)).unwrap(),
+            Err(refusal) => break refusal,
+        }
+        taken += 1;
+    };
+    assert!((99..=100).contains(&taken), "{taken}");
+    assert_eq!((refusal.kind, refusal.kind.status(), refusal.kind.exit()), (Kind::Budget, 403, Exit::PrivacyRefused));
+    let spent = ledger.spent(&account());
+    assert!(spent >= each * taken as f64 && spent < each * 100.1, "{spent}");
+    assert!(ledger.reserve(&digest(500), AccountName::new("ward-7", Unit::Record), each, TOTAL).is_ok(), "another unit");
+    assert!(ledger.reserve(&digest(501), AccountName::new("ward-8", Unit::Party), each, TOTAL).is_ok(), "another data set");
+    drop(ledger);
+    assert_eq!(open(&folder).spent(&account()), spent, "the same after a restart");
+}
+
+#[test]
+fn what_is_reserved_counts_until_it_is_released() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    let most = gaussian::mu(1.0, 1e-6).unwrap().powi(2) * 0.6;
+    ledger.reserve(&digest(1), account(), most, TOTAL).unwrap();
+    assert_eq!(ledger.reserve(&digest(2), account(), most, TOTAL).unwrap_err().kind, Kind::Budget);
+    ledger.release(&digest(1));
+    ledger.reserve(&digest(2), account(), most, TOTAL).unwrap();
+    ledger.charge(&digest(2)).unwrap();
+    ledger.release(&digest(2));
+    assert_eq!(ledger.reserve(&digest(1), account(), most, TOTAL).unwrap_err().kind, Kind::Budget, "a charge is not released");
+    assert_eq!(ledger.reserve(&digest(2), account(), 0.0, None).unwrap_err().kind, Kind::Spent, "nor made twice");
+    assert_eq!(ledger.charge(&digest(3)).unwrap_err().kind, Kind::Internal);
+}
+
+#[test]
+fn a_charge_is_raised_and_never_lowered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    ledger.reserve(&digest(1), account(), 0.5, None).unwrap();
+    ledger.charge(&digest(1)).unwrap();
+    for (raise, then) in [(0.25, 0.5), (0.75, 0.75), (0.5, 0.75), (f64::NAN, f64::INFINITY), (1.0, f64::INFINITY)] {
+        ledger.raise(&digest(1), raise).unwrap();
+        assert_eq!(ledger.charged(&digest(1)), Some(then));
+        drop(ledger);
+        ledger = open(&folder);
+        assert_eq!(ledger.charged(&digest(1)), Some(then), "the same after a restart");
+    }
+    assert_eq!(ledger.reserve(&digest(2), account(), 1e-9, TOTAL).unwrap_err().kind, Kind::Budget, "nothing is left");
+}
+
+#[test]
+fn a_raise_counts_against_what_was_reserved_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    let all = gaussian::mu(1.0, 1e-6).unwrap().powi(2);
+    ledger.reserve(&digest(1), account(), all * 0.4, TOTAL).unwrap();
+    ledger.reserve(&digest(2), account(), all * 0.4, TOTAL).unwrap();
+    ledger.charge(&digest(1)).unwrap();
+    ledger.raise(&digest(1), all * 0.7).unwrap();
+    assert_eq!(ledger.charge(&digest(2)).unwrap_err().kind, Kind::Budget);
+}
+
+/// The bytes of a ledger with two charges and a raise, and where its lines end.
+fn sample() -> (Vec<u8>, Vec<usize>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    for run in [1, 2] {
+        ledger.reserve(&digest(run), account(), 0.5, None).unwrap();
+        ledger.charge(&digest(run)).unwrap();
+    }
+    ledger.raise(&digest(2), 2.0).unwrap();
+    let bytes = std::fs::read(folder.path().join("ledger")).unwrap();
+    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index + 1).collect();
+    (bytes, ends)
+}
+
+#[test]
+fn a_ledger_that_was_torn_anywhere_has_all_that_was_synced() {
+    let (bytes, ends) = sample();
+    // Every cut near the end of a line, and some within.
+    let near = |cut: &usize| cut % 16 == 0 || ends.iter().any(|end| cut.abs_diff(*end) < 3 || cut + 65 == *end);
+    for cut in (0..=bytes.len()).filter(near) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ledger"), &bytes[..cut]).unwrap();
+        let mut ledger = open(&folder);
+        let whole = ends.iter().filter(|&&end| end <= cut).count();
+        let least = [0.0, 0.0, 0.5, 1.0, 2.5][whole];
+        let most = [0.0, 0.5, 1.0, 2.5, 2.5][whole];
+        let spent = ledger.spent(&account());
+        assert!((least..most + 1e-9).contains(&spent), "cut at {cut}: {spent}");
+        // A whole object that lacks only its checksum is counted.
+        if let Some(end) = ends.iter().position(|&end| cut < end && cut + 60 >= end).filter(|&end| end > 0) {
+            assert!(spent >= [0.0, 0.5, 1.0, 2.5][end], "cut at {cut}: {spent}");
+        }
+        // What follows the torn line is a ledger again.
+        ledger.reserve(&digest(9), account(), 8.0, None).unwrap();
+        ledger.charge(&digest(9)).unwrap();
+        drop(ledger);
+        assert!(open(&folder).spent(&account()) >= spent + 8.0, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_ledger_that_was_changed_is_refused() {
+    let (bytes, ends) = sample();
+    let refused = |bytes: &[u8]| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ledger"), bytes).unwrap();
+        let failure = Ledger::open(folder.path()).expect_err("a changed ledger");
+        assert_eq!(failure.exit, Exit::Usage);
+        assert!(failure.hint.as_ref().is_some_and(|hint| hint.contains("backup")), "{failure}");
+    };
+    // The newline at the very end apart: without it the line is torn, and still counted.
+    for index in 0..bytes.len() - 1 {
+        let mut changed = bytes.clone();
+        changed[index] ^= 4;
+        refused(&changed);
+    }
+    let without_second_line = [&bytes[..ends[0]], &bytes[ends[1]..]].concat();
+    refused(&without_second_line);
+    refused(&[&bytes[..], &bytes[ends[0]..ends[1]]].concat());
+}
+
+#[test]
+fn a_ledger_older_than_a_spent_plan_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("spent")).unwrap();
+    let mut ledger = open(&folder);
+    ledger.reserve(&digest(1), account(), 0.5, None).unwrap();
+    ledger.charge(&digest(1)).unwrap();
+    let spend = |run| std::fs::write(folder.path().join(format!("spent/{}-12D3KooWpeer", digest(run))), "").unwrap();
+    spend(1);
+    drop(ledger);
+    drop(open(&folder));
+    spend(2);
+    let failure = Ledger::open(folder.path()).unwrap_err();
+    assert!(failure.message.contains(&digest(2)), "{failure}");
+}

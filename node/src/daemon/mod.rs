@@ -1,0 +1,99 @@
+//! `undertone node`: a daemon that an operator leaves running. It takes runs, one after another and several at once, keeps to its policy and to
+//! its data sets' budgets, and answers a local API.
+//!
+//! What holds:
+//! - Nothing private leaves before it is charged on disk ([`ledger`]), and no final before what it costs is.
+//! - A run that fails ends that run; the daemon goes on.
+//! - One daemon at a time has a state directory ([`state`]); what is corrupt in it is refused, never guessed.
+//! - What was checked is what is joined: a plan is kept and hashed byte for byte.
+
+pub mod api;
+pub mod config;
+mod contribution;
+mod counters;
+pub mod event_log;
+pub mod ledger;
+mod offers;
+mod peers;
+pub mod policy;
+pub mod refusal;
+mod runs;
+pub mod service;
+pub mod state;
+pub mod status;
+mod taking_part;
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::config::{Config, NodeArgs};
+use self::service::Service;
+use crate::cli::Report;
+use crate::failure::Failure;
+use crate::process;
+use crate::table::bytes;
+
+/// How long heavy work that nobody waits for any more may hold up the end.
+const WIND_UP: Duration = Duration::from_millis(500);
+
+/// Runs the daemon until it is told to end (SIGTERM or SIGINT).
+pub fn run(arguments: NodeArgs) -> Result<Report, Failure> {
+    let begun = Instant::now();
+    let config = Config::load(&arguments)?;
+    for (field, value, place) in config.shown() {
+        tracing::info!("{field} = {value}  # {place}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
+    let result = runtime.block_on(serve(config));
+    runtime.shutdown_timeout(WIND_UP);
+    result?;
+    let (cpu_s, peak) = (process::cpu_s(), process::peak_memory_bytes());
+    let uptime_s = begun.elapsed().as_secs_f64();
+    let json = json!({ "outcome": "stopped", "uptime_s": uptime_s, "cpu_s": cpu_s, "peak_memory_bytes": peak, "exit_code": 0 });
+    let text = format!(
+        "Stopped after {uptime_s:.1} s: {:.2} s of processor time, at most {} of memory.\n",
+        cpu_s.unwrap_or(0.0),
+        bytes(peak.unwrap_or(0))
+    );
+    Ok(Report::done(json, text))
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    let no_signals = |e: std::io::Error| Failure::usage(format!("signals cannot be waited for: {e}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let service = Service::start(config).await?;
+    let server = match api::Server::bind(&service.config().api, service.clone()).await {
+        Ok(server) => server,
+        Err(failure) => {
+            service.shutdown().await;
+            return Err(failure);
+        }
+    };
+    let config = service.config();
+    tracing::info!(
+        party = config.identity.name,
+        id = %config.identity.peer_id(),
+        private = config.private.as_str(),
+        public = config.public.as_str(),
+        api = %server.address(),
+        "ready"
+    );
+    let ending = service.clone();
+    let told = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("told to end");
+        ending.shutdown().await;
+    };
+    server.serve(told).await;
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Plans that others propose, byte for byte as they came: what is accepted is what is verified, hashed and joined.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use super::refusal::{Kind, Refusal};
+use super::runs::unwritten;
+use super::state::{checksum, make_folder, read_record, write_record, write_whole};
+use super::status::{OfferState, OfferStatus};
+use crate::failure::Failure;
+
+/// Offers that are kept; of more, the oldest that are not open go. Our choice: many more than an operator looks through.
+const MOST_OFFERS: usize = 128;
+
+/// All offers.
+pub(super) struct Offers {
+    folder: PathBuf,
+    known: Mutex<BTreeMap<String, OfferStatus>>,
+}
+
+impl Offers {
+    /// Reads them. Refused (exit 2) if one is corrupt.
+    pub(super) fn open(folder: PathBuf) -> Result<Self, Failure> {
+        let refused = |e: std::io::Error| Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state");
+        let mut known = BTreeMap::new();
+        for entry in std::fs::read_dir(&folder).map_err(refused)? {
+            let record = entry.map_err(refused)?.path().join("offer.json");
+            if record.exists() {
+                let offer: OfferStatus = read_record(&record)?;
+                known.insert(offer.digest.clone(), offer);
+            }
+        }
+        Ok(Offers { folder, known: Mutex::new(known) })
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, OfferStatus>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps an offer with its plan's very text. One that is known already stays as it is; refused if too many are open.
+    pub(super) fn insert(&self, offer: OfferStatus, plan: &str) -> Result<(), Refusal> {
+        let mut known = self.known();
+        if known.contains_key(&offer.digest) {
+            return Ok(());
+        }
+        if known.len() >= MOST_OFFERS {
+            let settled = known.values().filter(|offer| offer.state != OfferState::Open);
+            let Some(oldest) = settled.min_by_key(|offer| offer.received_ms).map(|offer| offer.digest.clone()) else {
+                return Err(Refusal::new(Kind::Busy, format!("{MOST_OFFERS} offers wait for an answer"))
+                    .hint("accept or decline some of them"));
+            };
+            let _ = std::fs::remove_dir_all(self.folder.join(&oldest));
+            known.remove(&oldest);
+        }
+        let folder = self.folder.join(&offer.digest);
+        make_folder(&folder)
+            .and_then(|()| write_whole(&folder.join("plan.json"), plan.as_bytes()))
+            .and_then(|()| write_record(&folder.join("offer.json"), &offer))
+            .map_err(|e| unwritten(&folder, &e))?;
+        known.insert(offer.digest.clone(), offer);
+        Ok(())
+    }
+
+    /// Says what became of it.
+    pub(super) fn settle(&self, digest: &str, state: OfferState, reason: Option<String>) {
+        let mut known = self.known();
+        let Some(offer) = known.get_mut(digest) else { return };
+        (offer.state, offer.reason) = (state, reason);
+        if let Err(error) = write_record(&self.folder.join(digest).join("offer.json"), offer) {
+            tracing::error!(%error, digest, "what became of an offer cannot be written");
+        }
+    }
+
+    /// One of them.
+    pub(super) fn get(&self, digest: &str) -> Option<OfferStatus> {
+        self.known().get(digest).cloned()
+    }
+
+    /// All, the newest first.
+    pub(super) fn all(&self) -> Vec<OfferStatus> {
+        let mut offers: Vec<_> = self.known().values().cloned().collect();
+        offers.sort_by_key(|offer| std::cmp::Reverse(offer.received_ms));
+        offers
+    }
+
+    /// The bytes of an offer's plan.
+    pub(super) fn plan(&self, digest: &str) -> Result<Vec<u8>, Refusal> {
+        let path = self.folder.join(digest).join("plan.json");
+        let bytes = std::fs::read(&path).ok().filter(|bytes| checksum(bytes) == digest);
+        bytes.ok_or_else(|| {
+            Refusal::new(Kind::Internal, format!("{}: the offered plan is not what was offered any more", path.display()))
+                .hint("ask its proposer to offer it again")
+        })
+    }
+}

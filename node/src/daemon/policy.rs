@@ -1,0 +1,167 @@
+//! What this node accepts, beyond what a plan claims: the loss against all members that nobody vouches for.
+//!
+//! A plan's claims are about coalitions of a size that its proposer chose. One who fills 6 of 8 seats satisfies any claim about one
+//! colluder, so the members outside of `policy.vouched` are taken as *one* coalition, and what it can learn about this party must be
+//! within `policy.max_epsilon`, too.
+
+use std::collections::BTreeSet;
+
+use libp2p::PeerId;
+use undertone_accountant::execution::{Execution, ExecutionError};
+use undertone_accountant::gaussian::{self, SLACK};
+use undertone_accountant::loss::{Noise, squared_losses};
+use undertone_accountant::setting::Setting;
+use undertone_accountant::view::{Trace, View};
+use undertone_accountant::{coalitions, faults};
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::{Established, Faults, Plan};
+
+use super::config::Config;
+use super::refusal::{Kind, Refusal};
+use crate::failure::Failure;
+use crate::plan_command;
+
+/// Executions and coalitions that are computed at most; above, Δ/σ* stands in. Our guess: a few seconds on one core.
+const MOST_SYSTEMS: usize = 4_000;
+
+/// Refuses a plan whose claims do not hold, whose claims are not within the policy, or that costs too much if all that are not vouched
+/// for collude.
+pub fn check(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
+    plan_command::check(plan, &config.policy).map_err(refused_plan)?;
+    let Some(vouched) = &config.vouched else { return Ok(()) };
+    let strangers = not_vouched_for(plan, me, vouched);
+    let mu = loss_against(plan, me, &strangers).map_err(|e| Refusal::new(Kind::Plan, e.to_string()).field("plan"))?;
+    let names: Vec<&str> = strangers.iter().map(|&party| plan.draft().members[party].name.as_str()).collect();
+    within(config, plan, mu, &format!("if all that are not vouched for collude ({})", shown(&names)), "policy.vouched")
+}
+
+/// Refuses a plan that may not be accepted unasked: without a list of who is vouched for only Δ/σ*, which holds against everybody and under
+/// any faults, is good enough. The plan has passed [`check`].
+pub fn check_unasked(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
+    if config.vouched.is_some() {
+        return Ok(());
+    }
+    within(config, plan, theorem(plan, me), "if everybody else colludes", "policy.vouched")
+}
+
+fn within(config: &Config, plan: &Plan, mu: f64, when: &str, field: &str) -> Result<(), Refusal> {
+    let refuse = |message: String, hint: &str| Err(Refusal::new(Kind::Policy, message).field(field).hint(hint));
+    let Some(most) = config.policy.max_epsilon else {
+        return refuse("policy.max_epsilon is not set, so that nothing is accepted unasked".into(), "set it");
+    };
+    let delta = plan.draft().privacy.delta;
+    match gaussian::epsilon(delta, mu) {
+        Ok(epsilon) if epsilon <= most => Ok(()),
+        epsilon => {
+            let epsilon = epsilon.map_or(f64::INFINITY, |epsilon| epsilon);
+            refuse(
+                format!("the plan costs epsilon {epsilon:.4} at delta {delta:e} {when}; the policy allows {most}"),
+                "vouch for members that you trust not to collude, or ask for a plan with more noise",
+            )
+        }
+    }
+}
+
+fn shown(names: &[&str]) -> String {
+    match names {
+        [] => "nobody".into(),
+        [.., _] if names.len() > 6 => format!("{} and {} more", names[..5].join(", "), names.len() - 5),
+        names => names.join(", "),
+    }
+}
+
+/// A plan that was refused by the checks that `verify` and `join` make, in the daemon's words.
+fn refused_plan(failure: Failure) -> Refusal {
+    let key = match failure.field.as_deref() {
+        Some("--max-epsilon") => Some("policy.max_epsilon"),
+        Some("--min-colluders") => Some("policy.min_colluders"),
+        Some("--accept-claims") => Some("policy.accept_claims"),
+        _ => None,
+    };
+    let refusal = Refusal::from(failure);
+    match key {
+        Some(key) => Refusal { kind: Kind::Policy, ..refusal.field(key) },
+        None => refusal,
+    }
+}
+
+/// Everybody but this party and those who are vouched for.
+fn not_vouched_for(plan: &Plan, me: Party, vouched: &BTreeSet<PeerId>) -> BTreeSet<Party> {
+    let members = plan.draft().members.iter().enumerate();
+    members.filter(|(party, member)| *party != me && !vouched.contains(&member.id)).map(|(party, _)| party).collect()
+}
+
+/// μ that a run of this plan is charged with before it begins: the largest of the claims that its headline rests on, which cover the tolerated
+/// class and what leaves before publishing. Δ/σ* if the plan has none (a checked plan has).
+pub fn charged_mu(plan: &Plan, me: Party) -> f64 {
+    let sure = |established| !matches!(established, Established::Sampled | Established::Searched);
+    let headline = plan.calibration().claims.iter().filter(|claim| claim.holds_as_headline && sure(claim.established));
+    let covers = |faults: Faults| headline.clone().any(|claim| claim.faults == faults || claim.faults == Faults::Any);
+    if !(covers(Faults::Class) && covers(Faults::BeforePublishing)) {
+        return theorem(plan, me);
+    }
+    headline.clone().fold(0.0, |largest: f64, claim| largest.max(claim.mu))
+}
+
+/// Δ/σ*: the loss against any coalition, under any faults. Never below it.
+fn theorem(plan: &Plan, me: Party) -> f64 {
+    plan.draft().sensitivity(me) / plan.calibration().independent_std * (1.0 + SLACK)
+}
+
+/// The loss of party `me` against `coalition` together: the largest over the tolerated class (by Theorem R the departed join the coalition)
+/// and over what leaves before publishing, if that is feasible; else Δ/σ*. Never below it.
+pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
+    let bound = theorem(plan, me);
+    let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;
+    let others: Vec<Party> = (0..plan.parties()).filter(|party| *party != me && !coalition.contains(party)).collect();
+    let departing = if setting.rollback { setting.dropouts.min(others.len()) } else { 0 };
+    let systems = coalitions::count(others.len(), departing).and_then(|count| count.checked_mul(faults::count(&setting)));
+    if systems.is_none_or(|systems| systems > MOST_SYSTEMS) {
+        return Ok(bound);
+    }
+    let base = setting.fault_free()?;
+    let shares = faults::shares_of_class(&setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]));
+    let mut executions = std::iter::once(Ok(base.clone())).chain(shares).collect::<Result<Vec<Execution>, ExecutionError>>()?;
+    if !setting.rollback {
+        executions.extend(faults::crashes(&setting)?);
+    }
+    let calibration = plan.calibration();
+    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+    let mut square = 0.0f64;
+    let coalitions: Vec<Vec<Party>> = coalitions::all(others.len(), departing)
+        .into_iter()
+        .map(|chosen| coalition.iter().copied().chain(chosen.into_iter().map(|index| others[index])).collect())
+        .collect();
+    for execution in &executions {
+        let trace = Trace::of(execution, &setting.weights);
+        for coalition in &coalitions {
+            let against = execution.clone().with_corrupted(coalition.iter().copied())?;
+            square = square.max(loss_of(&View::of_trace(&trace, &against), noise, me));
+        }
+    }
+    let coalition: Vec<Party> = coalition.iter().copied().collect();
+    square = square.max(loss_of(&View::of(&faults::cut_off(&base, me, &coalition)?), noise, me));
+    let computed = square.sqrt() * plan.draft().sensitivity(me) * (1.0 + SLACK);
+    Ok(computed.min(bound))
+}
+
+/// hᵢᵀ Σ⁺ hᵢ of party `me`, ∞ in doubt.
+fn loss_of(view: &View, noise: Noise, me: Party) -> f64 {
+    let losses = squared_losses(view, noise);
+    let mine = view.honest.iter().position(|&party| party == me).and_then(|index| losses.get(index));
+    mine.copied().filter(|loss| !loss.is_nan()).unwrap_or(f64::INFINITY)
+}
+
+/// A plan whose views cannot be computed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("the plan's losses cannot be computed: {0}")]
+pub struct Refused(String);
+
+impl From<ExecutionError> for Refused {
+    fn from(error: ExecutionError) -> Self {
+        Refused(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Why the daemon did not do what it was asked: what the API answers as problem+json, and what its clients exit with.
+
+use std::fmt;
+
+use crate::failure::{Exit, Failure};
+
+/// What kind of refusal it is: fixes the HTTP status and the exit code of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What was asked makes no sense: 400, exit 2.
+    Malformed,
+    /// The ledger has not enough left: 403, exit 6.
+    Budget,
+    /// The plan's claims may hold, but not within this node's policy: 403, exit 3.
+    Policy,
+    /// There is no such run, offer or file: 404, exit 2.
+    Unknown,
+    /// The run is in another state than that needs: submitted before, begun, without a result yet: 409, exit 2.
+    Conflict,
+    /// This node has taken part in the plan before: 409, exit 6.
+    Spent,
+    /// More bytes than the daemon takes: 413, exit 2.
+    TooLarge,
+    /// The plan does not verify: 422, exit 3.
+    Plan,
+    /// The vector cannot be used: 422, exit 7.
+    Input,
+    /// Too many runs wait: 429, exit 2.
+    Busy,
+    /// The daemon is ending, or is not ready: 503, exit 2.
+    Unavailable,
+    /// The state directory cannot be written, such as when the disk is full: 507, exit 2.
+    Storage,
+    /// Our bug: 500, exit 70.
+    Internal,
+}
+
+impl Kind {
+    /// As problem+json's `type` names it, after `urn:undertone:`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Malformed => "malformed",
+            Kind::Budget => "budget",
+            Kind::Policy => "policy",
+            Kind::Unknown => "unknown",
+            Kind::Conflict => "conflict",
+            Kind::Spent => "spent",
+            Kind::TooLarge => "too-large",
+            Kind::Plan => "plan-refused",
+            Kind::Input => "input-unusable",
+            Kind::Busy => "busy",
+            Kind::Unavailable => "unavailable",
+            Kind::Storage => "storage",
+            Kind::Internal => "internal",
+        }
+    }
+
+    /// The HTTP status.
+    pub fn status(self) -> u16 {
+        match self {
+            Kind::Malformed => 400,
+            Kind::Budget | Kind::Policy => 403,
+            Kind::Unknown => 404,
+            Kind::Conflict | Kind::Spent => 409,
+            Kind::TooLarge => 413,
+            Kind::Plan | Kind::Input => 422,
+            Kind::Busy => 429,
+            Kind::Internal => 500,
+            Kind::Unavailable => 503,
+            Kind::Storage => 507,
+        }
+    }
+
+    /// What a client exits with.
+    pub fn exit(self) -> Exit {
+        match self {
+            Kind::Budget | Kind::Spent => Exit::PrivacyRefused,
+            Kind::Plan | Kind::Policy => Exit::PlanRefused,
+            Kind::Input => Exit::InputUnusable,
+            Kind::Internal => Exit::Internal,
+            Kind::Malformed
+            | Kind::Unknown
+            | Kind::Conflict
+            | Kind::TooLarge
+            | Kind::Busy
+            | Kind::Unavailable
+            | Kind::Storage => Exit::Usage,
+        }
+    }
+}
+
+/// A refusal: one sentence, what is at fault, and what to do about it. Never a private value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// Which kind.
+    pub kind: Kind,
+    /// What is wrong.
+    pub message: String,
+    /// The key, part or file at fault.
+    pub field: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal with a message alone.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Refusal { kind, message: message.into(), field: None, hint: None }
+    }
+
+    /// Names what is at fault.
+    pub fn field(mut self, field: impl fmt::Display) -> Self {
+        self.field = Some(field.to_string());
+        self
+    }
+
+    /// Says what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        let kind = match failure.exit {
+            Exit::PlanRefused => Kind::Plan,
+            Exit::PrivacyRefused => Kind::Spent,
+            Exit::InputUnusable => Kind::Input,
+            Exit::Internal => Kind::Internal,
+            Exit::Usage | Exit::Done | Exit::Aborted | Exit::Degraded => Kind::Malformed,
+        };
+        Refusal { kind, message: failure.message, field: failure.field, hint: failure.hint }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,284 @@
+//! The runs that the daemon knows: what is said of each, on disk and in memory, and who may still take one back.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::event_log::EventLog;
+use super::ledger::{Ledger, now_ms};
+use super::refusal::{Kind, Refusal};
+use super::state::{make_folder, read_record, write_record, write_whole};
+use super::status::{RunState, RunStatus};
+use crate::failure::{Exit, Failure};
+
+pub(super) use super::event_log::{EventStream, RunEvent};
+
+/// Runs that are kept in memory; older ones are read from disk when somebody asks.
+const MOST_KNOWN: usize = 128;
+
+/// What is on disk of a run, beside its plan and its results.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Record {
+    status: RunStatus,
+    /// The file of its mean.
+    mean: Option<String>,
+}
+
+/// Whether a run can still be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing private has left.
+    Open,
+    /// Its plan is spent.
+    Spent,
+    /// It was taken back: nothing private may leave.
+    Cancelled,
+}
+
+/// Why a run is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Its owner took it back.
+    Withdrawn,
+    /// The daemon ends.
+    DaemonEnds,
+}
+
+/// A run.
+pub(super) struct Run {
+    folder: PathBuf,
+    record: Mutex<Record>,
+    stage: Mutex<Stage>,
+    stop: watch::Sender<Option<Stop>>,
+    /// What happened in it.
+    pub(super) events: EventLog,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Run {
+    fn new(folder: PathBuf, record: Record) -> Self {
+        let stage = if record.status.state.is_over() { Stage::Spent } else { Stage::Open };
+        let events = EventLog::default();
+        Run { folder, record: Mutex::new(record), stage: Mutex::new(stage), stop: watch::channel(None).0, events }
+    }
+
+    /// Its files.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What is said of it.
+    pub(super) fn status(&self) -> RunStatus {
+        locked(&self.record).status.clone()
+    }
+
+    /// Changes what is said of it.
+    pub(super) fn update(&self, change: impl FnOnce(&mut RunStatus)) {
+        change(&mut locked(&self.record).status);
+    }
+
+    /// Whether it can be taken back; held while that changes.
+    pub(super) fn stage(&self) -> MutexGuard<'_, Stage> {
+        locked(&self.stage)
+    }
+
+    /// Follows what an event says of phase, round and bytes, and keeps it.
+    pub(super) fn observe(&self, event: &Value) {
+        self.update(|status| {
+            match event["event"].as_str() {
+                Some("phase") => {
+                    status.phase = event["phase"].as_str().map(String::from);
+                    status.round = None;
+                }
+                Some("round") => status.round = event["round"].as_u64().and_then(|round| u32::try_from(round).ok()),
+                _ => {}
+            }
+            for (bytes, key) in [(&mut status.private_bytes, "private_bytes"), (&mut status.public_bytes, "public_bytes")] {
+                *bytes = event[key].as_u64().unwrap_or(*bytes);
+            }
+        });
+        self.events.push(event.clone());
+    }
+
+    /// Takes it back before the start. Refused once the plan is spent.
+    pub(super) fn cancel(&self, why: Stop) -> Result<(), Refusal> {
+        let mut stage = self.stage();
+        if *stage != Stage::Open {
+            return Err(Refusal::new(Kind::Conflict, "the run has begun; what has left cannot be called back")
+                .field("digest")
+                .hint("let it end; if this node must not go on, stop the daemon: the others go on without it"));
+        }
+        *stage = Stage::Cancelled;
+        self.stop.send_replace(Some(why));
+        Ok(())
+    }
+
+    /// Stops it wherever it is.
+    pub(super) fn stop(&self, why: Stop) {
+        if self.cancel(why).is_err() {
+            self.stop.send_if_modified(|stop| stop.is_none() && stop.replace(why).is_none());
+        }
+    }
+
+    /// Returns once somebody stopped it.
+    pub(super) async fn stopped(&self) -> Stop {
+        let mut stop = self.stop.subscribe();
+        match stop.wait_for(Option::is_some).await.map(|stop| *stop) {
+            Ok(Some(why)) => why,
+            // The sender lives as long as `self`.
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Ends it in memory and on disk, and tells those who follow. Only the first end counts.
+    pub(super) fn end(&self, mean: Option<String>, change: impl FnOnce(&mut RunStatus)) {
+        let record = {
+            let mut record = locked(&self.record);
+            if record.status.state.is_over() {
+                return;
+            }
+            change(&mut record.status);
+            record.status.ended_ms = Some(now_ms());
+            record.mean = mean;
+            record.clone()
+        };
+        *self.stage() = Stage::Spent;
+        if let Err(error) = write_record(&self.folder.join("run.json"), &record) {
+            tracing::error!(%error, digest = record.status.digest, "the end of a run cannot be written");
+        }
+        let RunStatus { state, outcome, exit_code, .. } = &record.status;
+        self.events.push(json!({ "event": "finished", "state": state, "outcome": outcome, "exit_code": exit_code }));
+        self.events.close();
+    }
+
+    /// The file of its mean, if it has one.
+    pub(super) fn mean(&self) -> Option<PathBuf> {
+        locked(&self.record).mean.as_ref().map(|name| self.folder.join(name))
+    }
+
+    /// Refused while it goes on.
+    pub(super) fn over(&self) -> Result<(), Refusal> {
+        let status = self.status();
+        if status.state.is_over() {
+            return Ok(());
+        }
+        Err(Refusal::new(Kind::Conflict, "the run has not ended yet")
+            .field("digest")
+            .hint("`undertone watch DIGEST` waits for its end"))
+    }
+}
+
+/// All runs.
+pub(super) struct Runs {
+    folder: PathBuf,
+    known: Mutex<BTreeMap<String, Arc<Run>>>,
+}
+
+impl Runs {
+    /// Reads the records; those of runs that an earlier daemon did not end are ended now. Refused (exit 2) if one is corrupt.
+    pub(super) fn open(folder: PathBuf, ledger: &Ledger) -> Result<Self, Failure> {
+        let refused = |e: io::Error| Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state");
+        let mut found = vec![];
+        for entry in std::fs::read_dir(&folder).map_err(refused)? {
+            let place = entry.map_err(refused)?.path();
+            // A folder without a record is one that the daemon was killed over before it had taken the run.
+            if place.join("run.json").exists() {
+                let record: Record = read_record(&place.join("run.json"))?;
+                found.push(Run::new(place, record));
+            }
+        }
+        for run in &found {
+            let charged = ledger.charged(&run.status().digest);
+            run.end(None, |status| {
+                (status.charged, status.exit_code) = (charged, Some(Exit::Aborted.code()));
+                let (state, reason) = match charged {
+                    None => (RunState::Withdrawn, "the daemon ended before the run began"),
+                    Some(_) => (RunState::Interrupted, "the daemon ended in the middle of the run, which stays charged"),
+                };
+                (status.state, status.reason) = (state, Some(reason.into()));
+                if charged.is_some() {
+                    status.exit_code = Some(Exit::PrivacyRefused.code());
+                }
+            });
+            run.events.close();
+        }
+        let known = found.into_iter().map(|run| (run.status().digest, Arc::new(run))).collect();
+        let runs = Runs { folder, known: Mutex::new(known) };
+        runs.forget_old();
+        Ok(runs)
+    }
+
+    /// Takes a run in, on disk and in memory. Refused if this digest has one that goes on.
+    pub(super) fn insert(&self, status: RunStatus, plan: &str) -> Result<Arc<Run>, Refusal> {
+        let folder = self.folder.join(&status.digest);
+        let mut known = locked(&self.known);
+        if known.get(&status.digest).is_some_and(|run| !run.status().state.is_over()) {
+            return Err(twice());
+        }
+        let record = Record { status, mean: None };
+        let written = make_folder(&folder)
+            .and_then(|()| write_whole(&folder.join("plan.json"), plan.as_bytes()))
+            .and_then(|()| write_record(&folder.join("run.json"), &record));
+        written.map_err(|e| unwritten(&folder, &e))?;
+        let digest = record.status.digest.clone();
+        let run = Arc::new(Run::new(folder, record));
+        known.insert(digest, run.clone());
+        drop(known);
+        self.forget_old();
+        Ok(run)
+    }
+
+    /// One run, from memory or from disk.
+    pub(super) fn get(&self, digest: &str) -> Option<Arc<Run>> {
+        if let Some(run) = locked(&self.known).get(digest) {
+            return Some(run.clone());
+        }
+        let plain = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let folder = self.folder.join(digest);
+        let record: Record = read_record(&folder.join("run.json")).ok().filter(|_| plain)?;
+        let run = Run::new(folder, record);
+        run.events.close();
+        Some(Arc::new(run))
+    }
+
+    /// All that are in memory, the newest first.
+    pub(super) fn all(&self) -> Vec<Arc<Run>> {
+        let mut runs: Vec<_> = locked(&self.known).values().cloned().collect();
+        runs.sort_by_cached_key(|run| std::cmp::Reverse(run.status().submitted_ms));
+        runs
+    }
+
+    /// How many are in this state.
+    pub(super) fn count(&self, state: impl Fn(RunState) -> bool) -> usize {
+        locked(&self.known).values().filter(|run| state(run.status().state)).count()
+    }
+
+    fn forget_old(&self) {
+        let ended: Vec<_> = self.all().into_iter().filter(|run| run.status().state.is_over()).collect();
+        let mut known = locked(&self.known);
+        for run in ended.into_iter().skip(MOST_KNOWN) {
+            known.remove(&run.status().digest);
+        }
+    }
+}
+
+/// The second submission of a plan whose run goes on.
+pub(super) fn twice() -> Refusal {
+    Refusal::new(Kind::Conflict, "this plan was submitted before, and its run goes on")
+        .field("plan")
+        .hint("`undertone watch DIGEST` follows it; every run needs a plan of its own")
+}
+
+pub(super) fn unwritten(path: &Path, error: &io::Error) -> Refusal {
+    Refusal::new(Kind::Storage, format!("{}: cannot be written: {error}", path.display()))
+        .field("state")
+        .hint("make room on the disk of the state folder")
+}

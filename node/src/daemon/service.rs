@@ -1,0 +1,560 @@
+//! All that the daemon offers: what the API answers comes from here.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use libp2p::PeerId;
+use serde_json::Value;
+use tempfile::NamedTempFile;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use undertone_protocol::plan::Plan;
+
+use super::config::Config;
+use super::counters::Counters;
+use super::event_log::EventStream;
+use super::ledger::{Ledger, now_ms, squared, unit_name};
+use super::offers::Offers;
+use super::peers::Peers;
+use super::policy;
+use super::refusal::{Kind, Refusal};
+use super::runs::{Run, Runs, Stop, twice};
+use super::state::{State, checksum};
+use super::status::{BudgetStatus, Metrics, OfferState, OfferStatus, Readiness, RunState, RunStatus, Status};
+use super::taking_part::{Job, carry};
+use crate::driver;
+use crate::failure::Failure;
+use crate::network::{Hub, HubConfig, Listening, Patience};
+use crate::spent::Spent;
+use crate::vector_file::{self, VectorFile};
+use crate::{part, plan_command, process, quote};
+
+pub use super::contribution::{Contribution, Vector};
+
+/// Runs that may wait for a place. Our choice.
+const MOST_WAITING: usize = 64;
+
+/// How long runs may take to leave when the daemon ends.
+const LEAVE: Duration = Duration::from_secs(2);
+
+/// A plan that this daemon made.
+#[derive(Clone, Debug)]
+pub struct Proposed {
+    /// The plan's digest, in lower-case hex.
+    pub digest: String,
+    /// What `undertone plan --json` prints.
+    pub quote: Value,
+    /// This node's own run, if it brought a vector or accepts such plans by itself.
+    pub run: Option<RunStatus>,
+    /// The other members, each with what it answered: (name, "accepted" | "open" | "refused: …" | "not reached: …").
+    pub members: Vec<(String, String)>,
+}
+
+/// A signed receipt.
+#[derive(Clone, Debug)]
+pub struct Receipt {
+    /// The bytes of receipt.json.
+    pub json: String,
+    /// The line of receipt.json.sig.
+    pub signature: String,
+}
+
+/// The daemon, from the inside. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+}
+
+/// What the service and its runs share.
+pub(super) struct Shared {
+    pub(super) config: Config,
+    pub(super) state: State,
+    pub(super) hub: Hub,
+    /// `max_runs` of them.
+    pub(super) places: Arc<Semaphore>,
+    pub(super) counters: Counters,
+    ledger: Mutex<Ledger>,
+    runs: Runs,
+    offers: Offers,
+    peers: Peers,
+    /// Plans are calibrated and verified one at a time: it takes all cores for a while.
+    checking: Semaphore,
+    tasks: Mutex<JoinSet<()>>,
+    stopping: AtomicBool,
+    begun: Instant,
+}
+
+impl Shared {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A plan that was checked, and what this party brings to it.
+struct Admitted {
+    job: Job,
+    status: RunStatus,
+    account: super::ledger::AccountName,
+    total: Option<super::ledger::Total>,
+}
+
+impl Service {
+    /// Opens the state directory and the ledger, and listens on both graphs. Refused (exit 2) if something of that cannot be used.
+    pub async fn start(config: Config) -> Result<Self, Failure> {
+        let state = State::open(&config.state)?;
+        if let Some(output) = &config.output {
+            std::fs::create_dir_all(output).and_then(|()| tempfile::tempfile_in(output).map(drop)).map_err(|e| {
+                Failure::usage(format!("{}: cannot be written: {e}", output.display()))
+                    .field("output")
+                    .hint("name a folder that the daemon's user can write to")
+            })?;
+        }
+        let ledger = Ledger::open(state.folder())?;
+        let runs = Runs::open(state.runs(), &ledger)?;
+        let offers = Offers::open(state.offers())?;
+        let listening = |address: &str| Listening { listen: driver::parse(address), peers: vec![] };
+        let hub = Hub::start(HubConfig {
+            key: config.identity.keypair.clone(),
+            version: driver::MESSAGES_VERSION,
+            private: listening(config.private.as_str()),
+            public: listening(config.public.as_str()),
+            patience: Patience::default(),
+        });
+        let hub = hub.await.map_err(|e| Failure::usage(e.to_string()).field("listen"))?;
+        let shared = Shared {
+            places: Arc::new(Semaphore::new(config.max_runs)),
+            peers: Peers::of(&config),
+            counters: Counters::default(),
+            ledger: Mutex::new(ledger),
+            checking: Semaphore::new(1),
+            tasks: Mutex::new(JoinSet::new()),
+            stopping: AtomicBool::new(false),
+            begun: Instant::now(),
+            config,
+            state,
+            hub,
+            runs,
+            offers,
+        };
+        Ok(Service { shared: Arc::new(shared) })
+    }
+
+    /// The effective configuration.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// An empty file for an upload, in a folder that only the daemon's user can read; `extension` is that of the uploaded file, without
+    /// its dot. It is deleted when it is dropped.
+    pub fn upload(&self, extension: &str) -> Result<NamedTempFile, Refusal> {
+        if !vector_file::EXTENSIONS.contains(&extension) {
+            let extension: String = extension.chars().take(20).collect();
+            return Err(Refusal::new(Kind::Input, format!(".{extension} is not a format that can be read"))
+                .field("vector")
+                .hint(format!("send one of .{}", vector_file::EXTENSIONS.join(", ."))));
+        }
+        let folder = self.shared.state.incoming();
+        let file = tempfile::Builder::new().suffix(&format!(".{extension}")).tempfile_in(&folder);
+        file.map_err(|e| super::runs::unwritten(&folder, &e))
+    }
+
+    /// Takes part in a plan, given as the bytes of its file. Returns once plan, vector and budget are checked and the run has its place in the
+    /// queue.
+    pub async fn submit(&self, plan: Vec<u8>, brings: Contribution) -> Result<RunStatus, Refusal> {
+        let taken = self.take(plan, brings, None, false).await;
+        if taken.is_err() {
+            self.shared.counters.refused();
+        }
+        taken
+    }
+
+    /// Makes a plan of a run file for the peers of the peer list and offers it to all members. With `brings`, this node takes part itself.
+    pub async fn propose(&self, run_file: String, brings: Option<Contribution>) -> Result<Proposed, Refusal> {
+        self.not_stopping()?;
+        let shared = self.shared.clone();
+        let plan = self.check(move || {
+            let peers = &shared.config.peers;
+            let run = plan_command::run_file(&run_file, peers, "RUN.toml".as_ref())?;
+            Ok(plan_command::make(run, peers, rand::random())?)
+        });
+        let plan = plan.await?;
+        let name = self.config().identity.name.clone();
+        let offer = offer_status(&plan, &name);
+        self.shared.offers.insert(offer, plan.to_json())?;
+        let digest = plan.digest_hex();
+        let run = match brings {
+            Some(brings) => Some(self.accept(&digest, brings).await?),
+            None => self.accept_unasked(&digest).await,
+        };
+        Ok(Proposed { members: self.offer_to_members(&plan).await, quote: quote::json(&plan), digest, run })
+    }
+
+    /// All offers, the newest first.
+    pub fn offers(&self) -> Vec<OfferStatus> {
+        self.shared.offers.all()
+    }
+
+    /// One offer.
+    pub fn offer(&self, digest: &str) -> Result<OfferStatus, Refusal> {
+        self.shared.offers.get(digest).ok_or_else(|| unknown("offer", digest))
+    }
+
+    /// Takes part in an offered plan.
+    pub async fn accept(&self, digest: &str, brings: Contribution) -> Result<RunStatus, Refusal> {
+        let offer = self.offer(digest)?;
+        let plan = self.shared.offers.plan(digest)?;
+        let run = self.take(plan, brings, Some(offer.proposer), false).await?;
+        self.shared.offers.settle(digest, OfferState::Accepted, None);
+        Ok(run)
+    }
+
+    /// Says no to an offer.
+    pub async fn decline(&self, digest: &str) -> Result<OfferStatus, Refusal> {
+        if self.offer(digest)?.state == OfferState::Accepted {
+            return Err(Refusal::new(Kind::Conflict, "the offer was accepted").field("digest").hint("withdraw the run instead"));
+        }
+        self.shared.offers.settle(digest, OfferState::Declined, None);
+        self.offer(digest)
+    }
+
+    /// Takes a run back, before anything private has left.
+    pub async fn withdraw(&self, digest: &str) -> Result<RunStatus, Refusal> {
+        let run = self.shared.runs.get(digest).ok_or_else(|| unknown("run", digest))?;
+        if run.status().state.is_over() {
+            return Err(Refusal::new(Kind::Conflict, "the run is over").field("digest"));
+        }
+        run.cancel(Stop::Withdrawn)?;
+        // Its end comes as its last event.
+        let mut events = run.events.follow(u64::MAX);
+        while events.next().await.is_some() {}
+        Ok(run.status())
+    }
+
+    /// All runs that the daemon remembers, the newest first.
+    pub fn runs(&self) -> Vec<RunStatus> {
+        self.shared.runs.all().iter().map(|run| run.status()).collect()
+    }
+
+    /// One run.
+    pub fn run(&self, digest: &str) -> Result<RunStatus, Refusal> {
+        self.known(digest).map(|run| run.status())
+    }
+
+    fn known(&self, digest: &str) -> Result<Arc<Run>, Refusal> {
+        self.shared.runs.get(digest).ok_or_else(|| unknown("run", digest))
+    }
+
+    /// The very text of a run's or an offer's plan.
+    pub async fn plan(&self, digest: &str) -> Result<String, Refusal> {
+        let bytes = match self.known(digest) {
+            Ok(run) => read(&run.folder().join("plan.json")).await?,
+            Err(refusal) if self.shared.offers.get(digest).is_none() => return Err(refusal),
+            Err(_) => self.shared.offers.plan(digest)?,
+        };
+        String::from_utf8(bytes).map_err(|_| Refusal::new(Kind::Internal, "the plan is not what was written"))
+    }
+
+    /// A run's events with ids above `after`: those that are kept, then new ones as they come, until the run is over.
+    pub fn events(&self, digest: &str, after: u64) -> Result<EventStream, Refusal> {
+        Ok(self.known(digest)?.events.follow(after))
+    }
+
+    /// A run's mean.
+    pub async fn result(&self, digest: &str) -> Result<VectorFile, Refusal> {
+        let run = self.known(digest)?;
+        run.over()?;
+        let Some(mean) = run.mean() else {
+            let status = run.status();
+            let why = status.reason.or(status.outcome).unwrap_or_else(|| "it ended without one".into());
+            return Err(Refusal::new(Kind::Unknown, format!("the run has no mean: {why}")).field("digest"));
+        };
+        let mean = tokio::task::spawn_blocking(move || vector_file::read(&mean)).await;
+        mean.map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
+            .map_err(|failure| Refusal { kind: Kind::Internal, ..failure.into() })
+    }
+
+    /// A run's receipt.
+    pub async fn receipt(&self, digest: &str) -> Result<Receipt, Refusal> {
+        let run = self.known(digest)?;
+        run.over()?;
+        let path = run.folder().join("receipt.json");
+        if !path.exists() {
+            return Err(Refusal::new(Kind::Unknown, "the run has no receipt: it did not take part to its end").field("digest"));
+        }
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let json = text(read(&path).await?);
+        let signature = text(read(&run.folder().join("receipt.json.sig")).await?);
+        Ok(Receipt { json, signature })
+    }
+
+    /// Everything at a glance; looks whether the peers answer unless that was done a moment ago.
+    pub async fn status(&self) -> Status {
+        let config = self.config();
+        Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            party: config.identity.name.clone(),
+            id: config.identity.peer_id().to_string(),
+            uptime_s: self.shared.begun.elapsed().as_secs_f64(),
+            private: config.private.as_str().into(),
+            public: config.public.as_str().into(),
+            peers: self.shared.peers.look().await,
+            runs: self.runs(),
+            offers: self.offers(),
+            budgets: self.budgets(),
+        }
+    }
+
+    fn budgets(&self) -> Vec<BudgetStatus> {
+        let ledger = self.shared.ledger();
+        self.config().data_sets.iter().map(|set| ledger.budget(set)).collect()
+    }
+
+    /// Whether a run can be taken now.
+    pub fn readiness(&self) -> Readiness {
+        let mut problems = vec![];
+        if self.shared.stopping.load(Ordering::Relaxed) {
+            problems.push("the daemon is ending".into());
+        }
+        let waiting = self.shared.runs.count(|state| state == RunState::Waiting);
+        if waiting >= MOST_WAITING {
+            problems.push(format!("{waiting} runs wait for a place"));
+        }
+        if !self.shared.ledger().is_sound() {
+            problems.push("the ledger cannot be written: make room on its disk and restart the daemon".into());
+        }
+        Readiness { ready: problems.is_empty(), problems }
+    }
+
+    /// Counters and gauges.
+    pub fn metrics(&self) -> Metrics {
+        let count = |state: fn(RunState) -> bool| self.shared.runs.count(state) as u64;
+        let (peers_private, peers_public) = self.shared.peers.answering();
+        let mut metrics = Metrics {
+            uptime_s: self.shared.begun.elapsed().as_secs_f64(),
+            cpu_s: process::cpu_s(),
+            resident_bytes: process::resident_bytes(),
+            open_files: process::open_files(),
+            runs_waiting: count(|state| state == RunState::Waiting),
+            runs_active: count(|state| matches!(state, RunState::Gathering | RunState::Running)),
+            peers_private,
+            peers_public,
+            budgets: self.budgets(),
+            ..Metrics::default()
+        };
+        self.shared.counters.tell(&mut metrics);
+        metrics
+    }
+
+    /// Withdraws what has not begun, tells the neighbours, and ends. Later calls do nothing.
+    pub async fn shutdown(&self) {
+        if self.shared.stopping.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        for run in self.shared.runs.all() {
+            run.stop(Stop::DaemonEnds);
+        }
+        let mut tasks = std::mem::take(&mut *self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        // Their streams break as they leave, and with the hub every connection: that is how neighbours learn of it.
+        let left = tokio::time::timeout(LEAVE, async { while tasks.join_next().await.is_some() {} }).await;
+        if left.is_err() {
+            tracing::warn!("a run did not leave in time");
+        }
+        self.shared.hub.clone().shutdown().await;
+    }
+
+    fn not_stopping(&self) -> Result<(), Refusal> {
+        if self.shared.stopping.load(Ordering::SeqCst) {
+            return Err(Refusal::new(Kind::Unavailable, "the daemon is ending").hint("submit again once it has started again"));
+        }
+        Ok(())
+    }
+
+    /// Does heavy work on a thread of its own, one at a time.
+    async fn check<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
+        let ending = |_| Refusal::new(Kind::Unavailable, "the daemon is ending");
+        let _turn = self.shared.checking.acquire().await.map_err(ending)?;
+        tokio::task::spawn_blocking(work).await.map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
+    }
+
+    /// Checks a plan, what this party brings and its budget, and gives the run its place in the queue.
+    async fn take(
+        &self,
+        plan: Vec<u8>,
+        brings: Contribution,
+        proposer: Option<String>,
+        unasked: bool,
+    ) -> Result<RunStatus, Refusal> {
+        self.not_stopping()?;
+        let digest = checksum(&plan);
+        self.not_twice(&digest)?;
+        if self.shared.runs.count(|state| state == RunState::Waiting) >= MOST_WAITING {
+            return Err(Refusal::new(Kind::Busy, format!("{MOST_WAITING} runs wait for a place"))
+                .hint("submit again later, or raise policy.max_runs"));
+        }
+        let shared = self.shared.clone();
+        let admitted = self.check(move || admit(&shared, &plan, brings, proposer, unasked)).await?;
+        self.begin(admitted)
+    }
+
+    /// Cheap, and before anything costly.
+    fn not_twice(&self, digest: &str) -> Result<(), Refusal> {
+        if self.shared.runs.get(digest).is_some_and(|run| !run.status().state.is_over()) {
+            return Err(twice());
+        }
+        let spent = Spent::open(self.shared.state.folder(), digest, &self.config().identity.peer_id().to_string());
+        let spent = spent.map_err(|failure| Refusal { kind: Kind::Storage, ..failure.into() })?;
+        spent.check().map_err(|failure| Refusal::from(failure.field("digest")))
+    }
+
+    fn begin(&self, admitted: Admitted) -> Result<RunStatus, Refusal> {
+        let Admitted { job, status, account, total } = admitted;
+        let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        self.not_stopping()?;
+        let digest = status.digest.clone();
+        let mu_squared = squared(policy::charged_mu(&job.plan, job.me));
+        self.shared.ledger().reserve(&digest, account, mu_squared, total)?;
+        let run = self.shared.runs.insert(status, job.plan.to_json()).inspect_err(|_| self.shared.ledger().release(&digest))?;
+        self.shared.counters.submitted();
+        while tasks.try_join_next().is_some() {}
+        let taken = run.status();
+        tasks.spawn(carry(self.shared.clone(), run, job));
+        Ok(taken)
+    }
+
+    /// Takes a plan that another daemon offers; what is answered: "accepted", "open" or "refused: …".
+    pub async fn receive_offer(&self, from: PeerId, plan: Vec<u8>) -> Result<OfferState, Refusal> {
+        let peers = self.config().peers.as_slice();
+        let Some(proposer) = peers.iter().find(|peer| peer.id == from).map(|peer| peer.name.clone()) else {
+            return Err(Refusal::new(Kind::Policy, "the proposer is not in this node's peer list"));
+        };
+        self.shared.counters.offered();
+        if let Some(offer) = self.shared.offers.get(&checksum(&plan)) {
+            return Ok(offer.state);
+        }
+        let shared = self.shared.clone();
+        let me = self.config().identity.peer_id();
+        let plan = self.check(move || {
+            let plan = plan_command::parse(&plan, "the offered plan")?;
+            let me = part::member(&plan, me)?;
+            policy::check(&shared.config, &plan, me)?;
+            Ok(plan)
+        });
+        let plan = plan.await?;
+        self.shared.offers.insert(offer_status(&plan, &proposer), plan.to_json())?;
+        let digest = plan.digest_hex();
+        self.accept_unasked(&digest).await;
+        Ok(self.offer(&digest)?.state)
+    }
+
+    /// Accepts an open offer by `auto_accept`; else it stays open, with the reason.
+    async fn accept_unasked(&self, digest: &str) -> Option<RunStatus> {
+        let offer = self.offer(digest).ok()?;
+        let rules = self.config().auto_accept.iter().filter(|rule| rule.proposer == offer.proposer);
+        let fits = |name: &str| self.config().data_sets.iter().any(|set| set.name == name && unit_name(set.unit) == offer.unit);
+        let mut reason = format!("no auto_accept for {} and a data set of unit {:?}", offer.proposer, offer.unit);
+        for rule in rules.filter(|rule| fits(&rule.data_set)) {
+            let brings = Contribution { vector: None, data_set: Some(rule.data_set.clone()) };
+            let plan = self.shared.offers.plan(digest).ok()?;
+            match self.take(plan, brings, Some(offer.proposer.clone()), true).await {
+                Ok(run) => {
+                    self.shared.offers.settle(digest, OfferState::Accepted, None);
+                    return Some(run);
+                }
+                Err(refusal) => reason = format!("data set {}: {}", rule.data_set, refusal.message),
+            }
+        }
+        self.shared.offers.settle(digest, OfferState::Open, Some(reason));
+        None
+    }
+
+    async fn offer_to_members(&self, plan: &Plan) -> Vec<(String, String)> {
+        let me = self.config().identity.peer_id();
+        let others = plan.draft().members.iter().filter(|member| member.id != me);
+        others.map(|member| (member.name.clone(), "not reached: plans do not travel in this version".into())).collect()
+    }
+}
+
+/// Everything that `join` checks before a byte is sent, the policy, and the budget's name.
+fn admit(
+    shared: &Shared,
+    plan: &[u8],
+    brings: Contribution,
+    proposer: Option<String>,
+    unasked: bool,
+) -> Result<Admitted, Refusal> {
+    let config = &shared.config;
+    let plan = plan_command::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
+    let me = part::member(&plan, config.identity.peer_id()).map_err(|failure| Refusal::from(failure.field("plan")))?;
+    policy::check(config, &plan, me)?;
+    if unasked {
+        policy::check_unasked(config, &plan, me)?;
+    }
+    let brought = brings.find(config, plan.draft().data.unit)?;
+    // Read again when the run begins: it may wait for long, and its vector need not lie in memory for that.
+    part::vector(&plan, me, &brought.vector).map_err(|failure| Refusal::from(failure.field("vector")))?;
+    let status = run_status(&plan, brought.data_set.clone(), proposer);
+    let job = Job { plan: Arc::new(plan), me, vector: brought.vector, upload: brought.upload };
+    Ok(Admitted { job, status, account: brought.account, total: brought.total })
+}
+
+fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -> RunStatus {
+    let draft = plan.draft();
+    RunStatus {
+        digest: plan.digest_hex(),
+        name: draft.name.clone(),
+        state: RunState::Waiting,
+        phase: None,
+        round: None,
+        rounds: plan.rounds(),
+        parties: plan.parties(),
+        dimension: draft.dimension(),
+        unit: unit_name(draft.data.unit).into(),
+        data_set,
+        proposer,
+        submitted_ms: now_ms(),
+        started_ms: None,
+        ended_ms: None,
+        epsilon_claimed: plan.epsilon_claimed(),
+        delta: draft.privacy.delta,
+        epsilon: None,
+        unbounded: false,
+        charged: None,
+        outcome: None,
+        reason: None,
+        exit_code: None,
+        included: vec![],
+        standard_error: None,
+        private_bytes: 0,
+        public_bytes: 0,
+    }
+}
+
+fn offer_status(plan: &Plan, proposer: &str) -> OfferStatus {
+    let draft = plan.draft();
+    OfferStatus {
+        digest: plan.digest_hex(),
+        name: draft.name.clone(),
+        proposer: proposer.into(),
+        state: OfferState::Open,
+        reason: None,
+        parties: plan.parties(),
+        dimension: draft.dimension(),
+        unit: unit_name(draft.data.unit).into(),
+        epsilon_claimed: plan.epsilon_claimed(),
+        delta: draft.privacy.delta,
+        received_ms: now_ms(),
+    }
+}
+
+async fn read(path: &std::path::Path) -> Result<Vec<u8>, Refusal> {
+    let gone = |e: std::io::Error| Refusal::new(Kind::Internal, format!("{}: cannot be read: {e}", path.display()));
+    tokio::fs::read(path).await.map_err(gone)
+}
+
+fn unknown(what: &str, digest: &str) -> Refusal {
+    let digest: String = digest.chars().take(64).collect();
+    Refusal::new(Kind::Unknown, format!("there is no {what} {digest:?}"))
+        .field("digest")
+        .hint("`undertone status` lists the runs and offers of this daemon")
+}

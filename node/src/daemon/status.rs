@@ -1,0 +1,238 @@
+//! What the daemon says of itself and of its runs: the objects of the API. No private value is in them.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a run is, seen from this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// Until one of `max_runs` places is free.
+    Waiting,
+    /// It takes part, nothing private has left: it can be withdrawn.
+    Gathering,
+    /// The plan is spent.
+    Running,
+    /// It ended by itself: `outcome` and `exit_code` say how.
+    Ended,
+    /// Its owner took it back before the start, or the daemon ended before it.
+    Withdrawn,
+    /// The daemon ended or failed in the middle of it; it stays charged.
+    Interrupted,
+}
+
+impl RunState {
+    /// Whether nothing more will happen.
+    pub fn is_over(self) -> bool {
+        matches!(self, RunState::Ended | RunState::Withdrawn | RunState::Interrupted)
+    }
+}
+
+/// A run of this node. Times are milliseconds since 1970 (UTC).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunStatus {
+    /// The plan's digest, in lower-case hex.
+    pub digest: String,
+    /// The plan's name.
+    pub name: String,
+    /// Where it is.
+    pub state: RunState,
+    /// "gathering", "mixing", "settling", "publishing" or "done"; None while it waits.
+    pub phase: Option<String>,
+    /// The round that runs, from 1; None outside of mixing.
+    pub round: Option<u32>,
+    /// T.
+    pub rounds: u32,
+    /// n.
+    pub parties: usize,
+    /// d.
+    pub dimension: usize,
+    /// "party" or "record".
+    pub unit: String,
+    /// The data set that it is charged to.
+    pub data_set: Option<String>,
+    /// Who proposed it, if it came as an offer.
+    pub proposer: Option<String>,
+    /// When it was taken.
+    pub submitted_ms: u64,
+    /// When it got its place.
+    pub started_ms: Option<u64>,
+    /// When it ended.
+    pub ended_ms: Option<u64>,
+    /// ε of the plan's claims.
+    pub epsilon_claimed: Option<f64>,
+    /// δ of the plan.
+    pub delta: f64,
+    /// ε as it turned out; None before the end, if nothing left, and if `unbounded`.
+    pub epsilon: Option<f64>,
+    /// Whether the loss as it turned out is infinite.
+    pub unbounded: bool,
+    /// μ² that the ledger has for it, None if nothing was charged.
+    pub charged: Option<f64>,
+    /// "done", "degraded", "aborted", "withheld"; None before the end.
+    pub outcome: Option<String>,
+    /// Why there is no mean, or one of lower quality.
+    pub reason: Option<String>,
+    /// What `undertone join` would exit with; None before the end.
+    pub exit_code: Option<i32>,
+    /// Names whose finals were summed.
+    pub included: Vec<String>,
+    /// Of the mean, per coordinate, noise only.
+    pub standard_error: Option<f64>,
+    /// Bytes sent on the private graph.
+    pub private_bytes: u64,
+    /// Bytes sent on the public graph.
+    pub public_bytes: u64,
+}
+
+/// What became of an offered plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OfferState {
+    /// It waits for `undertone accept DIGEST --input X`.
+    Open,
+    /// It is a run now.
+    Accepted,
+    /// Its operator said no.
+    Declined,
+    /// It does not verify, or not within the policy: it cannot be accepted.
+    Refused,
+}
+
+/// A plan that somebody proposes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfferStatus {
+    /// The plan's digest.
+    pub digest: String,
+    /// The plan's name.
+    pub name: String,
+    /// The proposer's name in the peer list.
+    pub proposer: String,
+    /// What became of it.
+    pub state: OfferState,
+    /// Why it was not accepted unasked, or why it was refused.
+    pub reason: Option<String>,
+    /// n.
+    pub parties: usize,
+    /// d.
+    pub dimension: usize,
+    /// "party" or "record".
+    pub unit: String,
+    /// ε of its claims.
+    pub epsilon_claimed: Option<f64>,
+    /// δ of the plan.
+    pub delta: f64,
+    /// When it came, in milliseconds since 1970 (UTC).
+    pub received_ms: u64,
+}
+
+/// Whether a peer answers on one address.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reachability {
+    /// As the peer list has it.
+    pub address: String,
+    /// None: not looked at yet.
+    pub reachable: Option<bool>,
+}
+
+/// A peer of the peer list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PeerStatus {
+    /// Its name.
+    pub name: String,
+    /// Its peer id.
+    pub id: String,
+    /// On the private graph.
+    pub private: Reachability,
+    /// On the public graph.
+    pub public: Reachability,
+}
+
+/// What a data set has spent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetStatus {
+    /// The data set's name.
+    pub data_set: String,
+    /// "party" or "record".
+    pub unit: String,
+    /// ε that it may cost in total.
+    pub epsilon: f64,
+    /// δ of the total.
+    pub delta: f64,
+    /// ε that is spent, at that δ; None if unbounded.
+    pub epsilon_spent: Option<f64>,
+    /// Σ μ² that is spent; None if unbounded.
+    pub mu_squared: Option<f64>,
+    /// Σ μ² of runs that were taken and have not begun.
+    pub reserved_mu_squared: f64,
+    /// Runs that are charged.
+    pub runs: usize,
+}
+
+/// `GET /v1/status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Of the program.
+    pub version: String,
+    /// This party's name.
+    pub party: String,
+    /// Its peer id.
+    pub id: String,
+    /// Seconds since the daemon began.
+    pub uptime_s: f64,
+    /// Where it listens on the private graph.
+    pub private: String,
+    /// Where it listens on the public graph.
+    pub public: String,
+    /// Everybody else in the peer list.
+    pub peers: Vec<PeerStatus>,
+    /// All runs that it remembers, the newest first.
+    pub runs: Vec<RunStatus>,
+    /// All offers, the newest first.
+    pub offers: Vec<OfferStatus>,
+    /// What the data sets have spent.
+    pub budgets: Vec<BudgetStatus>,
+}
+
+/// `GET /readyz`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Readiness {
+    /// Whether a run can be taken.
+    pub ready: bool,
+    /// What keeps it from that, in sentences.
+    pub problems: Vec<String>,
+}
+
+/// The counters behind `GET /metrics`. They count since the daemon began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// Seconds since the daemon began.
+    pub uptime_s: f64,
+    /// Processor seconds, where the system tells.
+    pub cpu_s: Option<f64>,
+    /// Resident memory in bytes, where the system tells.
+    pub resident_bytes: Option<u64>,
+    /// Open file descriptors, where the system tells.
+    pub open_files: Option<u64>,
+    /// Runs that wait for a place.
+    pub runs_waiting: u64,
+    /// Runs that take part now.
+    pub runs_active: u64,
+    /// Runs that were taken.
+    pub runs_submitted: u64,
+    /// Submissions that were refused.
+    pub submissions_refused: u64,
+    /// Ended runs by outcome: ("done", 3), …
+    pub runs_ended: Vec<(&'static str, u64)>,
+    /// Offers that came.
+    pub offers_received: u64,
+    /// Bytes sent on the private graph by runs that ended.
+    pub private_bytes: u64,
+    /// Bytes sent on the public graph by runs that ended.
+    pub public_bytes: u64,
+    /// Peers that answer on the private graph, of those that were looked at.
+    pub peers_private: u64,
+    /// Peers that answer on the public graph, of those that were looked at.
+    pub peers_public: u64,
+    /// What the data sets have spent.
+    pub budgets: Vec<BudgetStatus>,
+}

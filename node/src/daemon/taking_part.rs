@@ -1,0 +1,226 @@
+//! One run's course: it waits for a place, takes part over the daemon's network, and leaves its mean and receipt. Whatever happens to it
+//! stays its own affair.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tempfile::TempPath;
+use tokio::runtime::Handle;
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+
+use super::ledger::{now_ms, squared};
+use super::runs::{Run, Stage, Stop};
+use super::service::Shared;
+use super::state::write_whole;
+use super::status::{RunState, RunStatus};
+use crate::driver::{self, Finish, Part};
+use crate::events::Events;
+use crate::failure::{Exit, Failure};
+use crate::receipt::Account;
+use crate::spent::{Costs, Spent};
+use crate::vector_file::{self, Layout};
+use crate::{input, part};
+
+/// What a run needs to begin.
+pub(super) struct Job {
+    pub(super) plan: Arc<Plan>,
+    pub(super) me: Party,
+    pub(super) vector: PathBuf,
+    /// Deletes an upload once it was read.
+    pub(super) upload: Option<TempPath>,
+}
+
+/// How a run left its place.
+enum Left {
+    /// By itself, `deliver` has told.
+    Finished,
+    /// Somebody stopped it.
+    Stopped(Stop),
+}
+
+/// Carries a run to its end.
+pub(super) async fn carry(shared: Arc<Shared>, run: Arc<Run>, job: Job) {
+    let place = tokio::select! {
+        biased;
+        why = run.stopped() => Err(why),
+        place = shared.places.clone().acquire_owned() => Ok(place),
+    };
+    let left = match &place {
+        Err(why) => Ok(Left::Stopped(*why)),
+        Ok(_) => {
+            run.update(|status| (status.state, status.started_ms) = (RunState::Gathering, Some(now_ms())));
+            let (handle, shared, run) = (Handle::current(), shared.clone(), run.clone());
+            // A thread of its own: work on long vectors holds nobody else up.
+            let thread = tokio::task::spawn_blocking(move || handle.block_on(take_part(&shared, &run, job)));
+            thread.await.unwrap_or_else(|e| Err(Failure::new(Exit::Internal, format!("the run's thread broke off: {e}"))))
+        }
+    };
+    conclude(&shared, &run, left);
+    drop(place);
+}
+
+/// Ends a run that did not end by itself, and gives back what it did not spend.
+fn conclude(shared: &Shared, run: &Run, left: Result<Left, Failure>) {
+    let digest = run.status().digest;
+    let charged = {
+        let mut ledger = shared.ledger();
+        ledger.release(&digest);
+        ledger.charged(&digest)
+    };
+    run.end(None, |status| {
+        let (state, reason, exit) = match (&left, charged) {
+            (Ok(_), Some(_)) => {
+                (RunState::Interrupted, "the daemon ended in the middle of the run, which stays charged", Exit::PrivacyRefused)
+            }
+            (Ok(Left::Stopped(Stop::Withdrawn)), None) => (RunState::Withdrawn, "its owner took it back", Exit::Aborted),
+            (Ok(_), None) => (RunState::Withdrawn, "the daemon ended before the run began", Exit::Aborted),
+            (Err(failure), Some(_)) => (RunState::Interrupted, failure.message.as_str(), failure.exit),
+            (Err(failure), None) => {
+                status.outcome = Some("aborted".into());
+                (RunState::Ended, failure.message.as_str(), failure.exit)
+            }
+        };
+        (status.state, status.charged) = (state, charged);
+        (status.reason, status.exit_code) = (Some(reason.into()), Some(exit.code()));
+    });
+    let status = run.status();
+    shared.counters.ended(&status);
+    tracing::info!(digest, state = ?status.state, outcome = status.outcome, reason = status.reason, "run over");
+}
+
+async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Left, Failure> {
+    let Job { plan, me, vector, upload } = job;
+    let (file, digest) = (part::vector(&plan, me, &vector)?, plan.digest_hex());
+    drop(upload);
+    let layout = input::layout_of_mean(&plan, &file.layout);
+    let (value, noise, _) = part::privatise(&plan, me, file)?;
+    let key = shared.config.identity.keypair.clone();
+    let spent = Spent::open(shared.state.folder(), &digest, &shared.config.identity.peer_id().to_string())?;
+    let costs = Charged { shared: shared.clone(), run: run.clone(), digest, spent };
+    let observer = run.clone();
+    let events = Events::listened(move |event| observer.observe(event), Instant::now());
+    let part = Part { plan: plan.clone(), me, key, value, noise: Box::new(noise), costs: Box::new(costs), events };
+    let finished = |finish: &Finish| {
+        deliver(shared, run, &plan, me, &layout, finish);
+        Ok(())
+    };
+    tokio::select! {
+        biased;
+        why = run.stopped() => Ok(Left::Stopped(why)),
+        finish = driver::drive_on(&shared.hub, part, finished) => {
+            let finish = finish?;
+            run.update(|status| (status.private_bytes, status.public_bytes) = (finish.private_bytes, finish.public_bytes));
+            Ok(Left::Finished)
+        }
+    }
+}
+
+/// The ledger and the registry of spent plans, for one run.
+struct Charged {
+    shared: Arc<Shared>,
+    run: Arc<Run>,
+    digest: String,
+    spent: Spent,
+}
+
+impl Costs for Charged {
+    fn spend(&mut self) -> Result<(), Failure> {
+        // Held until it is done: nobody takes the run back in between.
+        let mut stage = self.run.stage();
+        if *stage != Stage::Open {
+            return Err(Failure::new(Exit::Aborted, "the run was taken back"));
+        }
+        let refused = |refusal: super::refusal::Refusal| Failure::new(refusal.kind.exit(), refusal.message);
+        self.shared.ledger().charge(&self.digest).map_err(refused)?;
+        *stage = Stage::Spent;
+        drop(stage);
+        let charged = self.shared.ledger().charged(&self.digest);
+        self.run.update(|status| (status.state, status.charged) = (RunState::Running, charged));
+        self.spent.spend()
+    }
+
+    fn settle(&mut self, mu: f64) -> Result<(), Failure> {
+        let raised = self.shared.ledger().raise(&self.digest, squared(mu));
+        raised.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message))
+    }
+}
+
+/// Writes what the run gave: into the state directory, and where the operator wants to see it.
+fn deliver(shared: &Shared, run: &Run, plan: &Plan, me: Party, layout: &Layout, finish: &Finish) {
+    let delivered = write_results(shared, run, plan, me, layout, finish);
+    let digest = run.status().digest;
+    let (account, mean, problem) = match delivered {
+        Ok((account, mean)) => (Some(account), mean, None),
+        Err(failure) => (None, None, Some(failure)),
+    };
+    if let Some(mu) = account.as_ref().and_then(Account::mu)
+        && let Err(refusal) = shared.ledger().raise_charged(&digest, squared(mu))
+    {
+        tracing::error!(digest, "the charge of a run cannot be raised to what it turned out to cost: {refusal}");
+    }
+    let charged = shared.ledger().charged(&digest);
+    run.end(mean, |status| {
+        (status.state, status.phase, status.charged) = (RunState::Ended, Some("done".into()), charged);
+        (status.private_bytes, status.public_bytes) = (finish.private_bytes, finish.public_bytes);
+        if let Some(account) = &account {
+            describe(status, account);
+        }
+        if let Some(failure) = problem {
+            tracing::error!(digest, "{failure}");
+            (status.reason, status.exit_code) = (Some(failure.message), Some(failure.exit.code()));
+        }
+    });
+}
+
+fn describe(status: &mut RunStatus, account: &Account) {
+    status.outcome = Some(account.outcome().into());
+    status.reason = account.reason();
+    status.exit_code = Some(account.exit().code());
+    status.epsilon = account.epsilon();
+    status.unbounded = account.unbounded();
+    status.included = account.included().to_vec();
+    status.standard_error = account.standard_error();
+}
+
+/// The account, and the name of the mean's file if there is one.
+fn write_results(
+    shared: &Shared,
+    run: &Run,
+    plan: &Plan,
+    me: Party,
+    layout: &Layout,
+    finish: &Finish,
+) -> Result<(Account, Option<String>), Failure> {
+    let account = Account::of(plan, me, finish)?;
+    let folder = run.folder();
+    let mean = account.mean(plan, &finish.outcome);
+    let name = mean.as_ref().map(|_| format!("mean.{}", layout.format.extension()));
+    if let (Some(mean), Some(name)) = (&mean, &name) {
+        vector_file::write(&folder.join(name), layout, mean)?;
+    }
+    account.write(&folder.join("receipt.json"), &shared.config.identity.keypair)?;
+    if let Some(output) = &shared.config.output {
+        let place = output.join(plan.digest_hex());
+        let files = name.as_deref().into_iter().chain(["receipt.json", "receipt.json.sig"]);
+        publish(folder, &place, files)
+            .map_err(|e| Failure::usage(format!("{}: cannot be written: {e}", place.display())).field("output"))?;
+    }
+    Ok((account, name))
+}
+
+/// Copies files in this order, each whole or not at all, for others to read.
+fn publish<'a>(from: &Path, to: &Path, files: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(to)?;
+    for name in files {
+        // Written with mode 0600, then shown: a reader never sees half a file.
+        let hidden = to.join(format!(".{name}"));
+        write_whole(&hidden, &std::fs::read(from.join(name))?)?;
+        std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o644))?;
+        std::fs::rename(&hidden, to.join(name))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! A daemon of one party, as an operator would run it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use crate::http::{Http, Reply, form};
+use crate::{Ended, Parties, Running, Signal, run_in, signal, undertone};
+
+/// From its start to `/readyz`, on a machine that does other things.
+const READY: Duration = Duration::from_secs(60);
+
+/// `undertone node` with configuration NAME.node.toml in the parties' folder.
+#[derive(Debug)]
+pub struct Daemon {
+    /// The party's name.
+    pub name: String,
+    /// Its API, with its token.
+    pub http: Http,
+    folder: PathBuf,
+    running: Running,
+}
+
+impl Daemon {
+    /// Starts the daemon of a party and waits until it is ready. `configuration` is added to what every daemon here has: its own state folder
+    /// and a socket in it.
+    pub fn start(parties: &Parties, party: usize, configuration: &str) -> Self {
+        Daemon::start_by(Command::new(undertone()), parties, party, configuration)
+    }
+
+    /// The same by a command that starts `undertone` somewhere, such as on a host of a testnet.
+    pub fn start_by(mut command: Command, parties: &Parties, party: usize, configuration: &str) -> Self {
+        let file = Daemon::configure(parties, party, configuration);
+        command.args(["node", "--config", &file, "-vv"]).current_dir(parties.folder());
+        Daemon::follow(parties, party, Running::start(command, None))
+    }
+
+    /// Waits until a daemon is ready that somebody started with the configuration of [`Daemon::configure`].
+    pub fn follow(parties: &Parties, party: usize, running: Running) -> Self {
+        let name = &parties.names()[party];
+        Daemon::of(running, name, parties.folder(), &parties.path(&format!("{name}.state")))
+    }
+
+    /// Waits until a daemon with any configuration is ready whose API is the socket in its state folder.
+    pub fn of(running: Running, name: &str, folder: &Path, state: &Path) -> Self {
+        let address = format!("unix:{}", state.join("api.sock").display());
+        let mut daemon = Daemon { name: name.into(), http: Http { address, token: None }, folder: folder.into(), running };
+        daemon.until_ready();
+        let token = std::fs::read_to_string(state.join("api.token")).expect("the daemon made its token");
+        daemon.http.token = Some(token.trim_end().to_owned());
+        daemon
+    }
+
+    /// Writes NAME.node.toml, and makes the data folder that it names; its name.
+    pub fn configure(parties: &Parties, party: usize, configuration: &str) -> String {
+        let name = &parties.names()[party];
+        let head = format!("version = 1\nidentity = \"{name}.key\"\nstate = \"{name}.state\"\ndata = \"{name}.data\"\n");
+        std::fs::create_dir_all(parties.path(&format!("{name}.data"))).expect("the test's folder is writable");
+        let file = format!("{name}.node.toml");
+        parties.write(&file, &(head + configuration));
+        file
+    }
+
+    fn until_ready(&self) {
+        // Nobody sends: it only paces the asking.
+        let (_sender, pace) = channel::<()>();
+        let begun = Instant::now();
+        let mut last = String::from("no answer");
+        while begun.elapsed() < READY {
+            match self.http.try_ask("GET", "/readyz", &[], &[]) {
+                Ok(reply) if reply.status == 200 => return,
+                Ok(reply) => last = reply.text(),
+                Err(e) => last = e.to_string(),
+            }
+            let _ = pace.recv_timeout(Duration::from_millis(20));
+        }
+        panic!("the daemon of {} is not ready within {READY:?}: {last}", self.name);
+    }
+
+    /// Runs one of its clients with `--json`.
+    pub fn client<const N: usize>(&self, arguments: [&str; N]) -> Ended {
+        let file = format!("{}.node.toml", self.name);
+        run_in(&self.folder, arguments.into_iter().chain(["--config", &file, "--json"]))
+    }
+
+    /// `POST` of parts (name, file name, contents).
+    pub fn post(&self, path: &str, parts: &[(&str, Option<&str>, &[u8])]) -> Reply {
+        let (media_type, body) = form(parts);
+        self.http.ask("POST", path, &[("Content-Type", &media_type)], &body)
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.running.pid()
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub fn kill(self) {
+        signal(self.running.pid(), Signal::SIGKILL);
+        self.running.wait();
+    }
+
+    /// Tells it to end, and waits for that: what it printed, and how long it took.
+    pub fn end(self) -> (Ended, Duration) {
+        let begun = Instant::now();
+        signal(self.running.pid(), Signal::SIGTERM);
+        let ended = self.running.wait();
+        (ended, begun.elapsed())
+    }
+}
