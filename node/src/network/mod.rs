@@ -4,7 +4,8 @@
 //! Yamux. They listen on two ports, so that nothing can be talked down from one to the other. Any number of runs attach to
 //! it; [`Network`] is a hub for one run. On each graph every neighbour of a run is an *edge* with two long-lived streams, one
 //! each way, that begin with a signed hello (see `hello.rs`), which names the run, and then carry frames. Edges of several
-//! runs with the same peer share connections.
+//! runs with the same peer share connections. Beside that, listed peers may ask each other what belongs to no run
+//! ([`Hub::ask`]), on streams of another protocol.
 //!
 //! What holds:
 //! - Only listed peers get a connection; only a peer whose hello names one of our digests and our version, signed by its key
