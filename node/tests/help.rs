@@ -21,7 +21,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 16] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -29,10 +29,11 @@ const COMMANDS: [(&str, &str); 16] = [
     ("doctor", "<PLAN.json> --identity --timeout-ms"),
     ("join", "<PLAN.json> --identity --input --output --receipt --state --events --show-private"),
     ("local", "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed"),
+    ("testnet", "--node --nodes --folder --meet --output --meet-ms"),
+    ("submit", "<PLAN.json> --propose --input --data-file --data-set --wait --api --token-file --config"),
+    ("accept", "<DIGEST> --input --data-file --data-set --wait --api --token-file --config"),
+    ("status", "[DIGEST] --ready --api --token-file --config"),
     ("node", "--config --identity --state --data --peers --output --api --max-epsilon"),
-    ("submit", "<PLAN.json> --propose --input --data-file --data-set --api --token-file --config"),
-    ("accept", "<DIGEST> --input --data-file --data-set --api --token-file --config"),
-    ("status", "[DIGEST] --api --token-file --config"),
     ("watch", "<DIGEST> --events --api --token-file --config"),
     ("result", "<DIGEST> --output --receipt --api --token-file --config"),
     ("withdraw", "<DIGEST> --api --token-file --config"),
