@@ -102,8 +102,7 @@ fn five_containers_average_and_survive_a_kill() {
     let task = task();
     composition.run(["up", "--build", "--detach"]);
     assert_eq!(composition.ended("propose"), 0, "{}", composition.logs());
-    let runs = composition.exec("node-2", ["status", "--json"]).json_of(0);
-    let digest = runs["runs"][0]["digest"].as_str().expect("a run").to_owned();
+    let digest = newest(&composition, "node-2");
     for node in NODES {
         assert_eq!(watch(&composition, node, &digest), 0, "{node}");
     }
@@ -111,6 +110,13 @@ fn five_containers_average_and_survive_a_kill() {
     check_hardened(&composition);
     println!("the first run: ε = {}, standard error {}", receipt["epsilon"], receipt["standard_error"]);
     a_kill_in_the_second_run(&composition, &task);
+    it_is_back_for_the_third(&composition, &task);
+}
+
+/// The digest of a node's newest run.
+fn newest(composition: &Composition, node: &str) -> String {
+    let status = composition.exec(node, ["status", "--json"]).json_of(0);
+    status["runs"][0]["digest"].as_str().unwrap_or_else(|| panic!("no run: {status}")).to_owned()
 }
 
 fn a_kill_in_the_second_run(composition: &Composition, task: &Task) {
@@ -129,6 +135,17 @@ fn a_kill_in_the_second_run(composition: &Composition, task: &Task) {
     }
     let receipt = task.check(composition, &others, digest);
     assert_eq!(receipt["departed"], serde_json::json!(["node-4"]));
-    // Taken up again, it remembers: the plan is spent and charged, and it takes part in the next run.
+}
+
+fn it_is_back_for_the_third(composition: &Composition, task: &Task) {
     composition.run(["up", "--detach", "node-4"]);
+    composition.run(["run", "--rm", "-T", "propose"]);
+    let digest = newest(composition, "node-1");
+    for node in NODES {
+        assert_eq!(watch(composition, node, &digest), 0, "{node}");
+    }
+    task.check(composition, &NODES, &digest);
+    // What it was killed in the middle of stays charged.
+    let status = composition.exec("node-4", ["status", "--json"]).json_of(0);
+    assert_eq!((&status["runs"][1]["state"], &status["budgets"][0]["runs"]), (&"interrupted".into(), &3.into()), "{status}");
 }
