@@ -19,8 +19,15 @@ const MOST_VIEWS: usize = 2_000;
 
 /// Every party cut off from all that do not collude, against every coalition.
 pub struct BeforePublishing {
-    views: Vec<(Party, View)>,
+    views: Vec<CutOff>,
     cases: usize,
+}
+
+/// What a party that is cut off from all others lets a coalition see.
+struct CutOff {
+    party: Party,
+    coalition: Vec<Party>,
+    view: View,
 }
 
 /// In each round: to how many a party sends, and how many of these collude.
@@ -42,7 +49,8 @@ impl BeforePublishing {
             let (party, coalition) = &pairs[index];
             Some(view(setting, &base, *party, coalition))
         });
-        let views = views.into_iter().zip(&pairs).map(|(view, (party, _))| view.map(|view| (*party, view)));
+        let views = views.into_iter().zip(pairs);
+        let views = views.map(|(view, (party, coalition))| view.map(|view| CutOff { party, coalition, view }));
         Ok(Some(BeforePublishing { views: views.collect::<Result<_, _>>()?, cases: parties.saturating_mul(count) }))
     }
 
@@ -53,10 +61,21 @@ impl BeforePublishing {
 
     /// The largest μ² at σ* = 1 and r = σ_Δ²/σ*², and whose it is.
     pub fn worst(&self, setting: &Setting, ratio: f64) -> (f64, Party) {
+        let (square, worst) = self.worst_view(setting, ratio);
+        (square, worst.map_or(0, |worst| worst.party))
+    }
+
+    /// The execution of that loss, its coalition as `corrupted`, and whose it is; none if nobody loses anything.
+    pub fn worst_execution(&self, setting: &Setting, ratio: f64) -> Result<Option<(Execution, Party)>, ExecutionError> {
+        let Some(worst) = self.worst_view(setting, ratio).1 else { return Ok(None) };
+        Ok(Some((cut_off(&setting.fault_free()?, worst.party, &worst.coalition)?, worst.party)))
+    }
+
+    fn worst_view(&self, setting: &Setting, ratio: f64) -> (f64, Option<&CutOff>) {
         let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
-        let losses =
-            self.views.iter().map(|(party, view)| (scaled(setting.sensitivity[*party], squared_losses(view, noise)[0]), *party));
-        losses.fold((0.0, 0), |worst, loss| if loss.0 > worst.0 { loss } else { worst })
+        let loss = |cut: &CutOff| scaled(setting.sensitivity[cut.party], squared_losses(&cut.view, noise)[0]);
+        let losses = self.views.iter().map(|cut| (loss(cut), Some(cut)));
+        losses.fold((0.0, None), |worst, loss| if loss.0 > worst.0 { loss } else { worst })
     }
 }
 

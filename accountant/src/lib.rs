@@ -8,6 +8,7 @@
 //! - [`account`]: the answers of `undertone account`.
 //! - [`ppsc`], [`gossip`]: the same for the two other papers' mechanisms, from edge sequences and gossip matrices.
 //! - [`composition`]: several releases together.
+//! - [`audit`], [`confidence`]: an attack on what a plan would really send, and what counts of it are worth.
 //! - [`setting`], [`coalitions`], [`faults`], [`class`], [`before_publishing`]: what a plan's claims range over, and the worst of it.
 //! - [`calibrate()`], [`verify()`]: the noise for a draft; whether a plan's claims hold.
 //! - [`gate()`], [`realised`]: whether finals may leave after what really happened; how good the result is.
@@ -32,12 +33,14 @@
 //! - The same arguments give the same numbers, on any number of cores.
 
 pub mod account;
+pub mod audit;
 pub mod before_publishing;
 pub mod calibrate;
 pub mod claims;
 pub mod class;
 pub mod coalitions;
 pub mod composition;
+pub mod confidence;
 pub mod execution;
 pub mod faults;
 pub mod gate;

@@ -17,7 +17,7 @@ use undertone_protocol::mixing::Party;
 use crate::cli::Report;
 use crate::failure::{Exit, Failure};
 use crate::plan_command::read_text;
-use crate::table::{Table, number};
+use crate::table::{Table, at_most, number};
 
 /// What to account for.
 #[derive(Debug, Subcommand)]
@@ -84,9 +84,9 @@ fn gaussian(arguments: &GaussianArgs) -> Result<Report, Failure> {
     let GaussianAccount { epsilon, delta, mu, noise_multiplier, .. } = answer;
     let mut table = Table::new();
     table
-        .row(["ε".into(), number(epsilon)])
+        .row(["ε".into(), at_most(epsilon)])
         .row(["δ".into(), format!("{delta:e}")])
-        .row(["μ".into(), number(mu)])
+        .row(["μ".into(), at_most(mu)])
         .row(["noise multiplier".into(), number(noise_multiplier)]);
     report(&answer, table.render())
 }
@@ -115,9 +115,9 @@ fn table_of_losses(losses: &BTreeMap<Party, f64>) -> Table {
     table
 }
 
-/// A loss for people.
+/// A loss for people, never shown below what it is.
 fn bounded(value: f64) -> String {
-    if value.is_finite() { number(value) } else { "unbounded".into() }
+    if value.is_finite() { at_most(value) } else { "unbounded".into() }
 }
 
 /// An execution file or edge list: unusable input if it cannot be read.

@@ -1,11 +1,13 @@
 //! The undertone node: carries the protocol over libp2p, and is the command line.
 
 pub mod account_command;
+pub mod audit_command;
 pub mod benchmark;
 pub mod cli;
 pub mod client;
 pub mod clipping;
 pub mod daemon;
+pub mod doctor;
 pub mod driver;
 pub mod events;
 pub mod failure;
@@ -24,8 +26,10 @@ pub mod progress;
 pub mod quote;
 pub mod receipt;
 pub mod result;
+pub mod signals;
 pub mod simulate;
 pub mod spent;
 pub mod synthetic;
 pub mod table;
+pub mod testnet;
 pub mod vector_file;

@@ -44,7 +44,8 @@ pub struct VerifyArgs {
 pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     let peers = Peers::parse(&read_text(&arguments.peers, "--peers")?).map_err(|e| peers_failure(&arguments.peers, &e))?;
     let text = read_text(&arguments.run, "RUN.toml")?;
-    let plan = make(run_file(&text, &peers, &arguments.run)?, &peers, rand::random())?;
+    let run = run_file(&text, &peers, &arguments.run)?;
+    let plan = make(run, &peers, rand::random()).map_err(|failure| failure.in_file(&arguments.run))?;
     write_plan(&arguments.out, &plan)?;
     if let Some(path) = &arguments.plot {
         plot::quote(&plan, path)?;
@@ -83,6 +84,7 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         CalibrateError::Exposed { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
             .hint(format!("any one of these suffices: {}; a larger epsilon or more rounds do not", quote::listed(remedies))),
+        CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }
 }

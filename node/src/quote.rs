@@ -5,7 +5,7 @@ use undertone_accountant::outlook::{self, Remedy};
 use undertone_protocol::plan::{Adversary, Claim, Established, Faults, Plan};
 use undertone_protocol::run_file::{Adjacency, Bound, Clip, Unit};
 
-use crate::table::{Table, bytes, number};
+use crate::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
 pub fn threat(plan: &Plan) -> String {
@@ -93,6 +93,9 @@ pub fn text(plan: &Plan) -> String {
     );
     text += &errors(plan);
     text += &others(plan);
+    if calibration.predicted.standard_error > calibration.predicted.local * (1.0 + 1e-3) {
+        text += "The weights differ so much that local noise alone, each party's for its own weight, would give a smaller error than this plan.\n";
+    }
     if plan.parties() < 20 && draft.data.unit == Unit::Party {
         text += "With this few parties a mean of whole vectors stays noisy; `unit = \"record\"` protects single rows at a fraction of the error.\n";
     }
@@ -120,7 +123,7 @@ fn claims(claims: &[Claim]) -> String {
             Established::Searched => format!("{} searched cases: NOT a guarantee", claim.cases),
         };
         let headline = if claim.holds_as_headline { "yes" } else { "" };
-        table.row([who, faults.into(), number(claim.epsilon), format!("{:e}", claim.delta), how, headline.into()]);
+        table.row([who, faults.into(), at_most(claim.epsilon), format!("{:e}", claim.delta), how, headline.into()]);
     }
     table.render()
 }

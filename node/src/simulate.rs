@@ -24,7 +24,7 @@ use undertone_protocol::time::Time;
 use crate::cli::Report;
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::table::{Table, number};
+use crate::table::{Table, at_most, number};
 use crate::{clipping, plan_command, plot, quote, synthetic};
 
 /// Flags of `simulate`.
@@ -245,7 +245,7 @@ impl Totals {
             .row(["runs whose survivors hold their exact sum".into(), format!("{} of {runs}", self.exact)])
             .row(["runs whose results have the same bits".into(), format!("{} of {runs}", self.same_bits)])
             .row(["ε claimed".into(), shown(plan.epsilon_claimed())])
-            .row(["largest ε as it turned out".into(), number(self.epsilon)])
+            .row(["largest ε as it turned out".into(), at_most(self.epsilon)])
             .row(["accounted error per coordinate".into(), shown(accounted)])
             .row(["measured error per coordinate (rms)".into(), shown(rms)])
             .row([

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 
+use undertone::daemon::config::KEYS;
 use undertone_protocol::defaults::SETTINGS;
 
 fn undertone(arguments: &[&str]) -> Output {
@@ -20,16 +21,19 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 14] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
     ("verify", "<PLAN.json>"),
+    ("doctor", "<PLAN.json> --identity --timeout-ms"),
     ("join", "<PLAN.json> --identity --input --output --receipt --state --events --show-private"),
     ("local", "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed"),
-    ("submit", "<PLAN.json> --propose --input --data-file --data-set --api --token-file --config"),
-    ("accept", "<DIGEST> --input --data-file --data-set --api --token-file --config"),
-    ("status", "[DIGEST] --api --token-file --config"),
+    ("testnet", "--node --nodes --folder --meet --output --meet-ms"),
+    ("submit", "<PLAN.json> --propose --input --data-file --data-set --wait --api --token-file --config"),
+    ("accept", "<DIGEST> --input --data-file --data-set --wait --api --token-file --config"),
+    ("status", "[DIGEST] --ready --api --token-file --config"),
+    ("node", "--config --identity --state --data --peers --output --api --max-epsilon"),
     ("watch", "<DIGEST> --events --api --token-file --config"),
     ("result", "<DIGEST> --output --receipt --api --token-file --config"),
     ("withdraw", "<DIGEST> --api --token-file --config"),
@@ -81,6 +85,15 @@ fn every_key_of_the_run_file_is_told_with_its_default() {
                 assert!(text.contains(default), "{} = {default} is missing from `{command} --help`", setting.field());
             }
         }
+    }
+}
+
+#[test]
+fn every_key_of_the_configuration_is_told_with_its_default() {
+    let text = help("node");
+    for key in KEYS {
+        assert!(text.contains(&key.field()), "{} is missing from `node --help`", key.field());
+        assert!(text.contains(key.explanation) && text.contains(key.default.unwrap_or("none")), "{}", key.field());
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`run_file`], [`peers`], [`graph`], [`schedule`], [`plan`], [`defaults`]: what a person asks for, and the checked plan.
 //! - [`gathering`], [`exchange`], [`agreement`], [`run`]: a phase is a machine of its own; the parent forwards.
 //! - [`message`], [`flood`], [`log`], [`wire`]: what is said, who signed it, and its bytes.
+//! - [`ask`]: questions between peers outside of any run.
 //! - [`simulator`], [`invariants`]: all nodes in one thread, and what must hold at every event.
 //!
 //! # What holds
@@ -22,6 +23,7 @@
 //! The gate itself (it is the accountant's; the machine asks for it), transport, files, clocks, and PPSC and gossip averaging.
 
 pub mod agreement;
+pub mod ask;
 pub mod defaults;
 pub mod exchange;
 pub mod flood;

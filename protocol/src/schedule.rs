@@ -70,6 +70,16 @@ impl Schedule {
         }
         due.into_iter().max().unwrap_or(0)
     }
+
+    /// The largest number of shares that one party is due in one round.
+    pub fn most_at_once(&self) -> usize {
+        let in_round = |round: &Vec<Vec<usize>>| {
+            let mut due = vec![0usize; round.len()];
+            round.iter().flatten().for_each(|&to| due[to] += 1);
+            due.into_iter().max().unwrap_or(0)
+        };
+        self.out.iter().map(in_round).max().unwrap_or(0)
+    }
 }
 
 /// `count` different parties of `parties` (all, if these are fewer), drawn evenly, in the order of the draw.

@@ -8,11 +8,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use bytes::Bytes;
+
 use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::ask::{Question, Reply};
 use crate::lattice::LatticeWeight;
 use crate::log::{Answer, Log, ShareId};
 use crate::message::{Digest, ItemSet, Notice, Recipient, Signature, SignedNotice, Stage};
@@ -27,6 +30,8 @@ const NOTICE: u8 = 1;
 const BODY: u8 = 2;
 const SHARE: u8 = 3;
 const ANSWER: u8 = 4;
+const QUESTION: u8 = 5;
+const REPLY: u8 = 6;
 
 /// No bincode part is larger: a log or a set of 1,000 parties is well below. (Without a limit, a 72-byte message aborts the process.)
 const BINCODE_LIMIT: usize = 16 << 20;
@@ -147,13 +152,20 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
         .expect("our own messages are far smaller than the limit and have no failing serialiser")
 }
 
-fn frame(kind: u8, header: &impl Serialize, tail: &[u8]) -> Arc<[u8]> {
+/// A frame whose tail of `length` bytes is written where it stays: a long one is never copied.
+fn frame_with<R>(kind: u8, header: &impl Serialize, length: usize, write: impl FnOnce(&mut [u8]) -> R) -> (Arc<[u8]>, R) {
     let header = encode(header);
-    let mut frame = Vec::with_capacity(PREFIX + header.len() + tail.len());
-    frame.extend_from_slice(&[VERSION, kind]);
-    frame.extend_from_slice(&header);
-    frame.extend_from_slice(tail);
-    frame.into()
+    let mut frame: Arc<[u8]> = (0..PREFIX + header.len() + length).map(|_| 0).collect();
+    let bytes = Arc::get_mut(&mut frame).expect("nobody else has it yet");
+    let (start, tail) = bytes.split_at_mut(PREFIX + header.len());
+    start[..PREFIX].copy_from_slice(&[VERSION, kind]);
+    start[PREFIX..].copy_from_slice(&header);
+    let written = write(tail);
+    (frame, written)
+}
+
+fn frame(kind: u8, header: &impl Serialize, tail: &[u8]) -> Arc<[u8]> {
+    frame_with(kind, header, tail.len(), |bytes| bytes.copy_from_slice(tail)).0
 }
 
 fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<(T, usize), WireError> {
@@ -205,10 +217,32 @@ pub fn body_frame(digest: &Digest, stage: Stage, author: Party, bytes: &[u8]) ->
     frame(BODY, &BodyHeader { digest: *digest, stage, author: index(author) }, bytes)
 }
 
+/// The same with `length` bytes that `write` writes into the frame, and what it says of them.
+pub fn body_frame_with<R>(
+    digest: &Digest,
+    stage: Stage,
+    author: Party,
+    length: usize,
+    write: impl FnOnce(&mut [u8]) -> R,
+) -> (Arc<[u8]>, R) {
+    frame_with(BODY, &BodyHeader { digest: *digest, stage, author: index(author) }, length, write)
+}
+
 /// The frame of a share; `values` as the lattice encodes them.
 pub fn share_frame(digest: &Digest, id: ShareId, weight: LatticeWeight, values: &[u8]) -> Arc<[u8]> {
+    share_frame_with(digest, id, weight, values.len(), |bytes| bytes.copy_from_slice(values)).0
+}
+
+/// The same with `length` bytes that `write` writes into the frame, and what it says of them.
+pub fn share_frame_with<R>(
+    digest: &Digest,
+    id: ShareId,
+    weight: LatticeWeight,
+    length: usize,
+    write: impl FnOnce(&mut [u8]) -> R,
+) -> (Arc<[u8]>, R) {
     let header = ShareHeader { digest: *digest, round: id.round, from: index(id.from), to: index(id.to), weight: weight.0 };
-    frame(SHARE, &header, values)
+    frame_with(SHARE, &header, length, write)
 }
 
 /// The frame of an answer.
@@ -286,10 +320,7 @@ pub fn log_limit(parties: usize, rounds: usize, fanout: usize, received: usize) 
 
 /// A final's bytes: its weight, then its coordinates as the lattice encodes them.
 pub fn final_to_bytes(weight: LatticeWeight, values: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(FINAL_HEADER + values.len());
-    bytes.extend_from_slice(&weight.0.to_le_bytes());
-    bytes.extend_from_slice(values);
-    bytes
+    [&weight.0.to_le_bytes(), values].concat()
 }
 
 /// Bytes of a final before its coordinates.
@@ -299,6 +330,56 @@ pub const FINAL_HEADER: usize = 16;
 pub fn final_from_bytes(bytes: &[u8]) -> Result<(LatticeWeight, &[u8]), WireError> {
     let (weight, values) = bytes.split_first_chunk::<FINAL_HEADER>().ok_or(WireError::Malformed("final"))?;
     Ok((LatticeWeight(i128::from_le_bytes(*weight)), values))
+}
+
+#[derive(Serialize, Deserialize)]
+struct AskHeader<T> {
+    nonce: [u8; 16],
+    signature: Signature,
+    message: T,
+}
+
+/// A question's bytes: what its signature covers by hash.
+pub fn question_to_bytes(question: &Question) -> Vec<u8> {
+    encode(question)
+}
+
+/// A reply's bytes: what its signature covers by hash.
+pub fn reply_to_bytes(reply: &Reply) -> Vec<u8> {
+    encode(reply)
+}
+
+/// The frame of a signed question with the bytes beside it.
+pub fn question_frame(nonce: [u8; 16], signature: Signature, question: &Question, payload: &[u8]) -> Vec<u8> {
+    frame(QUESTION, &AskHeader { nonce, signature, message: question }, payload).to_vec()
+}
+
+/// The frame of a signed reply with the bytes beside it.
+pub fn reply_frame(nonce: [u8; 16], signature: Signature, reply: &Reply, payload: &[u8]) -> Vec<u8> {
+    frame(REPLY, &AskHeader { nonce, signature, message: reply }, payload).to_vec()
+}
+
+/// What a frame of the ask protocol holds: nonce, signature (not checked yet), message, payload.
+type Letter<'a, T> = ([u8; 16], Signature, T, &'a [u8]);
+
+/// Reads a question.
+pub fn read_question(frame: &[u8]) -> Result<Letter<'_, Question>, WireError> {
+    letter(QUESTION, "question", frame)
+}
+
+/// Reads a reply.
+pub fn read_reply(frame: &[u8]) -> Result<Letter<'_, Reply>, WireError> {
+    letter(REPLY, "reply", frame)
+}
+
+fn letter<'a, T: DeserializeOwned>(wanted: u8, what: &'static str, frame: &'a [u8]) -> Result<Letter<'a, T>, WireError> {
+    match kind(frame)? {
+        (found, rest) if found == wanted => {
+            let (header, used): (AskHeader<T>, usize) = decode(what, rest)?;
+            Ok((header.nonce, header.signature, header.message, &rest[used..]))
+        }
+        (found, _) => Err(WireError::Kind(found)),
+    }
 }
 
 /// The longest public frame of a run: a set of all parties, or the largest item.

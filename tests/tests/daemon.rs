@@ -271,3 +271,108 @@ fn a_full_disk_refuses_what_does_not_fit_and_the_daemon_goes_on() {
     daemon.http.ask("DELETE", &format!("/v1/runs/{digest}"), &[], &[]).json_of(200);
     assert_eq!(daemon.end().0.code, 0);
 }
+
+#[test]
+fn plans_travel_to_the_members_and_each_decides_for_itself() {
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let ids: Vec<String> = parties.lines().iter().map(|lines| id_of(lines)).collect();
+    let by_itself = format!(
+        "{WARD}[policy]\nmax_epsilon = 1.0\nvouched = {ids:?}\n[[auto_accept]]\nproposer = \"alice\"\ndata_set = \"ward\"\n"
+    );
+    // Nobody vouches for anybody here: nothing is accepted unasked.
+    let asks = by_itself.replace(&format!("vouched = {ids:?}\n"), "");
+    parties.write_inputs(&[8]);
+    let start = |party: usize, configuration: &str| {
+        let name = &parties.names()[party];
+        let data = parties.path(&format!("{name}.data"));
+        std::fs::create_dir_all(&data).expect("the test's folder is writable");
+        std::fs::copy(parties.path(&format!("{name}.npy")), data.join("ward.npy")).expect("writable");
+        Daemon::start(&parties, party, &configuration.replace("NAME", name))
+    };
+    let (alice, bob, carol) = (start(0, &by_itself), start(1, &by_itself), start(2, &asks));
+    let run = RUN.as_bytes();
+    let proposed = alice.http.ask("POST", "/v1/offers", &[("Content-Type", "application/toml")], run).json_of(201);
+    let digest = proposed["digest"].as_str().expect("a digest").to_owned();
+    let said = |name: &str| proposed["members"][name].as_str().unwrap_or_default().to_owned();
+    assert_eq!((said("bob").as_str(), said("carol").as_str()), ("accepted", "open"), "{proposed}");
+    assert!(said("dave").starts_with("not reached"), "{proposed}");
+    assert_eq!(proposed["run"]["digest"], digest.as_str(), "alice accepts her own: {proposed}");
+    // Dave comes late and is offered the plan all the same.
+    let dave = start(3, &by_itself);
+    let offer = carol.http.get(&format!("/v1/offers/{digest}")).json_of(200);
+    assert_eq!((&offer["state"], &offer["proposer"]), (&"open".into(), &"alice".into()), "{offer}");
+    assert!(offer["reason"].as_str().is_some_and(|reason| reason.contains("everybody else colludes")), "{offer}");
+    let plans = [&alice, &bob, &carol].map(|daemon| daemon.http.get(&format!("/v1/offers/{digest}/plan")).body);
+    assert!(plans.iter().all(|plan| *plan == plans[0]), "the same bytes everywhere");
+    carol.post(&format!("/v1/offers/{digest}/accept"), &[("data_set", None, b"ward")]).json_of(201);
+    for daemon in [&alice, &bob, &carol] {
+        let run = ended(daemon, &digest);
+        assert_eq!((&run["outcome"], &run["included"].as_array().map(Vec::len)), (&"done".into(), &Some(4)), "{run}");
+    }
+    assert_eq!(ended(&dave, &digest)["proposer"], "alice");
+
+    // What its members would refuse to join they refuse to be offered.
+    let dear = RUN.replace("name", "privacy = { epsilon = 1.2 }\nname");
+    let proposed = alice.http.ask("POST", "/v1/offers", &[("Content-Type", "application/toml")], dear.as_bytes()).json_of(201);
+    let digest = proposed["digest"].as_str().expect("a digest");
+    assert!(proposed["members"]["bob"].as_str().is_some_and(|said| said.starts_with("refused: ")), "{proposed}");
+    assert_eq!(proposed["run"], Value::Null, "{proposed}");
+    bob.http.get(&format!("/v1/offers/{digest}")).refused(404, "digest");
+    alice.http.ask("DELETE", &format!("/v1/offers/{digest}"), &[], &[]).json_of(200);
+}
+
+/// What a daemon's metrics say of a gauge.
+fn gauge(daemon: &Daemon, name: &str) -> f64 {
+    let page = daemon.http.get("/metrics").text();
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {name} in\n{page}"))
+}
+
+/// `cargo test --release -p undertone-tests --test daemon -- --ignored --nocapture hundred`: prints runs a second, memory and files.
+#[test]
+#[ignore = "a measurement"]
+fn a_hundred_runs_four_at_a_time_leave_no_trace_in_memory() {
+    let _alone = alone();
+    let parties = Parties::new(5);
+    let run = RUN.replace("[8]", "[1000]");
+    parties.write_inputs(&[1000]);
+    let start = |(party, name): (usize, &String)| {
+        let data = parties.path(&format!("{name}.data"));
+        std::fs::create_dir_all(&data).expect("the test's folder is writable");
+        std::fs::copy(parties.path(&format!("{name}.npy")), data.join("ward.npy")).expect("writable");
+        Daemon::start(&parties, party, "[policy]\nmax_runs = 4\n")
+    };
+    let daemons: Vec<Daemon> = parties.names().iter().enumerate().map(start).collect();
+    let digests: Vec<String> = (0..100).map(|number| parties.plan(&format!("run-{number}"), &run)).collect();
+    let idle: Vec<f64> = daemons.iter().map(|daemon| gauge(daemon, "process_resident_memory_bytes")).collect();
+    let mut used: Vec<[Vec<f64>; 2]> = vec![];
+    let begun = std::time::Instant::now();
+    for (batch, digests) in digests.chunks(25).enumerate() {
+        for (number, _) in digests.iter().enumerate() {
+            let plan = parties.path(&format!("run-{}.json", 25 * batch + number));
+            for daemon in &daemons {
+                submit(daemon, &plan, "ward.npy").json_of(201);
+            }
+        }
+        for daemon in &daemons {
+            for digest in digests {
+                assert_eq!(ended(daemon, digest)["outcome"], "done");
+            }
+        }
+        used.push(
+            ["process_resident_memory_bytes", "process_open_fds"].map(|name| daemons.iter().map(|d| gauge(d, name)).collect()),
+        );
+    }
+    let took = begun.elapsed().as_secs_f64();
+    println!("100 runs of d = 1000 through 5 daemons, four at a time: {took:.1} s, {:.2} runs a second", 100.0 / took);
+    println!("memory idle {idle:?}");
+    for (batch, [memory, files]) in used.iter().enumerate() {
+        println!("after {} runs: memory {memory:?}, files {files:?}", 25 * (batch + 1));
+    }
+    for (first, last) in [(&used[0][0], &used[3][0]), (&used[0][1], &used[3][1])] {
+        for (first, last) in first.iter().zip(last) {
+            assert!(*last <= 1.1 * first + 1.0, "grew from {first} to {last}");
+        }
+    }
+}

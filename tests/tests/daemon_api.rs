@@ -210,7 +210,7 @@ fn what_makes_no_sense_is_refused_by_name_and_the_daemon_goes_on() {
     assert_eq!(examined.get("/v1/runs").json_of(200), json!({ "runs": [] }), "nothing of that was taken");
     let left: Vec<_> = std::fs::read_dir(parties.path("alice.state/incoming")).expect("a folder").collect();
     assert!(left.is_empty(), "uploads were left: {left:?}");
-    examined.is_clean();
+    examined.end_clean();
 }
 
 #[test]
@@ -254,12 +254,12 @@ fn a_run_is_taken_once_followed_and_withdrawn_before_its_start() {
     examined.ask("DELETE", &at(""), &[], &[]).refused(409, "");
     examined.get(&at("/result")).refused(409, "");
     examined.ask("GET", &at("/events"), &[("Last-Event-ID", "yesterday")], &[]).refused(400, "Last-Event-ID");
-    examined.is_clean();
+    examined.end_clean();
 }
 
 impl Examined {
     /// Ends the daemon: in time, and with no trace of what was brought to it in any answer or line of its log.
-    fn is_clean(self) {
+    fn end_clean(self) {
         let http: Http = self.daemon.http.clone();
         let ids: Vec<String> =
             http.get("/v1/runs").json_of(200)["runs"].as_array().into_iter().flatten().map(Value::to_string).collect();
@@ -390,7 +390,7 @@ fn what_policy_and_budget_forbid_is_403() {
     examined.post("/v1/offers", &parts).refused(403, "");
     assert_eq!(examined.get("/v1/runs").json_of(200), json!({ "runs": [] }));
     assert_eq!(examined.get("/v1/status").json()["budgets"][0]["epsilon_spent"], 0.0);
-    examined.is_clean();
+    examined.end_clean();
 }
 
 #[test]

@@ -16,7 +16,7 @@ use undertone_protocol::peers::simulated_keypair;
 use undertone_protocol::plan::Plan;
 use undertone_protocol::run::{Ending, Event, Identity, Input, Outcome, Output, Run};
 use undertone_protocol::time::Time;
-use undertone_protocol::wire;
+use undertone_protocol::wire::{self, Bytes};
 use undertone_tests::simulated::{on_lattice, others, plan, real_gate};
 
 const PARTIES: usize = 4;
@@ -106,6 +106,7 @@ impl Table {
     }
 
     fn deliver(&mut self, network: Network, from: Party, to: Party, frame: Arc<[u8]>) {
+        let frame = Bytes::from_owner(frame);
         self.feed(
             to,
             match network {
@@ -223,7 +224,7 @@ fn a_replayed_public_message_changes_nothing() {
 /// The hostile member's share of a round to the victim, with the coordinates that it should have, or others.
 fn share(plan: &Plan, digest: &[u8; 32], round: u32, weight: i128, change: impl Fn(&mut Vec<u8>)) -> Arc<[u8]> {
     let lattice = plan.lattice();
-    let mut values = lattice.share_to_bytes(&lattice.zeros(plan.draft().dimension())).expect("zeros fit");
+    let mut values = lattice.share_to_bytes(&lattice.zeros(plan.draft().dimension()), 1).expect("zeros fit");
     change(&mut values);
     wire::share_frame(digest, ShareId { round, from: HOSTILE, to: VICTIM }, LatticeWeight(weight), &values)
 }

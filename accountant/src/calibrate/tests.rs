@@ -37,6 +37,25 @@ fn the_papers_protocol_is_calibrated_for_its_own_class() {
 }
 
 #[test]
+fn local_noise_is_each_partys_for_its_own_weight() {
+    for adjacency in ["replace-one", "zero-out"] {
+        let lines = format!(
+            "[data]\nadjacency = \"{adjacency}\"\nweights = {{ party-0 = 30.0, party-3 = 2.0 }}\n[mechanism]\nrounds = 3"
+        );
+        let predicted = calibrated(5, &lines).predicted;
+        // Whoever adds N(0, (Δ₁/μ)²) to its vector within the ball, with Δ₁ the ball's diameter or radius, has (ε, δ) by itself; the mean is
+        // Σ aᵢ(xᵢ + ηᵢ)/W, of variance (Δ₁/μ)² Σ aᵢ²/W².
+        let (weights, mu) = ([30.0f64, 1.0, 1.0, 2.0, 1.0], gaussian::mu(1.0, 1e-6).expect("in range"));
+        let unweighted = if adjacency == "replace-one" { 2.0 } else { 1.0 };
+        let (squares, total) = (weights.iter().map(|a| a * a).sum::<f64>(), weights.iter().sum::<f64>());
+        let expected = unweighted / mu * squares.sqrt() / total;
+        assert!((predicted.local / expected - 1.0).abs() < 1e-9, "{} {expected}", predicted.local);
+        // One σ* for everybody, for the largest weight: with weights as uneven as these that is more.
+        assert!(predicted.standard_error > predicted.local && predicted.local > predicted.central);
+    }
+}
+
+#[test]
 fn three_parties_tolerate_nobody() {
     let calibration = calibrated(3, "");
     assert_eq!(calibration.predicted.standard_error_one_dropout, None);

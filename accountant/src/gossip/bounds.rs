@@ -59,6 +59,51 @@ impl Whitener {
     }
 }
 
+impl Whitener {
+    /// Both sides for many targets at once, a column of `g` each: its T × T matrix G is the lower triangular Toeplitz matrix of that
+    /// column. The upper value is valid, but only where the second is true as small as the careful one.
+    ///
+    /// With S = L⁻¹ E, E the lower triangular ones, L⁻¹G has the columns Σ_m β_m S_{s+m}, β the differences of g. So
+    /// 1ᵀ|M|1 ≤ ‖ |L⁻¹G| 1 ‖² ≤ ‖C |β|‖², C_m = Σ_{j≥m} |S_j|: a product for all targets instead of T³ operations each. It is 1ᵀM1 itself
+    /// where S and β have no negative entry, as measured for all pairs but neighbours on the Facebook graph.
+    pub(super) fn quick(&self, g: &Mat<f64>, rounds: usize) -> Vec<(Sensitivity, bool)> {
+        /// Nothing lies between 1ᵀM1 and the upper value but this.
+        const TIGHT: f64 = 1e-11;
+        let (size, targets) = (g.nrows(), g.ncols());
+        let mut c: Mat<f64> = Mat::zeros(size, size);
+        for row in 0..size {
+            let (mut step, mut sum) = (0.0, 0.0);
+            for column in (0..=row).rev() {
+                step += self.inverse[(row, column)];
+                sum += f64::abs(step);
+                c[(row, column)] = sum;
+            }
+        }
+        let (mut sums, mut changes) = (g.clone(), Mat::zeros(size, targets));
+        for target in 0..targets {
+            for k in 0..size {
+                let before = if k == 0 { 0.0 } else { g[(k - 1, target)] };
+                changes[(k, target)] = f64::abs(g[(k, target)] - before);
+                if k > 0 {
+                    sums[(k, target)] += sums[(k - 1, target)];
+                }
+            }
+        }
+        let squares = |factor: &Mat<f64>, columns: &Mat<f64>| {
+            let mut product: Mat<f64> = Mat::zeros(size, targets);
+            matmul(&mut product, Accum::Replace, factor, columns, 1.0, Par::Seq);
+            (0..targets).map(|target| product.col(target).squared_norm_l2()).collect::<Vec<f64>>()
+        };
+        let (lower, upper) = (squares(&self.inverse, &sums), squares(&c, &changes));
+        let answer = |(lower, upper): (f64, f64)| {
+            let upper = upper * (1.0 + SLACK + self.rounding);
+            let tight = upper <= lower * (1.0 + TIGHT + 2.0 * self.rounding);
+            (Sensitivity { lower: lower.min(upper), upper: upper.min(rounds as f64), unbounded: false }, tight)
+        };
+        lower.into_iter().zip(upper).map(answer).collect()
+    }
+}
+
 /// min(1ᵀ|M|1, T λ_max(M)); M's lower half is read.
 ///
 /// T λ_max is computed only where it may be the smaller: any quotient vᵀMv / vᵀv is at most λ_max.

@@ -1,12 +1,11 @@
 //! Observers of a graph whose weights stay: prepared once, asked about many targets.
 
-use std::thread;
-
 use faer::Mat;
 
 use super::bounds::Whitener;
 use super::gram::{Powers, independent, unit, without};
 use super::{GossipError, ObserversNoise, Sensitivity, Shape, Threat, Weights};
+use crate::class::in_parallel;
 
 /// What observers see of some targets.
 pub struct Observers {
@@ -54,18 +53,39 @@ impl Observers {
 
     /// Of all targets that it was prepared for, in their order, on all cores.
     pub fn sensitivities(&self) -> Vec<Sensitivity> {
-        let targets = self.exposed.len();
-        let cores = thread::available_parallelism().map_or(1, usize::from).min(16);
-        let part = targets.div_ceil(cores).max(1);
-        thread::scope(|scope| {
-            let parts: Vec<_> = (0..targets)
-                .step_by(part)
-                .map(|from| {
-                    scope.spawn(move || (from..targets.min(from + part)).map(|index| self.sensitivity(index)).collect::<Vec<_>>())
-                })
-                .collect();
-            parts.into_iter().flat_map(|part| part.join().expect("a sensitivity does not panic")).collect()
-        })
+        let quick = self.quick();
+        let open: Vec<usize> =
+            (0..self.exposed.len()).filter(|&index| quick.get(index).is_none_or(|(_, tight)| !tight)).collect();
+        let mut careful = in_parallel(open.len(), |place| Some(self.sensitivity(open[place]))).into_iter();
+        let mut answers: Vec<Sensitivity> = quick.into_iter().map(|(answer, _)| answer).collect();
+        answers.resize(self.exposed.len(), Sensitivity::NONE);
+        open.into_iter().for_each(|index| answers[index] = careful.next().expect("one each"));
+        answers
+    }
+
+    /// The same by one product for all targets: `lower` is as good, `upper` holds as well but may be larger for targets close by.
+    /// For several observers there is no such way, and these are [`Observers::sensitivities`].
+    pub fn sensitivities_at_once(&self) -> Vec<Sensitivity> {
+        if self.entries.len() != 1 {
+            return self.sensitivities();
+        }
+        self.quick().into_iter().map(|(answer, _)| answer).collect()
+    }
+
+    /// For how many targets the two agree for certain.
+    pub fn settled_at_once(&self) -> usize {
+        self.quick().iter().filter(|(_, tight)| *tight).count()
+    }
+
+    /// What a product for all targets of one observer says, and whether that settles it; nothing for several observers.
+    fn quick(&self) -> Vec<(Sensitivity, bool)> {
+        let (targets, Shape { first, rounds }) = (self.exposed.len(), self.shape);
+        let [entries] = &self.entries[..] else { return vec![] };
+        let g = Mat::from_fn(rounds, targets, |k, index| entries[k + first][index]);
+        let mut answers = self.whitener.quick(&g, self.rounds);
+        let exposed = answers.iter_mut().zip(&self.exposed).filter(|(_, exposed)| **exposed);
+        exposed.for_each(|(answer, _)| *answer = (Sensitivity::UNBOUNDED, true));
+        answers
     }
 }
 

@@ -141,6 +141,16 @@ fn questions_that_make_no_sense_name_their_flag() {
 }
 
 #[test]
+fn most_targets_are_settled_at_once() {
+    // Contributions from afar only ever grow with the rounds: on a path all but the two ends next to each other.
+    let path: String = (0..30).map(|i| format!("{i} {}\n", i + 1)).collect();
+    let weights = Weights::of(&edges::connected(&path).expect("a path"), Scheme::Metropolis);
+    let threat = threat(&[0], 20, View::Sum, ObserversNoise::Unknown);
+    let observers = Observers::of(&weights, &threat, &(0..31).collect::<Vec<_>>()).expect("an observer");
+    assert!(observers.settled_at_once() >= 25, "{}", observers.settled_at_once());
+}
+
+#[test]
 fn twins_that_see_the_same_sum_count_once() {
     // In a complete graph with closed neighbourhoods all see the same sum.
     let complete = Weights::of(&Graph::complete(6), Scheme::ClosedNeighbourhood);
@@ -178,7 +188,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn sparse_is_the_naive_dense(graph in graph(), scheme in scheme(), rounds in 1usize..6, target in 0usize..8, observers in prop::collection::btree_set(0usize..8, 1..5), view in view(), noise in noise()) {
+    fn sparse_is_the_naive_dense(
+        graph in graph(),
+        scheme in scheme(),
+        rounds in 1usize..6,
+        target in 0usize..8,
+        observers in prop::collection::btree_set(0usize..8, 1..5),
+        view in view(),
+        noise in noise(),
+    ) {
         let n = graph.parties();
         let observers: Vec<usize> = observers.into_iter().filter(|&node| node < n).collect();
         let target = target % n;
@@ -196,10 +214,22 @@ proptest! {
     }
 
     #[test]
-    fn graphs_may_change_from_round_to_round(a in graph(), b in graph(), schemes in (scheme(), scheme()), rounds in 1usize..6, observers in (0usize..8, 0usize..8), target in 0usize..8, view in view(), noise in noise()) {
+    fn graphs_may_change_from_round_to_round(
+        a in graph(),
+        b in graph(),
+        schemes in (scheme(), scheme()),
+        rounds in 1usize..6,
+        observers in (0usize..8, 0usize..8),
+        target in 0usize..8,
+        view in view(),
+        noise in noise(),
+    ) {
         let n = a.parties().min(b.parties());
-        let complete = |graph: &Graph, scheme| if graph.parties() == n { Weights::of(graph, scheme) } else { Weights::of(&Graph::ring(n.max(3)), scheme) };
         prop_assume!(n >= 3);
+        let complete = |graph: &Graph, scheme| match graph.parties() == n {
+            true => Weights::of(graph, scheme),
+            false => Weights::of(&Graph::ring(n), scheme),
+        };
         let two = [complete(&a, schemes.0), complete(&b, schemes.1)];
         let weights: Vec<Weights> = (0..rounds).map(|t| two[t % 2].clone()).collect();
         let mut observers = vec![observers.0 % n, observers.1 % n];
@@ -209,6 +239,33 @@ proptest! {
         prop_assume!(!threat.exposes(target));
         let dense: Vec<Mat<f64>> = weights.iter().map(dense).collect();
         assert_agree(varying(&weights, &threat, target).expect("an answer"), naive(&dense, &threat, target));
+    }
+
+    /// What a product for all targets settles is what each target's own matrix says.
+    #[test]
+    fn all_targets_at_once_are_each_target_alone(
+        graph in graph(),
+        scheme in scheme(),
+        rounds in 1usize..8,
+        observer in 0usize..8,
+        view in view(),
+        noise in noise(),
+    ) {
+        let n = graph.parties();
+        let (weights, observer) = (Weights::of(&graph, scheme), [observer % n]);
+        let threat = threat(&observer, rounds, view, noise);
+        let observers = Observers::of(&weights, &threat, &(0..n).collect::<Vec<_>>()).expect("an observer");
+        let (all, at_once) = (observers.sensitivities(), observers.sensitivities_at_once());
+        prop_assert_eq!((all.len(), at_once.len()), (n, n));
+        for (target, (found, quick)) in all.into_iter().zip(at_once).enumerate() {
+            let alone = sensitivity(&weights, &threat, target).expect("an answer");
+            prop_assert_eq!(found.unbounded, alone.unbounded);
+            prop_assert!(quick.upper >= alone.upper * (1.0 - 1e-10) && quick.upper >= quick.lower);
+            prop_assert!(quick.lower == alone.lower || (quick.lower - alone.lower).abs() <= 1e-9 * alone.lower + 1e-14);
+            if !alone.unbounded {
+                assert_agree(found, (alone.lower, alone.upper / (1.0 + 2e-12)));
+            }
+        }
     }
 
     /// The upper value holds for every contribution, and more observers or less noise never learn less.

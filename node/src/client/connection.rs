@@ -18,7 +18,7 @@ use crate::failure::{Exit, Failure};
 
 /// To reach the daemon, which is on this machine or near it.
 const CONNECT: Duration = Duration::from_secs(10);
-/// From the request's end to the answer's head. Verifying a plan of many parties takes the daemon a while: our guess of the longest.
+/// From the request's beginning to the answer's head: sending a long vector, and verifying a plan of many parties. Our guess of the longest.
 const ANSWER: Duration = Duration::from_secs(600);
 
 /// A request's body as it is sent.

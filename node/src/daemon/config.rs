@@ -312,8 +312,8 @@ fn api(layers: &Layers, state: &Path) -> Result<ApiConfig, Failure> {
     Ok(ApiConfig { listen, allow_remote, token: raw.token.clone().unwrap_or_else(|| state.join("api.token")), max_body_bytes })
 }
 
-/// The most runs at once. Our choice: each has its buffers, and two threads for its vectors.
-const MOST_RUNS: usize = 64;
+/// The most runs at once: a hub carries no more (`network::hub`).
+const MOST_RUNS: usize = 24;
 
 fn policy(layers: &Layers) -> Result<(Policy, Option<BTreeSet<PeerId>>, usize), Failure> {
     let raw = &layers.raw.policy;

@@ -81,9 +81,12 @@ impl Contribution {
         let owners: Vec<&DataSet> = config.data_sets.iter().filter(|set| file.is_some() && set.file.as_deref() == file).collect();
         let chosen = match &self.data_set {
             Some(name) => Some(config.data_set(name, unit).ok_or_else(|| {
-                let known: Vec<&str> = config.data_sets.iter().map(|set| set.name.as_str()).collect();
+                let known: Vec<String> =
+                    config.data_sets.iter().map(|set| AccountName::new(&set.name, set.unit).to_string()).collect();
+                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+                let name: String = name.chars().take(40).collect();
                 refused(
-                    format!("there is no data set {name:?} of unit {unit_name:?}; there are: {}", known.join(", ")),
+                    format!("there is no data set {name:?} of unit {unit_name:?}; in the configuration there are: {known}"),
                     "name one of them, or add a [[data_set]] with its budget to the configuration",
                 )
             })?),

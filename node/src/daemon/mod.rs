@@ -7,6 +7,7 @@
 //! - One daemon at a time has a state directory ([`state`]); what is corrupt in it is refused, never guessed.
 //! - What was checked is what is joined: a plan is kept and hashed byte for byte.
 
+mod admission;
 pub mod api;
 pub mod config;
 mod contribution;
@@ -22,6 +23,7 @@ pub mod service;
 pub mod state;
 pub mod status;
 mod taking_part;
+mod travel;
 
 use std::time::{Duration, Instant};
 

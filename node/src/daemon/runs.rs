@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,9 +15,11 @@ use super::ledger::{Ledger, now_ms};
 use super::refusal::{Kind, Refusal};
 use super::state::{make_folder, read_record, write_record, write_whole};
 use super::status::{RunState, RunStatus};
+use crate::events::Events;
 use crate::failure::{Exit, Failure};
 
-pub(super) use super::event_log::{EventStream, RunEvent};
+/// Ended runs whose events are kept in memory; of older ones only the last event is.
+const MOST_FOLLOWED: usize = 8;
 
 /// Runs that are kept in memory; older ones are read from disk when somebody asks.
 const MOST_KNOWN: usize = 128;
@@ -52,6 +55,10 @@ pub(super) enum Stop {
 /// A run.
 pub(super) struct Run {
     folder: PathBuf,
+    /// This node's name in its events.
+    party: String,
+    /// Since when its events count.
+    begun: Instant,
     record: Mutex<Record>,
     stage: Mutex<Stage>,
     stop: watch::Sender<Option<Stop>>,
@@ -64,10 +71,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Run {
-    fn new(folder: PathBuf, record: Record) -> Self {
+    fn new(party: &str, folder: PathBuf, record: Record) -> Self {
         let stage = if record.status.state.is_over() { Stage::Spent } else { Stage::Open };
         let events = EventLog::default();
-        Run { folder, record: Mutex::new(record), stage: Mutex::new(stage), stop: watch::channel(None).0, events }
+        let (party, begun) = (party.to_owned(), Instant::now());
+        Run { folder, party, begun, record: Mutex::new(record), stage: Mutex::new(stage), stop: watch::channel(None).0, events }
     }
 
     /// Its files.
@@ -90,8 +98,14 @@ impl Run {
         locked(&self.stage)
     }
 
+    /// Where its driver's events go.
+    pub(super) fn listener(self: &Arc<Self>) -> Events {
+        let run = self.clone();
+        Events::listened(move |event| run.observe(event), self.begun)
+    }
+
     /// Follows what an event says of phase, round and bytes, and keeps it.
-    pub(super) fn observe(&self, event: &Value) {
+    fn observe(&self, event: &Value) {
         self.update(|status| {
             match event["event"].as_str() {
                 Some("phase") => {
@@ -155,7 +169,12 @@ impl Run {
             tracing::error!(%error, digest = record.status.digest, "the end of a run cannot be written");
         }
         let RunStatus { state, outcome, exit_code, .. } = &record.status;
-        self.events.push(json!({ "event": "finished", "state": state, "outcome": outcome, "exit_code": exit_code }));
+        let log = self.events.clone();
+        Events::listened(move |event| log.push(event.clone()), self.begun).emit(
+            &self.party,
+            "finished",
+            json!({ "state": state, "outcome": outcome, "exit_code": exit_code }),
+        );
         self.events.close();
     }
 
@@ -178,13 +197,14 @@ impl Run {
 
 /// All runs.
 pub(super) struct Runs {
+    party: String,
     folder: PathBuf,
     known: Mutex<BTreeMap<String, Arc<Run>>>,
 }
 
 impl Runs {
     /// Reads the records; those of runs that an earlier daemon did not end are ended now. Refused (exit 2) if one is corrupt.
-    pub(super) fn open(folder: PathBuf, ledger: &Ledger) -> Result<Self, Failure> {
+    pub(super) fn open(party: &str, folder: PathBuf, ledger: &Ledger) -> Result<Self, Failure> {
         let refused = |e: io::Error| Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state");
         let mut found = vec![];
         for entry in std::fs::read_dir(&folder).map_err(refused)? {
@@ -192,7 +212,7 @@ impl Runs {
             // A folder without a record is one that the daemon was killed over before it had taken the run.
             if place.join("run.json").exists() {
                 let record: Record = read_record(&place.join("run.json"))?;
-                found.push(Run::new(place, record));
+                found.push(Run::new(party, place, record));
             }
         }
         for run in &found {
@@ -211,7 +231,7 @@ impl Runs {
             run.events.close();
         }
         let known = found.into_iter().map(|run| (run.status().digest, Arc::new(run))).collect();
-        let runs = Runs { folder, known: Mutex::new(known) };
+        let runs = Runs { party: party.to_owned(), folder, known: Mutex::new(known) };
         runs.forget_old();
         Ok(runs)
     }
@@ -229,7 +249,7 @@ impl Runs {
             .and_then(|()| write_record(&folder.join("run.json"), &record));
         written.map_err(|e| unwritten(&folder, &e))?;
         let digest = record.status.digest.clone();
-        let run = Arc::new(Run::new(folder, record));
+        let run = Arc::new(Run::new(&self.party, folder, record));
         known.insert(digest, run.clone());
         drop(known);
         self.forget_old();
@@ -244,7 +264,7 @@ impl Runs {
         let plain = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
         let folder = self.folder.join(digest);
         let record: Record = read_record(&folder.join("run.json")).ok().filter(|_| plain)?;
-        let run = Run::new(folder, record);
+        let run = Run::new(&self.party, folder, record);
         run.events.close();
         Some(Arc::new(run))
     }
@@ -263,6 +283,7 @@ impl Runs {
 
     fn forget_old(&self) {
         let ended: Vec<_> = self.all().into_iter().filter(|run| run.status().state.is_over()).collect();
+        ended.iter().skip(MOST_FOLLOWED).for_each(|run| run.events.forget());
         let mut known = locked(&self.known);
         for run in ended.into_iter().skip(MOST_KNOWN) {
             known.remove(&run.status().digest);

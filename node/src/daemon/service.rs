@@ -1,20 +1,19 @@
 //! All that the daemon offers: what the API answers comes from here.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use serde_json::Value;
 use tempfile::NamedTempFile;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use undertone_protocol::plan::Plan;
 
+use super::admission::{Admitted, admit, offer_status};
 use super::config::Config;
 use super::counters::Counters;
 use super::event_log::EventStream;
-use super::ledger::{Ledger, now_ms, squared, unit_name};
+use super::ledger::{Ledger, squared, unit_name};
 use super::offers::Offers;
 use super::peers::Peers;
 use super::policy;
@@ -22,10 +21,11 @@ use super::refusal::{Kind, Refusal};
 use super::runs::{Run, Runs, Stop, twice};
 use super::state::{State, checksum};
 use super::status::{BudgetStatus, Metrics, OfferState, OfferStatus, Readiness, RunState, RunStatus, Status};
-use super::taking_part::{Job, carry};
+use super::taking_part::carry;
+use super::travel;
 use crate::driver;
 use crate::failure::Failure;
-use crate::network::{Hub, HubConfig, Listening, Patience};
+use crate::network::{Graph, Hub, HubConfig, Patience};
 use crate::spent::Spent;
 use crate::vector_file::{self, VectorFile};
 use crate::{part, plan_command, process, quote};
@@ -81,7 +81,7 @@ pub(super) struct Shared {
     /// Plans are calibrated and verified one at a time: it takes all cores for a while.
     checking: Semaphore,
     tasks: Mutex<JoinSet<()>>,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
     begun: Instant,
 }
 
@@ -89,14 +89,6 @@ impl Shared {
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A plan that was checked, and what this party brings to it.
-struct Admitted {
-    job: Job,
-    status: RunStatus,
-    account: super::ledger::AccountName,
-    total: Option<super::ledger::Total>,
 }
 
 impl Service {
@@ -111,14 +103,13 @@ impl Service {
             })?;
         }
         let ledger = Ledger::open(state.folder())?;
-        let runs = Runs::open(state.runs(), &ledger)?;
+        let runs = Runs::open(&config.identity.name, state.runs(), &ledger)?;
         let offers = Offers::open(state.offers())?;
-        let listening = |address: &str| Listening { listen: driver::parse(address), peers: vec![] };
         let hub = Hub::start(HubConfig {
             key: config.identity.keypair.clone(),
             version: driver::MESSAGES_VERSION,
-            private: listening(config.private.as_str()),
-            public: listening(config.public.as_str()),
+            private: travel::listening(&config, Graph::Private),
+            public: travel::listening(&config, Graph::Public),
             patience: Patience::default(),
         });
         let hub = hub.await.map_err(|e| Failure::usage(e.to_string()).field("listen"))?;
@@ -129,7 +120,7 @@ impl Service {
             ledger: Mutex::new(ledger),
             checking: Semaphore::new(1),
             tasks: Mutex::new(JoinSet::new()),
-            stopping: AtomicBool::new(false),
+            stopping: watch::channel(false).0,
             begun: Instant::now(),
             config,
             state,
@@ -137,7 +128,30 @@ impl Service {
             runs,
             offers,
         };
-        Ok(Service { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        travel::answer(&shared.hub, &shared);
+        Ok(Service { shared })
+    }
+
+    pub(super) fn of(shared: Arc<Shared>) -> Self {
+        Service { shared }
+    }
+
+    pub(super) fn hub(&self) -> &Hub {
+        &self.shared.hub
+    }
+
+    /// Does something that ends with the daemon at the latest.
+    pub(super) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stopping = self.shared.stopping.clone();
+        let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.spawn(async move {
+            let mut told = stopping.subscribe();
+            tokio::select! {
+                _ = told.wait_for(|stopping| *stopping) => {}
+                () = work => {}
+            }
+        });
     }
 
     /// The effective configuration.
@@ -313,7 +327,7 @@ impl Service {
     /// Whether a run can be taken now.
     pub fn readiness(&self) -> Readiness {
         let mut problems = vec![];
-        if self.shared.stopping.load(Ordering::Relaxed) {
+        if self.stopping() {
             problems.push("the daemon is ending".into());
         }
         let waiting = self.shared.runs.count(|state| state == RunState::Waiting);
@@ -348,13 +362,17 @@ impl Service {
 
     /// Withdraws what has not begun, tells the neighbours, and ends. Later calls do nothing.
     pub async fn shutdown(&self) {
-        if self.shared.stopping.swap(true, Ordering::SeqCst) {
-            return;
-        }
+        let mut tasks = {
+            // Under the lock that runs begin under: whoever comes later finds that the daemon is ending.
+            let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.shared.stopping.send_replace(true) {
+                return;
+            }
+            std::mem::take(&mut *tasks)
+        };
         for run in self.shared.runs.all() {
             run.stop(Stop::DaemonEnds);
         }
-        let mut tasks = std::mem::take(&mut *self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         // Their streams break as they leave, and with the hub every connection: that is how neighbours learn of it.
         let left = tokio::time::timeout(LEAVE, async { while tasks.join_next().await.is_some() {} }).await;
         if left.is_err() {
@@ -363,8 +381,12 @@ impl Service {
         self.shared.hub.clone().shutdown().await;
     }
 
+    fn stopping(&self) -> bool {
+        *self.shared.stopping.borrow()
+    }
+
     fn not_stopping(&self) -> Result<(), Refusal> {
-        if self.shared.stopping.load(Ordering::SeqCst) {
+        if self.stopping() {
             return Err(Refusal::new(Kind::Unavailable, "the daemon is ending").hint("submit again once it has started again"));
         }
         Ok(())
@@ -392,9 +414,8 @@ impl Service {
             return Err(Refusal::new(Kind::Busy, format!("{MOST_WAITING} runs wait for a place"))
                 .hint("submit again later, or raise policy.max_runs"));
         }
-        let shared = self.shared.clone();
-        let admitted = self.check(move || admit(&shared, &plan, brings, proposer, unasked)).await?;
-        self.begin(admitted)
+        let service = self.clone();
+        self.check(move || service.begin(admit(&service.shared, &plan, brings, proposer, unasked)?)).await
     }
 
     /// Cheap, and before anything costly.
@@ -422,12 +443,11 @@ impl Service {
         Ok(taken)
     }
 
-    /// Takes a plan that another daemon offers; what is answered: "accepted", "open" or "refused: …".
+    /// Takes a plan that another daemon offers, and accepts it if the configuration says so. Refused if it does not verify, not within
+    /// the policy, or is not of a peer.
     pub async fn receive_offer(&self, from: PeerId, plan: Vec<u8>) -> Result<OfferState, Refusal> {
-        let peers = self.config().peers.as_slice();
-        let Some(proposer) = peers.iter().find(|peer| peer.id == from).map(|peer| peer.name.clone()) else {
-            return Err(Refusal::new(Kind::Policy, "the proposer is not in this node's peer list"));
-        };
+        self.not_stopping()?;
+        let proposer = self.proposer(from)?;
         self.shared.counters.offered();
         if let Some(offer) = self.shared.offers.get(&checksum(&plan)) {
             return Ok(offer.state);
@@ -466,84 +486,6 @@ impl Service {
         }
         self.shared.offers.settle(digest, OfferState::Open, Some(reason));
         None
-    }
-
-    async fn offer_to_members(&self, plan: &Plan) -> Vec<(String, String)> {
-        let me = self.config().identity.peer_id();
-        let others = plan.draft().members.iter().filter(|member| member.id != me);
-        others.map(|member| (member.name.clone(), "not reached: plans do not travel in this version".into())).collect()
-    }
-}
-
-/// Everything that `join` checks before a byte is sent, the policy, and the budget's name.
-fn admit(
-    shared: &Shared,
-    plan: &[u8],
-    brings: Contribution,
-    proposer: Option<String>,
-    unasked: bool,
-) -> Result<Admitted, Refusal> {
-    let config = &shared.config;
-    let plan = plan_command::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
-    let me = part::member(&plan, config.identity.peer_id()).map_err(|failure| Refusal::from(failure.field("plan")))?;
-    policy::check(config, &plan, me)?;
-    if unasked {
-        policy::check_unasked(config, &plan, me)?;
-    }
-    let brought = brings.find(config, plan.draft().data.unit)?;
-    // Read again when the run begins: it may wait for long, and its vector need not lie in memory for that.
-    part::vector(&plan, me, &brought.vector).map_err(|failure| Refusal::from(failure.field("vector")))?;
-    let status = run_status(&plan, brought.data_set.clone(), proposer);
-    let job = Job { plan: Arc::new(plan), me, vector: brought.vector, upload: brought.upload };
-    Ok(Admitted { job, status, account: brought.account, total: brought.total })
-}
-
-fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -> RunStatus {
-    let draft = plan.draft();
-    RunStatus {
-        digest: plan.digest_hex(),
-        name: draft.name.clone(),
-        state: RunState::Waiting,
-        phase: None,
-        round: None,
-        rounds: plan.rounds(),
-        parties: plan.parties(),
-        dimension: draft.dimension(),
-        unit: unit_name(draft.data.unit).into(),
-        data_set,
-        proposer,
-        submitted_ms: now_ms(),
-        started_ms: None,
-        ended_ms: None,
-        epsilon_claimed: plan.epsilon_claimed(),
-        delta: draft.privacy.delta,
-        epsilon: None,
-        unbounded: false,
-        charged: None,
-        outcome: None,
-        reason: None,
-        exit_code: None,
-        included: vec![],
-        standard_error: None,
-        private_bytes: 0,
-        public_bytes: 0,
-    }
-}
-
-fn offer_status(plan: &Plan, proposer: &str) -> OfferStatus {
-    let draft = plan.draft();
-    OfferStatus {
-        digest: plan.digest_hex(),
-        name: draft.name.clone(),
-        proposer: proposer.into(),
-        state: OfferState::Open,
-        reason: None,
-        parties: plan.parties(),
-        dimension: draft.dimension(),
-        unit: unit_name(draft.data.unit).into(),
-        epsilon_claimed: plan.epsilon_claimed(),
-        delta: draft.privacy.delta,
-        received_ms: now_ms(),
     }
 }
 

@@ -94,8 +94,6 @@ pub enum OfferState {
     Accepted,
     /// Its operator said no.
     Declined,
-    /// It does not verify, or not within the policy: it cannot be accepted.
-    Refused,
 }
 
 /// A plan that somebody proposes.
@@ -109,7 +107,7 @@ pub struct OfferStatus {
     pub proposer: String,
     /// What became of it.
     pub state: OfferState,
-    /// Why it was not accepted unasked, or why it was refused.
+    /// Why it was not accepted unasked.
     pub reason: Option<String>,
     /// n.
     pub parties: usize,

@@ -4,7 +4,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use tempfile::TempPath;
 use tokio::runtime::Handle;
@@ -17,7 +16,6 @@ use super::service::Shared;
 use super::state::write_whole;
 use super::status::{RunState, RunStatus};
 use crate::driver::{self, Finish, Part};
-use crate::events::Events;
 use crate::failure::{Exit, Failure};
 use crate::receipt::Account;
 use crate::spent::{Costs, Spent};
@@ -100,9 +98,8 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let key = shared.config.identity.keypair.clone();
     let spent = Spent::open(shared.state.folder(), &digest, &shared.config.identity.peer_id().to_string())?;
     let costs = Charged { shared: shared.clone(), run: run.clone(), digest, spent };
-    let observer = run.clone();
-    let events = Events::listened(move |event| observer.observe(event), Instant::now());
-    let part = Part { plan: plan.clone(), me, key, value, noise: Box::new(noise), costs: Box::new(costs), events };
+    let (noise, costs, events) = (Box::new(noise), Box::new(costs), run.listener());
+    let part = Part { plan: plan.clone(), me, key, value, noise, costs, events };
     let finished = |finish: &Finish| {
         deliver(shared, run, &plan, me, &layout, finish);
         Ok(())

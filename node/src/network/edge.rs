@@ -34,7 +34,7 @@ use super::{
     queue::Queue,
     roster::{Arrival, Link},
     session::{self, End},
-    swarm::Command,
+    swarm::{Command, STREAM},
 };
 
 /// First pause between attempts while peers come up.
@@ -378,7 +378,7 @@ impl Edge {
         let (commands, credentials, digest) = (self.commands.clone(), self.credentials.clone(), self.digest);
         async move {
             let (answer, opened) = oneshot::channel();
-            let _ = commands.send(Command::Open { peer: credentials.peer, connection, answer }).await;
+            let _ = commands.send(Command::Open { peer: credentials.peer, connection, protocol: STREAM, answer }).await;
             match timeout(credentials.patience, opened).await {
                 Ok(Ok(Ok(mut lane))) => {
                     let result = hello::open(&mut lane.stream, &credentials, digest).await;

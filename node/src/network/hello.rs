@@ -6,7 +6,7 @@
 //! | from | bytes |
 //! | --- | --- |
 //! | acceptor | `C`, nonce 32 |
-//! | opener | `H`, graph 1, version 4 (big endian), digest 32, nonce 32, signature 64 |
+//! | opener | `H`, graph (and protocol) 1, version 4 (big endian), digest 32, nonce 32, signature 64 |
 //! | acceptor | `A`, verdict 1, version 4, digest 32, signature 64 |
 //!
 //! Both signatures cover a domain, the graph, the signer's version and digest, both peer ids and both nonces, so that
@@ -44,6 +44,8 @@ pub(super) const ACCEPTOR_BYTES: usize = CHALLENGE + ANSWER;
 #[derive(Clone)]
 pub(super) struct Credentials {
     pub(super) graph: Graph,
+    /// The stream is for questions, not for a run's frames.
+    pub(super) asks: bool,
     pub(super) version: u32,
     pub(super) key: Keypair,
     pub(super) peer: PeerId,
@@ -65,6 +67,13 @@ pub(super) enum HelloError {
     Absent,
 }
 
+impl Credentials {
+    /// Stands for the graph and the protocol in what is signed.
+    fn code(&self) -> u8 {
+        self.graph.code() + if self.asks { 2 } else { 0 }
+    }
+}
+
 impl HelloError {
     /// Whether the other side has shown that it holds its key, though no stream came of it.
     pub(super) fn proves(&self) -> bool {
@@ -83,6 +92,16 @@ pub(super) enum Verdict<R> {
     Other([u8; 32]),
     /// It is none of ours.
     Absent,
+}
+
+impl<R> Verdict<R> {
+    pub(super) fn map<T>(self, into: impl FnOnce(R) -> T) -> Verdict<T> {
+        match self {
+            Verdict::Welcome(run) => Verdict::Welcome(into(run)),
+            Verdict::Other(digest) => Verdict::Other(digest),
+            Verdict::Absent => Verdict::Absent,
+        }
+    }
 }
 
 /// Named by an acceptor that has no such run, and no other to name.
@@ -155,7 +174,7 @@ where
     let mut word = Word {
         domain: HELLO_DOMAIN,
         verdict: WELCOME,
-        graph: ours.graph.code(),
+        graph: ours.code(),
         version: ours.version.to_be_bytes(),
         digest,
         opener: ours.key.public().to_peer_id(),
@@ -234,8 +253,8 @@ where
     if !word.holds(&hello[70..], &ours.peer_key) {
         return Err(Offence::NoHello { reason: "its signature is wrong" }.into());
     }
-    if word.graph != ours.graph.code() {
-        return Err(Offence::NoHello { reason: "it is for the other graph" }.into());
+    if word.graph != ours.code() {
+        return Err(Offence::NoHello { reason: "it is for the other graph or protocol" }.into());
     }
     let theirs = word.digest;
     let (named, fits) = match same_version(ours, word.version).map(|()| verdict(&theirs)) {

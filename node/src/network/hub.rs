@@ -7,25 +7,29 @@ use std::{
 };
 
 use libp2p::{
-    Multiaddr, PeerId,
+    Multiaddr, PeerId, StreamProtocol,
     identity::{Keypair, PublicKey},
+    swarm::ConnectionId,
 };
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     task::JoinSet,
     time::timeout,
 };
 
+use undertone_protocol::ask::{Question, Reply};
+
 use super::{
     Graph, Handle, HubConfig, NetworkError, NetworkEvent, Patience, PeerAddress, Reports, RunConfig,
-    address::Place,
+    address::{self, Place},
+    ask::{ASK, AskFault, Asked, Desk, DialFault, Inquiry},
     config::RunGraph,
     edge::{Edge, Line, Presence},
     hello::Credentials,
     queue::Queue,
     roster::Roster,
     session,
-    swarm::{self, Command, Driver, Introduction},
+    swarm::{self, Command, Driver, Introduction, STREAM},
 };
 
 /// Runs that may be attached at once: each takes two of a connection's streams.
@@ -51,6 +55,8 @@ struct Shared {
     public: Side,
     runs: Mutex<BTreeSet<[u8; 32]>>,
     swarms: Mutex<JoinSet<()>>,
+    /// Who answers what the hub cannot.
+    asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
 }
 
 /// One graph's swarm, from outside of its task.
@@ -64,7 +70,12 @@ struct Side {
 impl Hub {
     /// Listens on both addresses. Must be called inside a tokio runtime with time and I/O. Nothing is dialled yet.
     pub async fn start(config: HubConfig) -> Result<Hub, NetworkError> {
-        Hub::start_for(config, None).await
+        Hub::start_for(config, None, &[STREAM, ASK]).await
+    }
+
+    /// The same for somebody who only asks: runs cannot use its connections.
+    pub async fn start_asking(config: HubConfig) -> Result<Hub, NetworkError> {
+        Hub::start_for(config, None, &[ASK]).await
     }
 
     /// The same for this run only, which is named to peers that ask for another.
@@ -74,12 +85,12 @@ impl Hub {
     ) -> Result<(Hub, Attachment, mpsc::Receiver<NetworkEvent>), NetworkError> {
         Neighbours::of(Graph::Private, &config.key, &run.private)?;
         Neighbours::of(Graph::Public, &config.key, &run.public)?;
-        let hub = Hub::start_for(config, Some(run.digest)).await?;
+        let hub = Hub::start_for(config, Some(run.digest), &[STREAM, ASK]).await?;
         let (attachment, events) = hub.attach(run)?;
         Ok((hub, attachment, events))
     }
 
-    async fn start_for(config: HubConfig, only: Option<[u8; 32]>) -> Result<Hub, NetworkError> {
+    async fn start_for(config: HubConfig, only: Option<[u8; 32]>, protocols: &[StreamProtocol]) -> Result<Hub, NetworkError> {
         let HubConfig { key, version, private, public, patience } = config;
         let mut listed = [(Graph::Private, private), (Graph::Public, public)].map(|(graph, listening)| {
             let peers = Neighbours::check(graph, &key, &listening.peers);
@@ -90,23 +101,25 @@ impl Hub {
         for (graph, listen, peers) in &mut listed {
             let roster = Arc::new(Roster::new(only));
             for (peer, known) in std::mem::replace(peers, Ok(Neighbours::default()))?.0 {
-                roster.list(peer, &known.key);
+                roster.list(peer, &known.key, &known.place);
             }
-            let mut swarm = swarm::build(*graph, &key, &roster, patience.dial)?;
+            let mut swarm = swarm::build(*graph, &key, &roster, protocols, patience.dial)?;
             let address = swarm::listen(&mut swarm, listen).await?;
             ready.push((*graph, roster, swarm, address));
         }
+        let asked = Arc::new(Mutex::new(None));
         let mut swarms = JoinSet::new();
         let mut sides = ready.into_iter().map(|(graph, roster, swarm, address)| {
             let (commands, receiver) = mpsc::channel(64);
             let introduction = Introduction { graph, version, key: key.clone(), patience: patience.hello };
-            swarms.spawn(Driver::new(introduction, swarm, receiver, roster.clone()).run());
+            let desk = Desk::new(roster.clone(), asked.clone());
+            swarms.spawn(Driver::new(introduction, swarm, receiver, roster.clone(), desk).run());
             Side { graph, roster, commands, address }
         });
         let (Some(private), Some(public)) = (sides.next(), sides.next()) else { unreachable!("there are two graphs") };
         drop(sides);
         let (runs, swarms) = (Mutex::default(), Mutex::new(swarms));
-        Ok(Hub { shared: Arc::new(Shared { key, version, patience, private, public, runs, swarms }) })
+        Ok(Hub { shared: Arc::new(Shared { key, version, patience, private, public, runs, swarms, asked }) })
     }
 
     /// Attaches a run and starts to connect its edges. Of the events its driver must not stop taking any: a full channel
@@ -119,7 +132,7 @@ impl Hub {
         let (events, receiver) = mpsc::channel(edges * (session::FRAMES_IN_FLIGHT + EVENTS_PER_EDGE) + EVENTS);
         let (stop, stopped) = watch::channel(false);
         let reports = Reports { events, stop: stopped };
-        let berth = Berth::take(shared, &config, &reports)?;
+        let berth = Berth::take(shared, config.digest, [&private, &public], &reports)?;
         let mut builder = Builder {
             shared,
             digest: config.digest,
@@ -134,6 +147,83 @@ impl Hub {
         let public_sent = builder.join(&shared.public, public, &config.public);
         let handle = Handle { lines: Arc::new(builder.lines), private_sent, public_sent, begun: builder.begun };
         Ok((Attachment { handle, stop, edges: builder.edges, _berth: berth }, receiver))
+    }
+
+    /// Plans that others ask for or offer come here from now on; before, the hub knows those that are attached and takes no
+    /// offer. What finds the channel full is refused.
+    pub fn answer_with(&self, asked: mpsc::Sender<Asked>) {
+        *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+    }
+
+    /// Asks a listed peer one thing, over a connection that there is or a new one.
+    ///
+    /// # Errors
+    /// Why there is no reply that the peer has signed.
+    pub async fn ask(
+        &self,
+        graph: Graph,
+        peer: PeerId,
+        question: &Question,
+        payload: &[u8],
+    ) -> Result<(Reply, Vec<u8>), AskFault> {
+        self.inquire(graph, peer).await?.ask(question, payload).await
+    }
+
+    /// Opens a stream on which a listed peer can be asked several things.
+    ///
+    /// # Errors
+    /// The peer is not listed, cannot be reached, or does not say hello.
+    pub async fn inquire(&self, graph: Graph, peer: PeerId) -> Result<Inquiry, AskFault> {
+        let side = self.side(graph);
+        let (peer_key, place, link) = side.roster.look_up(&peer).ok_or(AskFault::NotListed)?;
+        let best = link.borrow().best;
+        let connection = match best {
+            Some(connection) => connection,
+            None => self.reach_place(side, peer, &place).await?,
+        };
+        let (answer, opened) = oneshot::channel();
+        let _ = side.commands.send(Command::Open { peer, connection, protocol: ASK, answer }).await;
+        let Shared { ref key, version, patience, .. } = *self.shared;
+        let lane = match timeout(patience.hello, opened).await {
+            Ok(Ok(Ok(lane))) => lane,
+            Ok(Ok(Err(error))) => return Err(AskFault::Closed(error)),
+            Ok(Err(_)) => return Err(AskFault::Closed("the connection is gone".to_owned())),
+            Err(_) => return Err(AskFault::Silent),
+        };
+        let credentials = Credentials { graph, asks: true, version, key: key.clone(), peer, peer_key, patience: patience.hello };
+        let inquiry = Inquiry::begin(lane, credentials).await?;
+        let _ = side.commands.send(Command::Proved { peer, connection }).await;
+        Ok(inquiry)
+    }
+
+    /// Tries to connect to a listed peer at this address, which need not be the listed one.
+    ///
+    /// # Errors
+    /// What is there instead; an address that is none counts as [`DialFault::Unknown`].
+    pub async fn reach(&self, graph: Graph, peer: PeerId, address: &Multiaddr) -> Result<(), DialFault> {
+        let place = Place::parse(address).map_err(|_| DialFault::Unknown)?;
+        self.reach_place(self.side(graph), peer, &place).await.map(|_| ())
+    }
+
+    async fn reach_place(&self, side: &Side, peer: PeerId, place: &Place) -> Result<ConnectionId, DialFault> {
+        let found = timeout(self.shared.patience.dial, place.resolve()).await;
+        let addresses: Vec<_> = match found {
+            Ok(Ok(found)) => found.into_iter().map(address::to_multiaddr).collect(),
+            _ => return Err(DialFault::Unknown),
+        };
+        if addresses.is_empty() {
+            return Err(DialFault::Unknown);
+        }
+        let (answer, reached) = oneshot::channel();
+        let _ = side.commands.send(Command::Reach { peer, addresses, answer }).await;
+        reached.await.unwrap_or(Err(DialFault::Silent))
+    }
+
+    fn side(&self, graph: Graph) -> &Side {
+        match graph {
+            Graph::Private => &self.shared.private,
+            Graph::Public => &self.shared.public,
+        }
     }
 
     /// Where we listen on the private graph.
@@ -187,8 +277,12 @@ struct Berth {
 }
 
 impl Berth {
-    fn take(shared: &Arc<Shared>, config: &RunConfig, reports: &Reports) -> Result<Berth, NetworkError> {
-        let digest = config.digest;
+    fn take(
+        shared: &Arc<Shared>,
+        digest: [u8; 32],
+        neighbours: [&Neighbours; 2],
+        reports: &Reports,
+    ) -> Result<Berth, NetworkError> {
         let mut runs = shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
         if runs.len() >= RUNS {
             return Err(NetworkError::TooManyRuns { limit: RUNS });
@@ -198,13 +292,11 @@ impl Berth {
         }
         drop(runs);
         let mut peers = Vec::new();
-        for (side, graph) in [(&shared.private, &config.private), (&shared.public, &config.public)] {
+        for (side, neighbours) in [&shared.private, &shared.public].into_iter().zip(neighbours) {
             side.roster.attach(digest, reports.clone());
-            for PeerAddress { peer_id, .. } in &graph.peers {
-                if let Some(key) = key_of(peer_id) {
-                    side.roster.list(*peer_id, &key);
-                    peers.push((side.graph, *peer_id));
-                }
+            for (peer, known) in &neighbours.0 {
+                side.roster.list(*peer, &known.key, &known.place);
+                peers.push((side.graph, *peer));
             }
         }
         Ok(Berth { shared: shared.clone(), digest, peers })
@@ -288,6 +380,7 @@ impl Builder<'_> {
                 line,
                 credentials: Credentials {
                     graph: side.graph,
+                    asks: false,
                     version: self.shared.version,
                     key: self.shared.key.clone(),
                     peer,

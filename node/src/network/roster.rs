@@ -13,7 +13,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{NetworkEvent, Offence, Reports, door::Lane, hello::Verdict};
+use super::{NetworkEvent, Offence, Reports, address::Place, door::Lane, hello::Verdict};
 
 /// A peer stays listed for this long after the last run with it: neighbours that still ask are told that the run is over,
 /// not turned away as strangers.
@@ -41,6 +41,8 @@ pub(super) enum Arrival {
 
 struct Listed {
     key: PublicKey,
+    /// Where it was last listed.
+    place: Place,
     uses: usize,
     unused_since: Option<Instant>,
     link: watch::Sender<Link>,
@@ -71,15 +73,17 @@ impl Roster {
     }
 
     /// Lists a peer once more.
-    pub(super) fn list(&self, peer: PeerId, key: &PublicKey) {
+    pub(super) fn list(&self, peer: PeerId, key: &PublicKey, place: &Place) {
         let mut lists = self.lock();
         let listed = lists.peers.entry(peer).or_insert_with(|| Listed {
             key: key.clone(),
+            place: place.clone(),
             uses: 0,
             unused_since: None,
             link: watch::channel(Link::default()).0,
             runs: BTreeMap::new(),
         });
+        listed.place = place.clone();
         listed.uses += 1;
         listed.unused_since = None;
         drop(lists);
@@ -122,6 +126,23 @@ impl Roster {
 
     pub(super) fn key(&self, peer: &PeerId) -> Option<PublicKey> {
         self.lock().peers.get(peer).map(|listed| listed.key.clone())
+    }
+
+    /// What it takes to reach a peer whose edges we are not: its key, its place, its connections.
+    pub(super) fn look_up(&self, peer: &PeerId) -> Option<(PublicKey, Place, watch::Receiver<Link>)> {
+        let lists = self.lock();
+        let listed = lists.peers.get(peer)?;
+        Some((listed.key.clone(), listed.place.clone(), listed.link.subscribe()))
+    }
+
+    /// The only run that the hub serves, if it serves only one.
+    pub(super) fn only(&self) -> Option<[u8; 32]> {
+        self.only
+    }
+
+    /// Whether this run is attached.
+    pub(super) fn has(&self, digest: &[u8; 32]) -> bool {
+        self.lock().runs.contains_key(digest)
     }
 
     /// A run wants to hear what concerns nobody in particular.

@@ -19,7 +19,7 @@ use libp2p::{
     identity::Keypair,
     noise, plaintext,
     swarm::{
-        ConnectionId, ListenError, NetworkBehaviour, SwarmEvent,
+        ConnectionId, DialError, ListenError, NetworkBehaviour, SwarmEvent,
         dial_opts::{DialOpts, PeerCondition},
     },
     tcp,
@@ -33,8 +33,9 @@ use tracing::debug;
 
 use super::{
     Graph, NetworkError, NetworkEvent, Offence, address,
+    ask::{ASK, Desk, DialFault, SERVED},
     door::{Door, Lane, NotListed, Opened, Opening, Stay},
-    hello::{self, Credentials, HelloError},
+    hello::{self, Credentials, HelloError, Verdict},
     muxer,
     roster::{Arrival, Roster},
 };
@@ -75,9 +76,9 @@ pub(super) struct Behaviour {
 }
 
 impl Behaviour {
-    fn new(roster: &Arc<Roster>) -> Behaviour {
+    fn new(roster: &Arc<Roster>, protocols: &[StreamProtocol]) -> Behaviour {
         let limits = ConnectionLimits::default().with_max_established_per_peer(Some(CONNECTIONS_PER_PEER));
-        let door = Door::new(roster.clone(), vec![STREAM]);
+        let door = Door::new(roster.clone(), protocols.to_vec());
         Behaviour { limits: connection_limits::Behaviour::new(limits), door }
     }
 }
@@ -87,6 +88,7 @@ pub(super) fn build(
     graph: Graph,
     key: &Keypair,
     roster: &Arc<Roster>,
+    protocols: &[StreamProtocol],
     patience: Duration,
 ) -> Result<Swarm<Behaviour>, NetworkError> {
     let setup = |error: &dyn std::fmt::Display| NetworkError::Setup { reason: error.to_string() };
@@ -102,7 +104,7 @@ pub(super) fn build(
         Graph::Private => tcp
             .with_tcp(tcp::Config::default(), noise::Config::new, || muxer::Config::new(PIECE_PRIVATE))
             .map_err(|error| setup(&error))?
-            .with_behaviour(|_| Behaviour::new(roster))
+            .with_behaviour(|_| Behaviour::new(roster, protocols))
             .map_err(|error| setup(&error))?
             .with_swarm_config(configure)
             .with_connection_timeout(patience)
@@ -114,7 +116,7 @@ pub(super) fn build(
                 || muxer::Config::new(PIECE_PUBLIC),
             )
             .map_err(|error| setup(&error))?
-            .with_behaviour(|_| Behaviour::new(roster))
+            .with_behaviour(|_| Behaviour::new(roster, protocols))
             .map_err(|error| setup(&error))?
             .with_swarm_config(configure)
             .with_connection_timeout(patience)
@@ -146,8 +148,10 @@ pub(super) async fn listen(swarm: &mut Swarm<Behaviour>, listed: &Multiaddr) -> 
 pub(super) enum Command {
     /// Dial once, unless a dial is on its way. The peer's link changes either way.
     Dial { peer: PeerId, addresses: Vec<Multiaddr> },
+    /// The same, and say how it went.
+    Reach { peer: PeerId, addresses: Vec<Multiaddr>, answer: oneshot::Sender<Result<ConnectionId, DialFault>> },
     /// Open a stream on this connection. Without an answer the connection is gone.
-    Open { peer: PeerId, connection: ConnectionId, answer: oneshot::Sender<Result<Lane, String>> },
+    Open { peer: PeerId, connection: ConnectionId, protocol: StreamProtocol, answer: oneshot::Sender<Result<Lane, String>> },
     /// The peer has said hello on this connection.
     Proved { peer: PeerId, connection: ConnectionId },
     /// Nobody answers on this connection, or somebody else does: close it.
@@ -183,9 +187,20 @@ impl Connection {
 struct Port {
     connections: BTreeMap<ConnectionId, Connection>,
     dialling: bool,
+    /// Who waits for the dial.
+    reaching: Vec<oneshot::Sender<Result<ConnectionId, DialFault>>>,
+    /// Streams on which its questions are answered.
+    served: usize,
 }
 
 impl Port {
+    fn reached(&mut self, result: &Result<ConnectionId, DialFault>) {
+        self.dialling = false;
+        for answer in self.reaching.drain(..) {
+            let _ = answer.send(result.clone());
+        }
+    }
+
     /// The unproved connection to close first: the oldest of those from the host that most come from.
     fn most_crowded(&self) -> Option<(usize, ConnectionId)> {
         let mut hosts: BTreeMap<_, (usize, Option<ConnectionId>)> = BTreeMap::new();
@@ -207,7 +222,15 @@ struct Examined {
     peer: PeerId,
     connection: ConnectionId,
     lane: Lane,
-    result: Result<mpsc::Sender<Arrival>, HelloError>,
+    result: Result<Guest, HelloError>,
+}
+
+/// Who has said hello.
+enum Guest {
+    /// A run's neighbour.
+    Edge(mpsc::Sender<Arrival>),
+    /// Somebody with questions.
+    Asker(Box<Credentials>),
 }
 
 /// What a hub says at every stream, whatever its run.
@@ -226,6 +249,8 @@ pub(super) struct Driver {
     roster: Arc<Roster>,
     ports: BTreeMap<PeerId, Port>,
     examined: JoinSet<Examined>,
+    desk: Arc<Desk>,
+    serving: JoinSet<PeerId>,
     strangers: BTreeSet<PeerId>,
     rubbish: BTreeSet<String>,
 }
@@ -237,8 +262,11 @@ impl Driver {
         swarm: Swarm<Behaviour>,
         commands: mpsc::Receiver<Command>,
         roster: Arc<Roster>,
+        desk: Desk,
     ) -> Driver {
         Driver {
+            desk: Arc::new(desk),
+            serving: JoinSet::new(),
             introduction,
             swarm,
             commands,
@@ -259,6 +287,11 @@ impl Driver {
             tokio::select! {
                 event = self.swarm.select_next_some() => self.on_event(event),
                 Some(Ok(examined)) = self.examined.join_next() => self.on_examined(examined),
+                Some(Ok(peer)) = self.serving.join_next() => {
+                    if let Some(port) = self.ports.get_mut(&peer) {
+                        port.served = port.served.saturating_sub(1);
+                    }
+                }
                 command = self.commands.recv() => match command {
                     Some(command) => self.on_command(command),
                     None => return,
@@ -272,11 +305,15 @@ impl Driver {
     fn on_command(&mut self, command: Command) {
         match command {
             Command::Dial { peer, addresses } => self.dial(peer, addresses),
-            Command::Open { peer, connection, answer } => {
+            Command::Reach { peer, addresses, answer } => {
+                self.ports.entry(peer).or_default().reaching.push(answer);
+                self.dial(peer, addresses);
+            }
+            Command::Open { peer, connection, protocol, answer } => {
                 let port = self.ports.get(&peer);
                 if let Some(known) = port.and_then(|port| port.connections.get(&connection)) {
                     let stay = Stay { connection, _users: known.users.clone() };
-                    self.swarm.behaviour_mut().door.open(peer, Opening { protocol: STREAM, stay, answer });
+                    self.swarm.behaviour_mut().door.open(peer, Opening { protocol, stay, answer });
                 }
             }
             Command::Proved { peer, connection } => self.prove(peer, connection),
@@ -303,6 +340,7 @@ impl Driver {
             Ok(()) => port.dialling = true,
             Err(error) => {
                 debug!(graph = %self.introduction.graph, %peer, %error, "dial refused");
+                port.reached(&Err(fault(&error)));
                 self.relink(peer);
             }
         }
@@ -394,7 +432,7 @@ impl Driver {
             }
             SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
                 debug!(%graph, %peer, %error, "dial failed");
-                self.ports.entry(peer).or_default().dialling = false;
+                self.ports.entry(peer).or_default().reached(&Err(fault(&error)));
                 self.relink(peer);
             }
             SwarmEvent::IncomingConnectionError { send_back_addr, error, peer_id, .. } => {
@@ -412,7 +450,7 @@ impl Driver {
         let port = self.ports.entry(peer).or_default();
         let dialled = endpoint.is_dialer();
         if dialled {
-            port.dialling = false;
+            port.reached(&Ok(id));
         }
         let connection = Connection {
             dialled,
@@ -434,7 +472,6 @@ impl Driver {
     /// Somebody has opened a stream: let it say hello.
     fn on_opened(&mut self, opened: Opened) {
         let Opened { peer, connection, protocol, mut stream } = opened;
-        debug_assert_eq!(protocol, STREAM, "the door offers no other");
         let Some(peer_key) = self.roster.key(&peer) else { return };
         let port = self.ports.get_mut(&peer);
         let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else { return };
@@ -444,11 +481,29 @@ impl Driver {
         known.examined += 1;
         let stay = Stay { connection, _users: known.users.clone() };
         let Introduction { graph, version, ref key, patience } = self.introduction;
-        let credentials = Credentials { graph, version, key: key.clone(), peer, peer_key, patience };
+        let asks = protocol == ASK;
+        let credentials = Credentials { graph, asks, version, key: key.clone(), peer, peer_key, patience };
         let roster = self.roster.clone();
         self.examined.spawn(async move {
-            let result = hello::accept(&mut stream, &credentials, |digest| roster.verdict(&peer, digest)).await;
+            let verdict = |digest: &[u8; 32]| match asks {
+                true => Verdict::Welcome(Guest::Asker(Box::new(credentials.clone()))),
+                false => roster.verdict(&peer, digest).map(Guest::Edge),
+            };
+            let result = hello::accept(&mut stream, &credentials, verdict).await;
             Examined { peer, connection, lane: Lane { stream, stay }, result }
+        });
+    }
+
+    fn serve(&mut self, lane: Lane, credentials: Credentials) {
+        let (peer, connection) = (credentials.peer, lane.stay.connection);
+        let Some(port) = self.ports.get_mut(&peer).filter(|port| port.served < SERVED) else { return };
+        let Some(known) = port.connections.get(&connection) else { return };
+        let seen = known.host.clone().unwrap_or_default();
+        port.served += 1;
+        let desk = self.desk.clone();
+        self.serving.spawn(async move {
+            desk.serve(lane, credentials, seen).await;
+            peer
         });
     }
 
@@ -460,7 +515,11 @@ impl Driver {
         known.examined -= 1;
         let proved = known.proved;
         match result {
-            Ok(arrivals) => {
+            Ok(Guest::Asker(credentials)) => {
+                self.prove(peer, connection);
+                self.serve(lane, *credentials);
+            }
+            Ok(Guest::Edge(arrivals)) => {
                 self.prove(peer, connection);
                 // An edge that is behind loses the stream; the peer tries again.
                 let _ = arrivals.try_send(Arrival::Stream(lane));
@@ -514,6 +573,37 @@ impl Driver {
             }
             _ => {}
         }
+    }
+}
+
+/// What a failed dial says of the address.
+fn fault(error: &DialError) -> DialFault {
+    if let DialError::WrongPeerId { obtained, .. } = error {
+        return DialFault::OtherPeer(*obtained);
+    }
+    let DialError::Transport(attempts) = error else { return DialFault::NotOurs(error.to_string()) };
+    let Some((_, TransportError::Other(error))) = attempts.first() else { return DialFault::NotOurs(error.to_string()) };
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    let mut last = error.to_string();
+    while let Some(error) = cause {
+        last = error.to_string();
+        cause = match error.downcast_ref::<io::Error>() {
+            Some(error) => match error.kind() {
+                io::ErrorKind::ConnectionRefused => return DialFault::Refused,
+                io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+                    return DialFault::Silent;
+                }
+                // `source` of a wrapping I/O error passes over what it wraps.
+                _ => error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static)),
+            },
+            None => error.source(),
+        };
+    }
+    // The library's wrappers hide the system's error but for its text; its own time-out never is one.
+    match last.to_lowercase() {
+        text if text.contains("refused") => DialFault::Refused,
+        text if ["timeout", "timed out", "unreachable", "no route"].iter().any(|word| text.contains(word)) => DialFault::Silent,
+        _ => DialFault::NotOurs(last),
     }
 }
 

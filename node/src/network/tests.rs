@@ -1,5 +1,6 @@
 //! Whole networks on loopback. Nothing sleeps: tests wait for events, under one generous deadline.
 
+mod ask;
 mod hub;
 mod impostor;
 mod streams;

@@ -41,6 +41,31 @@ fn log() -> Log {
     }
 }
 
+#[test]
+fn the_bytes_of_questions_and_replies_are_pinned() {
+    let (nonce, cc, dd) = ("0b".repeat(16), "cc".repeat(64), "dd".repeat(32));
+    let signature = Signature([0xcc; 64]);
+    let question = |question, payload: &[u8]| hex(&question_frame([0x0b; 16], signature, &question, payload));
+    let text = |text: String| text.replace(' ', "");
+    assert_eq!(question(Question::Check { digest: Some([0xdd; 32]) }, &[]), text(format!("0105 {nonce} {cc} 00000000 01 {dd}")));
+    assert_eq!(question(Question::Check { digest: None }, &[]), text(format!("0105 {nonce} {cc} 00000000 00")));
+    assert_eq!(question(Question::Echo, b"xyz"), text(format!("0105 {nonce} {cc} 01000000 78797a")));
+    assert_eq!(question(Question::Offer, b"{}"), text(format!("0105 {nonce} {cc} 02000000 7b7d")));
+    let reply = |reply, payload: &[u8]| hex(&reply_frame([0x0b; 16], signature, &reply, payload));
+    let (software, plan, seen) = ("v".into(), Some("on".into()), "/".into());
+    let checked = Reply::Checked { messages: 1, software, time_ms: 258, plan, other: None, seen };
+    let strings = "0100000000000000 76 0201000000000000 01 0200000000000000 6f6e 00 0100000000000000 2f";
+    assert_eq!(reply(checked, &[]), text(format!("0106 {nonce} {cc} 00000000 01000000 {strings}")));
+    assert_eq!(reply(Reply::Echoed, b"x"), text(format!("0106 {nonce} {cc} 01000000 78")));
+    assert_eq!(reply(Reply::Taken, &[]), text(format!("0106 {nonce} {cc} 02000000")));
+    let refused = Reply::Refused { reason: "no".into() };
+    assert_eq!(reply(refused, &[]), text(format!("0106 {nonce} {cc} 03000000 0200000000000000 6e6f")));
+    let frame = question_frame([0x0b; 16], signature, &Question::Echo, b"xyz");
+    assert_eq!(read_question(&frame), Ok(([0x0b; 16], signature, Question::Echo, &b"xyz"[..])));
+    assert_eq!(read_reply(&frame), Err(WireError::Kind(5)));
+    assert_eq!(read_question(&frame[..40]), Err(WireError::Malformed("question")));
+}
+
 fn share_id() -> ShareId {
     ShareId { round: 2, from: 1, to: 3 }
 }

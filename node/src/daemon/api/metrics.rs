@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hyper::StatusCode;
 
-use crate::daemon::status::Metrics;
+use crate::daemon::status::{BudgetStatus, Metrics};
 
 /// The media type of the text.
 pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -61,8 +61,10 @@ pub(super) fn page(metrics: &Metrics, requests: &Requests) -> String {
     page.family("sent_bytes_total", COUNTER, "Sent by runs that ended.", bytes.map(|(label, bytes)| (label, bytes as f64)));
     let peers = [(label("graph", "private"), metrics.peers_private), (label("graph", "public"), metrics.peers_public)];
     page.family("peers_reachable", GAUGE, "Peers that answer.", peers.map(|(label, peers)| (label, peers as f64)));
-    let budgets = |value: fn(&crate::daemon::status::BudgetStatus) -> f64| {
-        metrics.budgets.iter().map(move |budget| (label("data_set", &budget.data_set), value(budget)))
+    let budgets = |value: fn(&BudgetStatus) -> f64| {
+        // Two data sets may share a name if their units differ.
+        let labels = |budget: &BudgetStatus| labels(&[("data_set", &budget.data_set), ("unit", &budget.unit)]);
+        metrics.budgets.iter().map(move |budget| (labels(budget), value(budget)))
     };
     page.family("data_set_epsilon", GAUGE, "What a data set may cost in total.", budgets(|b| b.epsilon));
     let spent = "What a data set has cost, at its delta.";
@@ -108,8 +110,13 @@ impl Page {
 }
 
 fn label(name: &str, value: impl Display) -> String {
-    let value = value.to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("{{{name}=\"{value}\"}}")
+    labels(&[(name, &value)])
+}
+
+fn labels(pairs: &[(&str, &dyn Display)]) -> String {
+    let escaped = |value: &dyn Display| value.to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    format!("{{{}}}", pairs.join(","))
 }
 
 #[cfg(test)]
@@ -137,6 +144,7 @@ mod tests {
         }
         assert!(!page.contains("open_fds") && !page.contains("data_set"), "{page}");
         drop(open);
+        assert_eq!(labels(&[("a", &1), ("b", &"c")]), "{a=\"1\",b=\"c\"}");
         assert_eq!(label("a", "x\"\\\n"), "{a=\"x\\\"\\\\\\n\"}");
     }
 }

@@ -20,9 +20,9 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 pub struct Problem {
     /// Which problem it is, as a URN.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: Box<str>,
     /// The HTTP status in words.
-    pub title: String,
+    pub title: Box<str>,
     /// The HTTP status.
     pub status: u16,
     /// What is wrong, in one sentence.
@@ -41,8 +41,8 @@ impl Problem {
     /// A problem of HTTP itself: the client's fault, exit 2.
     pub fn new(status: StatusCode, name: &str, detail: impl Into<String>) -> Self {
         Problem {
-            kind: format!("{TYPE}{name}"),
-            title: status.canonical_reason().unwrap_or("Problem").to_owned(),
+            kind: format!("{TYPE}{name}").into(),
+            title: status.canonical_reason().unwrap_or("Problem").into(),
             status: status.as_u16(),
             detail: detail.into(),
             field: None,
@@ -82,10 +82,9 @@ impl Problem {
 
     /// Says a user's name of a file in place of ours.
     pub fn rename(mut self, ours: &str, theirs: &str) -> Self {
-        let rename = |text: &str| text.replace(ours, theirs);
-        self.detail = rename(&self.detail);
-        self.field = self.field.as_deref().map(rename);
-        self.hint = self.hint.as_deref().map(rename);
+        for text in [Some(&mut self.detail), self.field.as_mut(), self.hint.as_mut()].into_iter().flatten() {
+            *text = text.replace(ours, theirs);
+        }
         self
     }
 }

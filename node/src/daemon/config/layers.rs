@@ -39,7 +39,7 @@ pub const KEYS: &[Setting] = &[
     key("policy", "min_colluders", Some("1"), "parties", "refuse plans that cover smaller coalitions"),
     key("policy", "accept_claims", Some(r#""exact""#), r#""exact", "sampled""#, "the weakest way in which a headline claim may be established"),
     key("policy", "vouched", None, "peer ids", "members that you vouch for: the loss against all others together must be within max_epsilon, too"),
-    key("policy", "max_runs", Some("8"), "1 to 64", "runs at once; others wait"),
+    key("policy", "max_runs", Some("8"), "1 to 24", "runs at once; others wait"),
     key("data_set", "name", None, "[a-z0-9-], 1 to 32", "[[data_set]]: what submissions call it"),
     key("data_set", "unit", Some(r#""party""#), r#""party", "record""#, "[[data_set]]: whose change its budget counts"),
     key("data_set", "file", None, "file name", "[[data_set]]: its vector in the data folder"),

@@ -103,7 +103,7 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
 fn a_ledger_that_was_torn_anywhere_has_all_that_was_synced() {
     let (bytes, ends) = sample();
     // Every cut near the end of a line, and some within.
-    let near = |cut: &usize| cut % 16 == 0 || ends.iter().any(|end| cut.abs_diff(*end) < 3 || cut + 65 == *end);
+    let near = |cut: &usize| cut.is_multiple_of(16) || ends.iter().any(|end| cut.abs_diff(*end) < 3 || cut + 65 == *end);
     for cut in (0..=bytes.len()).filter(near) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("ledger"), &bytes[..cut]).unwrap();

@@ -19,7 +19,15 @@ async fn sockets() -> (TcpStream, TcpStream) {
 }
 
 fn credentials(own: u8, peer: u8, graph: Graph) -> Credentials {
-    Credentials { graph, version: 1, key: key(own), peer: id(peer), peer_key: key(peer).public(), patience: DEADLINE }
+    Credentials {
+        graph,
+        asks: false,
+        version: 1,
+        key: key(own),
+        peer: id(peer),
+        peer_key: key(peer).public(),
+        patience: DEADLINE,
+    }
 }
 
 /// The test's run is welcome.
@@ -64,6 +72,9 @@ async fn a_hello_is_good_for_its_signer_its_recipient_and_its_graph_only() {
     let forged = meet(credentials(1, 3, Graph::Public), credentials(2, 1, Graph::Public)).await;
     assert!(is_no_hello(&forged[1]), "{forged:?}");
     let crossed = meet(credentials(1, 2, Graph::Private), credentials(2, 1, Graph::Public)).await;
+    assert!(is_no_hello(&crossed[1]), "{crossed:?}");
+    let asker = Credentials { asks: true, ..credentials(1, 2, Graph::Public) };
+    let crossed = meet(asker, credentials(2, 1, Graph::Public)).await;
     assert!(is_no_hello(&crossed[1]), "{crossed:?}");
 }
 

@@ -1,0 +1,95 @@
+//! What a plan and a vector must pass before they are a run.
+
+use std::sync::Arc;
+
+use undertone_protocol::plan::Plan;
+
+use super::contribution::Contribution;
+use super::ledger::{AccountName, Total, now_ms, unit_name};
+use super::policy;
+use super::refusal::Refusal;
+use super::service::Shared;
+use super::status::{OfferState, OfferStatus, RunState, RunStatus};
+use super::taking_part::Job;
+use crate::{part, plan_command};
+
+/// A plan that was checked, and what this party brings to it.
+pub(super) struct Admitted {
+    pub(super) job: Job,
+    pub(super) status: RunStatus,
+    pub(super) account: AccountName,
+    pub(super) total: Option<Total>,
+}
+
+/// Everything that `join` checks before a byte is sent, the policy, and the budget's name.
+pub(super) fn admit(
+    shared: &Shared,
+    plan: &[u8],
+    brings: Contribution,
+    proposer: Option<String>,
+    unasked: bool,
+) -> Result<Admitted, Refusal> {
+    let config = &shared.config;
+    let plan = plan_command::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
+    let me = part::member(&plan, config.identity.peer_id()).map_err(|failure| Refusal::from(failure.field("plan")))?;
+    policy::check(config, &plan, me)?;
+    if unasked {
+        policy::check_unasked(config, &plan, me)?;
+    }
+    let brought = brings.find(config, plan.draft().data.unit)?;
+    // Read again when the run begins: it may wait for long, and its vector need not lie in memory for that.
+    part::vector(&plan, me, &brought.vector).map_err(|failure| Refusal::from(failure.field("vector")))?;
+    let status = run_status(&plan, brought.data_set.clone(), proposer);
+    let job = Job { plan: Arc::new(plan), me, vector: brought.vector, upload: brought.upload };
+    Ok(Admitted { job, status, account: brought.account, total: brought.total })
+}
+
+fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -> RunStatus {
+    let draft = plan.draft();
+    RunStatus {
+        digest: plan.digest_hex(),
+        name: draft.name.clone(),
+        state: RunState::Waiting,
+        phase: None,
+        round: None,
+        rounds: plan.rounds(),
+        parties: plan.parties(),
+        dimension: draft.dimension(),
+        unit: unit_name(draft.data.unit).into(),
+        data_set,
+        proposer,
+        submitted_ms: now_ms(),
+        started_ms: None,
+        ended_ms: None,
+        epsilon_claimed: plan.epsilon_claimed(),
+        delta: draft.privacy.delta,
+        epsilon: None,
+        unbounded: false,
+        charged: None,
+        outcome: None,
+        reason: None,
+        exit_code: None,
+        included: vec![],
+        standard_error: None,
+        private_bytes: 0,
+        public_bytes: 0,
+    }
+}
+
+/// A plan that was just offered.
+pub(super) fn offer_status(plan: &Plan, proposer: &str) -> OfferStatus {
+    let draft = plan.draft();
+    OfferStatus {
+        digest: plan.digest_hex(),
+        name: draft.name.clone(),
+        proposer: proposer.into(),
+        state: OfferState::Open,
+        reason: None,
+        parties: plan.parties(),
+        dimension: draft.dimension(),
+        unit: unit_name(draft.data.unit).into(),
+        epsilon_claimed: plan.epsilon_claimed(),
+        delta: draft.privacy.delta,
+        received_ms: now_ms(),
+    }
+}

@@ -1,0 +1,177 @@
+//! Plans travel: how this daemon offers one to the members over the public graph, and what it answers when others do.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::future::join_all;
+use libp2p::PeerId;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+use undertone_protocol::ask::{Question, Reply};
+use undertone_protocol::plan::Plan;
+
+use super::config::Config;
+use super::refusal::{Kind, Refusal};
+use super::service::{Service, Shared};
+use super::status::{OfferState, RunState};
+use crate::driver;
+use crate::network::{Asked, Graph, Hub, Listening, PeerAddress};
+
+/// Questions of others that wait for an answer.
+const QUESTIONS: usize = 16;
+
+/// Offers of others that are looked at or wait for that: each holds a plan's bytes.
+const LOOKED_AT: usize = 4;
+
+/// How long whoever offers a plan waits to hear what is thought of it. Shorter than the hub's own patience; after it the offer counts as taken.
+const THOUGHT: Duration = Duration::from_secs(4);
+
+/// How long a member may take to answer an offer.
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// Between two attempts to reach a member. Our guess: a daemon that is being restarted is back by then.
+const AGAIN: Duration = Duration::from_secs(3);
+
+/// Where a hub listens on one graph, and for whom whatever runs there are.
+pub(super) fn listening(config: &Config, graph: Graph) -> Listening {
+    let (listen, me) = match graph {
+        Graph::Private => (&config.private, config.identity.peer_id()),
+        Graph::Public => (&config.public, config.identity.peer_id()),
+    };
+    let others = config.peers.as_slice().iter().filter(|peer| peer.id != me);
+    let peers = others.map(|peer| {
+        let address = match graph {
+            Graph::Private => &peer.private,
+            Graph::Public => &peer.public,
+        };
+        PeerAddress { peer_id: peer.id, address: driver::parse(address.as_str()) }
+    });
+    Listening { listen: driver::parse(listen.as_str()), peers: peers.collect() }
+}
+
+/// Answers what the hub cannot, until the daemon is gone.
+pub(super) fn answer(hub: &Hub, shared: &Arc<Shared>) {
+    let (sender, mut questions) = mpsc::channel(QUESTIONS);
+    hub.answer_with(sender);
+    let shared = Arc::downgrade(shared);
+    let places = Arc::new(Semaphore::new(LOOKED_AT));
+    tokio::spawn(async move {
+        while let Some(asked) = questions.recv().await {
+            let Some(service) = Weak::upgrade(&shared).map(Service::of) else { return };
+            match asked {
+                Asked::Plan { digest, answer } => {
+                    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                    let _ = answer.send(service.word_for(&digest));
+                }
+                Asked::Offer { peer, plan, answer } => match places.clone().try_acquire_owned() {
+                    Err(_) => drop(answer.send(Err("it looks at other offers; offer it again in a while".into()))),
+                    Ok(place) => {
+                        tokio::spawn(async move {
+                            service.consider(peer, plan, answer).await;
+                            drop(place);
+                        });
+                    }
+                },
+            }
+        }
+    });
+}
+
+impl Service {
+    /// What became of a plan, in a word.
+    fn word_for(&self, digest: &str) -> Option<String> {
+        let offer = self.offer(digest).ok().map(|offer| offer.state);
+        match (self.run(digest).ok().map(|run| run.state), offer) {
+            (Some(RunState::Waiting | RunState::Gathering | RunState::Running), _) | (None, Some(OfferState::Accepted)) => {
+                Some("accepted".into())
+            }
+            (Some(RunState::Ended | RunState::Withdrawn | RunState::Interrupted), _) => Some("over".into()),
+            (None, Some(OfferState::Open)) => Some("open".into()),
+            (None, Some(OfferState::Declined)) => Some("declined".into()),
+            (None, None) => None,
+        }
+    }
+
+    /// Looks at an offer, and answers once it is known what becomes of it, or that it takes longer.
+    async fn consider(&self, from: PeerId, plan: Vec<u8>, answer: oneshot::Sender<Result<(), String>>) {
+        let mut answer = Some(answer);
+        let mut tell = |said| answer.take().map(|answer| answer.send(said));
+        let looked = self.receive_offer(from, plan);
+        tokio::pin!(looked);
+        let state = match timeout(THOUGHT, &mut looked).await {
+            Ok(state) => state,
+            Err(_) => {
+                tell(Ok(()));
+                looked.await
+            }
+        };
+        match state {
+            Ok(OfferState::Declined) => drop(tell(Err("its operator declined it".into()))),
+            Ok(_) => drop(tell(Ok(()))),
+            Err(refusal) => {
+                tracing::warn!(%from, "an offered plan was refused: {refusal}");
+                tell(Err(refusal.message));
+            }
+        }
+    }
+
+    /// Offers a plan to all other members: what each says to it. Those who cannot be reached are tried again in the background for as
+    /// long as the run would wait for them.
+    pub(super) async fn offer_to_members(&self, plan: &Plan) -> Vec<(String, String)> {
+        let me = self.config().identity.peer_id();
+        let others = plan.draft().members.iter().filter(|member| member.id != me);
+        let others: Vec<(String, PeerId)> = others.map(|member| (member.name.clone(), member.id)).collect();
+        let text: Arc<str> = plan.to_json().into();
+        let said = join_all(others.iter().map(|(_, peer)| self.offer_to(*peer, &text, *plan.digest()))).await;
+        let until = Instant::now() + Duration::from_millis(plan.draft().run.join_ms);
+        for ((_, peer), _) in others.iter().zip(&said).filter(|(_, said)| said.is_err()) {
+            let (service, peer, text, digest) = (self.clone(), *peer, text.clone(), *plan.digest());
+            self.in_background(async move {
+                while Instant::now() + AGAIN < until {
+                    sleep(AGAIN).await;
+                    if service.offer_to(peer, &text, digest).await.is_ok() {
+                        return;
+                    }
+                }
+            });
+        }
+        let words = said.into_iter().map(|said| said.unwrap_or_else(|why| format!("not reached: {why}")));
+        others.into_iter().map(|(name, _)| name).zip(words).collect()
+    }
+
+    /// What one member says; why it cannot be reached.
+    async fn offer_to(&self, peer: PeerId, plan: &str, digest: [u8; 32]) -> Result<String, String> {
+        let ask = async {
+            let mut inquiry = self.hub().inquire(Graph::Public, peer).await?;
+            let (reply, _) = inquiry.ask(&Question::Offer, plan.as_bytes()).await?;
+            if let Reply::Refused { reason } = reply {
+                return Ok(format!("refused: {reason}"));
+            }
+            let (reply, _) = inquiry.ask(&Question::Check { digest: Some(digest) }, &[]).await?;
+            Ok(match reply {
+                Reply::Checked { plan: Some(word), .. } if ["open", "declined", "over"].contains(&word.as_str()) => word,
+                // The hub of a member that takes part says where the run is.
+                Reply::Checked { plan: Some(_), .. } => "accepted".into(),
+                _ => "taken".into(),
+            })
+        };
+        match timeout(ANSWER, ask).await {
+            Ok(Ok(word)) => Ok(word),
+            Ok(Err(fault)) => {
+                let fault: crate::network::AskFault = fault;
+                Err(fault.to_string())
+            }
+            Err(_) => Err("it did not answer in time".into()),
+        }
+    }
+
+    /// Whose plans are looked at.
+    pub(super) fn proposer(&self, from: PeerId) -> Result<String, Refusal> {
+        let peers = self.config().peers.as_slice();
+        peers
+            .iter()
+            .find(|peer| peer.id == from)
+            .map(|peer| peer.name.clone())
+            .ok_or_else(|| Refusal::new(Kind::Policy, "the proposer is not in this node's peer list"))
+    }
+}

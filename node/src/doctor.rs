@@ -1,0 +1,123 @@
+//! `undertone doctor`: asks every neighbour of a plan, on both graphs, before anything private is at stake.
+//!
+//! It asks with the party's own identity, and only asks: nothing that it does takes part in a run, and a node of the same
+//! identity may run meanwhile.
+
+mod examine;
+mod findings;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use libp2p::Multiaddr;
+use tokio::task::JoinSet;
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run::Run;
+
+use crate::cli::Report;
+use crate::driver::MESSAGES_VERSION;
+use crate::failure::{Exit, Failure};
+use crate::identity::Identity;
+use crate::network::{Graph, Hub, HubConfig, Listening, Patience, PeerAddress};
+use crate::plan_command;
+use examine::{Subject, Visit};
+use findings::Findings;
+
+/// Flags of `doctor`.
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// The plan that is to be joined
+    #[arg(value_name = "PLAN.json")]
+    plan: PathBuf,
+    /// This party's key
+    #[arg(long, value_name = "FILE")]
+    identity: PathBuf,
+    /// How long a peer may take to answer
+    #[arg(long, value_name = "MS", default_value_t = 3000)]
+    timeout_ms: u64,
+}
+
+/// Asks everybody and says what to fix.
+pub fn run(arguments: DoctorArgs) -> Result<Report, Failure> {
+    let plan = Arc::new(plan_command::load(&arguments.plan)?);
+    let identity = Identity::load(&arguments.identity)?;
+    let me = plan.draft().members.iter().position(|member| member.id == identity.peer_id()).ok_or_else(|| {
+        Failure::new(Exit::PlanRefused, format!("the identity {} is not a member of this plan", identity.peer_id()))
+            .field("--identity")
+            .hint("use the identity whose id is in the peer list, or ask for a plan that lists this one")
+    })?;
+    let patience = Duration::from_millis(arguments.timeout_ms.max(1));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
+    let visits = runtime.block_on(visit_all(&plan, me, &identity, patience))?;
+    Ok(Findings::of(&plan, me, visits).report())
+}
+
+/// All edges of this party: first whether there is somebody, everywhere at once; then how fast, one after the other.
+async fn visit_all(plan: &Arc<Plan>, me: Party, identity: &Identity, patience: Duration) -> Result<Vec<Visit>, Failure> {
+    let subjects = subjects(plan, me);
+    let hub = hub(plan, &subjects, identity, patience).await?;
+    let mut visits = JoinSet::new();
+    for subject in subjects {
+        let (hub, plan) = (hub.clone(), plan.clone());
+        visits.spawn(async move { examine::visit(&hub, &plan, subject).await });
+    }
+    let mut visits = visits.join_all().await;
+    visits.sort_by_key(|visit| (visit.subject.party, visit.subject.graph));
+    for visit in &mut visits {
+        visit.measure().await;
+    }
+    hub.shutdown().await;
+    Ok(visits)
+}
+
+fn parse(address: &str) -> Multiaddr {
+    address.parse().expect("a checked plan has checked addresses")
+}
+
+/// Every neighbour on every graph, with its address there and the one on the other graph.
+fn subjects(plan: &Plan, me: Party) -> Vec<Subject> {
+    let draft = plan.draft();
+    let of = |graph: Graph, party: Party| {
+        let member = &draft.members[party];
+        let [private, public] = [&member.private, &member.public].map(|address| parse(address.as_str()));
+        let (address, other) = if graph == Graph::Private { (private, public) } else { (public, private) };
+        Subject { party, name: member.name.clone(), peer: member.id, graph, address, other }
+    };
+    let private = draft.private_graph.neighbours(me).iter().map(|&party| of(Graph::Private, party));
+    let public = draft.public_graph.neighbours(me).iter().map(|&party| of(Graph::Public, party));
+    private.chain(public).collect()
+}
+
+/// Asks only, and listens on ports that nobody knows: the listed ones may be in use by this party's own node.
+async fn hub(plan: &Plan, subjects: &[Subject], identity: &Identity, patience: Duration) -> Result<Hub, Failure> {
+    debug_assert!(plan.parties() > subjects.len() / 2, "at most one subject for each party and graph");
+    let listening = |graph: Graph| Listening {
+        listen: parse("/ip4/127.0.0.1/tcp/0"),
+        peers: subjects
+            .iter()
+            .filter(|subject| subject.graph == graph)
+            .map(|subject| PeerAddress { peer_id: subject.peer, address: subject.address.clone() })
+            .collect(),
+    };
+    let config = HubConfig {
+        key: identity.keypair.clone(),
+        version: MESSAGES_VERSION,
+        private: listening(Graph::Private),
+        public: listening(Graph::Public),
+        patience: Patience { dial: patience, hello: patience, ..Patience::default() },
+    };
+    Hub::start_asking(config).await.map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Bytes of one share on the wire, at most.
+fn share_bytes(plan: &Plan) -> usize {
+    let (_, private) = Run::frame_limits(plan);
+    private
+}

@@ -1,0 +1,180 @@
+//! One neighbour on one graph: who is there, and how far away.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use libp2p::{Multiaddr, PeerId};
+use undertone_protocol::ask::{ECHO_LIMIT, Question, Reply};
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+
+use crate::network::{AskFault, DialFault, Graph, Hub, Inquiry, Offence};
+
+/// Checks that are timed; the fastest counts.
+const PROBES: usize = 5;
+
+/// Who is visited where.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    pub(super) party: Party,
+    pub(super) name: String,
+    pub(super) peer: PeerId,
+    pub(super) graph: Graph,
+    pub(super) address: Multiaddr,
+    /// Where it is listed on the other graph.
+    pub(super) other: Multiaddr,
+}
+
+/// What was found there.
+pub(super) struct Visit {
+    pub(super) subject: Subject,
+    /// What stands against this edge, in a sentence that says what to do.
+    pub(super) problem: Option<String>,
+    /// What is worth knowing.
+    pub(super) notes: Vec<String>,
+    pub(super) answers: Option<Answers>,
+    inquiry: Option<Inquiry>,
+}
+
+/// What the peer says, and how fast.
+#[derive(Clone, Debug)]
+pub(super) struct Answers {
+    pub(super) software: String,
+    pub(super) plan: Option<String>,
+    pub(super) seen: String,
+    pub(super) rtt_ms: f64,
+    /// Its clock minus ours, to within half a round trip.
+    pub(super) clock_ms: f64,
+    /// There and back, in bytes a second.
+    pub(super) bytes_per_s: Option<f64>,
+}
+
+/// Asks who is there.
+pub(super) async fn visit(hub: &Hub, plan: &Plan, subject: Subject) -> Visit {
+    let mut visit = Visit { subject, problem: None, notes: vec![], answers: None, inquiry: None };
+    let found = match hub.inquire(visit.subject.graph, visit.subject.peer).await {
+        Ok(mut inquiry) => match check(&mut inquiry, plan).await {
+            Ok((answers, other)) => {
+                visit.inquiry = Some(inquiry);
+                visit.problem = other.map(|digest| visit.subject.another_plan(plan, &digest));
+                Ok(answers)
+            }
+            Err(fault) => Err(fault),
+        },
+        Err(fault) => Err(fault),
+    };
+    match found {
+        Ok(answers) => {
+            if answers.plan.is_none() && visit.problem.is_none() {
+                visit.notes.push(format!("{} does not know this plan yet: hand it over before the run", visit.subject.name));
+            }
+            visit.answers = Some(answers);
+        }
+        Err(fault) => visit.problem = Some(visit.subject.problem(hub, plan, &fault).await),
+    }
+    visit
+}
+
+/// Times a few checks; returns the digest of another plan that the peer runs instead.
+async fn check(inquiry: &mut Inquiry, plan: &Plan) -> Result<(Answers, Option<[u8; 32]>), AskFault> {
+    let mut best: Option<(Answers, Option<[u8; 32]>)> = None;
+    for _ in 0..PROBES {
+        let (asked, asked_at) = (now_ms(), Instant::now());
+        let (reply, _) = inquiry.ask(&Question::Check { digest: Some(*plan.digest()) }, &[]).await?;
+        let rtt_ms = asked_at.elapsed().as_secs_f64() * 1e3;
+        let Reply::Checked { software, time_ms, plan, other, seen, .. } = reply else {
+            return Err(AskFault::Closed("it answered another question".into()));
+        };
+        let clock_ms = time_ms as f64 - (asked + rtt_ms / 2.0);
+        if best.as_ref().is_none_or(|(best, _)| rtt_ms < best.rtt_ms) {
+            best = Some((Answers { software, plan, seen, rtt_ms, clock_ms, bytes_per_s: None }, other));
+        }
+    }
+    best.ok_or(AskFault::Silent)
+}
+
+fn now_ms() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3
+}
+
+impl Visit {
+    /// Sends a mebibyte there and back.
+    pub(super) async fn measure(&mut self) {
+        let (Some(inquiry), Some(answers)) = (&mut self.inquiry, &mut self.answers) else { return };
+        let bytes = vec![0x5a; ECHO_LIMIT];
+        let begun = Instant::now();
+        match inquiry.ask(&Question::Echo, &bytes).await {
+            Ok((Reply::Echoed, back)) if back == bytes => {
+                let moving = (begun.elapsed().as_secs_f64() - answers.rtt_ms / 1e3).max(1e-6);
+                answers.bytes_per_s = Some(2.0 * ECHO_LIMIT as f64 / moving);
+            }
+            Ok(_) => {
+                self.problem = Some(format!("{} does not send back what it was sent: update its software", self.subject.name))
+            }
+            Err(fault) => {
+                let Subject { name, graph, .. } = &self.subject;
+                self.problem = Some(format!(
+                    "{name} answers on the {graph} graph, but 1 MiB there and back failed ({fault}): the way to it is too slow or drops long transfers"
+                ));
+            }
+        }
+        self.inquiry = None;
+    }
+}
+
+impl Subject {
+    fn another_plan(&self, plan: &Plan, digest: &[u8; 32]) -> String {
+        let theirs: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{} runs another plan: its digest is {theirs}, this one's is {}: agree on one file", self.name, plan.digest_hex())
+    }
+
+    /// One sentence on what is wrong and what to do.
+    async fn problem(&self, hub: &Hub, plan: &Plan, fault: &AskFault) -> String {
+        let Subject { name, graph, address, .. } = self;
+        match fault {
+            AskFault::Dial(DialFault::Refused) => format!(
+                "{name} refuses connections at {address} ({graph} graph): start its node, or correct the port in the peer list"
+            ),
+            AskFault::Dial(DialFault::Silent) => format!(
+                "nothing answers at {address} ({name}, {graph} graph): check that the host is up, that the address is right, and that no firewall keeps TCP out"
+            ),
+            AskFault::Dial(DialFault::Unknown) => {
+                format!("the host in {address} ({name}, {graph} graph) has no address: correct its name in the peer list")
+            }
+            AskFault::Dial(DialFault::OtherPeer(found)) => {
+                let members = &plan.draft().members;
+                let who = match members.iter().find(|member| member.id == *found) {
+                    Some(member) => format!("{} ({found})", member.name),
+                    None => found.to_string(),
+                };
+                format!(
+                    "{who} answers at {address} ({graph} graph), not {name} ({}): correct the id or the address in the peer list",
+                    self.peer
+                )
+            }
+            AskFault::Dial(DialFault::NotOurs(reason)) if self.is_swapped(hub).await => {
+                format!(
+                    "the private and public addresses of {name} are swapped: exchange them in the peer list ({address} is not its {graph} one: {reason})"
+                )
+            }
+            AskFault::Dial(DialFault::NotOurs(reason)) => {
+                format!("what answers at {address} ({name}, {graph} graph) is no undertone node: correct the port ({reason})")
+            }
+            AskFault::Offence(Offence::OtherVersion { theirs, ours }) => {
+                let older = if theirs < ours { name.as_str() } else { "this node" };
+                format!("{name} speaks version {theirs} of the protocol, this node version {ours}: update {older}")
+            }
+            AskFault::Offence(offence) => format!(
+                "who answers at {address} as {name} ({graph} graph) cannot prove it: it {offence}; somebody else may hold that address"
+            ),
+            AskFault::Closed(reason) => {
+                format!("{name} takes no questions on the {graph} graph ({reason}): its software is older, update it")
+            }
+            other => format!("{name} at {address} ({graph} graph): {other}; its node may be overloaded, try again"),
+        }
+    }
+
+    /// Whether the peer is found for this graph at its address for the other one.
+    async fn is_swapped(&self, hub: &Hub) -> bool {
+        hub.reach(self.graph, self.peer, &self.other).await.is_ok()
+    }
+}

@@ -1,0 +1,210 @@
+//! What all visits say together: whether the run could work, and how long its rounds should be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::Plan;
+
+use super::{examine::Visit, share_bytes};
+use crate::cli::Report;
+use crate::failure::Exit;
+use crate::network::Graph;
+use crate::table::{Table, number};
+
+/// Clocks that differ by more are worth a word; no deadline of a run depends on them, only the order of two starts of one node.
+const CLOCK_MS: f64 = 5_000.0;
+/// A proposed round is this many times as long as the slowest neighbour needs, …
+const ROOM: f64 = 4.0;
+/// … and this much longer: a lost packet costs at least 200 ms (RFC 6298, as Linux has it).
+const RETRY_MS: f64 = 250.0;
+/// It is a multiple of this.
+const STEP_MS: f64 = 50.0;
+
+pub(super) struct Findings<'a> {
+    plan: &'a Plan,
+    visits: Vec<Visit>,
+    problems: Vec<String>,
+    notes: Vec<String>,
+    needed_ms: Option<f64>,
+    exit: Exit,
+}
+
+impl<'a> Findings<'a> {
+    pub(super) fn of(plan: &'a Plan, me: Party, visits: Vec<Visit>) -> Self {
+        let mut findings = Findings { plan, visits, problems: vec![], notes: vec![], needed_ms: None, exit: Exit::Done };
+        let once = |texts: &mut Vec<String>, text: &String| {
+            if !texts.contains(text) {
+                texts.push(text.clone());
+            }
+        };
+        for visit in &findings.visits {
+            visit.problem.iter().for_each(|problem| once(&mut findings.problems, problem));
+            visit.notes.iter().for_each(|note| once(&mut findings.notes, note));
+        }
+        findings.look_at_clocks();
+        findings.look_at_ourselves(me);
+        findings.look_at_rounds();
+        findings.exit = findings.verdict();
+        findings
+    }
+
+    fn look_at_clocks(&mut self) {
+        let mut apart: BTreeMap<&str, f64> = BTreeMap::new();
+        for visit in &self.visits {
+            if let Some(answers) = visit.answers.as_ref().filter(|answers| answers.clock_ms.abs() > CLOCK_MS) {
+                apart.insert(&visit.subject.name, answers.clock_ms);
+            }
+        }
+        let text = |(name, ms): (&str, f64)| {
+            let way = if ms > 0.0 { "ahead of" } else { "behind" };
+            format!("the clock of {name} is {:.0} s {way} this one: let both be set by NTP", ms.abs() / 1e3)
+        };
+        self.notes.extend(apart.into_iter().map(text));
+    }
+
+    /// Where others see us, if that is not where we are listed.
+    fn look_at_ourselves(&mut self, me: Party) {
+        let member = &self.plan.draft().members[me];
+        let mut seen: BTreeMap<(String, &str), BTreeSet<&str>> = BTreeMap::new();
+        for visit in &self.visits {
+            let listed = if visit.subject.graph == Graph::Private { &member.private } else { &member.public };
+            let host = listed.as_str().rsplit_once("/tcp/").map_or(listed.as_str(), |(host, _)| host);
+            let Some(answers) = &visit.answers else { continue };
+            // A name may stand for many addresses, and this machine sees itself at its loopback.
+            let comparable = host.starts_with("/ip") && !answers.seen.starts_with("/ip4/127.") && answers.seen != "/ip6/::1";
+            if comparable && answers.seen != host && !answers.seen.is_empty() {
+                seen.entry((answers.seen.clone(), host)).or_default().insert(&visit.subject.name);
+            }
+        }
+        let text = |((seen, host), by): ((String, &str), BTreeSet<&str>)| {
+            let by: Vec<&str> = by.into_iter().collect();
+            format!(
+                "this node is listed at {host} but {} sees it at {seen}: if it is behind address translation, let the listed ports be forwarded to it; else correct the list",
+                by.join(", ")
+            )
+        };
+        self.notes.extend(seen.into_iter().map(text));
+    }
+
+    /// A round must fit a share there and its answer back.
+    fn look_at_rounds(&mut self) {
+        let share = share_bytes(self.plan) as f64;
+        let private = self.visits.iter().filter(|visit| visit.subject.graph == Graph::Private);
+        let needs = private.filter_map(|visit| {
+            let answers = visit.answers.as_ref()?;
+            Some(2.0 * answers.rtt_ms + share / answers.bytes_per_s? * 1e3)
+        });
+        self.needed_ms = needs.reduce(f64::max);
+        let round_ms = self.plan.draft().run.round_ms as f64;
+        if let Some(needed) = self.needed_ms.filter(|&needed| needed > round_ms) {
+            self.problems.push(format!(
+                "a round of {round_ms} ms is too short: the slowest neighbour needs {needed:.0} ms for a share and its answer; plan with run.round_ms = {}",
+                proposed(needed)
+            ));
+        }
+    }
+
+    /// Whom the run would have to do without decides.
+    fn verdict(&self) -> Exit {
+        let lost: BTreeSet<Party> =
+            self.visits.iter().filter(|visit| visit.problem.is_some()).map(|visit| visit.subject.party).collect();
+        let left = self.plan.parties() - lost.len();
+        match () {
+            () if left < self.plan.draft().run.min_parties => Exit::Aborted,
+            () if !self.problems.is_empty() => Exit::Degraded,
+            () => Exit::Done,
+        }
+    }
+
+    fn rounds(&self) -> Value {
+        let planned = self.plan.draft().run.round_ms;
+        let how = format!(
+            "{ROOM} x (2 round trips + a share of {} bytes) with the slowest private neighbour, + {RETRY_MS} ms for a lost packet",
+            share_bytes(self.plan)
+        );
+        json!({ "planned": planned, "needed": self.needed_ms, "proposed": self.needed_ms.map(proposed), "how": how })
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let peers: Vec<Value> = self.visits.iter().map(Visit::to_json).collect();
+        let object = json!({
+            "digest": self.plan.digest_hex(),
+            "peers": peers,
+            "problems": self.problems,
+            "notes": self.notes,
+            "round_ms": self.rounds(),
+            "exit_code": self.exit.code(),
+        });
+        Report { json: object, text: self.text(), exit: self.exit.code() }
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::with_headings(["peer", "graph", "address", "answers", "round trip", "MB/s", "clock", "plan"]);
+        for Visit { subject, problem, answers, .. } in &self.visits {
+            let of = |text: &dyn Fn(&super::examine::Answers) -> String| answers.as_ref().map_or("-".into(), text);
+            table.row([
+                subject.name.clone(),
+                subject.graph.to_string(),
+                subject.address.to_string(),
+                if problem.is_none() { "yes" } else { "no" }.into(),
+                of(&|answers| format!("{} ms", number(answers.rtt_ms))),
+                of(&|answers| answers.bytes_per_s.map_or("-".into(), |rate| number(rate / 1e6))),
+                of(&|answers| format!("{:+.0} ms", answers.clock_ms)),
+                of(&|answers| answers.plan.clone().unwrap_or("not known".into())),
+            ]);
+        }
+        let mut text = format!("Plan {}\n\n{}", self.plan.digest_hex(), table.render());
+        for (title, texts) in [("Problems", &self.problems), ("Notes", &self.notes)] {
+            if !texts.is_empty() {
+                text += &format!("\n{title}:\n");
+                texts.iter().for_each(|one| text += &format!("  - {one}\n"));
+            }
+        }
+        let rounds = self.rounds();
+        if let Some(proposed) = rounds["proposed"].as_f64() {
+            let how = rounds["how"].as_str().unwrap_or_default();
+            text += &format!("\nround_ms: {} planned, {proposed} proposed = {how}\n", rounds["planned"]);
+        }
+        text + match self.exit {
+            Exit::Done => "\nThe run can work.\n",
+            Exit::Degraded => "\nThe run could only end without somebody, or too slowly: see the problems.\n",
+            _ => "\nThe run could not work: too few members can be reached.\n",
+        }
+    }
+}
+
+/// With room, and rounded up.
+fn proposed(needed_ms: f64) -> f64 {
+    ((ROOM * needed_ms + RETRY_MS) / STEP_MS).ceil() * STEP_MS
+}
+
+impl Visit {
+    fn to_json(&self) -> Value {
+        let answers = self.answers.as_ref();
+        json!({
+            "name": self.subject.name,
+            "graph": self.subject.graph.to_string(),
+            "address": self.subject.address.to_string(),
+            "problem": self.problem,
+            "software": answers.map(|answers| &answers.software),
+            "plan": answers.and_then(|answers| answers.plan.as_ref()),
+            "seen": answers.map(|answers| &answers.seen),
+            "rtt_ms": answers.map(|answers| answers.rtt_ms),
+            "clock_ms": answers.map(|answers| answers.clock_ms),
+            "bytes_per_s": answers.and_then(|answers| answers.bytes_per_s),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proposed_round_has_room_and_is_round() {
+        assert_eq!(proposed(0.0), 250.0);
+        assert_eq!(proposed(1.0), 300.0);
+        assert_eq!(proposed(200.0), 1050.0);
+    }
+}

@@ -1,0 +1,290 @@
+//! Questions that belong to no run, on a stream protocol of their own on both graphs: see `undertone_protocol::ask`.
+//!
+//! A stream begins with the same hello as an edge's, under another domain, so that nothing can be played back; then question
+//! and reply take turns, each a frame behind its length (4 bytes, big endian). What holds: two streams of a peer are
+//! served at a time on each graph, 64 questions on each; over all of them a peer may ask 64 at once and ten a second, and
+//! waits beyond that; nothing is allocated ahead of what arrived.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use futures::{AsyncReadExt, AsyncWriteExt};
+use libp2p::{PeerId, Stream, StreamProtocol};
+use rand::Rng;
+use thiserror::Error;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, timeout},
+};
+use tracing::debug;
+use undertone_protocol::{
+    ask::{AskError, Context, Question, Reply, TEXT_LIMIT, question_frame_limit, reply_frame_limit},
+    message::Network as Side,
+};
+
+use super::{
+    Graph, Offence,
+    door::Lane,
+    hello::{self, Credentials, HelloError},
+    roster::Roster,
+};
+
+/// The protocol; its number is that of the hello's layout.
+pub(super) const ASK: StreamProtocol = StreamProtocol::new("/undertone/ask/1");
+/// Named in the hello of a stream that carries questions: they belong to no run.
+pub(super) const NO_RUN: [u8; 32] = [0; 32];
+/// Streams of one peer on one graph that are served at the same time.
+pub(super) const SERVED: usize = 2;
+/// Questions on one stream.
+const QUESTIONS: usize = 64;
+/// Questions that a peer may ask at once, and that it may ask again each second.
+const BURST: f64 = 64.0;
+const PER_SECOND: f64 = 10.0;
+/// Between two questions on a stream, and for 64 KiB of a frame to move on.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// For what answers to make up its mind.
+const THOUGHT: Duration = Duration::from_secs(5);
+const PIECE: usize = 64 << 10;
+
+/// A question that the hub cannot answer by itself. Without an answer within 5 s, or when it is dropped, the hub says no.
+#[derive(Debug)]
+pub enum Asked {
+    /// What became of this plan? It is not one of the attached runs.
+    Plan {
+        /// Its digest.
+        digest: [u8; 32],
+        /// In a word ("offered", "done", …); none: it is not known.
+        answer: oneshot::Sender<Option<String>>,
+    },
+    /// Will you take part in this plan? Nothing of it was looked at.
+    Offer {
+        /// Who offers it; it has proved that.
+        peer: PeerId,
+        /// The plan file's bytes.
+        plan: Vec<u8>,
+        /// Taken, or refused with a sentence.
+        answer: oneshot::Sender<Result<(), String>>,
+    },
+}
+
+/// Why nobody answered at an address.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DialFault {
+    /// Nobody listens there.
+    #[error("it refuses connections")]
+    Refused,
+    /// Nothing came back in time.
+    #[error("it does not answer")]
+    Silent,
+    /// The name stands for no address.
+    #[error("its name is not known")]
+    Unknown,
+    /// Another identity is there.
+    #[error("{0} answers there")]
+    OtherPeer(PeerId),
+    /// Something else listens there, or we for another graph.
+    #[error("what answers there does not speak our protocol ({0})")]
+    NotOurs(String),
+}
+
+/// Why there is no reply.
+#[derive(Debug, Error)]
+pub enum AskFault {
+    /// The peer is not listed here.
+    #[error("it is not listed")]
+    NotListed,
+    /// The peer cannot be reached.
+    #[error(transparent)]
+    Dial(#[from] DialFault),
+    /// It is there and speaks otherwise.
+    #[error("it {0}")]
+    Offence(Offence),
+    /// It takes no questions, or closed the stream.
+    #[error("it did not take the question: {0}")]
+    Closed(String),
+    /// It took the question and said nothing in time.
+    #[error("it did not answer in time")]
+    Silent,
+    /// Its reply is not one.
+    #[error("its reply is unusable: {0}")]
+    Reply(#[from] AskError),
+}
+
+impl From<io::Error> for AskFault {
+    fn from(error: io::Error) -> AskFault {
+        match error.kind() {
+            io::ErrorKind::TimedOut => AskFault::Silent,
+            _ => AskFault::Closed(error.to_string()),
+        }
+    }
+}
+
+impl From<HelloError> for AskFault {
+    fn from(error: HelloError) -> AskFault {
+        match error {
+            HelloError::Offence(offence) => AskFault::Offence(offence),
+            HelloError::Io(error) => error.into(),
+            HelloError::Absent => AskFault::Closed("it rejected us".to_owned()),
+        }
+    }
+}
+
+fn side(graph: Graph) -> Side {
+    match graph {
+        Graph::Private => Side::Private,
+        Graph::Public => Side::Public,
+    }
+}
+
+/// A stream on which one peer can be asked.
+pub struct Inquiry {
+    lane: Lane,
+    credentials: Credentials,
+}
+
+impl Inquiry {
+    /// Says hello on a new stream.
+    pub(super) async fn begin(mut lane: Lane, credentials: Credentials) -> Result<Inquiry, AskFault> {
+        hello::open(&mut lane.stream, &credentials, NO_RUN).await?;
+        Ok(Inquiry { lane, credentials })
+    }
+
+    /// Asks, and waits for the reply and the bytes beside it.
+    ///
+    /// # Errors
+    /// No reply within ten seconds (of a last byte), or none that the peer has signed for this question.
+    pub async fn ask(&mut self, question: &Question, payload: &[u8]) -> Result<(Reply, Vec<u8>), AskFault> {
+        let Credentials { graph, ref key, peer, ref peer_key, .. } = self.credentials;
+        let mut nonce = [0; 16];
+        rand::rng().fill_bytes(&mut nonce);
+        let context = Context { asker: key.public().to_peer_id(), answerer: peer, network: side(graph), nonce };
+        write_frame(&mut self.lane.stream, &context.question(key, question, payload)).await?;
+        let frame = read_frame(&mut self.lane.stream, reply_frame_limit()).await?;
+        let (reply, payload) = context.read_reply(peer_key, &frame)?;
+        Ok((reply, payload.to_vec()))
+    }
+}
+
+/// Where questions are answered.
+pub(super) struct Desk {
+    roster: Arc<Roster>,
+    asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>,
+    allowances: Mutex<BTreeMap<PeerId, Allowance>>,
+}
+
+/// How many questions a peer may ask now.
+struct Allowance {
+    left: f64,
+    at: Instant,
+}
+
+impl Desk {
+    pub(super) fn new(roster: Arc<Roster>, asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>) -> Desk {
+        Desk { roster, asked, allowances: Mutex::default() }
+    }
+
+    /// Answers on a stream whose opener has said hello. `seen`: from where it comes.
+    pub(super) async fn serve(&self, mut lane: Lane, credentials: Credentials, seen: String) {
+        for _ in 0..QUESTIONS {
+            if let Err(fault) = self.answer(&mut lane.stream, &credentials, &seen).await {
+                debug!(graph = %credentials.graph, peer = %credentials.peer, %fault, "no more questions");
+                return;
+            }
+        }
+    }
+
+    async fn answer(&self, stream: &mut Stream, credentials: &Credentials, seen: &str) -> Result<(), AskFault> {
+        let Credentials { graph, ref key, peer, ref peer_key, version, .. } = *credentials;
+        let frame = read_frame(stream, question_frame_limit()).await?;
+        sleep(self.wait(peer)).await;
+        let context = Context { asker: peer, answerer: key.public().to_peer_id(), network: side(graph), nonce: [0; 16] };
+        let (context, question, payload) = context.read_question(peer_key, &frame)?;
+        let (reply, payload) = match question {
+            Question::Check { digest } => (self.check(version, digest, seen).await, &[][..]),
+            Question::Echo => (Reply::Echoed, payload),
+            Question::Offer => (self.offer(peer, payload.to_vec()).await, &[][..]),
+        };
+        Ok(write_frame(stream, &context.reply(key, &reply, payload)).await?)
+    }
+
+    /// How long the peer's next question must wait.
+    fn wait(&self, peer: PeerId) -> Duration {
+        let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        allowances.retain(|other, _| *other == peer || self.roster.lists(other));
+        let allowance = allowances.entry(peer).or_insert(Allowance { left: BURST, at: now });
+        allowance.left = (allowance.left + (now - allowance.at).as_secs_f64() * PER_SECOND).min(BURST) - 1.0;
+        allowance.at = now;
+        Duration::from_secs_f64((-allowance.left / PER_SECOND).max(0.0))
+    }
+
+    async fn check(&self, version: u32, digest: Option<[u8; 32]>, seen: &str) -> Reply {
+        let plan = match digest {
+            Some(digest) if self.roster.has(&digest) => Some("running".to_owned()),
+            Some(digest) => self.put(|answer| Asked::Plan { digest, answer }).await.flatten(),
+            None => None,
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Reply::Checked {
+            messages: version,
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+            time_ms: since.as_millis() as u64,
+            plan: plan.map(shortened),
+            other: self.roster.only().filter(|only| Some(*only) != digest),
+            seen: shortened(seen.to_owned()),
+        }
+    }
+
+    async fn offer(&self, peer: PeerId, plan: Vec<u8>) -> Reply {
+        match self.put(|answer| Asked::Offer { peer, plan, answer }).await {
+            Some(Ok(())) => Reply::Taken,
+            Some(Err(reason)) => Reply::Refused { reason: shortened(reason) },
+            None => Reply::Refused { reason: "this node takes no offers now".to_owned() },
+        }
+    }
+
+    /// Asks whoever owns the hub.
+    async fn put<T>(&self, asked: impl FnOnce(oneshot::Sender<T>) -> Asked) -> Option<T> {
+        let sender = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let (answer, answered) = oneshot::channel();
+        sender.try_send(asked(answer)).ok()?;
+        timeout(THOUGHT, answered).await.ok()?.ok()
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    let end = (0..=TEXT_LIMIT.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    text.truncate(end);
+    text
+}
+
+async fn write_frame(stream: &mut Stream, frame: &[u8]) -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(4 + frame.len());
+    // Our own frames are below the limits, which are far below 2^32.
+    bytes.extend_from_slice(&(frame.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(frame);
+    for piece in bytes.chunks(PIECE) {
+        timeout(PATIENCE, stream.write_all(piece)).await??;
+    }
+    timeout(PATIENCE, stream.flush()).await?
+}
+
+async fn read_frame(stream: &mut Stream, limit: usize) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    timeout(PATIENCE, stream.read_exact(&mut length)).await??;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > limit {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {length} bytes, the limit is {limit}")));
+    }
+    let mut frame = Vec::new();
+    while frame.len() < length {
+        let filled = frame.len();
+        frame.resize((filled + PIECE).min(length), 0);
+        timeout(PATIENCE, stream.read_exact(&mut frame[filled..])).await??;
+    }
+    Ok(frame)
+}
