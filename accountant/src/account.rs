@@ -103,13 +103,9 @@ pub struct InferredLosses {
 /// The losses of an execution (EXECUTION.json) at these standard deviations. `sensitivity` serves where the file has none.
 pub fn inca(execution: &str, noise: Noise, sensitivity: f64, delta: f64) -> Result<InferredLosses, AccountError> {
     let execution = Execution::parse(execution)?;
-    for (flag, found) in
-        [("--independent-std", noise.independent_std), ("--correlated-std", noise.correlated_std), ("--sensitivity", sensitivity)]
-    {
-        if !(found >= 0.0 && found.is_finite()) {
-            return Err(AccountError::Scale { flag, found });
-        }
-    }
+    check_scale("--independent-std", noise.independent_std)?;
+    check_scale("--correlated-std", noise.correlated_std)?;
+    check_scale("--sensitivity", sensitivity)?;
     // Refuse a bad δ before any work.
     gaussian::epsilon(delta, 0.0)?;
     let losses = party_losses(&execution, noise, sensitivity);
@@ -129,6 +125,11 @@ pub fn inca(execution: &str, noise: Noise, sensitivity: f64, delta: f64) -> Resu
         strongly_connected: hidden.as_ref().map(HiddenStates::strongly_connected),
         unbounded: mu.is_infinite(),
     })
+}
+
+/// That a standard deviation or sensitivity is zero or a positive number.
+pub(crate) fn check_scale(flag: &'static str, found: f64) -> Result<(), AccountError> {
+    if found >= 0.0 && found.is_finite() { Ok(()) } else { Err(AccountError::Scale { flag, found }) }
 }
 
 /// μᵢ² of every honest party, its Δᵢ² included.
@@ -159,16 +160,16 @@ fn weights(execution: &Execution) -> Vec<f64> {
     (0..execution.parties()).map(|party| execution.injection().c()[..=online(party)].iter().sum()).collect()
 }
 
-fn is_false(value: &bool) -> bool {
+pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
 /// JSON has no infinity: null.
-fn finite<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn finite<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     value.is_finite().then_some(*value).serialize(serializer)
 }
 
-fn finite_values<S: Serializer>(values: &BTreeMap<Party, f64>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn finite_values<S: Serializer>(values: &BTreeMap<Party, f64>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(values.iter().map(|(party, value)| (party.to_string(), value.is_finite().then_some(*value))))
 }
 

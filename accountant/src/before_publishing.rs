@@ -1,65 +1,122 @@
 //! What leaves a party before anything can be withheld (DESIGN section 3, Before publishing). The gate cannot call shares back.
 
+use std::collections::BTreeMap;
+
 use undertone_protocol::injection::Injection;
 use undertone_protocol::mixing::Party;
 
 use crate::account::scaled;
 use crate::class::in_parallel;
 use crate::coalitions;
-use crate::execution::{ExecutionError, InjectionSpec, NamedInjection};
+use crate::execution::{Execution, ExecutionError, InjectionSpec, NamedInjection};
 use crate::faults::cut_off;
 use crate::loss::{Noise, squared_losses};
 use crate::setting::Setting;
 use crate::view::{Trace, View, seen_states};
 
+/// Kinds of views that are computed at most. Our choice: a few seconds for 64 parties.
+const MOST_VIEWS: usize = 2_000;
+
 /// Every party cut off from all that do not collude, against every coalition.
 pub struct BeforePublishing {
-    views: Vec<(Party, View)>,
+    views: Vec<CutOff>,
+    cases: usize,
 }
 
+/// What a party that is cut off from all others lets a coalition see.
+struct CutOff {
+    party: Party,
+    coalition: Vec<Party>,
+    view: View,
+}
+
+/// In each round: to how many a party sends, and how many of these collude.
+type Pattern = Vec<(usize, usize)>;
+
 impl BeforePublishing {
-    /// The views of the shares that a party cut off from all honest ones sends to each coalition of `colluding` parties; none above
-    /// [`coalitions::MOST_PARTIES`] parties or [`coalitions::MOST_CASES`] views.
+    /// The views of the shares that a party cut off from all honest ones sends to each coalition of `colluding` parties; none if
+    /// these are too many.
+    ///
+    /// What comes back from the coalition is a function of what it saw before, so that a loss depends on the rounds in which the coalition is
+    /// sent to, and on nothing else: one view stands for all parties and coalitions of a [`Pattern`].
     pub fn of(setting: &Setting) -> Result<Option<Self>, ExecutionError> {
         let (parties, size) = (setting.parties(), setting.colluding);
-        if parties > coalitions::MOST_PARTIES || size >= parties {
-            return Ok(None);
-        }
+        let Some(count) = coalitions::count(parties.saturating_sub(1), size).filter(|_| size < parties) else { return Ok(None) };
+        let Some(patterns) = patterns(setting) else { return Ok(None) };
         let base = setting.fault_free()?;
-        let coalitions = coalitions::all(parties, size);
-        if parties * coalitions.len() > coalitions::MOST_CASES {
-            return Ok(None);
-        }
-        let pairs: Vec<(Party, &Vec<Party>)> = (0..parties)
-            .flat_map(|party| coalitions.iter().filter(move |c| !c.contains(&party)).map(move |c| (party, c)))
-            .collect();
+        let pairs: Vec<(Party, Vec<Party>)> = patterns.into_values().collect();
         let views = in_parallel(pairs.len(), |index| {
-            let (party, coalition) = pairs[index];
-            Some(cut_off(&base, party, coalition).map(|execution| {
-                let seen = seen_states(&execution);
-                let mine = |who: Party, round: u32| who == party && seen.contains(&(who, round));
-                let trace = Trace::keeping(&execution, &setting.weights, mine);
-                let rows: Vec<&[f64]> =
-                    seen.iter().filter(|(who, _)| *who == party).filter_map(|&(who, t)| trace.state(who, t)).collect();
-                // Nothing of it ever reaches an honest party and nothing of theirs reaches it: only its own unknowns matter.
-                (party, View::from_rows(&rows, vec![party], parties, setting.rounds()))
-            }))
+            let (party, coalition) = &pairs[index];
+            Some(view(setting, &base, *party, coalition))
         });
-        Ok(Some(BeforePublishing { views: views.into_iter().collect::<Result<_, _>>()? }))
+        let views = views.into_iter().zip(pairs);
+        let views = views.map(|(view, (party, coalition))| view.map(|view| CutOff { party, coalition, view }));
+        Ok(Some(BeforePublishing { views: views.collect::<Result<_, _>>()?, cases: parties.saturating_mul(count) }))
     }
 
-    /// How many views there are.
+    /// How many parties and coalitions there are.
     pub fn cases(&self) -> usize {
-        self.views.len()
+        self.cases
     }
 
     /// The largest μ² at σ* = 1 and r = σ_Δ²/σ*², and whose it is.
     pub fn worst(&self, setting: &Setting, ratio: f64) -> (f64, Party) {
-        let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
-        let losses =
-            self.views.iter().map(|(party, view)| (scaled(setting.sensitivity[*party], squared_losses(view, noise)[0]), *party));
-        losses.fold((0.0, 0), |worst, loss| if loss.0 > worst.0 { loss } else { worst })
+        let (square, worst) = self.worst_view(setting, ratio);
+        (square, worst.map_or(0, |worst| worst.party))
     }
+
+    /// The execution of that loss, its coalition as `corrupted`, and whose it is; none if nobody loses anything.
+    pub fn worst_execution(&self, setting: &Setting, ratio: f64) -> Result<Option<(Execution, Party)>, ExecutionError> {
+        let Some(worst) = self.worst_view(setting, ratio).1 else { return Ok(None) };
+        Ok(Some((cut_off(&setting.fault_free()?, worst.party, &worst.coalition)?, worst.party)))
+    }
+
+    fn worst_view(&self, setting: &Setting, ratio: f64) -> (f64, Option<&CutOff>) {
+        let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
+        let loss = |cut: &CutOff| scaled(setting.sensitivity[cut.party], squared_losses(&cut.view, noise)[0]);
+        let losses = self.views.iter().map(|cut| (loss(cut), Some(cut)));
+        losses.fold((0.0, None), |worst, loss| if loss.0 > worst.0 { loss } else { worst })
+    }
+}
+
+/// For each pattern the most sensitive party that has it, and a coalition. Only coalitions that hold as many of its receivers as they can:
+/// those see most.
+fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>> {
+    let mut patterns: BTreeMap<Pattern, (Party, Vec<Party>)> = BTreeMap::new();
+    for party in 0..setting.parties() {
+        let mut receivers: Vec<Party> = setting.out.iter().flat_map(|round| round[party].iter().copied()).collect();
+        receivers.sort_unstable();
+        receivers.dedup();
+        let size = setting.colluding.min(receivers.len());
+        let strangers = (0..setting.parties()).filter(|other| *other != party && !receivers.contains(other));
+        let rest: Vec<Party> = strangers.take(setting.colluding - size).collect();
+        coalitions::count(receivers.len(), size).filter(|&count| count <= coalitions::MOST_COALITIONS)?;
+        for chosen in coalitions::all(receivers.len(), size) {
+            let coalition: Vec<Party> = chosen.into_iter().map(|index| receivers[index]).chain(rest.iter().copied()).collect();
+            let of_round = |round: &Vec<Vec<Party>>| {
+                let out = &round[party];
+                (out.len(), out.iter().filter(|to| coalition.contains(to)).count())
+            };
+            let pattern = setting.out.iter().map(of_round).collect();
+            let known = patterns.get(&pattern);
+            if known.is_none_or(|(other, _)| setting.sensitivity[party] > setting.sensitivity[*other]) {
+                patterns.insert(pattern, (party, coalition));
+            }
+        }
+        if patterns.len() > MOST_VIEWS {
+            return None;
+        }
+    }
+    Some(patterns)
+}
+
+fn view(setting: &Setting, base: &Execution, party: Party, coalition: &[Party]) -> Result<View, ExecutionError> {
+    let execution = cut_off(base, party, coalition)?;
+    let seen = seen_states(&execution);
+    let trace = Trace::keeping(&execution, &setting.weights, |who, round| who == party && seen.contains(&(who, round)));
+    let rows: Vec<&[f64]> = seen.iter().filter(|(who, _)| *who == party).filter_map(|&(who, t)| trace.state(who, t)).collect();
+    // Nothing of it ever reaches an honest party and nothing of theirs reaches it: only its own unknowns matter.
+    Ok(View::from_rows(&rows, vec![party], setting.parties(), setting.rounds()))
 }
 
 /// The theorem, for any coalition and any faults: μ² at σ* = 1 and Δ = 1.
@@ -109,7 +166,7 @@ mod tests {
         let setting = Setting {
             injection: InjectionSpec::Named(NamedInjection::Incremental),
             out: schedule.out().to_vec(),
-            sensitivity: vec![1.0; 5],
+            sensitivity: vec![0.8, 1.0, 0.9, 1.0, 0.7],
             weights: vec![1.0; 5],
             colluding: 2,
             dropouts: 0,
@@ -124,7 +181,8 @@ mod tests {
             for party in (0..5).filter(|party| !coalition.contains(party)) {
                 let view = View::of(&cut_off(&base, party, &coalition).expect("an execution"));
                 // Nobody else loses more in that execution than it does when cut off itself: hence the maximum over all.
-                worst = squared_losses(&view, noise).into_iter().fold(worst, f64::max);
+                let losses = squared_losses(&view, noise).into_iter().zip(&view.honest);
+                worst = losses.map(|(square, &who)| scaled(setting.sensitivity[who], square)).fold(worst, f64::max);
             }
         }
         let found = before.worst(&setting, 9.0).0;

@@ -13,6 +13,7 @@ use crate::execution::ExecutionError;
 use crate::gaussian::{self, GaussianError};
 use crate::loss::Noise;
 use crate::optimum::{Optimum, Problem};
+use crate::outlook::{Remedy, against_exposure};
 use crate::setting::Setting;
 
 /// The share of the budget's μ² that plans are calibrated to: the gate counts numerical doubt as exceeded.
@@ -65,6 +66,8 @@ pub enum CalibrateError {
         dropouts: usize,
         /// The coalition's size.
         size: usize,
+        /// Each of these suffices.
+        remedies: Vec<Remedy>,
     },
     /// No noise that a number can hold meets the budget.
     #[error(
@@ -129,7 +132,9 @@ fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
     match (0..draft.parties()).find(|&party| degree(party) <= size && degree(party) + 1 < draft.parties()) {
         Some(party) => {
             let name = draft.members[party].name.clone();
-            Err(CalibrateError::Exposed { party: name, degree: degree(party), colluding, dropouts, size })
+            let least = (0..draft.parties()).map(degree).min().unwrap_or(0);
+            let remedies = against_exposure(draft, least);
+            Err(CalibrateError::Exposed { party: name, degree: degree(party), colluding, dropouts, size, remedies })
         }
         None => Ok(()),
     }
@@ -184,8 +189,9 @@ impl Search<'_> {
     fn seeds(&self) -> u64 {
         match (self.draft.mechanism.rollback, self.draft.parties()) {
             (true, ..=10) => 12,
-            (true, _) => 6,
-            (false, ..=8) => 6,
+            (true, ..=16) => 6,
+            (true, _) => 3,
+            (false, ..=8) => 3,
             (false, _) => 2,
         }
     }

@@ -1,9 +1,10 @@
 //! The largest loss over a tolerated class, as a function of r = σ_Δ²/σ*² at σ* = 1.
 //!
-//! All losses scale: μ²(σ*, σ_Δ) = F(r)/σ*². With roll-back the class is the fault-free run with at most one share fault, against
-//! every coalition; a share fault changes each row by a multiple of *one* row, so that its covariance is a rank-two change of the
-//! fault-free one (module `screen`): thousands of systems cost one factorisation a coalition. What a claim states is then
-//! computed again, for the worst systems, from the machine's own run and with the careful factorisation ([`crate::loss`]).
+//! All losses scale: μ²(σ*, σ_Δ) = F(r)/σ*². A single share fault changes each row by a multiple of *one* row, so that its covariance is a
+//! rank-two change of the fault-free one (module `screen`): thousands of systems cost one factorisation a coalition. With roll-back
+//! departures are coalitions, by Theorem R. Without, each crash is an execution of its own (module `rows`). What a claim states is then
+//! computed again, for the worst systems, from the machine's own run and with the careful factorisation ([`crate::loss`]); what is not
+//! counts as larger than it was found by all that the fast paths may be off.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -16,16 +17,22 @@ use crate::coalitions;
 use crate::execution::{Execution, ExecutionError, ShareFault};
 use crate::faults;
 use crate::loss::{Noise, squared_losses};
-use crate::screen::Screen;
+use crate::rows::{At, Rows, SCREENED};
+use crate::screen::{Screen, Worst, largest};
 use crate::setting::Setting;
 use crate::view::{Trace, View};
 
-/// How many of the worst systems are computed again with care, and how far below the worst of the screening one may lie.
+/// How many of the worst systems are computed again with care at most.
 const AGAIN: usize = 12;
-const AGAIN_WITHIN: f64 = 1e-6;
 
 /// How many groups of systems a pass of the optimisation adds to those that it solves.
-const ACTIVE: usize = 12;
+const ACTIVE: usize = 6;
+
+/// Multiplications below which a screening stays on one core: starting threads takes longer, much longer where others use the cores, too.
+const FEW_PRODUCTS: f64 = 2e7;
+
+/// Bytes of prepared executions that are kept between passes; above, each pass prepares them again. Our choice.
+const MOST_KEPT_BYTES: usize = 256 << 20;
 
 /// One system: an execution against a coalition, and its largest Δ²-scaled loss.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +45,8 @@ pub struct Case {
     pub coalition: usize,
     /// Index of the execution; 0 is the fault-free one.
     pub execution: usize,
+    /// The largest loss of the other systems of its group.
+    next: f64,
 }
 
 /// A class, ready to be evaluated at any r.
@@ -45,43 +54,43 @@ pub struct Class<'a> {
     setting: &'a Setting,
     coalitions: Vec<Vec<Party>>,
     base: Execution,
-    kind: Kind,
-}
-
-enum Kind {
-    RollBack { screen: Box<Screen>, faults: Vec<ShareFault> },
-    Explicit { executions: Vec<Execution> },
+    screen: Screen,
+    /// Executions 1…: the fault-free one with one of these.
+    faults: Vec<ShareFault>,
+    /// Executions after these; none with roll-back.
+    crashes: Vec<Execution>,
+    /// Of the crashes, unless that is too much.
+    kept: Vec<Rows>,
 }
 
 impl<'a> Class<'a> {
-    /// The class of `setting`; none if it has too many parties or systems to be exhausted.
+    /// The class of `setting`; none if it has too many coalitions or takes too long to be exhausted ([`coalitions::feasible`]).
     pub fn of(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
+        if !coalitions::feasible(setting) {
+            return Ok(None);
+        }
         let (parties, size) = (setting.parties(), setting.coalition_size());
-        if parties > coalitions::MOST_PARTIES || size >= parties {
-            return Ok(None);
-        }
-        let most = if setting.rollback { coalitions::MOST_CASES } else { coalitions::MOST_EXPLICIT_CASES };
-        let count = coalitions::count(parties, size).expect("at most 2^16 coalitions");
-        if count.saturating_mul(faults::count(setting)) > most {
-            return Ok(None);
-        }
         let base = setting.fault_free()?;
-        let kind = if setting.rollback {
-            let faults = faults::single_shares(setting);
-            Kind::RollBack { screen: Box::new(Screen::of(&Trace::of(&base, &setting.weights), &base)), faults }
-        } else {
-            Kind::Explicit { executions: faults::without_roll_back(setting)? }
+        let crashes = if setting.rollback { vec![] } else { faults::crashes(setting)? };
+        let keep = crashes.len() * Rows::bytes(parties, setting.rounds()) <= MOST_KEPT_BYTES;
+        let mut class = Class {
+            setting,
+            coalitions: coalitions::all(parties, size),
+            screen: Screen::of(&Trace::of(&base, &setting.weights), &base),
+            base,
+            faults: faults::shares_of_class(setting),
+            crashes,
+            kept: vec![],
         };
-        Ok(Some(Class { setting, coalitions: coalitions::all(parties, size), base, kind }))
+        if keep {
+            class.kept = in_parallel(class.crashes.len(), |index| Some(class.prepare(index)));
+        }
+        Ok(Some(class))
     }
 
     /// How many systems there are: executions times coalitions.
     pub fn cases(&self) -> usize {
-        let executions = match &self.kind {
-            Kind::RollBack { faults, .. } => faults.len() + 1,
-            Kind::Explicit { executions } => executions.len(),
-        };
-        executions * self.coalitions.len()
+        (1 + self.faults.len() + self.crashes.len()) * self.coalitions.len()
     }
 
     /// The coalition of a case.
@@ -89,23 +98,34 @@ impl<'a> Class<'a> {
         &self.coalitions[case.coalition]
     }
 
-    /// The execution of a case, with its coalition as `corrupted`.
-    pub fn execution(&self, case: &Case) -> Result<Execution, ExecutionError> {
-        let execution = match &self.kind {
-            Kind::RollBack { .. } if case.execution == 0 => self.base.clone(),
-            Kind::RollBack { faults, .. } => self.base.clone().with_shares(vec![faults[case.execution - 1]])?,
-            Kind::Explicit { executions } => executions[case.execution].clone(),
-        };
-        execution.with_corrupted(self.coalition(case).iter().copied())
+    /// How many coalitions each execution is computed against.
+    pub fn coalitions(&self) -> usize {
+        self.coalitions.len()
     }
 
-    /// F(r) by the fast path: the worst system of each coalition (with roll-back) or execution (without), worst first.
+    /// The execution of a case, with its coalition as `corrupted`.
+    pub fn execution(&self, case: &Case) -> Result<Execution, ExecutionError> {
+        self.system(case.execution, case.coalition)
+    }
+
+    /// An execution of the class against one of its coalitions.
+    pub fn system(&self, execution: usize, coalition: usize) -> Result<Execution, ExecutionError> {
+        let execution = match execution {
+            0 => self.base.clone(),
+            fault if fault <= self.faults.len() => self.base.clone().with_shares(vec![self.faults[fault - 1]])?,
+            crash => self.crashes[crash - 1 - self.faults.len()].clone(),
+        };
+        execution.with_corrupted(self.coalitions[coalition].iter().copied())
+    }
+
+    /// F(r) by the fast path: the worst system of each group, worst first. A group is a coalition with all share faults, or a crash with
+    /// all coalitions.
     pub fn screen(&self, ratio: f64) -> Vec<Case> {
-        let all: Vec<usize> = (0..self.groups()).collect();
+        let all: Vec<usize> = (0..self.coalitions.len() + self.crashes.len()).collect();
         self.screen_groups(&all, ratio)
     }
 
-    /// F(r) over some groups (coalitions or executions) only: a lower bound.
+    /// F(r) over some groups only: a lower bound.
     pub fn screen_only(&self, groups: &BTreeSet<usize>, ratio: f64) -> f64 {
         let groups: Vec<usize> = groups.iter().copied().collect();
         self.screen_groups(&groups, ratio).first().map_or(0.0, |case| case.square)
@@ -121,62 +141,82 @@ impl<'a> Class<'a> {
     /// Adds the worst groups of a screening; false if all of these were in already.
     pub fn extend_active(&self, active: &mut BTreeSet<usize>, screened: &[Case]) -> bool {
         let before = active.len();
-        active.extend(screened.iter().take(ACTIVE).map(|case| match self.kind {
-            Kind::RollBack { .. } => case.coalition,
-            Kind::Explicit { .. } => case.execution,
+        active.extend(screened.iter().take(ACTIVE).map(|case| match case.execution.checked_sub(1 + self.faults.len()) {
+            None => case.coalition,
+            Some(crash) => self.coalitions.len() + crash,
         }));
         active.len() > before
     }
 
-    fn groups(&self) -> usize {
-        match &self.kind {
-            Kind::RollBack { .. } => self.coalitions.len(),
-            Kind::Explicit { executions } => executions.len(),
-        }
-    }
-
     fn screen_groups(&self, groups: &[usize], ratio: f64) -> Vec<Case> {
-        let mut cases = in_parallel(groups.len(), |index| match &self.kind {
-            Kind::RollBack { screen, faults } => {
-                let coalition = groups[index];
-                let worst = screen.worst(&self.coalitions[coalition], faults, &self.setting.sensitivity, ratio);
-                worst.map(|(square, party, execution)| Case { square, party, coalition, execution })
-            }
-            Kind::Explicit { executions } => self.worst_of_execution(groups[index], &executions[groups[index]], ratio),
-        });
+        let at = self.screen.at(ratio);
+        let worst = |index: usize| match groups[index].checked_sub(self.coalitions.len()) {
+            None => self.worst_of_coalition(&at, groups[index]),
+            Some(crash) => self.worst_of_crash(crash, ratio),
+        };
+        let all = self.coalitions.len() + self.crashes.len();
+        let few = coalitions::products(self.setting) / all as f64 * (groups.len() as f64) < FEW_PRODUCTS;
+        let mut cases: Vec<Case> =
+            if few { (0..groups.len()).filter_map(worst).collect() } else { in_parallel(groups.len(), worst) };
         cases.sort_by(|a, b| descending(a.square, b.square).then((a.execution, a.coalition).cmp(&(b.execution, b.coalition))));
         cases
     }
 
-    fn worst_of_execution(&self, index: usize, execution: &Execution, ratio: f64) -> Option<Case> {
-        let trace = Trace::of(execution, &self.setting.weights);
-        let mut worst: Option<Case> = None;
-        for (coalition, parties) in self.coalitions.iter().enumerate() {
-            let against = execution.clone().with_corrupted(parties.iter().copied()).ok()?;
-            let view = View::of_trace(&trace, &against);
-            let squares = crate::screen::squared_losses_by_gram(&view, ratio);
-            for (&party, square) in view.honest.iter().zip(squares) {
-                let square = scaled(self.setting.sensitivity[party], square);
-                if worst.as_ref().is_none_or(|worst| square > worst.square) {
-                    worst = Some(Case { square, party, coalition, execution: index });
-                }
-            }
-        }
-        worst
+    fn worst_of_coalition(&self, at: &At<'_>, coalition: usize) -> Option<Case> {
+        let worst = self.screen.worst(at, &self.coalitions[coalition], &self.faults, &self.setting.sensitivity)?;
+        let Worst { square, party, index, next } = worst;
+        Some(Case { square, party, coalition, execution: index, next })
     }
 
-    /// F(r) with care: the worst of the screening, computed again from the machine's run of the execution itself.
+    fn worst_of_crash(&self, crash: usize, ratio: f64) -> Option<Case> {
+        let fresh;
+        let rows = match self.kept.get(crash) {
+            Some(rows) => rows,
+            None => {
+                fresh = self.prepare(crash);
+                &fresh
+            }
+        };
+        let at = rows.at(ratio, self.coalitions.len(), self.setting.coalition_size());
+        let mut worst = None;
+        for (index, coalition) in self.coalitions.iter().enumerate() {
+            let squares = match at.squared_losses(coalition) {
+                Some(squares) => squares,
+                None => {
+                    let against = self.crashes[crash].clone().with_corrupted(coalition.iter().copied()).ok()?;
+                    squared_losses(&View::of(&against), Noise { independent_std: 1.0, correlated_std: ratio.sqrt() })
+                }
+            };
+            let (square, party) = largest(&rows.honest(coalition), &squares, &self.setting.sensitivity);
+            Worst::add(&mut worst, index, square, party);
+        }
+        let Worst { square, party, index, next } = worst?;
+        Some(Case { square, party, coalition: index, execution: 1 + self.faults.len() + crash, next })
+    }
+
+    fn prepare(&self, crash: usize) -> Rows {
+        let execution = &self.crashes[crash];
+        Rows::of(&Trace::of(execution, &self.setting.weights), execution)
+    }
+
+    /// F(r) with care, never below the true one: the worst of the screening, computed again from the machine's run of the execution itself;
+    /// what is not computed again counts with all that the fast paths may be off, if it could be worse.
     pub fn worst(&self, ratio: f64) -> Result<Case, ExecutionError> {
-        let screened = self.screen(ratio);
-        let bound = screened.first().map_or(0.0, |case| case.square * (1.0 - AGAIN_WITHIN));
         let mut worst: Option<Case> = None;
-        for case in screened.into_iter().take(AGAIN).take_while(|case| case.square >= bound) {
+        let mut rest = 0.0f64;
+        for (index, case) in self.screen(ratio).into_iter().enumerate() {
+            rest = rest.max(case.next);
+            if index >= AGAIN || worst.as_ref().is_some_and(|worst| case.square * (1.0 + SCREENED) <= worst.square) {
+                rest = rest.max(case.square);
+                break;
+            }
             let again = self.again(case, ratio)?;
             if worst.as_ref().is_none_or(|worst| again.square > worst.square) {
                 worst = Some(again);
             }
         }
-        Ok(worst.expect("a class has the fault-free execution and at least one honest party"))
+        let worst = worst.expect("a class has the fault-free execution and at least one honest party");
+        Ok(Case { square: worst.square.max(rest * (1.0 + SCREENED)), ..worst })
     }
 
     fn again(&self, case: Case, ratio: f64) -> Result<Case, ExecutionError> {

@@ -4,15 +4,38 @@
 
 use undertone_protocol::mixing::Party;
 
-/// Above this many parties nothing is exhaustive: the theorem μ ≤ Δ/σ* is the headline.
-pub const MOST_PARTIES: usize = 16;
+use crate::faults;
+use crate::setting::Setting;
 
-/// Systems (executions times coalitions) that are computed at most: about a second each time that they all are, on two cores, by the
-/// fast path of single share faults.
-pub const MOST_CASES: usize = 3_000_000;
+/// Coalitions that each execution is computed against at most (the bound); above, the theorem μ ≤ Δ/σ* is the headline.
+pub const MOST_COALITIONS: usize = 100_000;
 
-/// The same for executions that are computed one by one: measured, they take twenty times as long.
-pub const MOST_EXPLICIT_CASES: usize = 150_000;
+/// Multiplications that one pass over a class takes at most, times the members: each of them verifies the plan, in `local` all on one
+/// machine. Our choice: measured, about half a minute of one core in all; 32 parties with one colluder and one departure take a third of it.
+const MOST_PRODUCTS: f64 = 1.2e11;
+
+/// Whether a class is exhausted: few enough coalitions, each pass in reasonable time. A function of the setting alone, so that all members
+/// decide alike.
+pub fn feasible(setting: &Setting) -> bool {
+    let (parties, size) = (setting.parties(), setting.coalition_size());
+    let few = size < parties && count(parties, size).is_some_and(|count| count <= MOST_COALITIONS);
+    few && products(setting) * parties as f64 <= MOST_PRODUCTS
+}
+
+/// Roughly how many multiplications a pass takes.
+pub(crate) fn products(setting: &Setting) -> f64 {
+    let (parties, rounds, size) = (setting.parties() as f64, setting.rounds() as f64, setting.coalition_size() as f64);
+    let coalitions = count(setting.parties(), setting.coalition_size()).unwrap_or(usize::MAX) as f64;
+    let fanout = setting.out.first().map_or(1, |round| round.iter().map(Vec::len).max().unwrap_or(1)) as f64;
+    let states = parties * rounds;
+    let seen = (parties + fanout * rounds * size).min(states + parties);
+    let faults = faults::share_count(setting) as f64;
+    // Two products with L⁻¹ and two with L⁻¹H, the coalition's columns, and a few dot products a fault (not vectorised: counted thrice).
+    let of_coalition =
+        states * seen * (2.0 * seen + 2.0 * parties + size * (rounds + 1.0)) + 3.0 * faults * (3.0 * seen + 4.0 * parties);
+    let of_crash = states * (states + parties) + seen * seen * (states + parties);
+    coalitions * (of_coalition + faults::crash_count(setting) as f64 * of_crash)
+}
 
 /// The number of coalitions of `size` out of `parties`; none if it does not fit.
 pub fn count(parties: usize, size: usize) -> Option<usize> {

@@ -36,8 +36,35 @@ pub enum ExecutionError {
     },
 }
 
-fn invalid(place: impl Into<String>, problem: impl Into<String>) -> ExecutionError {
+impl ExecutionError {
+    /// Why serde refused the text.
+    pub(crate) fn syntax(error: &serde_json::Error) -> Self {
+        ExecutionError::Syntax { line: error.line(), column: error.column(), message: error.to_string() }
+    }
+}
+
+pub(crate) fn invalid(place: impl Into<String>, problem: impl Into<String>) -> ExecutionError {
     ExecutionError::Invalid { place: place.into(), problem: problem.into() }
+}
+
+/// That `party` is one of 0 … `parties` − 1.
+pub(crate) fn check_party(parties: usize, place: impl Fn() -> String, party: Party) -> Result<(), ExecutionError> {
+    if party < parties {
+        return Ok(());
+    }
+    Err(invalid(place(), format!("party {party} is out of range: parties count from 0 to {}", parties - 1)))
+}
+
+/// A list of parties, each in range and none twice.
+pub(crate) fn party_set(parties: usize, place: &str, list: &[Party]) -> Result<BTreeSet<Party>, ExecutionError> {
+    let mut set = BTreeSet::new();
+    for (index, &party) in list.iter().enumerate() {
+        check_party(parties, || format!("{place}[{index}]"), party)?;
+        if !set.insert(party) {
+            return Err(invalid(format!("{place}[{index}]"), format!("party {party} is listed twice")));
+        }
+    }
+    Ok(set)
 }
 
 /// Who injects what in which round.
@@ -105,7 +132,7 @@ pub struct ShareFault {
     pub seen: bool,
 }
 
-fn yes() -> bool {
+pub(crate) fn yes() -> bool {
     true
 }
 
@@ -168,11 +195,7 @@ pub struct ShareOutcome {
 impl Execution {
     /// Reads EXECUTION.json; unknown keys are refused.
     pub fn parse(text: &str) -> Result<Self, ExecutionError> {
-        let raw: RawExecution = serde_json::from_str(text).map_err(|error| ExecutionError::Syntax {
-            line: error.line(),
-            column: error.column(),
-            message: error.to_string(),
-        })?;
+        let raw: RawExecution = serde_json::from_str(text).map_err(|error| ExecutionError::syntax(&error))?;
         raw.try_into()
     }
 
@@ -347,21 +370,11 @@ impl RawExecution {
     }
 
     fn check_party(&self, place: impl Fn() -> String, party: Party) -> Result<(), ExecutionError> {
-        if party < self.parties {
-            return Ok(());
-        }
-        Err(invalid(place(), format!("party {party} is out of range: parties count from 0 to {}", self.parties - 1)))
+        check_party(self.parties, place, party)
     }
 
     fn party_set(&self, place: &str, parties: &[Party]) -> Result<BTreeSet<Party>, ExecutionError> {
-        let mut set = BTreeSet::new();
-        for (index, &party) in parties.iter().enumerate() {
-            self.check_party(|| format!("{place}[{index}]"), party)?;
-            if !set.insert(party) {
-                return Err(invalid(format!("{place}[{index}]"), format!("party {party} is listed twice")));
-            }
-        }
-        Ok(set)
+        party_set(self.parties, place, parties)
     }
 
     fn check_schedule(&self) -> Result<(), ExecutionError> {

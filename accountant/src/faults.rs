@@ -25,11 +25,20 @@ pub fn single_shares(setting: &Setting) -> Vec<ShareFault> {
 
 /// How many executions the class has, the fault-free one included.
 pub fn count(setting: &Setting) -> usize {
+    1 + share_count(setting) + crash_count(setting)
+}
+
+/// How many [`shares_of_class`] are.
+pub fn share_count(setting: &Setting) -> usize {
     let rounds = setting.rounds();
     // Of a share of round t: returned in t…T, accepted in t + 1…T; without roll-back also lost.
     let of_share = |round: u32| 2 * (rounds - round as usize) + 1 + usize::from(!setting.rollback);
-    let crashes = if setting.rollback || setting.dropouts == 0 { 0 } else { setting.parties() * (4 * rounds - 2) };
-    1 + shares(setting).map(|(round, ..)| of_share(round)).sum::<usize>() + crashes
+    shares(setting).map(|(round, ..)| of_share(round)).sum()
+}
+
+/// How many [`crashes`] are.
+pub fn crash_count(setting: &Setting) -> usize {
+    if setting.rollback || setting.dropouts == 0 { 0 } else { setting.parties() * (4 * setting.rounds() - 2) }
 }
 
 /// Every share of the schedule: (round, from, to).
@@ -42,18 +51,20 @@ pub fn shares(setting: &Setting) -> impl Iterator<Item = (u32, Party, Party)> {
     setting.out.iter().enumerate().flat_map(indexed)
 }
 
-/// The class of the paper's protocol (`rollback = false`), each execution computed: the fault-free one; any one share lost,
-/// returned or late; and, if a departure is tolerated, any party sending nothing from any round r on.
-pub fn without_roll_back(setting: &Setting) -> Result<Vec<Execution>, ExecutionError> {
+/// All share faults of the tolerated class; without roll-back also each share lost.
+pub fn shares_of_class(setting: &Setting) -> Vec<ShareFault> {
+    let mut faults = single_shares(setting);
+    if !setting.rollback {
+        let lost = |(round, from, to)| ShareFault { round, from, to, fate: Fate::Lost, applied: None, seen: true };
+        faults.extend(shares(setting).map(lost));
+    }
+    faults
+}
+
+/// The crashes of the paper's class (`rollback = false`), if a departure is tolerated: any party sending nothing from any round r on.
+pub fn crashes(setting: &Setting) -> Result<Vec<Execution>, ExecutionError> {
     let base = setting.fault_free()?;
-    let mut executions = vec![base.clone()];
-    for fault in single_shares(setting) {
-        executions.push(base.clone().with_shares(vec![fault])?);
-    }
-    for (round, from, to) in shares(setting) {
-        let lost = ShareFault { round, from, to, fate: Fate::Lost, applied: None, seen: true };
-        executions.push(base.clone().with_shares(vec![lost])?);
-    }
+    let mut executions = Vec::new();
     if setting.dropouts > 0 {
         for party in 0..setting.parties() {
             for round in 1..=setting.rounds() as u32 {

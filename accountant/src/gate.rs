@@ -17,12 +17,15 @@ use crate::coalitions;
 use crate::execution::{Execution, Fate, ShareFault};
 use crate::gaussian::{self, SLACK};
 use crate::loss::{Noise, squared_losses};
+use crate::rows::{Rows, SCREENED};
+use crate::screen::largest;
 use crate::setting::Setting;
 use crate::settled::{LogsError, Readings, check, exceptions};
 use crate::view::{Trace, View};
 
-/// Coalitions and readings that one set is computed against at most; above, the theorem stands in. Our guess: a few seconds.
-const MOST_SYSTEMS: usize = 20_000;
+/// Multiplications that the gate takes at most, over all sets that it tries. Our choice: measured, a few seconds on one core. What takes
+/// more for one set is not computed (the theorem stands in); further sets are not tried.
+const MOST_PRODUCTS: f64 = 1e10;
 
 /// What is stated about a run as it turned out.
 #[derive(Debug, Clone)]
@@ -155,13 +158,29 @@ impl<'a> Gate<'a> {
                     sets.extend(order[index + 1..].iter().map(|&two| without(&[one, two])));
                 }
             }
+            sets.truncate((MOST_PRODUCTS / self.products(whole.len())) as usize);
         }
         sets
     }
 
     fn feasible(&self, members: usize, readings: usize) -> bool {
-        let count = coalitions::count(members, self.coalition_size(members)).and_then(|count| count.checked_mul(readings));
-        self.plan.parties() <= coalitions::MOST_PARTIES && count.is_some_and(|count| count <= MOST_SYSTEMS)
+        let few =
+            coalitions::count(members, self.coalition_size(members)).is_some_and(|count| count <= coalitions::MOST_COALITIONS);
+        few && self.products(members) * readings as f64 <= MOST_PRODUCTS
+    }
+
+    /// Roughly how many multiplications one execution takes.
+    fn products(&self, members: usize) -> f64 {
+        let (parties, rounds) = (self.plan.parties() as f64, self.setting.rounds() as f64);
+        let coalitions = coalitions::count(members, self.coalition_size(members)).unwrap_or(usize::MAX) as f64;
+        // All departed are in each of them.
+        let size = (self.plan.parties() - members + self.coalition_size(members)) as f64;
+        let unknowns = parties * (rounds + 1.0);
+        let seen = (parties + rounds * size * f64::from(self.plan.draft().mechanism.fanout)).min(unknowns);
+        let run = unknowns * unknowns * 8.0;
+        let covariances =
+            (unknowns.powi(3) + coalitions * seen * seen * size * (rounds + 1.0)).min(coalitions * seen * seen * unknowns);
+        run + covariances + coalitions * seen * seen * (seen / 3.0 + parties)
     }
 
     fn coalition_size(&self, members: usize) -> usize {
@@ -261,25 +280,45 @@ impl<'a> Gate<'a> {
         let mut worst: Option<Found> = None;
         for execution in executions {
             let trace = Trace::of(execution, &self.setting.weights);
-            let losses = in_parallel(coalitions.len(), |index| {
-                let against = execution.clone().with_corrupted(coalitions[index].iter().copied());
-                Some(against.map(|against| {
-                    let view = View::of_trace(&trace, &against);
-                    let squares = squared_losses(&view, self.noise);
-                    let losses = view.honest.iter().zip(squares).filter(|(party, _)| counts(**party));
-                    let losses =
-                        losses.map(|(&party, square)| (party, scaled(self.setting.sensitivity[party], square))).collect();
-                    (largest_mu(&losses), against)
-                }))
-            });
-            for loss in losses {
-                let (mu, execution) = loss?;
+            for (screened, coalition) in self.screen(&trace, execution, coalitions, &counts) {
+                if worst.as_ref().is_some_and(|worst| screened * (1.0 + SCREENED) < worst.mu.powi(2)) {
+                    break;
+                }
+                let against = execution.clone().with_corrupted(coalitions[coalition].iter().copied())?;
+                let view = View::of_trace(&trace, &against);
+                let squares = squared_losses(&view, self.noise);
+                let losses = view.honest.iter().zip(squares).filter(|(party, _)| counts(**party));
+                let losses = losses.map(|(&party, square)| (party, scaled(self.setting.sensitivity[party], square))).collect();
+                let mu = largest_mu(&losses);
                 if worst.as_ref().is_none_or(|worst| mu > worst.mu) {
-                    worst = Some(Found { mu, execution, basis: Basis::Computed });
+                    worst = Some(Found { mu, execution: against, basis: Basis::Computed });
                 }
             }
         }
         Ok(worst.expect("there is at least one execution and one coalition"))
+    }
+
+    /// The largest squared loss against each coalition by the fast path, worst first; ∞ where that is in doubt.
+    fn screen(
+        &self,
+        trace: &Trace,
+        execution: &Execution,
+        coalitions: &[BTreeSet<Party>],
+        counts: &(impl Fn(Party) -> bool + Sync),
+    ) -> Vec<(f64, usize)> {
+        let rows = Rows::of(trace, execution);
+        let ratio = (self.noise.correlated_std / self.noise.independent_std).powi(2);
+        let at = rows.at(ratio, coalitions.len(), coalitions.first().map_or(0, BTreeSet::len));
+        let scale = self.noise.independent_std.powi(2);
+        let mut screened = in_parallel(coalitions.len(), |index| {
+            let coalition: Vec<Party> = coalitions[index].iter().copied().collect();
+            let Some(squares) = at.squared_losses(&coalition) else { return Some((f64::INFINITY, index)) };
+            let honest = rows.honest(&coalition).into_iter().zip(squares).filter(|&(party, _)| counts(party));
+            let (parties, squares): (Vec<Party>, Vec<f64>) = honest.unzip();
+            Some((largest(&parties, &squares, &self.setting.sensitivity).0.max(0.0) / scale, index))
+        });
+        screened.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        screened
     }
 
     fn theorem(&self) -> f64 {

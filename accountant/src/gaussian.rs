@@ -135,6 +135,34 @@ pub fn mu(epsilon: f64, delta: f64) -> Result<f64, GaussianError> {
     Ok(low)
 }
 
+/// The loss of a Gaussian mechanism of which (`epsilon`, `delta`) is one point of the trade-off.
+///
+/// Returns a μ never below the true one, where [`mu`] returns one never above; ∞ if no finite μ is certainly enough.
+pub fn mu_of(epsilon: f64, delta: f64) -> Result<f64, GaussianError> {
+    check_epsilon(epsilon)?;
+    check_delta(delta)?;
+    // What ln_target lost, twice, and what ln_delta may be above the true one.
+    let target = ln_target(delta) + 2.0 * delta.ln().abs() * f64::EPSILON;
+    let enough = |mu: f64| ln_delta(epsilon, mu) - SLACK >= target;
+    let mut high = mu(epsilon, delta)?.max(f64::MIN_POSITIVE);
+    let mut low = high;
+    while !enough(high) {
+        low = high;
+        high *= 2.0;
+        if high > 1e9 {
+            return Ok(f64::INFINITY);
+        }
+    }
+    while let Some(middle) = between(low, high) {
+        if enough(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
 /// The loss of several releases together: μ² adds. Rounded up.
 pub fn compose(losses: &[f64]) -> Result<f64, GaussianError> {
     let mut square = 0.0;

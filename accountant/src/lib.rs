@@ -6,9 +6,14 @@
 //! - [`gaussian`]: the exact trade-off between ε, δ and the loss μ, and its inverses.
 //! - [`execution`], [`view`], [`loss`]: what happened; what an adversary sees of it, as rows (B, A); what that costs each party.
 //! - [`account`]: the answers of `undertone account`.
+//! - [`ppsc`], [`gossip`]: the same for the two other papers' mechanisms, from edge sequences and gossip matrices.
+//! - [`composition`]: several releases together.
+//! - [`audit`], [`confidence`]: an attack on what a plan would really send, and what counts of it are worth.
 //! - [`setting`], [`coalitions`], [`faults`], [`class`], [`before_publishing`]: what a plan's claims range over, and the worst of it.
 //! - [`calibrate()`], [`verify()`]: the noise for a draft; whether a plan's claims hold.
 //! - [`gate()`], [`realised`]: whether finals may leave after what really happened; how good the result is.
+//! - [`outlook`]: what else a quote says: more parties gone, other ε, what would help.
+//! - [`static_coalitions`]: random draws of schedule and coalition for many parties, and what they show.
 //! - [`theorem_r`]: why departed parties may be counted with the coalition. With its proof.
 //!
 //! ```
@@ -28,21 +33,29 @@
 //! - The same arguments give the same numbers, on any number of cores.
 
 pub mod account;
+pub mod audit;
 pub mod before_publishing;
 pub mod calibrate;
 pub mod claims;
 pub mod class;
 pub mod coalitions;
+pub mod composition;
+pub mod confidence;
 pub mod execution;
 pub mod faults;
 pub mod gate;
 pub mod gaussian;
+pub mod gossip;
 pub mod loss;
 mod mixing_graph;
 pub mod optimum;
+pub mod outlook;
+pub mod ppsc;
+mod rows;
 mod screen;
 pub mod setting;
 pub mod settled;
+pub mod static_coalitions;
 #[cfg(test)]
 mod testing;
 pub mod theorem_r;

@@ -12,8 +12,11 @@ use crate::utility::ErrorModel;
 /// r is looked for between these.
 const SMALLEST_RATIO: f64 = 1e-2;
 const LARGEST_RATIO: f64 = 1e6;
-/// How close the minimum is found, in ln r: the objective is flat there, 1 % of r changes it by less than 1e-4.
-const PRECISION: f64 = 0.01;
+/// How close the minimum is found, in ln r: the objective is flat there, 2 % of r change it by less than 1e-4.
+const PRECISION: f64 = 0.02;
+
+/// How far F may lie above what the active cases say for r to count as the best: the objective is as flat. σ* itself follows from all cases.
+const CLOSE: f64 = 1e-4;
 
 /// A setting with the best r for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +57,7 @@ impl<'a> Problem<'a> {
             let best = self.minimise(near, |ratio| self.evaluate(ratio, self.class.screen_only(&active, ratio)));
             let all = self.class.screen(best.ratio);
             let full = self.evaluate(best.ratio, all.first().map_or(0.0, |case| case.square));
-            if !self.class.extend_active(&mut active, &all) || full.square <= best.square * (1.0 + 1e-9) {
+            if !self.class.extend_active(&mut active, &all) || full.square <= best.square * (1.0 + CLOSE) {
                 return full;
             }
         }

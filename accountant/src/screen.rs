@@ -1,10 +1,10 @@
-//! Fast paths for many losses at once. What they find worst is computed again by [`crate::loss`].
+//! Single share faults of one execution, for many coalitions at once. What this finds worst is computed again by [`crate::loss`].
 //!
-//! *Single share faults.* Let s be the row of the state that i splits in round t, k its fan-out. If its share to j is returned in R, every
-//! later row y becomes y + α s, with α what a unit of mass that i gains at the end of R contributes to y, less what one that j
-//! gains at the end of t does, over k + 1; accepted late, j gains it in both. With g = (y · s) over the view's rows
-//! and γ = s · s in the noise's metric, Σ′ = Σ + α gᵀ + g αᵀ + γ α αᵀ and H′ = H + α h_sᵀ. In the coordinates of Σ = L Lᵀ this is
-//! a rank-two change of the identity, inverted by Woodbury's formula from dot products that are shared by all faults.
+//! Let s be the row of the state that i splits in round t, k its fan-out. If its share to j is returned in R, every later row y becomes
+//! y + α s, with α what a unit of mass that i gains at the end of R contributes to y, less what one that j gains at the end of t does,
+//! over k + 1; accepted late, j gains it in both; lost, nobody does. With g = (y · s) over the view's rows and γ = s · s in the
+//! noise's metric, Σ′ = Σ + α gᵀ + g αᵀ + γ α αᵀ and H′ = H + α h_sᵀ. In the coordinates of Σ = L Lᵀ this is a rank-two change of
+//! the identity, inverted by Woodbury's formula from dot products that are shared by all faults.
 
 use ndarray::Array2;
 use undertone_protocol::mixing::Party;
@@ -12,21 +12,46 @@ use undertone_protocol::mixing::Party;
 use crate::account::scaled;
 use crate::execution::{Execution, Fate, ShareFault};
 use crate::loss::{Noise, squared_losses};
+use crate::rows::{At, DOUBT, Rows, dot, inverse_factor};
 use crate::view::{Trace, View};
 
-/// A pivot, or a determinant of the rank-two change, that lost more digits than this is not trusted.
-const DOUBT: f64 = 1e-9;
+/// The worst of a group of systems.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Worst {
+    /// Δ²-scaled loss.
+    pub(crate) square: f64,
+    /// Whose.
+    pub(crate) party: Party,
+    /// Of the system in its group.
+    pub(crate) index: usize,
+    /// The largest loss of the other systems.
+    pub(crate) next: f64,
+}
+
+impl Worst {
+    /// With one more system.
+    pub(crate) fn add(worst: &mut Option<Worst>, index: usize, square: f64, party: Party) {
+        *worst = Some(match *worst {
+            None => Worst { square, party, index, next: 0.0 },
+            Some(before) if square > before.square => Worst { square, party, index, next: before.square },
+            Some(before) => Worst { next: before.next.max(square), ..before },
+        });
+    }
+}
+
+/// The largest Δ²-scaled loss of one system, and whose.
+pub(crate) fn largest(honest: &[Party], squares: &[f64], sensitivity: &[f64]) -> (f64, Party) {
+    let losses = honest.iter().zip(squares).map(|(&party, &square)| (scaled(sensitivity[party], square), party));
+    // Overflow somewhere: doubt counts as seen.
+    let losses = losses.map(|(square, party)| (if square.is_nan() { f64::INFINITY } else { square }, party));
+    losses.fold((f64::NEG_INFINITY, 0), |most, loss| if loss.0 > most.0 { loss } else { most })
+}
 
 /// The fault-free run, prepared for every coalition and ratio.
 pub(crate) struct Screen {
-    parties: usize,
-    rounds: usize,
-    fanout: Vec<Vec<usize>>,
+    /// All its rows.
+    pub(crate) rows: Rows,
     receivers: Vec<Vec<Vec<Party>>>,
-    /// Rows (i, t) at i·(T + 1) + t, final states at t = T; x̃ columns only.
-    values: Array2<f64>,
-    /// For each party p, dot products of all rows over its η.
-    noises: Vec<Array2<f64>>,
     /// \[(party, round), row\]: what a unit of mass that `party` gains at the end of `round` (1…T) contributes to each row.
     gains: Array2<f64>,
     base: Execution,
@@ -36,51 +61,34 @@ impl Screen {
     /// From the trace of a fault-free execution that kept all states.
     pub(crate) fn of(trace: &Trace, base: &Execution) -> Self {
         let (parties, rounds) = (trace.parties(), trace.rounds());
-        let row = |index: usize| {
-            let (party, round) = (index / (rounds + 1), index % (rounds + 1));
-            trace.state(party, round as u32).expect("the trace kept all states")
-        };
-        let rows = parties * (rounds + 1);
-        let values = Array2::from_shape_fn((rows, parties), |(index, party)| row(index)[party]);
-        let noises = (0..parties)
-            .map(|party| {
-                let noise = parties + party * rounds;
-                let own = Array2::from_shape_fn((rows, rounds), |(index, k)| row(index)[noise + k]);
-                own.dot(&own.t())
-            })
-            .collect();
-        let each_round =
-            |party: Party, of: &dyn Fn(&[Party]) -> usize| (1..=rounds as u32).map(|t| of(base.out(t, party))).collect();
-        let fanout = (0..parties).map(|party| each_round(party, &|out| out.len())).collect();
+        let rows = Rows::of(trace, base);
         let receivers = (0..parties).map(|party| (1..=rounds as u32).map(|t| base.out(t, party).to_vec()).collect()).collect();
-        let mut screen =
-            Screen { parties, rounds, fanout, receivers, values, noises, gains: Array2::zeros((0, 0)), base: base.clone() };
+        let mut screen = Screen { rows, receivers, gains: Array2::zeros((0, 0)), base: base.clone() };
         screen.gains = screen.propagate();
         screen
     }
 
-    fn row(&self, party: Party, round: usize) -> usize {
-        party * (self.rounds + 1) + round
-    }
-
     fn gain(&self, party: Party, round: u32) -> usize {
-        party * self.rounds + round as usize - 1
+        party * self.rows.rounds() + round as usize - 1
     }
 
     fn propagate(&self) -> Array2<f64> {
-        let mut gains = Array2::zeros((self.parties * self.rounds, self.values.nrows()));
-        for party in 0..self.parties {
-            for round in 1..=self.rounds {
-                let mut mass = vec![0.0; self.parties];
+        let (parties, rounds) = (self.rows.parties(), self.rows.rounds());
+        let mut gains = Array2::zeros((parties * rounds, self.rows.values.nrows()));
+        for party in 0..parties {
+            for round in 1..=rounds {
+                let mut mass = vec![0.0; parties];
                 mass[party] = 1.0;
-                for later in round..=self.rounds {
+                for later in round..=rounds {
                     for (holder, &part) in mass.iter().enumerate() {
-                        gains[[self.gain(party, round as u32), self.row(holder, later)]] = part;
+                        gains[[self.gain(party, round as u32), self.rows.row(holder, later)]] = part;
                     }
-                    if later < self.rounds {
+                    if later < rounds {
                         mass = self.spread(&mass, later);
                     }
                 }
+                // All finals are in the sum, and no mass is lost on the way.
+                gains[[self.gain(party, round as u32), self.rows.sum()]] = 1.0;
             }
         }
         gains
@@ -88,9 +96,9 @@ impl Screen {
 
     /// One round of splitting: `round` from 0.
     fn spread(&self, mass: &[f64], round: usize) -> Vec<f64> {
-        let mut next = vec![0.0; self.parties];
+        let mut next = vec![0.0; mass.len()];
         for (party, &part) in mass.iter().enumerate().filter(|(_, part)| **part != 0.0) {
-            let share = part / (self.fanout[party][round] as f64 + 1.0);
+            let share = part / (self.receivers[party][round].len() as f64 + 1.0);
             next[party] += share;
             for &to in &self.receivers[party][round] {
                 next[to] += share;
@@ -99,27 +107,20 @@ impl Screen {
         next
     }
 
-    /// The worst of the fault-free run and all of `faults` against one coalition at r = `ratio`, σ* = 1: (Δ²-scaled loss, party, 0 or
-    /// 1 + index of the fault). None if nobody is honest.
-    pub(crate) fn worst(
-        &self,
-        coalition: &[Party],
-        faults: &[ShareFault],
-        sensitivity: &[f64],
-        ratio: f64,
-    ) -> Option<(f64, Party, usize)> {
-        let system = match System::of(self, coalition, ratio) {
-            Some(system) => system,
-            None => return self.worst_with_care(coalition, faults, sensitivity, ratio),
+    /// At r = `ratio`, σ* = 1.
+    pub(crate) fn at(&self, ratio: f64) -> At<'_> {
+        self.rows.with_all_pairs(ratio)
+    }
+
+    /// The worst of the fault-free run (index 0) and each of `faults` (from 1) against one coalition. None if nobody is honest.
+    pub(crate) fn worst(&self, at: &At<'_>, coalition: &[Party], faults: &[ShareFault], sensitivity: &[f64]) -> Option<Worst> {
+        let Some(system) = System::of(self, at, coalition) else {
+            return self.worst_with_care(coalition, faults, sensitivity, at.ratio);
         };
-        let mut worst: Option<(f64, Party, usize)> = None;
+        let mut worst: Option<Worst> = None;
         let mut consider = |index: usize, squares: &[f64]| {
-            for (&party, &square) in system.honest.iter().zip(squares) {
-                let square = scaled(sensitivity[party], square);
-                if worst.is_none_or(|(most, ..)| square > most) {
-                    worst = Some((square, party, index));
-                }
-            }
+            let (square, party) = largest(&system.honest, squares, sensitivity);
+            Worst::add(&mut worst, index, square, party);
         };
         consider(0, &system.squares);
         let mut squares = vec![0.0; system.honest.len()];
@@ -128,7 +129,7 @@ impl Screen {
                 continue;
             }
             if !system.faulted(self, fault, &mut squares) {
-                squares = self.with_care(coalition, Some(fault), ratio);
+                squares = self.with_care(coalition, Some(fault), at.ratio);
             }
             consider(index + 1, &squares);
         }
@@ -142,25 +143,16 @@ impl Screen {
         squared_losses(&View::of(&execution), Noise { independent_std: 1.0, correlated_std: ratio.sqrt() })
     }
 
-    fn worst_with_care(
-        &self,
-        coalition: &[Party],
-        faults: &[ShareFault],
-        sensitivity: &[f64],
-        ratio: f64,
-    ) -> Option<(f64, Party, usize)> {
-        let honest: Vec<Party> = (0..self.parties).filter(|party| !coalition.contains(party)).collect();
-        let all = std::iter::once(None).chain(faults.iter().map(Some)).enumerate();
-        all.filter(|(_, fault)| fault.is_none_or(|fault| !coalition.contains(&fault.from) && !coalition.contains(&fault.to)))
-            .flat_map(|(index, fault)| {
-                let squares = self.with_care(coalition, fault, ratio);
-                honest
-                    .iter()
-                    .zip(squares)
-                    .map(move |(&party, square)| (scaled(sensitivity[party], square), party, index))
-                    .collect::<Vec<_>>()
-            })
-            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.2.cmp(&a.2)))
+    fn worst_with_care(&self, coalition: &[Party], faults: &[ShareFault], sensitivity: &[f64], ratio: f64) -> Option<Worst> {
+        let honest = self.rows.honest(coalition);
+        let mut worst = None;
+        for (index, fault) in std::iter::once(None).chain(faults.iter().map(Some)).enumerate() {
+            if fault.is_none_or(|fault| !coalition.contains(&fault.from) && !coalition.contains(&fault.to)) {
+                let (square, party) = largest(&honest, &self.with_care(coalition, fault, ratio), sensitivity);
+                Worst::add(&mut worst, index, square, party);
+            }
+        }
+        worst.filter(|_| !honest.is_empty())
     }
 }
 
@@ -178,39 +170,29 @@ struct System {
     /// Variance of each state, and its honest x̃ columns.
     variances: Vec<f64>,
     values: Array2<f64>,
+    /// Coefficients of a gain that is none.
+    nothing: Vec<f64>,
 }
 
 impl System {
-    fn of(screen: &Screen, coalition: &[Party], ratio: f64) -> Option<Self> {
-        let honest: Vec<Party> = (0..screen.parties).filter(|party| !coalition.contains(party)).collect();
-        let mut seen = Vec::new();
-        for &from in &honest {
-            for round in 0..screen.rounds {
-                if screen.receivers[from][round].iter().any(|to| coalition.contains(to)) {
-                    seen.push(screen.row(from, round));
-                }
-            }
-            seen.push(screen.row(from, screen.rounds));
-        }
-        let values =
-            Array2::from_shape_fn((screen.values.nrows(), honest.len()), |(row, column)| screen.values[[row, honest[column]]]);
-        let all = screen.values.nrows();
-        let covariance = |a: usize, b: usize| {
-            let noise: f64 = honest.iter().map(|&party| screen.noises[party][[a, b]]).sum();
-            values.row(a).dot(&values.row(b)) + ratio * noise
-        };
-        let lower = Cholesky::of(Array2::from_shape_fn((seen.len(), seen.len()), |(a, b)| {
-            if b <= a { covariance(seen[a], seen[b]) } else { 0.0 }
-        }))?;
-        let states = lower.solve_rows(Array2::from_shape_fn((all, seen.len()), |(state, row)| covariance(seen[row], state)));
+    fn of(screen: &Screen, at: &At<'_>, coalition: &[Party]) -> Option<Self> {
+        let rows = &screen.rows;
+        let (honest, seen) = (rows.honest(coalition), rows.seen(coalition));
+        let inverse = inverse_factor(at.covariance(&seen, &seen, coalition))?;
+        let all: Vec<usize> = (0..rows.sum()).collect();
+        let values = Array2::from_shape_fn((all.len(), honest.len()), |(row, column)| rows.values[[row, honest[column]]]);
+        let states = at.covariance(&all, &seen, coalition).dot(&inverse.t());
         let gains = Array2::from_shape_fn((screen.gains.nrows(), seen.len()), |(gain, row)| screen.gains[[gain, seen[row]]]);
-        let gains = lower.solve_rows(gains);
-        let h = lower.solve_rows(Array2::from_shape_fn((honest.len(), seen.len()), |(column, row)| values[[seen[row], column]]));
+        let gains = gains.dot(&inverse.t());
+        let h = Array2::from_shape_fn((seen.len(), honest.len()), |(row, column)| rows.values[[seen[row], honest[column]]]);
+        let h = inverse.dot(&h);
+        let variances = all.iter().map(|&row| at.variance(row, coalition)).collect();
         Some(System {
-            squares: h.rows().into_iter().map(|row| row.dot(&row)).collect(),
-            gains_h: gains.dot(&h.t()),
-            states_h: states.dot(&h.t()),
-            variances: (0..all).map(|state| covariance(state, state)).collect(),
+            squares: (0..honest.len()).map(|party| h.column(party).iter().map(|x| x * x).sum()).collect(),
+            gains_h: gains.dot(&h),
+            states_h: states.dot(&h),
+            variances,
+            nothing: vec![0.0; seen.len().max(honest.len())],
             honest,
             gains,
             states,
@@ -220,29 +202,34 @@ impl System {
 
     /// The losses under one share fault; false if rounding leaves them in doubt.
     fn faulted(&self, screen: &Screen, fault: &ShareFault, squares: &mut [f64]) -> bool {
-        let state = screen.row(fault.from, fault.round as usize - 1);
-        let part = 1.0 / (screen.fanout[fault.from][fault.round as usize - 1] as f64 + 1.0);
+        let (from, round) = (fault.from, fault.round as usize - 1);
+        let state = screen.rows.row(from, round);
+        let part = 1.0 / (screen.receivers[from][round].len() as f64 + 1.0);
         let applied = fault.applied.unwrap_or(fault.round);
-        let taker = if fault.fate == Fate::Returned { fault.from } else { fault.to };
-        let (more, less) = (screen.gain(taker, applied), screen.gain(fault.to, fault.round));
-        let (gained, missed, view) = (self.gains.row(more), self.gains.row(less), self.states.row(state));
-        let (mut aa, mut av, mut vv) = (0.0, 0.0, 0.0);
-        for ((gained, missed), v) in gained.iter().zip(missed).zip(view) {
-            let a = part * (gained - missed);
-            aa += a * a;
-            av += a * v;
-            vv += v * v;
-        }
+        let more = match fault.fate {
+            Fate::Returned => Some(screen.gain(from, applied)),
+            Fate::Accepted => Some(screen.gain(fault.to, applied)),
+            Fate::Lost => None,
+        };
+        let less = screen.gain(fault.to, fault.round);
+        let gained = more.map_or(&self.nothing[..self.gains.ncols()], |gain| slice(&self.gains, gain));
+        let gained_h = more.map_or(&self.nothing[..self.gains_h.ncols()], |gain| slice(&self.gains_h, gain));
+        let (missed, missed_h) = (slice(&self.gains, less), slice(&self.gains_h, less));
+        let view = slice(&self.states, state);
+        let change: Vec<f64> = gained.iter().zip(missed).map(|(gained, missed)| part * (gained - missed)).collect();
+        let (aa, av, vv) = (dot(&change, &change), dot(&change, view), dot(view, view));
         // Σ″ = I + U C Uᵀ, U = (a, v), C = (γ 1; 1 0): Woodbury with (C⁻¹ + UᵀU) = (aa, 1 + av; 1 + av, vv − γ).
         let (diagonal, corner) = (vv - self.variances[state], 1.0 + av);
         let determinant = aa * diagonal - corner * corner;
-        if determinant.abs() <= DOUBT * (aa * (vv + self.variances[state]) + (1.0 + av.abs()).powi(2)) {
+        let size = aa * (vv + self.variances[state]) + (1.0 + av.abs()).powi(2);
+        if determinant.is_nan() || determinant.abs() <= DOUBT * size {
             return false;
         }
+        let (values, states_h) = (slice(&self.values, state), slice(&self.states_h, state));
         for (party, square) in squares.iter_mut().enumerate() {
-            let value = self.values[[state, party]];
-            let ah = part * (self.gains_h[[more, party]] - self.gains_h[[less, party]]);
-            let (ax, vx) = (ah + value * aa, self.states_h[[state, party]] + value * av);
+            let value = values[party];
+            let ah = part * (gained_h[party] - missed_h[party]);
+            let (ax, vx) = (ah + value * aa, states_h[party] + value * av);
             let xx = self.squares[party] + 2.0 * value * ah + value * value * aa;
             *square = xx - (diagonal * ax * ax - 2.0 * corner * ax * vx + aa * vx * vx) / determinant;
         }
@@ -250,57 +237,9 @@ impl System {
     }
 }
 
-/// L of a positive definite matrix.
-struct Cholesky(Array2<f64>);
-
-impl Cholesky {
-    /// From the lower triangle; none if a pivot lost too many digits.
-    fn of(mut matrix: Array2<f64>) -> Option<Self> {
-        let size = matrix.nrows();
-        for row in 0..size {
-            for column in 0..=row {
-                let known = {
-                    let (a, b) = (matrix.row(row), matrix.row(column));
-                    a.iter().zip(b).take(column).map(|(x, y)| x * y).sum::<f64>()
-                };
-                let rest = matrix[[row, column]] - known;
-                if row == column {
-                    if rest <= DOUBT * matrix[[row, row]] {
-                        return None;
-                    }
-                    matrix[[row, row]] = rest.sqrt();
-                } else {
-                    matrix[[row, column]] = rest / matrix[[column, column]];
-                }
-            }
-        }
-        Some(Cholesky(matrix))
-    }
-
-    /// L⁻¹ applied to every row of `right`.
-    fn solve_rows(&self, mut right: Array2<f64>) -> Array2<f64> {
-        for mut row in right.rows_mut() {
-            let row = row.as_slice_mut().expect("a fresh array is contiguous");
-            for k in 0..row.len() {
-                let lower = self.0.row(k);
-                let known: f64 = lower.iter().zip(row.iter()).take(k).map(|(x, y)| x * y).sum();
-                row[k] = (row[k] - known) / lower[k];
-            }
-        }
-        right
-    }
-}
-
-/// [`squared_losses`] at σ* = 1 and σ_Δ² = `ratio` by Cholesky's factorisation, and with care where that is in doubt.
-pub(crate) fn squared_losses_by_gram(view: &View, ratio: f64) -> Vec<f64> {
-    let covariance = view.b.dot(&view.b.t()) + view.a.dot(&view.a.t()) * ratio;
-    match Cholesky::of(covariance) {
-        Some(lower) => {
-            let h = lower.solve_rows(view.b.t().as_standard_layout().into_owned());
-            h.rows().into_iter().map(|row| row.dot(&row)).collect()
-        }
-        None => squared_losses(view, Noise { independent_std: 1.0, correlated_std: ratio.sqrt() }),
-    }
+fn slice(matrix: &Array2<f64>, row: usize) -> &[f64] {
+    let columns = matrix.ncols();
+    &matrix.as_slice().expect("products are row-major")[row * columns..(row + 1) * columns]
 }
 
 #[cfg(test)]

@@ -67,8 +67,10 @@ impl Summed {
     }
 }
 
-/// Up to this many parties errors after a fault are computed from the rows; above, these would take minutes or gigabytes.
-const MOST_TRACED: usize = 64;
+/// Unknowns of a run, n(T + 1), up to which errors after a fault are computed from the rows, and their square times the number of runs; above,
+/// these would take gigabytes or minutes.
+const MOST_TRACED: usize = 4_000;
+const MOST_TRACED_SQUARES: usize = 200_000_000;
 
 /// Expected errors at σ* = 1 as functions of r = σ_Δ²/σ*².
 pub struct ErrorModel {
@@ -76,7 +78,7 @@ pub struct ErrorModel {
     plain: f64,
     /// (constant, factor of r): mean variance over parties when one departs in mixing.
     departed: Option<(f64, f64)>,
-    /// The same when one publishes no final; none above [`MOST_TRACED`] parties.
+    /// The same when one publishes no final; none above [`MOST_TRACED`] unknowns.
     late: Option<(f64, f64)>,
 }
 
@@ -85,14 +87,16 @@ impl ErrorModel {
     pub fn of(setting: &Setting) -> Result<Self, ExecutionError> {
         let parties = setting.parties();
         let plain = parties as f64 / setting.total_weight().powi(2);
-        let late = if parties <= MOST_TRACED { Some(mean(&late(setting)?)) } else { None };
+        let unknowns = parties * (setting.rounds() + 1);
+        let traced = |runs: usize| unknowns <= MOST_TRACED && runs * unknowns * unknowns <= MOST_TRACED_SQUARES;
+        let late = if traced(1) { Some(mean(&late(setting)?)) } else { None };
         let departed = match setting.rollback {
             // Exact mean over the rest.
             true => {
                 let rest = |party| Summed::exact(&setting.weights, &without(setting, party));
                 Some(mean(&(0..parties).map(rest).collect::<Vec<_>>()))
             }
-            false if parties <= MOST_TRACED => Some(mean(&crashes(setting)?)),
+            false if traced(parties * setting.rounds()) => Some(mean(&crashes(setting)?)),
             false => None,
         };
         Ok(ErrorModel { plain, departed, late })

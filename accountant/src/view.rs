@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ndarray::Array2;
 use undertone_protocol::mixing::{Mixing, NoiseSource, Party, Portion};
-use undertone_protocol::payload::Impulse;
+use undertone_protocol::payload::{Impulse, Payload};
 
 use crate::execution::{Adversary, Execution, Fate};
 
@@ -37,11 +37,11 @@ impl NoiseSource<Impulse> for Names {
 }
 
 /// A share on its way: who takes its mass at the end of the round under which it is kept.
-struct Arrival {
+struct Arrival<P, W> {
     from: Party,
     to: Party,
     back: bool,
-    portion: Portion<Impulse, f64>,
+    portion: Portion<P, W>,
 }
 
 impl Trace {
@@ -54,39 +54,21 @@ impl Trace {
     pub fn keeping(execution: &Execution, weights: &[f64], keep: impl Fn(Party, u32) -> bool) -> Self {
         let (parties, rounds) = (execution.parties(), execution.rounds());
         let names = |party| Names { party, parties, rounds };
-        let mut machines: Vec<Mixing<Impulse, f64>> = (0..parties)
+        let machines: Vec<Mixing<Impulse, f64>> = (0..parties)
             .map(|party| {
                 let value = Impulse::unit(parties * (rounds + 1), party);
                 let record = !execution.rolled_back().is_empty();
                 Mixing::new(execution.injection().clone(), value, weights[party], record, &mut names(party))
             })
             .collect();
+        let mut noises: Vec<Names> = (0..parties).map(names).collect();
         let mut states = BTreeMap::new();
-        let mut snapshot = |machines: &[Mixing<Impulse, f64>], round: u32| {
+        let last = rerun(execution, machines, &mut noises, |machines, round| {
             for (party, machine) in machines.iter().enumerate().filter(|&(party, _)| keep(party, round)) {
                 states.insert((party, round), machine.state().value.0.clone());
             }
-        };
-        snapshot(&machines, 0);
-        let mut arrivals: BTreeMap<u32, Vec<Arrival>> = BTreeMap::new();
-        for round in 1..=rounds as u32 {
-            send(execution, round, &mut machines, &mut arrivals);
-            for arrival in arrivals.remove(&round).into_iter().flatten() {
-                match arrival.back {
-                    true => machines[arrival.from].take_back(arrival.to, &arrival.portion),
-                    false => machines[arrival.to].accept(arrival.from, &arrival.portion),
-                }
-            }
-            for (party, machine) in machines.iter_mut().enumerate().filter(|&(party, _)| execution.online(round, party)) {
-                match round as usize == rounds {
-                    true => machine.cancel(),
-                    false => machine.inject(&mut names(party), round),
-                }
-            }
-            snapshot(&machines, round);
-        }
-        let last = machines.into_iter().map(|machine| machine.finish(execution.rolled_back()));
-        let (finals, weights) = last.map(|portion| (portion.value.0, portion.weight)).unzip();
+        });
+        let (finals, weights) = last.into_iter().map(|portion| (portion.value.0, portion.weight)).unzip();
         Trace { parties, rounds, states, finals, weights }
     }
 
@@ -116,8 +98,47 @@ impl Trace {
     }
 }
 
+/// Takes the parties' machines, begun, through `execution`, with what it says of each share; `at` sees them all before round 1 (as
+/// round 0) and at the end of each. Returns the finals.
+pub(crate) fn rerun<P, W, N>(
+    execution: &Execution,
+    mut machines: Vec<Mixing<P, W>>,
+    noises: &mut [N],
+    mut at: impl FnMut(&[Mixing<P, W>], u32),
+) -> Vec<Portion<P, W>>
+where
+    P: Payload,
+    W: Payload<Coefficient = P::Coefficient>,
+    N: NoiseSource<P>,
+{
+    let rounds = execution.rounds() as u32;
+    at(&machines, 0);
+    let mut arrivals: BTreeMap<u32, Vec<Arrival<P, W>>> = BTreeMap::new();
+    for round in 1..=rounds {
+        send(execution, round, &mut machines, &mut arrivals);
+        for arrival in arrivals.remove(&round).into_iter().flatten() {
+            match arrival.back {
+                true => machines[arrival.from].take_back(arrival.to, &arrival.portion),
+                false => machines[arrival.to].accept(arrival.from, &arrival.portion),
+            }
+        }
+        for (party, machine) in machines.iter_mut().enumerate().filter(|&(party, _)| execution.online(round, party)) {
+            match round == rounds {
+                true => machine.cancel(),
+                false => machine.inject(&mut noises[party], round),
+            }
+        }
+        at(&machines, round);
+    }
+    machines.into_iter().map(|machine| machine.finish(execution.rolled_back())).collect()
+}
+
 /// Everybody who is online splits its state; what leaves is due where the execution says.
-fn send(execution: &Execution, round: u32, machines: &mut [Mixing<Impulse, f64>], arrivals: &mut BTreeMap<u32, Vec<Arrival>>) {
+fn send<P, W>(execution: &Execution, round: u32, machines: &mut [Mixing<P, W>], arrivals: &mut BTreeMap<u32, Vec<Arrival<P, W>>>)
+where
+    P: Payload,
+    W: Payload<Coefficient = P::Coefficient>,
+{
     for (from, machine) in machines.iter_mut().enumerate().filter(|&(from, _)| execution.online(round, from)) {
         let out = execution.out(round, from);
         // An unlisted share to somebody offline never leaves: as good as returned at once.

@@ -1,17 +1,23 @@
 //! `undertone account`: the accountant on explicit questions.
 
-use std::path::PathBuf;
+mod compose;
+mod gossip;
+mod ppsc;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use undertone_accountant::account::{self, AccountError, GaussianAccount, InferredLosses};
 use undertone_accountant::gaussian::GaussianError;
 use undertone_accountant::loss::Noise;
+use undertone_protocol::mixing::Party;
 
 use crate::cli::Report;
 use crate::failure::{Exit, Failure};
 use crate::plan_command::read_text;
-use crate::table::{Table, number};
+use crate::table::{Table, at_most, number};
 
 /// What to account for.
 #[derive(Debug, Subcommand)]
@@ -20,6 +26,12 @@ pub enum AccountCommand {
     Gaussian(GaussianArgs),
     /// What an adversary learns from an execution of INCA, each honest party's loss
     Inca(IncaArgs),
+    /// What PPSC's multi-gossip gives away: the revealed sums, and losses with and without them
+    Ppsc(ppsc::PpscArgs),
+    /// What observers of noisy gossip averaging learn of one node: bounds on the squared sensitivity over all rounds
+    Gossip(gossip::GossipArgs),
+    /// The loss of several releases together: μ² adds, adaptively, and is converted to ε once
+    Compose(compose::ComposeArgs),
 }
 
 /// Flags of `account gaussian`.
@@ -61,6 +73,9 @@ pub fn run(command: AccountCommand) -> Result<Report, Failure> {
     match command {
         AccountCommand::Gaussian(arguments) => gaussian(&arguments),
         AccountCommand::Inca(arguments) => inca(&arguments),
+        AccountCommand::Ppsc(arguments) => ppsc::run(&arguments),
+        AccountCommand::Gossip(arguments) => gossip::run(&arguments),
+        AccountCommand::Compose(arguments) => compose::run(&arguments),
     }
 }
 
@@ -69,34 +84,53 @@ fn gaussian(arguments: &GaussianArgs) -> Result<Report, Failure> {
     let GaussianAccount { epsilon, delta, mu, noise_multiplier, .. } = answer;
     let mut table = Table::new();
     table
-        .row(["ε".into(), number(epsilon)])
+        .row(["ε".into(), at_most(epsilon)])
         .row(["δ".into(), format!("{delta:e}")])
-        .row(["μ".into(), number(mu)])
+        .row(["μ".into(), at_most(mu)])
         .row(["noise multiplier".into(), number(noise_multiplier)]);
     report(&answer, table.render())
 }
 
 fn inca(arguments: &IncaArgs) -> Result<Report, Failure> {
-    let text =
-        read_text(&arguments.execution, "EXECUTION.json").map_err(|failure| Failure { exit: Exit::InputUnusable, ..failure })?;
+    let text = read_input(&arguments.execution, "EXECUTION.json")?;
     let noise = Noise { independent_std: arguments.independent_std, correlated_std: arguments.correlated_std };
-    let answer = account::inca(&text, noise, arguments.sensitivity, arguments.delta).map_err(|error| match error {
-        AccountError::Execution(error) => {
-            Failure::input(format!("{}: {error}", arguments.execution.display())).field(arguments.execution.display())
-        }
-        other => refuse(other),
-    })?;
-    let text = losses(&answer);
+    let answer = account::inca(&text, noise, arguments.sensitivity, arguments.delta)
+        .map_err(|error| refuse_execution(&arguments.execution, error))?;
+    let InferredLosses { mu, epsilon, delta, losses, .. } = &answer;
+    let text = format!(
+        "{}\n  largest: μ = {}, ε = {} at δ = {delta:e}\n",
+        table_of_losses(losses).render(),
+        bounded(*mu),
+        bounded(*epsilon)
+    );
     report(&answer, text)
 }
 
-fn losses(answer: &InferredLosses) -> String {
-    let shown = |value: f64| if value.is_finite() { number(value) } else { "unbounded".into() };
+/// The loss of each honest party.
+fn table_of_losses(losses: &BTreeMap<Party, f64>) -> Table {
     let mut table = Table::with_headings(["honest party", "loss μ"]);
-    for (party, square) in &answer.losses {
-        table.row([party.to_string(), shown(square.sqrt())]);
+    for (party, square) in losses {
+        table.row([party.to_string(), bounded(square.sqrt())]);
     }
-    format!("{}\n  largest: μ = {}, ε = {} at δ = {:e}\n", table.render(), shown(answer.mu), shown(answer.epsilon), answer.delta)
+    table
+}
+
+/// A loss for people, never shown below what it is.
+fn bounded(value: f64) -> String {
+    if value.is_finite() { at_most(value) } else { "unbounded".into() }
+}
+
+/// An execution file or edge list: unusable input if it cannot be read.
+fn read_input(path: &Path, field: &str) -> Result<String, Failure> {
+    read_text(path, field).map_err(|failure| Failure { exit: Exit::InputUnusable, ..failure })
+}
+
+/// What the accountant refuses of an execution: the file, with its place, or a flag.
+fn refuse_execution(path: &Path, error: AccountError) -> Failure {
+    match error {
+        AccountError::Execution(error) => Failure::input(format!("{}: {error}", path.display())).field(path.display()),
+        other => refuse(other),
+    }
 }
 
 fn report(answer: &impl Serialize, text: String) -> Result<Report, Failure> {

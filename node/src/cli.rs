@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use undertone_protocol::defaults::{self, Defaults};
 
 use crate::failure::{Exit, Failure};
-use crate::{account_command, benchmark, client, daemon, doctor, identity_command, join, local, logging, plan_command, simulate};
+use crate::{
+    account_command, audit_command, benchmark, client, daemon, doctor, identity_command, join, local, logging, plan_command,
+    simulate, testnet,
+};
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///
@@ -70,10 +73,15 @@ enum Command {
     /// Ask every neighbour of a plan whether the run could work, and say what to fix
     Doctor(doctor::DoctorArgs),
     /// Take part in a planned run with one private vector
+    ///
+    /// Ctrl-C or SIGTERM makes the node leave: exit 4 if nothing private has left it, 6 if shares have and its final is withheld, 5 if its final is
+    /// out. The others find it gone at once and go on without it. A second one ends the process as it is.
     Join(join::JoinArgs),
     /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
     #[command(after_help = daemon::config::help())]
     Node(daemon::config::NodeArgs),
+    /// Be one of several daemons that make what they need and meet in a shared folder (docker-compose.yml)
+    Testnet(testnet::TestnetArgs),
     /// Launch a cluster of real nodes on this machine and average over it
     #[command(after_help = run_file_help())]
     Local(local::LocalArgs),
@@ -95,6 +103,8 @@ enum Command {
     /// Compute what an adversary learns from an explicit execution
     #[command(subcommand)]
     Account(account_command::AccountCommand),
+    /// Attack a plan: simulated runs bound ε from below, whatever the accountant says
+    Audit(audit_command::AuditArgs),
     /// Measure a local run beside what its bytes take over the same transport
     Benchmark(benchmark::BenchmarkArgs),
 }
@@ -175,15 +185,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Join(arguments) => join::run(arguments),
         Command::Node(arguments) => daemon::run(arguments),
+        Command::Testnet(arguments) => testnet::run(arguments),
         Command::Local(arguments) => local::run(arguments, &shared),
         Command::Simulate(arguments) => simulate::run(arguments),
-        Command::Submit(arguments) => client::submit(arguments),
-        Command::Accept(arguments) => client::accept(arguments),
+        Command::Submit(arguments) => client::submit(arguments, shared.json),
+        Command::Accept(arguments) => client::accept(arguments, shared.json),
         Command::Status(arguments) => client::status(arguments),
         Command::Watch(arguments) => client::watch(arguments, shared.json),
         Command::Result(arguments) => client::result(arguments),
         Command::Withdraw(arguments) => client::withdraw(arguments),
         Command::Account(command) => account_command::run(command),
+        Command::Audit(arguments) => audit_command::run(&arguments),
         Command::Benchmark(arguments) => benchmark::run(arguments),
     };
     match result {

@@ -190,6 +190,7 @@ mod tests {
             independent_std: 4.0,
             correlated_std: 3.0,
             shares_bound: 7,
+            received_bound: 1,
             epsilon: 1.0,
             delta: 1e-6,
         })

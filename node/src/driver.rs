@@ -3,6 +3,7 @@
 //! The network lives on worker threads and never waits for the machine; long vectors (noise, splitting, encoding) are worked on here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -98,10 +99,21 @@ struct Driver {
     strangers: BTreeSet<PeerId>,
 }
 
-/// Takes part in the run, with a network of its own. `finished` is called once with the result, before this node lingers for the others' sake.
+/// Takes part in the run, with a network of its own. `finished` is called once with the result, before this node lingers for the others' sake; if it
+/// fails, the node still lingers, and this fails afterwards.
 pub async fn drive(part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
+    drive_until(part, pending(), finished).await
+}
+
+/// The same, unless `leave` comes first: then this node ends its part at once and closes its connections, so that its neighbours find it
+/// gone and do not wait for it.
+pub async fn drive_until(
+    part: Part,
+    leave: impl Future<Output = ()>,
+    finished: impl FnMut(&Finish) -> Result<(), Failure>,
+) -> Result<Finish, Failure> {
     let hub = hub_configuration(&part);
-    drive_over(hub, part, finished).await
+    drive_alone(hub, part, leave, finished).await
 }
 
 /// The same over a network that is not quite the plan's: one that listens elsewhere than the plan says, behind a proxy.
@@ -110,9 +122,18 @@ pub async fn drive_over(
     part: Part,
     finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
+    drive_alone(hub, part, pending(), finished).await
+}
+
+async fn drive_alone(
+    hub: HubConfig,
+    part: Part,
+    leave: impl Future<Output = ()>,
+    finished: impl FnMut(&Finish) -> Result<(), Failure>,
+) -> Result<Finish, Failure> {
     let run = run_configuration(&part);
     let (network, inbox) = Network::start(hub, run).await.map_err(refused)?;
-    let result = drive_with(network.handle(), inbox, part, finished).await;
+    let result = drive_with(network.handle(), inbox, part, leave, finished).await;
     network.shutdown(FLUSH).await;
     result
 }
@@ -120,7 +141,7 @@ pub async fn drive_over(
 /// The same over a hub that has other runs too.
 pub async fn drive_on(hub: &Hub, part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
     let (attachment, inbox) = hub.attach(run_configuration(&part)).map_err(refused)?;
-    let result = drive_with(attachment.handle(), inbox, part, finished).await;
+    let result = drive_with(attachment.handle(), inbox, part, pending(), finished).await;
     attachment.shutdown(FLUSH).await;
     result
 }
@@ -129,6 +150,7 @@ async fn drive_with(
     network: Handle,
     mut inbox: mpsc::Receiver<NetworkEvent>,
     part: Part,
+    leave: impl Future<Output = ()>,
     mut finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
     let begun = Instant::now();
@@ -136,16 +158,18 @@ async fn drive_with(
     let mut driver = Driver::new(part, begun, network, audits);
     let mut linger: Option<Time> = None;
     let mut finish: Option<Finish> = None;
+    let mut undelivered: Option<Failure> = None;
+    let (mut leave, mut leaving) = (std::pin::pin!(leave), false);
     loop {
         let until = driver.carry_out().await;
         if finish.is_none() && driver.finish.is_some() {
             let result = driver.result();
-            finished(&result)?;
+            undelivered = finished(&result).err();
             let alone = matches!(result.outcome.ending, Ending::Aborted { .. } | Ending::Spent { .. });
             linger = Some(if alone { driver.now() } else { driver.others_end(&result.outcome) });
             finish = Some(result);
         }
-        if linger.is_some_and(|end| driver.complete || driver.now() >= end) {
+        if linger.is_some_and(|end| leaving || driver.complete || driver.now() >= end) {
             break;
         }
         let until = linger.map_or(until, |end| end.min(until));
@@ -156,12 +180,19 @@ async fn drive_with(
                 None => break,
             },
             Some(gate) = audited.recv() => driver.audited(gate),
+            () = &mut leave, if !leaving => {
+                leaving = true;
+                driver.feed(Input::Leave);
+            }
             () = tokio::time::sleep_until(wake.into()) => driver.feed(Input::Tick),
         }
     }
     let mut finish = finish.ok_or_else(|| Failure::new(crate::failure::Exit::Internal, "the network ended before the run"))?;
     (finish.private_bytes, finish.public_bytes) = (driver.network.private_bytes(), driver.network.public_bytes());
-    Ok(finish)
+    match undelivered {
+        Some(failure) => Err(failure),
+        None => Ok(finish),
+    }
 }
 
 fn refused(error: NetworkError) -> Failure {

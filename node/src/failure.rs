@@ -1,6 +1,7 @@
 //! Why a command ended without what it was asked for: one sentence, the field at fault, what to do about it, and an exit code.
 
 use std::fmt;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -87,6 +88,12 @@ impl Failure {
     /// Exit 7.
     pub fn input(message: impl Into<String>) -> Self {
         Failure::new(Exit::InputUnusable, message)
+    }
+
+    /// Says in which file.
+    pub fn in_file(mut self, path: &Path) -> Self {
+        self.message = format!("{}: {}", path.display(), self.message);
+        self
     }
 
     /// Names what is at fault.

@@ -12,9 +12,24 @@ use crate::vector_file::{Format, Layout};
 /// Refuses another shape than the plan's, and another number of records (exit 7).
 pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
     match plan.draft().data.unit {
-        Unit::Party => check_vector(plan, layout, path),
-        Unit::Record => check_records(plan, me, layout, path),
+        Unit::Party => check_vector(plan, layout, path)?,
+        Unit::Record => check_records(plan, me, layout, path)?,
     }
+    match &plan.draft().data.columns {
+        Some(columns) => check_columns(columns, layout, path),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a table whose names are not these, in this order. Files without a name for each column say nothing.
+pub fn check_columns(columns: &[String], layout: &Layout, path: &Path) -> Result<(), Failure> {
+    let Some(found) = layout.columns().filter(|found| found.len() == columns.len()) else { return Ok(()) };
+    let Some(at) = found.iter().zip(columns).position(|(found, planned)| found != planned) else { return Ok(()) };
+    Err(unusable(
+        path,
+        &format!("column {} is {:?}, the plan has {:?} there (data.columns)", at + 1, found[at], columns[at]),
+        "put the columns into the plan's order and call them as it does",
+    ))
 }
 
 fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure> {

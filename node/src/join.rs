@@ -17,8 +17,9 @@ use crate::plan_command;
 use crate::receipt::Account;
 use crate::result::{self, Delivery};
 use crate::spent::Spent;
+use crate::table::bytes;
 use crate::vector_file::{self, Layout, VectorFile};
-use crate::{input, part};
+use crate::{input, part, signals};
 
 /// Flags of `join`.
 #[derive(Args, Debug)]
@@ -64,7 +65,8 @@ struct Prepared {
     events: Events,
 }
 
-/// Takes part.
+/// Takes part. A first SIGINT or SIGTERM makes the node leave the run: exit 4 if nothing private has left, 6 if something has and the final is
+/// withheld, 5 if the final is out; the files of such an end are written, too. A second one ends the process at once.
 pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let begun = Instant::now();
     let prepared = prepare(&arguments, begun)?;
@@ -91,12 +93,15 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
-    let finish = runtime.block_on(driver::drive(part, deliver))?;
+    let finish = runtime.block_on(async {
+        let told = signals::leave();
+        driver::drive_until(part, async { _ = told.await }, deliver).await
+    })?;
     let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
     let clipped = arguments.show_private.then_some(clipped);
     let name = &plan.draft().members[me].name;
     let outcome = delivery.account.outcome();
-    events.emit(name, "finished", serde_json::json!({ "exit_code": delivery.exit.code(), "outcome": outcome }));
+    events.emit(name, "finished", serde_json::json!({ "exit_code": delivery.exit().code(), "outcome": outcome }));
     Ok(result::report(&plan, &finish, &delivery, clipped, begun))
 }
 
@@ -112,6 +117,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     let vector = part::vector(&plan, me, &arguments.input)?;
     let files = [Some((&arguments.output, "--output")), arguments.receipt.as_ref().map(|path| (path, "--receipt"))];
     files.into_iter().flatten().try_for_each(|(path, flag)| writable(path, flag))?;
+    room(&arguments.output, input::layout_of_mean(&plan, &vector.layout).written_bytes())?;
     let events = Events::open(arguments.events.as_deref(), begun)?;
     Ok(Prepared { plan, me, identity, spent, vector, events })
 }
@@ -124,8 +130,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Found before the run starts, not after it.
 fn writable(path: &Path, flag: &str) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let probe = tempfile::tempfile_in(folder);
+    let probe = tempfile::tempfile_in(folder_of(path));
     let problem = match probe {
         Err(e) => e.to_string(),
         Ok(_) if path.is_dir() => "it is a folder".into(),
@@ -134,6 +139,27 @@ fn writable(path: &Path, flag: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("{}: cannot be written: {problem}", path.display()))
         .field(flag)
         .hint("name a file in a folder that exists and that you can write to"))
+}
+
+const UNWRITTEN: &str = "the run itself is over and its plan is spent: ask another party for the mean, which is the same for all";
+
+/// Refuses a folder without room for the mean. What others write meanwhile is not known.
+fn room(path: &Path, needed: u64) -> Result<(), Failure> {
+    // A file system that does not tell may have room.
+    let Ok(volume) = nix::sys::statvfs::statvfs(folder_of(path)) else { return Ok(()) };
+    // Their types differ from system to system.
+    #[allow(clippy::unnecessary_cast)]
+    let free = (volume.blocks_available() as u64).saturating_mul(volume.fragment_size() as u64);
+    if free >= needed {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{}: {} are free there, the mean takes up to {}", path.display(), bytes(free), bytes(needed)))
+        .field("--output")
+        .hint("make room, or name a file on another disk"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn write_result(
@@ -145,11 +171,27 @@ fn write_result(
     finish: &Finish,
 ) -> Result<Delivery, Failure> {
     let account = Account::of(plan, me, finish)?;
-    if let Some(path) = &arguments.receipt {
-        account.write(path, &identity.keypair)?;
+    // Both are tried, and neither failure ends this node: the others still need it.
+    let told = |failure: Failure| {
+        tracing::error!("{}", failure.message);
+        failure.hint(UNWRITTEN)
+    };
+    let receipt = arguments.receipt.as_ref().and_then(|path| account.write(path, &identity.keypair).err());
+    let mean = account.mean(plan, &finish.outcome).and_then(|mean| vector_file::write(&arguments.output, layout, &mean).err());
+    Ok(Delivery { account, mean: mean.map(told), receipt: receipt.map(told) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_room_for_the_mean_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mean.npy");
+        room(&path, 1).unwrap();
+        room(Path::new("mean.npy"), 1).unwrap();
+        let failure = room(&path, u64::MAX).unwrap_err();
+        assert_eq!((failure.exit, failure.field.as_deref()), (Exit::Usage, Some("--output")), "{failure}");
     }
-    if let Some(mean) = account.mean(plan, &finish.outcome) {
-        vector_file::write(&arguments.output, layout, &mean)?;
-    }
-    Ok(Delivery { exit: account.exit(), account })
 }

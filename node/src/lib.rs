@@ -1,6 +1,7 @@
 //! The undertone node: carries the protocol over libp2p, and is the command line.
 
 pub mod account_command;
+pub mod audit_command;
 pub mod benchmark;
 pub mod cli;
 pub mod client;
@@ -19,13 +20,16 @@ pub mod logging;
 pub mod network;
 pub mod part;
 pub mod plan_command;
+pub mod plot;
 pub mod process;
 pub mod progress;
 pub mod quote;
 pub mod receipt;
 pub mod result;
+pub mod signals;
 pub mod simulate;
 pub mod spent;
 pub mod synthetic;
 pub mod table;
+pub mod testnet;
 pub mod vector_file;

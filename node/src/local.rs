@@ -1,7 +1,7 @@
 //! `undertone local`: a cluster of real nodes on this machine, each a process of its own with its own identity.
 
 mod cluster;
-mod demonstration;
+pub(crate) mod demonstration;
 mod parties;
 mod summary;
 
@@ -94,7 +94,11 @@ pub fn run(arguments: LocalArgs, shared: &Shared) -> Result<Report, Failure> {
     let cluster = cluster::prepare(&parties, &folders)?;
     let mut progress = Progress::start();
     progress.milestone(&format!("Calibrating noise for {} parties …", parties.len()));
-    let plan = plan_command::make(run, cluster.peers(), seed)?;
+    let in_file = |failure: Failure| match &arguments.run {
+        Some(path) => failure.in_file(path),
+        None => failure,
+    };
+    let plan = plan_command::make(run, cluster.peers(), seed).map_err(in_file)?;
     progress.milestone(&format!(
         "Plan {}: {} rounds, ε = {}",
         &plan.digest_hex()[..12],

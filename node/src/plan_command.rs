@@ -11,7 +11,7 @@ use undertone_protocol::run_file::{RunFile, RunFileError};
 use crate::cli::{AcceptClaims, Policy, Report};
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::quote;
+use crate::{plot, quote};
 
 /// Flags of `plan`.
 #[derive(Args, Debug)]
@@ -25,6 +25,9 @@ pub struct PlanArgs {
     /// Where to write the plan; send this very file to every member
     #[arg(long, value_name = "PLAN.json")]
     out: PathBuf,
+    /// Draw the error against epsilon and against the share of parties gone, as SVG
+    #[arg(long, value_name = "QUOTE.svg")]
+    plot: Option<PathBuf>,
 }
 
 /// Flags of `verify`.
@@ -41,8 +44,12 @@ pub struct VerifyArgs {
 pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     let peers = Peers::parse(&read_text(&arguments.peers, "--peers")?).map_err(|e| peers_failure(&arguments.peers, &e))?;
     let text = read_text(&arguments.run, "RUN.toml")?;
-    let plan = make(run_file(&text, &peers, &arguments.run)?, &peers, rand::random())?;
+    let run = run_file(&text, &peers, &arguments.run)?;
+    let plan = make(run, &peers, rand::random()).map_err(|failure| failure.in_file(&arguments.run))?;
     write_plan(&arguments.out, &plan)?;
+    if let Some(path) = &arguments.plot {
+        plot::quote(&plan, path)?;
+    }
     let mut text = quote::text(&plan);
     text += &format!("\nPlan {} written to {}\n", plan.digest_hex(), arguments.out.display());
     text += "Send that very file to every member; each checks it with `undertone verify` before joining.\n";
@@ -74,9 +81,10 @@ pub fn make(run: RunFile, peers: &Peers, seed: u64) -> Result<Plan, Failure> {
 /// A graph that cannot protect somebody is a refused plan; all else is a run file that makes no sense.
 fn uncalibrated(error: &CalibrateError) -> Failure {
     match error {
-        CalibrateError::Exposed { .. } => Failure::new(Exit::PlanRefused, error.to_string())
+        CalibrateError::Exposed { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
-            .hint("add private edges, or lower privacy.colluding or privacy.dropouts"),
+            .hint(format!("any one of these suffices: {}; a larger epsilon or more rounds do not", quote::listed(remedies))),
+        CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }
 }

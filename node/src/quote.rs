@@ -1,10 +1,11 @@
 //! What a plan promises, before anything private moves: for people and as an object.
 
 use serde_json::{Value, json};
+use undertone_accountant::outlook::{self, Remedy};
 use undertone_protocol::plan::{Adversary, Claim, Established, Faults, Plan};
 use undertone_protocol::run_file::{Adjacency, Bound, Clip, Unit};
 
-use crate::table::{Table, bytes, number};
+use crate::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
 pub fn threat(plan: &Plan) -> String {
@@ -60,6 +61,9 @@ pub fn json(plan: &Plan) -> Value {
         "protected": protected(plan),
         "claims": calibration.claims,
         "predicted": calibration.predicted,
+        "error_with_parties_gone": outlook::gone(plan).unwrap_or_default(),
+        "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
+        "would_help": outlook::against_the_theorem(plan),
         "exit_code": 0,
     })
 }
@@ -88,6 +92,10 @@ pub fn text(plan: &Plan) -> String {
         plan.lattice().sampling_delta(&plan.lattice_request()),
     );
     text += &errors(plan);
+    text += &others(plan);
+    if calibration.predicted.standard_error > calibration.predicted.local * (1.0 + 1e-3) {
+        text += "The weights differ so much that local noise alone, each party's for its own weight, would give a smaller error than this plan.\n";
+    }
     if plan.parties() < 20 && draft.data.unit == Unit::Party {
         text += "With this few parties a mean of whole vectors stays noisy; `unit = \"record\"` protects single rows at a fraction of the error.\n";
     }
@@ -115,7 +123,7 @@ fn claims(claims: &[Claim]) -> String {
             Established::Searched => format!("{} searched cases: NOT a guarantee", claim.cases),
         };
         let headline = if claim.holds_as_headline { "yes" } else { "" };
-        table.row([who, faults.into(), number(claim.epsilon), format!("{:e}", claim.delta), how, headline.into()]);
+        table.row([who, faults.into(), at_most(claim.epsilon), format!("{:e}", claim.delta), how, headline.into()]);
     }
     table.render()
 }
@@ -139,4 +147,30 @@ fn errors(plan: &Plan) -> String {
     row("a trusted server", predicted.central);
     row("local noise alone", predicted.local);
     format!("{}\nEach party sends about {}.\n", table.render(), bytes(predicted.bytes_per_party))
+}
+
+/// Errors with parties gone and at other ε, and what would help.
+fn others(plan: &Plan) -> String {
+    let shown = |error: Option<f64>| error.map_or("–".to_owned(), number);
+    let mut gone = Table::with_headings(["gone for good", "parties", "standard error", ""]);
+    for row in outlook::gone(plan).unwrap_or_default() {
+        let note = if row.tolerated { "" } else { "more than the plan tolerates: a run may be withheld" };
+        gone.row([format!("{} %", row.percent), row.parties.to_string(), shown(row.standard_error), note.into()]);
+    }
+    let mut curve = Table::with_headings(["ε", "this plan", "a trusted server", "local noise"]);
+    for at in outlook::curve(plan).unwrap_or_default() {
+        curve.row([number(at.epsilon), number(at.standard_error), number(at.central), number(at.local)]);
+    }
+    let mut text = format!("\n{}\nStandard error at other ε:\n{}", gone.render(), curve.render());
+    let remedies = outlook::against_the_theorem(plan);
+    if !remedies.is_empty() {
+        text += "\nThere are too many coalitions to compute them all: the noise is that of local privacy, by the theorem. ";
+        text += &format!("With {} they can be computed, and most of the noise cancels.\n", listed(&remedies));
+    }
+    text + "\n"
+}
+
+/// Changes that suffice each by itself, as a sentence.
+pub fn listed(remedies: &[Remedy]) -> String {
+    remedies.iter().map(Remedy::to_string).collect::<Vec<_>>().join(", or ")
 }

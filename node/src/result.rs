@@ -8,26 +8,44 @@ use undertone_protocol::run_file::Unit;
 
 use crate::cli::Report;
 use crate::driver::Finish;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::process;
 use crate::quote;
 use crate::receipt::Account;
-use crate::table::{Table, bytes, number};
+use crate::table::{Table, at_most, bytes, number};
 
-/// A result whose files are written.
+/// A result, and whether its files could be written.
 #[derive(Debug)]
 pub struct Delivery {
-    /// What the process exits with.
-    pub exit: Exit,
     /// The account of the run.
     pub account: Account,
+    /// Why the mean could not be written, although there is one.
+    pub mean: Option<Failure>,
+    /// Why the receipt could not be written.
+    pub receipt: Option<Failure>,
+}
+
+impl Delivery {
+    /// What the process exits with.
+    pub fn exit(&self) -> Exit {
+        self.unwritten().map_or(self.account.exit(), |failure| failure.exit)
+    }
+
+    /// Whether a mean was written.
+    pub fn finished(&self) -> bool {
+        self.account.finished() && self.mean.is_none()
+    }
+
+    fn unwritten(&self) -> Option<&Failure> {
+        self.mean.as_ref().or(self.receipt.as_ref())
+    }
 }
 
 /// The report of `join`. `clipped` is a statistic of the private input: None unless its owner asked to see it.
 pub fn report(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usize>, begun: Instant) -> Report {
     let json = object(plan, finish, delivery, clipped, begun);
-    let text = text(plan, &json, &delivery.account);
-    Report { json, text, exit: delivery.exit.code() }
+    let text = text(plan, &json, delivery);
+    Report { json, text, exit: delivery.exit().code() }
 }
 
 fn object(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usize>, begun: Instant) -> Value {
@@ -35,7 +53,7 @@ fn object(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usi
     let mut object = json!({
         "party": account.party(),
         "parties": plan.parties(),
-        "finished": u32::from(account.finished()),
+        "finished": u32::from(delivery.finished()),
         "included": account.included(),
         "agreed": account.agreed(),
         "outcome": account.outcome(),
@@ -58,8 +76,11 @@ fn object(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usi
         "peak_memory_bytes": process::peak_memory_bytes(),
         "cpu_s": process::cpu_s(),
         "digest": plan.digest_hex(),
-        "exit_code": delivery.exit.code(),
+        "exit_code": delivery.exit().code(),
     });
+    if let Some(failure) = delivery.unwritten() {
+        object["error"] = failure.to_json()["error"].take();
+    }
     if account.unbounded() {
         object["unbounded"] = true.into();
     }
@@ -79,9 +100,12 @@ pub fn standard_errors(plan: &Plan, error: f64) -> Option<Vec<f64>> {
     scales.differ().then(|| (0..plan.draft().dimension()).map(|i| even * scales.at(i)).collect())
 }
 
-fn text(plan: &Plan, object: &Value, account: &Account) -> String {
+fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
+    let account = &delivery.account;
     let mut text = String::new();
-    if account.finished() {
+    if let Some(failure) = delivery.unwritten() {
+        text += &format!("Not everything is written: {failure}\n\n");
+    } else if account.finished() {
         text += &format!("The mean of {} of {} parties is written.\n\n", account.included().len(), plan.parties());
     } else {
         text += &format!("No mean: {}.\n\n", account.outcome());
@@ -89,13 +113,16 @@ fn text(plan: &Plan, object: &Value, account: &Account) -> String {
     if let Some(reason) = account.reason() {
         text += &format!("  {reason}\n\n");
     }
-    let shown = |key: &str| object[key].as_f64().map_or("–".to_owned(), number);
+    let shown = |key: &str, show: fn(f64) -> String| object[key].as_f64().map_or("–".to_owned(), show);
     let mut table = Table::new();
     table
         .row(["protected against".into(), quote::threat(plan)])
-        .row(["ε claimed before the run".into(), format!("{} at δ = {:e}", shown("epsilon_claimed"), plan.draft().privacy.delta)])
-        .row(["ε as it turned out".into(), shown("epsilon")])
-        .row(["standard error per coordinate".into(), shown("standard_error")])
+        .row([
+            "ε claimed before the run".into(),
+            format!("{} at δ = {:e}", shown("epsilon_claimed", at_most), plan.draft().privacy.delta),
+        ])
+        .row(["ε as it turned out".into(), shown("epsilon", at_most)])
+        .row(["standard error per coordinate".into(), shown("standard_error", number)])
         .row(["a trusted server would have given".into(), number(plan.calibration().predicted.central)])
         .row(["local noise alone would have given".into(), number(plan.calibration().predicted.local)]);
     if !account.departed().is_empty() {

@@ -24,8 +24,8 @@ use undertone_protocol::time::Time;
 use crate::cli::Report;
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::table::{Table, number};
-use crate::{clipping, plan_command, quote, synthetic};
+use crate::table::{Table, at_most, number};
+use crate::{clipping, plan_command, plot, quote, synthetic};
 
 /// Flags of `simulate`.
 #[derive(Args, Debug)]
@@ -45,7 +45,13 @@ pub struct SimulateArgs {
     /// Kill this many parties in each run, at random moments of mixing: loudly in even runs, silently in odd ones
     #[arg(long, value_name = "K", default_value_t = 0)]
     kills: usize,
+    /// Draw the error of each run beside the accounted one, as SVG
+    #[arg(long, value_name = "RUNS.svg")]
+    plot: Option<PathBuf>,
 }
+
+/// 97.5 % of a standard normal distribution lie below: intervals are at 95 %.
+const NORMAL_975: f64 = 1.959964;
 
 /// Records of each party, where they are what is protected.
 const RECORDS: u64 = 20;
@@ -64,6 +70,8 @@ struct Totals {
     squares: f64,
     coordinates: u64,
     largest: f64,
+    /// Of each run that was measured: its error, root of the mean square over coordinates.
+    errors: Vec<f64>,
     accounted: f64,
     private_bytes: u64,
     public_bytes: u64,
@@ -97,6 +105,10 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
         totals.add(&plan, &inputs, &simulated)?;
     }
     progress.end();
+    if let Some(path) = &arguments.plot {
+        let accounted = (totals.accounted / totals.coordinates.max(1) as f64).sqrt();
+        plot::simulation(&totals.errors, accounted, &plan, path)?;
+    }
     Ok(totals.report(&plan, &arguments))
 }
 
@@ -185,6 +197,7 @@ impl Totals {
         self.epsilon = self.epsilon.max(gate(plan, logs).audit.epsilon);
         self.accounted += realised.standard_error.powi(2) * plan.draft().dimension() as f64;
         let factor = plan.lattice().step() / plan.lattice().weight_to_f64(sum.weight.0);
+        let before = self.squares;
         let means: Vec<Vec<f64>> = inputs.iter().map(|input| clipping::mean_of_rows(input, plan.draft().dimension())).collect();
         for (i, value) in sum.value.to_f64(factor).into_iter().enumerate() {
             let value = value * plan.scales().at(i);
@@ -193,6 +206,7 @@ impl Totals {
             self.largest = self.largest.max((value - truth).abs());
             self.coordinates += 1;
         }
+        self.errors.push(((self.squares - before) / plan.draft().dimension() as f64).sqrt());
         Ok(())
     }
 
@@ -200,6 +214,12 @@ impl Totals {
         let names = |parties: &BTreeSet<Party>| parties.iter().map(|&p| plan.draft().members[p].name.clone()).collect::<Vec<_>>();
         let per = |total: f64| (self.coordinates > 0).then(|| (total / self.coordinates as f64).sqrt());
         let (rms, accounted) = (per(self.squares), per(self.accounted));
+        // The mean of N squares of normal errors has a relative standard deviation of √(2/N), its root half of that.
+        let interval = rms.map(|rms| {
+            let width = NORMAL_975 / (2.0 * self.coordinates as f64).sqrt();
+            [rms * (1.0 - width).max(0.0), rms * (1.0 + width)]
+        });
+        let predicted = &plan.calibration().predicted;
         let runs = arguments.runs.max(1);
         let exit = if self.violations.is_empty() { Exit::Done } else { Exit::Internal };
         let json = json!({
@@ -210,7 +230,8 @@ impl Totals {
             "epsilon_claimed": plan.epsilon_claimed(), "epsilon_searched": plan.epsilon_searched(),
             "threat": quote::threat(plan), "claims": plan.calibration().claims,
             "standard_error": accounted, "error_floor": plan.calibration().predicted.error_floor,
-            "rms_error": rms, "max_abs_error": self.largest,
+            "central": predicted.central, "local": predicted.local,
+            "rms_error": rms, "rms_error_interval": interval, "max_abs_error": self.largest,
             "runs_with_the_survivors_exact_sum": self.exact, "runs_with_the_same_bits": self.same_bits,
             "rounds": plan.rounds(), "private_bytes": self.private_bytes, "public_bytes": self.public_bytes,
             "violations": self.violations, "digest": plan.digest_hex(), "exit_code": exit.code(),
@@ -224,9 +245,15 @@ impl Totals {
             .row(["runs whose survivors hold their exact sum".into(), format!("{} of {runs}", self.exact)])
             .row(["runs whose results have the same bits".into(), format!("{} of {runs}", self.same_bits)])
             .row(["ε claimed".into(), shown(plan.epsilon_claimed())])
-            .row(["largest ε as it turned out".into(), number(self.epsilon)])
+            .row(["largest ε as it turned out".into(), at_most(self.epsilon)])
             .row(["accounted error per coordinate".into(), shown(accounted)])
             .row(["measured error per coordinate (rms)".into(), shown(rms)])
+            .row([
+                "  95 % interval".into(),
+                interval.map_or("–".to_owned(), |[low, high]| format!("{} to {}", number(low), number(high))),
+            ])
+            .row(["a trusted server".into(), number(predicted.central)])
+            .row(["local noise alone".into(), number(predicted.local)])
             .row(["invariants broken".into(), self.violations.len().to_string()]);
         let title = format!("{} parties, {runs} runs, {} kills each, seed {}\n", plan.parties(), arguments.kills, arguments.seed);
         Report { json, text: title + &table.render(), exit: exit.code() }

@@ -49,12 +49,29 @@ pub fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }
+    match decimals(value) {
+        Some(decimals) => format!("{value:.decimals$}"),
+        None => format!("{value:.3e}"),
+    }
+}
+
+/// Places after the point; none where an exponent is more readable.
+fn decimals(value: f64) -> Option<usize> {
     let magnitude = value.abs().log10().floor();
-    if (-4.0..6.0).contains(&magnitude) {
-        let decimals = (3.0 - magnitude).clamp(0.0, 8.0) as usize;
-        format!("{value:.decimals$}")
-    } else {
-        format!("{value:.3e}")
+    (-4.0..6.0).contains(&magnitude).then(|| (3.0 - magnitude).clamp(0.0, 8.0) as usize)
+}
+
+/// The same for what a person may rely on as an upper bound, such as ε: what is shown is never below `value`.
+pub fn at_most(value: f64) -> String {
+    let nearest = number(value);
+    let shown = nearest.parse::<f64>().unwrap_or(f64::INFINITY);
+    if shown >= value {
+        return nearest;
+    }
+    // Rounded down, by less than one unit of the last digit shown.
+    match decimals(value) {
+        Some(decimals) => format!("{:.decimals$}", shown + 10f64.powi(-(decimals as i32))),
+        None => number(shown + 10f64.powf(value.abs().log10().floor() - 3.0)),
     }
 }
 
@@ -82,5 +99,19 @@ mod tests {
         assert_eq!(number(1234.5), "1234"); // half to even
         assert_eq!(number(-2.5e-9), "-2.500e-9");
         assert_eq!(bytes(1_500_000), "1.5 MB");
+    }
+
+    #[test]
+    fn bounds_are_never_shown_below_what_they_are() {
+        assert_eq!((at_most(0.82864), number(0.82864)), ("0.8287".into(), "0.8286".into()));
+        assert_eq!((at_most(1.0), at_most(0.0), at_most(0.99996)), ("1.0000".into(), "0".into(), "1.0000".into()));
+        assert_eq!((at_most(1.00001), at_most(9.99991), at_most(1234.2)), ("1.001".into(), "10.000".into(), "1235".into()));
+        assert_eq!((at_most(1.23401e-7), at_most(1_234_500.1)), ("1.235e-7".into(), "1.235e6".into()));
+        let mut value = 1.7e-9;
+        while value < 1e9 {
+            let (shown, nearest): (f64, f64) = (at_most(value).parse().unwrap(), number(value).parse().unwrap());
+            assert!(shown >= value && shown >= nearest && shown <= value * 1.002, "{value}: {shown}");
+            value *= 1.003_17;
+        }
     }
 }

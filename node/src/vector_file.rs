@@ -138,6 +138,25 @@ impl Layout {
         Layout { shape: record.to_vec(), format: self.format.clone() }
     }
 
+    /// Bytes that a file of this layout takes, at most, but for what names and metadata are quoted with.
+    pub fn written_bytes(&self) -> u64 {
+        // The shortest text that gives back any f64 takes up to 24 characters, then a comma or a bracket.
+        const CHARACTERS: usize = 26;
+        let size = |dtype: Dtype| match dtype {
+            Dtype::F16 | Dtype::Bf16 => 2,
+            Dtype::F32 => 4,
+            Dtype::F64 => 8,
+        };
+        let values = match &self.format {
+            Format::Npy(dtype) => self.len().saturating_mul(size(*dtype)),
+            Format::Csv { .. } | Format::Json => self.len().saturating_mul(CHARACTERS),
+            Format::Safetensors { tensors, .. } => tensors
+                .iter()
+                .fold(0usize, |sum, tensor| sum.saturating_add(tensor.len().saturating_mul(size(tensor.dtype)) + 256)),
+        };
+        values.saturating_add(4096) as u64
+    }
+
     /// Names of columns, if the file has them.
     pub fn columns(&self) -> Option<&[String]> {
         match &self.format {

@@ -28,6 +28,7 @@ fn main() {
         independent_std: 3.68,
         correlated_std: 15.6,
         shares_bound: 7,
+        received_bound: 1,
         epsilon: 1.0,
         delta: 1e-6,
     })
@@ -49,7 +50,7 @@ fn main() {
     show("split", median(|| x.clone().divide(2)));
     x.divide(2);
     let mut bytes = vec![];
-    show("share to bytes", median(|| bytes = lattice.share_to_bytes(&x).expect("within the bound")));
+    show("share to bytes", median(|| bytes = lattice.share_to_bytes(&x, 7).expect("within the bound")));
     show("share from bytes", median(|| drop(lattice.share_from_bytes(&bytes, dimension, 2).expect("on the grid"))));
 }
 

@@ -6,6 +6,10 @@
 //! set. A set is agreed when more than (n + colluding)/2 of the plan's n members signed it: two such sets would share a signer outside
 //! of the coalition, who signs once.
 //!
+//! A party that signs two versions of its item is in no set that is signed before half-time by anybody who has seen both; the set with most
+//! signatures decides which version counts, if any, and who lacks that one pulls it. It can still, with two versions at the last
+//! moment, split the vote and so stop a run (as it can by lying about its values spoil it); it cannot make two sets.
+//!
 //! Who is not waited for, because it is gone: see [`gone`].
 
 pub mod gone;
@@ -227,11 +231,13 @@ impl Agreement {
         Some(Notice::Vote { stage: self.stage, early, set })
     }
 
-    /// The items of all who are expected and not excluded, if they are held and none of them was called gone by this node.
+    /// The items of all who are expected and not excluded, if they are held and none of them was called gone by this node or has signed
+    /// two.
     fn complete(&self, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
         let needed = self.expected.difference(excluded);
         let entry = |&party: &Party| {
-            let body = sights.items.get(party).filter(|_| !self.called.contains(&party))?;
+            let counts = !self.called.contains(&party) && !sights.flood.signed_two(self.stage, party);
+            let body = sights.items.get(party).filter(|_| counts)?;
             Some((party, body.hash))
         };
         let set: ItemSet = needed.map(entry).collect::<Option<_>>()?;
@@ -270,6 +276,11 @@ impl Agreement {
         let agreed = signers >= self.electorate.quorum() && !vote.set.is_empty() && sights.items.hold_all(vote.set);
         agreed.then(|| vote.set.clone())
     }
+}
+
+/// The set with most signatures, then the smaller hash, if anybody has signed one.
+pub fn most_signed_set(flood: &Flood, stage: Stage) -> Option<&ItemSet> {
+    most_signed(flood.votes(stage)).map(|(vote, _)| vote.set)
 }
 
 /// A vote for the set with most signatures, then the smaller hash, and how many signed it.

@@ -72,6 +72,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("data", "adjacency", r#""replace-one""#, r#""replace-one", "zero-out""#, "how that unit may change: into anything in range, or into zero"),
     setting("data", "clip", r#"{ kind = "l2", radius = 1.0 }"#, "the data's unit", "range that inputs are clipped to, public and never taken from the data; noise is proportional to it (a box's bounds may be lists, one per coordinate)"),
     setting("data", "weights", "", "{ name = number }", "public weights, unit = \"party\" only; 1 for parties that are not named").without_default(),
+    setting("data", "columns", "", "list of names", "names of the coordinates along the last axis; a .csv whose first row says otherwise is refused (local: from the input files)").without_default(),
     setting("privacy", "epsilon", "1.0", "above 0", "ε, the most that a coalition may learn about one unit"),
     setting("privacy", "delta", "1e-6", "in (0, 1)", "δ, the chance that ε does not hold; well below 1 / number of people"),
     setting("privacy", "colluding", "1", "parties", "size of the coalitions that the claims cover"),

@@ -214,9 +214,9 @@ impl Exchange {
         let to = schedule.sends_to(round, self.course.me);
         let portion = self.mixing.split(to);
         let weight = portion.weight;
-        match self.course.lattice.share_to_bytes(&portion.value) {
+        match self.course.lattice.share_to_bytes(&portion.value, round) {
             Ok(values) => to.iter().for_each(|&to| self.hand_out(ShareId { round, from: self.course.me, to }, weight, &values)),
-            // Twelve standard deviations fit; more means that somebody sent what no honest party sends.
+            // Twelve standard deviations fit, whatever peers send: see `Lattice::share_bound`.
             Err(_) => {
                 let portion = portion.clone();
                 to.iter().for_each(|&to| self.mixing.take_back(to, &portion));
@@ -456,6 +456,13 @@ impl Exchange {
             }
         }
         tally
+    }
+
+    /// Calls back every share that has not left: none will any more.
+    pub fn recall_all(&mut self) {
+        self.outgoing.values().for_each(|share| {
+            share.ticket.recall();
+        });
     }
 
     /// Whether any byte of any share may have left this node.

@@ -1,6 +1,6 @@
 //! Notices that everybody gets: each is checked, kept once and passed on once. Memory is bounded by the slots, whatever peers send: a
-//! READY and a START of each party, and for each of the two stages an item, a list, a vote, and n calls; 8n + 2n² notices in
-//! all, each no longer than a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
+//! READY and a START of each party, and for each of the two stages an item and up to n other versions of it that its author signed as well
+//! (an honest one signs none), a list, a vote, and n calls; 8n + 4n² notices in all, each no longer than a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -72,6 +72,16 @@ impl Held {
     }
 }
 
+impl Held {
+    /// Hash and length of the item that it announces, if it does.
+    pub fn item(&self) -> Option<(ItemHash, u64)> {
+        match self.notice {
+            Notice::Item { hash, bytes, .. } => Some((hash, bytes)),
+            _ => None,
+        }
+    }
+}
+
 /// A vote that is held.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldVote<'a> {
@@ -92,6 +102,17 @@ pub enum Receipt {
     New(Slot),
     /// It was held already.
     Known(Slot),
+    /// Another version of an item than the one that came first, signed by its author as well.
+    Version {
+        /// The item's stage.
+        stage: Stage,
+        /// Who signed two.
+        author: Party,
+        /// Of this version's body.
+        hash: ItemHash,
+        /// Whether it was not held before.
+        new: bool,
+    },
     /// An older or no longer relevant one.
     Stale,
 }
@@ -121,6 +142,8 @@ pub struct Flood {
     me: Party,
     members: Members,
     held: BTreeMap<Slot, Held>,
+    /// Other versions of items than the first, each signed by its author: evidence, and what to pull if a set names them.
+    versions: BTreeMap<(Stage, Party, ItemHash), Held>,
 }
 
 fn ascending<T>(entries: &[T], parties: usize, party: impl Fn(&T) -> Party) -> bool {
@@ -130,7 +153,7 @@ fn ascending<T>(entries: &[T], parties: usize, party: impl Fn(&T) -> Party) -> b
 impl Flood {
     /// Nothing held yet.
     pub fn new(me: Party, members: Members) -> Self {
-        Flood { me, members, held: BTreeMap::new() }
+        Flood { me, members, held: BTreeMap::new(), versions: BTreeMap::new() }
     }
 
     /// The keys that notices are checked with.
@@ -156,6 +179,11 @@ impl Flood {
         if known.is_some_and(|known| known.notice == signed.notice) {
             return Ok(Receipt::Known(slot));
         }
+        if let Notice::Item { stage, hash, .. } = signed.notice
+            && self.versions.get(&(stage, author, hash)).is_some_and(|version| version.notice == signed.notice)
+        {
+            return Ok(Receipt::Version { stage, author, hash, new: false });
+        }
         if author == self.me {
             // An earlier start of this node, or a forgery: neither matters to anyone any more.
             return Ok(Receipt::Stale);
@@ -173,10 +201,44 @@ impl Flood {
         let replaced = known.map_or(0, |known| known.replaced + 1);
         self.members.verify(&signed)?;
         if contradicts {
-            return Err(FloodError::Two { author, slot });
+            return self.contradiction(frame, signed, slot);
         }
         self.held.insert(slot, Held { replaced, ..Held::new(signed, frame.clone()) });
         Ok(Receipt::New(slot))
+    }
+
+    /// A second notice in a slot that takes one: kept only if it is another version of an item.
+    fn contradiction(&mut self, frame: &Arc<[u8]>, signed: SignedNotice, slot: Slot) -> Result<Receipt, FloodError> {
+        let author = signed.author;
+        let Notice::Item { stage, hash, .. } = signed.notice else { return Err(FloodError::Two { author, slot }) };
+        let held = self.versions_of(stage, author).count();
+        if held >= self.members.len() || self.version(stage, author, &hash).is_some() {
+            return Err(FloodError::Two { author, slot });
+        }
+        self.versions.insert((stage, author, hash), Held::new(signed, frame.clone()));
+        Ok(Receipt::Version { stage, author, hash, new: true })
+    }
+
+    /// The versions of an item that came after the first.
+    fn versions_of(&self, stage: Stage, author: Party) -> impl Iterator<Item = &Held> {
+        self.versions.range((stage, author, ItemHash::default())..=(stage, author, [u8::MAX; 32])).map(|(_, held)| held)
+    }
+
+    /// Whether a party signed more than one item of a stage.
+    pub fn signed_two(&self, stage: Stage, author: Party) -> bool {
+        self.versions_of(stage, author).next().is_some()
+    }
+
+    /// Whether any party signed more than one item of a stage.
+    pub fn has_versions(&self, stage: Stage) -> bool {
+        self.versions.keys().any(|key| key.0 == stage)
+    }
+
+    /// The announcement of the version of a party's item that has this hash.
+    pub fn version(&self, stage: Stage, author: Party, hash: &ItemHash) -> Option<&Held> {
+        let first = self.get(Slot::Item(stage, author));
+        let first = first.filter(|held| matches!(&held.notice, Notice::Item { hash: of_first, .. } if of_first == hash));
+        first.or_else(|| self.versions.get(&(stage, author, *hash)))
     }
 
     /// Keeps a notice of this node's own and returns its frame.
@@ -201,6 +263,11 @@ impl Flood {
     /// Everything held, in order.
     pub fn held(&self) -> impl Iterator<Item = (Slot, &Held)> {
         self.held.iter().map(|(slot, held)| (*slot, held))
+    }
+
+    /// The announcements of items' later versions, in order.
+    pub fn versions(&self) -> impl Iterator<Item = (Stage, Party, ItemHash, &Held)> {
+        self.versions.iter().map(|(&(stage, author, hash), held)| (stage, author, hash, held))
     }
 
     /// What is held in a slot.
@@ -230,12 +297,9 @@ impl Flood {
         }
     }
 
-    /// Hash and length of a party's announced item.
+    /// Hash and length of a party's announced item: of the version that came first.
     pub fn item(&self, stage: Stage, party: Party) -> Option<(ItemHash, u64)> {
-        match self.get(Slot::Item(stage, party))?.notice {
-            Notice::Item { hash, bytes, .. } => Some((hash, bytes)),
-            _ => None,
-        }
+        self.get(Slot::Item(stage, party))?.item()
     }
 
     /// All votes of a stage, by signer.

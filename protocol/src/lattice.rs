@@ -24,8 +24,10 @@ pub struct Lattice {
     pub wire_bytes: u32,
     /// Bytes a coordinate of a final state on the wire.
     pub final_bytes: u32,
-    /// A share's coordinate is at most 2^`share_bits` − 1 steps in absolute value; what is larger is refused.
-    pub share_bits: u32,
+    /// What one party injects comes to at most so many steps, in absolute value.
+    pub own_reach: i128,
+    /// The most shares that one party is due in one round.
+    pub received_bound: u32,
     /// A normal variate is rounded to 2^−`noise_bits` standard deviations before finer bits are filled (see `noise`).
     pub noise_bits: u32,
     /// k + 1.
@@ -61,6 +63,8 @@ pub struct LatticeRequest<'a> {
     pub correlated_std: f64,
     /// The largest number of shares that one party is due to send, or due to receive, in the whole run.
     pub shares_bound: usize,
+    /// The largest number of shares that one party is due in one round.
+    pub received_bound: usize,
     /// The plan's budget, of which sampling may take a tenth of δ.
     pub epsilon: f64,
     /// δ.
@@ -141,11 +145,18 @@ impl Lattice {
         }
         let reach = request.reach();
         let scale = (-step_log2).exp2();
-        let share_bits = bits(reach.met * scale / f64::from(ways)) - 1;
-        let share_bound = f64::from(share_bits).exp2();
+        let received_bound = request.received_bound as f64;
+        let (mut held, mut share_bound) = (reach.likely * scale, 0.0);
+        for _ in 0..rounds {
+            share_bound = held / f64::from(ways) + 1.0;
+            held += received_bound * share_bound;
+        }
+        // A share's largest coordinate with its sign, and some room for the rounding of these few sums.
+        let share_bits = bits(share_bound * (1.0 + 1e-9));
         // Own injections, plus every share in and (rolled back) every share out, all at the bound: no sum can overflow.
-        let state = reach.own * scale + 2.0 * request.shares_bound as f64 * share_bound;
-        let final_bits = bits(4.0 * reach.met * scale);
+        let state = reach.own * scale + held + request.shares_bound as f64 * share_bound;
+        // In a final each piece that was injected or came in counts at most once, with either sign.
+        let final_bits = bits(held * (1.0 + 1e-9));
         let needed = bits(state.max(request.parties as f64 * f64::from(final_bits).exp2()));
         let weight =
             request.weight_bound as f64 * request.parties as f64 * value_steps * (4.0 + 2.0 * request.shares_bound as f64);
@@ -155,9 +166,10 @@ impl Lattice {
         let mut lattice = Lattice {
             step_log2: step_log2 as i32,
             state_bits: if needed <= 63 { 64 } else { 128 },
-            wire_bytes: (share_bits + 1).div_ceil(8),
+            wire_bytes: share_bits.div_ceil(8),
             final_bytes: final_bits.div_ceil(8),
-            share_bits,
+            own_reach: (reach.likely * scale).ceil() as i128,
+            received_bound: request.received_bound as u32,
             noise_bits: 0,
             ways,
             rounds,
@@ -207,6 +219,19 @@ impl Lattice {
         i128::from(self.ways).saturating_pow(self.rounds.saturating_sub(t))
     }
 
+    /// A coordinate of a share of round `t` is at most so many steps in absolute value; what is larger is refused.
+    ///
+    /// Whatever peers send, an honest share of round t is within this bound: its sender's state is at most what it injected itself (beyond
+    /// [`NOISE_REACH`] deviations with a probability that the sampling bound has), plus all shares due to it in earlier rounds, each at *its*
+    /// bound, on time or late, with all of its own shares back; and a share is one of k + 1 parts of that. So whether a share leaves, or is
+    /// refused, never depends on what honest parties hold. The bound grows by a factor of 1 + k/(k+1) a round.
+    pub fn share_bound(&self, t: u32) -> i128 {
+        let part = |held: i128| held / i128::from(self.ways) + 1;
+        let held = (1..t)
+            .fold(self.own_reach, |held, _| held.saturating_add(part(held).saturating_mul(i128::from(self.received_bound))));
+        part(held)
+    }
+
     /// One step, in the data's unit.
     pub fn step(&self) -> f64 {
         f64::from(self.step_log2).exp2()
@@ -243,23 +268,23 @@ impl Lattice {
         LatticeVector(if self.state_bits == 64 { Words::Narrow(vec![0; dimension]) } else { Words::Wide(vec![0; dimension]) })
     }
 
-    /// The bytes of a share's values.
-    pub fn share_to_bytes(&self, vector: &LatticeVector) -> Result<Vec<u8>, VectorError> {
-        vector.to_bytes(self.wire_bytes, self.share_bits)
+    /// The bytes of the values of a share of round `t`.
+    pub fn share_to_bytes(&self, vector: &LatticeVector, t: u32) -> Result<Vec<u8>, VectorError> {
+        vector.to_bytes(self.wire_bytes, self.share_bound(t))
     }
 
     /// A share of round `t` from the wire: refused unless every coordinate is a multiple of its round's grid and within the
     /// plan's bound. The test looks at the share alone.
     pub fn share_from_bytes(&self, bytes: &[u8], dimension: usize, t: u32) -> Result<LatticeVector, VectorError> {
         let vector = self.vector_of(bytes, dimension, self.wire_bytes)?;
-        vector.within(self.share_bits)?;
+        vector.within(self.share_bound(t))?;
         vector.on_grid(self.round_grid(t))?;
         Ok(vector)
     }
 
     /// The bytes of a final state.
     pub fn final_to_bytes(&self, vector: &LatticeVector) -> Result<Vec<u8>, VectorError> {
-        vector.to_bytes(self.final_bytes, self.final_bytes * 8 - 1)
+        vector.to_bytes(self.final_bytes, i128::MAX >> (128 - self.final_bytes * 8))
     }
 
     /// A final state from the wire.
@@ -290,8 +315,8 @@ impl Lattice {
 struct Reach {
     /// All that one party ever injects, by absolute values.
     own: f64,
-    /// All parties' values and 12 standard deviations of all noise, met at one node.
-    met: f64,
+    /// All that one party ever injects, 12 standard deviations of its noise together.
+    likely: f64,
 }
 
 impl LatticeRequest<'_> {
@@ -324,10 +349,10 @@ impl LatticeRequest<'_> {
         let touched: f64 = (0..rounds).map(|k| column(k).map(f64::abs).sum::<f64>()).sum();
         // A node holds between 0 and all of each piece, so η_k's coefficient stays below its positive (or negative) entries' sum.
         let spread: f64 = (0..rounds).map(|k| column(k).map(f64::abs).sum::<f64>().powi(2) / 4.0).sum();
-        let noise = self.parties as f64 * (c * c * self.independent_std.powi(2) + spread * self.correlated_std.powi(2));
+        let noise = c * c * self.independent_std.powi(2) + spread * self.correlated_std.powi(2);
         Reach {
             own: c * value + touched * NOISE_REACH * self.correlated_std,
-            met: self.parties as f64 * c * self.value_bound + NOISE_REACH * noise.sqrt(),
+            likely: c * self.value_bound + NOISE_REACH * noise.sqrt(),
         }
     }
 }
@@ -361,12 +386,12 @@ pub enum VectorError {
         expected: usize,
     },
     /// A coordinate beyond the plan's bound.
-    #[error("coordinate {index} is beyond the plan's bound of 2^{bits} steps")]
+    #[error("coordinate {index} is beyond the plan's bound of {bound} steps")]
     Bound {
         /// The first such coordinate.
         index: usize,
-        /// The bound's exponent.
-        bits: u32,
+        /// The bound.
+        bound: i128,
     },
     /// A coordinate between the steps of its round's grid.
     #[error("coordinate {index} is not a multiple of its round's grid")]
@@ -447,7 +472,7 @@ impl LatticeVector {
     pub(crate) fn pack(&self) -> PackedVector {
         let bits = 128 - self.largest().leading_zeros();
         let width = (bits + 1).div_ceil(8);
-        PackedVector { width, bytes: self.to_bytes(width, bits).expect("as wide as its largest coordinate") }
+        PackedVector { width, bytes: self.to_bytes(width, i128::MAX).expect("as wide as its largest coordinate") }
     }
 
     /// The coordinates times a factor.
@@ -458,16 +483,15 @@ impl LatticeVector {
         }
     }
 
-    fn within(&self, bits: u32) -> Result<(), VectorError> {
-        let bound = 1i128 << bits;
+    fn within(&self, bound: i128) -> Result<(), VectorError> {
         let outside = match &self.0 {
             Words::Narrow(words) => {
                 let bound = i64::try_from(bound).unwrap_or(i64::MAX);
-                words.iter().position(|&w| w >= bound || w <= -bound)
+                words.iter().position(|&w| w > bound || w < -bound)
             }
-            Words::Wide(words) => words.iter().position(|&w| w >= bound || w <= -bound),
+            Words::Wide(words) => words.iter().position(|&w| w > bound || w < -bound),
         };
-        outside.map_or(Ok(()), |index| Err(VectorError::Bound { index, bits }))
+        outside.map_or(Ok(()), |index| Err(VectorError::Bound { index, bound }))
     }
 
     fn on_grid(&self, grid: i128) -> Result<(), VectorError> {
@@ -481,8 +505,8 @@ impl LatticeVector {
         between.map_or(Ok(()), |index| Err(VectorError::Grid { index }))
     }
 
-    fn to_bytes(&self, width: u32, bits: u32) -> Result<Vec<u8>, VectorError> {
-        self.within(bits)?;
+    fn to_bytes(&self, width: u32, bound: i128) -> Result<Vec<u8>, VectorError> {
+        self.within(bound)?;
         let width = width as usize;
         let mut bytes = Vec::with_capacity(self.len() * width);
         match &self.0 {

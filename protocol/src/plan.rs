@@ -100,7 +100,9 @@ pub struct Predicted {
     pub standard_error_late_dropout: Option<f64>,
     /// What a trusted server would reach.
     pub central: f64,
-    /// What local noise alone would reach.
+    /// What local noise alone would reach, under the same adjacency and weights: each party adds to its weighted value the noise that this
+    /// value alone needs, of scale Δᵢ/μ, so √(Σ Δᵢ²)/(μW). With weights that differ a lot this is less than a plan reaches, whose σ* is one
+    /// for everybody.
     pub local: f64,
     /// Δ√(n/n_H)/(μW).
     pub error_floor: f64,
@@ -288,6 +290,7 @@ fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: &'a 
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
         shares_bound: sent.max(calibration.schedule.largest_in_degree()),
+        received_bound: calibration.schedule.most_at_once(),
         epsilon: draft.privacy.epsilon,
         delta: draft.privacy.delta,
     }

@@ -35,6 +35,7 @@ use libp2p_identity::Keypair;
 pub use interface::{Input, InputError, Output};
 pub use outcome::{Ending, Event, GateVerdict, Outcome, Progress, Sum};
 
+use crate::agreement::items::Body;
 use crate::agreement::{Agreement, Clock, Electorate, Sights, Step};
 use crate::exchange::{Arrival, Course, Deed, Exchange, Noise, Opening, Tally};
 use crate::gathering::{self, Gathering};
@@ -191,6 +192,7 @@ impl Run {
             Input::Private { from, frame } => self.receive_private(from, &frame),
             Input::Spent(result) => self.spent(result),
             Input::Verdict(verdict) => self.judged(verdict),
+            Input::Leave => self.leave(),
             Input::Left | Input::Tick => {}
         }
         self.advance();
@@ -263,6 +265,11 @@ impl Run {
             }
             _ => None,
         }
+    }
+
+    /// The bytes of a party's item, for a simulated party that shows others another one.
+    pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<&[u8]> {
+        self.commons.items(stage).get(author).map(Body::bytes)
     }
 
     fn exchange(&mut self) -> Option<&mut Exchange> {
@@ -423,7 +430,7 @@ impl Run {
         let clock = Clock::new(begin, self.settle_ms);
         let called = self.log_calls(&exchange, &clock);
         let log = exchange.close(called.iter().copied().collect());
-        self.commons.keep_own_log(log.clone());
+        self.commons.keep_log(log.clone());
         self.commons.give_item(Stage::Settling, &wire::log_to_bytes(&log));
         self.record.own_log = Some(log);
         let agreement = Agreement::new(self.electorate.clone(), Stage::Settling, self.record.started.clone(), clock, called);
@@ -449,9 +456,8 @@ impl Run {
             }
             Step::Agreed(set) => {
                 let Machine::Settling { exchange, .. } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
-                let members = set.iter().map(|(party, _)| *party);
-                let logs: AgreedLogs =
-                    members.filter_map(|party| Some((party, self.commons.logs.get(&party)?.clone()))).collect();
+                let logs = set.iter().filter_map(|(party, hash)| Some((*party, self.commons.log_named(*party, hash)?)));
+                let logs: AgreedLogs = logs.collect();
                 let logs = Arc::new(logs);
                 if !logs.contains_key(&self.course.me) {
                     self.withhold("the agreed set of logs does not hold this node's".to_string());
@@ -516,7 +522,7 @@ impl Run {
             return self.finish(Ending::Withheld { reason }, included, agreed, None);
         }
         let parties = self.electorate.parties;
-        let finals = set.iter().filter_map(|(party, _)| self.commons.items(Stage::Publishing).get(*party));
+        let finals = set.iter().filter_map(|(party, hash)| self.commons.items(Stage::Publishing).version(*party, hash));
         let finals = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok());
         let sum = finals.reduce(|mut sum, last| {
             sum.value.add(&last.value);
@@ -540,6 +546,29 @@ impl Run {
             self.commons.event(Event::Complete);
         }
         all
+    }
+
+    /// Ends the run for this node before its time. No share that is still here leaves any more; if one has left, the final is withheld. Who has
+    /// published its final already has that in its result, with what is here of the others'.
+    fn leave(&mut self) {
+        let reason = "this node was told to leave".to_string();
+        match &mut self.machine {
+            Machine::Over => {}
+            Machine::Publishing { .. } if self.record.finished => {}
+            Machine::Publishing { .. } => self.publish(Step::Over),
+            Machine::Gathering { .. } | Machine::Spending { .. } => {
+                self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
+            }
+            Machine::Mixing { exchange } | Machine::Settling { exchange, .. } | Machine::Auditing { exchange, .. } => {
+                exchange.recall_all();
+                let ending = match exchange.anything_left() {
+                    true => Ending::Withheld { reason },
+                    false => Ending::Aborted { reason },
+                };
+                self.finish(ending, BTreeSet::new(), false, None);
+            }
+        }
+        self.machine = Machine::Over;
     }
 
     fn withhold(&mut self, reason: String) {

@@ -70,6 +70,24 @@ impl Schedule {
         }
         due.into_iter().max().unwrap_or(0)
     }
+
+    /// The largest number of shares that one party is due in one round.
+    pub fn most_at_once(&self) -> usize {
+        let in_round = |round: &Vec<Vec<usize>>| {
+            let mut due = vec![0usize; round.len()];
+            round.iter().flatten().for_each(|&to| due[to] += 1);
+            due.into_iter().max().unwrap_or(0)
+        };
+        self.out.iter().map(in_round).max().unwrap_or(0)
+    }
+}
+
+/// `count` different parties of `parties` (all, if these are fewer), drawn evenly, in the order of the draw.
+pub fn draw_parties(parties: usize, count: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..parties).collect();
+    PublicDraw::new("undertone/parties/1", seed).shuffle(&mut order);
+    order.truncate(count);
+    order
 }
 
 /// For each party the neighbours that it has not sent to since it last had sent to all of them.

@@ -5,6 +5,7 @@
 //! Each direction of each connection is an ordered stream; different connections and the two graphs reorder freely. What is on its way on a
 //! connection that breaks is lost.
 
+mod equivocator;
 pub(crate) mod ledger;
 mod network;
 mod scenario;
@@ -23,7 +24,7 @@ use crate::invariants::trace::Trace;
 use crate::invariants::{Violation, agreed, mass, weight};
 use crate::lattice::LatticeVector;
 use crate::log::AgreedLogs;
-use crate::message::Network;
+use crate::message::{Network, Stage};
 use crate::mixing::Party;
 use crate::noise::LatticeNoise;
 use crate::peers::simulated_keypair;
@@ -34,6 +35,7 @@ use crate::time::Time;
 use ledger::{Draws, Ledger, Recording};
 use network::{Links, Queued};
 
+pub use equivocator::Equivocation;
 pub use scenario::{Conditions, Fault, Report, random_faults};
 
 /// A stand-in for the real gate.
@@ -126,6 +128,7 @@ impl<'a> Simulation<'a> {
             nodes.push(Node { run, status, ledger, outcome: None, tick: Time::FAR, shares_left: false, bytes: (0, 0) });
             noised.push(value);
         }
+        let liar = conditions.equivocation.as_ref().map(|equivocation| equivocation.party);
         let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
         let mut simulation = Simulation {
             rng: stream(conditions.seed, "network", 0),
@@ -141,7 +144,7 @@ impl<'a> Simulation<'a> {
             events: Vec::new(),
             trace: Trace::default(),
             violations: Vec::new(),
-            once: Once::default(),
+            once: Once::except(liar),
             clear: Clear::default(),
             gated: Gated::default(),
             settled: false,
@@ -221,9 +224,12 @@ impl<'a> Simulation<'a> {
             return Vec::new();
         }
         let mut violations = Vec::new();
+        let lies = self.conditions.equivocation.as_ref().filter(|it| it.stage == Stage::Publishing).map(|it| it.party);
         for (_, outcome) in self.nodes.iter().filter_map(|node| node.outcome.as_ref()) {
             let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
-            if let Some(sum) = outcome.sum.as_ref().filter(|_| publishers == Some(&outcome.included)) {
+            // The set may have chosen the version that is a lie.
+            let honest = lies.is_none_or(|party| !outcome.included.contains(&party));
+            if let Some(sum) = outcome.sum.as_ref().filter(|_| honest && publishers == Some(&outcome.included)) {
                 let noised = outcome.included.iter().map(|&party| &self.noised[party]);
                 violations.extend(mass::check([&sum.value], noised).err());
                 let own = outcome.included.iter().map(|&party| self.nodes[party].ledger.own_weight());
@@ -359,6 +365,7 @@ impl<'a> Simulation<'a> {
             Input::Disconnected { .. } => ("disconnected", &[]),
             Input::Gone { .. } => ("gone", &[]),
             Input::Left => ("left", &[]),
+            Input::Leave => ("leave", &[]),
             Input::Spent(_) => ("spent", &[]),
             Input::Verdict(_) => ("verdict", &[]),
             Input::Tick => ("tick", &[]),
@@ -384,6 +391,7 @@ impl<'a> Simulation<'a> {
                 Output::Public { to, frame } => {
                     let checks = [self.once.public(&frame), self.clear.public(&frame), self.gated.public(&frame)];
                     self.violations.extend(checks.into_iter().filter_map(Result::err));
+                    let frame = self.really_sent(party, to, frame);
                     self.transmit(Network::Public, party, to, frame);
                 }
                 Output::Private { to, frame, ticket } => {
@@ -411,6 +419,15 @@ impl<'a> Simulation<'a> {
                     return;
                 }
             }
+        }
+    }
+
+    /// What a party sends when its machine wants this sent: the same, unless it equivocates.
+    fn really_sent(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+        let equivocation = self.conditions.equivocation.as_ref().filter(|equivocation| equivocation.party == party);
+        match equivocation.and_then(|it| Some((it, self.nodes[party].run.item(it.stage, party)?))) {
+            Some((equivocation, item)) => equivocation.frame(self.plan.digest(), item, to, frame),
+            None => frame,
         }
     }
 

@@ -1,11 +1,12 @@
 //! A daemon of one party, as an operator would run it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use crate::http::{Http, Reply, form};
-use crate::{Ended, Parties, Running, Signal, run_in, signal, start_in};
+use crate::{Ended, Parties, Running, Signal, run_in, signal, undertone};
 
 /// From its start to `/readyz`, on a machine that does other things.
 const READY: Duration = Duration::from_secs(60);
@@ -25,17 +26,26 @@ impl Daemon {
     /// Starts the daemon of a party and waits until it is ready. `configuration` is added to what every daemon here has: its own state folder
     /// and a socket in it.
     pub fn start(parties: &Parties, party: usize, configuration: &str) -> Self {
+        Daemon::start_by(Command::new(undertone()), parties, party, configuration)
+    }
+
+    /// The same by a command that starts `undertone` somewhere, such as on a host of a testnet.
+    pub fn start_by(mut command: Command, parties: &Parties, party: usize, configuration: &str) -> Self {
         let file = Daemon::configure(parties, party, configuration);
-        Daemon::follow(parties, party, start_in(parties.folder(), ["node", "--config", &file, "-vv"]))
+        command.args(["node", "--config", &file, "-vv"]).current_dir(parties.folder());
+        Daemon::follow(parties, party, Running::start(command, None))
     }
 
     /// Waits until a daemon is ready that somebody started with the configuration of [`Daemon::configure`].
     pub fn follow(parties: &Parties, party: usize, running: Running) -> Self {
         let name = &parties.names()[party];
-        let state = parties.path(&format!("{name}.state"));
+        Daemon::of(running, name, parties.folder(), &parties.path(&format!("{name}.state")))
+    }
+
+    /// Waits until a daemon with any configuration is ready whose API is the socket in its state folder.
+    pub fn of(running: Running, name: &str, folder: &Path, state: &Path) -> Self {
         let address = format!("unix:{}", state.join("api.sock").display());
-        let mut daemon =
-            Daemon { name: name.clone(), http: Http { address, token: None }, folder: parties.folder().into(), running };
+        let mut daemon = Daemon { name: name.into(), http: Http { address, token: None }, folder: folder.into(), running };
         daemon.until_ready();
         let token = std::fs::read_to_string(state.join("api.token")).expect("the daemon made its token");
         daemon.http.token = Some(token.trim_end().to_owned());

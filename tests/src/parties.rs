@@ -27,17 +27,27 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     ports
 }
 
+fn addresses_here() -> [String; 2] {
+    let [private, public] = free_ports(2)[..] else { unreachable!("two were asked for") };
+    [private, public].map(|port| format!("/ip4/127.0.0.1/tcp/{port}"))
+}
+
 const NAMES: [&str; 16] = [
     "alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy", "kim", "laura", "mike", "nina", "olga",
     "paul",
 ];
 
 impl Parties {
-    /// Keys for this many parties (alice, bob, …), made by `identity new`, and their peer list.
+    /// Keys for this many parties (alice, bob, …) on this machine, made by `identity new`, and their peer list.
     pub fn new(count: usize) -> Self {
+        Parties::at(count, |_| addresses_here())
+    }
+
+    /// The same at the private and public addresses that each party is given.
+    pub fn at(count: usize, addresses: impl Fn(usize) -> [String; 2]) -> Self {
         let mut parties = Parties { folder: tempfile::tempdir().expect("a folder"), names: vec![], lines: vec![] };
-        for name in &NAMES[..count] {
-            let lines = parties.new_identity(name);
+        for (party, name) in NAMES[..count].iter().enumerate() {
+            let lines = parties.identity_at(name, addresses(party));
             parties.names.push((*name).to_owned());
             parties.lines.push(lines);
         }
@@ -82,10 +92,11 @@ impl Parties {
 
     /// `identity new` with addresses on this machine; what it printed.
     pub fn new_identity(&self, name: &str) -> String {
-        let [private, public] = free_ports(2)[..] else { unreachable!("two were asked for") };
-        let address = |port: u16| format!("/ip4/127.0.0.1/tcp/{port}");
+        self.identity_at(name, addresses_here())
+    }
+
+    fn identity_at(&self, name: &str, [private, public]: [String; 2]) -> String {
         let key = format!("{name}.key");
-        let (private, public) = (address(private), address(public));
         let ended = self.run(["identity", "new", "--out", &key, "--name", name, "--private", &private, "--public", &public]);
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         ended.stdout

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -111,11 +111,19 @@ pub fn run_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item 
 pub fn follow_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> (Running, Followed) {
     let pipes = tempfile::Builder::new().prefix("events").tempdir().expect("a folder for the pipe");
     let pipe = pipes.path().join("pipe");
-    mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).expect("a named pipe");
     let mut command = Command::new(undertone());
     command.args(arguments).arg("--events").arg(&pipe).current_dir(folder);
-    let running = Running::start(command, Some(pipe.clone()));
-    (running, Followed::new(pipe, pipes))
+    let (running, mut followed) = follow_at(command, &pipe);
+    followed._pipes = Some(pipes);
+    (running, followed)
+}
+
+/// Starts a command that writes its events to this path, whoever it does that as, and follows what it tells.
+pub fn follow_at(command: Command, pipe: &Path) -> (Running, Followed) {
+    mkfifo(pipe, Mode::S_IRUSR | Mode::S_IWUSR).expect("a named pipe");
+    std::fs::set_permissions(pipe, std::fs::Permissions::from_mode(0o622)).expect("ours");
+    let running = Running::start(command, Some(pipe.to_owned()));
+    (running, Followed::new(pipe.to_owned()))
 }
 
 /// Lets a reader of the pipe go that waits for a writer, or will begin to soon: opening for writing succeeds once there is a reader.
@@ -201,11 +209,11 @@ pub fn signal(pid: i32, signal: Signal) {
 pub struct Followed {
     lines: Receiver<String>,
     seen: Vec<Value>,
-    _pipes: tempfile::TempDir,
+    _pipes: Option<tempfile::TempDir>,
 }
 
 impl Followed {
-    fn new(pipe: PathBuf, pipes: tempfile::TempDir) -> Self {
+    fn new(pipe: PathBuf) -> Self {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             let Ok(file) = File::open(pipe) else { return };
@@ -215,7 +223,7 @@ impl Followed {
                 }
             }
         });
-        Followed { lines, seen: vec![], _pipes: pipes }
+        Followed { lines, seen: vec![], _pipes: None }
     }
 
     fn next(&mut self) -> Option<Value> {

@@ -13,7 +13,8 @@ fn name(party: usize) -> String {
 fn two_leave(first: Signal, second: Signal) {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
-    let run = "[privacy]\ndropouts = 2\n[mechanism]\nrounds = 5\n[run]\npace_ms = 150\nround_ms = 400\nsettle_ms = 2000\n";
+    // Only a silent party's deadlines are waited for; the others' rounds end long before, on a machine with other work, too.
+    let run = "[privacy]\ndropouts = 2\n[mechanism]\nrounds = 5\n[run]\npace_ms = 150\nround_ms = 1000\nsettle_ms = 3000\n";
     std::fs::write(folder.path().join("run.toml"), run).expect("writable");
     let line = format!("local --nodes {NODES} --dimension {DIMENSION} --run run.toml --output kept --json");
     let (running, mut events) = follow_in(folder.path(), line.split(' '));

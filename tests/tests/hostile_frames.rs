@@ -223,7 +223,7 @@ fn a_replayed_public_message_changes_nothing() {
 /// The hostile member's share of a round to the victim, with the coordinates that it should have, or others.
 fn share(plan: &Plan, digest: &[u8; 32], round: u32, weight: i128, change: impl Fn(&mut Vec<u8>)) -> Arc<[u8]> {
     let lattice = plan.lattice();
-    let mut values = lattice.share_to_bytes(&lattice.zeros(plan.draft().dimension())).expect("zeros fit");
+    let mut values = lattice.share_to_bytes(&lattice.zeros(plan.draft().dimension()), 1).expect("zeros fit");
     change(&mut values);
     wire::share_frame(digest, ShareId { round, from: HOSTILE, to: VICTIM }, LatticeWeight(weight), &values)
 }

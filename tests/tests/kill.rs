@@ -1,7 +1,6 @@
 //! Parties that die, fall silent, or never come: real processes, real signals.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use undertone_tests::{Followed, Running, Signal, alone, assert_close, follow_in, read_json, receipt, signal};
@@ -84,12 +83,6 @@ fn survivors(victims: &[usize]) -> Vec<usize> {
     (0..NODES).filter(|party| !victims.contains(party)).collect()
 }
 
-/// Milliseconds that the same run takes when nobody dies. The caller holds `alone`.
-fn undisturbed_ms() -> u64 {
-    static TOOK: OnceLock<u64> = OnceLock::new();
-    *TOOK.get_or_init(|| Cluster::start("").end(0).duration_ms(&survivors(&[])))
-}
-
 /// The survivors of one departure: same bits, same set, exit 5, receipts that say who departed and what that costs.
 fn check_survivors(end: &End, victim: usize, victims_code: i32) {
     let object = &end.object;
@@ -133,19 +126,26 @@ fn check_receipt(receipt: &Value, victim: usize, names: &[String]) {
     receipt::assert_mu_follows(receipt);
 }
 
-/// Kills a party as it begins a round; the others end little later than if it had lived.
+/// Deadlines that nobody waits for when a process is killed. The earliest one after the kill is the end of its round, a multiple of this; half-time
+/// of settling, from which lists are flooded, and three quarters come later still.
+const FAR_MS: u64 = 30_000;
+
+/// Kills a party as it begins a round; the others end without waiting for any deadline.
 fn killed_in(round: u64, victim: usize) {
     let _alone = alone();
-    let usual = undisturbed_ms();
-    let mut cluster = Cluster::start("");
+    let mut cluster = Cluster::start(&format!("round_ms = {FAR_MS}\nsettle_ms = {FAR_MS}"));
     let pids = cluster.pids();
     cluster.until_round(victim, round);
     signal(pids[victim], Signal::SIGKILL);
     let end = cluster.end(5);
     check_survivors(&end, victim, 137);
     let took = end.duration_ms(&survivors(&[victim]));
-    println!("killed in round {round}: {took} ms from START to the last survivor's end, {usual} ms without the kill");
-    assert!(took < usual + 3000, "{took} ms, {usual} ms without the kill");
+    println!(
+        "killed in round {round}: {took} ms from START to the last survivor's end, of which {} are the pace",
+        ROUNDS * PACE_MS
+    );
+    // The pace, a stage's grace for who is found gone (1/32 of it, twice at most), and what a machine with other work adds to that, against 30 s.
+    assert!(took < FAR_MS, "{took} ms: somebody waited for a deadline");
 }
 
 #[test]
@@ -198,7 +198,9 @@ fn after_two_kills_nobody_publishes_above_the_budget() {
 fn check_withheld(kept: &Path, party: &str, receipt: &Value) {
     assert!(!kept.join(party).join("mean.npy").exists(), "{party} withholds: no mean");
     assert_eq!(receipt["outcome"], "withheld");
-    assert_eq!(receipt["execution"]["published"], json!([]), "nothing was published");
+    // The others may have published without it; it has seen their finals if they reached it in time.
+    let published = receipt["execution"]["published"].as_array().expect("a list");
+    assert!(published.iter().all(|index| name(index.as_u64().expect("a party") as usize) != *party), "{party} published nothing");
     assert!(receipt["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "it says why");
 }
 
@@ -206,12 +208,14 @@ fn check_withheld(kept: &Path, party: &str, receipt: &Value) {
 #[test]
 fn a_party_that_falls_silent_costs_the_deadlines() {
     let _alone = alone();
-    let (round_ms, settle_ms) = (400, 1500);
+    // A round's deadline is long enough for a machine with other work: the victim is to be the only one that misses it.
+    let (round_ms, settle_ms) = (1000, 3000);
     let mut cluster = Cluster::start(&format!("round_ms = {round_ms}\nsettle_ms = {settle_ms}"));
     let pids = cluster.pids();
     let victim = 4;
     cluster.until_round(victim, 2);
     signal(pids[victim], Signal::SIGSTOP);
+    // It goes on only after the others have ended: none of them waits for it beyond deadlines of theirs.
     for _ in 0..NODES - 1 {
         cluster.events.until("seven ends", |e| e["event"] == "finished");
     }
@@ -223,7 +227,7 @@ fn a_party_that_falls_silent_costs_the_deadlines() {
     let deadlines = ROUNDS * round_ms + 3 * settle_ms;
     let took = end.duration_ms(&survivors(&[victim]));
     println!("one suspended: {took} ms from START to the last survivor's end, deadlines {deadlines} ms");
-    assert!(took < deadlines + 2000, "{took} ms, deadlines {deadlines} ms");
+    assert!(took < 2 * deadlines, "{took} ms, deadlines {deadlines} ms");
 }
 
 /// Two of eight never come: six are fewer than `min_parties`.

@@ -331,3 +331,35 @@ fn the_demonstration_shows_each_column() {
     fs::write(folder.path().join("run.toml"), "[data]\nshape = [3]\n").expect("writable");
     run_in(folder.path(), ["local", "--run", "run.toml", "--json"]).refused_at(2, "data.shape");
 }
+
+/// Names of columns are part of the plan: whoever brings them in another order is told before anything is sent.
+#[test]
+fn columns_in_another_order_are_refused() {
+    let parties = Parties::new(4);
+    let run =
+        "version = 1\nname = \"c\"\n[data]\nshape = [3]\ncolumns = [\"age\", \"height\", \"weight\"]\n[mechanism]\nrounds = 3\n";
+    parties.plan("run", run);
+    assert_eq!(read_json(&parties.path("run.json"))["data"]["columns"], serde_json::json!(["age", "height", "weight"]));
+    let join = |table: &str| {
+        parties.write("alice.csv", table);
+        parties.run(["join", "run.json", "--identity", "alice.key", "--input", "alice.csv", "--output", "mean.csv", "--json"])
+    };
+    let refusal = join("age,weight,height\n0.1,0.2,0.3\n").refused(7, "column 2");
+    assert!(
+        refusal["error"]["message"].as_str().is_some_and(|m| m.contains("\"weight\"") && m.contains("\"height\"")),
+        "{refusal}"
+    );
+    for (lines, about) in [("columns = [\"age\"]", "1 names for 3"), ("columns = [\"a\", \"b\", \"a\"]", "column 3")] {
+        parties.write("wrong.toml", &format!("version = 1\nname = \"c\"\n[data]\nshape = [3]\n{lines}\n"));
+        parties.run(["plan", "wrong.toml", "--peers", "peers.toml", "--out", "p.json", "--json"]).refused(2, about);
+    }
+    // `local` takes the names from the files, and holds them against the run file's.
+    let folder = folder();
+    for name in ["a.csv", "b.csv", "c.csv"] {
+        input(folder.path(), name, "x,y\n0.1,0.2\n");
+    }
+    assert_eq!(local(folder.path(), "").code, 0);
+    let plan = read_json(&folder.path().join("kept").join("plan.json"));
+    assert_eq!(plan["data"]["columns"], serde_json::json!(["x", "y"]));
+    local(folder.path(), "[data]\ncolumns = [\"y\", \"x\"]").refused(7, "column 1");
+}

@@ -113,7 +113,7 @@ fn name(party: usize) -> String {
 #[test]
 fn a_stopped_process_that_goes_on_after_two_rounds_costs_the_others_deadlines_at_most() {
     let _alone = alone();
-    let (round_ms, settle_ms, rounds, victim) = (500_u64, 2000_u64, 6_u64, 5_usize);
+    let (round_ms, settle_ms, rounds, victim) = (1000_u64, 3000_u64, 6_u64, 5_usize);
     let folder = tempfile::tempdir().expect("a folder");
     let text = format!("[mechanism]\nrounds = {rounds}\n[run]\npace_ms = 100\nround_ms = {round_ms}\nsettle_ms = {settle_ms}\n");
     std::fs::write(folder.path().join("run.toml"), text).expect("writable");
@@ -155,7 +155,8 @@ fn a_stopped_process_that_goes_on_after_two_rounds_costs_the_others_deadlines_at
         "stopped for two rounds: {took} ms from START to the last of the others, deadlines {deadlines} ms; {}",
         object["exit_codes"]
     );
-    assert!(took < deadlines + 2000, "{took} ms");
+    // The slow one was back long before: this tells waiting for deadlines, each once, from waiting for each of it anew.
+    assert!(took < 2 * deadlines, "{took} ms");
 }
 
 fn check_receipts(kept: &Path, parties: &[String]) {

@@ -37,6 +37,25 @@ fn the_papers_protocol_is_calibrated_for_its_own_class() {
 }
 
 #[test]
+fn local_noise_is_each_partys_for_its_own_weight() {
+    for adjacency in ["replace-one", "zero-out"] {
+        let lines = format!(
+            "[data]\nadjacency = \"{adjacency}\"\nweights = {{ party-0 = 30.0, party-3 = 2.0 }}\n[mechanism]\nrounds = 3"
+        );
+        let predicted = calibrated(5, &lines).predicted;
+        // Whoever adds N(0, (Δ₁/μ)²) to its vector within the ball, with Δ₁ the ball's diameter or radius, has (ε, δ) by itself; the mean is
+        // Σ aᵢ(xᵢ + ηᵢ)/W, of variance (Δ₁/μ)² Σ aᵢ²/W².
+        let (weights, mu) = ([30.0f64, 1.0, 1.0, 2.0, 1.0], gaussian::mu(1.0, 1e-6).expect("in range"));
+        let unweighted = if adjacency == "replace-one" { 2.0 } else { 1.0 };
+        let (squares, total) = (weights.iter().map(|a| a * a).sum::<f64>(), weights.iter().sum::<f64>());
+        let expected = unweighted / mu * squares.sqrt() / total;
+        assert!((predicted.local / expected - 1.0).abs() < 1e-9, "{} {expected}", predicted.local);
+        // One σ* for everybody, for the largest weight: with weights as uneven as these that is more.
+        assert!(predicted.standard_error > predicted.local && predicted.local > predicted.central);
+    }
+}
+
+#[test]
 fn three_parties_tolerate_nobody() {
     let calibration = calibrated(3, "");
     assert_eq!(calibration.predicted.standard_error_one_dropout, None);
@@ -45,12 +64,25 @@ fn three_parties_tolerate_nobody() {
 
 #[test]
 fn too_many_parties_have_the_theorem_as_headline() {
-    let calibration = calibrated(20, "");
-    assert!(calibration.claims.iter().all(|claim| claim.established == Established::Theorem));
+    let calibration = calibrated(60, "[privacy]\ncolluding = 3\n[mechanism]\nrounds = 3");
+    let of_class = |claim: &&undertone_protocol::plan::Claim| claim.faults != Faults::BeforePublishing;
+    assert!(calibration.claims.iter().filter(of_class).all(|claim| claim.established == Established::Theorem));
     let headline: Vec<_> = calibration.claims.iter().filter(|claim| claim.holds_as_headline).collect();
     assert!(headline.iter().any(|claim| claim.faults == Faults::Any));
     assert!(headline.iter().all(|claim| claim.epsilon <= 1.0));
     assert!((calibration.predicted.standard_error / calibration.predicted.local - 1.0).abs() < 1e-5);
+}
+
+#[test]
+fn twenty_parties_are_exhausted() {
+    let calibration = calibrated(20, "[mechanism]\nrounds = 4");
+    let worst = epsilon(&calibration, Faults::Class, Established::Exhaustive);
+    assert!((0.999..=1.0).contains(&worst), "{worst}");
+    let exhaustive = |claim: &&undertone_protocol::plan::Claim| claim.established == Established::Exhaustive;
+    let cases: Vec<u64> = calibration.claims.iter().filter(exhaustive).map(|claim| claim.cases).collect();
+    // 190 coalitions of a colluding and a departed party; of 20 shares a round, 7 + 5 + 3 + 1 faults; 20 parties cut off from 18 others.
+    assert_eq!(cases, [190 * (1 + 20 * 16), 20 * 19]);
+    assert!(calibration.predicted.standard_error < 0.35 * calibration.predicted.local);
 }
 
 #[test]
@@ -80,8 +112,8 @@ fn whoever_fears_fewer_gets_a_plan() {
     assert!(calibrated(6, ring).predicted.standard_error > 0.0);
     let paper = "[topology]\nprivate = { kind = \"ring\" }\n[mechanism]\nrollback = false\nrounds = 3";
     assert!(calibrated(5, paper).predicted.standard_error > 0.0);
-    let regular = calibrated(20, "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }");
-    assert!(regular.claims.iter().any(|claim| claim.holds_as_headline && claim.established == Established::Theorem));
+    let regular = calibrated(20, "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\n[mechanism]\nrounds = 4");
+    assert!(regular.claims.iter().any(|claim| claim.holds_as_headline && claim.established == Established::Exhaustive));
 }
 
 #[test]

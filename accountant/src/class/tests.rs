@@ -20,13 +20,18 @@ fn setting(parties: usize, rounds: usize, fanout: usize, injection: InjectionSpe
 /// The class by definition: every execution against every coalition, with care.
 fn by_definition(setting: &Setting, ratio: f64) -> f64 {
     let base = setting.fault_free().expect("a schedule");
-    let executions = match setting.rollback {
+    let executions: Vec<Execution> = match setting.rollback {
         true => std::iter::once(base.clone())
             .chain(
                 faults::single_shares(setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]).expect("a fault")),
             )
             .collect(),
-        false => faults::without_roll_back(setting).expect("executions"),
+        false => std::iter::once(base.clone())
+            .chain(
+                faults::shares_of_class(setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]).expect("a fault")),
+            )
+            .chain(faults::crashes(setting).expect("executions"))
+            .collect(),
     };
     let mut worst = 0.0f64;
     for execution in executions {
@@ -60,9 +65,11 @@ fn the_fast_path_finds_the_worst_of_the_class() {
         assert_eq!(class.cases(), faults::count(&setting) * coalitions::all(setting.parties(), setting.coalition_size()).len());
         for ratio in [0.5, 12.0] {
             let (fast, truth) = (class.worst(ratio).expect("a run"), by_definition(&setting, ratio));
-            assert!((fast.square / truth - 1.0).abs() < 1e-10, "{} {truth}", fast.square);
+            // Never below, but for the rounding of the truth itself; above by no more than is added on purpose.
+            let above = fast.square / truth - 1.0;
+            assert!((-1e-12..=1.01 * SCREENED).contains(&above), "{} {truth}", fast.square);
             let screened = class.screen(ratio)[0].square;
-            assert!((screened / truth - 1.0).abs() < 1e-8, "{screened} {truth}");
+            assert!((screened / truth - 1.0).abs() < 1e-10, "{screened} {truth}");
         }
     }
 }
@@ -75,7 +82,11 @@ fn the_example_has_as_many_cases_as_the_design_says() {
 
 #[test]
 fn what_is_too_large_is_not_exhausted() {
-    let large = setting(17, 3, 1, InjectionSpec::Named(NamedInjection::Incremental));
+    let many = setting(450, 1, 1, InjectionSpec::Named(NamedInjection::Incremental));
+    assert!(coalitions::count(450, 2).expect("it fits") > coalitions::MOST_COALITIONS);
+    assert!(Class::of(&many).expect("executions").is_none());
+    let large = setting(120, 8, 1, InjectionSpec::Named(NamedInjection::Incremental));
+    assert!(coalitions::count(120, 2).expect("it fits") <= coalitions::MOST_COALITIONS);
     assert!(Class::of(&large).expect("executions").is_none());
     let everybody = Setting { dropouts: 4, ..setting(5, 3, 1, InjectionSpec::Named(NamedInjection::Incremental)) };
     assert!(Class::of(&everybody).expect("executions").is_none());

@@ -247,11 +247,22 @@ fn the_papers_protocol_is_judged_by_every_reading() {
 
 #[test]
 fn where_only_the_theorem_speaks_it_lets_publish() {
-    let plan = plan(18, "[mechanism]\nrounds = 5");
-    let members: Vec<Party> = (1..18).collect();
+    let plan = plan(60, "[privacy]\ncolluding = 3\n[mechanism]\nrounds = 3");
+    let members: Vec<Party> = (1..60).collect();
     let verdict = gate(&plan, &logs(&plan, &members));
-    assert_eq!(verdict.publish, Some((1..18).collect()));
+    assert_eq!(verdict.publish, Some((1..60).collect()));
     assert_eq!(verdict.audit.basis, Basis::Theorem);
+    assert_audit(&plan, &verdict.audit);
+}
+
+#[test]
+fn eighteen_parties_are_computed() {
+    let plan = plan(18, "[mechanism]\nrounds = 4");
+    let mut logs = logs(&plan, &(1..18).collect::<Vec<Party>>());
+    unanswered(&plan, &mut logs, 2, 5);
+    let verdict = gate(&plan, &logs);
+    assert_eq!(verdict.publish, Some((1..18).collect()));
+    assert_eq!(verdict.audit.basis, Basis::Computed);
     assert_audit(&plan, &verdict.audit);
 }
 

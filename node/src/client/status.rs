@@ -5,7 +5,7 @@ use hyper::Method;
 
 use super::{ApiArgs, Daemon, run, show};
 use crate::cli::Report;
-use crate::daemon::status::{OfferStatus, RunStatus, Status};
+use crate::daemon::status::{OfferStatus, Readiness, RunStatus, Status};
 use crate::failure::Failure;
 
 /// Flags of `status`.
@@ -14,6 +14,9 @@ pub struct StatusArgs {
     /// One run or offer: its digest, or the first digits of it [default: the whole daemon]
     #[arg(value_name = "DIGEST")]
     digest: Option<String>,
+    /// Only whether a run could be taken now, without looking for the peers: exit 0 if so (health checks)
+    #[arg(long, conflicts_with = "digest")]
+    ready: bool,
     #[command(flatten)]
     api: ApiArgs,
 }
@@ -31,6 +34,10 @@ pub struct WithdrawArgs {
 /// Shows the daemon, or one of its runs or offers.
 pub fn status(arguments: StatusArgs) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
+    if arguments.ready {
+        let readiness: Readiness = run(daemon.get("/readyz"))?;
+        return Ok(Report::done(show::object(&readiness), "Ready.\n".into()));
+    }
     run(async {
         let Some(given) = &arguments.digest else {
             let status: Status = daemon.get("/v1/status").await?;

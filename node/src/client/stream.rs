@@ -28,21 +28,11 @@ pub struct WatchArgs {
 /// Follows a run to its end, and exits as `undertone join` would have.
 pub fn watch(arguments: WatchArgs, json: bool) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
-    let mut sink = Sink::open(arguments.events.as_deref(), json)?;
-    let ended = run(async {
+    let sink = Sink::open(arguments.events.as_deref(), json)?;
+    run(async {
         let digest = daemon.digest(&arguments.digest, "runs").await?;
-        let mut last = None;
-        loop {
-            last = daemon.follow(&digest, last, &mut sink).await?;
-            let run: RunStatus = daemon.get(&format!("/v1/runs/{digest}")).await?;
-            if let Some(exit) = exit_of(&run) {
-                return Ok((run, exit));
-            }
-            // The stream ended before the run: the daemon is ending, or cut us off. Asking again finds out.
-        }
-    })?;
-    let (run, exit) = ended;
-    Ok(Report { json: show::object(&run), text: show::run(&run), exit })
+        daemon.until_end(&digest, sink).await
+    })
 }
 
 /// The exit code of a run that is over.
@@ -57,13 +47,14 @@ fn exit_of(run: &RunStatus) -> Option<i32> {
 }
 
 /// Where events go.
-struct Sink {
+pub(super) struct Sink {
     lines: Option<Box<dyn Write>>,
     text: bool,
 }
 
 impl Sink {
-    fn open(path: Option<&std::path::Path>, json: bool) -> Result<Self, Failure> {
+    /// Fails (exit 2) on a file that cannot be written.
+    pub(super) fn open(path: Option<&std::path::Path>, json: bool) -> Result<Self, Failure> {
         let lines: Option<Box<dyn Write>> = match path {
             None => None,
             Some(path) if path == std::path::Path::new("-") => Some(Box::new(std::io::stdout())),
@@ -88,6 +79,19 @@ impl Sink {
 }
 
 impl Daemon {
+    /// Follows a run until it is over.
+    pub(super) async fn until_end(&self, digest: &str, mut sink: Sink) -> Result<Report, Failure> {
+        let mut last = None;
+        loop {
+            last = self.follow(digest, last, &mut sink).await?;
+            let run: RunStatus = self.get(&format!("/v1/runs/{digest}")).await?;
+            if let Some(exit) = exit_of(&run) {
+                return Ok(Report { json: show::object(&run), text: show::run(&run), exit });
+            }
+            // The stream ended before the run: the daemon is ending, or cut us off. Asking again finds out.
+        }
+    }
+
     /// Reads one stream to its end; the id of the last event.
     async fn follow(&self, digest: &str, last: Option<u64>, sink: &mut Sink) -> Result<Option<u64>, Failure> {
         let mut headers = vec![(header::ACCEPT, HeaderValue::from_static("text/event-stream"))];

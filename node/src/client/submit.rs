@@ -7,6 +7,7 @@ use hyper::Method;
 use serde_json::Value;
 
 use super::form::Form;
+use super::stream::Sink;
 use super::{ApiArgs, Daemon, run, show};
 use crate::cli::Report;
 use crate::daemon::status::RunStatus;
@@ -66,6 +67,9 @@ pub struct SubmitArgs {
     propose: Option<PathBuf>,
     #[command(flatten)]
     brings: Brings,
+    /// Follow this node's run to its end, and exit as `undertone join` would have
+    #[arg(long)]
+    wait: bool,
     #[command(flatten)]
     api: ApiArgs,
 }
@@ -78,27 +82,31 @@ pub struct AcceptArgs {
     digest: String,
     #[command(flatten)]
     brings: Brings,
+    /// Follow this node's run to its end, and exit as `undertone join` would have
+    #[arg(long)]
+    wait: bool,
     #[command(flatten)]
     api: ApiArgs,
 }
 
 /// Hands a plan and a vector to the daemon, or lets it propose a run.
-pub fn submit(arguments: SubmitArgs) -> Result<Report, Failure> {
+pub fn submit(arguments: SubmitArgs, json: bool) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
+    let wait = arguments.wait.then_some(json);
     match (&arguments.propose, &arguments.plan) {
-        (Some(run_file), _) => propose(&daemon, run_file, &arguments.brings),
+        (Some(run_file), _) => propose(&daemon, run_file, &arguments.brings, wait),
         (None, Some(plan)) => {
             arguments.brings.check()?;
             let contents = read(plan, "PLAN.json")?;
             let form = arguments.brings.add_to(Form::new().contents("plan", plan, contents))?;
-            taken(run(daemon.post("/v1/runs", form))?)
+            taken(&daemon, run(daemon.post("/v1/runs", form))?, wait)
         }
         (None, None) => Err(Failure::usage("no plan is named").field("PLAN.json").hint("name a plan, or --propose RUN.toml")),
     }
 }
 
 /// Takes part in a plan that somebody offered.
-pub fn accept(arguments: AcceptArgs) -> Result<Report, Failure> {
+pub fn accept(arguments: AcceptArgs, json: bool) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
     arguments.brings.check()?;
     let form = arguments.brings.add_to(Form::new())?;
@@ -106,20 +114,33 @@ pub fn accept(arguments: AcceptArgs) -> Result<Report, Failure> {
         let digest = daemon.digest(&arguments.digest, "offers").await?;
         daemon.post(&format!("/v1/offers/{digest}/accept"), form).await
     })?;
-    taken(run_status)
+    taken(&daemon, run_status, arguments.wait.then_some(json))
 }
 
-fn propose(daemon: &Daemon, run_file: &Path, brings: &Brings) -> Result<Report, Failure> {
+/// `wait`: to the end of this node's run; whether its events are not to be shown, because one JSON object is.
+fn propose(daemon: &Daemon, run_file: &Path, brings: &Brings, wait: Option<bool>) -> Result<Report, Failure> {
     let contents = read(run_file, "--propose")?;
     let form = brings.add_to(Form::new().contents("run", run_file, contents))?;
     let proposed: Value = run(daemon.post("/v1/offers", form))?;
     let text = show::proposed(&proposed);
-    Ok(Report::done(proposed, text))
+    let Some(json) = wait else { return Ok(Report::done(proposed, text)) };
+    if !json {
+        print!("{text}");
+    }
+    let own = proposed["run"]["digest"].as_str().ok_or_else(|| {
+        Failure::usage("the plan was offered, but this node takes no part in it, so that there is no run to wait for")
+            .field("--wait")
+            .hint("add --input X, --data-file NAME or --data-set NAME")
+    })?;
+    run(daemon.until_end(own, Sink::open(None, json)?))
 }
 
-fn taken(run: RunStatus) -> Result<Report, Failure> {
-    let text = format!("{}\nFollow it:  undertone watch {}\n", show::run(&run), show::short(&run.digest));
-    Ok(Report::done(show::object(&run), text))
+fn taken(daemon: &Daemon, status: RunStatus, wait: Option<bool>) -> Result<Report, Failure> {
+    if let Some(json) = wait {
+        return run(daemon.until_end(&status.digest, Sink::open(None, json)?));
+    }
+    let text = format!("{}\nFollow it:  undertone watch {}\n", show::run(&status), show::short(&status.digest));
+    Ok(Report::done(show::object(&status), text))
 }
 
 impl Daemon {

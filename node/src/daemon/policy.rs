@@ -116,16 +116,15 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
     let others: Vec<Party> = (0..plan.parties()).filter(|party| *party != me && !coalition.contains(party)).collect();
     let departing = if setting.rollback { setting.dropouts.min(others.len()) } else { 0 };
     let systems = coalitions::count(others.len(), departing).and_then(|count| count.checked_mul(faults::count(&setting)));
-    if plan.parties() > coalitions::MOST_PARTIES || systems.is_none_or(|systems| systems > MOST_SYSTEMS) {
+    if systems.is_none_or(|systems| systems > MOST_SYSTEMS) {
         return Ok(bound);
     }
     let base = setting.fault_free()?;
-    let executions = if setting.rollback {
-        let faulty = faults::single_shares(&setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]));
-        std::iter::once(Ok(base.clone())).chain(faulty).collect::<Result<Vec<Execution>, ExecutionError>>()?
-    } else {
-        faults::without_roll_back(&setting)?
-    };
+    let shares = faults::shares_of_class(&setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]));
+    let mut executions = std::iter::once(Ok(base.clone())).chain(shares).collect::<Result<Vec<Execution>, ExecutionError>>()?;
+    if !setting.rollback {
+        executions.extend(faults::crashes(&setting)?);
+    }
     let calibration = plan.calibration();
     let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
     let mut square = 0.0f64;

@@ -6,6 +6,8 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rand::RngExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -21,6 +23,7 @@ use crate::events::Events;
 use crate::failure::{Exit, Failure};
 use crate::identity::Identity;
 use crate::progress::Progress;
+use crate::signals;
 use crate::table::bytes;
 
 /// A cluster whose keys and addresses are chosen.
@@ -120,17 +123,35 @@ impl Cluster {
         progress: &mut Progress,
         shared: &Shared,
     ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
+        let (mut leave, mut leaving) = (std::pin::pin!(signals::leave()), false);
         let (lines, mut told) = mpsc::channel(1024);
         let mut ends = BTreeMap::new();
+        let mut pids = BTreeMap::new();
         for (party, files) in self.nodes.iter().enumerate() {
             let name = name_of(plan, party).to_owned();
             let child = start(files, plan, shared).map_err(|e| Failure::usage(format!("a node cannot be started: {e}")))?;
             events.emit(&name, "spawned", json!({ "pid": child.id() }));
+            pids.insert(name.clone(), child.id());
             tokio::spawn(follow(name, child, lines.clone()));
         }
         drop(lines);
         let mut picture = Picture::new(plan);
-        while let Some((name, line)) = told.recv().await {
+        loop {
+            let (name, line) = tokio::select! {
+                told = told.recv() => match told {
+                    Some(told) => told,
+                    None => break,
+                },
+                signal = &mut leave, if !leaving => {
+                    leaving = true;
+                    progress.milestone("Leaving: the nodes are told, and end as they can");
+                    // A terminal's Ctrl-C reaches them by itself.
+                    if signal == Signal::SIGTERM {
+                        pids.iter().filter(|(name, _)| !ends.contains_key(*name)).for_each(|(_, pid)| tell_to_leave(*pid));
+                    }
+                    continue;
+                }
+            };
             match line {
                 Line::Event(event) => {
                     picture.see(&name, &event, progress);
@@ -150,6 +171,13 @@ impl Cluster {
         }
         progress.milestone(&picture.line("done"));
         Ok(ends)
+    }
+}
+
+fn tell_to_leave(pid: Option<u32>) {
+    if let Some(pid) = pid {
+        // One that has ended meanwhile needs no telling.
+        let _ = kill(Pid::from_raw(pid as i32), Signal::SIGTERM);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::vector_file::{self, Format, Layout, VectorFile};
 
 /// Each hospital's patients.
-const PATIENTS: usize = 1000;
+pub(crate) const PATIENTS: usize = 1000;
 
 const CITIES: [&str; 12] =
     ["aarhus", "bergen", "coimbra", "delft", "evora", "freiburg", "ghent", "haarlem", "izmir", "jena", "krakow", "lund"];
@@ -58,8 +58,12 @@ const COLUMNS: [Column; 12] = [
 /// Fills in what the run file may not say here: shape, unit and bounds of the data.
 pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
     let data = &mut raw.data;
-    let says =
-        [("data.shape", data.shape.is_some()), ("data.clip", data.clip.is_some()), ("data.weights", data.weights.is_some())];
+    let says = [
+        ("data.shape", data.shape.is_some()),
+        ("data.clip", data.clip.is_some()),
+        ("data.weights", data.weights.is_some()),
+        ("data.columns", data.columns.is_some()),
+    ];
     let says = says.into_iter().chain([("data.unit", data.unit == Some(Unit::Party))]);
     if let Some((field, _)) = says.into_iter().find(|(_, said)| *said) {
         return Err(Failure::usage(format!("{field} is given, but nothing to average; the demonstration brings its own data"))
@@ -68,6 +72,7 @@ pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
     }
     data.shape = Some(vec![COLUMNS.len()]);
     data.unit = Some(Unit::Record);
+    data.columns = Some(COLUMNS.iter().map(|column| column.name.to_owned()).collect());
     let bounds = |bound: fn(&Column) -> f64| Bound::Each(COLUMNS.iter().map(bound).collect());
     data.clip = Some(Clip::Box { low: bounds(|column| column.low), high: bounds(|column| column.high) });
     raw.name.get_or_insert_with(|| "demonstration".into());
@@ -76,16 +81,22 @@ pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
 
 /// Hospitals with their patients, one `.csv` each in a folder. The same seed makes the same patients.
 pub(super) fn parties(nodes: usize, seed: u64, folder: &Path) -> Result<Vec<LocalParty>, Failure> {
-    let header = COLUMNS.iter().map(|column| column.name.to_owned()).collect();
-    let layout = Layout { shape: vec![PATIENTS, COLUMNS.len()], format: Format::Csv { header: Some(header) } };
     let party = |index: usize| {
         let name = CITIES.get(index).map_or_else(|| format!("hospital-{index:04}"), |&city| city.to_owned());
         let input: PathBuf = folder.join(format!("{name}.csv"));
-        let values = patients(index, seed);
-        vector_file::write(&input, &layout, &values)?;
-        Ok(LocalParty { name, input, vector: VectorFile { layout: layout.clone(), values }, records: Some(PATIENTS as u64) })
+        let vector = write_patients(index, seed, &input)?;
+        Ok(LocalParty { name, input, vector, records: Some(PATIENTS as u64) })
     };
     (0..nodes).map(party).collect()
+}
+
+/// Writes one hospital's patients as a `.csv`.
+pub(crate) fn write_patients(hospital: usize, seed: u64, path: &Path) -> Result<VectorFile, Failure> {
+    let header = COLUMNS.iter().map(|column| column.name.to_owned()).collect();
+    let layout = Layout { shape: vec![PATIENTS, COLUMNS.len()], format: Format::Csv { header: Some(header) } };
+    let values = patients(hospital, seed);
+    vector_file::write(path, &layout, &values)?;
+    Ok(VectorFile { layout, values })
 }
 
 fn patients(hospital: usize, seed: u64) -> Vec<f64> {
@@ -138,6 +149,15 @@ mod tests {
         }
         assert!((1..=14 * PATIENTS / 20).contains(&clipped), "{clipped} of {}", 14 * PATIENTS);
         assert!(patients(3, 5) == patients(3, 5) && patients(3, 5) != patients(3, 6) && patients(3, 5) != patients(4, 5));
+    }
+
+    #[test]
+    fn the_compositions_run_file_describes_the_same_columns() {
+        let text = include_str!("../../../deploy/hospitals.toml");
+        let written = RawRunFile::parse(text).unwrap().data;
+        let mut ours = RawRunFile::default();
+        describe(&mut ours).unwrap();
+        assert_eq!((written.shape, written.unit, written.clip), (ours.data.shape, ours.data.unit, ours.data.clip));
     }
 
     #[test]

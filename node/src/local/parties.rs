@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use undertone_protocol::peers::is_party_name;
-use undertone_protocol::run_file::{RawRunFile, RunFile, Unit};
+use undertone_protocol::run_file::{RawRunFile, RunFile, Unit, unnamed};
 
 use crate::failure::Failure;
 use crate::input;
@@ -99,6 +99,12 @@ pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
             }
         }
     }
+    match &raw.data.columns {
+        Some(columns) => {
+            parties.iter().try_for_each(|party| input::check_columns(columns, &party.vector.layout, &party.input))?
+        }
+        None => raw.data.columns = names(parties, &shapes[0]),
+    }
     let found = shapes.swap_remove(0);
     match &raw.data.shape {
         Some(shape) if *shape != found && *shape != first.vector.layout.shape => {
@@ -110,6 +116,12 @@ pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
             Ok(())
         }
     }
+}
+
+/// The names of the columns, if some file has one for each and no two are alike.
+fn names(parties: &[LocalParty], shape: &[usize]) -> Option<Vec<String>> {
+    let names = parties.iter().find_map(|party| party.vector.layout.columns())?;
+    (unnamed(names).is_none() && shape.last() == Some(&names.len())).then(|| names.to_vec())
 }
 
 /// Synthetic parties bring this many records, fewer where that would be many numbers.

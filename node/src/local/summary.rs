@@ -15,7 +15,7 @@ use crate::clipping;
 use crate::failure::{Exit, Failure};
 use crate::quote;
 use crate::result;
-use crate::table::{Table, bytes, number};
+use crate::table::{Table, at_most, bytes, number};
 use crate::vector_file;
 
 /// The exit code that stands for a killed node (128 + SIGKILL, as a shell has it).
@@ -180,10 +180,10 @@ impl<'a> Summary<'a> {
         text + "\n"
     }
 
-    /// A line for each node that ended with neither 0 nor 5, with what it said.
+    /// A line for each node that holds no mean, or ended with neither 0 nor 5, with what it said.
     fn nodes_that_failed(&self) -> String {
         let line = |(name, code): (&String, i64)| match (code, self.reasons.get(name)) {
-            (0 | 5, _) => String::new(),
+            (0, _) | (5, None) => String::new(),
             (137, _) => format!("  {name} was killed\n"),
             (code, Some(reason)) => format!("  {name} exited with {code}: {reason}\n"),
             (code, None) => format!("  {name} exited with {code}\n"),
@@ -197,7 +197,7 @@ impl<'a> Summary<'a> {
 
     fn protection(&self) -> String {
         let epsilon = |key: &str| match self.object[key].as_f64() {
-            Some(epsilon) => format!("{} at δ = {:e}", number(epsilon), self.plan.draft().privacy.delta),
+            Some(epsilon) => format!("{} at δ = {:e}", at_most(epsilon), self.plan.draft().privacy.delta),
             None => "–".into(),
         };
         let mut table = Table::new();
@@ -253,7 +253,7 @@ impl Summary<'_> {
              and no hospital\nshowed its data to anybody. The patients are made up; bring your own with --inputs DIR --run RUN.toml, and take the bounds from what\n\
              you know of each quantity, never from the data.\n",
             self.plan.draft().dimension(),
-            number(epsilon),
+            at_most(epsilon),
             self.plan.draft().privacy.delta,
         )
     }
@@ -337,4 +337,42 @@ fn columns(plan: &Plan, parties: &[LocalParty], mean: &[f64], truth: &[f64], err
         json!({ "name": name, "mean": mean[i], "true_mean": truth[i], "standard_error": errors[i], "error": mean[i] - truth[i] })
     };
     Some((0..mean.len()).map(column).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::peers::Peers;
+    use undertone_protocol::run_file::RunFile;
+
+    use super::*;
+    use crate::plan_command;
+    use crate::vector_file::{Dtype, Layout, VectorFile};
+
+    /// Degraded nodes may hold no mean: then there is none to show, and nothing is read from the disk.
+    #[test]
+    fn degraded_nodes_without_a_mean_are_told_of_as_such() {
+        let run = RunFile::parse("name = \"x\"\n[data]\nshape = [2]\n[mechanism]\nrounds = 3", 3).unwrap();
+        let peers = Peers::simulated(3, None).unwrap();
+        let plan = plan_command::make(run, &peers, 1).unwrap();
+        let party = |peer: &undertone_protocol::peers::Peer| LocalParty {
+            name: peer.name.clone(),
+            input: "absent.npy".into(),
+            vector: VectorFile { layout: Layout::npy(vec![2], Dtype::F64), values: vec![0.1, 0.2] },
+            records: None,
+        };
+        let parties: Vec<LocalParty> = peers.as_slice().iter().map(party).collect();
+        let said = json!({ "finished": 0, "outcome": "degraded", "agreed": true, "included": [parties[0].name], "weights": {}, "epsilon": 0.5,
+            "reason": "no mean was written: what is left carries too little weight" });
+        let end = |party: &LocalParty| (party.name.clone(), NodeEnd { code: Some(5), result: Some(said.clone()) });
+        let ends: BTreeMap<String, NodeEnd> = parties.iter().map(end).collect();
+        let summary = Summary::of(&plan, &parties, &ends, Path::new("/nowhere"), Instant::now()).unwrap();
+        let object = summary.json();
+        assert_eq!((&object["finished"], &object["outcome"], &object["exit_code"]), (&json!(0), &json!("degraded"), &json!(5)));
+        assert_eq!(
+            (&object["rms_error"], &object["standard_error"], &object["epsilon"]),
+            (&Value::Null, &Value::Null, &json!(0.5))
+        );
+        let text = summary.text(None);
+        assert!(text.contains("No mean: degraded") && text.contains("too little weight"), "{text}");
+    }
 }

@@ -1,4 +1,8 @@
 //! Bodies of announced items: pushed by their author if small, else pulled once.
+//!
+//! An honest author has one item. One that signs two versions shows some nodes the one and some the other; each node holds the first
+//! that it gets. A second version is pulled only if the set with most signatures names it: a quorum's set is then held in full by those
+//! as well who were shown the other version. So at most two bodies an author are held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -43,19 +47,36 @@ impl Body {
 }
 
 struct Wanted {
-    hash: ItemHash,
     bytes: u64,
     /// Who announced it and so holds it, first one first.
     announcers: Vec<Party>,
     since: Time,
     asked: Option<(Party, Time)>,
+    /// Whether it is pulled: the first version of its author, or one that a set names.
+    needed: bool,
+}
+
+impl Wanted {
+    /// A peer's connection is lost, or it does not have the body.
+    fn lose(&mut self, peer: Party) {
+        self.announcers.retain(|&announcer| announcer != peer);
+        if self.asked.is_some_and(|(asked, _)| asked == peer) {
+            self.asked = None;
+        }
+    }
+
+    /// A peer sent something else: whoever was asked, somebody is asked again.
+    fn disown(&mut self, peer: Party) {
+        self.lose(peer);
+        self.asked = None;
+    }
 }
 
 /// What came of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is held now.
-    New,
+    /// It is held now, with this hash.
+    New(ItemHash),
     /// It was held already, or nobody wants it.
     Ignored,
     /// It is not what its author announced: the peer that sent it is at fault.
@@ -74,8 +95,10 @@ pub struct Items {
     pull_patience_ms: u64,
     largest: u64,
     held: BTreeMap<Party, Body>,
-    wanted: BTreeMap<Party, Wanted>,
-    void: BTreeSet<Party>,
+    /// Second versions that a set names.
+    named: BTreeMap<Party, Body>,
+    wanted: BTreeMap<(Party, ItemHash), Wanted>,
+    void: BTreeSet<(Party, ItemHash)>,
     served: BTreeMap<(Party, Party), u32>,
 }
 
@@ -89,25 +112,32 @@ impl Items {
             pull_patience_ms: settle_ms / 4,
             largest,
             held: BTreeMap::new(),
+            named: BTreeMap::new(),
             wanted: BTreeMap::new(),
             void: BTreeSet::new(),
             served: BTreeMap::new(),
         }
     }
 
-    /// The body of a party's item.
+    /// The body of a party's item: the first version.
     pub fn get(&self, author: Party) -> Option<&Body> {
         self.held.get(&author)
     }
 
-    /// Everything held, as a set.
+    /// The version of a party's item that has this hash.
+    pub fn version(&self, author: Party, hash: &ItemHash) -> Option<&Body> {
+        let versions = [self.held.get(&author), self.named.get(&author)];
+        versions.into_iter().flatten().find(|body| body.hash == *hash)
+    }
+
+    /// Everything held, as a set: the first versions.
     pub fn set(&self) -> ItemSet {
         self.held.iter().map(|(&author, body)| (author, body.hash)).collect()
     }
 
     /// Whether every item of the set is held.
     pub fn hold_all(&self, set: &ItemSet) -> bool {
-        set.iter().all(|(author, hash)| self.held.get(author).is_some_and(|body| body.hash == *hash))
+        set.iter().all(|(author, hash)| self.version(*author, hash).is_some())
     }
 
     /// Keeps this node's own item.
@@ -120,20 +150,38 @@ impl Items {
         if bytes > self.largest {
             return false;
         }
-        if self.held.contains_key(&author) || self.void.contains(&author) {
+        if self.version(author, &hash).is_some() || self.void.contains(&(author, hash)) {
             return true;
         }
-        let wanted =
-            self.wanted.entry(author).or_insert_with(|| Wanted { hash, bytes, announcers: Vec::new(), since: now, asked: None });
+        let needed = !self.held.contains_key(&author) && self.versions_wanted(author).next().is_none();
+        let wanted = Wanted { bytes, announcers: Vec::new(), since: now, asked: None, needed };
+        let wanted = self.wanted.entry((author, hash)).or_insert(wanted);
         if !wanted.announcers.contains(&from) {
             wanted.announcers.push(from);
         }
         true
     }
 
+    /// The set with most signatures: its versions are pulled, whichever came first.
+    pub fn name(&mut self, set: &ItemSet) {
+        for entry in set {
+            if let Some(wanted) = self.wanted.get_mut(entry) {
+                wanted.needed = true;
+            }
+        }
+    }
+
+    fn versions_wanted(&self, author: Party) -> impl Iterator<Item = &Wanted> {
+        self.wanted.range((author, ItemHash::default())..=(author, [u8::MAX; 32])).map(|(_, wanted)| wanted)
+    }
+
+    fn versions_wanted_mut(&mut self, author: Party) -> impl Iterator<Item = &mut Wanted> {
+        self.wanted.range_mut((author, ItemHash::default())..=(author, [u8::MAX; 32])).map(|(_, wanted)| wanted)
+    }
+
     /// Who announced an item that is not held yet, or was just taken: they need not be told of it.
-    pub fn announcers(&self, author: Party) -> &[Party] {
-        self.wanted.get(&author).map_or(&[], |wanted| &wanted.announcers)
+    pub fn announcers(&self, author: Party, hash: ItemHash) -> &[Party] {
+        self.wanted.get(&(author, hash)).map_or(&[], |wanted| &wanted.announcers)
     }
 
     /// A body arrived; `check` says what is wrong with bytes that have the announced hash.
@@ -145,65 +193,71 @@ impl Items {
         bytes: Range<usize>,
         check: impl FnOnce(&[u8]) -> Result<(), String>,
     ) -> Taken {
-        let Some(wanted) = self.wanted.get_mut(&author) else {
+        if self.versions_wanted(author).next().is_none() {
             return Taken::Ignored;
-        };
-        let content = &frame[bytes.clone()];
-        if content.len() as u64 != wanted.bytes || item_hash(content) != wanted.hash {
-            wanted.announcers.retain(|&announcer| announcer != from);
-            wanted.asked = None;
-            return Taken::Wrong;
         }
-        let hash = wanted.hash;
+        let content = &frame[bytes.clone()];
+        let length = content.len() as u64;
+        // No hash is computed for what cannot be it.
+        let known = [self.held.get(&author), self.named.get(&author)];
+        let may_be_held = known.into_iter().flatten().any(|body| body.bytes.len() == bytes.len());
+        let may_be_wanted = self.versions_wanted(author).any(|wanted| wanted.bytes == length);
+        let hash = if may_be_held || may_be_wanted { item_hash(content) } else { ItemHash::default() };
+        if self.version(author, &hash).is_some() {
+            return Taken::Ignored;
+        }
+        let Some(needed) = self.wanted.get(&(author, hash)).filter(|wanted| wanted.bytes == length).map(|wanted| wanted.needed)
+        else {
+            self.versions_wanted_mut(author).filter(|wanted| wanted.needed).for_each(|wanted| wanted.disown(from));
+            return Taken::Wrong;
+        };
+        let first = !self.held.contains_key(&author);
+        if !first && !needed {
+            return Taken::Ignored;
+        }
         if let Err(reason) = check(content) {
-            self.wanted.remove(&author);
-            self.void.insert(author);
+            self.wanted.remove(&(author, hash));
+            self.void.insert((author, hash));
             return Taken::Void(reason);
         }
-        self.held.insert(author, Body { hash, frame: frame.clone(), bytes });
-        Taken::New
+        let versions = if first { &mut self.held } else { &mut self.named };
+        versions.insert(author, Body { hash, frame: frame.clone(), bytes });
+        Taken::New(hash)
     }
 
     /// The announcement of a held item was passed on: its announcers are of no use any more.
-    pub fn passed_on(&mut self, author: Party) {
-        self.wanted.remove(&author);
+    pub fn passed_on(&mut self, author: Party, hash: ItemHash) {
+        self.wanted.remove(&(author, hash));
     }
 
     /// The connection with a peer is lost: it announced nothing, and will not answer.
     pub fn lost(&mut self, peer: Party) {
-        for wanted in self.wanted.values_mut() {
-            wanted.announcers.retain(|&announcer| announcer != peer);
-            if wanted.asked.is_some_and(|(asked, _)| asked == peer) {
-                wanted.asked = None;
-            }
-        }
+        self.wanted.values_mut().for_each(|wanted| wanted.lose(peer));
     }
 
     /// A peer cannot serve a body.
     pub fn lacks(&mut self, author: Party, peer: Party) {
-        if let Some(wanted) = self.wanted.get_mut(&author) {
-            wanted.announcers.retain(|&announcer| announcer != peer);
-            if wanted.asked.is_some_and(|(asked, _)| asked == peer) {
-                wanted.asked = None;
-            }
-        }
+        self.versions_wanted_mut(author).filter(|wanted| wanted.needed).for_each(|wanted| wanted.lose(peer));
     }
 
-    /// A body for a peer that asked for it; none if it is not held or was served too often.
-    pub fn serve(&mut self, author: Party, peer: Party) -> Option<Arc<[u8]>> {
-        let body = self.held.get(&author)?;
+    /// Bodies for a peer that asked for a party's item, of both versions if there are two; none if none is held or they were served too often.
+    pub fn serve(&mut self, author: Party, peer: Party) -> Vec<Arc<[u8]>> {
+        let versions = [self.held.get(&author), self.named.get(&author)];
+        let frames: Vec<Arc<[u8]>> = versions.into_iter().flatten().map(|body| body.frame.clone()).collect();
         let served = self.served.entry((peer, author)).or_insert(0);
-        *served += 1;
-        (*served <= SERVINGS).then(|| body.frame.clone())
+        *served += u32::from(!frames.is_empty());
+        if *served <= SERVINGS { frames } else { Vec::new() }
     }
 
     /// The next body to ask for, as (whom, whose), or when to look again.
     pub fn pull(&mut self, now: Time, connected: impl Fn(Party) -> bool) -> Result<(Party, Party), Time> {
         let mut later = Time::FAR;
         let (mut under_way, mut bytes_under_way) = (0, 0);
-        let open: Vec<Party> = self.wanted.keys().copied().filter(|author| !self.held.contains_key(author)).collect();
-        for author in &open {
-            let Some(wanted) = self.wanted.get_mut(author) else { continue };
+        let lacking = |key: &(Party, ItemHash)| self.version(key.0, &key.1).is_none();
+        let needed = self.wanted.iter().filter(|(_, wanted)| wanted.needed).map(|(key, _)| *key);
+        let open: Vec<(Party, ItemHash)> = needed.filter(lacking).collect();
+        for key in &open {
+            let Some(wanted) = self.wanted.get_mut(key) else { continue };
             let Some((asked, at)) = wanted.asked else { continue };
             let patience = at.plus_millis(self.pull_patience_ms);
             if now < patience {
@@ -218,9 +272,10 @@ impl Items {
             wanted.announcers.push(asked);
             wanted.asked = None;
         }
-        let (before, after): (Vec<Party>, Vec<Party>) = open.into_iter().partition(|&author| author < self.first);
-        for author in after.into_iter().chain(before) {
-            let Some(wanted) = self.wanted.get_mut(&author).filter(|wanted| wanted.asked.is_none()) else { continue };
+        let (before, after): (Vec<_>, Vec<_>) = open.into_iter().partition(|&(author, _)| author < self.first);
+        for key in after.into_iter().chain(before) {
+            let author = key.0;
+            let Some(wanted) = self.wanted.get_mut(&key).filter(|wanted| wanted.asked.is_none()) else { continue };
             let small = wanted.bytes <= PUSH_LIMIT_BYTES;
             let pushed = wanted.since.plus_millis(self.push_patience_ms);
             if small && connected(author) && now < pushed {
@@ -269,12 +324,12 @@ mod tests {
         assert!(items.announced(at(4), 5, item, 3));
         assert_eq!(items.pull(at(4), |_| true), Ok((3, 5)));
         let (right, range) = frame(&bytes);
-        assert_eq!(items.body(5, 3, &right, range.clone(), |_| Ok(())), Taken::New);
-        items.passed_on(5);
+        assert_eq!(items.body(5, 3, &right, range.clone(), |_| Ok(())), Taken::New(item_hash(&bytes)));
+        items.passed_on(5, item.0);
         assert_eq!(items.body(5, 3, &right, range, |_| Ok(())), Taken::Ignored);
         assert!(items.hold_all(&vec![(5, item.0)]));
         assert!(!items.hold_all(&vec![(5, [0; 32])]));
-        assert_eq!((0..9).filter(|_| items.serve(5, 1).is_some()).count(), 4, "served, not without end");
+        assert_eq!((0..9).filter(|_| !items.serve(5, 1).is_empty()).count(), 4, "served, not without end");
     }
 
     #[test]
@@ -288,7 +343,7 @@ mod tests {
         assert_eq!(asked, [Ok((3, 3)), Ok((4, 4)), Ok((5, 5))]);
         assert_eq!(items.pull(at(1), |_| true), Err(at(400)));
         let (body, range) = frame(&bytes);
-        assert_eq!(items.body(4, 4, &body, range, |_| Ok(())), Taken::New);
+        assert_eq!(items.body(4, 4, &body, range, |_| Ok(())), Taken::New(item_hash(&bytes)));
         assert_eq!(items.pull(at(2), |_| true), Ok((0, 0)), "one done, one more");
         assert_eq!(items.pull(at(400), |_| true), Ok((3, 3)), "two were silent for too long; the last one of them may try again");
     }

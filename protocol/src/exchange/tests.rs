@@ -4,10 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::invariants::{mass, weight};
+use crate::lattice::Lattice;
 use crate::noise::LatticeNoise;
 use crate::plan::Plan;
 use crate::simulator::ledger::{self, Draws, Ledger, Recording};
 use crate::simulator::tests::{inputs, plan};
+use crate::wire::PrivateFrame;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
@@ -438,5 +440,74 @@ proptest! {
         let of = |mask: u8| (0..4).filter(|party| mask >> party & 1 == 1).collect::<BTreeSet<Party>>();
         let members = of(members | publishers);
         prop_assert_eq!(world.settle(&members, &of(publishers)), Ok(()));
+    }
+}
+
+struct Silent(Lattice);
+
+impl NoiseSource<LatticeVector> for Silent {
+    fn draw(&mut self, _: usize, _: u32) -> LatticeVector {
+        self.0.zeros(2)
+    }
+}
+
+/// Every peer sends the most that is accepted. `leaves`: whether this node's own shares leave in their rounds, or all come back. `late`: everything
+/// arrives in the last round only.
+fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
+    let (lattice, me) = (*plan.lattice(), 0);
+    let course = Course::of(plan, me);
+    let rounds = course.rounds();
+    // As much of its own as a party ever has, in one direction.
+    let own = lattice.own_reach as f64 * lattice.step();
+    let value = lattice.encode([own, -own].into_iter());
+    let opening =
+        Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: (1..plan.parties()).collect() };
+    let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
+    let mut node = Exchange::new(course.clone(), value, weight, Box::new(Silent(lattice)), opening);
+    let most = |round: u32| {
+        let grid = lattice.round_grid(round);
+        let bound = lattice.share_bound(round) / grid * grid;
+        let bytes = [bound, -bound].map(|steps| steps.to_le_bytes()[..lattice.wire_bytes as usize].to_vec()).concat();
+        lattice.share_from_bytes(&bytes, 2, round).expect("what is at the bound is accepted");
+        bytes
+    };
+    let due: Vec<(u32, Party)> = course.due().collect();
+    for round in 1..=rounds {
+        for deed in node.take_deeds() {
+            match deed {
+                Deed::Share { ticket, .. } => assert!(!leaves || ticket.take()),
+                Deed::Fault(text) | Deed::Offence { text, .. } => panic!("round {round}: {text}"),
+                _ => {}
+            }
+        }
+        let now_due = due.iter().filter(|(due, _)| if late { round == rounds } else { *due == round });
+        for &(due, from) in now_due {
+            let id = ShareId { round: due, from, to: me };
+            let frame = wire::share_frame(&course.digest, id, LatticeWeight(0), &most(due));
+            let Ok(PrivateFrame::Share { weight, values, .. }) = wire::read_private(&frame) else { panic!("a share") };
+            node.share(from, id, Arrival { weight, frame: frame.clone(), values });
+        }
+        node.advance(node.deadline(round));
+        assert_eq!(node.round(), round + 1);
+    }
+    for deed in node.take_deeds() {
+        assert!(!matches!(deed, Deed::Fault(_) | Deed::Offence { .. }), "{deed:?}");
+    }
+    assert_eq!(node.tally().returned, if leaves { 0 } else { rounds as usize });
+    let sums: Vec<u128> = node.state().value.steps().map(i128::unsigned_abs).collect();
+    assert!(sums.iter().all(|&sum| sum > lattice.own_reach as u128), "{sums:?}");
+    let last = node.mixing.finish(&BTreeSet::new());
+    lattice.final_to_bytes(&last.value).expect("the final fits as well");
+}
+
+#[test]
+fn whatever_peers_send_within_the_bound_every_share_of_an_honest_node_fits() {
+    for (parties, rounds) in [(4, 3), (8, 7), (5, 1), (8, 12)] {
+        let plan = plan(parties, "", rounds);
+        flooded_by_peers(&plan, true, false);
+        flooded_by_peers(&plan, true, true);
+        // The most that a node can ever hold: all that comes in, and all of its own.
+        flooded_by_peers(&plan, false, false);
+        flooded_by_peers(&plan, false, true);
     }
 }

@@ -31,6 +31,7 @@ fn cluster(parties: usize, fanout: u32, injection: Injection<Ratio>, seed: u64) 
         independent_std: 4.0,
         correlated_std: 3.0,
         shares_bound: injection.rounds() * parties,
+        received_bound: parties - 1,
         epsilon: 1.0,
         delta: 1e-6,
     })
@@ -69,7 +70,7 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
             let mut others: Vec<usize> = (0..parties).filter(|&p| p != from).collect();
             let to: Vec<usize> = (0..fanout).map(|_| others.swap_remove(rng.random_range(0..others.len()))).collect();
             let portion = c.machines[from].split(&to).clone();
-            let bytes = c.lattice.share_to_bytes(&portion.value).unwrap();
+            let bytes = c.lattice.share_to_bytes(&portion.value, round).unwrap();
             let value = c.lattice.share_from_bytes(&bytes, 5, round).unwrap();
             assert!(value == portion.value, "on its round's grid, within the bound");
             for &to in &to {

@@ -5,12 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Event, Output};
+use crate::agreement;
 use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
-use crate::flood::{Flood, Receipt, Slot};
+use crate::flood::{Flood, Held, Receipt, Slot};
 use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::log::{Log, ShareId};
-use crate::message::{Members, Notice, Recipient, SignedNotice, Signer, Stage, item_hash};
+use crate::message::{ItemHash, Members, Notice, Recipient, SignedNotice, Signer, Stage, item_hash};
 use crate::mixing::{Party, Portion};
 use crate::schedule::Schedule;
 use crate::time::Time;
@@ -160,6 +161,16 @@ impl Commons {
         }
     }
 
+    /// The log of a member of an agreed set, in the version that the set names.
+    pub(super) fn log_named(&self, author: Party, hash: &ItemHash) -> Option<Log> {
+        let first = self.settling.get(author).is_some_and(|body| body.hash == *hash);
+        if first {
+            return self.logs.get(&author).cloned();
+        }
+        let body = self.settling.version(author, hash)?;
+        self.rules.log(author, self.flood.members(), body.bytes()).ok()
+    }
+
     /// Asks every neighbour for the READYs that it holds.
     pub(super) fn call(&mut self) {
         let peers: Vec<Party> = self.connected.iter().copied().collect();
@@ -179,7 +190,7 @@ impl Commons {
         }
     }
 
-    pub(super) fn keep_own_log(&mut self, log: Log) {
+    pub(super) fn keep_log(&mut self, log: Log) {
         self.in_logs.insert(log.party, log.gone.iter().copied().collect());
         self.logs.insert(log.party, log);
     }
@@ -204,6 +215,10 @@ impl Commons {
                 _ => frames.push(held.frame.clone()),
             }
         }
+        // Like first versions: who announces one can serve it.
+        let versions =
+            self.flood.versions().filter(|(stage, author, hash, _)| self.items(*stage).version(*author, hash).is_some());
+        frames.extend(versions.map(|(.., held)| held.frame.clone()));
         frames.into_iter().for_each(|frame| self.send(peer, frame));
     }
 
@@ -234,12 +249,21 @@ impl Commons {
         match self.flood.receive(frame, signed, gathered) {
             Err(reason) => self.offence(from, reason),
             Ok(Receipt::Stale) => return false,
-            Ok(Receipt::Known(Slot::Item(stage, author))) if self.items(stage).get(author).is_none() => {
-                self.announced(now, stage, author, from);
+            Ok(Receipt::Known(Slot::Item(stage, author))) if self.lacks_first(stage, author) => {
+                self.announced(now, stage, author, self.flood.item(stage, author), from);
             }
             Ok(Receipt::Known(_)) => return false,
             // It is passed on once the body is here: who announces an item can serve it.
-            Ok(Receipt::New(Slot::Item(stage, author))) => self.announced(now, stage, author, from),
+            Ok(Receipt::New(Slot::Item(stage, author))) => {
+                self.announced(now, stage, author, self.flood.item(stage, author), from);
+            }
+            Ok(Receipt::Version { stage, author, hash, new }) => {
+                if new {
+                    self.offence(author, format!("it signed more than one item of {}", stage.phase().name()));
+                }
+                let item = self.flood.version(stage, author, &hash).and_then(Held::item);
+                self.announced(now, stage, author, item, from);
+            }
             Ok(Receipt::New(_)) => {
                 self.flood_but(frame, &[from]);
                 if ready {
@@ -251,8 +275,13 @@ impl Commons {
         true
     }
 
-    fn announced(&mut self, now: Time, stage: Stage, author: Party, from: Party) {
-        let Some(item) = self.flood.item(stage, author) else { return };
+    /// Whether the body of the version that was announced first is not here: who announces it can serve it.
+    fn lacks_first(&self, stage: Stage, author: Party) -> bool {
+        self.flood.item(stage, author).is_some_and(|(hash, _)| self.items(stage).version(author, &hash).is_none())
+    }
+
+    fn announced(&mut self, now: Time, stage: Stage, author: Party, item: Option<(ItemHash, u64)>, from: Party) {
+        let Some(item) = item else { return };
         if !self.items_mut(stage).announced(now, author, item, from) {
             self.offence(from, format!("an item of {} bytes", item.1));
         }
@@ -275,16 +304,18 @@ impl Commons {
             Taken::Ignored => {}
             Taken::Wrong => self.offence(from, format!("the body of party {author}'s item is not what was announced")),
             Taken::Void(reason) => self.offence(author, format!("its item is none: {reason}")),
-            Taken::New => {
-                if let Some(log) = log {
-                    self.keep_own_log(log);
+            Taken::New(hash) => {
+                // A later version calls nobody gone: what this node has said rests on the first.
+                let first = self.items(stage).get(author).is_some_and(|body| body.hash == hash);
+                if let Some(log) = log.filter(|_| first) {
+                    self.keep_log(log);
                 }
-                let announcers = self.items(stage).announcers(author).to_vec();
-                if let Some(held) = self.flood.get(Slot::Item(stage, author)) {
+                let announcers = self.items(stage).announcers(author, hash).to_vec();
+                if let Some(held) = self.flood.version(stage, author, &hash) {
                     let frame = held.frame.clone();
                     self.flood_but(&frame, &announcers);
                 }
-                self.items_mut(stage).passed_on(author);
+                self.items_mut(stage).passed_on(author, hash);
             }
         }
     }
@@ -302,10 +333,13 @@ impl Commons {
         }
         self.direct.insert(from, signed.sequence);
         match signed.notice {
-            Notice::Want { stage, item } => match self.items_mut(stage).serve(item, from) {
-                Some(frame) => self.send(from, frame),
-                None => self.tell(from, Notice::Lack { stage, item }),
-            },
+            Notice::Want { stage, item } => {
+                let frames = self.items_mut(stage).serve(item, from);
+                if frames.is_empty() {
+                    self.tell(from, Notice::Lack { stage, item });
+                }
+                frames.into_iter().for_each(|frame| self.send(from, frame));
+            }
             Notice::Lack { stage, item } => self.items_mut(stage).lacks(item, from),
             Notice::Call => {
                 let answered = self.calls_answered.entry(from).or_insert(0);
@@ -324,6 +358,11 @@ impl Commons {
     pub(super) fn pull(&mut self, now: Time) -> Time {
         let mut later = Time::FAR;
         for stage in Stage::ALL {
+            if self.flood.has_versions(stage)
+                && let Some(set) = agreement::most_signed_set(&self.flood, stage).cloned()
+            {
+                self.items_mut(stage).name(&set);
+            }
             loop {
                 let connected = self.connected.clone();
                 match self.items_mut(stage).pull(now, |peer| connected.contains(&peer)) {

@@ -53,6 +53,8 @@ pub enum Input {
     Spent(Result<(), String>),
     /// The answer to [`Output::Audit`].
     Verdict(GateVerdict),
+    /// Whoever runs this node wants it to leave: it ends at once, and [`Output::Finished`] says how.
+    Leave,
     /// Time has passed.
     Tick,
 }

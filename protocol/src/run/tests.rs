@@ -159,7 +159,7 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
     let from = plan.schedule().receives_from(1, 0)[0];
     let lattice = plan.lattice();
     let id = ShareId { round: 1, from, to: 0 };
-    let values = lattice.share_to_bytes(&lattice.zeros(2)).expect("fits");
+    let values = lattice.share_to_bytes(&lattice.zeros(2), 1).expect("fits");
     let frame = wire::share_frame(plan.digest(), id, LatticeWeight(0), &values);
     run.handle(at(3), Input::Private { from, frame: frame.clone() }).expect("in the plan");
     assert_eq!(drain(&mut run).len(), 0, "it waits");
@@ -214,4 +214,47 @@ proptest! {
             prop_assert!(!finished);
         }
     }
+}
+
+#[test]
+fn a_log_calls_gone_who_owes_a_share_at_once_and_others_after_a_while() {
+    let plan = plan(3, "", 4);
+    let (mut run, _) = up_to_start(&plan);
+    run.handle(run.now, Input::Spent(Ok(()))).expect("asked for");
+    let clock = Clock::new(at(10_000), 3200);
+    let since = run.now;
+    run.handle(since, Input::Gone { peer: 1 }).expect("a party");
+    let called = |run: &Run| {
+        let Machine::Mixing { exchange } = &run.machine else { panic!("it mixes") };
+        run.log_calls(exchange, &clock)
+    };
+    assert_eq!(
+        called(&run),
+        BTreeSet::from([1]),
+        "nobody signs a log before all shares are answered: its log cannot be on the way"
+    );
+    let Machine::Mixing { exchange } = &mut run.machine else { panic!("it mixes") };
+    let due: Vec<(u32, Party)> =
+        (1..=4).map(|round| (round, 1)).filter(|&(round, from)| run.course.is_due(round, from)).collect();
+    assert!(!due.is_empty());
+    exchange.received.extend(due.into_iter().map(|key| (key, crate::log::Verdict::Accepted { applied: key.0 })));
+    assert_eq!(called(&run), BTreeSet::new(), "its log may be on the way through others");
+    run.now = since.plus_millis(99);
+    assert_eq!(called(&run), BTreeSet::new());
+    run.now = since.plus_millis(100);
+    assert_eq!(called(&run), BTreeSet::from([1]), "1/32 of the stage later it is called");
+}
+
+#[test]
+fn who_is_told_to_leave_before_the_start_has_given_nothing_away() {
+    let plan = plan(3, "", 4);
+    let mut run = run_of(&plan, 0);
+    run.handle(at(1), Input::Leave).expect("never wrong");
+    let finished = drain(&mut run).into_iter().find_map(|output| match output {
+        Output::Finished(outcome) => Some(outcome),
+        _ => None,
+    });
+    assert!(matches!(finished.expect("it ends at once").ending, Ending::Aborted { .. }));
+    run.handle(at(2), Input::Leave).expect("once more does nothing");
+    assert!(drain(&mut run).is_empty());
 }

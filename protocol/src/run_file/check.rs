@@ -1,6 +1,6 @@
 //! Defaults that depend on the number of parties, and every check that a run file alone allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -72,6 +72,20 @@ pub enum Problem {
         found: usize,
         /// d.
         expected: usize,
+    },
+    /// Names as many as something else.
+    #[error("lists {found} names for {expected} columns")]
+    ColumnCount {
+        /// The length of the list.
+        found: usize,
+        /// The extent of the last axis.
+        expected: usize,
+    },
+    /// A column without a name of its own.
+    #[error("has no name of its own for column {column}")]
+    ColumnName {
+        /// From 1.
+        column: usize,
     },
     /// A box without an inside.
     #[error("has low = {low} not below high = {high} at coordinate {coordinate}")]
@@ -154,6 +168,8 @@ impl Problem {
                 format!("list 1 to 32 extents of at least 1 each, with a product of at most {MOST_COORDINATES}")
             }
             Problem::BoundCount { expected, .. } => format!("give one number, or a list of {expected}"),
+            Problem::ColumnCount { expected, .. } => format!("name all {expected}, or leave the key out"),
+            Problem::ColumnName { .. } => "give each a different name of 1 to 256 characters, without spaces around it".into(),
             Problem::BoxOrder { .. } => "every low must be a finite number below its high".into(),
             Problem::OnlyFor { .. } => "leave the key out".into(),
             Problem::Dropouts { .. } => "lower privacy.dropouts or privacy.colluding, or add parties".into(),
@@ -219,6 +235,7 @@ impl RawRunFile {
                 adjacency: given(self.data.adjacency, "data.adjacency", "adjacency = \"replace-one\"")?,
                 clip: given(self.data.clip, "data.clip", "clip = { kind = \"l2\", radius = 1.0 }")?,
                 weights: self.data.weights.map(on_weight_grid),
+                columns: self.data.columns,
             },
             privacy: Privacy {
                 epsilon: given(self.privacy.epsilon, "privacy.epsilon", "epsilon = 1.0")?,
@@ -337,6 +354,7 @@ impl Data {
             && coordinates <= MOST_COORDINATES;
         require(fits, "data.shape", || Problem::Shape { coordinates })?;
         self.clip.check(coordinates)?;
+        self.check_columns()?;
         let Some(weights) = &self.weights else { return Ok(()) };
         require(self.unit == Unit::Party, "data.weights", || Problem::OnlyFor { only: "unit = \"party\"" })?;
         for (name, &found) in weights {
@@ -348,6 +366,23 @@ impl Data {
         }
         Ok(())
     }
+}
+
+impl Data {
+    fn check_columns(&self) -> Checked {
+        let Some(columns) = &self.columns else { return Ok(()) };
+        let (found, expected) = (columns.len(), self.shape.last().copied().unwrap_or(0));
+        require(found == expected, "data.columns", || Problem::ColumnCount { found, expected })?;
+        let wrong = unnamed(columns);
+        require(wrong.is_none(), "data.columns", || Problem::ColumnName { column: wrong.map_or(0, |at| at + 1) })
+    }
+}
+
+/// The first column, from 0, that has no name of its own that a plan can carry.
+pub fn unnamed(columns: &[String]) -> Option<usize> {
+    let fine = |name: &str| (1..=256).contains(&name.len()) && name.trim() == name && !name.contains(char::is_control);
+    let mut names = BTreeSet::new();
+    columns.iter().position(|name| !fine(name) || !names.insert(name))
 }
 
 /// Bounds outside of which squares of f64 would overflow or vanish.

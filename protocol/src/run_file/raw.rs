@@ -36,6 +36,7 @@ pub struct RawData {
     pub adjacency: Option<Adjacency>,
     pub clip: Option<Clip>,
     pub weights: Option<BTreeMap<String, f64>>,
+    pub columns: Option<Vec<String>>,
 }
 
 /// `[privacy]`.
@@ -115,7 +116,7 @@ impl RawRunFile {
     /// Takes what is missing from `from`.
     pub(super) fn fill(&mut self, from: RawRunFile) {
         fill!(self, from, version, task, name);
-        fill!(self.data, from.data, shape, unit, adjacency, clip, weights);
+        fill!(self.data, from.data, shape, unit, adjacency, clip, weights, columns);
         fill!(self.privacy, from.privacy, epsilon, delta, colluding, coalitions, dropouts);
         fill!(self.mechanism, from.mechanism, kind, injection, rounds, fanout, rollback);
         fill!(self.mechanism, from.mechanism, independent_noise, accept_exact_sum, local_noise_ok);

@@ -121,6 +121,10 @@ pub struct Data {
     /// the lattice carries exactly these; others are rounded to the nearest when the file is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<BTreeMap<String, f64>>,
+    /// What the coordinates along the last axis are called, if they have names: a table with other names, or in another order, is unusable
+    /// input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Vec<String>>,
 }
 
 impl Data {

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data {
-    Data { shape, unit, adjacency, clip, weights: None }
+    Data { shape, unit, adjacency, clip, weights: None, columns: None }
 }
 
 fn of(clip: Clip, adjacency: Adjacency, weight: f64) -> f64 {

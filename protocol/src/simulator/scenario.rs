@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rand::RngExt;
 
+use super::equivocator::Equivocation;
 use super::stream;
 use crate::invariants::Violation;
 use crate::invariants::trace::Trace;
@@ -76,6 +77,8 @@ pub struct Conditions {
     pub duplicates: f64,
     /// What goes wrong.
     pub faults: Vec<Fault>,
+    /// Somebody signs two versions of its item.
+    pub equivocation: Option<Equivocation>,
     /// Nodes that never start.
     pub absent: BTreeSet<Party>,
     /// The simulation is given up at this time.
@@ -91,6 +94,7 @@ impl Conditions {
             instant: false,
             duplicates: 0.0,
             faults: Vec::new(),
+            equivocation: None,
             absent: BTreeSet::new(),
             until: Time::from_millis(3_600_000),
         }

@@ -52,7 +52,8 @@ fn the_bytes_of_questions_and_replies_are_pinned() {
     assert_eq!(question(Question::Echo, b"xyz"), text(format!("0105 {nonce} {cc} 01000000 78797a")));
     assert_eq!(question(Question::Offer, b"{}"), text(format!("0105 {nonce} {cc} 02000000 7b7d")));
     let reply = |reply, payload: &[u8]| hex(&reply_frame([0x0b; 16], signature, &reply, payload));
-    let checked = Reply::Checked { messages: 1, software: "v".into(), time_ms: 258, plan: Some("on".into()), seen: "/".into() };
+    let (software, plan, seen) = ("v".into(), Some("on".into()), "/".into());
+    let checked = Reply::Checked { messages: 1, software, time_ms: 258, plan, other: None, seen };
     let strings = "0100000000000000 76 0201000000000000 01 0200000000000000 6f6e 00 0100000000000000 2f";
     assert_eq!(reply(checked, &[]), text(format!("0106 {nonce} {cc} 00000000 01000000 {strings}")));
     assert_eq!(reply(Reply::Echoed, b"x"), text(format!("0106 {nonce} {cc} 01000000 78")));

@@ -1,0 +1,169 @@
+//! How long KK's sensitivities take on a large sparse graph, and how large they are.
+//!
+//! `cargo run --release -p undertone-accountant --example gossip_speed -- [EDGES.txt] [--observers N] [--histogram FILE.csv]`
+//!
+//! Without an edge list a graph like the Facebook one is grown by preferential attachment. N observers (default 8), spread over the
+//! nodes, are asked about all targets. N = 0 asks every observer, for the distribution over all pairs. More than a hundred are asked by
+//! one product each, whose upper values hold as well but may be larger for targets close by. FILE.csv gets the distribution in bins of
+//! a twentieth of a decade: lower end, pairs.
+
+#![allow(clippy::disallowed_methods)] // It measures time.
+
+use std::time::Instant;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use undertone_accountant::gossip::{Observers, ObserversNoise, Scheme, Sensitivity, Threat, View, Weights, edges, sensitivity};
+use undertone_protocol::graph::Graph;
+
+const ROUNDS: usize = 200;
+
+fn main() {
+    let mut path = None;
+    let mut observers = 8;
+    let mut histogram = None;
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--observers" => observers = arguments.next().and_then(|n| n.parse().ok()).expect("a number of observers"),
+            "--histogram" => histogram = Some(arguments.next().expect("a file")),
+            _ => path = Some(argument),
+        }
+    }
+    let start = Instant::now();
+    let graph = match &path {
+        Some(path) => edges::connected(&std::fs::read_to_string(path).expect("readable")).expect("a connected graph"),
+        None => grown(4039, 22),
+    };
+    println!("{} nodes, {} edges, read in {:.3} s", graph.parties(), graph.edges().len(), start.elapsed().as_secs_f64());
+    let weights = Weights::of(&graph, Scheme::Metropolis);
+    pairs(&weights);
+    over_rounds(&weights, graph.edges().len());
+    over_sizes();
+    let all = match observers {
+        0 => distribution(&weights, weights.nodes(), Observers::sensitivities_at_once),
+        many if many > 100 => distribution(&weights, many, Observers::sensitivities_at_once),
+        some => distribution(&weights, some, Observers::sensitivities),
+    };
+    if let Some(path) = histogram {
+        std::fs::write(path, binned(&all)).expect("writable");
+    }
+}
+
+fn threat(observer: &usize, rounds: usize) -> Threat<'_> {
+    let observers = std::slice::from_ref(observer);
+    Threat { observers, rounds, view: View::Sum, noise: ObserversNoise::Unknown }
+}
+
+/// The median of three.
+fn seconds(mut work: impl FnMut()) -> f64 {
+    let mut times = [0.0; 3].map(|_: f64| {
+        let start = Instant::now();
+        work();
+        start.elapsed().as_secs_f64()
+    });
+    times.sort_unstable_by(f64::total_cmp);
+    times[1]
+}
+
+fn pairs(weights: &Weights) {
+    println!("\none observer and one target, T = {ROUNDS}, from the loaded graph");
+    let last = weights.nodes() - 1;
+    for (observer, target) in [(0, 1), (0, last), (last, last - 1), (last / 2, last / 2), (300.min(last), 0)] {
+        let mut answer = None;
+        let time = seconds(|| answer = Some(sensitivity(weights, &threat(&observer, ROUNDS), target).expect("an answer")));
+        let answer = answer.expect("measured");
+        println!("  {observer:5} <- {target:5}  {time:.3} s   {:.9e} … {:.9e}", answer.lower, answer.upper);
+    }
+}
+
+fn over_rounds(weights: &Weights, edges: usize) {
+    println!("\nover T: one observer, one target");
+    let mut points = Vec::new();
+    for rounds in [25, 50, 100, 200, 400, 800] {
+        let time = seconds(|| {
+            sensitivity(weights, &threat(&0, rounds), 1).expect("an answer");
+        });
+        let unit = (rounds * (edges + rounds)) as f64;
+        println!("  T = {rounds:4}  {time:.4} s   {:.2} ns for each of T (edges + T)", time / unit * 1e9);
+        points.push((unit.ln(), time.ln()));
+    }
+    println!("  time grows like (T (edges + T)) ^ {:.2}", slope(&points));
+}
+
+fn over_sizes() {
+    println!("\nover n: grown graphs, 22 edges a node, T = {ROUNDS}, one observer, one target");
+    let mut points = Vec::new();
+    for nodes in [1000, 2000, 4000, 8000, 16000, 32000] {
+        let graph = grown(nodes, 22);
+        let weights = Weights::of(&graph, Scheme::Metropolis);
+        let time = seconds(|| {
+            sensitivity(&weights, &threat(&0, ROUNDS), 1).expect("an answer");
+        });
+        let unit = (ROUNDS * (graph.edges().len() + ROUNDS)) as f64;
+        println!("  n = {nodes:5}  {time:.4} s   {:.2} ns for each of T (edges + T)", time / unit * 1e9);
+        points.push(((nodes as f64).ln(), time.ln()));
+    }
+    println!("  time grows like n ^ {:.2}", slope(&points));
+}
+
+/// The upper values, in ascending order.
+fn distribution(weights: &Weights, count: usize, of: fn(&Observers) -> Vec<Sensitivity>) -> Vec<f64> {
+    println!("\nupper values, T = {ROUNDS}: {count} observers, all {} targets each", weights.nodes());
+    let targets: Vec<usize> = (0..weights.nodes()).collect();
+    let (mut all, mut slowest) = (Vec::with_capacity(count * targets.len()), 0.0f64);
+    for index in 0..count {
+        let observer = index * weights.nodes() / count;
+        let start = Instant::now();
+        let prepared = Observers::of(weights, &threat(&observer, ROUNDS), &targets).expect("an observer");
+        all.extend(of(&prepared).iter().map(|answer| answer.upper));
+        slowest = slowest.max(start.elapsed().as_secs_f64());
+        if index == 0 {
+            println!("  observer 0: {} targets need no matrix of their own", prepared.settled_at_once());
+        }
+    }
+    all.sort_unstable_by(f64::total_cmp);
+    let central = ROUNDS as f64 / weights.nodes() as f64;
+    println!("  slowest observer {slowest:.1} s; T/n = {central:.3e}; mean {:.3e}", all.iter().sum::<f64>() / all.len() as f64);
+    for percent in [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 100.0] {
+        let value = all[((all.len() - 1) as f64 * percent / 100.0) as usize];
+        println!("  {percent:5} %  {value:.4e}  = {:.3} T/n", value / central);
+    }
+    all
+}
+
+fn binned(sorted: &[f64]) -> String {
+    const BINS: f64 = 20.0;
+    let bin = |value: f64| (value.log10() * BINS).floor();
+    let mut text = String::from("upper_from,pairs\n");
+    for values in sorted.iter().filter(|value| **value > 0.0).collect::<Vec<_>>().chunk_by(|a, b| bin(**a) == bin(**b)) {
+        text += &format!("{:e},{}\n", 10f64.powf(bin(*values[0]) / BINS), values.len());
+    }
+    text
+}
+
+/// Preferential attachment from a core: every further node joins `degree` distinct ones, in proportion to their degrees.
+fn grown(nodes: usize, degree: usize) -> Graph {
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    let mut edges: Vec<(usize, usize)> = (0..=degree).flat_map(|a| (0..a).map(move |b| (b, a))).collect();
+    for node in degree + 1..nodes {
+        let mut chosen = Vec::with_capacity(degree);
+        while chosen.len() < degree {
+            let (a, b) = edges[random.random_range(0..edges.len())];
+            let end = if random.random() { a } else { b };
+            if end != node && !chosen.contains(&end) {
+                chosen.push(end);
+            }
+        }
+        edges.extend(chosen.into_iter().map(|end| (end, node)));
+    }
+    Graph::from_edges(nodes, &edges).expect("a simple graph")
+}
+
+/// Of the least-squares line.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let n = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>()
+}

@@ -1,0 +1,321 @@
+//! An attack on what a plan would really send, against the claim that its headline rests on.
+//!
+//! The worst execution of that claim is run again and again, by the very machines, lattice and noise of a node, with the victim's
+//! value at either end of what may change. An attacker who knows everything but honest values and noise sums up what it saw with
+//! the weights of the optimal test (the log-likelihood ratio of a linear-Gaussian view is linear), and says "x′" above a threshold.
+//! If the mechanism is (ε, δ)-private, P(says x′ | x′) ≤ e^ε P(says x′ | x) + δ (Kairouz, Oh and Viswanath 2015): counts of both bound ε
+//! from below with confidence, whatever the accountant believes. The threshold comes from other runs than those that count.
+//!
+//! One coordinate is enough: noise is the same in every direction, so that a change of length Δ in many coordinates is seen as
+//! well as one of length Δ in one. The coordinates of the vectors that are mixed here are separate runs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use faer::Mat;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use undertone_protocol::injection::InjectionError;
+use undertone_protocol::lattice::{LatticeVector, LatticeWeight};
+use undertone_protocol::mixing::{Mixing, Party};
+use undertone_protocol::noise::LatticeNoise;
+use undertone_protocol::plan::{Claim, Established, Faults, Plan};
+
+use crate::before_publishing::BeforePublishing;
+use crate::class::{Class, in_parallel};
+use crate::confidence;
+use crate::execution::{Adversary, Execution, ExecutionError};
+use crate::loss::Noise;
+use crate::setting::Setting;
+use crate::view::{View, rerun, seen_states};
+
+/// That both counts bound their chances, together.
+pub const CONFIDENCE: f64 = 0.999;
+
+/// Runs that are mixed at once, as the coordinates of one vector: a state stays within the first-level cache.
+const BATCH: u64 = 2048;
+
+/// The largest noise scale: plans leave head-room for noise of 12 standard deviations, none in 10¹⁵ draws exceeds 8.
+pub const LARGEST_SCALE: f64 = 1.5;
+
+/// Why a plan cannot be attacked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AuditError {
+    /// The plan claims nothing.
+    #[error("the plan has no headline claim to attack")]
+    NoClaim,
+    /// The schedule or the injection.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    /// The injection.
+    #[error(transparent)]
+    Injection(#[from] InjectionError),
+    /// No runs at all.
+    #[error("--pairs must be at least 1")]
+    Pairs,
+    /// No noise, or more than the plan's lattice has room for.
+    #[error("--noise-scale must be above 0 and at most {LARGEST_SCALE}, found {found}")]
+    Scale {
+        /// What was given.
+        found: f64,
+    },
+}
+
+/// An attack on one plan, ready to be run.
+pub struct Attack<'a> {
+    plan: &'a Plan,
+    claim: Claim,
+    execution: Execution,
+    victim: Party,
+    /// States that the attacker sees, then whose finals.
+    states: BTreeSet<(Party, u32)>,
+    finals: Vec<Party>,
+    /// Weight of each of these in the log-likelihood ratio, per unit of data.
+    weights: Vec<f64>,
+}
+
+/// How an attack went.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Attacked {
+    /// ε is at least this, with [`CONFIDENCE`]; 0 if the counts show nothing.
+    pub epsilon_lower: f64,
+    /// δ of the claim.
+    pub delta: f64,
+    /// Runs with x, and as many with x′.
+    pub pairs: u64,
+    /// Log-likelihood ratio, by the plan's own noise, above which the attacker says x′; nats.
+    pub threshold: f64,
+    /// Runs with x′ of which it said so.
+    pub found: u64,
+    /// Runs with x of which it said so, too.
+    pub mistaken: u64,
+}
+
+impl<'a> Attack<'a> {
+    /// On the claim that sets the headline, in its worst execution.
+    pub fn of(plan: &'a Plan) -> Result<Self, AuditError> {
+        let headline = plan.calibration().claims.iter().filter(|claim| claim.holds_as_headline);
+        let claim = headline.max_by(|a, b| a.mu.total_cmp(&b.mu)).ok_or(AuditError::NoClaim)?.clone();
+        let calibration = plan.calibration();
+        let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+        let setting = Setting::of_plan(plan)?;
+        let (execution, victim) = worst_execution(&setting, &claim, noise)?;
+        let view = View::of(&execution);
+        let place = view.honest.iter().position(|&party| party == victim).expect("the victim is honest");
+        let weights = optimal_weights(&view, noise, place).into_iter().map(|w| w * setting.sensitivity[victim]).collect();
+        let states = seen_states(&execution);
+        let corrupted = corrupted(&execution);
+        let finals = execution.published().iter().copied().filter(|party| !corrupted.contains(party)).collect();
+        Ok(Attack { plan, claim, execution, victim, states, finals, weights })
+    }
+
+    /// The claim that is attacked.
+    pub fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    /// Whose value changes.
+    pub fn victim(&self) -> Party {
+        self.victim
+    }
+
+    /// Runs `pairs` pairs, and a quarter as many before to choose the threshold, with every σ times `noise_scale`. The same
+    /// arguments give the same counts, on any number of cores; `progress` hears how many of the batches are done.
+    pub fn run(
+        &self,
+        pairs: u64,
+        noise_scale: f64,
+        seed: u64,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Attacked, AuditError> {
+        if pairs == 0 {
+            return Err(AuditError::Pairs);
+        }
+        if !(noise_scale > 0.0 && noise_scale <= LARGEST_SCALE) {
+            return Err(AuditError::Scale { found: noise_scale });
+        }
+        let (before, all) = (pairs.div_ceil(4), pairs.div_ceil(4).div_ceil(BATCH) + pairs.div_ceil(BATCH));
+        let mut done = 0;
+        let mut progress = |batches: u64| {
+            done += batches;
+            progress(done, all);
+        };
+        let sums = self.batches(before, 0, noise_scale, seed, &mut progress, |x, changed| {
+            let squares = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>();
+            [x.len() as f64, x.iter().sum(), changed.iter().sum(), squares(x), squares(changed)]
+        });
+        let threshold = self.threshold(&sums, pairs);
+        let counts = self.batches(pairs, before.div_ceil(BATCH), noise_scale, seed, &mut progress, |x, changed| {
+            let above = |values: &[f64]| values.iter().filter(|&&v| v > threshold).count() as f64;
+            [x.len() as f64, above(x), above(changed), 0.0, 0.0]
+        });
+        let [_, mistaken, found, ..] = counts.map(|count| count as u64);
+        let delta = self.claim.delta;
+        Ok(Attacked { epsilon_lower: lower_bound(found, mistaken, pairs, delta), delta, pairs, threshold, found, mistaken })
+    }
+
+    /// Sums over `pairs` pairs, in batches numbered from `first`, of what `of` makes of the log-likelihood ratios with x and with x′.
+    fn batches(
+        &self,
+        pairs: u64,
+        first: u64,
+        noise_scale: f64,
+        seed: u64,
+        progress: &mut dyn FnMut(u64),
+        of: impl Fn(&[f64], &[f64]) -> [f64; 5] + Sync,
+    ) -> [f64; 5] {
+        /// Batches between two words about the progress.
+        const AT_ONCE: u64 = 32;
+        let mut sums = [0.0; 5];
+        let batches = pairs.div_ceil(BATCH);
+        for from in (0..batches).step_by(AT_ONCE as usize) {
+            let count = AT_ONCE.min(batches - from);
+            let each = in_parallel(count as usize, |index| {
+                let batch = from + index as u64;
+                let used = BATCH.min(pairs - batch * BATCH) as usize;
+                let ratios = |changed| self.ratios(changed, noise_scale, seed, first + batch);
+                Some(of(&ratios(false)[..used], &ratios(true)[..used]))
+            });
+            each.iter().for_each(|part| sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x));
+            progress(count);
+        }
+        sums
+    }
+
+    /// The log-likelihood ratios of a batch of runs in which the victim's value is Δ/2 below or above the middle.
+    ///
+    /// All other honest values are in the middle, and what corrupted parties inject, which the attacker knows, is nothing.
+    fn ratios(&self, changed: bool, noise_scale: f64, seed: u64, batch: u64) -> Vec<f64> {
+        let (plan, calibration) = (self.plan, self.plan.calibration());
+        let corrupted = corrupted(&self.execution);
+        let size = BATCH as usize;
+        let half = plan.draft().sensitivity(self.victim) / 2.0;
+        let injection = Arc::new(plan.injection().clone());
+        let mut noises: Vec<LatticeNoise<ChaCha8Rng>> = (0..plan.parties())
+            .map(|party| {
+                let scale = if corrupted.contains(&party) { 0.0 } else { noise_scale };
+                let mut rng = ChaCha8Rng::seed_from_u64(seed);
+                rng.set_stream((batch * 2 + u64::from(changed)) * plan.parties() as u64 + party as u64);
+                LatticeNoise::new(rng, *plan.lattice(), size, calibration.correlated_std * scale)
+            })
+            .collect();
+        let machines: Vec<Mixing<LatticeVector, LatticeWeight>> = noises
+            .iter_mut()
+            .enumerate()
+            .map(|(party, noise)| {
+                let centre = match (party == self.victim, changed) {
+                    (true, true) => half,
+                    (true, false) => -half,
+                    (false, _) => 0.0,
+                };
+                let mut value = plan.lattice().encode(std::iter::repeat_n(centre, size));
+                if !corrupted.contains(&party) {
+                    noise.add_independent(calibration.independent_std * noise_scale, &mut value);
+                }
+                Mixing::new(injection.clone(), value, LatticeWeight(0), false, noise)
+            })
+            .collect();
+        let mut ratios = vec![0.0; size];
+        let mut add = |weight: f64, state: &LatticeVector| {
+            let each = state.to_f64(weight * plan.lattice().step());
+            ratios.iter_mut().zip(each).for_each(|(ratio, part)| *ratio += part);
+        };
+        let mut weights = self.weights.iter();
+        let mut seen: Vec<(usize, LatticeVector)> = Vec::new();
+        let order: Vec<(Party, u32)> = self.states.iter().copied().collect();
+        let finals = rerun(&self.execution, machines, &mut noises, |machines, round| {
+            for (index, &(party, _)) in order.iter().enumerate().filter(|(_, state)| state.1 == round) {
+                seen.push((index, machines[party].state().value.clone()));
+            }
+        });
+        seen.sort_by_key(|&(index, _)| index);
+        seen.iter().for_each(|(_, state)| add(*weights.next().expect("one a row"), state));
+        self.finals.iter().for_each(|&party| add(*weights.next().expect("one a row"), &finals[party].value));
+        ratios
+    }
+
+    /// Where two Gaussians like those of the first runs would give the best bound from `pairs` pairs.
+    fn threshold(&self, &[runs, x, changed, x_squares, changed_squares]: &[f64; 5], pairs: u64) -> f64 {
+        let (low, high) = (x / runs, changed / runs);
+        let variance = ((x_squares + changed_squares) / runs - low * low - high * high) / 2.0;
+        let std = variance.max(f64::MIN_POSITIVE).sqrt();
+        let expected = |centre: f64, threshold: f64| {
+            let chance = 0.5 * libm::erfc((threshold - centre) / std / std::f64::consts::SQRT_2);
+            (chance * pairs as f64) as u64
+        };
+        let candidates = (-20..=100).map(|step| low + std * f64::from(step) / 20.0);
+        let bound = |&threshold: &f64| lower_bound(expected(high, threshold), expected(low, threshold), pairs, self.claim.delta);
+        let best = candidates.map(|threshold| (bound(&threshold), threshold)).max_by(|a, b| a.0.total_cmp(&b.0));
+        best.expect("there are candidates").1
+    }
+}
+
+/// ε from `found` of `pairs` runs with x′ and `mistaken` of as many with x.
+fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
+    // Each count may miss its chance with half of what is left.
+    let alpha = (1.0 - CONFIDENCE) / 2.0;
+    let (at_least, at_most) = (confidence::at_least(found, pairs, alpha), confidence::at_most(mistaken, pairs, alpha));
+    if at_least <= delta { 0.0 } else { ((at_least - delta) / at_most).ln().max(0.0) }
+}
+
+fn corrupted(execution: &Execution) -> BTreeSet<Party> {
+    match execution.adversary() {
+        Adversary::Corrupted(corrupted) => corrupted.clone(),
+        Adversary::Observed(_) => BTreeSet::new(),
+    }
+}
+
+/// The execution that the claim's loss is that of, with its coalition, and who loses it.
+fn worst_execution(setting: &Setting, claim: &Claim, noise: Noise) -> Result<(Execution, Party), ExecutionError> {
+    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
+    let exhaustive = claim.established == Established::Exhaustive;
+    if exhaustive
+        && claim.faults == Faults::Class
+        && let Some(class) = Class::of(setting)?
+    {
+        let worst = class.worst(ratio)?;
+        return Ok((class.execution(&worst)?, worst.party));
+    }
+    if exhaustive
+        && claim.faults == Faults::BeforePublishing
+        && let Some(before) = BeforePublishing::of(setting)?
+        && let Some(worst) = before.worst_execution(setting, ratio)?
+    {
+        return Ok(worst);
+    }
+    // A theorem: everybody else colludes, and sees all that the victim lets out.
+    let victim = (0..setting.parties()).max_by(|&a, &b| setting.sensitivity[a].total_cmp(&setting.sensitivity[b]));
+    let victim = victim.expect("a plan has parties");
+    let against = setting.fault_free()?.with_corrupted((0..setting.parties()).filter(|&party| party != victim))?;
+    let execution = if claim.faults == Faults::BeforePublishing { against.with_published([])? } else { against };
+    Ok((execution, victim))
+}
+
+/// w with Σ w = h, h the column of the honest party at `place`: wᵀy is the statistic of the optimal test. Any other w would only be a
+/// weaker attack.
+fn optimal_weights(view: &View, noise: Noise, place: usize) -> Vec<f64> {
+    let (rows, honest) = view.b.dim();
+    let mut weights = vec![0.0; rows];
+    let entry = |unknown: usize, row: usize| match unknown.checked_sub(honest) {
+        None => noise.independent_std * view.b[[row, unknown]],
+        Some(k) => noise.correlated_std * view.a[[row, k]],
+    };
+    let qr = Mat::from_fn(honest + view.a.ncols(), rows, entry).col_piv_qr();
+    let (r, order) = (qr.thin_R(), qr.P().arrays().0);
+    let first = if rows == 0 { 0.0 } else { r[(0, 0)].abs() };
+    let rank = (0..r.nrows().min(rows)).take_while(|&k| r[(k, k)].abs() > 1e-12 * first).count();
+    // Σ of the independent rows is R₁₁ᵀ R₁₁.
+    let mut u = vec![0.0; rank];
+    for k in 0..rank {
+        let known: f64 = (0..k).map(|j| r[(j, k)] * u[j]).sum();
+        u[k] = (view.b[[order[k], place]] - known) / r[(k, k)];
+    }
+    for k in (0..rank).rev() {
+        let known: f64 = (k + 1..rank).map(|j| r[(k, j)] * weights[order[j]]).sum();
+        weights[order[k]] = (u[k] - known) / r[(k, k)];
+    }
+    weights
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Gossip averaging with noise in every round (Koskela and Kulkarni): what observers learn of one target's contributions.
+//!
+//! In round t every node adds its contribution and unit noise to its state, zₜ = θₜ + xₜ + uₜ, and θₜ₊₁ = W zₜ. Observers see, in
+//! each of T rounds, one of two things (ERRATA: the papers' H_T of both versions):
+//!
+//! - [`View::Sum`]: the sum that secure summation hands them, S W zₜ (blocks S W^(t−s+1); first version, Theorems 8 and 9);
+//! - [`View::Messages`]: their own messages, S zₜ (blocks S W^(t−s); first version, Theorem 10; newest version, Theorem 12).
+//!
+//! With K = H Hᵀ and G the columns of H that the target's contributions take, M = Gᵀ K⁺ G is T × T and the squared sensitivity is
+//! max cᵀ M c over |cₜ| ≤ 1. The worst c is not constant (ERRATA). [`Sensitivity`] has both sides: c = 1 from below, and
+//! min(1ᵀ|M|1, T λ_max(M)) from above, which holds for contributions that are vectors, too.
+//!
+//! Nothing of size nT is ever built. K comes from the rows eᵢᵀ Wᵏ, for one observer and symmetric W from the numbers (Wᵏ)ᵢᵢ alone,
+//! k ≤ 2T, which are dot products of T rows; G from (Wᵏ)ᵢⱼ. A block of dependent rows is reduced to a basis first: a combination of
+//! S W that carries no unknown noise only repeats what earlier blocks said, so that K of the basis is positive definite with pivots of the
+//! order of the least singular value of S W, and no pseudo-inverse with a cut-off is needed. As the target's own noise is unknown, G
+//! is made of columns of H and M is at most the identity. A target among observers who know their noise has no protection at all.
+
+mod bounds;
+pub mod edges;
+mod gram;
+mod observers;
+mod varying;
+pub mod weights;
+
+use serde::Serialize;
+
+pub use self::edges::EdgesError;
+pub use self::observers::Observers;
+pub use self::varying::varying;
+pub use self::weights::{Scheme, Stochastic, Weights, WeightsError};
+
+use crate::account::{finite, is_false};
+
+/// Rows that K may have at most: 512 MiB, and seconds to factorise.
+const LARGEST_GRAM: usize = 1 << 13;
+
+/// What observers see of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// The weighted sum over the neighbourhood, as secure summation gives it.
+    Sum,
+    /// Their own message: state, contribution and noise.
+    Messages,
+}
+
+/// Whether observers know the noise that they added themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObserversNoise {
+    /// It protects others as all noise does.
+    Unknown,
+    /// It protects nobody (SecLDP).
+    Known,
+}
+
+/// Who looks, at what, for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Threat<'a> {
+    /// Nodes, each once.
+    pub observers: &'a [usize],
+    /// T.
+    pub rounds: usize,
+    /// What they see.
+    pub view: View,
+    /// What they know.
+    pub noise: ObserversNoise,
+}
+
+/// The squared sensitivity of a target's contributions, at unit sensitivity and unit noise variance a round.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sensitivity {
+    /// With contribution 1 in every round: the worst is at least this. Infinite if the contributions are seen without noise.
+    #[serde(rename = "sensitivity_squared_lower", serialize_with = "finite")]
+    pub lower: f64,
+    /// min(1ᵀ|M|1, T λ_max(M)), rounded up: the worst is at most this, for contributions of any dimension.
+    #[serde(rename = "sensitivity_squared_upper", serialize_with = "finite")]
+    pub upper: f64,
+    /// Present, and true, if they are infinite.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unbounded: bool,
+}
+
+impl Sensitivity {
+    const UNBOUNDED: Self = Sensitivity { lower: f64::INFINITY, upper: f64::INFINITY, unbounded: true };
+    const NONE: Self = Sensitivity { lower: 0.0, upper: 0.0, unbounded: false };
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum GossipError {
+    /// The edge list.
+    #[error(transparent)]
+    Edges(#[from] EdgesError),
+    /// The weights.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// T = 0.
+    #[error("--rounds must be at least 1")]
+    Rounds,
+    /// A target beyond the graph.
+    #[error("--target {found} is out of range: nodes count from 0 to {}", nodes - 1)]
+    Target {
+        /// What was asked for.
+        found: usize,
+        /// n.
+        nodes: usize,
+    },
+    /// An observer beyond the graph.
+    #[error("--observers: {found} is out of range: nodes count from 0 to {}", nodes - 1)]
+    Observer {
+        /// What was asked for.
+        found: usize,
+        /// n.
+        nodes: usize,
+    },
+    /// An observer named twice, or none at all.
+    #[error("--observers must name at least one node, each once{}", repeated.map(|node| format!("; {node} is listed twice")).unwrap_or_default())]
+    Observers {
+        /// The one that is listed twice.
+        repeated: Option<usize>,
+    },
+    /// Matrices of a sequence with different sizes.
+    #[error("the weights of round {round} are for {found} nodes, those of round 1 for {expected}")]
+    Nodes {
+        /// From 1.
+        round: usize,
+        /// n of that round.
+        found: usize,
+        /// n of round 1.
+        expected: usize,
+    },
+    /// More than this machine should be asked for.
+    #[error("--rounds {rounds} times {observers} observers is too large to account exactly: at most {LARGEST_GRAM} together")]
+    TooLarge {
+        /// T.
+        rounds: usize,
+        /// How many observers.
+        observers: usize,
+    },
+    /// Rounding has eaten the smallest pivot.
+    #[error(
+        "the observations of these observers are too nearly dependent to account for in 64-bit arithmetic: leave one of them out"
+    )]
+    NearlyDependent,
+}
+
+impl GossipError {
+    /// The flag at fault.
+    pub fn flag(&self) -> &'static str {
+        match self {
+            GossipError::Edges(_) => "--graph",
+            GossipError::Weights(_) | GossipError::Nodes { .. } => "--weights",
+            GossipError::Rounds | GossipError::TooLarge { .. } => "--rounds",
+            GossipError::Target { .. } => "--target",
+            GossipError::Observer { .. } | GossipError::Observers { .. } | GossipError::NearlyDependent => "--observers",
+        }
+    }
+}
+
+impl Threat<'_> {
+    fn check(&self, nodes: usize) -> Result<(), GossipError> {
+        if self.rounds == 0 {
+            return Err(GossipError::Rounds);
+        }
+        let mut sorted = self.observers.to_vec();
+        sorted.sort_unstable();
+        let repeated = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        if sorted.is_empty() || repeated.is_some() {
+            return Err(GossipError::Observers { repeated });
+        }
+        if let Some(&found) = self.observers.iter().find(|&&observer| observer >= nodes) {
+            return Err(GossipError::Observer { found, nodes });
+        }
+        match self.rounds.checked_mul(self.observers.len()) {
+            Some(size) if size <= LARGEST_GRAM => Ok(()),
+            _ => Err(GossipError::TooLarge { rounds: self.rounds, observers: self.observers.len() }),
+        }
+    }
+
+    /// Whether `target`'s contributions stand open: it is one of those who know what noise they added.
+    fn exposes(&self, target: usize) -> bool {
+        self.noise == ObserversNoise::Known && self.observers.contains(&target)
+    }
+
+    /// The power of W in the block of one's own round, and how many rounds say anything.
+    ///
+    /// Observers who know their noise know from their messages just θₜ, that is the sums of the round before.
+    fn shape(&self) -> Shape {
+        match (self.view, self.noise) {
+            (View::Sum, _) => Shape { first: 1, rounds: self.rounds },
+            (View::Messages, ObserversNoise::Unknown) => Shape { first: 0, rounds: self.rounds },
+            (View::Messages, ObserversNoise::Known) => Shape { first: 1, rounds: self.rounds - 1 },
+        }
+    }
+}
+
+/// Of the blocks of H that say anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    /// Blocks are S W^(t−s+first).
+    first: usize,
+    /// t and s run from 1 to this.
+    rounds: usize,
+}
+
+/// `account gossip`: the sensitivity of `target` on a connected graph (EDGES.txt) with these weights.
+pub fn account(edges: &str, scheme: Scheme, threat: &Threat<'_>, target: usize) -> Result<Sensitivity, GossipError> {
+    let graph = edges::connected(edges)?;
+    sensitivity(&Weights::of(&graph, scheme), threat, target)
+}
+
+/// The sensitivity of `target` when every round has the same weights.
+pub fn sensitivity(weights: &Weights, threat: &Threat<'_>, target: usize) -> Result<Sensitivity, GossipError> {
+    if target >= weights.nodes() {
+        return Err(GossipError::Target { found: target, nodes: weights.nodes() });
+    }
+    let observers = Observers::of(weights, threat, &[target])?;
+    Ok(observers.sensitivity(0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! EDGES.txt: one `u v` a line, `#` comments, undirected; a repeated edge counts once (CONTRACTS).
+
+use undertone_protocol::graph::Graph;
+
+/// Why an edge list was refused. Lines count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EdgesError {
+    /// Something that is not a node.
+    #[error("edge list, line {line}: \"{found}\" is not a node: whole numbers from 0")]
+    Word {
+        /// The line.
+        line: usize,
+        /// What stands there, cut short.
+        found: String,
+    },
+    /// One number, or three.
+    #[error("edge list, line {line}: found {found} entries, expected two nodes \"u v\"")]
+    Entries {
+        /// The line.
+        line: usize,
+        /// How many stand there.
+        found: usize,
+    },
+    /// An edge from a node to itself.
+    #[error("edge list, line {line}: node {node} is joined to itself; self-loops come with the weights")]
+    SelfLoop {
+        /// The line.
+        line: usize,
+        /// The node.
+        node: usize,
+    },
+    /// No edge at all.
+    #[error("edge list: there is no edge in it")]
+    Empty,
+    /// A node between 0 and the largest that has no edge.
+    #[error("edge list: node {node} has no edge, so the graph is not connected: nodes count from 0 to {largest} (line {line})")]
+    Isolated {
+        /// The first such node.
+        node: usize,
+        /// The largest node.
+        largest: usize,
+        /// Where that one stands first.
+        line: usize,
+    },
+    /// Two parts without an edge between them.
+    #[error("edge list, line {line}: the graph is not connected: node {node} cannot be reached from node 0")]
+    Disconnected {
+        /// Where that node stands first.
+        line: usize,
+        /// The smallest such node.
+        node: usize,
+    },
+}
+
+/// Reads a connected graph.
+pub fn connected(text: &str) -> Result<Graph, EdgesError> {
+    let listed = read(text)?;
+    let mut lines: Vec<(usize, usize)> = listed.iter().flat_map(|&(line, u, v)| [(u, line), (v, line)]).collect();
+    lines.sort_unstable();
+    lines.dedup_by_key(|&mut (node, _)| node);
+    let &(largest, line) = lines.last().ok_or(EdgesError::Empty)?;
+    // Every node is there, so the largest is no larger than the file.
+    if let Some((node, _)) = lines.iter().enumerate().find(|&(expected, &(node, _))| node != expected) {
+        return Err(EdgesError::Isolated { node, largest, line });
+    }
+    let mut edges: Vec<(usize, usize)> = listed.iter().map(|&(_, u, v)| (u.min(v), u.max(v))).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let graph = Graph::from_edges(lines.len(), &edges).expect("ends are nodes, no loops, no repetitions");
+    match graph.unreached() {
+        Some(node) => Err(EdgesError::Disconnected { line: lines[node].1, node }),
+        None => Ok(graph),
+    }
+}
+
+/// (line, u, v) of every line that is not empty.
+fn read(text: &str) -> Result<Vec<(usize, usize, usize)>, EdgesError> {
+    let mut edges = Vec::new();
+    for (line, content) in (1..).zip(text.lines()) {
+        let content = content.split('#').next().unwrap_or_default();
+        let mut nodes = Vec::with_capacity(2);
+        for entry in content.split_whitespace() {
+            let node: usize = entry.parse().map_err(|_| EdgesError::Word { line, found: entry.chars().take(40).collect() })?;
+            nodes.push(node);
+        }
+        match nodes[..] {
+            [] => {}
+            [u, v] if u == v => return Err(EdgesError::SelfLoop { line, node: u }),
+            [u, v] => edges.push((line, u, v)),
+            _ => return Err(EdgesError::Entries { line, found: nodes.len() }),
+        }
+    }
+    Ok(edges)
+}

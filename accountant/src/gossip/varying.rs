@@ -1,0 +1,62 @@
+//! Graphs that change from round to round (first version, appendix E): zₜ = θₜ + xₜ + uₜ, θₜ₊₁ = Wₜ zₜ.
+
+use faer::Mat;
+
+use super::bounds::Whitener;
+use super::gram::{dot, unit, without};
+use super::observers::basis;
+use super::{GossipError, ObserversNoise, Sensitivity, Threat, Weights};
+
+/// The sensitivity of `target` when round t has the weights `weights[t − 1]`; there are `threat.rounds` of them. The view
+/// `messages` does not use the last.
+///
+/// Sweeps over the rounds backwards, so that only the rows for one round's noises are held: O(T²) products with a W per
+/// observer, O(n T³) operations.
+pub fn varying(weights: &[Weights], threat: &Threat<'_>, target: usize) -> Result<Sensitivity, GossipError> {
+    let nodes = weights.first().ok_or(GossipError::Rounds)?.nodes();
+    threat.check(nodes)?;
+    if weights.len() != threat.rounds {
+        return Err(GossipError::Rounds);
+    }
+    if let Some(round) = weights.iter().position(|weights| weights.nodes() != nodes) {
+        return Err(GossipError::Nodes { round: round + 1, found: weights[round].nodes(), expected: nodes });
+    }
+    if target >= nodes {
+        return Err(GossipError::Target { found: target, nodes });
+    }
+    if threat.exposes(target) {
+        return Ok(Sensitivity::UNBOUNDED);
+    }
+    let shape = threat.shape();
+    let weights = &weights[..shape.rounds];
+    let bases: Vec<Vec<usize>> = weights.iter().map(|weights| basis(weights, threat, shape.first)).collect();
+    let size = bases.iter().map(Vec::len).sum();
+    // Rows of the view over the noises of one round, later rounds first: their order does not matter to M.
+    let mut rows: Vec<Vec<f64>> = Vec::with_capacity(size);
+    let (mut k, mut g): (Mat<f64>, Mat<f64>) = (Mat::zeros(size, size), Mat::zeros(size, shape.rounds));
+    for round in (0..weights.len()).rev() {
+        let fresh = bases[round].iter().map(|&observer| unit(nodes, observer));
+        // A message of this round has its noise bare, a sum has passed through W.
+        if shape.first == 1 {
+            rows.extend(fresh);
+            rows.iter_mut().for_each(|row| *row = weights[round].after(row));
+        } else {
+            rows.iter_mut().for_each(|row| *row = weights[round].after(row));
+            rows.extend(fresh);
+        }
+        add_round(&rows, threat, &mut k);
+        rows.iter().enumerate().for_each(|(index, row)| g[(index, round)] = row[target]);
+    }
+    Ok(Whitener::of(&k)?.sensitivity(&g, threat.rounds, false))
+}
+
+/// Adds one round's unknown noises to K's lower half.
+fn add_round(rows: &[Vec<f64>], threat: &Threat<'_>, k: &mut Mat<f64>) {
+    let known = if threat.noise == ObserversNoise::Known { threat.observers } else { &[] };
+    let unknown: Vec<Vec<f64>> = rows.iter().map(|row| without(row, known)).collect();
+    for (column, other) in unknown.iter().enumerate() {
+        for (row, this) in unknown.iter().enumerate().skip(column) {
+            k[(row, column)] += dot(this, other);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+use std::collections::BTreeSet;
+
+use ndarray::{Array2, array};
+use proptest::prelude::*;
+
+use super::same_sum::SameSum;
+use super::*;
+use crate::execution::ExecutionError;
+
+/// ERRATA's path of four: values meet in pairs, then the pairs' noises do.
+const PATH: &str = r#"{"parties": 4, "edges": [[[1, 0]], [[2, 3]], [[1, 2]]]}"#;
+
+fn with(extra: &str) -> String {
+    PATH.replace("]]]", &format!("]]], {extra}"))
+}
+
+fn quiet(text: &str) -> PpscAccount {
+    account(text, 2.0, 0.0, 1.0, 1e-6).expect("an answer")
+}
+
+fn parsed(text: &str) -> PpscExecution {
+    PpscExecution::parse(text).expect("a good file")
+}
+
+#[test]
+fn the_path_of_four_loses_more_than_theorem_1_says() {
+    let answer = quiet(PATH);
+    // λ_ppsc of a path of four, the least over all edge sequences; of these very edges it is 1.
+    let theorem = 1.0 / (2.0 * (std::f64::consts::PI / 8.0).sin()) / 2.0;
+    assert!((answer.same_sum_mu - 2f64.sqrt() / 2.0).abs() < 1e-11, "{}", answer.same_sum_mu);
+    assert!((4.0 * theorem * theorem - 1.707_106_781_186_547_5).abs() < 1e-12 && answer.same_sum_mu > theorem);
+    assert!((answer.smallest_singular_value.expect("D is not zero") - 1.0).abs() < 1e-12);
+    assert!(answer.mu.is_infinite() && answer.epsilon.is_infinite() && answer.unbounded && answer.sum_revealed);
+    assert_eq!(answer.components, [[0, 1, 2, 3]]);
+}
+
+#[test]
+fn independent_noise_hides_the_sum() {
+    let answer = account(PATH, 1e3, 1.0, 1.0, 1e-6).expect("an answer");
+    assert!((answer.mu * answer.mu - 0.25).abs() < 0.3, "four values share the noise of four: {}", answer.mu);
+    assert!(!answer.sum_revealed && !answer.unbounded);
+    assert_eq!(account(PATH, 0.0, 1.0, 0.0, 1e-6).expect("an answer").same_sum_mu, 0.0, "what cannot change loses nothing");
+    let open = account(PATH, 0.0, 1.0, 1.0, 1e-6).expect("an answer");
+    assert!(open.same_sum_mu.is_infinite() && open.mu.is_finite() && open.unbounded);
+}
+
+#[test]
+fn a_coalition_that_is_a_leafs_only_neighbour_knows_it_all() {
+    // 1 hands to 0 alone and gets nothing back but what 0 can see (the paper's section 3.2).
+    let leaf = r#"{"parties": 4, "edges": [[[0, 1]], [[1, 2]], [[2, 3]]], "corrupted": [1]}"#;
+    let answer = account(leaf, 5.0, 1.0, 1.0, 1e-6).expect("an answer");
+    assert!((answer.losses[&0] - 1.0).abs() < 1e-9, "only its own η* is left: {:?}", answer.losses);
+    assert!(answer.losses[&3] < 0.9 && !answer.losses.contains_key(&1));
+    assert!(quiet(leaf).sum_revealed);
+}
+
+#[test]
+fn an_exchange_that_came_back_leaves_the_state_and_may_have_been_read() {
+    let base = r#"{"parties": 3, "edges": [[[0, 1]], [[1, 2]]], "corrupted": [1], "published": [2], "exchanges": [EX]}"#;
+    let exchange = |seen: bool| format!(r#"{{"iteration": 1, "out": 0, "in": 1, "fate": "returned", "seen": {seen}}}"#);
+    let answer = |seen| account(&base.replace("EX", &exchange(seen)), 2.0, 0.0, 1.0, 1e-6).expect("an answer");
+    assert_eq!(answer(false).losses[&0], 0.0, "nothing of 0 was seen");
+    assert!((answer(true).losses[&0] - 0.25).abs() < 1e-14, "ω = x − γ was");
+    assert_eq!(answer(true).components, vec![vec![0], vec![1, 2]]);
+}
+
+#[test]
+fn what_is_lost_takes_the_sum_with_it() {
+    let lost = with(r#""exchanges": [{"iteration": 3, "out": 1, "in": 2, "fate": "lost"}]"#);
+    let answer = account(&lost, 2.0, 0.0, 1.0, 1e-6).expect("an answer");
+    // 1 keeps γ₃ only; γ₁ is known from nowhere else: y₀ = x₀ + x₁ − γ₁.
+    assert!((answer.losses[&0] - 0.25).abs() < 1e-12);
+    assert!(answer.losses[&2].is_infinite() && answer.sum_revealed, "2 and 3 still sum up: {:?}", answer.losses);
+    assert_eq!(answer.components, vec![vec![0, 1], vec![2, 3]]);
+}
+
+#[test]
+fn a_crashed_party_takes_no_part() {
+    let execution = parsed(&with(r#""crashed": [[1, 3]]"#));
+    assert_eq!(execution.exchanges().len(), 2);
+    assert_eq!(execution.published(), &BTreeSet::from([0, 2, 3]));
+    let execution = parsed(&with(r#""crashed": [[2, 3]]"#));
+    let last = execution.exchanges()[2];
+    assert_eq!((last.fate, last.seen), (crate::execution::Fate::Returned, false));
+    assert_eq!(parsed(&with(r#""crashed": [[2, 4]]"#)).exchanges()[2].fate, crate::execution::Fate::Accepted);
+    assert_eq!(parsed(&with(r#""crashed": [[2, 2]], "published": [0, 1, 2, 3]"#)).published().len(), 4);
+}
+
+#[test]
+fn every_contradiction_names_its_place() {
+    let cases = [
+        (PATH.replace("4", "0"), "parties"),
+        (PATH.replace("\"parties\": 4", "\"parties\": 99999999999"), "parties"),
+        (PATH.replace("[2, 3]", "[2, 4]"), "edges[1][0][1]"),
+        (PATH.replace("[2, 3]", "[4, 2]"), "edges[1][0][0]"),
+        (PATH.replace("[2, 3]", "[2, 2]"), "edges[1][0][1]"),
+        (PATH.replace("[2, 3]", "[2, 3], [0, 3]"), "edges[1][1][1]"),
+        (with(r#""corrupted": [4]"#), "corrupted[0]"),
+        (with(r#""corrupted": [1, 1]"#), "corrupted[1]"),
+        (with(r#""published": [0, 9]"#), "published[1]"),
+        (with(r#""crashed": [[4, 1]]"#), "crashed[0][0]"),
+        (with(r#""crashed": [[0, 0]]"#), "crashed[0][1]"),
+        (with(r#""crashed": [[0, 5]]"#), "crashed[0][1]"),
+        (with(r#""crashed": [[0, 1], [0, 2]]"#), "crashed[1][0]"),
+        (with(r#""exchanges": [{"iteration": 0, "out": 1, "in": 0, "fate": "lost"}]"#), "exchanges[0].iteration"),
+        (with(r#""exchanges": [{"iteration": 4, "out": 1, "in": 0, "fate": "lost"}]"#), "exchanges[0].iteration"),
+        (with(r#""exchanges": [{"iteration": 1, "out": 0, "in": 1, "fate": "lost"}]"#), "exchanges[0].in"),
+        (with(r#""exchanges": [{"iteration": 1, "out": 9, "in": 0, "fate": "lost"}]"#), "exchanges[0].out"),
+        (with(r#""crashed": [[1, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "lost"}]"#), "exchanges[0].out"),
+        (
+            with(r#""crashed": [[0, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "accepted"}]"#),
+            "exchanges[0].fate",
+        ),
+    ];
+    for (text, place) in cases {
+        match PpscExecution::parse(&text) {
+            Err(ExecutionError::Invalid { place: found, .. }) => assert_eq!(found, place, "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    let twice = r#"{"iteration": 1, "out": 1, "in": 0, "fate": "lost"}"#;
+    assert!(PpscExecution::parse(&with(&format!(r#""exchanges": [{twice}, {twice}]"#))).is_err());
+    for text in [PATH.replace("[2, 3]", "[2, 3, 1]"), PATH.replace("parties", "partys"), PATH.replace("[2, 3]", "[-1, 3]")] {
+        assert!(matches!(PpscExecution::parse(&text), Err(ExecutionError::Syntax { .. })), "{text}");
+    }
+    assert!(matches!(account(PATH, -1.0, 0.0, 1.0, 0.1), Err(AccountError::Scale { flag: "--pairwise-std", .. })));
+    assert!(matches!(account(PATH, 1.0, 0.0, 1.0, 0.0), Err(AccountError::Gaussian(_))));
+}
+
+#[test]
+fn no_exchange_hides_nothing() {
+    let answer = quiet(r#"{"parties": 2, "edges": []}"#);
+    assert_eq!((answer.smallest_singular_value, answer.same_sum_mu, answer.sum_revealed), (None, 0.0, true));
+    assert_eq!(answer.components, [[0], [1]]);
+}
+
+/// ‖D⁺Cv‖² by the losses of a view in which v is one party's whole column.
+fn loss_of_direction(view: &View, v: &[f64]) -> f64 {
+    let column = view.b.dot(&Array2::from_shape_vec((v.len(), 1), v.to_vec()).expect("a column"));
+    let view = View { honest: vec![0], b: column, a: view.a.clone() };
+    squared_losses(&view, Noise { independent_std: 0.0, correlated_std: 1.0 })[0]
+}
+
+#[test]
+fn the_supremum_is_attained_on_the_path() {
+    let view = view(&parsed(PATH));
+    assert_eq!(view.b, array![[1., 1., 0., 0.], [0., 0., 0., 0.], [0., 0., 0., 0.], [0., 0., 1., 1.]]);
+    assert!((loss_of_direction(&view, &[0.5, 0.5, -0.5, -0.5]) - 2.0).abs() < 1e-12);
+    assert!(loss_of_direction(&view, &[1.0, 0.0, 0.0, 0.0]).is_infinite());
+}
+
+fn random_execution() -> impl Strategy<Value = String> {
+    (3usize..7, prop::collection::vec((0usize..6, 1usize..6, 0u8..8), 1..14), 0usize..7).prop_map(|(n, steps, corrupted)| {
+        let mut edges = Vec::new();
+        let mut exchanges = Vec::new();
+        for (index, (out, step, fate)) in steps.iter().enumerate() {
+            let (out, into) = (out % n, (out + 1 + step % (n - 1)) % n);
+            edges.push(format!("[[{out},{into}]]"));
+            let fate = match fate {
+                0 => "lost",
+                1 => "returned",
+                _ => continue,
+            };
+            exchanges.push(format!(r#"{{"iteration":{},"out":{out},"in":{into},"fate":"{fate}"}}"#, index + 1));
+        }
+        let corrupted = if corrupted < n { corrupted.to_string() } else { String::new() };
+        format!(
+            r#"{{"parties":{n},"edges":[{}],"exchanges":[{}],"corrupted":[{corrupted}]}}"#,
+            edges.join(","),
+            exchanges.join(",")
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// The supremum is no direction's loss exceeded by, and the steepest of many directions comes near it.
+    #[test]
+    fn the_supremum_bounds_every_direction_that_keeps_the_sums(text in random_execution(), seed in 0u64..1000) {
+        let view = view(&parsed(&text));
+        let together = SameSum::of(&view);
+        let honest = view.honest.len();
+        // Differences of two parties' values, and sums of such: those whose loss is finite keep every sum that is seen.
+        let mut best = 0.0f64;
+        for a in 0..honest {
+            for b in 0..honest {
+                let mut v = vec![0.0; honest];
+                v[a] += 1.0;
+                v[b] -= 1.0;
+                v[(a + b + seed as usize) % honest] += (seed % 3) as f64 - 1.0;
+                let norm = v.iter().map(|x| x * x).sum::<f64>();
+                let loss = loss_of_direction(&view, &v);
+                if norm > 0.0 && loss.is_finite() {
+                    best = best.max(loss / norm);
+                }
+            }
+        }
+        prop_assert!(best <= together.largest * together.largest * (1.0 + 1e-9) + 1e-9, "{best} against {}", together.largest);
+    }
+
+    /// The loss of one party is that of its own direction, and a coalition only ever learns more.
+    #[test]
+    fn losses_are_those_of_directions_and_grow_with_the_coalition(text in random_execution()) {
+        let execution = parsed(&text);
+        let seen = view(&execution);
+        let noise = Noise { independent_std: 0.0, correlated_std: 1.0 };
+        let losses = squared_losses(&seen, noise);
+        for (column, &loss) in losses.iter().enumerate() {
+            let mut v = vec![0.0; seen.honest.len()];
+            v[column] = 1.0;
+            let own = loss_of_direction(&seen, &v);
+            prop_assert!(own == loss || (own - loss).abs() <= 1e-9 * loss, "{own} against {loss}");
+        }
+        let alone = view(&parsed(&text.replace(&text[text.find("\"corrupted\"").expect("a key")..], "\"corrupted\":[]}")));
+        let noise = Noise { independent_std: 1.0, correlated_std: 1.0 };
+        let (with, without) = (squared_losses(&seen, noise), squared_losses(&alone, noise));
+        for (&party, &loss) in seen.honest.iter().zip(&with) {
+            prop_assert!(loss >= without[party] * (1.0 - 1e-9));
+        }
+    }
+
+    /// Numbers and impulses agree: y = C x + D γ.
+    #[test]
+    fn the_machine_is_the_same_on_numbers(text in random_execution(), x in prop::collection::vec(-5.0..5.0f64, 6), g in prop::collection::vec(-5.0..5.0f64, 14)) {
+        let text = text.replace(&text[text.find("\"corrupted\"").expect("a key")..], "\"corrupted\":[]}");
+        let execution = parsed(&text);
+        let run = Mixed::run(&execution, x[..execution.parties()].to_vec(), |index, _| g[index], |_| false);
+        let view = view(&execution);
+        for (row, state) in run.finals.iter().enumerate() {
+            let value: f64 = view.b.row(row).iter().zip(&x).chain(view.a.row(row).iter().zip(&g)).map(|(c, x)| c * x).sum();
+            prop_assert!((value - state).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! All rows of one execution, kept so that the systems of many coalitions are cheap: what a coalition sees is a choice among them.
+//!
+//! The covariance of rows over honest unknowns is their Gram matrix over everybody's, computed once, less what the coalition injected:
+//! |C|(T + 1) columns. One final that is seen is replaced by the sum of all: the coalition's own are functions of what it sees and knows, so
+//! that this is an invertible change of rows. In the sum the noise has cancelled; left to a factorisation, it would cancel there.
+
+use ndarray::{Array2, ArrayView1, Axis};
+use undertone_protocol::mixing::Party;
+
+use crate::execution::{Execution, Fate};
+use crate::view::Trace;
+
+/// A pivot, or a determinant of a rank-two change, that lost more digits than this is not trusted: the system is computed with care.
+pub(crate) const DOUBT: f64 = 1e-7;
+
+/// How far a loss of a fast path may lie below the careful one, relatively. What [`DOUBT`] lets through loses at most nine of sixteen digits;
+/// the largest difference in our property tests is 1e-10.
+pub(crate) const SCREENED: f64 = 1e-7;
+
+/// Rows (i, t) at i·(T + 1) + t, final states at t = T, and the sum of the finals at n·(T + 1).
+pub(crate) struct Rows {
+    parties: usize,
+    rounds: usize,
+    /// Rows × n: x̃ columns.
+    pub(crate) values: Array2<f64>,
+    /// Rows × n(T + 1): for each party its x̃ column and its η columns.
+    unknowns: Array2<f64>,
+    /// For each row (i, t), t < T: who may read the state.
+    readers: Vec<Vec<Party>>,
+    published: Vec<bool>,
+    /// Whose finals are in the sum.
+    summed: Vec<bool>,
+}
+
+impl Rows {
+    /// From the trace of `execution`, which kept all states.
+    pub(crate) fn of(trace: &Trace, execution: &Execution) -> Self {
+        let (parties, rounds) = (trace.parties(), trace.rounds());
+        let count = parties * (rounds + 1);
+        let mut values = Array2::zeros((count + 1, parties));
+        let mut unknowns = Array2::zeros((count + 1, count));
+        let summed: Vec<bool> = (0..parties)
+            .map(|party| execution.online(rounds as u32, party) && !execution.rolled_back().contains(&party))
+            .collect();
+        for index in 0..count {
+            let (party, round) = (index / (rounds + 1), index % (rounds + 1));
+            let row = match round == rounds {
+                true => trace.last(party),
+                false => trace.state(party, round as u32).expect("the trace kept all states"),
+            };
+            let of_party = |owner: Party| {
+                let first = parties + owner * rounds;
+                std::iter::once(row[owner]).chain(row[first..first + rounds].iter().copied())
+            };
+            unknowns.row_mut(index).iter_mut().zip((0..parties).flat_map(of_party)).for_each(|(entry, x)| *entry = x);
+            values.row_mut(index).assign(&ArrayView1::from(&row[..parties]));
+            if round == rounds && summed[party] {
+                let (mut above, mut sum) = unknowns.view_mut().split_at(Axis(0), count);
+                sum.row_mut(0).scaled_add(1.0, &above.row_mut(index));
+                values.row_mut(count).scaled_add(1.0, &ArrayView1::from(&row[..parties]));
+            }
+        }
+        let readers = (0..count).map(|index| readers(execution, index / (rounds + 1), index % (rounds + 1) + 1)).collect();
+        let published = (0..parties).map(|party| execution.published().contains(&party)).collect();
+        Rows { parties, rounds, values, unknowns, readers, published, summed }
+    }
+
+    /// n.
+    pub(crate) fn parties(&self) -> usize {
+        self.parties
+    }
+
+    /// T.
+    pub(crate) fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Of y_i^(t).
+    pub(crate) fn row(&self, party: Party, round: usize) -> usize {
+        party * (self.rounds + 1) + round
+    }
+
+    /// Of the sum of the finals.
+    pub(crate) fn sum(&self) -> usize {
+        self.parties * (self.rounds + 1)
+    }
+
+    /// The parties outside of `coalition`, ascending.
+    pub(crate) fn honest(&self, coalition: &[Party]) -> Vec<Party> {
+        (0..self.parties).filter(|party| !coalition.contains(party)).collect()
+    }
+
+    /// Rows that span what `coalition` sees.
+    pub(crate) fn seen(&self, coalition: &[Party]) -> Vec<usize> {
+        let mut inside = vec![false; self.parties];
+        coalition.iter().for_each(|&party| inside[party] = true);
+        let honest = || (0..self.parties).filter(|&party| !inside[party]);
+        // The sum is seen only if no honest final in it is missing.
+        let whole = honest().all(|party| !self.summed[party] || self.published[party]);
+        let replaced = if whole { honest().find(|&party| self.summed[party]) } else { None };
+        let mut seen: Vec<usize> = replaced.map(|_| self.sum()).into_iter().collect();
+        for party in honest() {
+            let states = (0..self.rounds).map(|round| self.row(party, round));
+            seen.extend(states.filter(|&row| self.readers[row].iter().any(|&reader| inside[reader])));
+            if self.published[party] && replaced != Some(party) {
+                seen.push(self.row(party, self.rounds));
+            }
+        }
+        seen
+    }
+
+    /// Ready to be evaluated at r = `ratio`, σ* = 1, against `coalitions` coalitions of `size`.
+    pub(crate) fn at(&self, ratio: f64, coalitions: usize, size: usize) -> At<'_> {
+        let count = self.values.nrows();
+        let each = self.parties + self.rounds * size;
+        // Whichever takes fewer products: all pairs of rows once, or those that each coalition sees.
+        match coalitions.saturating_mul(each * each) > count * count {
+            true => self.with_all_pairs(ratio),
+            false => At { rows: self, ratio, scaled: self.scaled(ratio), gram: None },
+        }
+    }
+
+    /// The same, for coalitions that all rows matter to.
+    pub(crate) fn with_all_pairs(&self, ratio: f64) -> At<'_> {
+        let scaled = self.scaled(ratio);
+        let gram = scaled.dot(&scaled.t());
+        At { rows: self, ratio, scaled, gram: Some(gram) }
+    }
+
+    /// η columns times σ_Δ.
+    fn scaled(&self, ratio: f64) -> Array2<f64> {
+        let (spread, own) = (ratio.sqrt(), self.rounds + 1);
+        let mut scaled = self.unknowns.clone();
+        for mut row in scaled.rows_mut() {
+            row.iter_mut().enumerate().filter(|(column, _)| column % own != 0).for_each(|(_, x)| *x *= spread);
+        }
+        scaled
+    }
+
+    /// Bytes that one of these takes.
+    pub(crate) fn bytes(parties: usize, rounds: usize) -> usize {
+        8 * (parties * (rounds + 1)).pow(2)
+    }
+}
+
+/// Who may read the state that `from` splits in `round`; nobody in round T + 1.
+fn readers(execution: &Execution, from: Party, round: usize) -> Vec<Party> {
+    let round = round as u32;
+    if round as usize > execution.rounds() || !execution.online(round, from) {
+        return vec![];
+    }
+    let reads = |to: &Party| {
+        let outcome = execution.outcome(round, from, *to);
+        outcome.seen || outcome.fate == Fate::Accepted
+    };
+    execution.out(round, from).iter().copied().filter(reads).collect()
+}
+
+/// Rows at one ratio of noises.
+pub(crate) struct At<'a> {
+    /// Of the execution.
+    pub(crate) rows: &'a Rows,
+    /// σ_Δ² at σ* = 1.
+    pub(crate) ratio: f64,
+    /// Rows × unknowns, of unit variance each.
+    scaled: Array2<f64>,
+    /// Covariance of all rows over everybody's unknowns.
+    gram: Option<Array2<f64>>,
+}
+
+impl At<'_> {
+    /// Covariances over the unknowns of those outside `coalition`.
+    pub(crate) fn covariance(&self, left: &[usize], right: &[usize], coalition: &[Party]) -> Array2<f64> {
+        match &self.gram {
+            Some(gram) => {
+                let all = Array2::from_shape_fn((left.len(), right.len()), |(a, b)| gram[[left[a], right[b]]]);
+                all - self.of_parties(left, coalition).dot(&self.of_parties(right, coalition).t())
+            }
+            None => {
+                let honest = self.rows.honest(coalition);
+                self.of_parties(left, &honest).dot(&self.of_parties(right, &honest).t())
+            }
+        }
+    }
+
+    /// Variance of a row over the unknowns of those outside `coalition`.
+    pub(crate) fn variance(&self, row: usize, coalition: &[Party]) -> f64 {
+        let known = |party: Party| self.own(row, party).iter().map(|x| x * x).sum::<f64>();
+        match &self.gram {
+            Some(gram) => gram[[row, row]] - coalition.iter().map(|&party| known(party)).sum::<f64>(),
+            None => self.rows.honest(coalition).into_iter().map(known).sum(),
+        }
+    }
+
+    /// The columns of one party in one row.
+    fn own(&self, row: usize, party: Party) -> &[f64] {
+        let (own, width) = (self.rows.rounds + 1, self.scaled.ncols());
+        let first = row * width + party * own;
+        &self.scaled.as_slice().expect("a copy of a row-major array")[first..first + own]
+    }
+
+    /// The columns of some parties in some rows.
+    fn of_parties(&self, rows: &[usize], parties: &[Party]) -> Array2<f64> {
+        let own = self.rows.rounds + 1;
+        let mut columns = Array2::zeros((rows.len(), parties.len() * own));
+        for (&row, mut to) in rows.iter().zip(columns.rows_mut()) {
+            let to = to.as_slice_mut().expect("row-major");
+            for (&party, to) in parties.iter().zip(to.chunks_exact_mut(own)) {
+                to.copy_from_slice(self.own(row, party));
+            }
+        }
+        columns
+    }
+
+    /// Squared losses at unit sensitivity of those outside `coalition`, ascending; none if rounding leaves them in doubt.
+    pub(crate) fn squared_losses(&self, coalition: &[Party]) -> Option<Vec<f64>> {
+        let (seen, honest) = (self.rows.seen(coalition), self.rows.honest(coalition));
+        let inverse = inverse_factor(self.covariance(&seen, &seen, coalition))?;
+        let h = Array2::from_shape_fn((seen.len(), honest.len()), |(a, b)| self.rows.values[[seen[a], honest[b]]]);
+        let h = inverse.dot(&h);
+        Some((0..honest.len()).map(|party| h.column(party).iter().map(|x| x * x).sum()).collect())
+    }
+}
+
+/// L⁻¹ of a positive definite matrix L Lᵀ; none if a pivot lost too many digits.
+pub(crate) fn inverse_factor(mut matrix: Array2<f64>) -> Option<Array2<f64>> {
+    let size = matrix.nrows();
+    for row in 0..size {
+        for column in 0..=row {
+            let known = {
+                let (a, b) = (matrix.row(row), matrix.row(column));
+                dot(&a.to_slice().expect("row-major")[..column], &b.to_slice().expect("row-major")[..column])
+            };
+            let rest = matrix[[row, column]] - known;
+            if row != column {
+                matrix[[row, column]] = rest / matrix[[column, column]];
+            } else if rest > DOUBT * matrix[[row, row]] {
+                matrix[[row, row]] = rest.sqrt();
+            } else {
+                return None;
+            }
+        }
+    }
+    let mut inverse: Array2<f64> = Array2::zeros((size, size));
+    for row in 0..size {
+        let (above, mut rest) = inverse.view_mut().split_at(Axis(0), row);
+        let mut own = rest.row_mut(0);
+        for (known, earlier) in above.rows().into_iter().enumerate() {
+            let factor = -matrix[[row, known]];
+            if factor != 0.0 {
+                own.scaled_add(factor, &earlier);
+            }
+        }
+        own[row] = 1.0;
+        let pivot = 1.0 / matrix[[row, row]];
+        own.mapv_inplace(|x| x * pivot);
+    }
+    Some(inverse)
+}
+
+/// Σ aᵢbᵢ in four sums, in an order of its own: always the same.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    let (a4, b4) = (a.chunks_exact(4), b.chunks_exact(4));
+    let rest: f64 = a4.remainder().iter().zip(b4.remainder()).map(|(x, y)| x * y).sum();
+    for (x, y) in a4.zip(b4) {
+        for lane in 0..4 {
+            sums[lane] += x[lane] * y[lane];
+        }
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+}

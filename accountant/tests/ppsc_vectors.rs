@@ -1,0 +1,113 @@
+//! PPSC against an independent implementation: C, D and outputs from edge sequences, losses, and the paper's closed forms.
+
+use serde_json::Value;
+use undertone_accountant::loss::{Noise, squared_losses};
+use undertone_accountant::ppsc::{self, Mixed, PpscExecution, closed_forms, independent_std_needed, view};
+
+fn vectors() -> Value {
+    serde_json::from_str(include_str!("vectors/ppsc.json")).expect("vectors parse")
+}
+
+fn list(value: &Value) -> &Vec<Value> {
+    value.as_array().expect("a list")
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    list(value).iter().map(|x| x.as_f64().expect("a number")).collect()
+}
+
+#[track_caller]
+fn assert_close(name: &str, found: f64, expected: f64) {
+    assert!((found - expected).abs() <= 1e-9 * expected.abs() + 1e-14, "{name}: found {found:e}, expected {expected:e}");
+}
+
+fn each(mut check: impl FnMut(&str, &Value, &PpscExecution)) {
+    let vectors = vectors();
+    assert_eq!(list(&vectors["sequences"]).len(), 2);
+    for sequence in list(&vectors["sequences"]) {
+        let execution = PpscExecution::parse(&sequence["execution"].to_string()).expect("a good file");
+        check(sequence["name"].as_str().expect("a name"), sequence, &execution);
+    }
+}
+
+#[test]
+fn matrices_of_the_edge_sequence() {
+    each(|name, sequence, execution| {
+        let view = view(execution);
+        for (row, expected) in list(&sequence["C"]).iter().enumerate() {
+            assert_eq!(view.b.row(row).to_vec(), numbers(expected), "{name}: C, row {row}");
+        }
+        for (row, expected) in list(&sequence["D"]).iter().enumerate() {
+            // Columns component by component there, iteration by iteration here.
+            let mut found = vec![0.0; numbers(expected).len()];
+            for (index, exchange) in execution.exchanges().iter().enumerate() {
+                found[exchange.slot * execution.iterations() + exchange.iteration as usize - 1] = view.a[[row, index]];
+            }
+            assert_eq!(found, numbers(expected), "{name}: D, row {row}");
+        }
+        let rank = sequence["rank_of_D"].as_u64().expect("a number") as usize;
+        assert_eq!(execution.components().len(), execution.parties() - rank, "{name}: a rank short of full is a component");
+    });
+}
+
+#[test]
+fn states_and_their_consensus() {
+    each(|name, sequence, execution| {
+        let noise: Vec<Vec<f64>> = list(&sequence["noise"]).iter().map(numbers).collect();
+        let draw = |_: usize, exchange: &ppsc::execution::Exchange| noise[exchange.iteration as usize - 1][exchange.slot];
+        let run = Mixed::run(execution, numbers(&sequence["input"]), draw, |_| false);
+        assert_eq!(run.finals, numbers(&sequence["output"]), "{name}");
+        let mut x = run.finals;
+        for _ in 0..30 {
+            let n = x.len();
+            x = (0..n).map(|i| x[i] + 0.1 * (x[(i + 1) % n] - x[i]) + 0.1 * (x[(i + n - 1) % n] - x[i])).collect();
+        }
+        for (found, expected) in x.iter().zip(numbers(&sequence["after_30_consensus_rounds_on_10_cycle_a_0.1"])) {
+            assert_close(name, *found, expected);
+        }
+    });
+}
+
+#[test]
+fn accounts() {
+    each(|name, sequence, execution| {
+        let answer = ppsc::account(&sequence["execution"].to_string(), 2.0, 0.0, 1.0, 1e-6).expect("an answer");
+        let least = answer.smallest_singular_value.expect("D is not zero");
+        assert_close(name, least, sequence["smallest_singular_value"].as_f64().expect("a number"));
+        assert!(answer.sum_revealed && answer.unbounded && answer.mu.is_infinite(), "{name}: the sums are public");
+        assert_eq!(answer.components, execution.components());
+        for row in list(&sequence["replace_one_losses_with_independent_noise"]) {
+            let (pairwise, independent) = (row[0].as_f64().expect("a number"), row[1].as_f64().expect("a number"));
+            let noise = Noise { independent_std: independent, correlated_std: pairwise };
+            for (found, expected) in squared_losses(&view(execution), noise).into_iter().zip(numbers(&row[2])) {
+                assert_close(name, found, expected);
+            }
+        }
+        for row in list(&sequence["independent_std_needed"]).iter().map(numbers) {
+            assert_close(name, independent_std_needed(&view(execution), row[0], row[1]).expect("in reach"), row[2]);
+        }
+    });
+}
+
+#[test]
+fn closed_forms_of_the_paper() {
+    let vectors = vectors();
+    for row in list(&vectors["kappa"]).iter().map(numbers) {
+        assert_close("kappa", closed_forms::kappa(row[0], row[1]), row[2]);
+    }
+    for row in list(&vectors["S_star"]).iter().map(numbers) {
+        let found = closed_forms::iterations_to_change_every_state(row[0], row[1] as usize, row[2] as usize, row[3]);
+        assert_close("S*", found, row[4]);
+    }
+    let cycle: Vec<(usize, usize)> = (0..10).map(|i| (i, (i + 1) % 10)).collect();
+    for (name, weight) in [("cycle10_a0_1", 0.1), ("cycle10_a0_25", 0.25)] {
+        let expected = vectors["lambda_G"][name].as_f64().expect("a number");
+        assert_close(name, closed_forms::algebraic_connectivity(10, &cycle, weight), expected);
+    }
+    // Table 1's ‖d‖² = 27,100, q = 3, S = 25, δ = 1e-6.
+    for row in list(&vectors["T_theorem2"]).iter().map(numbers) {
+        assert_close("sigma", closed_forms::kappa(row[0], 1e-6) / row[2], row[3]);
+        let connectivity = closed_forms::algebraic_connectivity(10, &cycle, 0.1);
+        assert_close("T", closed_forms::consensus_rounds(row[1], 10, 27_100.0, 3, 25, row[3], connectivity), row[4]);
+    }
+}

@@ -1,0 +1,87 @@
+//! `undertone audit`: an empirical attack on a plan, with the machines, the lattice and the noise of a node.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use undertone_accountant::audit::{Attack, Attacked, AuditError, CONFIDENCE};
+use undertone_protocol::plan::Plan;
+
+use crate::cli::Report;
+use crate::failure::{Exit, Failure};
+use crate::plan_command;
+use crate::progress::Progress;
+use crate::table::{Table, number};
+
+/// Flags of `audit`.
+#[derive(Args, Debug)]
+pub struct AuditArgs {
+    /// The plan
+    #[arg(value_name = "PLAN.json")]
+    plan: PathBuf,
+    /// Pairs of simulated runs, with x and with x′
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pairs: u64,
+    /// Times every σ of the simulated runs, not the claim: below 1 the attack must find out
+    #[arg(long, value_name = "F", default_value_t = 1.0, allow_negative_numbers = true)]
+    noise_scale: f64,
+    /// Seeds the simulated noise
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+}
+
+/// Runs it. A lower bound above the claim is an answer.
+pub fn run(arguments: &AuditArgs) -> Result<Report, Failure> {
+    let plan = plan_command::load(&arguments.plan)?;
+    let attack = Attack::of(&plan).map_err(refuse)?;
+    let mut progress = Progress::start();
+    let mut show = |done: u64, all: u64| progress.show(&format!("attacking: {} %", 100 * done / all));
+    let attacked = attack.run(arguments.pairs, arguments.noise_scale, arguments.seed, &mut show).map_err(refuse)?;
+    progress.end();
+    Ok(report(&plan, &attack, &attacked, arguments))
+}
+
+fn refuse(error: AuditError) -> Failure {
+    match &error {
+        AuditError::Pairs => Failure::usage(error.to_string()).field("--pairs"),
+        AuditError::Scale { .. } => Failure::usage(error.to_string()).field("--noise-scale"),
+        _ => Failure::new(Exit::PlanRefused, error.to_string()).field("claims"),
+    }
+}
+
+fn report(plan: &Plan, attack: &Attack<'_>, attacked: &Attacked, arguments: &AuditArgs) -> Report {
+    let claim = attack.claim();
+    let victim = &plan.draft().members[attack.victim()].name;
+    let json = json!({
+        "epsilon_lower": attacked.epsilon_lower,
+        "epsilon_claimed": claim.epsilon,
+        "delta": attacked.delta,
+        "pairs": attacked.pairs,
+        "confidence": CONFIDENCE,
+        "threshold": attacked.threshold,
+        "found": attacked.found,
+        "mistaken": attacked.mistaken,
+        "noise_scale": arguments.noise_scale,
+        "seed": arguments.seed,
+        "claim": claim,
+        "victim": victim,
+        "digest": plan.digest_hex(),
+    });
+    let mut table = Table::new();
+    table
+        .row(["ε claimed".into(), number(claim.epsilon)])
+        .row(["ε at least, by this attack".into(), number(attacked.epsilon_lower)])
+        .row(["confidence".into(), format!("{} %", 100.0 * CONFIDENCE)])
+        .row(["pairs of runs".into(), attacked.pairs.to_string()])
+        .row(["threshold (log-likelihood ratio)".into(), number(attacked.threshold)])
+        .row(["x′ found, of runs with x′".into(), attacked.found.to_string()])
+        .row(["x taken for x′".into(), attacked.mistaken.to_string()])
+        .row(["σ's times".into(), number(arguments.noise_scale)])
+        .row(["whose value changed".into(), victim.clone()]);
+    let verdict = if attacked.epsilon_lower > claim.epsilon {
+        "The claim does not hold for these runs."
+    } else {
+        "Nothing in these runs speaks against the claim; that is no proof of it."
+    };
+    Report::done(json, format!("{}\n  {verdict}\n", table.render()))
+}

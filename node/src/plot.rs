@@ -1,0 +1,134 @@
+//! Pictures as SVG: what a quote says, and how a simulation turned out.
+
+use std::path::Path;
+
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::drawing::DrawingAreaErrorKind;
+use plotters::prelude::*;
+use undertone_accountant::outlook::{self, AtEpsilon, Gone};
+use undertone_protocol::plan::Plan;
+
+use crate::failure::{Exit, Failure};
+
+/// Writing into a string fails only if a picture makes no sense.
+type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+
+/// A named line.
+struct Line {
+    name: &'static str,
+    color: RGBColor,
+    points: Vec<(f64, f64)>,
+}
+
+const OURS: RGBColor = RGBColor(0, 90, 160);
+const CENTRAL: RGBColor = RGBColor(60, 140, 60);
+const LOCAL: RGBColor = RGBColor(190, 70, 40);
+
+/// Error against ε, and against the share of the parties that are gone for good.
+pub fn quote(plan: &Plan, path: &Path) -> Result<(), Failure> {
+    let curve = outlook::curve(plan).map_err(|e| internal(&e))?;
+    let gone = outlook::gone(plan).map_err(|e| internal(&e))?;
+    let mut svg = String::new();
+    draw_quote(&mut svg, plan, &curve, &gone).map_err(|e| internal(&e))?;
+    write(path, &svg)
+}
+
+fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone]) -> Drawn {
+    let root = SVGBackend::with_string(svg, (960, 420)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let (left, right) = root.split_horizontally(500);
+    let of = |value: fn(&AtEpsilon) -> f64| curve.iter().map(|at| (at.epsilon, value(at))).collect::<Vec<_>>();
+    let lines = [
+        Line { name: "local noise", color: LOCAL, points: of(|at| at.local) },
+        Line { name: "this plan", color: OURS, points: of(|at| at.standard_error) },
+        Line { name: "trusted server", color: CENTRAL, points: of(|at| at.central) },
+    ];
+    let (low, high) = extent(&lines);
+    let (first, last) = (curve.first().map_or(0.1, |at| at.epsilon), curve.last().map_or(10.0, |at| at.epsilon));
+    let target = (plan.draft().privacy.epsilon, plan.calibration().predicted.standard_error);
+    let axes = Axes { title: "Error against epsilon", x: "epsilon", y: "standard error per coordinate", marks: vec![target] };
+    chart(&left, &axes, (first..last).log_scale(), (low / 1.3..high * 1.3).log_scale(), &lines)?;
+    let points: Vec<(f64, f64)> = gone.iter().filter_map(|gone| Some((gone.percent as f64, gone.standard_error?))).collect();
+    let lines = [Line { name: "this plan", color: OURS, points: points.clone() }];
+    let axes = Axes { title: "Error with parties gone for good", x: "percent of the parties", y: "", marks: points };
+    chart(&right, &axes, 0.0..20.0, 0.0..extent(&lines).1 * 1.2, &lines)?;
+    root.present()?;
+    Ok(())
+}
+
+/// The error of each run beside the accounted one and what others would reach.
+pub fn simulation(runs: &[f64], accounted: f64, plan: &Plan, path: &Path) -> Result<(), Failure> {
+    let mut svg = String::new();
+    draw_simulation(&mut svg, runs, accounted, plan).map_err(|e| internal(&e))?;
+    write(path, &svg)
+}
+
+fn draw_simulation(svg: &mut String, runs: &[f64], accounted: f64, plan: &Plan) -> Drawn {
+    let root = SVGBackend::with_string(svg, (960, 420)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let last = runs.len().max(2) as f64;
+    let predicted = &plan.calibration().predicted;
+    let level = |name, color, error: f64| Line { name, color, points: vec![(1.0, error), (last, error)] };
+    let lines = [
+        level("local noise", LOCAL, predicted.local),
+        level("accounted", OURS, accounted),
+        level("trusted server", CENTRAL, predicted.central),
+    ];
+    let marks: Vec<(f64, f64)> = runs.iter().enumerate().map(|(run, &error)| (run as f64 + 1.0, error)).collect();
+    let high = marks.iter().map(|mark| mark.1).fold(extent(&lines).1, f64::max);
+    let axes = Axes { title: "Error of each run", x: "run", y: "root mean square over coordinates", marks };
+    chart(&root, &axes, 1.0..last, 0.0..high * 1.1, &lines)?;
+    root.present()?;
+    Ok(())
+}
+
+struct Axes {
+    title: &'static str,
+    x: &'static str,
+    y: &'static str,
+    /// Points that stand out.
+    marks: Vec<(f64, f64)>,
+}
+
+fn chart<X, Y>(area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>, axes: &Axes, x: X, y: Y, lines: &[Line]) -> Drawn
+where
+    X: AsRangedCoord<Value = f64>,
+    Y: AsRangedCoord<Value = f64>,
+    X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let mut builder = ChartBuilder::on(area);
+    builder.caption(axes.title, ("sans-serif", 16)).margin(12).x_label_area_size(40).y_label_area_size(64);
+    let mut chart = builder.build_cartesian_2d(x, y)?;
+    let short = |value: &f64| crate::table::number(*value);
+    chart.configure_mesh().x_desc(axes.x).y_desc(axes.y).x_label_formatter(&short).y_label_formatter(&short).draw()?;
+    for line in lines {
+        let color = line.color;
+        let series = chart.draw_series(LineSeries::new(line.points.iter().copied(), color.stroke_width(2)))?;
+        series.label(line.name).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+    }
+    chart.draw_series(axes.marks.iter().map(|&mark| Circle::new(mark, 3, OURS.filled())))?;
+    chart.configure_series_labels().background_style(WHITE).border_style(BLACK).draw()?;
+    Ok(())
+}
+
+/// The smallest and the largest value; 0 to 1 where there is none.
+fn extent(lines: &[Line]) -> (f64, f64) {
+    let values = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
+    match values().next() {
+        Some(_) => (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)),
+        None => (0.0, 1.0),
+    }
+}
+
+fn write(path: &Path, svg: &str) -> Result<(), Failure> {
+    std::fs::write(path, svg).map_err(|e| {
+        Failure::usage(format!("{}: cannot be written: {e}", path.display()))
+            .field("--plot")
+            .hint("choose a folder that exists and that you can write to")
+    })
+}
+
+fn internal(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Internal, format!("the picture was not drawn: {error}"))
+}

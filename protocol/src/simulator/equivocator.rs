@@ -1,0 +1,60 @@
+//! A party that shows some neighbours another version of its item than the others, signed just as well.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::message::{Digest, Notice, Recipient, Signer, Stage, item_hash};
+use crate::mixing::Party;
+use crate::peers::simulated_keypair;
+use crate::wire::{self, PublicFrame};
+
+/// Who shows whom another version, of which stage's item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Equivocation {
+    /// Who does.
+    pub party: Party,
+    /// Its log, or its final.
+    pub stage: Stage,
+    /// Who gets the other version from it.
+    pub fooled: BTreeSet<Party>,
+}
+
+impl Equivocation {
+    /// What really goes to `to` when the party's machine, whose item is `item`, wants this frame sent.
+    pub(super) fn frame(&self, digest: &Digest, item: &[u8], to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+        if !self.fooled.contains(&to) {
+            return frame;
+        }
+        match wire::read_public(&frame) {
+            Ok(PublicFrame::Body { stage, author, .. }) if (stage, author) == (self.stage, self.party) => {
+                wire::body_frame(digest, stage, author, &self.other(item))
+            }
+            Ok(PublicFrame::Notice(signed)) if signed.author == self.party => match signed.notice {
+                Notice::Item { stage, .. } if stage == self.stage => {
+                    let other = self.other(item);
+                    let notice = Notice::Item { stage, hash: item_hash(&other), bytes: other.len() as u64 };
+                    let mut signer = Signer::new(self.party, *digest, simulated_keypair(self.party), signed.sequence);
+                    wire::notice_frame(&signer.sign(Recipient::All, notice).expect("a key of ours signs"))
+                }
+                _ => frame,
+            },
+            _ => frame,
+        }
+    }
+
+    /// Another item that is one: a log that dates a share one round later, a final that is a step off.
+    fn other(&self, item: &[u8]) -> Vec<u8> {
+        match self.stage {
+            Stage::Settling => {
+                let mut log = wire::log_from_bytes(item).expect("its own log");
+                log.received[0].applied += 1;
+                wire::log_to_bytes(&log)
+            }
+            Stage::Publishing => {
+                let mut other = item.to_vec();
+                other[wire::FINAL_HEADER] ^= 1;
+                other
+            }
+        }
+    }
+}

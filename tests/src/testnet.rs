@@ -1,0 +1,215 @@
+//! A network of hosts in the kernel of this one: a network namespace each, on one switch, with weather.
+//!
+//! There is no shaping qdisc to be had everywhere, so packets are lost by nftables at each host's interface and delay is added by a
+//! forwarder in user space that stands in front of the host's listeners. Nothing outside the namespaces is touched.
+
+mod delay;
+
+use std::ffi::OsStr;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::Command;
+use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::delay::{Forwarder, enter};
+
+/// Where every host listens: private, public.
+pub const PORTS: [u16; 2] = [7001, 7002];
+/// Where the forwarders listen: this much higher.
+const FORWARDED: u16 = 10_000;
+/// Where `ip netns` keeps them.
+const NAMESPACES: &str = "/run/netns";
+
+/// What happens to packets between hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct Weather {
+    /// Of a hundred packets that reach a host, this many are lost.
+    pub loss_percent: u32,
+    /// What is sent over a connection to one of [`PORTS`] arrives this much later, either way.
+    pub delay: Duration,
+}
+
+/// The hosts and the switch between them; removed when dropped.
+#[derive(Debug)]
+pub struct Testnet {
+    hosts: Vec<String>,
+    switch: String,
+    forwarders: Vec<Forwarder>,
+}
+
+/// What a testnet needs of the machine, or what is missing.
+pub fn possible() -> Result<(), String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err("making network namespaces takes root".into());
+    }
+    for (program, arguments) in [("ip", ["netns", "list"]), ("nft", ["list", "tables"])] {
+        let output = Command::new(program).args(arguments).output().map_err(|e| format!("{program}: {e}"))?;
+        if !output.status.success() {
+            return Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        }
+    }
+    Ok(())
+}
+
+impl Testnet {
+    /// This many hosts, up and connected.
+    pub fn new(count: usize, weather: Weather) -> Self {
+        clear_abandoned();
+        let own = |what: &str| format!("undertone-{}-{what}", std::process::id());
+        let mut net = Testnet { hosts: vec![], switch: own("switch"), forwarders: vec![] };
+        ip(["netns", "add", &net.switch]);
+        in_namespace(&net.switch, "ip", ["link", "add", "switch", "type", "bridge"]);
+        in_namespace(&net.switch, "ip", ["link", "set", "switch", "up"]);
+        for host in 0..count {
+            let name = own(&host.to_string());
+            ip(["netns", "add", &name]);
+            net.hosts.push(name.clone());
+            net.plug_in(host);
+            let rules = rules(weather);
+            in_namespace(&name, "nft", [&rules]);
+            if !weather.delay.is_zero() {
+                let to = |port| (port + FORWARDED, (net.address(host), port).into());
+                net.forwarders.extend(PORTS.map(to).map(|(from, to)| Forwarder::start(&name, from, to, weather.delay)));
+            }
+        }
+        net
+    }
+
+    fn plug_in(&self, host: usize) {
+        let (name, port) = (&self.hosts[host], format!("port-{host}"));
+        ip(["link", "add", &port, "netns", &self.switch, "type", "veth", "peer", "name", "eth0", "netns", name]);
+        in_namespace(&self.switch, "ip", ["link", "set", &port, "master", "switch", "up"]);
+        in_namespace(name, "ip", ["address", "add", &format!("{}/24", self.address(host)), "dev", "eth0"]);
+        in_namespace(name, "ip", ["link", "set", "lo", "up"]);
+        in_namespace(name, "ip", ["link", "set", "eth0", "up"]);
+    }
+
+    /// A host's address. One past the last host is an address that nobody has.
+    pub fn address(&self, host: usize) -> Ipv4Addr {
+        Ipv4Addr::new(10, 213, 0, 1 + u8::try_from(host).expect("a small network"))
+    }
+
+    /// Where a host's private and public listeners are reached.
+    pub fn listeners(&self, host: usize) -> [String; 2] {
+        PORTS.map(|port| format!("/ip4/{}/tcp/{port}", self.address(host)))
+    }
+
+    /// A program to be run on a host.
+    pub fn command(&self, host: usize, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.hosts[host]]).arg(program);
+        command
+    }
+
+    /// Does something on a host, in a thread of its own.
+    pub fn on<T: Send + 'static>(&self, host: usize, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let namespace = Path::new(NAMESPACES).join(&self.hosts[host]);
+        spawn(move || {
+            enter(&namespace);
+            work()
+        })
+    }
+
+    /// Packets that were lost on their way to any host.
+    pub fn lost(&self) -> u64 {
+        let count = |host: &String| {
+            let rules = in_namespace(host, "nft", ["-j", "list", "chain", "inet", "weather", "loss"]);
+            let rules: Value = serde_json::from_str(&rules).expect("nft prints JSON");
+            let expressions = rules["nftables"].as_array().expect("a list").iter().filter_map(|o| o["rule"]["expr"].as_array());
+            expressions.flatten().find_map(|e| e["counter"]["packets"].as_u64()).expect("a counter")
+        };
+        self.hosts.iter().map(count).sum()
+    }
+}
+
+impl Drop for Testnet {
+    fn drop(&mut self) {
+        // While the namespaces still have names.
+        self.forwarders.clear();
+        for namespace in self.hosts.iter().chain([&self.switch]) {
+            let _ = Command::new("ip").args(["netns", "del", namespace]).output();
+        }
+    }
+}
+
+fn rules(weather: Weather) -> String {
+    let loss = format!("iifname \"eth0\" numgen random mod 100 < {} counter drop", weather.loss_percent);
+    let redirect = |port| format!("iifname \"eth0\" tcp dport {port} redirect to :{}", port + FORWARDED);
+    let redirects = if weather.delay.is_zero() { String::new() } else { PORTS.map(redirect).join("; ") };
+    format!(
+        "table inet weather {{ chain loss {{ type filter hook input priority filter; {loss}; }}; \
+         chain delay {{ type nat hook prerouting priority dstnat; {redirects}; }}; }}"
+    )
+}
+
+/// Namespaces of tests that were killed before they could remove them.
+fn clear_abandoned() {
+    for line in ip(["netns", "list"]).lines() {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        let owner =
+            name.strip_prefix("undertone-").and_then(|rest| rest.split('-').next()).and_then(|pid| pid.parse::<i32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+        }
+    }
+}
+
+fn ip<const N: usize>(arguments: [&str; N]) -> String {
+    done(Command::new("ip").args(arguments))
+}
+
+fn in_namespace<const N: usize>(namespace: &str, program: &str, arguments: [&str; N]) -> String {
+    done(Command::new("ip").args(["netns", "exec", namespace, program]).args(arguments))
+}
+
+/// What a command that must not fail printed.
+fn done(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_message_takes_its_time_and_packets_are_lost() {
+        if let Err(missing) = possible() {
+            return crate::left_out("the testnet's weather", &missing);
+        }
+        let weather = Weather { loss_percent: 5, delay: Duration::from_millis(10) };
+        let net = Testnet::new(2, weather);
+        let server = net.address(1);
+        let (sender, listening) = std::sync::mpsc::channel();
+        let echo = net.on(1, move || {
+            let listener = TcpListener::bind((server, PORTS[0])).expect("free");
+            sender.send(()).expect("awaited");
+            let (mut stream, _) = listener.accept().expect("somebody comes");
+            std::io::copy(&mut stream.try_clone().expect("a second handle"), &mut stream).expect("echoed")
+        });
+        listening.recv().expect("it listens");
+        let fastest = net.on(0, move || {
+            let mut stream = TcpStream::connect((server, PORTS[0])).expect("reachable");
+            stream.set_nodelay(true).expect("TCP");
+            let mut times = vec![];
+            for _ in 0..100 {
+                let begun = Instant::now();
+                stream.write_all(&[7]).and_then(|()| stream.read_exact(&mut [0])).expect("echoed");
+                times.push(begun.elapsed());
+            }
+            times.into_iter().min().expect("a hundred")
+        });
+        let fastest = fastest.join().expect("a client");
+        assert!(fastest >= weather.delay * 2, "{fastest:?} for a round trip");
+        assert_eq!(echo.join().expect("a server"), 100);
+        assert!(net.lost() > 0, "of some four hundred packets none was lost");
+    }
+}

@@ -1,0 +1,134 @@
+//! The composition, for real: five daemons in containers, a run, a run during which one of them is killed.
+
+use std::path::Path;
+
+use serde_json::Value;
+use undertone_tests::composition::{Composition, build_offline, possible, top};
+use undertone_tests::{alone, left_out, read_json, receipt};
+
+const NODES: [&str; 5] = ["node-1", "node-2", "node-3", "node-4", "node-5"];
+const PATIENTS: &str = "/var/lib/undertone/data/patients.csv";
+const COLUMNS: usize = 12;
+
+/// What `docker-compose up` computes: hospitals.toml as a test reads it.
+struct Task {
+    low: Vec<f64>,
+    high: Vec<f64>,
+    text: String,
+}
+
+fn task() -> Task {
+    let text = std::fs::read_to_string(top().join("deploy/hospitals.toml")).expect("there is a run file");
+    let file: toml::Table = text.parse().expect("it is TOML");
+    let bound = |key: &str| {
+        let bounds = file["data"]["clip"][key].as_array().expect("one a column");
+        bounds.iter().map(|bound| bound.as_float().expect("a number")).collect()
+    };
+    Task { low: bound("low"), high: bound("high"), text }
+}
+
+fn numbers(csv: &[u8]) -> Vec<Vec<f64>> {
+    let text = std::str::from_utf8(csv).expect("text");
+    let row = |line: &str| line.split(',').map(|cell| cell.parse().unwrap_or_else(|_| panic!("{cell:?} in {line:?}"))).collect();
+    text.lines().skip(1).map(row).collect()
+}
+
+impl Task {
+    /// The mean over all patients of these nodes, each within the public bounds.
+    fn true_mean(&self, composition: &Composition, nodes: &[&str]) -> Vec<f64> {
+        let rows: Vec<Vec<f64>> = nodes.iter().flat_map(|node| numbers(&composition.file(node, PATIENTS))).collect();
+        assert_eq!(rows.len(), 1000 * nodes.len());
+        let clipped = |c: usize| rows.iter().map(move |row| row[c].clamp(self.low[c], self.high[c]));
+        (0..COLUMNS).map(|c| clipped(c).sum::<f64>() / rows.len() as f64).collect()
+    }
+
+    /// Each column's standard error: noise is proportional to its width, and a receipt has the root of the mean square.
+    fn errors(&self, overall: f64) -> Vec<f64> {
+        let widths: Vec<f64> = self.low.iter().zip(&self.high).map(|(low, high)| high - low).collect();
+        let root = (widths.iter().map(|w| w * w).sum::<f64>() / COLUMNS as f64).sqrt();
+        widths.iter().map(|width| overall * width / root).collect()
+    }
+
+    /// Every node holds the same mean, close to the true one, and a receipt whose execution gives its ε.
+    fn check(&self, composition: &Composition, nodes: &[&str], digest: &str) -> Value {
+        let truth = self.true_mean(composition, nodes);
+        let file = |node: &str, name: &str| composition.results(node).join(digest).join(name);
+        let first = std::fs::read(file(nodes[0], "mean.csv")).expect("a mean");
+        for node in nodes {
+            let receipt = read_json(&file(node, "receipt.json"));
+            receipt::assert_complete(&receipt);
+            receipt::assert_mu_follows(&receipt);
+            assert_eq!(receipt["party"], **node);
+            assert_eq!(receipt["included"], serde_json::json!(nodes), "{node}");
+            assert!(receipt["epsilon"].as_f64() <= receipt["epsilon_claimed"].as_f64(), "{node}: {}", receipt["epsilon"]);
+            assert!(file(node, "receipt.json.sig").is_file());
+            let mean = std::fs::read(file(node, "mean.csv")).expect("a mean");
+            assert_eq!(mean, first, "{node} has other bits than {}", nodes[0]);
+            let errors = self.errors(receipt["standard_error"].as_f64().expect("accounted"));
+            for (c, found) in numbers(&mean)[0].iter().enumerate() {
+                let off = (found - truth[c]).abs() / errors[c];
+                assert!(off < 6.0, "{node}: column {c} is {found}, {off} standard errors from {}", truth[c]);
+            }
+        }
+        read_json(&file(nodes[0], "receipt.json"))
+    }
+}
+
+/// Containers as the composition promises them.
+fn check_hardened(composition: &Composition) {
+    for node in NODES {
+        let container = composition.inspect(node);
+        let (host, state) = (&container["HostConfig"], &container["State"]);
+        assert_eq!(state["Health"]["Status"], "healthy", "{node}");
+        assert_eq!((&host["ReadonlyRootfs"], &host["CapDrop"]), (&true.into(), &serde_json::json!(["ALL"])), "{node}");
+        assert!(host["SecurityOpt"].to_string().contains("no-new-privileges"), "{node}");
+        assert_eq!(container["Config"]["User"], "10001:10001", "{node}");
+    }
+}
+
+/// Follows a run on a node to its end; what `watch` exits with.
+fn watch(composition: &Composition, node: &str, digest: &str) -> i32 {
+    composition.exec(node, ["watch", digest, "--json"]).code
+}
+
+#[test]
+fn five_containers_average_and_survive_a_kill() {
+    if let Err(missing) = possible() {
+        return left_out("the composition", &missing);
+    }
+    let _alone = alone();
+    build_offline();
+    let composition = Composition::new(Path::new("docker-compose.yml"));
+    let task = task();
+    composition.run(["up", "--build", "--detach"]);
+    assert_eq!(composition.ended("propose"), 0, "{}", composition.logs());
+    let runs = composition.exec("node-2", ["status", "--json"]).json_of(0);
+    let digest = runs["runs"][0]["digest"].as_str().expect("a run").to_owned();
+    for node in NODES {
+        assert_eq!(watch(&composition, node, &digest), 0, "{node}");
+    }
+    let receipt = task.check(&composition, &NODES, &digest);
+    check_hardened(&composition);
+    println!("the first run: ε = {}, standard error {}", receipt["epsilon"], receipt["standard_error"]);
+    a_kill_in_the_second_run(&composition, &task);
+}
+
+fn a_kill_in_the_second_run(composition: &Composition, task: &Task) {
+    let slow = task.text.replace("[run]", "[run]\nround_ms = 3000\npace_ms = 500");
+    std::fs::write(composition.results("node-1").join("slow.toml"), slow).expect("writable by root");
+    let proposed = composition.exec("node-1", ["submit", "--propose", "/results/slow.toml", "--data-set", "patients", "--json"]);
+    let proposed = proposed.json_of(0);
+    let digest = proposed["digest"].as_str().expect("a digest");
+    let (watching, mut events) = composition.follow("node-2", digest);
+    events.until("the second round", |event| event["event"] == "round" && event["round"] == 2);
+    composition.run(["kill", "node-4"]);
+    assert_eq!(watching.wait().code, 5, "degraded: node-4 is missing");
+    let others = ["node-1", "node-2", "node-3", "node-5"];
+    for node in others {
+        assert_eq!(watch(composition, node, digest), 5, "{node}");
+    }
+    let receipt = task.check(composition, &others, digest);
+    assert_eq!(receipt["departed"], serde_json::json!(["node-4"]));
+    // Taken up again, it remembers: the plan is spent and charged, and it takes part in the next run.
+    composition.run(["up", "--detach", "node-4"]);
+}

@@ -1,0 +1,107 @@
+//! Parties that are told to leave, and one whose result cannot be written: what they exit with, and what the others get.
+
+use serde_json::{Value, json};
+use undertone_tests::{Followed, Parties, Running, Signal, alone, follow_in, read_json, signal};
+
+/// A deadline so long that a run in which anybody waits for one fails by the harness's watchdog, not by a tight limit here.
+const RUN: &str = "version = 1\nname = \"leave\"\n[data]\nshape = [50]\n[run]\njoin_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 150\n";
+
+/// Parties of one plan on this machine, each a process that is followed.
+struct Cluster {
+    parties: Parties,
+    nodes: Vec<(Running, Followed)>,
+}
+
+impl Cluster {
+    /// Six are planned, the first `joining` of them join.
+    fn start(joining: usize) -> Self {
+        Cluster::of(Parties::new(6), joining, |_, own| own.to_owned())
+    }
+
+    /// `output`: where a party writes its mean.
+    fn of(parties: Parties, joining: usize, output: impl Fn(usize, &str) -> String) -> Self {
+        parties.write_inputs(&[50]);
+        parties.plan("run", RUN);
+        let join = |party: usize| {
+            let own = format!("run-{}.npy", parties.names()[party]);
+            let arguments = parties.join("run", party).into_iter();
+            follow_in(parties.folder(), arguments.map(|word| if word == own { output(party, &own) } else { word }))
+        };
+        let nodes = (0..joining).map(join).collect();
+        Cluster { parties, nodes }
+    }
+
+    fn until(&mut self, party: usize, what: &str, wanted: impl Fn(&Value) -> bool) {
+        self.nodes[party].1.until(what, wanted);
+    }
+
+    /// Each node's exit code and final object.
+    fn ends(self) -> (Parties, Vec<(i32, Value)>) {
+        let end = |(running, followed): (Running, Followed)| {
+            followed.rest();
+            let ended = running.wait();
+            (ended.code, ended.json())
+        };
+        (self.parties, self.nodes.into_iter().map(end).collect())
+    }
+}
+
+#[test]
+fn who_leaves_before_the_start_has_given_nothing_away() {
+    for how in [Signal::SIGINT, Signal::SIGTERM] {
+        // Alone, it would wait a minute for the others.
+        let mut cluster = Cluster::start(1);
+        cluster.until(0, "gathering", |e| e["event"] == "phase" && e["phase"] == "gathering");
+        signal(cluster.nodes[0].0.pid(), how);
+        let (parties, ends) = cluster.ends();
+        let (code, object) = &ends[0];
+        assert_eq!((*code, &object["outcome"], &object["exit_code"]), (4, &json!("aborted"), &json!(4)), "{object}");
+        assert!(object["reason"].as_str().is_some_and(|reason| reason.contains("leave")), "{object}");
+        assert_eq!(object["epsilon"], Value::Null);
+        assert_eq!(read_json(&parties.path("run-alice.receipt.json"))["outcome"], "aborted");
+    }
+}
+
+#[test]
+fn who_leaves_while_mixing_withholds_and_the_others_do_not_wait() {
+    let _alone = alone();
+    let mut cluster = Cluster::start(6);
+    cluster.until(2, "round 3", |e| e["event"] == "round" && e["round"] == 3);
+    signal(cluster.nodes[2].0.pid(), Signal::SIGTERM);
+    let (parties, ends) = cluster.ends();
+    let (code, object) = &ends[2];
+    assert_eq!((*code, &object["outcome"]), (6, &json!("withheld")), "shares have left: {object}");
+    assert!(object["epsilon"].as_f64().is_some_and(|epsilon| epsilon > 0.0), "and cost something: {object}");
+    assert!(!parties.path("run-carol.npy").exists());
+    assert_eq!(read_json(&parties.path("run-carol.receipt.json"))["execution"]["published"], json!([]));
+    for (party, (code, object)) in ends.iter().enumerate().filter(|(party, _)| *party != 2) {
+        assert_eq!((*code, &object["departed"]), (5, &json!(["carol"])), "party {party}: {object}");
+        // One deadline of this plan is a minute.
+        assert!(object["wall_s"].as_f64().is_some_and(|seconds| seconds < 30.0), "party {party} waited: {object}");
+    }
+}
+
+#[test]
+fn who_cannot_write_its_mean_still_serves_the_others() {
+    let _alone = alone();
+    let lost = |party: usize, own: &str| if party == 1 { "lost/mean.npy".to_owned() } else { own.to_owned() };
+    let parties = Parties::new(6);
+    // The folder is there when the node looks for it, and gone when the run is over.
+    std::fs::create_dir(parties.path("lost")).expect("a folder");
+    let mut cluster = Cluster::of(parties, 6, lost);
+    cluster.until(1, "round 1", |e| e["event"] == "round" && e["round"] == 1);
+    std::fs::remove_dir(cluster.parties.path("lost")).expect("it is empty");
+    let (parties, ends) = cluster.ends();
+    let (code, object) = &ends[1];
+    assert_eq!((*code, &object["exit_code"], &object["finished"]), (2, &json!(2), &json!(0)), "{object}");
+    assert_eq!(object["agreed"], true, "{object}");
+    let said = object["error"]["message"].as_str().expect("it says what happened");
+    assert!(said.contains("lost/mean.npy") && said.contains("cannot be written"), "{said}");
+    assert!(parties.path("run-bob.receipt.json").exists(), "what can be written is");
+    let first = std::fs::read(parties.path("run-alice.npy")).expect("a mean");
+    for (party, (code, object)) in ends.iter().enumerate().filter(|(party, _)| *party != 1) {
+        assert_eq!((*code, &object["outcome"]), (0, &json!("done")), "party {party}: {object}");
+        let name = &parties.names()[party];
+        assert!(std::fs::read(parties.path(&format!("run-{name}.npy"))).expect("a mean") == first, "{name} holds other bits");
+    }
+}
