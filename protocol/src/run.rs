@@ -475,10 +475,10 @@ impl Run {
         self.commons.event(Event::Phase(Phase::Publishing));
         if !publishers.contains(&self.course.me) {
             self.withhold(verdict.reason);
-        } else if self.record.withheld.is_none() {
-            if let Err(reason) = self.give_final(exchange, &logs, &publishers) {
-                self.withhold(reason);
-            }
+        } else if self.record.withheld.is_none()
+            && let Err(reason) = self.give_final(exchange, &logs, &publishers)
+        {
+            self.withhold(reason);
         }
         let clock = Clock::new(self.now.max(self.settling_ends()), self.settle_ms);
         let agreement = Agreement::new(self.electorate.clone(), Stage::Publishing, publishers, clock, BTreeSet::new());

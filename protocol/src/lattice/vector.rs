@@ -123,7 +123,7 @@ impl LatticeVector {
         if !beyond(on_words!(&self.0, words => packed::write(words, width, bytes))) {
             return Ok(());
         }
-        let first = on_words!(&self.0, words => words.iter().position(|w| beyond(w.unsigned_abs().into())));
+        let first = on_words!(&self.0, words => words.iter().position(|w| beyond(w.magnitude())));
         first.map_or(Ok(()), |index| Err(VectorError::Bound { index, bound }))
     }
 }
