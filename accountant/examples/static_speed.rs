@@ -24,13 +24,14 @@ fn main() {
     // The mark: epsilon 0.2, delta 1e-5, 20 static colluders, 20 parties gone for good, Δ = 1, with roll-back: the error is σ*²/180.
     let budget = gaussian::mu(0.2, 1e-5).expect("in range");
     println!("a trusted server: MSE {:.5}", (1.0 / (200.0 * budget)).powi(2));
-    for rounds in [6, 8, 10, 12] {
+    for rounds in [8, 10, 12] {
         let draws = draws(rounds, 20);
         let calm = Draws { dropouts: 0, ..draws.clone() };
-        for ratio in [300.0, 1000.0, 3000.0] {
+        for ratio in [1000.0, 3000.0, 10_000.0] {
             let square = draws.worst_of(0..40, ratio).max(calm.worst_of(0..40, ratio));
             let schedule = Schedule::draw(&draws.graph, 1, rounds, 0).expect("enough neighbours");
-            let (known, _) = if ratio == 1000.0 { searched(schedule.out(), 20, ratio, 2, 20) } else { (f64::NAN, vec![]) };
+            let (known, _) =
+                if ratio == 1000.0 && rounds == 10 { searched(schedule.out(), 20, ratio, 1, 20) } else { (f64::NAN, vec![]) };
             let mu = budget * (known / square).sqrt();
             let epsilon = if mu.is_finite() { gaussian::epsilon(1e-5, mu).expect("in range") } else { f64::NAN };
             println!(

@@ -212,7 +212,7 @@ impl<'a> Attack<'a> {
                 if !corrupted.contains(&party) {
                     noise.add_independent(calibration.independent_std * noise_scale, &mut value);
                 }
-                Mixing::new(injection.clone(), value, LatticeWeight(0), false, noise)
+                Mixing::new(injection.clone(), value.pack(), LatticeWeight(0), false, noise)
             })
             .collect();
         let mut ratios = vec![0.0; size];
@@ -225,7 +225,7 @@ impl<'a> Attack<'a> {
         let order: Vec<(Party, u32)> = self.states.iter().copied().collect();
         let finals = rerun(&self.execution, machines, &mut noises, |machines, round| {
             for (index, &(party, _)) in order.iter().enumerate().filter(|(_, state)| state.1 == round) {
-                seen.push((index, machines[party].state().value.clone()));
+                seen.push((index, machines[party].state().value));
             }
         });
         seen.sort_by_key(|&(index, _)| index);

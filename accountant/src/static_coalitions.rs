@@ -1,9 +1,10 @@
 //! Coalitions that were chosen before the schedule was drawn, for many parties: losses of random (schedule, coalition, departures) draws, what a
 //! sample of them shows, and beside it what coalitions that know the schedule find.
 //!
-//! One system of 200 parties has hundreds of rows over thousands of unknowns. But with D_Inc a run is a small dynamic system: what is still
-//! hidden after a round are the states, one outstanding noise a party, and x̃. [`squared_losses`] conditions their covariance on what is seen,
-//! round by round. The loss is what the view takes from the variance of x̃: μᵢ² = (1 − Var(x̃ᵢ | view)/σ*²)/σ*², the Fisher information
+//! One system of 200 parties has hundreds of rows over thousands of unknowns. But with D_Inc a run is a small dynamic system. Before a split
+//! each state is yᵢ = uᵢ + ηᵢ, ηᵢ its party's newest noise, that nothing else contains; after it ηᵢ leaves again. So a state that is seen is a
+//! noisy observation of uᵢ, one that is not turns its ηᵢ into noise among its receivers, and what is hidden are u and x̃ alone.
+//! [`squared_losses`] conditions their covariance on what is seen, round by round. The loss is what the view takes from the variance of x̃: μᵢ² = (1 − Var(x̃ᵢ | view)/σ*²)/σ*², the Fisher information
 //! of xᵢ in the view. By Theorem R departed parties are counted with the coalition. Share faults are not in these draws.
 
 use std::ops::Range;
@@ -28,23 +29,24 @@ pub fn squared_losses(out: &[Vec<Vec<Party>>], coalition: &[Party], ratio: f64) 
     let mut places = vec![None; parties];
     honest.iter().enumerate().for_each(|(place, &party)| places[party] = Some(place));
     let mut hidden = Hidden::start(honest.len(), out.len(), ratio);
-    for (index, round) in out.iter().enumerate() {
-        let seen = |place: &usize| round[honest[*place]].iter().any(|&to| places[to].is_none());
-        hidden.condition(&(0..honest.len()).filter(seen).collect::<Vec<_>>())?;
+    for round in out {
+        let seen: Vec<bool> = honest.iter().map(|&party| round[party].iter().any(|&to| places[to].is_none())).collect();
+        hidden.observe(&seen)?;
         let of = |place: usize| {
             let to = &round[honest[place]];
             (1.0 / (to.len() as f64 + 1.0), to.iter().filter_map(|&to| places[to]).collect::<Vec<_>>())
         };
-        hidden.mix(&(0..honest.len()).map(of).collect::<Vec<_>>());
-        hidden.inject(index + 1 == out.len());
+        hidden.mix(&seen, &(0..honest.len()).map(of).collect::<Vec<_>>());
+        hidden.inject();
     }
     hidden.publish()
 }
 
-/// Covariance of what is hidden from a coalition: states, outstanding noises, x̃; h of each.
+/// Covariance of what is hidden from a coalition: u, then x̃, of the h honest parties.
 struct Hidden {
     honest: usize,
-    rounds: usize,
+    /// c_t, for every t.
+    part: f64,
     ratio: f64,
     covariance: Array2<f64>,
     losses: Vec<f64>,
@@ -52,28 +54,27 @@ struct Hidden {
 
 impl Hidden {
     fn start(honest: usize, rounds: usize, ratio: f64) -> Self {
-        let mut covariance = Array2::zeros((3 * honest, 3 * honest));
-        (0..honest).for_each(|place| covariance[[2 * honest + place, 2 * honest + place]] = 1.0);
-        let mut hidden = Hidden { honest, rounds, ratio, covariance, losses: vec![0.0; honest] };
-        hidden.inject(false);
+        let mut covariance = Array2::zeros((2 * honest, 2 * honest));
+        (honest..2 * honest).for_each(|value| covariance[[value, value]] = 1.0);
+        let part = 1.0 / (rounds as f64 + 1.0);
+        let mut hidden = Hidden { honest, part, ratio, covariance, losses: vec![0.0; honest] };
+        hidden.inject();
         hidden
     }
 
-    /// The states at these places are seen.
-    fn condition(&mut self, seen: &[usize]) -> Option<()> {
+    /// The coalition reads u + η of these.
+    fn observe(&mut self, seen: &[bool]) -> Option<()> {
+        let h = self.honest;
+        let seen: Vec<usize> = (0..h).filter(|&place| seen[place]).collect();
         if seen.is_empty() {
             return Some(());
         }
-        let rows = self.covariance.select(Axis(0), seen);
-        let inverse = inverse_factor(rows.select(Axis(1), seen).as_standard_layout().into_owned())?;
-        let explained = inverse.dot(&rows);
+        let rows = self.covariance.select(Axis(0), &seen);
+        let mut own = rows.select(Axis(1), &seen).as_standard_layout().into_owned();
+        own.diag_mut().mapv_inplace(|variance| variance + self.ratio);
+        let explained = inverse_factor(own)?.dot(&rows);
         general_mat_mul(-1.0, &explained.t(), &explained, 1.0, &mut self.covariance);
-        // What is seen varies no more, whatever rounding says.
-        for &place in seen {
-            self.covariance.row_mut(place).fill(0.0);
-            self.covariance.column_mut(place).fill(0.0);
-        }
-        self.count(&block(&explained, 0..seen.len(), 2 * self.honest..3 * self.honest));
+        self.count(&block(&explained, 0..seen.len(), h..2 * h));
         Some(())
     }
 
@@ -84,15 +85,35 @@ impl Hidden {
         }
     }
 
-    /// Each state is split: the part that its party keeps and each receiver gets, and the honest receivers. What the coalition sends is known.
-    fn mix(&mut self, shares: &[(f64, Vec<usize>)]) {
+    /// Each state is split, into a part for its party and each (honest) receiver, and the party takes its η out again. Of a state that was seen all
+    /// shares are known, and −η is u less what was seen. What the coalition sends is known.
+    fn mix(&mut self, seen: &[bool], shares: &[(f64, Vec<usize>)]) {
         let h = self.honest;
-        let rows = spread(&block(&self.covariance, 0..h, 0..3 * h), shares);
-        let states = spread(&block(&rows, 0..h, 0..h).reversed_axes().as_standard_layout().into_owned(), shares);
-        let rest = block(&rows, 0..h, h..3 * h);
+        let moves: Vec<Vec<(usize, f64)>> = (0..h)
+            .map(|place| {
+                let (part, to) = &shares[place];
+                if seen[place] {
+                    vec![(place, 1.0)]
+                } else {
+                    std::iter::once((place, *part)).chain(to.iter().map(|&to| (to, *part))).collect()
+                }
+            })
+            .collect();
+        let rows = spread(&block(&self.covariance, 0..h, 0..2 * h), &moves);
+        let states = spread(&block(&rows, 0..h, 0..h).reversed_axes().as_standard_layout().into_owned(), &moves);
+        let values = block(&rows, 0..h, h..2 * h);
         self.set(0..h, 0..h, states.view());
-        self.set(0..h, h..3 * h, rest.view());
-        self.set(h..3 * h, 0..h, rest.t());
+        self.set(0..h, h..2 * h, values.view());
+        self.set(h..2 * h, 0..h, values.t());
+        for (place, to) in moves.iter().enumerate().filter(|&(place, _)| !seen[place]) {
+            let noise: Vec<(usize, f64)> =
+                to.iter().map(|&(to, part)| (to, if to == place { part - 1.0 } else { part })).collect();
+            for &(a, x) in &noise {
+                for &(b, y) in &noise {
+                    self.covariance[[a, b]] += self.ratio * x * y;
+                }
+            }
+        }
     }
 
     fn set(&mut self, rows: Range<usize>, columns: Range<usize>, values: ArrayView2<'_, f64>) {
@@ -100,45 +121,32 @@ impl Hidden {
         rows.slice_axis_mut(Axis(1), Slice::from(columns)).assign(&values);
     }
 
-    /// x̃/(T + 1), less the outstanding noise, and but for the last round a new one.
-    fn inject(&mut self, last: bool) {
-        let (h, part) = (self.honest, 1.0 / (self.rounds as f64 + 1.0));
-        for place in 0..h {
-            let change = self.covariance.row(2 * h + place).to_owned() * part - self.covariance.row(h + place);
-            self.covariance.row_mut(place).scaled_add(1.0, &change);
-        }
+    /// x̃/(T + 1) more in each state.
+    fn inject(&mut self) {
+        let (h, part) = (self.honest, self.part);
+        let (mut states, values) = self.covariance.view_mut().split_at(Axis(0), h);
+        states.scaled_add(part, &values);
         for mut row in self.covariance.rows_mut() {
-            for place in 0..h {
-                row[place] += row[2 * h + place] * part - row[h + place];
-            }
-        }
-        self.covariance.slice_axis_mut(Axis(0), Slice::from(h..2 * h)).fill(0.0);
-        self.covariance.slice_axis_mut(Axis(1), Slice::from(h..2 * h)).fill(0.0);
-        if !last {
-            for place in 0..h {
-                let noise = h + place;
-                self.covariance[[noise, noise]] = self.ratio;
-                self.covariance[[place, noise]] = self.ratio;
-                self.covariance[[noise, place]] = self.ratio;
-                self.covariance[[place, place]] += self.ratio;
-            }
+            let (mut states, values) = row.view_mut().split_at(Axis(0), h);
+            states.scaled_add(part, &values);
         }
     }
 
-    /// All finals are seen. One is replaced by their sum, in which the noise that did not go to the coalition has cancelled.
+    /// All finals are seen, without a noise of their own. One is replaced by their sum, in which the noise that did not go to the coalition has
+    /// cancelled.
     fn publish(mut self) -> Option<Vec<f64>> {
         let h = self.honest;
         if h == 0 {
             return Some(vec![]);
         }
-        let mut rows = block(&self.covariance, 0..h, 0..3 * h);
+        let mut rows = block(&self.covariance, 0..h, 0..2 * h);
         let sum = rows.sum_axis(Axis(0));
         rows.row_mut(0).assign(&sum);
         let mut finals = block(&rows, 0..h, 0..h);
         let sum = finals.sum_axis(Axis(1));
         finals.column_mut(0).assign(&sum);
         let inverse = inverse_factor(finals)?;
-        self.count(&inverse.dot(&block(&rows, 0..h, 2 * h..3 * h)));
+        self.count(&inverse.dot(&block(&rows, 0..h, h..2 * h)));
         Some(self.losses)
     }
 }
@@ -149,17 +157,13 @@ fn block(matrix: &Array2<f64>, rows: Range<usize>, columns: Range<usize>) -> Arr
     rows.slice_axis(Axis(1), Slice::from(columns)).as_standard_layout().into_owned()
 }
 
-/// Rows after a split.
-fn spread(rows: &Array2<f64>, shares: &[(f64, Vec<usize>)]) -> Array2<f64> {
+/// Rows after each has moved, by parts, to others.
+fn spread(rows: &Array2<f64>, moves: &[Vec<(usize, f64)>]) -> Array2<f64> {
     let mut next = Array2::zeros(rows.dim());
-    for (row, (part, to)) in rows.rows().into_iter().zip(shares) {
-        // A share that nobody honest gets is gone; what is kept has the same weight as each share.
-        for &place in to {
-            next.row_mut(place).scaled_add(*part, &row);
+    for (row, to) in rows.rows().into_iter().zip(moves) {
+        for &(place, part) in to {
+            next.row_mut(place).scaled_add(part, &row);
         }
-    }
-    for (place, (part, _)) in shares.iter().enumerate() {
-        next.row_mut(place).scaled_add(*part, &rows.row(place));
     }
     next
 }

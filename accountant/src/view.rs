@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ndarray::Array2;
-use undertone_protocol::mixing::{Mixing, NoiseSource, Party, Portion};
+use undertone_protocol::mixing::{Mixing, NoiseSource, Party, Portion, Share};
 use undertone_protocol::payload::{Impulse, Payload};
 
 use crate::execution::{Adversary, Execution, Fate};
@@ -37,11 +37,11 @@ impl NoiseSource<Impulse> for Names {
 }
 
 /// A share on its way: who takes its mass at the end of the round under which it is kept.
-struct Arrival<P, W> {
+struct Arrival<P: Payload, W> {
     from: Party,
     to: Party,
     back: bool,
-    portion: Portion<P, W>,
+    share: Share<P, W>,
 }
 
 impl Trace {
@@ -65,7 +65,7 @@ impl Trace {
         let mut states = BTreeMap::new();
         let last = rerun(execution, machines, &mut noises, |machines, round| {
             for (party, machine) in machines.iter().enumerate().filter(|&(party, _)| keep(party, round)) {
-                states.insert((party, round), machine.state().value.0.clone());
+                states.insert((party, round), machine.state().value.0);
             }
         });
         let (finals, weights) = last.into_iter().map(|portion| (portion.value.0, portion.weight)).unzip();
@@ -108,7 +108,7 @@ pub(crate) fn rerun<P, W, N>(
 ) -> Vec<Portion<P, W>>
 where
     P: Payload,
-    W: Payload<Coefficient = P::Coefficient>,
+    W: Payload<Coefficient = P::Coefficient, Packed = W>,
     N: NoiseSource<P>,
 {
     let rounds = execution.rounds() as u32;
@@ -118,8 +118,8 @@ where
         send(execution, round, &mut machines, &mut arrivals);
         for arrival in arrivals.remove(&round).into_iter().flatten() {
             match arrival.back {
-                true => machines[arrival.from].take_back(arrival.to, &arrival.portion),
-                false => machines[arrival.to].accept(arrival.from, &arrival.portion),
+                true => machines[arrival.from].take_back(arrival.to, &arrival.share),
+                false => machines[arrival.to].accept(arrival.from, &arrival.share),
             }
         }
         for (party, machine) in machines.iter_mut().enumerate().filter(|&(party, _)| execution.online(round, party)) {
@@ -137,17 +137,17 @@ where
 fn send<P, W>(execution: &Execution, round: u32, machines: &mut [Mixing<P, W>], arrivals: &mut BTreeMap<u32, Vec<Arrival<P, W>>>)
 where
     P: Payload,
-    W: Payload<Coefficient = P::Coefficient>,
+    W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
     for (from, machine) in machines.iter_mut().enumerate().filter(|&(from, _)| execution.online(round, from)) {
         let out = execution.out(round, from);
         // An unlisted share to somebody offline never leaves: as good as returned at once.
-        let portion = machine.split(out).clone();
+        let share = machine.split(out, |state| state.value.pack());
         for &to in out {
             let outcome = execution.outcome(round, from, to);
             if outcome.fate != Fate::Lost {
                 let back = outcome.fate == Fate::Returned;
-                arrivals.entry(outcome.applied).or_default().push(Arrival { from, to, back, portion: portion.clone() });
+                arrivals.entry(outcome.applied).or_default().push(Arrival { from, to, back, share: share.clone() });
             }
         }
     }

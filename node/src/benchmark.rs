@@ -127,7 +127,7 @@ fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
 }
 
 fn memory(peak: u64, vectors: f64) -> String {
-    if vectors > 0.0 { format!("{} = 64 MiB + {vectors:.1} × the vector", bytes(peak)) } else { bytes(peak) }
+    if vectors > 0.0 { format!("{} = 48 MiB + {vectors:.1} × the vector", bytes(peak)) } else { bytes(peak) }
 }
 
 fn report(arguments: &BenchmarkArgs, samples: &[Sample]) -> Report {
@@ -136,14 +136,14 @@ fn report(arguments: &BenchmarkArgs, samples: &[Sample]) -> Report {
     let ratio = median(samples, |s| s.wall_s / s.baseline_s);
     let peak = median(samples, |s| s.peak_memory as f64);
     let vector = arguments.dimension as f64 * 8.0;
-    let vectors = (peak - (64 << 20) as f64).max(0.0) / vector;
+    let vectors = (peak - (48 << 20) as f64).max(0.0) / vector;
     let cpu_s = median(samples, |s| s.cpu_s);
     let (private, public) = (samples[0].private_bytes, samples[0].public_bytes);
     let json = json!({
         "nodes": arguments.nodes, "dimension": arguments.dimension, "runs": samples.len(),
         "wall_s": wall_s, "baseline_s": baseline_s, "ratio": ratio, "cpu_s": cpu_s,
         "private_bytes": private, "public_bytes": public,
-        "peak_memory_bytes": peak, "vectors_above_64_mib": vectors,
+        "peak_memory_bytes": peak, "vectors_above_48_mib": vectors,
         "exit_code": 0,
     });
     let mut table = Table::new();

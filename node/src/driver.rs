@@ -22,6 +22,7 @@ use undertone_protocol::plan::Plan;
 use undertone_protocol::run::{Ending, Event, GateVerdict, Identity, Input, Outcome, Output, Run};
 use undertone_protocol::ticket::Ticket;
 use undertone_protocol::time::Time;
+use undertone_protocol::wire::Bytes;
 
 use crate::events::Events;
 use crate::failure::Failure;
@@ -162,8 +163,7 @@ async fn drive_with(
     let (mut leave, mut leaving) = (std::pin::pin!(leave), false);
     loop {
         let until = driver.carry_out().await;
-        if finish.is_none() && driver.finish.is_some() {
-            let result = driver.result();
+        if let Some(result) = driver.result() {
             undelivered = finished(&result).err();
             let alone = matches!(result.outcome.ending, Ending::Aborted { .. } | Ending::Spent { .. });
             linger = Some(if alone { driver.now() } else { driver.others_end(&result.outcome) });
@@ -331,11 +331,12 @@ impl Driver {
         self.feed(Input::Verdict(verdict));
     }
 
-    fn result(&mut self) -> Finish {
-        let (outcome, at) = self.finish.clone().expect("called once the machine has finished");
+    /// How it ended, once, when the machine has finished.
+    fn result(&mut self) -> Option<Finish> {
+        let (outcome, at) = self.finish.take()?;
         let wall_s = outcome.started_at.map_or(0.0, |start| at.since(start) as f64 / 1e9);
         let (private_bytes, public_bytes) = (self.network.private_bytes(), self.network.public_bytes());
-        Finish { outcome, gate: self.gate.take(), wall_s, private_bytes, public_bytes }
+        Some(Finish { outcome, gate: self.gate.take(), wall_s, private_bytes, public_bytes })
     }
 
     /// Until when others may still want items of this node, if nobody says earlier that all is done: the end of the plan's deadlines, and at
@@ -366,7 +367,7 @@ impl Driver {
             NetworkEvent::Frame { graph, peer, bytes } => {
                 let Some(from) = self.party(&peer) else { return };
                 let (bytes, permit) = bytes.into_parts();
-                let frame: Arc<[u8]> = bytes.into();
+                let frame = Bytes::from(bytes);
                 self.feed(match graph {
                     Graph::Private => Input::Private { from, frame },
                     Graph::Public => Input::Public { from, frame },

@@ -42,7 +42,6 @@ pub fn privatise(plan: &Plan, me: Party, vector: VectorFile) -> Result<(LatticeV
     let rng = ChaCha12Rng::try_from_rng(&mut SysRng).map_err(no_randomness)?;
     let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
     noise.add_independent(calibration.independent_std, &mut value);
-    noise.draw_ahead(plan.injection());
     Ok((value, noise, clipped))
 }
 

@@ -19,7 +19,7 @@ use undertone::receipt::Account;
 use undertone::result::{self, Delivery};
 use undertone::spent::Spent;
 use undertone_protocol::defaults::Defaults;
-use undertone_protocol::lattice::{Lattice, LatticeVector, LatticeWeight};
+use undertone_protocol::lattice::{Lattice, LatticeVector, LatticeWeight, PackedVector};
 use undertone_protocol::mixing::{Mixing, NoiseSource, Party};
 use undertone_protocol::peers::Peers;
 use undertone_protocol::plan::Plan;
@@ -53,8 +53,8 @@ impl Marked {
 }
 
 impl NoiseSource<LatticeVector> for Marked {
-    fn draw(&mut self, k: usize, round: u32) -> LatticeVector {
-        vector(&self.lattice, (0..DIMENSION).map(|i| self.steps(k, round, i)))
+    fn draw(&mut self, k: usize, round: u32) -> PackedVector {
+        vector(&self.lattice, (0..DIMENSION).map(|i| self.steps(k, round, i))).pack()
     }
 }
 
@@ -270,10 +270,10 @@ fn markers(plan: &Plan) -> Vec<(String, Vec<u8>)> {
             secret(&format!("noise {k} of {party}"), [0, 1].map(|i| noise.steps(k, round, i)));
         }
         let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(party)));
-        let mut mixing = Mixing::new(Arc::new(plan.injection().clone()), own, weight, true, &mut noise);
+        let mut mixing = Mixing::new(Arc::new(plan.injection().clone()), own.pack(), weight, true, &mut noise);
         secret(&format!("the first state of {party}"), first_two(&mixing.state().value));
-        let share = mixing.split(plan.schedule().sends_to(1, party));
-        secret(&format!("the first share of {party}"), first_two(&share.value));
+        let share = mixing.split(plan.schedule().sends_to(1, party), |state| state.value.pack());
+        secret(&format!("the first share of {party}"), first_two(&share.value.unpack()));
     }
     for party in 0..PARTIES {
         let number = value(party, 0);

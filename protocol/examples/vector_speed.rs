@@ -12,7 +12,8 @@ use undertone_protocol::injection::Injection;
 use undertone_protocol::lattice::{Lattice, LatticeRequest, WEIGHT_UNIT};
 use undertone_protocol::mixing::NoiseSource;
 use undertone_protocol::noise::LatticeNoise;
-use undertone_protocol::payload::Payload;
+use undertone_protocol::payload::{Payload, Ratio};
+use undertone_protocol::wire::Bytes;
 
 fn main() {
     let dimension = std::env::args().nth(1).and_then(|d| d.parse().ok()).unwrap_or(1_000_000);
@@ -44,14 +45,17 @@ fn main() {
     show("independent noise", median(|| noise.add_independent(3.68, &mut x)));
     show("correlated noise, round 0", median(|| drop(std::hint::black_box(noise.draw(0, 0)))));
     show("correlated noise, round 5", median(|| drop(std::hint::black_box(noise.draw(5, 5)))));
-    x = lattice.zeros(dimension);
-    x.add(&noise.draw(1, 1));
-    show("add", median(|| x.add(&lattice.zeros(dimension))));
-    show("split", median(|| x.clone().divide(2)));
-    x.divide(2);
+    let (eta, share) = (noise.draw(1, 1), noise.draw(2, 2));
+    x = eta.unpack();
+    let (plus, minus) = (Ratio::whole(1), Ratio::whole(-1));
+    show("add a share", median(|| x.add_multiples(&[(plus, &share)])));
+    let terms = [(plus, &share), (plus, &eta), (minus, &share), (plus, &eta)];
+    show("a round: 4 terms, split", median(|| x.add_and_divide(&terms, 2)));
+    x = share.unpack();
     let mut bytes = vec![];
     show("share to bytes", median(|| bytes = lattice.share_to_bytes(&x, 7).expect("within the bound")));
-    show("share from bytes", median(|| drop(lattice.share_from_bytes(&bytes, dimension, 2).expect("on the grid"))));
+    let bytes = Bytes::from(bytes);
+    show("check a share", median(|| drop(lattice.share(bytes.clone(), dimension, 2).expect("on the grid"))));
 }
 
 fn median(mut work: impl FnMut()) -> f64 {

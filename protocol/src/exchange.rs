@@ -8,15 +8,14 @@
 mod course;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::Arc;
 
-use crate::lattice::{LatticeVector, LatticeWeight};
+use crate::lattice::{LatticeVector, LatticeWeight, PackedVector};
 use crate::log::{AgreedLogs, Answer, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates};
 use crate::mixing::{Mixing, NoiseSource, Party, Portion};
 use crate::ticket::Ticket;
 use crate::time::Time;
-use crate::wire;
+use crate::wire::{self, Bytes};
 
 pub use course::Course;
 
@@ -55,6 +54,15 @@ pub enum Deed {
     },
 }
 
+/// All noise is in what was prepared.
+struct Drawn;
+
+impl NoiseSource<LatticeVector> for Drawn {
+    fn draw(&mut self, _: usize, _: u32) -> PackedVector {
+        unreachable!("a mixing machine that is prepared for every round draws no noise")
+    }
+}
+
 /// Where an own share is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whereabouts {
@@ -66,27 +74,24 @@ enum Whereabouts {
 
 struct Outgoing {
     /// None once its receiver has accepted it, or it came back: nothing will be sent or taken back again.
-    frame: Option<Arc<[u8]>>,
-    values: Range<usize>,
+    sent: Option<Sent>,
     weight: LatticeWeight,
     ticket: Ticket,
     whereabouts: Whereabouts,
     answer: Option<Answer>,
 }
 
-/// A share as it arrived.
+/// An own share's frame, and its values.
+struct Sent {
+    frame: Arc<[u8]>,
+    value: PackedVector,
+}
+
+/// A share as it arrived: its coordinates are not checked yet.
 #[derive(Clone)]
 pub(crate) struct Arrival {
     pub(crate) weight: LatticeWeight,
-    pub(crate) frame: Arc<[u8]>,
-    /// Where in the frame its coordinates are.
-    pub(crate) values: Range<usize>,
-}
-
-impl Arrival {
-    fn bytes(&self) -> &[u8] {
-        &self.frame[self.values.clone()]
-    }
+    pub(crate) values: Bytes,
 }
 
 /// How things stand when mixing begins.
@@ -105,7 +110,6 @@ pub struct Opening {
 pub struct Exchange {
     course: Course,
     mixing: Mixing<LatticeVector, LatticeWeight>,
-    noise: Noise,
     /// 1…T while it runs, T + 1 afterwards.
     round: u32,
     began: Time,
@@ -125,14 +129,12 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Begins round 1. `value` is x̃, `weight` the party's own.
-    pub fn new(course: Course, value: LatticeVector, weight: LatticeWeight, mut noise: Noise, opening: Opening) -> Self {
+    /// Begins round 1. `mixing` is what [`Course::begin`] made.
+    pub fn new(course: Course, mixing: Mixing<LatticeVector, LatticeWeight>, opening: Opening) -> Self {
         let Opening { start, now, absent, connected } = opening;
-        let mixing = Mixing::new(course.injection.clone(), value, weight, course.rollback, &mut noise);
         let mut exchange = Exchange {
             course,
             mixing,
-            noise,
             round: 0,
             began: start,
             start,
@@ -212,34 +214,47 @@ impl Exchange {
         self.deeds.push(Deed::Round(round));
         let schedule = self.course.schedule.clone();
         let to = schedule.sends_to(round, self.course.me);
-        let portion = self.mixing.split(to);
-        let weight = portion.weight;
-        match self.course.lattice.share_to_bytes(&portion.value, round) {
-            Ok(values) => to.iter().for_each(|&to| self.hand_out(ShareId { round, from: self.course.me, to }, weight, &values)),
-            // Twelve standard deviations fit, whatever peers send: see `Lattice::share_bound`.
-            Err(_) => {
-                let portion = portion.clone();
-                to.iter().for_each(|&to| self.mixing.take_back(to, &portion));
-                self.deeds
-                    .push(Deed::Fault(format!("this node's shares of round {round} do not fit on the wire and were not sent")));
-            }
-        }
+        self.hand_out(round, to);
         let last = (round, Party::MAX);
         let later = self.waiting.split_off(&last);
         for ((round, from), arrival) in std::mem::replace(&mut self.waiting, later) {
-            self.take_in(ShareId { round, from, to: self.course.me }, &arrival);
+            self.take_in(ShareId { round, from, to: self.course.me }, arrival);
         }
     }
 
-    fn hand_out(&mut self, id: ShareId, weight: LatticeWeight, values: &[u8]) {
-        let frame = wire::share_frame(&self.course.digest, id, weight, values);
-        let ticket = Ticket::new();
-        if self.connected.contains(&id.to) {
-            self.deeds.push(Deed::Share { to: id.to, frame: frame.clone(), ticket: ticket.clone() });
+    /// Splits the state and hands out the shares of a round. The first is written where it travels from.
+    fn hand_out(&mut self, round: u32, to: &[Party]) {
+        let Some(&first) = to.first() else { return };
+        let (course, length) = (&self.course, self.course.share_bytes());
+        let id = |to: Party| ShareId { round, from: course.me, to };
+        let mut frame = None;
+        let share = self.mixing.split(to, |state| {
+            let write = |bytes: &mut [u8]| course.lattice.write_share(&state.value, round, bytes);
+            let (made, written) = wire::share_frame_with(&course.digest, id(first), state.weight, length, write);
+            if written.is_err() {
+                return state.value.pack();
+            }
+            let values = Bytes::from_owner(made.clone()).slice(made.len() - length..);
+            frame = Some(made);
+            course.lattice.own_share(values)
+        });
+        let Some(frame) = frame else {
+            // Twelve standard deviations fit, whatever peers send: see `Lattice::share_bound`.
+            to.iter().for_each(|&to| self.mixing.take_back(to, &share));
+            let text = format!("this node's shares of round {round} do not fit on the wire and were not sent");
+            return self.deeds.push(Deed::Fault(text));
+        };
+        let values = &frame[frame.len() - length..];
+        let others = to[1..].iter().map(|&to| (id(to), wire::share_frame(&course.digest, id(to), share.weight, values)));
+        for (id, frame) in std::iter::once((id(first), frame.clone())).chain(others) {
+            let ticket = Ticket::new();
+            if self.connected.contains(&id.to) {
+                self.deeds.push(Deed::Share { to: id.to, frame: frame.clone(), ticket: ticket.clone() });
+            }
+            let sent = Some(Sent { frame, value: share.value.clone() });
+            let weight = share.weight;
+            self.outgoing.insert(id, Outgoing { sent, weight, ticket, whereabouts: Whereabouts::Out, answer: None });
         }
-        let values = frame.len() - values.len()..frame.len();
-        let share = Outgoing { frame: Some(frame), values, weight, ticket, whereabouts: Whereabouts::Out, answer: None };
-        self.outgoing.insert(id, share);
     }
 
     fn end_round(&mut self) {
@@ -255,7 +270,7 @@ impl Exchange {
             }
         }
         if self.round < self.course.rounds() {
-            self.mixing.inject(&mut self.noise, self.round);
+            self.mixing.inject(&mut Drawn, self.round);
         } else {
             self.mixing.cancel();
             self.round += 1;
@@ -265,11 +280,9 @@ impl Exchange {
     /// Puts an own share's mass back. False: its frame is gone, since its receiver had accepted it.
     fn take_back(&mut self, id: ShareId) -> bool {
         let Some(share) = self.outgoing.get_mut(&id) else { return false };
-        let Some(frame) = share.frame.take() else { return false };
-        let value = self.course.lattice.share_from_bytes(&frame[share.values.clone()], self.course.dimension, id.round);
-        let value = value.expect("this node encoded it on the same lattice");
+        let Some(sent) = share.sent.take() else { return false };
         share.whereabouts = Whereabouts::Back;
-        self.mixing.take_back(id.to, &Portion { value, weight: share.weight });
+        self.mixing.take_back(id.to, &Portion { value: sent.value, weight: share.weight });
         true
     }
 
@@ -292,16 +305,16 @@ impl Exchange {
                 self.say(id, Verdict::Refused);
             }
         } else {
-            self.take_in(id, &arrival);
+            self.take_in(id, arrival);
         }
     }
 
     /// Adds a share of this or an earlier round, or refuses it.
-    fn take_in(&mut self, id: ShareId, arrival: &Arrival) {
+    fn take_in(&mut self, id: ShareId, arrival: Arrival) {
         let weight = arrival.weight;
         let grid = self.course.lattice.round_grid(id.round);
         let carries = weight.0.unsigned_abs() <= self.course.weight_bound.0.unsigned_abs() && weight.0 % grid == 0;
-        let value = self.course.lattice.share_from_bytes(arrival.bytes(), self.course.dimension, id.round);
+        let value = self.course.lattice.share(arrival.values, self.course.dimension, id.round);
         match value {
             Ok(value) if carries => {
                 self.mixing.accept(id.from, &Portion { value, weight });
@@ -345,7 +358,7 @@ impl Exchange {
             Some(_) => {}
             None => {
                 if answer.verdict != Verdict::Refused {
-                    share.frame = None;
+                    share.sent = None;
                 }
                 share.answer = Some(answer);
             }
@@ -357,8 +370,8 @@ impl Exchange {
         self.connected.insert(peer);
         for (id, share) in self.outgoing.iter().filter(|(id, _)| id.to == peer) {
             let open = share.answer.is_none() && share.whereabouts == Whereabouts::Out;
-            if let Some(frame) = share.frame.as_ref().filter(|_| open) {
-                self.deeds.push(Deed::Share { to: id.to, frame: frame.clone(), ticket: share.ticket.clone() });
+            if let Some(sent) = share.sent.as_ref().filter(|_| open) {
+                self.deeds.push(Deed::Share { to: id.to, frame: sent.frame.clone(), ticket: share.ticket.clone() });
             }
         }
     }
@@ -471,7 +484,7 @@ impl Exchange {
     }
 
     /// The state, for checks of conservation.
-    pub(crate) fn state(&self) -> &Portion<LatticeVector, LatticeWeight> {
+    pub(crate) fn state(&self) -> Portion<LatticeVector, LatticeWeight> {
         self.mixing.state()
     }
 
@@ -483,11 +496,7 @@ impl Exchange {
     /// Own shares that are deducted, as far as their values are still here (an accepted one's are dropped).
     pub(crate) fn out(&self) -> impl Iterator<Item = (ShareId, Portion<LatticeVector, LatticeWeight>)> {
         let out = self.outgoing.iter().filter(|(_, share)| share.whereabouts == Whereabouts::Out);
-        out.filter_map(|(id, share)| {
-            let values = &share.frame.as_ref()?[share.values.clone()];
-            let value = self.course.lattice.share_from_bytes(values, self.course.dimension, id.round).ok()?;
-            Some((*id, Portion { value, weight: share.weight }))
-        })
+        out.filter_map(|(id, share)| Some((*id, Portion { value: share.sent.as_ref()?.value.unpack(), weight: share.weight })))
     }
 
     /// How many injections the state has had: rows of (c, Z).

@@ -165,7 +165,7 @@ impl Flood {
     ///
     /// # Errors
     /// The notice is not taken and nothing changes.
-    pub fn receive(&mut self, frame: &Arc<[u8]>, signed: SignedNotice, gathered: bool) -> Result<Receipt, FloodError> {
+    pub fn receive(&mut self, frame: &[u8], signed: SignedNotice, gathered: bool) -> Result<Receipt, FloodError> {
         let author = signed.author;
         self.members.same_plan(&signed.digest)?;
         if author >= self.members.len() {
@@ -203,19 +203,19 @@ impl Flood {
         if contradicts {
             return self.contradiction(frame, signed, slot);
         }
-        self.held.insert(slot, Held { replaced, ..Held::new(signed, frame.clone()) });
+        self.held.insert(slot, Held { replaced, ..Held::new(signed, frame.into()) });
         Ok(Receipt::New(slot))
     }
 
     /// A second notice in a slot that takes one: kept only if it is another version of an item.
-    fn contradiction(&mut self, frame: &Arc<[u8]>, signed: SignedNotice, slot: Slot) -> Result<Receipt, FloodError> {
+    fn contradiction(&mut self, frame: &[u8], signed: SignedNotice, slot: Slot) -> Result<Receipt, FloodError> {
         let author = signed.author;
         let Notice::Item { stage, hash, .. } = signed.notice else { return Err(FloodError::Two { author, slot }) };
         let held = self.versions_of(stage, author).count();
         if held >= self.members.len() || self.version(stage, author, &hash).is_some() {
             return Err(FloodError::Two { author, slot });
         }
-        self.versions.insert((stage, author, hash), Held::new(signed, frame.clone()));
+        self.versions.insert((stage, author, hash), Held::new(signed, frame.into()));
         Ok(Receipt::Version { stage, author, hash, new: true })
     }
 

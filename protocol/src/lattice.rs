@@ -4,14 +4,20 @@
 //! can be divided by k + 1, and every share of round t lies on the grid (k+1)^(T−t). A plain shift would make shares depend on
 //! the data's low bits, outside of what the accountant sees; floating point is worse (Mironov 2012).
 
-use std::fmt;
+mod packed;
+mod vector;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::injection::Injection;
 use crate::noise;
 use crate::payload::{Payload, Ratio};
+
+pub use packed::PackedVector;
+use vector::Words;
+pub use vector::{LatticeVector, VectorError};
 
 /// The lattice that a plan fixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +123,11 @@ pub const WEIGHT_UNIT: u64 = 1 << 20;
 /// Bits that hold every integer of absolute value up to `bound`, with its sign; saturates for what no integer type holds.
 fn bits(bound: f64) -> u32 {
     (libm::log2(bound).floor().clamp(0.0, 10_000.0) as u32).saturating_add(2)
+}
+
+/// The largest integer of so many bits, its sign not counted.
+fn below(bits: u32) -> i128 {
+    i128::MAX >> (127 - bits)
 }
 
 impl Lattice {
@@ -270,44 +281,68 @@ impl Lattice {
 
     /// The bytes of the values of a share of round `t`.
     pub fn share_to_bytes(&self, vector: &LatticeVector, t: u32) -> Result<Vec<u8>, VectorError> {
-        vector.to_bytes(self.wire_bytes, self.share_bound(t))
+        let mut bytes = vec![0; vector.len() * self.wire_bytes as usize];
+        self.write_share(vector, t, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The same into a frame's own bytes, as many as the share takes.
+    pub fn write_share(&self, vector: &LatticeVector, t: u32, bytes: &mut [u8]) -> Result<(), VectorError> {
+        vector.write(self.wire_bytes, self.share_bound(t), bytes)
     }
 
     /// A share of round `t` from the wire: refused unless every coordinate is a multiple of its round's grid and within the
     /// plan's bound. The test looks at the share alone.
+    pub fn share(&self, bytes: Bytes, dimension: usize, t: u32) -> Result<PackedVector, VectorError> {
+        let share = self.packed(bytes, dimension, self.wire_bytes)?;
+        share.check(self.share_bound(t), self.round_grid(t))?;
+        Ok(share)
+    }
+
+    /// A share that this node wrote itself.
+    pub(crate) fn own_share(&self, bytes: Bytes) -> PackedVector {
+        PackedVector::new(self.state_bits, self.wire_bytes, bytes)
+    }
+
+    /// A share's coordinates, checked alike.
     pub fn share_from_bytes(&self, bytes: &[u8], dimension: usize, t: u32) -> Result<LatticeVector, VectorError> {
-        let vector = self.vector_of(bytes, dimension, self.wire_bytes)?;
-        vector.within(self.share_bound(t))?;
-        vector.on_grid(self.round_grid(t))?;
-        Ok(vector)
+        Ok(self.share(Bytes::copy_from_slice(bytes), dimension, t)?.unpack())
     }
 
     /// The bytes of a final state.
     pub fn final_to_bytes(&self, vector: &LatticeVector) -> Result<Vec<u8>, VectorError> {
-        vector.to_bytes(self.final_bytes, i128::MAX >> (128 - self.final_bytes * 8))
+        let mut bytes = vec![0; vector.len() * self.final_bytes as usize];
+        self.write_final(vector, &mut bytes)?;
+        Ok(bytes)
     }
 
-    /// A final state from the wire.
+    /// The same into a frame's own bytes, as many as the final takes.
+    pub fn write_final(&self, vector: &LatticeVector, bytes: &mut [u8]) -> Result<(), VectorError> {
+        vector.write(self.final_bytes, below(self.final_bytes * 8 - 1), bytes)
+    }
+
+    /// A final state from the wire: refused unless `parties` such states can be summed.
+    pub fn last(&self, bytes: Bytes, dimension: usize, parties: usize) -> Result<PackedVector, VectorError> {
+        let last = self.packed(bytes, dimension, self.final_bytes)?;
+        let more = parties.next_power_of_two().trailing_zeros();
+        // Where the wire's width alone keeps the sum within a state's, no coordinate needs a look.
+        if self.final_bytes * 8 - 1 + more >= self.state_bits {
+            last.check(below(self.state_bits - 1 - more), 1)?;
+        }
+        Ok(last)
+    }
+
+    /// A final state's coordinates, from the wire.
     pub fn final_from_bytes(&self, bytes: &[u8], dimension: usize) -> Result<LatticeVector, VectorError> {
-        self.vector_of(bytes, dimension, self.final_bytes)
+        Ok(self.packed(Bytes::copy_from_slice(bytes), dimension, self.final_bytes)?.unpack())
     }
 
-    /// The vector again, bit for bit.
-    pub(crate) fn unpack(&self, packed: &PackedVector) -> LatticeVector {
-        let dimension = packed.bytes.len() / packed.width as usize;
-        self.vector_of(&packed.bytes, dimension, packed.width).expect("its length is a multiple of its width")
-    }
-
-    fn vector_of(&self, bytes: &[u8], dimension: usize, width: u32) -> Result<LatticeVector, VectorError> {
+    fn packed(&self, bytes: Bytes, dimension: usize, width: u32) -> Result<PackedVector, VectorError> {
         let expected = dimension.checked_mul(width as usize);
         if expected != Some(bytes.len()) {
             return Err(VectorError::Length { found: bytes.len(), expected: expected.unwrap_or(usize::MAX) });
         }
-        Ok(LatticeVector(if self.state_bits == 64 {
-            Words::Narrow(narrow_from_bytes(bytes, width as usize))
-        } else {
-            Words::Wide(wide_from_bytes(bytes, width as usize))
-        }))
+        Ok(PackedVector::new(self.state_bits, width, bytes))
     }
 }
 
@@ -357,295 +392,26 @@ impl LatticeRequest<'_> {
     }
 }
 
-#[derive(Clone, PartialEq, Eq)]
-enum Words {
-    Narrow(Vec<i64>),
-    Wide(Vec<i128>),
-}
-
-/// A vector of lattice steps. It is secret until it is published: it has no `Debug` that prints its values.
-#[derive(Clone, PartialEq, Eq)]
-pub struct LatticeVector(Words);
-
-/// A vector in as few whole bytes a coordinate as its largest one needs. As secret as the vector; it has no `Debug`.
-#[derive(Clone)]
-pub(crate) struct PackedVector {
-    width: u32,
-    bytes: Vec<u8>,
-}
-
-/// What is wrong with a vector from the wire, or with one that should go there.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum VectorError {
-    /// Not the length that the plan gives.
-    #[error("a vector of {found} bytes, expected {expected}")]
-    Length {
-        /// Bytes there.
-        found: usize,
-        /// Bytes expected.
-        expected: usize,
-    },
-    /// A coordinate beyond the plan's bound.
-    #[error("coordinate {index} is beyond the plan's bound of {bound} steps")]
-    Bound {
-        /// The first such coordinate.
-        index: usize,
-        /// The bound.
-        bound: i128,
-    },
-    /// A coordinate between the steps of its round's grid.
-    #[error("coordinate {index} is not a multiple of its round's grid")]
-    Grid {
-        /// The first such coordinate.
-        index: usize,
-    },
-}
-
-impl fmt::Debug for LatticeVector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LatticeVector({})", self.len())
-    }
-}
-
-/// Runs the same expression on the words of either width.
-macro_rules! on_words {
-    ($vector:expr, $words:ident => $body:expr) => {
-        match $vector {
-            Words::Narrow($words) => $body,
-            Words::Wide($words) => $body,
-        }
-    };
-}
-
-/// Runs the same expression on two vectors of one plan, which have the same width.
-macro_rules! on_pair {
-    ($left:expr, $right:expr, ($a:ident, $b:ident) => $body:expr) => {
-        match ($left, $right) {
-            (Words::Narrow($a), Words::Narrow($b)) => $body,
-            (Words::Wide($a), Words::Wide($b)) => $body,
-            _ => unreachable!("all vectors of a run have the plan's width"),
-        }
-    };
-}
-
-impl LatticeVector {
-    /// Coordinates.
-    pub fn len(&self) -> usize {
-        on_words!(&self.0, words => words.len())
-    }
-
-    /// Whether it has no coordinates.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The coordinates, in steps.
-    pub fn steps(&self) -> Box<dyn Iterator<Item = i128> + '_> {
-        match &self.0 {
-            Words::Narrow(words) => Box::new(words.iter().map(|&w| i128::from(w))),
-            Words::Wide(words) => Box::new(words.iter().copied()),
-        }
-    }
-
-    /// Adds to each coordinate, for every (scale, cell), `cell` steps times the integer that a function makes of `scale`. For noise.
-    pub(crate) fn add_each(&mut self, scales: &[(f64, i128)], mut integer: impl FnMut(f64) -> i64) {
-        match &mut self.0 {
-            Words::Narrow(words) => {
-                let scales: Vec<(f64, i64)> = scales.iter().map(|&(scale, cell)| (scale, cell as i64)).collect();
-                words.iter_mut().for_each(|w| scales.iter().for_each(|&(scale, cell)| *w += integer(scale) * cell));
-            }
-            Words::Wide(words) => {
-                words.iter_mut().for_each(|w| scales.iter().for_each(|&(scale, cell)| *w += i128::from(integer(scale)) * cell));
-            }
-        }
-    }
-
-    /// The largest absolute coordinate, in steps.
-    pub fn largest(&self) -> u128 {
-        match &self.0 {
-            Words::Narrow(words) => words.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0).into(),
-            Words::Wide(words) => words.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0),
-        }
-    }
-
-    /// The same in less memory.
-    pub(crate) fn pack(&self) -> PackedVector {
-        let bits = 128 - self.largest().leading_zeros();
-        let width = (bits + 1).div_ceil(8);
-        PackedVector { width, bytes: self.to_bytes(width, i128::MAX).expect("as wide as its largest coordinate") }
-    }
-
-    /// The coordinates times a factor.
-    pub fn to_f64(&self, factor: f64) -> Vec<f64> {
-        match &self.0 {
-            Words::Narrow(words) => words.iter().map(|&w| w as f64 * factor).collect(),
-            Words::Wide(words) => words.iter().map(|&w| w as f64 * factor).collect(),
-        }
-    }
-
-    fn within(&self, bound: i128) -> Result<(), VectorError> {
-        let outside = match &self.0 {
-            Words::Narrow(words) => {
-                let bound = i64::try_from(bound).unwrap_or(i64::MAX);
-                words.iter().position(|&w| w > bound || w < -bound)
-            }
-            Words::Wide(words) => words.iter().position(|&w| w > bound || w < -bound),
-        };
-        outside.map_or(Ok(()), |index| Err(VectorError::Bound { index, bound }))
-    }
-
-    fn on_grid(&self, grid: i128) -> Result<(), VectorError> {
-        let mask = grid - 1;
-        let between = match (&self.0, grid & mask == 0) {
-            (Words::Narrow(words), true) => words.iter().position(|&w| w & (mask as i64) != 0),
-            (Words::Wide(words), true) => words.iter().position(|&w| w & mask != 0),
-            (Words::Narrow(words), false) => words.iter().position(|&w| i128::from(w) % grid != 0),
-            (Words::Wide(words), false) => words.iter().position(|&w| w % grid != 0),
-        };
-        between.map_or(Ok(()), |index| Err(VectorError::Grid { index }))
-    }
-
-    fn to_bytes(&self, width: u32, bound: i128) -> Result<Vec<u8>, VectorError> {
-        self.within(bound)?;
-        let width = width as usize;
-        let mut bytes = Vec::with_capacity(self.len() * width);
-        match &self.0 {
-            Words::Narrow(words) if width <= 8 => words.iter().for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()[..width])),
-            Words::Narrow(words) => words.iter().for_each(|&w| bytes.extend_from_slice(&i128::from(w).to_le_bytes()[..width])),
-            Words::Wide(words) => words.iter().for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()[..width])),
-        }
-        Ok(bytes)
-    }
-}
-
-/// One loop for each width: with a width that the compiler knows, a coordinate is a load and two shifts.
-fn narrow_from_bytes(bytes: &[u8], width: usize) -> Vec<i64> {
-    fn of_width<const WIDTH: usize>(bytes: &[u8]) -> Vec<i64> {
-        let shift = 64 - 8 * WIDTH as u32;
-        let (chunks, _) = bytes.as_chunks::<WIDTH>();
-        let word = |chunk: &[u8; WIDTH]| {
-            let mut padded = [0u8; 8];
-            padded[..WIDTH].copy_from_slice(chunk);
-            (i64::from_le_bytes(padded) << shift) >> shift
-        };
-        chunks.iter().map(word).collect()
-    }
-    match width {
-        1 => of_width::<1>(bytes),
-        2 => of_width::<2>(bytes),
-        3 => of_width::<3>(bytes),
-        4 => of_width::<4>(bytes),
-        5 => of_width::<5>(bytes),
-        6 => of_width::<6>(bytes),
-        7 => of_width::<7>(bytes),
-        8 => of_width::<8>(bytes),
-        // A plan whose coordinates need more has 128-bit states.
-        _ => bytes.chunks_exact(width).map(|chunk| i64::from_le_bytes(chunk[..8].try_into().expect("longer than 8"))).collect(),
-    }
-}
-
-fn wide_from_bytes(bytes: &[u8], width: usize) -> Vec<i128> {
-    let shift = 128 - 8 * width as u32;
-    let word = |chunk: &[u8]| {
-        let mut padded = [0u8; 16];
-        padded[..width].copy_from_slice(chunk);
-        (i128::from_le_bytes(padded) << shift) >> shift
-    };
-    bytes.chunks_exact(width).map(word).collect()
-}
-
-impl Payload for LatticeVector {
-    type Coefficient = Ratio;
-
-    fn zero_like(&self) -> Self {
-        LatticeVector(match &self.0 {
-            Words::Narrow(words) => Words::Narrow(vec![0; words.len()]),
-            Words::Wide(words) => Words::Wide(vec![0; words.len()]),
-        })
-    }
-
-    fn add(&mut self, other: &Self) {
-        on_pair!(&mut self.0, &other.0, (a, b) => a.iter_mut().zip(b).for_each(|(a, b)| *a += b));
-    }
-
-    fn subtract(&mut self, other: &Self) {
-        on_pair!(&mut self.0, &other.0, (a, b) => a.iter_mut().zip(b).for_each(|(a, b)| *a -= b));
-    }
-
-    fn add_multiple(&mut self, factor: Ratio, other: &Self) {
-        let (numerator, denominator) = (factor.numerator(), factor.denominator());
-        match (numerator, denominator) {
-            (1, 1) => self.add(other),
-            (-1, 1) => self.subtract(other),
-            _ => match (&mut self.0, &other.0) {
-                (Words::Narrow(a), Words::Narrow(b)) => {
-                    let quotient = ExactQuotient::by(denominator);
-                    a.iter_mut().zip(b).for_each(|(a, &b)| *a += quotient.of(b) * numerator);
-                }
-                (Words::Wide(a), Words::Wide(b)) => {
-                    let (numerator, denominator) = (i128::from(numerator), i128::from(denominator));
-                    a.iter_mut().zip(b).for_each(|(a, b)| *a += b / denominator * numerator);
-                }
-                _ => unreachable!("all vectors of a run have the plan's width"),
-            },
-        }
-    }
-
-    fn divide(&mut self, ways: u32) {
-        if ways.is_power_of_two() {
-            let shift = ways.trailing_zeros();
-            on_words!(&mut self.0, words => words.iter_mut().for_each(|w| *w >>= shift));
-        } else {
-            match &mut self.0 {
-                Words::Narrow(words) => words.iter_mut().for_each(|w| *w /= i64::from(ways)),
-                Words::Wide(words) => words.iter_mut().for_each(|w| *w /= i128::from(ways)),
-            }
-        }
-    }
-}
-
-/// Divides multiples of a positive number: the odd part of an exact division is a multiplication modulo 2^64, several times as
-/// fast as dividing.
-struct ExactQuotient {
-    twos: u32,
-    inverse: i64,
-}
-
-impl ExactQuotient {
-    fn by(divisor: i64) -> Self {
-        let twos = divisor.trailing_zeros();
-        let odd = divisor >> twos;
-        // Newton's iteration doubles the correct bits: an odd number is its own inverse modulo 8.
-        let inverse = (0..5).fold(odd, |inverse, _| inverse.wrapping_mul(2i64.wrapping_sub(odd.wrapping_mul(inverse))));
-        ExactQuotient { twos, inverse }
-    }
-
-    /// `multiple` / divisor, if it is a multiple.
-    fn of(&self, multiple: i64) -> i64 {
-        (multiple >> self.twos).wrapping_mul(self.inverse)
-    }
-}
-
 /// A weight on the lattice: `WEIGHT_UNIT` × q (k+1)^T for a whole party of weight 1. Public.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LatticeWeight(pub i128);
 
 impl Payload for LatticeWeight {
     type Coefficient = Ratio;
-    fn zero_like(&self) -> Self {
+    type Packed = LatticeWeight;
+    fn zero_like(_: &Self) -> Self {
         LatticeWeight(0)
+    }
+    fn pack(&self) -> Self {
+        *self
     }
     fn add(&mut self, other: &Self) {
         self.0 += other.0;
     }
-    fn subtract(&mut self, other: &Self) {
-        self.0 -= other.0;
-    }
-    fn add_multiple(&mut self, factor: Ratio, other: &Self) {
-        self.0 += other.0 / i128::from(factor.denominator()) * i128::from(factor.numerator());
-    }
-    fn divide(&mut self, ways: u32) {
-        self.0 /= i128::from(ways);
+    fn add_and_divide(&mut self, terms: &[(Ratio, &Self)], ways: u32) {
+        let multiple =
+            |(factor, other): &(Ratio, &Self)| other.0 / i128::from(factor.denominator()) * i128::from(factor.numerator());
+        self.0 = (self.0 + terms.iter().map(multiple).sum::<i128>()) / i128::from(ways);
     }
 }
 

@@ -8,15 +8,11 @@
 //! Gaussian on a grid of width g and one of standard deviation 2g on a finer grid differs from a single Gaussian on the finer grid by a
 //! factor within 1 ± 2 exp(−2π² 2²) = 1 ± 1e-34.
 
-use std::collections::BTreeMap;
-
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeVector, NOISE_REACH, PackedVector};
 use crate::mixing::NoiseSource;
-use crate::payload::Ratio;
 
 /// The most bits of a normal variate that are used at once.
 pub const FINEST_BITS: u32 = 16;
@@ -95,32 +91,13 @@ pub struct LatticeNoise<R> {
     lattice: Lattice,
     dimension: usize,
     correlated_std: f64,
-    /// Drawn before they were asked for, by k, with the round that they were drawn for.
-    ahead: BTreeMap<usize, (u32, PackedVector)>,
 }
 
 impl<R: Rng> LatticeNoise<R> {
     /// Noise of `correlated_std` (σ_Δ, in the data's unit) for vectors of `dimension` coordinates. The randomness is the caller's: seeded from the
     /// operating system in a node, from a number in a simulation.
     pub fn new(rng: R, lattice: Lattice, dimension: usize, correlated_std: f64) -> Self {
-        LatticeNoise { rng, lattice, dimension, correlated_std, ahead: BTreeMap::new() }
-    }
-
-    /// Draws all correlated noise that `injection` will ask for in a run without skipped rounds, so that none of it is drawn while
-    /// others wait. Costs a vector a round until it is used, in as few bytes a coordinate as it needs.
-    pub fn draw_ahead(&mut self, injection: &Injection<Ratio>) {
-        for k in 0..injection.rounds() {
-            let round = injection.first_use(k) as u32;
-            let noise = self.fresh(round).pack();
-            self.ahead.insert(k, (round, noise));
-        }
-    }
-
-    fn fresh(&mut self, round: u32) -> LatticeVector {
-        let mut noise = self.lattice.zeros(self.dimension);
-        let std = self.correlated_std / self.lattice.step();
-        add_gaussian(&mut self.rng, std, self.lattice.noise_grid(round), self.lattice.noise_bits, &mut noise);
-        noise
+        LatticeNoise { rng, lattice, dimension, correlated_std }
     }
 
     /// Adds η* of `independent_std` (σ*, in the data's unit) to the party's value: x becomes x̃.
@@ -131,12 +108,11 @@ impl<R: Rng> LatticeNoise<R> {
 }
 
 impl<R: Rng> NoiseSource<LatticeVector> for LatticeNoise<R> {
-    fn draw(&mut self, k: usize, round: u32) -> LatticeVector {
-        // What was drawn for another round lies on another grid and is dropped unseen.
-        match self.ahead.remove(&k) {
-            Some((drawn_for, noise)) if drawn_for == round => self.lattice.unpack(&noise),
-            _ => self.fresh(round),
-        }
+    fn draw(&mut self, _: usize, round: u32) -> PackedVector {
+        let mut noise = self.lattice.zeros(self.dimension);
+        let std = self.correlated_std / self.lattice.step();
+        add_gaussian(&mut self.rng, std, self.lattice.noise_grid(round), self.lattice.noise_bits, &mut noise);
+        noise.pack()
     }
 }
 

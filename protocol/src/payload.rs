@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub trait Coefficient: Copy + PartialEq {
     /// The factor that adds nothing.
     fn zero() -> Self;
+    /// The factor that adds a vector as it is.
+    fn one() -> Self;
     /// The sum of two factors.
     fn plus(self, other: Self) -> Self;
     /// The factor of opposite sign.
@@ -20,6 +22,9 @@ pub trait Coefficient: Copy + PartialEq {
 impl Coefficient for f64 {
     fn zero() -> Self {
         0.0
+    }
+    fn one() -> Self {
+        1.0
     }
     fn plus(self, other: Self) -> Self {
         self + other
@@ -112,6 +117,9 @@ impl Coefficient for Ratio {
     fn zero() -> Self {
         Ratio::whole(0)
     }
+    fn one() -> Self {
+        Ratio::whole(1)
+    }
     /// Sums only ever run over the rows of one checked injection, whose numerators and denominators are at most 64
     /// (see `Injection::custom`), so they fit by far.
     fn plus(self, other: Self) -> Self {
@@ -131,33 +139,43 @@ impl Coefficient for Ratio {
 pub trait Payload: Clone {
     /// What it can be multiplied with.
     type Coefficient: Coefficient;
+    /// The same vector at rest: what is kept, or travels between parties. Its holders share it and none changes it; a long vector takes
+    /// fewer bytes so.
+    type Packed: Clone;
     /// A zero of the same shape.
-    fn zero_like(&self) -> Self;
+    fn zero_like(packed: &Self::Packed) -> Self;
+    /// The same at rest.
+    fn pack(&self) -> Self::Packed;
     /// Adds `other`, of the same shape.
     fn add(&mut self, other: &Self);
+    /// Adds a multiple of each of these vectors, of the same shape, then divides into `ways` equal parts and keeps one: in one go, since a
+    /// long vector costs mostly its way through the caches. Exact: on the lattice each vector is a multiple of its factor's denominator,
+    /// and what is divided of `ways`.
+    fn add_and_divide(&mut self, terms: &[(Self::Coefficient, &Self::Packed)], ways: u32);
     /// Subtracts `other`, of the same shape.
-    fn subtract(&mut self, other: &Self);
-    /// Adds `factor` times `other`, of the same shape. Exact: on the lattice `other` is a multiple of the factor's denominator.
-    fn add_multiple(&mut self, factor: Self::Coefficient, other: &Self);
-    /// Divides into `ways` equal parts and keeps one. Exact: on the lattice the vector is a multiple of `ways`.
-    fn divide(&mut self, ways: u32);
+    fn subtract(&mut self, other: &Self) {
+        self.add_multiples(&[(Self::Coefficient::one().negated(), &other.pack())]);
+    }
+    /// Adds a multiple of each of these vectors.
+    fn add_multiples(&mut self, terms: &[(Self::Coefficient, &Self::Packed)]) {
+        self.add_and_divide(terms, 1);
+    }
 }
 
 impl Payload for f64 {
     type Coefficient = f64;
-    fn zero_like(&self) -> Self {
+    type Packed = f64;
+    fn zero_like(_: &f64) -> Self {
         0.0
+    }
+    fn pack(&self) -> f64 {
+        *self
     }
     fn add(&mut self, other: &Self) {
         *self += other;
     }
-    fn subtract(&mut self, other: &Self) {
-        *self -= other;
-    }
-    fn add_multiple(&mut self, factor: f64, other: &Self) {
-        *self += factor * other;
-    }
-    fn divide(&mut self, ways: u32) {
+    fn add_and_divide(&mut self, terms: &[(f64, &f64)], ways: u32) {
+        terms.iter().for_each(|(factor, other)| *self += factor * *other);
         *self /= f64::from(ways);
     }
 }
@@ -177,20 +195,23 @@ impl Impulse {
 
 impl Payload for Impulse {
     type Coefficient = f64;
-    fn zero_like(&self) -> Self {
-        Impulse(vec![0.0; self.0.len()])
+    type Packed = Impulse;
+    fn zero_like(packed: &Impulse) -> Self {
+        Impulse(vec![0.0; packed.0.len()])
+    }
+    fn pack(&self) -> Impulse {
+        self.clone()
     }
     fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a += b);
     }
-    fn subtract(&mut self, other: &Self) {
-        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a -= b);
-    }
-    fn add_multiple(&mut self, factor: f64, other: &Self) {
-        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a += factor * b);
-    }
-    fn divide(&mut self, ways: u32) {
-        let part = 1.0 / f64::from(ways);
-        self.0.iter_mut().for_each(|a| *a *= part);
+    fn add_and_divide(&mut self, terms: &[(f64, &Impulse)], ways: u32) {
+        for (factor, other) in terms {
+            self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a += factor * b);
+        }
+        if ways > 1 {
+            let part = 1.0 / f64::from(ways);
+            self.0.iter_mut().for_each(|a| *a *= part);
+        }
     }
 }

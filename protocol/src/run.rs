@@ -35,18 +35,16 @@ use libp2p_identity::Keypair;
 pub use interface::{Input, InputError, Output};
 pub use outcome::{Ending, Event, GateVerdict, Outcome, Progress, Sum};
 
-use crate::agreement::items::Body;
 use crate::agreement::{Agreement, Clock, Electorate, Sights, Step};
 use crate::exchange::{Arrival, Course, Deed, Exchange, Noise, Opening, Tally};
 use crate::gathering::{self, Gathering};
 use crate::lattice::{LatticeVector, LatticeWeight};
 use crate::log::{AgreedLogs, Answer, Log, ShareId};
 use crate::message::{Incarnation, ItemSet, Members, Network, Notice, Phase, Signer, Stage};
-use crate::mixing::Party;
-use crate::payload::Payload;
+use crate::mixing::{Mixing, Party};
 use crate::plan::Plan;
 use crate::time::Time;
-use crate::wire::{self, PrivateFrame};
+use crate::wire::{self, Bytes, PrivateFrame};
 use commons::{Commons, ItemRules};
 
 /// Who this node is in a run.
@@ -61,15 +59,9 @@ pub struct Identity {
     pub epoch: u64,
 }
 
-/// What this node brings.
-struct Parcel {
-    value: LatticeVector,
-    noise: Noise,
-}
-
 enum Machine {
-    Gathering { gathering: Gathering, parcel: Parcel },
-    Spending { parcel: Parcel },
+    Gathering { gathering: Gathering, mixing: Mixing<LatticeVector, LatticeWeight> },
+    Spending { mixing: Mixing<LatticeVector, LatticeWeight> },
     Mixing { exchange: Exchange },
     Settling { exchange: Exchange, agreement: Agreement },
     Auditing { exchange: Exchange, logs: Arc<AgreedLogs> },
@@ -82,7 +74,6 @@ pub struct Run {
     course: Course,
     electorate: Electorate,
     settle_ms: u64,
-    weight: LatticeWeight,
     commons: Commons,
     machine: Machine,
     now: Time,
@@ -112,8 +103,8 @@ struct Record {
 }
 
 impl Run {
-    /// This node's part. `value` is x̃ = clipped, rounded x + η*; `noise` draws η. Floods READY at once: all checks of the input are done,
-    /// and the plan is not spent.
+    /// This node's part. `value` is x̃ = clipped, rounded x + η*; `noise` draws η, all of it here, while nobody waits. Floods READY at
+    /// once: all checks of the input are done, and the plan is not spent.
     ///
     /// # Panics
     /// If the party is not in the plan.
@@ -139,13 +130,14 @@ impl Run {
         let neighbours = draft.public_graph.neighbours(me).to_vec();
         let commons = Commons::new(Signer::new(me, *plan.digest(), key, epoch), members, rules, neighbours);
         let gathering = Gathering::new(me, incarnation, plan.parties(), draft.run.min_parties, draft.run.join_ms, now);
+        let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
+        let mixing = course.begin(value, weight, noise);
         let mut run = Run {
-            weight: LatticeWeight(plan.lattice().weight(draft.weight_units(me))),
             settle_ms: draft.run.settle_ms,
             course,
             electorate,
             commons,
-            machine: Machine::Gathering { gathering, parcel: Parcel { value, noise } },
+            machine: Machine::Gathering { gathering, mixing },
             now,
             private: BTreeSet::new(),
             pull_at: Time::FAR,
@@ -269,7 +261,7 @@ impl Run {
 
     /// The bytes of a party's item, for a simulated party that shows others another one.
     pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<&[u8]> {
-        self.commons.items(stage).get(author).map(Body::bytes)
+        self.commons.items(stage).get(author).map(|body| &body.bytes()[..])
     }
 
     fn exchange(&mut self) -> Option<&mut Exchange> {
@@ -297,7 +289,7 @@ impl Run {
         }
     }
 
-    fn receive_private(&mut self, from: Party, frame: &Arc<[u8]>) {
+    fn receive_private(&mut self, from: Party, frame: &Bytes) {
         let (digest, read) = match wire::read_private(frame) {
             Err(reason) => return self.commons.offence(from, reason),
             Ok(read @ (PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })) => (digest, read),
@@ -307,7 +299,7 @@ impl Run {
         }
         match read {
             PrivateFrame::Share { id, weight, values, .. } => {
-                self.receive_share(from, id, Arrival { weight, frame: frame.clone(), values });
+                self.receive_share(from, id, Arrival { weight, values: frame.slice(values) });
             }
             PrivateFrame::Answer { id, answer, .. } => self.receive_answer(from, id, answer),
         }
@@ -389,9 +381,9 @@ impl Run {
                 self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
             }
             gathering::Step::Begin(parties) => {
-                if let Machine::Gathering { parcel, .. } = std::mem::replace(&mut self.machine, Machine::Over) {
+                if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over) {
                     (self.record.started, self.record.started_at) = (parties, Some(self.now));
-                    self.machine = Machine::Spending { parcel };
+                    self.machine = Machine::Spending { mixing };
                     self.commons.outbox.push_back(Output::Spend);
                 }
             }
@@ -399,7 +391,7 @@ impl Run {
     }
 
     fn spent(&mut self, result: Result<(), String>) {
-        let Machine::Spending { parcel } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
+        let Machine::Spending { mixing } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
         if let Err(reason) = result {
             return self.finish(Ending::Spent { reason }, BTreeSet::new(), false, None);
         }
@@ -407,9 +399,8 @@ impl Run {
         let start = self.record.started_at.unwrap_or(self.now);
         let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
         let gone = absent.chain(self.gone.keys().copied()).collect();
-        let Parcel { value, noise } = parcel;
         let opening = Opening { start, now: self.now, absent: gone, connected: self.private.clone() };
-        let mut exchange = Exchange::new(self.course.clone(), value, self.weight, noise, opening);
+        let mut exchange = Exchange::new(self.course.clone(), mixing, opening);
         for (id, arrival) in std::mem::take(&mut self.early) {
             exchange.share(id.from, id, arrival);
         }
@@ -484,23 +475,28 @@ impl Run {
         self.commons.event(Event::Phase(Phase::Publishing));
         if !publishers.contains(&self.course.me) {
             self.withhold(verdict.reason);
-        } else if self.record.withheld.is_none() {
-            match self.last_bytes(exchange, &logs, &publishers) {
-                Ok(bytes) => self.commons.give_item(Stage::Publishing, &bytes),
-                Err(reason) => self.withhold(reason),
-            }
+        } else if self.record.withheld.is_none()
+            && let Err(reason) = self.give_final(exchange, &logs, &publishers)
+        {
+            self.withhold(reason);
         }
         let clock = Clock::new(self.now.max(self.settling_ends()), self.settle_ms);
         let agreement = Agreement::new(self.electorate.clone(), Stage::Publishing, publishers, clock, BTreeSet::new());
         self.machine = Machine::Publishing { agreement };
     }
 
-    fn last_bytes(&self, exchange: Exchange, logs: &AgreedLogs, publishers: &BTreeSet<Party>) -> Result<Vec<u8>, String> {
+    fn give_final(&mut self, exchange: Exchange, logs: &AgreedLogs, publishers: &BTreeSet<Party>) -> Result<(), String> {
         let last =
             exchange.settle(logs, publishers).map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
-        let values = self.course.lattice.final_to_bytes(&last.value);
-        let values = values.map_err(|_| "this node's final does not fit on the wire".to_string())?;
-        Ok(wire::final_to_bytes(last.weight, &values))
+        let (digest, me, length) = (&self.course.digest, self.course.me, self.commons.rules.final_limit());
+        let (frame, written) = wire::body_frame_with(digest, Stage::Publishing, me, length, |bytes| {
+            let (weight, values) = bytes.split_at_mut(wire::FINAL_HEADER);
+            weight.copy_from_slice(&last.weight.0.to_le_bytes());
+            self.course.lattice.write_final(&last.value, values)
+        });
+        written.map_err(|_| "this node's final does not fit on the wire".to_string())?;
+        self.commons.give_body(Stage::Publishing, frame, length);
+        Ok(())
     }
 
     fn publish(&mut self, step: Step) {
@@ -523,14 +519,9 @@ impl Run {
         }
         let parties = self.electorate.parties;
         let finals = set.iter().filter_map(|(party, hash)| self.commons.items(Stage::Publishing).version(*party, hash));
-        let finals = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok());
-        let sum = finals.reduce(|mut sum, last| {
-            sum.value.add(&last.value);
-            sum.weight.add(&last.weight);
-            sum
-        });
+        let finals: Vec<_> = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok()).collect();
         let ending = if agreed && included.len() == parties { Ending::Done } else { Ending::Degraded };
-        self.finish(ending, included, agreed, sum.map(Sum::from));
+        self.finish(ending, included, agreed, Sum::of(&finals));
     }
 
     /// Tells once that nobody needs this node any more.

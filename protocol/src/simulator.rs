@@ -32,6 +32,7 @@ use crate::plan::Plan;
 use crate::run::{Event, GateVerdict, Identity, Input, Outcome, Output, Run};
 use crate::ticket::Ticket;
 use crate::time::Time;
+use crate::wire::Bytes;
 use ledger::{Draws, Ledger, Recording};
 use network::{Links, Queued};
 
@@ -269,8 +270,8 @@ impl<'a> Simulation<'a> {
             Occurrence::Input { party, input } => self.feed(party, input),
             Occurrence::Deliver { network, from, to, epoch, frame } if self.links.epoch(network, from, to) == Some(epoch) => {
                 let input = match network {
-                    Network::Public => Input::Public { from, frame },
-                    Network::Private => Input::Private { from, frame },
+                    Network::Public => Input::Public { from, frame: Bytes::from_owner(frame) },
+                    Network::Private => Input::Private { from, frame: Bytes::from_owner(frame) },
                 };
                 self.feed(to, input);
             }

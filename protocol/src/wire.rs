@@ -8,6 +8,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use bytes::Bytes;
+
 use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -150,13 +152,20 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
         .expect("our own messages are far smaller than the limit and have no failing serialiser")
 }
 
-fn frame(kind: u8, header: &impl Serialize, tail: &[u8]) -> Arc<[u8]> {
+/// A frame whose tail of `length` bytes is written where it stays: a long one is never copied.
+fn frame_with<R>(kind: u8, header: &impl Serialize, length: usize, write: impl FnOnce(&mut [u8]) -> R) -> (Arc<[u8]>, R) {
     let header = encode(header);
-    let mut frame = Vec::with_capacity(PREFIX + header.len() + tail.len());
-    frame.extend_from_slice(&[VERSION, kind]);
-    frame.extend_from_slice(&header);
-    frame.extend_from_slice(tail);
-    frame.into()
+    let mut frame: Arc<[u8]> = (0..PREFIX + header.len() + length).map(|_| 0).collect();
+    let bytes = Arc::get_mut(&mut frame).expect("nobody else has it yet");
+    let (start, tail) = bytes.split_at_mut(PREFIX + header.len());
+    start[..PREFIX].copy_from_slice(&[VERSION, kind]);
+    start[PREFIX..].copy_from_slice(&header);
+    let written = write(tail);
+    (frame, written)
+}
+
+fn frame(kind: u8, header: &impl Serialize, tail: &[u8]) -> Arc<[u8]> {
+    frame_with(kind, header, tail.len(), |bytes| bytes.copy_from_slice(tail)).0
 }
 
 fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<(T, usize), WireError> {
@@ -208,10 +217,32 @@ pub fn body_frame(digest: &Digest, stage: Stage, author: Party, bytes: &[u8]) ->
     frame(BODY, &BodyHeader { digest: *digest, stage, author: index(author) }, bytes)
 }
 
+/// The same with `length` bytes that `write` writes into the frame, and what it says of them.
+pub fn body_frame_with<R>(
+    digest: &Digest,
+    stage: Stage,
+    author: Party,
+    length: usize,
+    write: impl FnOnce(&mut [u8]) -> R,
+) -> (Arc<[u8]>, R) {
+    frame_with(BODY, &BodyHeader { digest: *digest, stage, author: index(author) }, length, write)
+}
+
 /// The frame of a share; `values` as the lattice encodes them.
 pub fn share_frame(digest: &Digest, id: ShareId, weight: LatticeWeight, values: &[u8]) -> Arc<[u8]> {
+    share_frame_with(digest, id, weight, values.len(), |bytes| bytes.copy_from_slice(values)).0
+}
+
+/// The same with `length` bytes that `write` writes into the frame, and what it says of them.
+pub fn share_frame_with<R>(
+    digest: &Digest,
+    id: ShareId,
+    weight: LatticeWeight,
+    length: usize,
+    write: impl FnOnce(&mut [u8]) -> R,
+) -> (Arc<[u8]>, R) {
     let header = ShareHeader { digest: *digest, round: id.round, from: index(id.from), to: index(id.to), weight: weight.0 };
-    frame(SHARE, &header, values)
+    frame_with(SHARE, &header, length, write)
 }
 
 /// The frame of an answer.
@@ -289,10 +320,7 @@ pub fn log_limit(parties: usize, rounds: usize, fanout: usize, received: usize) 
 
 /// A final's bytes: its weight, then its coordinates as the lattice encodes them.
 pub fn final_to_bytes(weight: LatticeWeight, values: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(FINAL_HEADER + values.len());
-    bytes.extend_from_slice(&weight.0.to_le_bytes());
-    bytes.extend_from_slice(values);
-    bytes
+    [&weight.0.to_le_bytes(), values].concat()
 }
 
 /// Bytes of a final before its coordinates.

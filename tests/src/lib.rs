@@ -49,6 +49,19 @@ pub fn assert_close(found: &Value, expected: f64, relative: f64, what: &str) {
     assert!(within, "{what}: found {found:e}, expected {expected:e} to {relative:e}");
 }
 
+/// Whether a mean is that of the inputs but for its noise; six standard errors are exceeded once in 10^8 coordinates.
+#[track_caller]
+pub fn assert_mean_of(mean: &[f64], inputs: &[Vec<f64>], standard_error: f64) {
+    assert_eq!(mean.len(), inputs[0].len());
+    for (coordinate, found) in mean.iter().enumerate() {
+        let truth = inputs.iter().map(|input| input[coordinate]).sum::<f64>() / inputs.len() as f64;
+        assert!(
+            (found - truth).abs() < 6.0 * standard_error,
+            "coordinate {coordinate}: {found}, truth {truth}, ± {standard_error}"
+        );
+    }
+}
+
 /// Writes a `.npy` of f64, C order.
 pub fn write_npy(path: &Path, shape: &[usize], values: &[f64]) {
     let bytes = values.iter().flat_map(|v| v.to_le_bytes());

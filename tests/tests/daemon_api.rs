@@ -3,7 +3,9 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
@@ -14,7 +16,7 @@ use sha2::{Digest, Sha256};
 use undertone_tests::daemon::Daemon;
 use undertone_tests::http::{Http, Reply};
 use undertone_tests::openapi::Document;
-use undertone_tests::{Parties, alone, read_npy, write_npy};
+use undertone_tests::{Parties, alone, assert_mean_of, read_npy, write_npy};
 
 /// Four parties whose gathering lasts until somebody ends it.
 const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"api\"\n[data]\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 60000\n";
@@ -252,7 +254,7 @@ fn a_run_is_taken_once_followed_and_withdrawn_before_its_start() {
         examined.document.validate("/components/schemas/Event", event, "an event");
     }
     examined.ask("DELETE", &at(""), &[], &[]).refused(409, "");
-    examined.get(&at("/result")).refused(409, "");
+    examined.get(&at("/result")).refused(404, "no mean");
     examined.ask("GET", &at("/events"), &[("Last-Event-ID", "yesterday")], &[]).refused(400, "Last-Event-ID");
     examined.end_clean();
 }
@@ -288,19 +290,6 @@ fn cluster(parties: &Parties, configuration: &str) -> (Vec<Daemon>, Vec<Vec<f64>
     (daemons, inputs)
 }
 
-/// Whether a mean is that of the inputs but for its noise; below six standard errors it fails once in 10^8 coordinates.
-#[track_caller]
-fn is_mean_of(mean: &[f64], inputs: &[Vec<f64>], standard_error: f64) {
-    assert_eq!(mean.len(), inputs[0].len());
-    for (coordinate, found) in mean.iter().enumerate() {
-        let truth = inputs.iter().map(|input| input[coordinate]).sum::<f64>() / inputs.len() as f64;
-        assert!(
-            (found - truth).abs() < 6.0 * standard_error,
-            "coordinate {coordinate}: {found}, truth {truth}, ± {standard_error}"
-        );
-    }
-}
-
 #[test]
 fn four_daemons_average_what_their_clients_submit() {
     let _alone = alone();
@@ -320,7 +309,7 @@ fn four_daemons_average_what_their_clients_submit() {
         let written = daemon.client(["result", &digest, "--output", &mean, "--receipt", &receipt]).json_of(0);
         assert_eq!(written["output"], mean.as_str());
         let (_, _, values) = read_npy(&parties.path(&mean));
-        is_mean_of(&values, &inputs, run["standard_error"].as_f64().expect("a standard error"));
+        assert_mean_of(&values, &inputs, run["standard_error"].as_f64().expect("a standard error"));
         means.push(values);
         // The same over HTTP, held against the document.
         for what in ["", "/plan", "/result", "/receipt", "/receipt.sig"] {
@@ -454,38 +443,46 @@ fn with_200_requests_under_way_a_run_takes_at_most_half_as_long_again() {
     let parties = Parties::new(4);
     const SHAPE: usize = 100_000;
     let run = RUN.replace("[8]", &format!("[{SHAPE}]"));
-    let digests = ["quiet", "loud"].map(|name| parties.plan(name, &run.replace("api", name)));
     parties.write_inputs(&[SHAPE]);
     let daemons: Vec<Daemon> = (0..4).map(|party| Daemon::start(&parties, party, "")).collect();
-    let take_part = |name: &str, digest: &str| {
+    let take_part = |name: &str| {
+        let digest = parties.plan(name, &run.replace("api", name));
         for daemon in &daemons {
             daemon.client(["submit", &format!("{name}.json"), "--input", &format!("{}.npy", daemon.name)]).json_of(0);
         }
-        let begun = Instant::now();
-        let runs: Vec<Value> = daemons.iter().map(|daemon| daemon.client(["watch", digest]).json_of(0)).collect();
+        let runs: Vec<Value> = daemons.iter().map(|daemon| daemon.client(["watch", &digest]).json_of(0)).collect();
         let of = |run: &Value| run["ended_ms"].as_u64().zip(run["started_ms"].as_u64()).map_or(0, |(end, start)| end - start);
-        (runs.iter().map(of).max().expect("four"), begun.elapsed())
+        runs.iter().map(of).max().expect("four")
     };
-    let (alone_ms, _) = take_part("quiet", &digests[0]);
-    let done = std::sync::atomic::AtomicBool::new(false);
-    let answered = std::sync::atomic::AtomicU64::new(0);
-    let begun = Instant::now();
-    let loud_ms = std::thread::scope(|scope| {
-        for worker in 0..200 {
-            let (http, done, answered) = (&daemons[worker % 4].http, &done, &answered);
-            let path = ["/v1/status", "/v1/runs", "/metrics", "/healthz"][worker / 4 % 4];
-            scope.spawn(move || {
-                while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                    assert_eq!(http.get(path).status, 200, "{path}");
-                    answered.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                }
-            });
-        }
-        let (loud_ms, _) = take_part("loud", &digests[1]);
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
-        loud_ms
-    });
-    let rate = answered.into_inner() as f64 / begun.elapsed().as_secs_f64();
-    println!("a run of 4 x {SHAPE}: {alone_ms} ms alone, {loud_ms} ms with 200 requests under way ({rate:.0} answers a second)");
-    assert!(loud_ms as f64 <= 1.5 * alone_ms as f64, "{loud_ms} ms against {alone_ms} ms alone");
+    let under_requests = |name: &str| {
+        let (done, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+        let begun = Instant::now();
+        let took = std::thread::scope(|scope| {
+            for worker in 0..200 {
+                let (http, done, answered) = (&daemons[worker % 4].http, &done, &answered);
+                let path = ["/v1/status", "/v1/runs", "/metrics", "/healthz"][worker / 4 % 4];
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        assert_eq!(http.get(path).status, 200, "{path}");
+                        answered.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            let took = catch_unwind(AssertUnwindSafe(|| take_part(name)));
+            done.store(true, Ordering::Relaxed);
+            took.unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        println!("{:.0} answers a second", answered.into_inner() as f64 / begun.elapsed().as_secs_f64());
+        took
+    };
+    // Turn and turn about, so that what else the machine does meets both alike.
+    let pairs: Vec<[u64; 2]> = (0..5).map(|i| [take_part(&format!("quiet-{i}")), under_requests(&format!("loud-{i}"))]).collect();
+    let median = |which: usize| {
+        let mut times: Vec<u64> = pairs.iter().map(|pair| pair[which]).collect();
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    let (quiet, loud) = (median(0), median(1));
+    println!("4 daemons, {SHAPE} coordinates: {quiet} ms alone, {loud} ms with 200 requests under way (medians of {pairs:?})");
+    assert!(loud as f64 <= 1.5 * quiet as f64, "{loud} ms against {quiet} ms alone");
 }

@@ -16,7 +16,7 @@ use undertone_protocol::peers::simulated_keypair;
 use undertone_protocol::plan::Plan;
 use undertone_protocol::run::{Ending, Event, Identity, Input, Outcome, Output, Run};
 use undertone_protocol::time::Time;
-use undertone_protocol::wire;
+use undertone_protocol::wire::{self, Bytes};
 use undertone_tests::simulated::{on_lattice, others, plan, real_gate};
 
 const PARTIES: usize = 4;
@@ -106,6 +106,7 @@ impl Table {
     }
 
     fn deliver(&mut self, network: Network, from: Party, to: Party, frame: Arc<[u8]>) {
+        let frame = Bytes::from_owner(frame);
         self.feed(
             to,
             match network {

@@ -97,7 +97,9 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
             let opening =
                 Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: others(&plan, &[me]) };
             let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
-            let mut exchange = Exchange::new(Course::of(&plan, me), noised, weight, Box::new(noise), opening);
+            let course = Course::of(&plan, me);
+            let mixing = course.begin(noised, weight, Box::new(noise));
+            let mut exchange = Exchange::new(course, mixing, opening);
             let share = |deed: Deed| if let Deed::Share { frame, .. } = deed { Some(frame) } else { None };
             let frame = exchange.take_deeds().into_iter().find_map(share).expect("a share of round 1");
             let Ok(PrivateFrame::Share { values, .. }) = wire::read_private(&frame) else { panic!("it is a share") };

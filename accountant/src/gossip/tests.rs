@@ -188,7 +188,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn sparse_is_the_naive_dense(graph in graph(), scheme in scheme(), rounds in 1usize..6, target in 0usize..8, observers in prop::collection::btree_set(0usize..8, 1..5), view in view(), noise in noise()) {
+    fn sparse_is_the_naive_dense(
+        graph in graph(),
+        scheme in scheme(),
+        rounds in 1usize..6,
+        target in 0usize..8,
+        observers in prop::collection::btree_set(0usize..8, 1..5),
+        view in view(),
+        noise in noise(),
+    ) {
         let n = graph.parties();
         let observers: Vec<usize> = observers.into_iter().filter(|&node| node < n).collect();
         let target = target % n;
@@ -206,10 +214,22 @@ proptest! {
     }
 
     #[test]
-    fn graphs_may_change_from_round_to_round(a in graph(), b in graph(), schemes in (scheme(), scheme()), rounds in 1usize..6, observers in (0usize..8, 0usize..8), target in 0usize..8, view in view(), noise in noise()) {
+    fn graphs_may_change_from_round_to_round(
+        a in graph(),
+        b in graph(),
+        schemes in (scheme(), scheme()),
+        rounds in 1usize..6,
+        observers in (0usize..8, 0usize..8),
+        target in 0usize..8,
+        view in view(),
+        noise in noise(),
+    ) {
         let n = a.parties().min(b.parties());
-        let complete = |graph: &Graph, scheme| if graph.parties() == n { Weights::of(graph, scheme) } else { Weights::of(&Graph::ring(n.max(3)), scheme) };
         prop_assume!(n >= 3);
+        let complete = |graph: &Graph, scheme| match graph.parties() == n {
+            true => Weights::of(graph, scheme),
+            false => Weights::of(&Graph::ring(n), scheme),
+        };
         let two = [complete(&a, schemes.0), complete(&b, schemes.1)];
         let weights: Vec<Weights> = (0..rounds).map(|t| two[t % 2].clone()).collect();
         let mut observers = vec![observers.0 % n, observers.1 % n];
@@ -223,7 +243,14 @@ proptest! {
 
     /// What a product for all targets settles is what each target's own matrix says.
     #[test]
-    fn all_targets_at_once_are_each_target_alone(graph in graph(), scheme in scheme(), rounds in 1usize..8, observer in 0usize..8, view in view(), noise in noise()) {
+    fn all_targets_at_once_are_each_target_alone(
+        graph in graph(),
+        scheme in scheme(),
+        rounds in 1usize..8,
+        observer in 0usize..8,
+        view in view(),
+        noise in noise(),
+    ) {
         let n = graph.parties();
         let (weights, observer) = (Weights::of(&graph, scheme), [observer % n]);
         let threat = threat(&observer, rounds, view, noise);

@@ -222,7 +222,11 @@ proptest! {
 
     /// Numbers and impulses agree: y = C x + D γ.
     #[test]
-    fn the_machine_is_the_same_on_numbers(text in random_execution(), x in prop::collection::vec(-5.0..5.0f64, 6), g in prop::collection::vec(-5.0..5.0f64, 14)) {
+    fn the_machine_is_the_same_on_numbers(
+        text in random_execution(),
+        x in prop::collection::vec(-5.0..5.0f64, 6),
+        g in prop::collection::vec(-5.0..5.0f64, 14),
+    ) {
         let text = text.replace(&text[text.find("\"corrupted\"").expect("a key")..], "\"corrupted\":[]}");
         let execution = parsed(&text);
         let run = Mixed::run(&execution, x[..execution.parties()].to_vec(), |index, _| g[index], |_| false);

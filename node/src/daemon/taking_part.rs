@@ -100,11 +100,17 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let costs = Charged { shared: shared.clone(), run: run.clone(), digest, spent };
     let (noise, costs, events) = (Box::new(noise), Box::new(costs), run.listener());
     let part = Part { plan: plan.clone(), me, key, value, noise, costs, events };
+    let mut aborted = None;
     let finished = |finish: &Finish| {
-        deliver(shared, run, &plan, me, &layout, finish);
+        let delivered = deliver(shared, run, &plan, me, &layout, finish);
+        match delivered.charged {
+            Some(_) => end(run, delivered),
+            // It can be submitted again once it is over: so not before it has left the hub.
+            None => aborted = Some(delivered),
+        }
         Ok(())
     };
-    tokio::select! {
+    let left = tokio::select! {
         biased;
         why = run.stopped() => Ok(Left::Stopped(why)),
         finish = driver::drive_on(&shared.hub, part, finished) => {
@@ -112,7 +118,12 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
             run.update(|status| (status.private_bytes, status.public_bytes) = (finish.private_bytes, finish.public_bytes));
             Ok(Left::Finished)
         }
+    };
+    if let Some(delivered) = aborted {
+        shared.ledger().release(&run.status().digest);
+        end(run, delivered);
     }
+    left
 }
 
 /// The ledger and the registry of spent plans, for one run.
@@ -145,8 +156,17 @@ impl Costs for Charged {
     }
 }
 
+/// What a run that ended by itself left.
+struct Delivered {
+    account: Option<Account>,
+    mean: Option<String>,
+    problem: Option<Failure>,
+    charged: Option<f64>,
+    bytes: [u64; 2],
+}
+
 /// Writes what the run gave: into the state directory, and where the operator wants to see it.
-fn deliver(shared: &Shared, run: &Run, plan: &Plan, me: Party, layout: &Layout, finish: &Finish) {
+fn deliver(shared: &Shared, run: &Run, plan: &Plan, me: Party, layout: &Layout, finish: &Finish) -> Delivered {
     let delivered = write_results(shared, run, plan, me, layout, finish);
     let digest = run.status().digest;
     let (account, mean, problem) = match delivered {
@@ -159,14 +179,19 @@ fn deliver(shared: &Shared, run: &Run, plan: &Plan, me: Party, layout: &Layout, 
         tracing::error!(digest, "the charge of a run cannot be raised to what it turned out to cost: {refusal}");
     }
     let charged = shared.ledger().charged(&digest);
+    Delivered { account, mean, problem, charged, bytes: [finish.private_bytes, finish.public_bytes] }
+}
+
+fn end(run: &Run, delivered: Delivered) {
+    let Delivered { account, mean, problem, charged, bytes } = delivered;
     run.end(mean, |status| {
         (status.state, status.phase, status.charged) = (RunState::Ended, Some("done".into()), charged);
-        (status.private_bytes, status.public_bytes) = (finish.private_bytes, finish.public_bytes);
+        [status.private_bytes, status.public_bytes] = bytes;
         if let Some(account) = &account {
             describe(status, account);
         }
         if let Some(failure) = problem {
-            tracing::error!(digest, "{failure}");
+            tracing::error!(digest = status.digest, "{failure}");
             (status.reason, status.exit_code) = (Some(failure.message), Some(failure.exit.code()));
         }
     });

@@ -17,7 +17,7 @@ use super::{Frame, NetworkEvent, Offence, Reports, edge::Line};
 
 /// Bytes of a frame's length.
 pub(super) const HEADER: usize = 4;
-/// What is written under one deadline, and the most that a reader's buffer is ahead of what arrived. A peer must take or
+/// What is written under one deadline, and the most that a reader's buffer uses ahead of what arrived. A peer must take or
 /// send this much within the stall time-out.
 const PIECE: usize = 64 << 10;
 /// Frames of one edge that may wait for the driver, however short they are.
@@ -175,8 +175,9 @@ async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, line: &Line, budget: &
     let mut bytes = Vec::new();
     while bytes.len() < length {
         if bytes.len() == bytes.capacity() {
-            let more = bytes.capacity().clamp(PIECE, usize::MAX / 2).min(length - bytes.len());
-            bytes.reserve_exact(more);
+            // Once a piece is there, all of it is reserved: memory is used as bytes arrive, and growing step by step would copy them.
+            let whole = if bytes.is_empty() { PIECE.min(length) } else { length };
+            bytes.reserve_exact(whole - bytes.len());
         }
         let filled = bytes.len();
         bytes.resize(bytes.capacity().min(filled + PIECE).min(length), 0);

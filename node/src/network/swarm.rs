@@ -230,7 +230,7 @@ enum Guest {
     /// A run's neighbour.
     Edge(mpsc::Sender<Arrival>),
     /// Somebody with questions.
-    Asker(Credentials),
+    Asker(Box<Credentials>),
 }
 
 /// What a hub says at every stream, whatever its run.
@@ -486,7 +486,7 @@ impl Driver {
         let roster = self.roster.clone();
         self.examined.spawn(async move {
             let verdict = |digest: &[u8; 32]| match asks {
-                true => Verdict::Welcome(Guest::Asker(credentials.clone())),
+                true => Verdict::Welcome(Guest::Asker(Box::new(credentials.clone()))),
                 false => roster.verdict(&peer, digest).map(Guest::Edge),
             };
             let result = hello::accept(&mut stream, &credentials, verdict).await;
@@ -517,7 +517,7 @@ impl Driver {
         match result {
             Ok(Guest::Asker(credentials)) => {
                 self.prove(peer, connection);
-                self.serve(lane, credentials);
+                self.serve(lane, *credentials);
             }
             Ok(Guest::Edge(arrivals)) => {
                 self.prove(peer, connection);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::message::{ItemHash, ItemSet, item_hash};
 use crate::mixing::Party;
 use crate::time::Time;
+use crate::wire::Bytes;
 
 /// A body of up to this many bytes follows its announcement unasked. Our guess: about what fits into a few segments.
 pub const PUSH_LIMIT_BYTES: u64 = 16 << 10;
@@ -25,24 +26,43 @@ const PULLED_AT_ONCE_BYTES: u64 = 4 << 20;
 /// How often one neighbour is served the same body; more is an attempt to fill our queues.
 const SERVINGS: u32 = 4;
 
-/// A body that is held, as the frame that it came in.
+/// A body that is held.
 #[derive(Clone)]
 pub struct Body {
     /// SHA-256 of the bytes.
     pub hash: ItemHash,
-    frame: Arc<[u8]>,
-    bytes: Range<usize>,
+    bytes: Bytes,
+    frame: Carrier,
+}
+
+/// The frame of a body: as it came in, or as it goes out.
+#[derive(Clone)]
+enum Carrier {
+    Received(Bytes),
+    Outgoing(Arc<[u8]>),
 }
 
 impl Body {
     /// The item's bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.frame[self.bytes.clone()]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
     }
 
     /// The frame that carries them.
-    pub fn frame(&self) -> &Arc<[u8]> {
-        &self.frame
+    fn frame(&mut self) -> Arc<[u8]> {
+        let frame = match &self.frame {
+            Carrier::Outgoing(frame) => return frame.clone(),
+            // Few bodies are ever served by others than their authors: only those are copied, once, and kept once.
+            Carrier::Received(frame) => Arc::<[u8]>::from(&frame[..]),
+        };
+        *self = Body::of(self.hash, frame.clone(), self.bytes.len());
+        frame
+    }
+
+    /// Of a frame that ends with `length` bytes of an item.
+    fn of(hash: ItemHash, frame: Arc<[u8]>, length: usize) -> Self {
+        let bytes = Bytes::from_owner(frame.clone()).slice(frame.len() - length..);
+        Body { hash, bytes, frame: Carrier::Outgoing(frame) }
     }
 }
 
@@ -140,9 +160,11 @@ impl Items {
         set.iter().all(|(author, hash)| self.version(*author, hash).is_some())
     }
 
-    /// Keeps this node's own item.
-    pub fn keep_own(&mut self, author: Party, hash: ItemHash, frame: Arc<[u8]>, bytes: Range<usize>) {
-        self.held.insert(author, Body { hash, frame, bytes });
+    /// Keeps this node's own item: the last `length` bytes of its frame. Returns their hash.
+    pub fn keep_own(&mut self, author: Party, frame: Arc<[u8]>, length: usize) -> ItemHash {
+        let hash = item_hash(&frame[frame.len() - length..]);
+        self.held.insert(author, Body::of(hash, frame, length));
+        hash
     }
 
     /// A verified announcement arrived from a peer, for the first time or again. False: it is too large to be an item.
@@ -189,20 +211,20 @@ impl Items {
         &mut self,
         author: Party,
         from: Party,
-        frame: &Arc<[u8]>,
+        frame: &Bytes,
         bytes: Range<usize>,
-        check: impl FnOnce(&[u8]) -> Result<(), String>,
+        check: impl FnOnce(&Bytes) -> Result<(), String>,
     ) -> Taken {
         if self.versions_wanted(author).next().is_none() {
             return Taken::Ignored;
         }
-        let content = &frame[bytes.clone()];
+        let content = frame.slice(bytes);
         let length = content.len() as u64;
         // No hash is computed for what cannot be it.
         let known = [self.held.get(&author), self.named.get(&author)];
-        let may_be_held = known.into_iter().flatten().any(|body| body.bytes.len() == bytes.len());
+        let may_be_held = known.into_iter().flatten().any(|body| body.bytes.len() == content.len());
         let may_be_wanted = self.versions_wanted(author).any(|wanted| wanted.bytes == length);
-        let hash = if may_be_held || may_be_wanted { item_hash(content) } else { ItemHash::default() };
+        let hash = if may_be_held || may_be_wanted { item_hash(&content) } else { ItemHash::default() };
         if self.version(author, &hash).is_some() {
             return Taken::Ignored;
         }
@@ -215,13 +237,13 @@ impl Items {
         if !first && !needed {
             return Taken::Ignored;
         }
-        if let Err(reason) = check(content) {
+        if let Err(reason) = check(&content) {
             self.wanted.remove(&(author, hash));
             self.void.insert((author, hash));
             return Taken::Void(reason);
         }
         let versions = if first { &mut self.held } else { &mut self.named };
-        versions.insert(author, Body { hash, frame: frame.clone(), bytes });
+        versions.insert(author, Body { hash, bytes: content, frame: Carrier::Received(frame.clone()) });
         Taken::New(hash)
     }
 
@@ -240,13 +262,19 @@ impl Items {
         self.versions_wanted_mut(author).filter(|wanted| wanted.needed).for_each(|wanted| wanted.lose(peer));
     }
 
+    /// This node's own item in its frame, to be pushed.
+    pub fn own_frame(&mut self, me: Party) -> Option<Arc<[u8]>> {
+        self.held.get_mut(&me).map(Body::frame)
+    }
+
     /// Bodies for a peer that asked for a party's item, of both versions if there are two; none if none is held or they were served too often.
     pub fn serve(&mut self, author: Party, peer: Party) -> Vec<Arc<[u8]>> {
-        let versions = [self.held.get(&author), self.named.get(&author)];
-        let frames: Vec<Arc<[u8]>> = versions.into_iter().flatten().map(|body| body.frame.clone()).collect();
         let served = self.served.entry((peer, author)).or_insert(0);
+        let versions = [self.held.get_mut(&author), self.named.get_mut(&author)];
+        let held = versions.into_iter().flatten().filter(|_| *served < SERVINGS);
+        let frames: Vec<Arc<[u8]>> = held.map(Body::frame).collect();
         *served += u32::from(!frames.is_empty());
-        if *served <= SERVINGS { frames } else { Vec::new() }
+        frames
     }
 
     /// The next body to ask for, as (whom, whose), or when to look again.
@@ -299,7 +327,7 @@ impl Items {
 mod tests {
     use super::*;
 
-    fn frame(bytes: &[u8]) -> (Arc<[u8]>, Range<usize>) {
+    fn frame(bytes: &[u8]) -> (Bytes, Range<usize>) {
         ([b"head", bytes].concat().into(), 4..4 + bytes.len())
     }
 
@@ -329,7 +357,13 @@ mod tests {
         assert_eq!(items.body(5, 3, &right, range, |_| Ok(())), Taken::Ignored);
         assert!(items.hold_all(&vec![(5, item.0)]));
         assert!(!items.hold_all(&vec![(5, [0; 32])]));
-        assert_eq!((0..9).filter(|_| !items.serve(5, 1).is_empty()).count(), 4, "served, not without end");
+        let served: Vec<_> = (0..9).map(|_| items.serve(5, 1)).filter(|frames| !frames.is_empty()).collect();
+        assert_eq!(served.len(), 4, "served, not without end");
+        assert!(
+            served.iter().all(|frames| right == frames[0][..] && Arc::ptr_eq(&frames[0], &served[0][0])),
+            "as it came, copied once"
+        );
+        assert_eq!(items.get(5).map(|body| &body.bytes()[..]), Some(&bytes[..]));
     }
 
     #[test]

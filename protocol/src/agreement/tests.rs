@@ -45,7 +45,7 @@ impl Bench {
     }
 
     fn item(&mut self, party: Party) {
-        self.items.keep_own(party, hash(party), item(party).into(), 0..4);
+        self.items.keep_own(party, item(party).into(), 4);
         self.in_logs.insert(party, BTreeSet::new());
     }
 

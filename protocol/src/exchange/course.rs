@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::Noise;
 use crate::injection::Injection;
-use crate::lattice::{Lattice, LatticeWeight};
+use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::message::Digest;
-use crate::mixing::Party;
+use crate::mixing::{Mixing, Party};
 use crate::payload::Ratio;
 use crate::plan::Plan;
 use crate::schedule::Schedule;
@@ -55,6 +56,14 @@ impl Course {
             rollback: draft.mechanism.rollback,
             weight_bound: LatticeWeight(plan.lattice().weight(weights)),
         }
+    }
+
+    /// The mixing machine of this party, with the injection of before round 1 made and all others prepared: a node never skips a round.
+    /// `value` is x̃, `weight` the party's own.
+    pub fn begin(&self, value: LatticeVector, weight: LatticeWeight, mut noise: Noise) -> Mixing<LatticeVector, LatticeWeight> {
+        let mut mixing = Mixing::new(self.injection.clone(), value.pack(), weight, self.rollback, &mut noise);
+        mixing.prepare(&mut noise);
+        mixing
     }
 
     /// Bytes of a share's coordinates.

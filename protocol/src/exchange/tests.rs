@@ -9,7 +9,6 @@ use crate::noise::LatticeNoise;
 use crate::plan::Plan;
 use crate::simulator::ledger::{self, Draws, Ledger, Recording};
 use crate::simulator::tests::{inputs, plan};
-use crate::wire::PrivateFrame;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
@@ -61,7 +60,8 @@ impl World {
             world.ledgers.push(Ledger::new(plan.injection().clone(), value.clone(), weight, draws));
             let course = Course::of(&plan, me);
             let opening = Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: others };
-            world.nodes.push(Exchange::new(course, value, LatticeWeight(weight), noise, opening));
+            let mixing = course.begin(value, LatticeWeight(weight), noise);
+            world.nodes.push(Exchange::new(course, mixing, opening));
             world.collect(me);
         }
         world
@@ -111,7 +111,8 @@ impl World {
     fn hand_over(&mut self, from: Party, to: Party, frame: &Arc<[u8]>) {
         match wire::read_private(frame) {
             Ok(wire::PrivateFrame::Share { id, weight, values, .. }) => {
-                self.nodes[to].share(from, id, Arrival { weight, frame: frame.clone(), values });
+                let values = Bytes::from_owner(frame.clone()).slice(values);
+                self.nodes[to].share(from, id, Arrival { weight, values });
             }
             other => panic!("{other:?}"),
         }
@@ -173,7 +174,7 @@ impl World {
 
     /// Signs all logs, agrees on some of them, and settles those who publish. Returns the sum of their finals.
     fn settle(mut self, members: &BTreeSet<Party>, publishers: &BTreeSet<Party>) -> Result<(), String> {
-        let own: Vec<LatticeVector> = self.ledgers.iter().map(|ledger| ledger.own_value().clone()).collect();
+        let own: Vec<LatticeVector> = self.ledgers.iter().map(|ledger| ledger.own_value()).collect();
         let logs: Vec<Log> = self.nodes.iter_mut().map(|node| node.close(Vec::new())).collect();
         for (party, log) in logs.iter().enumerate() {
             log.check(party, 4, self.plan.schedule()).map_err(|error| error.to_string())?;
@@ -274,28 +275,29 @@ fn hostile_shares_and_answers_change_nothing() {
     let (from, to) = (0, world.to(1, 0));
     let (frame, _) = world.first_share(from, to);
     let Ok(wire::PrivateFrame::Share { id, weight, values, .. }) = wire::read_private(&frame) else { unreachable!("it is one") };
-    let mut off_grid = frame.to_vec();
-    off_grid[values.start] ^= 1;
-    let cases: [(ShareId, LatticeWeight, Arc<[u8]>); 5] = [
-        (ShareId { round: 0, ..id }, weight, frame.clone()),
-        (ShareId { round: 99, ..id }, weight, frame.clone()),
-        (ShareId { from: to, ..id }, weight, frame.clone()),
-        (ShareId { from: usize::MAX, ..id }, weight, frame.clone()),
-        (ShareId { to: from, ..id }, weight, frame.clone()),
+    let good = Bytes::from_owner(frame.clone()).slice(values);
+    let mut off_grid = good.to_vec();
+    off_grid[0] ^= 1;
+    let cases = [
+        ShareId { round: 0, ..id },
+        ShareId { round: 99, ..id },
+        ShareId { from: to, ..id },
+        ShareId { from: usize::MAX, ..id },
+        ShareId { to: from, ..id },
     ];
-    for (count, (id, weight, frame)) in cases.into_iter().enumerate() {
-        world.nodes[to].share(from, id, Arrival { weight, frame, values: values.clone() });
+    for (count, id) in cases.into_iter().enumerate() {
+        world.nodes[to].share(from, id, Arrival { weight, values: good.clone() });
         world.collect(to);
         assert_eq!(world.offences.len(), count + 1);
     }
     assert!(world.nodes[to].received.is_empty(), "what is not due is not even refused");
-    for (case, bad_weight, bad_frame) in [
-        (0, LatticeWeight(i128::MAX), frame.clone()),
-        (1, LatticeWeight(weight.0 + 1), frame.clone()),
+    for (case, weight, values) in [
+        (0, LatticeWeight(i128::MAX), good.clone()),
+        (1, LatticeWeight(weight.0 + 1), good.clone()),
         (2, weight, off_grid.into()),
     ] {
         let mut world = World::new();
-        world.nodes[to].share(from, id, Arrival { weight: bad_weight, frame: bad_frame, values: values.clone() });
+        world.nodes[to].share(from, id, Arrival { weight, values });
         world.collect(to);
         assert_eq!(world.nodes[to].received[&(1, 0)], Verdict::Refused, "case {case}");
         assert_eq!(world.offences.len(), 1);
@@ -446,8 +448,8 @@ proptest! {
 struct Silent(Lattice);
 
 impl NoiseSource<LatticeVector> for Silent {
-    fn draw(&mut self, _: usize, _: u32) -> LatticeVector {
-        self.0.zeros(2)
+    fn draw(&mut self, _: usize, _: u32) -> PackedVector {
+        self.0.zeros(2).pack()
     }
 }
 
@@ -463,7 +465,8 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
     let opening =
         Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: (1..plan.parties()).collect() };
     let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
-    let mut node = Exchange::new(course.clone(), value, weight, Box::new(Silent(lattice)), opening);
+    let mixing = course.begin(value, weight, Box::new(Silent(lattice)));
+    let mut node = Exchange::new(course.clone(), mixing, opening);
     let most = |round: u32| {
         let grid = lattice.round_grid(round);
         let bound = lattice.share_bound(round) / grid * grid;
@@ -483,9 +486,7 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
         let now_due = due.iter().filter(|(due, _)| if late { round == rounds } else { *due == round });
         for &(due, from) in now_due {
             let id = ShareId { round: due, from, to: me };
-            let frame = wire::share_frame(&course.digest, id, LatticeWeight(0), &most(due));
-            let Ok(PrivateFrame::Share { weight, values, .. }) = wire::read_private(&frame) else { panic!("a share") };
-            node.share(from, id, Arrival { weight, frame: frame.clone(), values });
+            node.share(from, id, Arrival { weight: LatticeWeight(0), values: most(due).into() });
         }
         node.advance(node.deadline(round));
         assert_eq!(node.round(), round + 1);

@@ -12,9 +12,13 @@ pub fn check<'a>(
 ) -> Result<(), Violation> {
     let sum = |vectors: &mut dyn Iterator<Item = &'a LatticeVector>| {
         vectors.fold(None::<LatticeVector>, |sum, vector| {
-            let mut sum = sum.unwrap_or_else(|| vector.zero_like());
-            sum.add(vector);
-            Some(sum)
+            Some(match sum {
+                None => vector.clone(),
+                Some(mut sum) => {
+                    sum.add(vector);
+                    sum
+                }
+            })
         })
     };
     let (held, injected) = (sum(&mut held.into_iter()), sum(&mut injected.into_iter()));

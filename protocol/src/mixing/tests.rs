@@ -44,7 +44,7 @@ fn cluster(parties: usize, fanout: u32, injection: Injection<Ratio>, seed: u64) 
         let mut value = lattice.encode((0..5).map(|_| rng.random_range(-1.0..1.0)));
         noise.add_independent(4.0, &mut value);
         let weight = LatticeWeight(lattice.weight(WEIGHT_UNIT));
-        machines.push(Mixing::new(injection.clone(), value.clone(), weight, true, &mut noise));
+        machines.push(Mixing::new(injection.clone(), value.pack(), weight, true, &mut noise));
         values.push(value);
         noises.push(noise);
     }
@@ -69,10 +69,10 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
         for from in (0..parties).filter(|&p| p != 0 || round <= dies_in) {
             let mut others: Vec<usize> = (0..parties).filter(|&p| p != from).collect();
             let to: Vec<usize> = (0..fanout).map(|_| others.swap_remove(rng.random_range(0..others.len()))).collect();
-            let portion = c.machines[from].split(&to).clone();
-            let bytes = c.lattice.share_to_bytes(&portion.value, round).unwrap();
-            let value = c.lattice.share_from_bytes(&bytes, 5, round).unwrap();
-            assert!(value == portion.value, "on its round's grid, within the bound");
+            let portion = c.machines[from].split(&to, |state| state.value.pack());
+            let bytes = c.lattice.share_to_bytes(&portion.value.unpack(), round).unwrap();
+            let value = c.lattice.share(bytes.into(), 5, round).unwrap();
+            assert!(value.unpack() == c.machines[from].state().value, "on its round's grid, within the bound");
             for &to in &to {
                 let kept = (to == 0 && round >= dies_in) || rng.random_bool(0.1);
                 if kept { c.machines[from].take_back(to, &portion) } else { arriving.push((from, to, portion.clone())) }
@@ -124,6 +124,27 @@ fn all_correlated_noise_cancels_and_skipped_rounds_use_the_next_row() {
         machine.cancel();
     }
     let mut expected = c.lattice.zeros(5);
-    expected.add_multiple(Ratio::new(3, 5).unwrap(), &c.values[0]);
+    expected.add_multiples(&[(Ratio::new(3, 5).unwrap(), &c.values[0].pack())]);
     assert!(c.machines[0].state().value == expected);
+}
+
+#[test]
+fn what_is_prepared_is_what_would_have_been_injected() {
+    for injection in [Injection::exact_incremental(4), Injection::exact_early(4)] {
+        let (mut plain, mut prepared) = (cluster(2, 1, injection.clone(), 7), cluster(2, 1, injection, 7));
+        let machines = prepared.machines.iter_mut().zip(&mut prepared.noise);
+        machines.for_each(|(machine, noise)| machine.prepare(noise));
+        for round in 1..=4 {
+            for (c, noise) in [(&mut plain.machines, &mut plain.noise), (&mut prepared.machines, &mut prepared.noise)] {
+                for (machine, noise) in c.iter_mut().zip(noise) {
+                    if round < 4 { machine.inject(noise, round) } else { machine.cancel() }
+                }
+            }
+            for (one, other) in plain.machines.iter().zip(&prepared.machines) {
+                let (one, other) = (one.state(), other.state());
+                assert!(one.value == other.value && one.weight == other.weight, "round {round}");
+            }
+        }
+        assert!(plain.machines[0].state().value == plain.values[0], "all of x̃, and no noise");
+    }
 }

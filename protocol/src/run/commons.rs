@@ -11,11 +11,11 @@ use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
 use crate::flood::{Flood, Held, Receipt, Slot};
 use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::log::{Log, ShareId};
-use crate::message::{ItemHash, Members, Notice, Recipient, SignedNotice, Signer, Stage, item_hash};
-use crate::mixing::{Party, Portion};
+use crate::message::{ItemHash, Members, Notice, Recipient, SignedNotice, Signer, Stage};
+use crate::mixing::{Party, Portion, Share};
 use crate::schedule::Schedule;
 use crate::time::Time;
-use crate::wire::{self, PublicFrame};
+use crate::wire::{self, Bytes, PublicFrame};
 
 /// How often a neighbour gets all READYs and STARTs because it asked.
 const CALLS_ANSWERED: u32 = 64;
@@ -56,16 +56,12 @@ impl ItemRules {
         Ok(log)
     }
 
-    /// A final from its bytes. Bounded so that all parties' finals can be summed.
-    pub(super) fn last(&self, parties: usize, bytes: &[u8]) -> Result<Portion<LatticeVector, LatticeWeight>, String> {
+    /// A final from its bytes: its coordinates are looked at only if they might not be summed.
+    pub(super) fn last(&self, parties: usize, bytes: &Bytes) -> Result<Share<LatticeVector, LatticeWeight>, String> {
         let (weight, values) = wire::final_from_bytes(bytes).map_err(|reason| reason.to_string())?;
-        let value = self.lattice.final_from_bytes(values, self.dimension).map_err(|reason| reason.to_string())?;
-        // The wire's width alone may let a hostile sum overflow; where it cannot, no coordinate needs a look.
-        let summed_bits = self.lattice.final_bytes * 8 - 1 + parties.next_power_of_two().trailing_zeros();
-        let bound = if self.lattice.state_bits == 64 { i64::MAX as u128 } else { i128::MAX as u128 } / parties as u128;
-        let too_large = summed_bits >= self.lattice.state_bits && value.steps().any(|step| step.unsigned_abs() > bound);
-        if too_large || weight.0.unsigned_abs() > i128::MAX as u128 / parties as u128 {
-            return Err("a coordinate or the weight is too large".to_string());
+        let value = self.lattice.last(bytes.slice_ref(values), self.dimension, parties).map_err(|reason| reason.to_string())?;
+        if weight.0.unsigned_abs() > i128::MAX as u128 / parties as u128 {
+            return Err("the weight is too large".to_string());
         }
         Ok(Portion { value, weight })
     }
@@ -179,13 +175,16 @@ impl Commons {
 
     /// Keeps this node's own item, announces it, and pushes it if it is small.
     pub(super) fn give_item(&mut self, stage: Stage, bytes: &[u8]) {
+        let frame = wire::body_frame(self.flood.members().digest(), stage, self.signer.me(), bytes);
+        self.give_body(stage, frame, bytes.len());
+    }
+
+    /// The same with the item in its frame, of which it is the last `length` bytes.
+    pub(super) fn give_body(&mut self, stage: Stage, frame: Arc<[u8]>, length: usize) {
         let me = self.signer.me();
-        let frame = wire::body_frame(self.flood.members().digest(), stage, me, bytes);
-        let hash = item_hash(bytes);
-        let range = frame.len() - bytes.len()..frame.len();
-        self.items_mut(stage).keep_own(me, hash, frame.clone(), range);
-        self.say(Notice::Item { stage, hash, bytes: bytes.len() as u64 });
-        if bytes.len() as u64 <= PUSH_LIMIT_BYTES {
+        let hash = self.items_mut(stage).keep_own(me, frame.clone(), length);
+        self.say(Notice::Item { stage, hash, bytes: length as u64 });
+        if length as u64 <= PUSH_LIMIT_BYTES {
             self.flood_but(&frame, &[]);
         }
     }
@@ -204,15 +203,18 @@ impl Commons {
         let me = self.signer.me();
         let mut frames = Vec::new();
         for (slot, held) in self.flood.held() {
-            match slot {
-                Slot::Item(stage, author) => {
-                    let Some(body) = self.items(stage).get(author) else { continue };
-                    frames.push(held.frame.clone());
-                    if author == me && body.bytes().len() as u64 <= PUSH_LIMIT_BYTES {
-                        frames.push(body.frame().clone());
-                    }
-                }
-                _ => frames.push(held.frame.clone()),
+            let Slot::Item(stage, author) = slot else {
+                frames.push(held.frame.clone());
+                continue;
+            };
+            let items = match stage {
+                Stage::Settling => &mut self.settling,
+                Stage::Publishing => &mut self.publishing,
+            };
+            let Some(length) = items.get(author).map(|body| body.bytes().len() as u64) else { continue };
+            frames.push(held.frame.clone());
+            if author == me && length <= PUSH_LIMIT_BYTES {
+                frames.extend(items.own_frame(me));
             }
         }
         // Like first versions: who announces one can serve it.
@@ -229,7 +231,7 @@ impl Commons {
     }
 
     /// A frame from a public neighbour. False: it was held already, as most are in a flood, and nobody needs to look.
-    pub(super) fn receive(&mut self, now: Time, from: Party, frame: &Arc<[u8]>, gathered: bool) -> bool {
+    pub(super) fn receive(&mut self, now: Time, from: Party, frame: &Bytes, gathered: bool) -> bool {
         match wire::read_public(frame) {
             Err(reason) => self.offence(from, reason),
             Ok(PublicFrame::Notice(signed)) if signed.recipient == Recipient::All => {
@@ -244,7 +246,7 @@ impl Commons {
         true
     }
 
-    fn receive_flooded(&mut self, now: Time, from: Party, frame: &Arc<[u8]>, signed: SignedNotice, gathered: bool) -> bool {
+    fn receive_flooded(&mut self, now: Time, from: Party, frame: &Bytes, signed: SignedNotice, gathered: bool) -> bool {
         let ready = matches!(signed.notice, Notice::Ready { .. });
         match self.flood.receive(frame, signed, gathered) {
             Err(reason) => self.offence(from, reason),
@@ -264,8 +266,10 @@ impl Commons {
                 let item = self.flood.version(stage, author, &hash).and_then(Held::item);
                 self.announced(now, stage, author, item, from);
             }
-            Ok(Receipt::New(_)) => {
-                self.flood_but(frame, &[from]);
+            Ok(Receipt::New(slot)) => {
+                if let Some(frame) = self.flood.get(slot).map(|held| held.frame.clone()) {
+                    self.flood_but(&frame, &[from]);
+                }
                 if ready {
                     let ready = self.flood.readies().len();
                     self.event(Event::Ready(ready));
@@ -287,7 +291,7 @@ impl Commons {
         }
     }
 
-    fn receive_body(&mut self, from: Party, frame: &Arc<[u8]>, stage: Stage, author: Party, bytes: Range<usize>) {
+    fn receive_body(&mut self, from: Party, frame: &Bytes, stage: Stage, author: Party, bytes: Range<usize>) {
         let members = self.flood.members();
         let parties = members.len();
         let mut log = None;

@@ -10,6 +10,7 @@ use crate::message::Network;
 use crate::mixing::Party;
 use crate::ticket::Ticket;
 use crate::time::Time;
+use crate::wire::Bytes;
 
 /// What the driver tells the machine.
 #[derive(Clone, Debug)]
@@ -38,14 +39,14 @@ pub enum Input {
         /// Who sent it.
         from: Party,
         /// Without its length prefix.
-        frame: Arc<[u8]>,
+        frame: Bytes,
     },
     /// A frame from a private neighbour, whom the channel has authenticated.
     Private {
         /// Who sent it.
         from: Party,
         /// Without its length prefix.
-        frame: Arc<[u8]>,
+        frame: Bytes,
     },
     /// The transport has taken a share's ticket.
     Left,

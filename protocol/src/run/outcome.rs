@@ -7,7 +7,8 @@ use crate::exchange::Tally;
 use crate::lattice::{LatticeVector, LatticeWeight};
 use crate::log::{AgreedLogs, Log};
 use crate::message::Phase;
-use crate::mixing::{Party, Portion};
+use crate::mixing::{Party, Share};
+use crate::payload::{Coefficient, Payload, Ratio};
 use crate::time::Time;
 
 /// What the gate says about the logs of an agreed set.
@@ -83,9 +84,12 @@ impl std::fmt::Debug for Sum {
     }
 }
 
-impl From<Portion<LatticeVector, LatticeWeight>> for Sum {
-    fn from(portion: Portion<LatticeVector, LatticeWeight>) -> Self {
-        Sum { value: portion.value, weight: portion.weight }
+impl Sum {
+    /// Of these finals; none for no final.
+    pub(super) fn of(finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
+        let mut value = LatticeVector::zero_like(&finals.first()?.value);
+        value.add_multiples(&finals.iter().map(|last| (Ratio::one(), &last.value)).collect::<Vec<_>>());
+        Some(Sum { value, weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()) })
     }
 }
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::lattice::Lattice;
+use crate::lattice::{Lattice, PackedVector};
 use crate::mixing::NoiseSource;
 use crate::peers::simulated_keypair;
 use crate::simulator::tests::{inputs, plan};
@@ -9,8 +9,8 @@ use crate::simulator::tests::{inputs, plan};
 struct Quiet(Lattice);
 
 impl NoiseSource<LatticeVector> for Quiet {
-    fn draw(&mut self, _: usize, _: u32) -> LatticeVector {
-        self.0.zeros(2)
+    fn draw(&mut self, _: usize, _: u32) -> PackedVector {
+        self.0.zeros(2).pack()
     }
 }
 
@@ -71,7 +71,7 @@ fn up_to_start(plan: &Arc<Plan>) -> (Run, Vec<Output>) {
             for output in drain(&mut runs[me]) {
                 match output {
                     Output::Public { to, frame } => {
-                        runs[to].handle(at(2), Input::Public { from: me, frame }).expect("in the plan")
+                        runs[to].handle(at(2), Input::Public { from: me, frame: Bytes::from_owner(frame) }).expect("in the plan")
                     }
                     other if me == 0 => first.push(other),
                     _ => {}
@@ -109,7 +109,7 @@ fn our_callers_mistakes_are_errors_and_change_nothing() {
     let verdict = GateVerdict { publish: None, reason: String::new() };
     assert_eq!(run.handle(at(1), Input::Verdict(verdict)), Err(InputError::NotAsked("Verdict")));
     assert_eq!(run.handle(at(1), Input::Gone { peer: 3 }), Err(InputError::Peer(3)));
-    assert_eq!(run.handle(at(1), Input::Private { from: usize::MAX, frame: [].into() }), Err(InputError::Peer(usize::MAX)));
+    assert_eq!(run.handle(at(1), Input::Private { from: usize::MAX, frame: Bytes::new() }), Err(InputError::Peer(usize::MAX)));
     assert_eq!(run.progress(), before);
 }
 
@@ -134,7 +134,8 @@ fn a_public_message_that_brings_nothing_new_does_not_hide_a_deadline() {
     let known = public_frames(&drain(&mut run)).swap_remove(0);
     assert_eq!(run.progress().round, 1);
     let Output::Wait { until } = run.poll_output() else { panic!("all outputs were taken") };
-    run.handle(until.plus_millis(plan.draft().run.round_ms), Input::Public { from: 1, frame: known }).expect("in the plan");
+    run.handle(until.plus_millis(plan.draft().run.round_ms), Input::Public { from: 1, frame: Bytes::from_owner(known) })
+        .expect("in the plan");
     assert!(run.progress().round > 1, "the deadline has passed");
 }
 
@@ -146,7 +147,7 @@ fn a_peer_with_another_plan_is_named_with_both_digests() {
     other.handle(at(1), Input::Connected { network: Network::Public, peer: 0 }).expect("in the plan");
     let frame = public_frames(&drain(&mut other)).swap_remove(0);
     drain(&mut run);
-    run.handle(at(1), Input::Public { from: 1, frame }).expect("in the plan");
+    run.handle(at(1), Input::Public { from: 1, frame: Bytes::from_owner(frame) }).expect("in the plan");
     let offences = offences(&drain(&mut run));
     assert_eq!(offences.len(), 1);
     assert!(offences[0].contains(&ours.digest_hex()) && offences[0].contains(&theirs.digest_hex()), "{offences:?}");
@@ -161,7 +162,7 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
     let id = ShareId { round: 1, from, to: 0 };
     let values = lattice.share_to_bytes(&lattice.zeros(2), 1).expect("fits");
     let frame = wire::share_frame(plan.digest(), id, LatticeWeight(0), &values);
-    run.handle(at(3), Input::Private { from, frame: frame.clone() }).expect("in the plan");
+    run.handle(at(3), Input::Private { from, frame: Bytes::from_owner(frame.clone()) }).expect("in the plan");
     assert_eq!(drain(&mut run).len(), 0, "it waits");
     run.handle(at(4), Input::Spent(Ok(()))).expect("asked");
     let outputs = drain(&mut run);
@@ -169,7 +170,7 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
     assert_eq!(answers.count(), 1);
     let stray = wire::share_frame(plan.digest(), ShareId { round: 7, ..id }, LatticeWeight(0), &values);
     let (mut run, _) = up_to_start(&plan);
-    run.handle(at(3), Input::Private { from, frame: stray }).expect("in the plan");
+    run.handle(at(3), Input::Private { from, frame: Bytes::from_owner(stray) }).expect("in the plan");
     assert_eq!(offences(&drain(&mut run)).len(), 1);
     assert!(run.early.is_empty(), "only what is due is kept");
 }
@@ -206,7 +207,7 @@ proptest! {
             let mut frame = which.get(&frames).to_vec();
             let place = place.index(frame.len());
             frame[place] = byte;
-            let frame: Arc<[u8]> = frame.into();
+            let frame = Bytes::from(frame);
             let input = if private { Input::Private { from, frame } } else { Input::Public { from, frame } };
             run.handle(at(3 + count as u64), input).expect("in the plan");
             let outputs = drain(&mut run);

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use crate::exchange::Exchange;
 use crate::injection::Injection;
 use crate::invariants::{Violation, mass, weight};
-use crate::lattice::{LatticeVector, LatticeWeight};
+use crate::lattice::{LatticeVector, LatticeWeight, PackedVector};
 use crate::log::ShareId;
 use crate::mixing::{NoiseSource, Party, Portion};
 use crate::payload::{Payload, Ratio};
 
 /// The noise that a node drew, by its number.
 #[derive(Clone, Default)]
-pub(crate) struct Draws(Arc<Mutex<BTreeMap<usize, LatticeVector>>>);
+pub(crate) struct Draws(Arc<Mutex<BTreeMap<usize, PackedVector>>>);
 
 /// A noise source that keeps a copy of what it gives out.
 pub(crate) struct Recording<N> {
@@ -28,7 +28,7 @@ impl<N> Recording<N> {
 }
 
 impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> {
-    fn draw(&mut self, k: usize, round: u32) -> LatticeVector {
+    fn draw(&mut self, k: usize, round: u32) -> PackedVector {
         let drawn = self.noise.draw(k, round);
         let mut draws = self.draws.0.lock().expect("one thread");
         draws.insert(k, drawn.clone());
@@ -38,7 +38,7 @@ impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> 
 
 pub(crate) struct Ledger {
     injection: Injection<Ratio>,
-    value: LatticeVector,
+    value: PackedVector,
     weight: LatticeWeight,
     draws: Draws,
 }
@@ -47,13 +47,13 @@ type Holding = Portion<LatticeVector, LatticeWeight>;
 
 impl Ledger {
     pub(crate) fn new(injection: Injection<Ratio>, value: LatticeVector, weight: i128, draws: Draws) -> Self {
-        Ledger { injection, value, weight: LatticeWeight(weight), draws }
+        Ledger { injection, value: value.pack(), weight: LatticeWeight(weight), draws }
     }
 
     /// x̃.
     #[cfg(test)]
-    pub(crate) fn own_value(&self) -> &LatticeVector {
-        &self.value
+    pub(crate) fn own_value(&self) -> LatticeVector {
+        self.value.unpack()
     }
 
     /// The party's own weight.
@@ -64,14 +64,14 @@ impl Ledger {
     /// Everything that the node has injected: Σ_{s < rows} (c_s x̃ + Z_s η).
     pub(crate) fn injected(&self, exchange: &Exchange) -> Holding {
         let rows = exchange.injections();
-        let mut sum = Portion { value: self.value.zero_like(), weight: LatticeWeight(0) };
+        let mut sum = Portion { value: LatticeVector::zero_like(&self.value), weight: LatticeWeight(0) };
         let draws = self.draws.0.lock().expect("one thread");
         for t in 0..rows {
-            sum.value.add_multiple(self.injection.c()[t], &self.value);
-            sum.weight.add_multiple(self.injection.c()[t], &self.weight);
+            sum.value.add_multiples(&[(self.injection.c()[t], &self.value)]);
+            sum.weight.add_multiples(&[(self.injection.c()[t], &self.weight)]);
             for (k, &factor) in self.injection.z(t).iter().enumerate() {
                 if let Some(eta) = draws.get(&k) {
-                    sum.value.add_multiple(factor, eta);
+                    sum.value.add_multiples(&[(factor, eta)]);
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Ledger {
     /// The node's state, and those of its shares that are out and that nobody has accepted.
     pub(crate) fn held(exchange: &Exchange, accepted: &BTreeSet<ShareId>) -> Vec<Holding> {
         let out = exchange.out().filter(|(id, _)| !accepted.contains(id)).map(|(_, portion)| portion);
-        out.chain([exchange.state().clone()]).collect()
+        out.chain([exchange.state()]).collect()
     }
 }
 
