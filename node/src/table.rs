@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn bounds_are_never_shown_below_what_they_are() {
         assert_eq!((at_most(0.82864), number(0.82864)), ("0.8287".into(), "0.8286".into()));
-        assert_eq!((at_most(1.0), at_most(0.0), at_most(0.99996)), ("1.0000".into(), "0".into(), "1.0000".into()));
+        assert_eq!((at_most(1.0), at_most(0.0), at_most(0.99996)), ("1.000".into(), "0".into(), "1.0000".into()));
         assert_eq!((at_most(1.00001), at_most(9.99991), at_most(1234.2)), ("1.001".into(), "10.000".into(), "1235".into()));
         assert_eq!((at_most(1.23401e-7), at_most(1_234_500.1)), ("1.235e-7".into(), "1.235e6".into()));
         let mut value = 1.7e-9;

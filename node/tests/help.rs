@@ -30,7 +30,7 @@ const COMMANDS: [(&str, &str); 17] = [
     ("join", "<PLAN.json> --identity --input --output --receipt --state --events --show-private"),
     ("local", "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed"),
     ("testnet", "--node --nodes --folder --meet --output --meet-ms"),
-    ("submit", "<PLAN.json> --propose --input --data-file --data-set --wait --api --token-file --config"),
+    ("submit", "[PLAN.json] --propose --input --data-file --data-set --wait --api --token-file --config"),
     ("accept", "<DIGEST> --input --data-file --data-set --wait --api --token-file --config"),
     ("status", "[DIGEST] --ready --api --token-file --config"),
     ("node", "--config --identity --state --data --peers --output --api --max-epsilon"),

@@ -39,9 +39,8 @@ fn the_papers_protocol_is_calibrated_for_its_own_class() {
 #[test]
 fn local_noise_is_each_partys_for_its_own_weight() {
     for adjacency in ["replace-one", "zero-out"] {
-        let lines = format!(
-            "[data]\nadjacency = \"{adjacency}\"\nweights = {{ party-0 = 30.0, party-3 = 2.0 }}\n[mechanism]\nrounds = 3"
-        );
+        let lines =
+            format!("adjacency = \"{adjacency}\"\nweights = {{ party-0 = 30.0, party-3 = 2.0 }}\n[mechanism]\nrounds = 3");
         let predicted = calibrated(5, &lines).predicted;
         // Whoever adds N(0, (Δ₁/μ)²) to its vector within the ball, with Δ₁ the ball's diameter or radius, has (ε, δ) by itself; the mean is
         // Σ aᵢ(xᵢ + ηᵢ)/W, of variance (Δ₁/μ)² Σ aᵢ²/W².

@@ -53,9 +53,9 @@ impl Whitener {
             triangular::matmul(&mut m, lower, Accum::Replace, x.transpose(), whole, &x, whole, 1.0, Par::Seq);
         }
         let ones: f64 = (0..rows).map(|row| (0..columns).map(|column| x[(row, column)]).sum::<f64>().powi(2)).sum();
-        let upper = tighter(m.as_ref(), rounds) * (1.0 + SLACK + self.rounding);
         // The target's own noise is unknown: M ≤ I, so that cᵀMc ≤ T.
-        Sensitivity { lower: ones.min(upper), upper: upper.min(rounds as f64), unbounded: false }
+        let upper = (tighter(m.as_ref(), rounds) * (1.0 + SLACK + self.rounding)).min(rounds as f64);
+        Sensitivity { lower: ones.min(upper), upper, unbounded: false }
     }
 }
 
@@ -98,7 +98,8 @@ impl Whitener {
         let answer = |(lower, upper): (f64, f64)| {
             let upper = upper * (1.0 + SLACK + self.rounding);
             let tight = upper <= lower * (1.0 + TIGHT + 2.0 * self.rounding);
-            (Sensitivity { lower: lower.min(upper), upper: upper.min(rounds as f64), unbounded: false }, tight)
+            let upper = upper.min(rounds as f64);
+            (Sensitivity { lower: lower.min(upper), upper, unbounded: false }, tight)
         };
         lower.into_iter().zip(upper).map(answer).collect()
     }

@@ -260,7 +260,8 @@ proptest! {
         for (target, (found, quick)) in all.into_iter().zip(at_once).enumerate() {
             let alone = sensitivity(&weights, &threat, target).expect("an answer");
             prop_assert_eq!(found.unbounded, alone.unbounded);
-            prop_assert!(quick.upper >= alone.upper * (1.0 - 1e-10) && quick.upper >= quick.lower);
+            // What is not seen at all leaves some rounding in a matrix, and none in a product.
+            prop_assert!(quick.upper >= alone.upper * (1.0 - 1e-10) - 1e-14 && quick.upper >= quick.lower, "{quick:?} {alone:?}");
             prop_assert!(quick.lower == alone.lower || (quick.lower - alone.lower).abs() <= 1e-9 * alone.lower + 1e-14);
             if !alone.unbounded {
                 assert_agree(found, (alone.lower, alone.upper / (1.0 + 2e-12)));

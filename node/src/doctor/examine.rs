@@ -67,6 +67,11 @@ pub(super) async fn visit(hub: &Hub, plan: &Plan, subject: Subject) -> Visit {
             if answers.plan.is_none() && visit.problem.is_none() {
                 visit.notes.push(format!("{} does not know this plan yet: hand it over before the run", visit.subject.name));
             }
+            if answers.plan.as_deref() == Some("over") {
+                let name = &visit.subject.name;
+                visit.problem =
+                    Some(format!("{name} has had its part in this plan, or withdrew: a plan is run once; make a new one"));
+            }
             visit.answers = Some(answers);
         }
         Err(fault) => visit.problem = Some(visit.subject.problem(hub, plan, &fault).await),
