@@ -87,6 +87,9 @@ async fn serve(config: Config) -> Result<(), Failure> {
         api = %server.address(),
         "ready"
     );
+    if config.data_sets.is_empty() {
+        tracing::warn!("no [[data_set]] has a budget: what runs cost is written down, and nothing limits it");
+    }
     let ending = service.clone();
     let told = async move {
         tokio::select! {
