@@ -190,7 +190,6 @@ impl<'a> Attack<'a> {
         let corrupted = corrupted(&self.execution);
         let size = BATCH as usize;
         let half = plan.draft().sensitivity(self.victim) / 2.0;
-        let injection = Arc::new(plan.injection().clone());
         let mut noises: Vec<LatticeNoise<ChaCha8Rng>> = (0..plan.parties())
             .map(|party| {
                 let scale = if corrupted.contains(&party) { 0.0 } else { noise_scale };
@@ -212,7 +211,7 @@ impl<'a> Attack<'a> {
                 if !corrupted.contains(&party) {
                     noise.add_independent(calibration.independent_std * noise_scale, &mut value);
                 }
-                Mixing::new(injection.clone(), value.pack(), LatticeWeight(0), false, noise)
+                Mixing::new(plan.mechanism(party), value.pack(), LatticeWeight(0), false, noise)
             })
             .collect();
         let mut ratios = vec![0.0; size];

@@ -3,7 +3,7 @@
 use undertone_protocol::injection::InjectionError;
 use undertone_protocol::mixing::Party;
 use undertone_protocol::plan::{Draft, Plan};
-use undertone_protocol::run_file::InjectionChoice;
+use undertone_protocol::run_file::{InjectionChoice, MechanismKind};
 use undertone_protocol::schedule::Schedule;
 
 use crate::execution::{CustomInjection, Execution, ExecutionError, InjectionSpec, NamedInjection};
@@ -30,6 +30,10 @@ pub struct Setting {
 impl Setting {
     /// Of a draft with a schedule.
     pub fn of_draft(draft: &Draft, schedule: &Schedule) -> Result<Self, InjectionError> {
+        if draft.mechanism.kind != MechanismKind::Inca {
+            let why = "this is not the accountant of another mechanism than \"inca\"".to_string();
+            return Err(InjectionError::Entry { what: "mechanism.kind".into(), why });
+        }
         let injection = match &draft.mechanism.injection {
             InjectionChoice::Incremental => InjectionSpec::Named(NamedInjection::Incremental),
             InjectionChoice::Early => InjectionSpec::Named(NamedInjection::Early),
