@@ -144,7 +144,8 @@ fn a_hand_over_takes_few_bytes_however_many_there_are() {
     let lattice = Lattice::fit(&handed_over(4.0, 40)).unwrap();
     assert_eq!((lattice.wire_bytes, lattice.final_bytes, lattice.state_bits), (4, 4, 64));
     assert_eq!((lattice.value_grid(), lattice.round_grid(3), lattice.noise_grid(0)), (1, 1, 1));
-    assert_eq!(Lattice::fit(&handed_over(4.0, 40_000)).unwrap().wire_bytes, 5);
+    // A bound that grew along chains of exchanges would take thousands of bits.
+    assert_eq!(Lattice::fit(&handed_over(4.0, 40_000)).unwrap().wire_bytes, 4);
     // Nothing blurs the values: their own grid is fine enough for what f32 holds.
     let exact = Lattice::fit(&handed_over(0.0, 40)).unwrap();
     assert!(exact.value_step() <= (-32f64).exp2() && exact.noise_bits >= 12, "{exact:?}");

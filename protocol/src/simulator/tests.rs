@@ -93,7 +93,7 @@ fn ppsc_plans() -> [Arc<Plan>; 2] {
 
 #[test]
 fn multi_gossip_takes_as_many_network_rounds_as_its_longest_chain_of_edges() {
-    for plan in ppsc_plans().into_iter().chain([plan(40, "[mechanism]\nkind = \"ppsc\"", 25)]) {
+    for plan in ppsc_plans().into_iter().chain([plan(20, "[mechanism]\nkind = \"ppsc\"", 18)]) {
         let everybody = others(&plan, &[]);
         let calm = simulate(&plan, Conditions::new(1));
         assert_eq!(calm.violations, []);
@@ -122,10 +122,10 @@ fn multi_gossip_takes_as_many_network_rounds_as_its_longest_chain_of_edges() {
 #[test]
 fn a_kill_in_multi_gossip_costs_its_own_value_only() {
     for plan in ppsc_plans() {
-        let (good, latest) = kills(&plan, 60, true);
-        assert_eq!(good, 60);
+        let (good, latest) = kills(&plan, 20, true);
+        assert_eq!(good, 20);
         assert!(latest < 200, "{latest} ms later");
-        assert_eq!(kills(&plan, 30, false).0, 30, "silently");
+        assert_eq!(kills(&plan, 10, false).0, 10, "silently");
     }
 }
 
