@@ -17,9 +17,11 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use undertone_protocol::injection::InjectionError;
 use undertone_protocol::lattice::{LatticeVector, LatticeWeight};
-use undertone_protocol::mixing::{Mixing, Party};
+use undertone_protocol::mixing::{Mechanism, Mixing, Party};
 use undertone_protocol::noise::LatticeNoise;
+use undertone_protocol::payload::Ratio;
 use undertone_protocol::plan::{Claim, Established, Faults, Plan};
+use undertone_protocol::run_file::MechanismKind;
 
 use crate::before_publishing::BeforePublishing;
 use crate::class::{Class, in_parallel};
@@ -190,7 +192,6 @@ impl<'a> Attack<'a> {
         let corrupted = corrupted(&self.execution);
         let size = BATCH as usize;
         let half = plan.draft().sensitivity(self.victim) / 2.0;
-        let injection = Arc::new(plan.injection().clone());
         let mut noises: Vec<LatticeNoise<ChaCha8Rng>> = (0..plan.parties())
             .map(|party| {
                 let scale = if corrupted.contains(&party) { 0.0 } else { noise_scale };
@@ -212,7 +213,7 @@ impl<'a> Attack<'a> {
                 if !corrupted.contains(&party) {
                     noise.add_independent(calibration.independent_std * noise_scale, &mut value);
                 }
-                Mixing::new(injection.clone(), value.pack(), LatticeWeight(0), false, noise)
+                Mixing::new(mechanism(plan, party), value.pack(), LatticeWeight(0), false, noise)
             })
             .collect();
         let mut ratios = vec![0.0; size];
@@ -221,14 +222,10 @@ impl<'a> Attack<'a> {
             ratios.iter_mut().zip(each).for_each(|(ratio, part)| *ratio += part);
         };
         let mut weights = self.weights.iter();
-        let mut seen: Vec<(usize, LatticeVector)> = Vec::new();
-        let order: Vec<(Party, u32)> = self.states.iter().copied().collect();
-        let finals = rerun(&self.execution, machines, &mut noises, |machines, round| {
-            for (index, &(party, _)) in order.iter().enumerate().filter(|(_, state)| state.1 == round) {
-                seen.push((index, machines[party].state().value));
-            }
-        });
-        seen.sort_by_key(|&(index, _)| index);
+        let mut seen: Vec<((Party, u32), LatticeVector)> = Vec::new();
+        let keep = |party, round| self.states.contains(&(party, round));
+        let finals = rerun(&self.execution, machines, &mut noises, keep, |party, round, state| seen.push(((party, round), state)));
+        seen.sort_by_key(|&(place, _)| place);
         seen.iter().for_each(|(_, state)| add(*weights.next().expect("one a row"), state));
         self.finals.iter().for_each(|&party| add(*weights.next().expect("one a row"), &finals[party].value));
         ratios
@@ -256,6 +253,16 @@ fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
     let alpha = (1.0 - CONFIDENCE) / 2.0;
     let (at_least, at_most) = (confidence::at_least(found, pairs, alpha), confidence::at_most(mistaken, pairs, alpha));
     if at_least <= delta { 0.0 } else { ((at_least - delta) / at_most).ln().max(0.0) }
+}
+
+fn mechanism(plan: &Plan, party: Party) -> Mechanism<Ratio> {
+    match plan.draft().mechanism.kind {
+        MechanismKind::Ppsc => {
+            let rounds = plan.schedule().out().iter();
+            Mechanism::HandOver { hand_outs: rounds.filter(|round| !round[party].is_empty()).count() }
+        }
+        _ => Mechanism::Injection(Arc::new(plan.injection().clone())),
+    }
 }
 
 fn corrupted(execution: &Execution) -> BTreeSet<Party> {
