@@ -10,18 +10,15 @@
 //! well as one of length Δ in one. The coordinates of the vectors that are mixed here are separate runs.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use faer::Mat;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use undertone_protocol::injection::InjectionError;
 use undertone_protocol::lattice::{LatticeVector, LatticeWeight};
-use undertone_protocol::mixing::{Mechanism, Mixing, Party};
+use undertone_protocol::mixing::{Mixing, Party};
 use undertone_protocol::noise::LatticeNoise;
-use undertone_protocol::payload::Ratio;
 use undertone_protocol::plan::{Claim, Established, Faults, Plan};
-use undertone_protocol::run_file::MechanismKind;
 
 use crate::before_publishing::BeforePublishing;
 use crate::class::{Class, in_parallel};
@@ -213,7 +210,7 @@ impl<'a> Attack<'a> {
                 if !corrupted.contains(&party) {
                     noise.add_independent(calibration.independent_std * noise_scale, &mut value);
                 }
-                Mixing::new(mechanism(plan, party), value.pack(), LatticeWeight(0), false, noise)
+                Mixing::new(plan.mechanism(party), value.pack(), LatticeWeight(0), false, noise)
             })
             .collect();
         let mut ratios = vec![0.0; size];
@@ -253,16 +250,6 @@ fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
     let alpha = (1.0 - CONFIDENCE) / 2.0;
     let (at_least, at_most) = (confidence::at_least(found, pairs, alpha), confidence::at_most(mistaken, pairs, alpha));
     if at_least <= delta { 0.0 } else { ((at_least - delta) / at_most).ln().max(0.0) }
-}
-
-fn mechanism(plan: &Plan, party: Party) -> Mechanism<Ratio> {
-    match plan.draft().mechanism.kind {
-        MechanismKind::Ppsc => {
-            let rounds = plan.schedule().out().iter();
-            Mechanism::HandOver { hand_outs: rounds.filter(|round| !round[party].is_empty()).count() }
-        }
-        _ => Mechanism::Injection(Arc::new(plan.injection().clone())),
-    }
 }
 
 fn corrupted(execution: &Execution) -> BTreeSet<Party> {

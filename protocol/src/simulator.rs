@@ -124,7 +124,7 @@ impl<'a> Simulation<'a> {
             let incarnation = stream(conditions.seed, "incarnation", party).random();
             let identity = Identity { party, key: simulated_keypair(party), incarnation, epoch: 0 };
             let run = Run::new(plan.clone(), identity, value.clone(), Box::new(recording), Time::ZERO);
-            let ledger = Ledger::new(plan.injection().clone(), value.clone(), weight, draws);
+            let ledger = Ledger::new(plan.mechanism(party), value.clone(), weight, draws);
             let status = if conditions.absent.contains(&party) { Status::Down } else { Status::Up };
             nodes.push(Node { run, status, ledger, outcome: None, tick: Time::FAR, shares_left: false, bytes: (0, 0) });
             noised.push(value);

@@ -9,15 +9,13 @@ fn request(injection: &Injection<Ratio>) -> LatticeRequest<'_> {
     LatticeRequest {
         parties: 8,
         dimension: 1000,
-        fanout: 1,
-        injection,
+        travel: Travel::Split { fanout: 1, injection, received_bound: 1 },
         value_bound: 1.0,
         rows: 1,
         weight_bound: WEIGHT_UNIT,
         independent_std: 3.7,
         correlated_std: 2.5,
         shares_bound: 7,
-        received_bound: 1,
         epsilon: 1.0,
         delta: 1e-6,
     }
@@ -51,7 +49,8 @@ fn rounding_many_rows_moves_their_sum_no_more_than_one_vector() {
 #[test]
 fn what_does_not_fit_is_refused_with_its_field() {
     let injection = Injection::exact_incremental(100);
-    assert!(matches!(Lattice::fit(&LatticeRequest { fanout: 9, ..request(&injection) }), Err(LatticeError::TooWide { .. })));
+    let travel = Travel::Split { fanout: 9, injection: &injection, received_bound: 1 };
+    assert!(matches!(Lattice::fit(&LatticeRequest { travel, ..request(&injection) }), Err(LatticeError::TooWide { .. })));
     let injection = Injection::exact_incremental(7);
     let zero = LatticeRequest { independent_std: 0.0, ..request(&injection) };
     assert!(matches!(Lattice::fit(&zero), Err(LatticeError::Parameter { field: "independent_std", .. })));
