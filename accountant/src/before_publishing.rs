@@ -167,20 +167,18 @@ pub fn largest_theorem(setting: &Setting, ratio: f64) -> Result<f64, ExecutionEr
 
 /// PPSC, μ² at σ* = 1 and Δ = 1 of a party of whose hand-outs k are seen, before its final is: 1/(1 + r/k); 0 for k = 0.
 ///
-/// **Theorem.** Before its final leaves, whatever a coalition does and whatever becomes of shares, all that it learns of party i's value is a
-/// function of x̃ᵢ − γ₁, …, x̃ᵢ − γ_k, with k the hand-outs of i of which it may have read ω, and of what does not depend on x̃ᵢ and
-/// these γ. So μᵢ² ≤ Δᵢ²/(σ*² + σ_γ²/k). It is an equality for a party whose hand-outs to honest parties all stay with it.
+/// **Theorem.** With k the hand-outs of party i in the schedule, μᵢ² ≤ Δᵢ²/(σ*² + σ_γ²/k) for all that any coalition learns before i's
+/// final leaves, whatever it does and whatever becomes of shares.
 ///
-/// *Proof.* Between two hand-outs i's state is γ of the last one (x̃ᵢ before the first) plus what joined since: shares from others, and ω
-/// of its own that came back. Let a hand-out that nobody read be given to the coalition if it reads the sum of i's state later: we only need the
-/// case that an ω that is not read is *hidden for good*, in its receiver's state (then γ's that follow enter as fresh noise, and the coalition
-/// knows less than if it had read it) or comes back (then i's state is as if it had not been sent, γ and all). For those that are
-/// read: ω₁ = x̃ᵢ + a₁ − γ₁, ω_j = γ_{j−1} + a_j − γ_j, with a_j what joined in between. What joined is independent of x̃ᵢ and i's γ, or is
-/// made of earlier ω_l, which were read. So every ω_j is a function of what was read before and of γ_{j−1} − γ_j, and the sums
-/// x̃ᵢ − γ_j, j = 1…k, tell as much. Their noises are independent given x̃ᵢ: together they see x̃ᵢ through N(0, σ*² + σ_γ²/k). An honest
-/// receiver of an ω that was not read lets it out again only in sums with its own noise, which the coalition could form itself from
-/// that ω: giving it ω as well, as one of the k, can only raise the bound, and that is how k counts *all* hand-outs of i in the schedule where the
-/// theorem speaks for any coalition. ∎
+/// *Proof.* Until its final nothing leaves i but ω₁, …, ω_k (fewer, if it departs). Give them all to the adversary, with all that
+/// others hold; everything else that it can see is then a function of that, and of noise that is not i's. Between two hand-outs i's state
+/// is γ of the last one (x̃ᵢ before the first) plus what joined since, a_j: shares of others, and earlier ω_l that came back. So
+/// ω₁ = x̃ᵢ + a₁ − γ₁ and ω_j = γ_{j−1} + a_j − γ_j, where a_j is a function of what the adversary knows by then. All that it learns of
+/// x̃ᵢ is thus a function of x̃ᵢ − γ₁ and γ_{j−1} − γ_j, that is of x̃ᵢ − γ_j, j = 1…k. Their noises are independent given x̃ᵢ:
+/// together they see it through N(0, σ*² + σ_γ²/k). ∎
+///
+/// A party that is cut off reaches that bound, with k its hand-outs to the coalition: those to honest parties stay with it, which then has the
+/// state of before, γ and all, and nobody read them. So the worst coalition is the one that is handed out to most often.
 fn hand_outs_seen(seen: usize, ratio: f64) -> f64 {
     if seen == 0 { 0.0 } else { 1.0 / (1.0 + ratio / seen as f64) }
 }

@@ -12,6 +12,7 @@
 //! Everything is a function of the edges that were really used, known from the plan's seed; nothing here holds "with probability ρ".
 
 pub mod closed_forms;
+pub mod coverage;
 pub mod execution;
 pub mod same_sum;
 mod view;
