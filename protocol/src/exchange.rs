@@ -205,8 +205,7 @@ impl Exchange {
             let given_up = self.missed.contains(to) && (!self.connected.contains(to) || now >= handover);
             given_up || self.gone.contains(to) || self.outgoing.get(&id).is_none_or(|share| share.ticket.left())
         };
-        self.course.due_in(self.round).all(in_hand)
-            && self.course.schedule.sends_to(self.round, self.course.me).iter().all(left)
+        self.course.due_in(self.round).all(in_hand) && self.course.schedule.sends_to(self.round, self.course.me).iter().all(left)
     }
 
     fn begin_round(&mut self, now: Time, round: u32) {

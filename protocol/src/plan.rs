@@ -301,11 +301,7 @@ const FRAME_BYTES: u64 = 160;
 /// A share's entries in the logs of its sender and its receiver, with the signed answer: our estimate.
 const LOG_ENTRY_BYTES: u64 = 100;
 
-fn lattice_request<'a>(
-    draft: &Draft,
-    calibration: &Calibration,
-    injection: Option<&'a Injection<Ratio>>,
-) -> LatticeRequest<'a> {
+fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Option<&'a Injection<Ratio>>) -> LatticeRequest<'a> {
     let schedule = &calibration.schedule;
     let sent = (0..draft.parties()).map(|party| schedule.hand_outs(party)).max().unwrap_or(0);
     LatticeRequest {

@@ -5,10 +5,10 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
+use crate::graph::Graph;
 use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeRequest, LatticeVector, LatticeWeight, Travel, WEIGHT_UNIT};
 use crate::noise::LatticeNoise;
-use crate::graph::Graph;
 use crate::payload::{Impulse, Ratio};
 use crate::schedule::MultiGossip;
 

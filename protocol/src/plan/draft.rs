@@ -9,7 +9,8 @@ use crate::graph::Graph;
 use crate::lattice::WEIGHT_UNIT;
 use crate::peers::{Address, Peer, Peers, public_key};
 use crate::run_file::{
-    Data, GraphChoice, Mechanism, MechanismKind, Privacy, RunFile, RunFileError, RunSettings, Task, Unit, check_settings, supported,
+    Data, GraphChoice, Mechanism, MechanismKind, Privacy, RunFile, RunFileError, RunSettings, Task, Unit, check_settings,
+    supported,
 };
 
 /// A party of the plan.

@@ -4,6 +4,13 @@
 //! can go at the same time, and the result depends only on each party's own order: an edge takes place in the round after the
 //! last one of its two ends. The number of rounds is then the longest chain of edges with common ends, the least that any protocol takes
 //! in which a party acts on its own edges in order.
+//!
+//! # Where the outer loops go
+//! Algorithms 3 (linear equations) and 4 (convex optimisation) call Algorithm 2 once in each of their recursions: S iterations of multi-gossip, then
+//! averaging, then a step on data of one's own (a projection, a projected gradient). One such call is one [`Run`](crate::run::Run): a value goes
+//! in, the agreed mean comes out in its [`Outcome`](crate::run::Outcome). The outer recursion is a machine above `Run` that makes the next value from the
+//! mean; the plan of recursion l has the schedule of a seed of its own (here: one `MultiGossip` for each), and the accountant adds up the
+//! recursions' μ². Nothing below `Run` knows of it.
 
 use super::Schedule;
 use crate::graph::Graph;
