@@ -55,5 +55,3 @@ impl Lattice {
         Ok(lattice)
     }
 }
-
-const _: () = assert!(WEIGHT_UNIT.is_power_of_two());

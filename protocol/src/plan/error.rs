@@ -77,7 +77,8 @@ impl DraftError {
             DraftError::Setting { field, .. }
             | DraftError::UnknownName { field, .. }
             | DraftError::Graph { field, .. }
-            | DraftError::Disconnected { field, .. } => field,
+            | DraftError::Disconnected { field, .. }
+            | DraftError::Alone { field, .. } => field,
             DraftError::Fanout { .. } => "mechanism.fanout",
             DraftError::Records { .. } => "peer.records",
         }

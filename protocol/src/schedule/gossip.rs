@@ -169,7 +169,7 @@ mod tests {
                     prop_assert_eq!(edge.round, 1 + last[edge.out].max(last[edge.into]));
                     (last[edge.out], last[edge.into]) = (edge.round, edge.round);
                     longest = longest.max(edge.round);
-                    prop_assert_eq!(schedule.sends_to(edge.round, edge.out), [edge.into].as_slice());
+                    prop_assert_eq!(schedule.sends_to(edge.round, edge.out), &[edge.into]);
                 }
             }
             prop_assert_eq!(longest, gossip.rounds());
