@@ -10,7 +10,6 @@
 //! well as one of length Δ in one. The coordinates of the vectors that are mixed here are separate runs.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use faer::Mat;
 use rand::SeedableRng;
@@ -220,14 +219,10 @@ impl<'a> Attack<'a> {
             ratios.iter_mut().zip(each).for_each(|(ratio, part)| *ratio += part);
         };
         let mut weights = self.weights.iter();
-        let mut seen: Vec<(usize, LatticeVector)> = Vec::new();
-        let order: Vec<(Party, u32)> = self.states.iter().copied().collect();
-        let finals = rerun(&self.execution, machines, &mut noises, |machines, round| {
-            for (index, &(party, _)) in order.iter().enumerate().filter(|(_, state)| state.1 == round) {
-                seen.push((index, machines[party].state().value));
-            }
-        });
-        seen.sort_by_key(|&(index, _)| index);
+        let mut seen: Vec<((Party, u32), LatticeVector)> = Vec::new();
+        let keep = |party, round| self.states.contains(&(party, round));
+        let finals = rerun(&self.execution, machines, &mut noises, keep, |party, round, state| seen.push(((party, round), state)));
+        seen.sort_by_key(|&(place, _)| place);
         seen.iter().for_each(|(_, state)| add(*weights.next().expect("one a row"), state));
         self.finals.iter().for_each(|&party| add(*weights.next().expect("one a row"), &finals[party].value));
         ratios
