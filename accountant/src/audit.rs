@@ -221,7 +221,8 @@ impl<'a> Attack<'a> {
         let mut weights = self.weights.iter();
         let mut seen: Vec<((Party, u32), LatticeVector)> = Vec::new();
         let keep = |party, round| self.states.contains(&(party, round));
-        let finals = rerun(&self.execution, machines, &mut noises, keep, |party, round, state| seen.push(((party, round), state)));
+        let finals =
+            rerun(&self.execution, machines, &mut noises, keep, |party, round, state| seen.push(((party, round), state)));
         seen.sort_by_key(|&(place, _)| place);
         seen.iter().for_each(|(_, state)| add(*weights.next().expect("one a row"), state));
         self.finals.iter().for_each(|&party| add(*weights.next().expect("one a row"), &finals[party].value));

@@ -95,7 +95,9 @@ impl BeforePublishing {
             Worst::HandOuts(each) => {
                 let loss = |party: Party, seen: usize| scaled(setting.sensitivity[party], hand_outs_seen(seen, ratio));
                 let losses = each.iter().enumerate();
-                losses.map(|(party, (seen, coalition))| (loss(party, *seen), party, Some(coalition.as_slice()))).fold((0.0, 0, None), worse)
+                losses
+                    .map(|(party, (seen, coalition))| (loss(party, *seen), party, Some(coalition.as_slice())))
+                    .fold((0.0, 0, None), worse)
             }
         }
     }
@@ -162,7 +164,9 @@ pub fn theorem(setting: &Setting, party: Party, ratio: f64) -> Result<f64, Execu
 /// The largest Δ²-scaled bound of [`theorem`] over all parties, at σ* = 1.
 pub fn largest_theorem(setting: &Setting, ratio: f64) -> Result<f64, ExecutionError> {
     let of_party = |party: Party| Ok(scaled(setting.sensitivity[party], theorem(setting, party, ratio)?));
-    (0..setting.parties()).map(of_party).try_fold(0.0, |largest: f64, square: Result<f64, ExecutionError>| Ok(largest.max(square?)))
+    (0..setting.parties())
+        .map(of_party)
+        .try_fold(0.0, |largest: f64, square: Result<f64, ExecutionError>| Ok(largest.max(square?)))
 }
 
 /// PPSC, μ² at σ* = 1 and Δ = 1 of a party of whose hand-outs k are seen, before its final is: 1/(1 + r/k); 0 for k = 0.
@@ -214,7 +218,10 @@ fn seen_injections(injection: &Injection<f64>, ratio: f64) -> f64 {
     let rows: Vec<Vec<f64>> =
         (0..rounds).map(|t| std::iter::once(injection.c()[t]).chain(injection.z(t).iter().copied()).collect()).collect();
     let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-    squared_losses(&View::from_rows(&rows, vec![0], |_| 1..rounds + 1), Noise { independent_std: 1.0, correlated_std: ratio.sqrt() })[0]
+    squared_losses(
+        &View::from_rows(&rows, vec![0], |_| 1..rounds + 1),
+        Noise { independent_std: 1.0, correlated_std: ratio.sqrt() },
+    )[0]
 }
 
 #[cfg(test)]

@@ -335,7 +335,8 @@ impl<'a> Gate<'a> {
 
     /// Nobody publishes: the theorem before publishing, for the execution in which the first `colluding` parties saw their shares.
     fn before_publishing(&self, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
-        let bound = largest_theorem(&self.setting, self.ratio()).map(|square| square.sqrt() / self.noise.independent_std * (1.0 + SLACK));
+        let bound =
+            largest_theorem(&self.setting, self.ratio()).map(|square| square.sqrt() / self.noise.independent_std * (1.0 + SLACK));
         let mu = bound.unwrap_or(f64::INFINITY).min(self.theorem());
         let corrupted = 0..self.coalition_size(self.plan.parties());
         let execution = self.base.clone().with_published([]).and_then(|execution| execution.with_corrupted(corrupted));

@@ -55,8 +55,7 @@ impl Rows {
                 // The trace kept all: a party without a hand-out hands out nothing.
                 false => trace.state(party, round as u32).unwrap_or(&nothing),
             };
-            let of_party =
-                |owner: Party| std::iter::once(row[owner]).chain(row[trace.noises(owner)].iter().copied());
+            let of_party = |owner: Party| std::iter::once(row[owner]).chain(row[trace.noises(owner)].iter().copied());
             unknowns.row_mut(index).iter_mut().zip((0..parties).flat_map(of_party)).for_each(|(entry, x)| *entry = x);
             values.row_mut(index).assign(&ArrayView1::from(&row[..parties]));
             if round == rounds && summed[party] {

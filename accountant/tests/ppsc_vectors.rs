@@ -1,8 +1,8 @@
 //! PPSC against an independent implementation: C, D and outputs from edge sequences, losses, and the paper's closed forms.
 
 use serde_json::Value;
-use undertone_accountant::loss::{Noise, squared_losses};
 use undertone_accountant::execution::Execution;
+use undertone_accountant::loss::{Noise, squared_losses};
 use undertone_accountant::ppsc::execution::{Exchange, components, exchanges, parse};
 use undertone_accountant::ppsc::{self, closed_forms, finals, independent_std_needed, view};
 

@@ -44,9 +44,7 @@ fn by_definition(setting: &Setting, ratio: f64) -> f64 {
     let base = setting.fault_free().expect("a schedule");
     let executions: Vec<Execution> = match setting.rollback {
         true => std::iter::once(base.clone())
-            .chain(
-                every_share(setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]).expect("a fault")),
-            )
+            .chain(every_share(setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]).expect("a fault")))
             .collect(),
         false => std::iter::once(base.clone())
             .chain(
@@ -85,7 +83,10 @@ fn the_fast_path_finds_the_worst_of_the_class() {
         exchanges(&Graph::ring(6), 9, 1),
         // Too few exchanges to hide everybody: some values are alone.
         exchanges(&Graph::complete(5), 3, 2),
-        Setting { dropouts: 0, ..exchanges(&Graph::from_edges(7, &[(0, 1), (0, 2), (1, 2), (2, 3), (4, 5), (5, 6), (4, 6)]).expect("a graph"), 6, 5) },
+        Setting {
+            dropouts: 0,
+            ..exchanges(&Graph::from_edges(7, &[(0, 1), (0, 2), (1, 2), (2, 3), (4, 5), (5, 6), (4, 6)]).expect("a graph"), 6, 5)
+        },
     ];
     for setting in settings {
         let class = Class::of(&setting).expect("executions").expect("few cases");

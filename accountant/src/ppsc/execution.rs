@@ -141,13 +141,11 @@ pub(crate) fn check_sizes(parties: usize, iterations: usize, exchanges: usize) -
     }
     let view = parties.checked_add(exchanges).and_then(|unknowns| unknowns.checked_mul(parties));
     if view.is_none_or(|size| size > LARGEST_VIEW) {
-        let problem =
-            format!("parties · (parties + edges) must be at most {LARGEST_VIEW}: this is too large to account exactly");
+        let problem = format!("parties · (parties + edges) must be at most {LARGEST_VIEW}: this is too large to account exactly");
         return Err(invalid("parties", problem));
     }
     if parties.checked_mul(iterations).is_none_or(|size| size > LARGEST_SCHEDULE) {
-        let problem =
-            format!("parties · iterations must be at most {LARGEST_SCHEDULE}: this is too large to account exactly");
+        let problem = format!("parties · iterations must be at most {LARGEST_SCHEDULE}: this is too large to account exactly");
         return Err(invalid("edges", problem));
     }
     Ok(())
@@ -282,7 +280,10 @@ impl ExecutionFile {
                 return Err(invalid(place("fate"), problem));
             }
             if applied.is_some_and(|applied| applied < iteration) {
-                return Err(invalid(place("applied"), format!("must be {iteration} or later: ω was sent in iteration {iteration}")));
+                return Err(invalid(
+                    place("applied"),
+                    format!("must be {iteration} or later: ω was sent in iteration {iteration}"),
+                ));
             }
             let taker = if fate == Fate::Accepted { into } else { out };
             let at = applied.unwrap_or(iteration).min(self.edges.len() as u32);

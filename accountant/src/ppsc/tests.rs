@@ -3,8 +3,8 @@ use std::collections::BTreeSet;
 use ndarray::{Array2, array};
 use proptest::prelude::*;
 
-use super::same_sum::SameSum;
 use super::execution::{exchanges, parse};
+use super::same_sum::SameSum;
 use super::*;
 use crate::execution::{Execution, ExecutionError, Fate};
 
@@ -112,14 +112,9 @@ fn every_contradiction_names_its_place() {
             with(r#""crashed": [[0, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "accepted"}]"#),
             "exchanges[0].fate",
         ),
+        (with(r#""exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 1}]"#), "exchanges[0].applied"),
         (
-            with(r#""exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 1}]"#),
-            "exchanges[0].applied",
-        ),
-        (
-            with(
-                r#""crashed": [[3, 3]], "exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "accepted", "applied": 3}]"#,
-            ),
+            with(r#""crashed": [[3, 3]], "exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "accepted", "applied": 3}]"#),
             "exchanges[0].applied",
         ),
         (with(r#""rolled_back": [4]"#), "rolled_back[0]"),

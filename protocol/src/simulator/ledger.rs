@@ -30,7 +30,7 @@ impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> 
     fn draw(&mut self, k: usize, round: u32) -> PackedVector {
         let drawn = self.noise.draw(k, round);
         let mut draws = self.draws.0.lock().expect("one thread");
-        draws.insert(k, drawn.clone());
+        assert!(draws.insert(k, drawn.clone()).is_none(), "noise {k} is drawn once and used once");
         drawn
     }
 }

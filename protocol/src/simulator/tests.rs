@@ -105,7 +105,7 @@ fn multi_gossip_takes_as_many_network_rounds_as_its_longest_chain_of_edges() {
         let at = |phase| {
             report.events.iter().filter(move |(_, _, event)| *event == Event::Phase(phase)).map(|(at, _, _)| at.as_nanos())
         };
-        let begin = at(Phase::Mixing).max().expect("all mix");
+        let begin = at(Phase::Mixing).min().expect("all mix");
         let last_share = report
             .events
             .iter()
