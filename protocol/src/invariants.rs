@@ -9,9 +9,11 @@
 //!    realised one is the accountant's to check.)
 //! 6. [`once`]: nobody sends two bodies under one id, signs two items, lists or votes of one stage, or starts a plan twice.
 //! 7. [`trace`]: the same seed gives the same trace.
+//! 8. [`entered`]: averaging enters each party's gated final once, bit for bit, also when it begins anew.
 
 pub mod agreed;
 pub mod clear;
+pub mod entered;
 pub mod gated;
 pub mod mass;
 pub mod once;

@@ -8,6 +8,8 @@ mod error;
 mod file;
 mod range;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -15,10 +17,11 @@ pub use draft::{Draft, Member};
 pub use error::{DraftError, PlanError};
 pub use file::MOST_PLAN_BYTES;
 
+use crate::dissemination::terms::{Request, Terms};
 use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeError, LatticeRequest};
 use crate::payload::Ratio;
-use crate::run_file::{MOST_ROUNDS, Problem, Rounds, supported};
+use crate::run_file::{Dissemination, MOST_ROUNDS, Problem, Rounds, supported};
 use crate::schedule::Schedule;
 use crate::sensitivity::Scales;
 
@@ -137,6 +140,7 @@ pub struct Plan {
     injection: Injection<Ratio>,
     lattice: Lattice,
     scales: Scales,
+    terms: Option<Arc<Terms>>,
     nonce: [u8; 16],
     json: String,
     digest: [u8; 32],
@@ -161,8 +165,7 @@ impl Plan {
     /// Everything that assembling and parsing check alike. The result has no JSON and no digest yet.
     fn checked(draft: Draft, calibration: Calibration, nonce: [u8; 16]) -> Result<Self, PlanError> {
         draft.check()?;
-        supported(&draft.privacy, &draft.mechanism, &draft.run)
-            .map_err(|(field, problem)| PlanError::Settings { field, problem })?;
+        supported(&draft.privacy, &draft.mechanism).map_err(|(field, problem)| PlanError::Settings { field, problem })?;
         calibration.check(&draft)?;
         let injection = draft.mechanism.injection.exact(calibration.rounds).map_err(|problem| PlanError::Settings {
             field: "mechanism.injection".into(),
@@ -170,9 +173,46 @@ impl Plan {
         })?;
         let lattice = fit_lattice(&draft, &calibration, &injection)?;
         let scales = draft.data.scales();
-        let plan = Plan { draft, calibration, injection, lattice, scales, nonce, json: String::new(), digest: [0; 32] };
+        let (terms, json) = (None, String::new());
+        let mut plan = Plan { draft, calibration, injection, lattice, scales, terms, nonce, json, digest: [0; 32] };
         plan.check_ranges()?;
+        plan.choose_dissemination()?;
         Ok(plan)
+    }
+
+    /// Fixes the terms of averaging, if finals are to be averaged: because the run file says so, or because it leaves the choice and fewer bytes
+    /// travel.
+    fn choose_dissemination(&mut self) -> Result<(), PlanError> {
+        let choice = self.draft.run.dissemination;
+        if choice == Dissemination::Flood {
+            return Ok(());
+        }
+        let terms = Terms::of(Request {
+            graph: &self.draft.public_graph,
+            lattice: &self.lattice,
+            accuracy: self.draft.run.accuracy,
+            standard_error: self.calibration.predicted.standard_error / self.scales.root_mean_square(),
+            total_weight: self.draft.total_weight(),
+        });
+        let floods = self.bytes_per_party();
+        match terms {
+            Ok(terms) => self.terms = Some(Arc::new(terms)),
+            Err(_) if choice == Dissemination::Auto => {}
+            Err(error) => return Err(PlanError::Averaging(error)),
+        }
+        if choice == Dissemination::Auto && self.bytes_per_party() >= floods {
+            self.terms = None;
+        }
+        self.draft.run.dissemination = match self.terms {
+            Some(_) => Dissemination::Consensus,
+            None => Dissemination::Flood,
+        };
+        Ok(())
+    }
+
+    /// With `dissemination = "consensus"`: the terms of averaging.
+    pub fn terms(&self) -> Option<&Arc<Terms>> {
+        self.terms.as_ref()
     }
 
     /// What was known before calibration: settings, members, graphs. Its `mechanism.rounds` is fixed.
@@ -266,9 +306,17 @@ impl Plan {
         let dimension = self.draft.dimension() as u64;
         let shares = u64::from(self.rounds()) * u64::from(self.fanout());
         let share = dimension * u64::from(self.lattice.wire_bytes) + FRAME_BYTES;
-        let last = dimension * u64::from(self.lattice.final_bytes) + FRAME_BYTES;
         let log = shares * LOG_ENTRY_BYTES + FRAME_BYTES;
-        shares * (share + FRAME_BYTES) + others * (last + log + 6 * FRAME_BYTES)
+        let finals = match &self.terms {
+            None => others * (dimension * u64::from(self.lattice.final_bytes) + FRAME_BYTES),
+            Some(terms) => {
+                let rounds = terms.expected_rounds as u64 * FRAME_BYTES;
+                // Both ends of an edge send.
+                let edges = 2 * self.draft.public_graph.edges().len() as u64;
+                edges * (dimension * terms.expected_bytes as u64 + rounds) / self.parties() as u64 + 2 * others * FRAME_BYTES
+            }
+        };
+        shares * (share + FRAME_BYTES) + others * (log + 6 * FRAME_BYTES) + finals
     }
 }
 

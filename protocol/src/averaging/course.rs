@@ -91,12 +91,7 @@ impl Course {
         Self::first(spectrum, task, Method::FiniteTime, candidates.into_iter())
     }
 
-    fn first(
-        spectrum: &Spectrum,
-        task: Task,
-        method: Method,
-        mut candidates: impl Iterator<Item = Vec<f64>>,
-    ) -> Option<Self> {
+    fn first(spectrum: &Spectrum, task: Task, method: Method, mut candidates: impl Iterator<Item = Vec<f64>>) -> Option<Self> {
         candidates.find_map(|steps| {
             let error = Bounds::of(spectrum).error(&steps, task);
             (error <= task.tolerance).then_some(Course { method, steps, error })

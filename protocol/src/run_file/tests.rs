@@ -164,7 +164,6 @@ fn what_no_plan_carries_yet_is_said() {
         ("mechanism", "kind = \"ppsc\"", "mechanism.kind"),
         ("mechanism", "kind = \"gossip\"", "mechanism.kind"),
         ("privacy", "coalitions = \"static\"", "privacy.coalitions"),
-        ("run", "dissemination = \"consensus\"", "run.dissemination"),
     ] {
         let error = parse(&with(&[(section, line)]), 8).supported().unwrap_err();
         assert_eq!(error.field(), Some(field));

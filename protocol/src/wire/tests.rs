@@ -25,6 +25,10 @@ fn notices() -> Vec<Notice> {
         Notice::Want { stage, item: 4 },
         Notice::Lack { stage, item: 4 },
         Notice::Call,
+        Notice::Missed,
+        Notice::Severed { party: 4, held: true },
+        Notice::Averaged,
+        Notice::Waiting,
     ]
 }
 
