@@ -3,6 +3,8 @@
 //! The baseline moves the run's private bytes over Noise and its public bytes over plaintext between two other processes, with the same
 //! streams and frames of a share's length. Runs and baselines alternate, so that a machine whose speed drifts slows both.
 
+mod disseminations;
+
 use std::process::{Command, Stdio};
 
 use clap::Args;
@@ -27,6 +29,9 @@ pub struct BenchmarkArgs {
     /// Runs, each with its baseline
     #[arg(long, value_name = "R", default_value_t = 3)]
     runs: usize,
+    /// Compare averaging over a random-regular public graph of degree 4 with the flood of finals over the same graph, in turns
+    #[arg(long, conflicts_with = "serve")]
+    disseminations: bool,
     /// Serve one transfer (the baseline's other process)
     #[arg(long, hide = true, value_name = "FRAME")]
     serve: Option<usize>,
@@ -48,6 +53,9 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
     let runtime = runtime.map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
     if let Some(frame) = arguments.serve {
         return runtime.block_on(serve(frame));
+    }
+    if arguments.disseminations {
+        return disseminations::run(arguments.nodes, arguments.dimension, arguments.runs.max(1));
     }
     let mut samples = vec![];
     for run in 1..=arguments.runs.max(1) {
@@ -74,8 +82,14 @@ fn failed(what: impl std::fmt::Display) -> Failure {
 }
 
 fn local(arguments: &BenchmarkArgs) -> Result<Value, Failure> {
+    local_with(arguments.nodes, arguments.dimension, &[])
+}
+
+/// The final object of `local`, which must end well.
+fn local_with(nodes: usize, dimension: usize, more: &[&str]) -> Result<Value, Failure> {
     let output = Command::new(std::env::current_exe().map_err(failed)?)
-        .args(["local", "--json", "--nodes", &arguments.nodes.to_string(), "--dimension", &arguments.dimension.to_string()])
+        .args(["local", "--json", "--nodes", &nodes.to_string(), "--dimension", &dimension.to_string()])
+        .args(more)
         .stderr(Stdio::null())
         .output()
         .map_err(failed)?;
