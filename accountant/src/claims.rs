@@ -2,7 +2,7 @@
 
 use undertone_protocol::plan::{Adversary, Claim, Established, Faults, Predicted};
 
-use crate::before_publishing::{BeforePublishing, theorem};
+use crate::before_publishing::{BeforePublishing, largest_theorem};
 use crate::class::Class;
 use crate::execution::ExecutionError;
 use crate::gaussian::{self, GaussianError, SLACK};
@@ -65,7 +65,7 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
         claims.push(claim(setting.colluding, Faults::BeforePublishing, square, Established::Exhaustive, before.cases())?);
     }
     let largest = setting.largest_sensitivity().powi(2);
-    let before = largest * theorem(&setting.injection, setting.rounds(), ratio)?;
+    let before = largest_theorem(setting, ratio)?;
     claims.push(claim(everybody_else, Faults::BeforePublishing, before, Established::Theorem, 1)?);
     claims.push(claim(everybody_else, Faults::Any, largest, Established::Theorem, 1)?);
     mark_headline(&mut claims);

@@ -11,7 +11,7 @@ use undertone_protocol::mixing::Party;
 use undertone_protocol::plan::Plan;
 
 use crate::account::{largest_mu, scaled};
-use crate::before_publishing::theorem;
+use crate::before_publishing::{largest_theorem, theorem};
 use crate::class::in_parallel;
 use crate::coalitions;
 use crate::execution::{Execution, Fate, ShareFault};
@@ -226,7 +226,7 @@ impl<'a> Gate<'a> {
         departed: &BTreeSet<Party>,
         party: Party,
     ) -> Result<Found, LogsError> {
-        let bound = self.bound_before_publishing(self.setting.sensitivity[party])?;
+        let bound = self.bound_before_publishing(party)?;
         let bounded = Found { mu: bound, execution: self.base.clone(), basis: Basis::BeforePublishing };
         if bound <= self.budget {
             return Ok(bounded);
@@ -307,8 +307,7 @@ impl<'a> Gate<'a> {
         counts: &(impl Fn(Party) -> bool + Sync),
     ) -> Vec<(f64, usize)> {
         let rows = Rows::of(trace, execution);
-        let ratio = (self.noise.correlated_std / self.noise.independent_std).powi(2);
-        let at = rows.at(ratio, coalitions.len(), coalitions.first().map_or(0, BTreeSet::len));
+        let at = rows.at(self.ratio(), coalitions.len(), coalitions.first().map_or(0, BTreeSet::len));
         let scale = self.noise.independent_std.powi(2);
         let mut screened = in_parallel(coalitions.len(), |index| {
             let coalition: Vec<Party> = coalitions[index].iter().copied().collect();
@@ -325,15 +324,20 @@ impl<'a> Gate<'a> {
         self.setting.largest_sensitivity() / self.noise.independent_std * (1.0 + SLACK)
     }
 
-    fn bound_before_publishing(&self, sensitivity: f64) -> Result<f64, LogsError> {
-        let ratio = (self.noise.correlated_std / self.noise.independent_std).powi(2);
-        let square = theorem(&self.setting.injection, self.setting.rounds(), ratio)?;
-        Ok(sensitivity * square.sqrt() / self.noise.independent_std * (1.0 + SLACK))
+    fn bound_before_publishing(&self, party: Party) -> Result<f64, LogsError> {
+        let square = scaled(self.setting.sensitivity[party], theorem(&self.setting, party, self.ratio())?);
+        Ok(square.sqrt() / self.noise.independent_std * (1.0 + SLACK))
+    }
+
+    fn ratio(&self) -> f64 {
+        (self.noise.correlated_std / self.noise.independent_std).powi(2)
     }
 
     /// Nobody publishes: the theorem before publishing, for the execution in which the first `colluding` parties saw their shares.
     fn before_publishing(&self, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
-        let mu = self.bound_before_publishing(self.setting.largest_sensitivity()).unwrap_or(f64::INFINITY).min(self.theorem());
+        let bound =
+            largest_theorem(&self.setting, self.ratio()).map(|square| square.sqrt() / self.noise.independent_std * (1.0 + SLACK));
+        let mu = bound.unwrap_or(f64::INFINITY).min(self.theorem());
         let corrupted = 0..self.coalition_size(self.plan.parties());
         let execution = self.base.clone().with_published([]).and_then(|execution| execution.with_corrupted(corrupted));
         let execution = execution.expect("the first parties are parties");

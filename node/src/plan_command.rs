@@ -84,6 +84,12 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         CalibrateError::Exposed { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
             .hint(format!("any one of these suffices: {}; a larger epsilon or more rounds do not", quote::listed(remedies))),
+        CalibrateError::Local { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
+            .field("topology.private")
+            .hint(format!("mechanism.local_noise_ok = true, or any one of these: {}", quote::listed(remedies))),
+        CalibrateError::Short { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
+        CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
+        CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
         CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }

@@ -43,6 +43,45 @@ pub fn protected(plan: &Plan) -> String {
     }
 }
 
+/// σ* as files have it: null where a party adds none.
+pub fn independent_std(plan: &Plan) -> Option<f64> {
+    Some(plan.calibration().independent_std).filter(|&std| std > 0.0)
+}
+
+/// σ_Δ of INCA; null with PPSC.
+pub fn correlated_std(plan: &Plan) -> Option<f64> {
+    plan.iterations().is_none().then_some(plan.calibration().correlated_std)
+}
+
+/// σ_γ of PPSC; null with INCA.
+pub fn pairwise_std(plan: &Plan) -> Option<f64> {
+    plan.iterations().is_some().then_some(plan.calibration().correlated_std)
+}
+
+/// PPSC: what multi-gossip alone gives away, and what this plan does about it, in words. None with INCA.
+pub fn revealed(plan: &Plan) -> Option<String> {
+    plan.iterations()?;
+    let name = |&party: &usize| plan.draft().members[party].name.as_str();
+    let components = plan.draft().private_graph.components();
+    let sums = match components.len() {
+        1 => "the exact sum of everybody's values".to_owned(),
+        2..=6 => {
+            let lists = components.iter().map(|component| component.iter().map(name).collect::<Vec<_>>().join(", "));
+            format!("the exact sum of each component of the private graph ({})", lists.collect::<Vec<_>>().join(" | "))
+        }
+        many => format!("the exact sum of each of the {many} components of the private graph"),
+    };
+    Some(match independent_std(plan) {
+        Some(std) => format!(
+            "Multi-gossip alone would reveal {sums} to everybody who reads the public graph; here each party adds noise of σ* = {} to its value first, which stays in these sums",
+            number(std)
+        ),
+        None => format!(
+            "This plan reveals {sums} to everybody who reads the public graph (independent_noise = \"none\"): who knows all values of a component but one knows that one. What is claimed holds for changes of several values that leave these sums as they are, and for no others"
+        ),
+    })
+}
+
 /// The object of `plan` and `verify`.
 pub fn json(plan: &Plan) -> Value {
     let calibration = plan.calibration();
@@ -61,11 +100,14 @@ pub fn json(plan: &Plan) -> Value {
         "digest": plan.digest_hex(),
         "parties": plan.parties(),
         "rounds": plan.rounds(),
+        "iterations": plan.iterations(),
         "epsilon_claimed": plan.epsilon_claimed(),
         "epsilon_searched": plan.epsilon_searched(),
         "delta": plan.draft().privacy.delta,
-        "independent_std": calibration.independent_std,
-        "correlated_std": calibration.correlated_std,
+        "independent_std": independent_std(plan),
+        "correlated_std": correlated_std(plan),
+        "pairwise_std": pairwise_std(plan),
+        "revealed": revealed(plan),
         "sampling_delta": plan.lattice().sampling_delta(&plan.lattice_request()),
         "threat": threat(plan),
         "protected": protected(plan),
@@ -81,24 +123,30 @@ pub fn json(plan: &Plan) -> Value {
 /// The quote as a person reads it.
 pub fn text(plan: &Plan) -> String {
     let (draft, calibration) = (plan.draft(), plan.calibration());
+    let iterations = plan.iterations().map_or(String::new(), |s| format!(" for {s} iterations of multi-gossip"));
     let mut text = format!(
-        "{}: mean over {} parties, {} coordinates, {} rounds\n{}.\n\n",
+        "{}: mean over {} parties, {} coordinates, {} rounds{iterations}\n{}.\n\n",
         draft.name,
         plan.parties(),
         draft.dimension(),
         plan.rounds(),
         threat(plan)
     );
+    if let Some(revealed) = revealed(plan) {
+        text += &format!("{revealed}.\n\n");
+    }
     text += &format!(
         "Protected: {}.\nThe clipping range is public: take it from what is known of the quantity, never from the data.\n\n",
         protected(plan)
     );
     text += &claims(&calibration.claims);
     text += &format!(
-        "\nNoise{}: σ* = {} a party, σ_Δ = {} between parties (it cancels); sampling it in f64 adds at most {:.1e} to δ\n\n",
+        "\nNoise{}: σ* = {} a party, {} = {} {} (it cancels); sampling it in f64 adds at most {:.1e} to δ\n\n",
         if plan.scales().differ() { ", in widths of each column" } else { "" },
         number(calibration.independent_std),
+        if plan.iterations().is_some() { "σ_γ" } else { "σ_Δ" },
         number(calibration.correlated_std),
+        if plan.iterations().is_some() { "an exchange" } else { "between parties" },
         plan.lattice().sampling_delta(&plan.lattice_request()),
     );
     text += &errors(plan);

@@ -16,6 +16,7 @@ use undertone_protocol::run::{Accuracy, Ending, Outcome};
 
 use crate::driver::Finish;
 use crate::failure::{Exit, Failure};
+use crate::quote;
 
 /// What is said of a run as it turned out. No private value is in it.
 #[derive(Clone, Debug)]
@@ -187,8 +188,10 @@ impl Account {
             "delta": plan.draft().privacy.delta,
             "mu": self.audit.as_ref().map_or(Value::Null, |audit| finite(audit.mu)),
             "standard_error": self.standard_error(),
-            "independent_std": calibration.independent_std,
-            "correlated_std": calibration.correlated_std,
+            "independent_std": quote::independent_std(plan),
+            "correlated_std": quote::correlated_std(plan),
+            "pairwise_std": quote::pairwise_std(plan),
+            "revealed": quote::revealed(plan),
             "total_weight": self.realised.as_ref().map_or(0.0, |r| r.total_weight),
             "lost_weight": self.realised.as_ref().map_or(0.0, |r| r.lost_weight),
             "weights": self.weights,

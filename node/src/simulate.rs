@@ -187,7 +187,8 @@ impl Totals {
         let survivors: BTreeSet<Party> = (0..plan.parties()).filter(|&p| simulated.outcomes[p].is_some()).collect();
         let exact = |outcome: &Outcome| {
             let steps = outcome.accuracy.map_or(0.0, |accuracy| accuracy.steps);
-            let off = outcome.sum.as_ref().zip(simulated.sum_over(&survivors)).map(|(s, exact)| largest_difference(&s.value, &exact));
+            let off =
+                outcome.sum.as_ref().zip(simulated.sum_over(&survivors)).map(|(s, exact)| largest_difference(&s.value, &exact));
             outcome.included == survivors && off.is_some_and(|off| off <= steps)
         };
         self.exact += u64::from(results.len() == survivors.len() && results.iter().all(|(_, outcome)| exact(outcome)));

@@ -80,7 +80,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("privacy", "dropouts", "1", "parties", "departures that the claims tolerate; 0 where parties − 1 does not exceed (parties + colluding)/2: three parties"),
     setting("mechanism", "kind", r#""inca""#, r#""inca", "ppsc", "gossip""#, "family of the mechanism"),
     setting("mechanism", "injection", r#""incremental""#, r#""incremental", "early", { c, z }"#, "how value and noise enter a party's state, round by round"),
-    setting("mechanism", "rounds", r#""auto""#, r#""auto" or 1 to 63"#, "rounds of mixing"),
+    setting("mechanism", "rounds", r#""auto""#, r#""auto" or 1 to 63; ppsc: 4096"#, "rounds of mixing; with ppsc network rounds, filled with as many iterations as fit"),
     setting("mechanism", "fanout", "1", "parties", "shares that a party sends in a round"),
     setting("mechanism", "rollback", "true", "true, false", "take departed parties out again; false: the paper's protocol"),
     setting("mechanism", "independent_noise", r#""calibrated""#, r#""calibrated", "none""#, "ppsc only"),

@@ -555,7 +555,7 @@ impl Run {
         let finals = set.iter().filter_map(|(party, hash)| self.commons.items(Stage::Publishing).version(*party, hash));
         let finals: Vec<_> = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok()).collect();
         let ending = if agreed && included.len() == parties { Ending::Done } else { Ending::Degraded };
-        self.finish(ending, included, agreed, Sum::of(&finals));
+        self.finish(ending, included, agreed, Sum::of(&self.course.lattice, &finals));
     }
 
     /// Tells once that nobody needs this node any more.

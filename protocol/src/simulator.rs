@@ -21,6 +21,7 @@ use crate::invariants::clear::Clear;
 use crate::invariants::entered::Entered;
 use crate::invariants::gated::Gated;
 use crate::invariants::once::Once;
+use crate::invariants::ordered::Ordered;
 use crate::invariants::trace::Trace;
 use crate::invariants::{Violation, agreed, mass, weight};
 use crate::lattice::LatticeVector;
@@ -94,6 +95,7 @@ pub struct Simulation<'a> {
     clear: Clear,
     gated: Gated,
     entered: Entered,
+    ordered: Ordered,
     /// Some node's mixing state has become its final: sums over states end here.
     settled: bool,
 }
@@ -126,7 +128,7 @@ impl<'a> Simulation<'a> {
             let incarnation = stream(conditions.seed, "incarnation", party).random();
             let identity = Identity { party, key: simulated_keypair(party), incarnation, epoch: 0 };
             let run = Run::new(plan.clone(), identity, value.clone(), Box::new(recording), Time::ZERO);
-            let ledger = Ledger::new(plan.injection().clone(), value.clone(), weight, draws);
+            let ledger = Ledger::new(plan.mechanism(party), value.clone(), weight, draws);
             let status = if conditions.absent.contains(&party) { Status::Down } else { Status::Up };
             nodes.push(Node { run, status, ledger, outcome: None, tick: Time::FAR, shares_left: false, bytes: (0, 0) });
             noised.push(value);
@@ -152,6 +154,7 @@ impl<'a> Simulation<'a> {
             clear: Clear::default(),
             gated: Gated::default(),
             entered,
+            ordered: Ordered::default(),
             settled: false,
         };
         simulation.prepare();
@@ -410,6 +413,7 @@ impl<'a> Simulation<'a> {
                 Output::Private { to, frame, ticket } => {
                     self.clear.private(&frame);
                     self.violations.extend(self.once.private(&frame).err());
+                    self.violations.extend(self.ordered.private(self.plan.schedule(), &frame).err());
                     self.send_private(party, to, frame, ticket);
                 }
                 Output::Spend => {

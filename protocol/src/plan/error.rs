@@ -43,6 +43,14 @@ pub enum DraftError {
         /// A party that is not reached.
         name: String,
     },
+    /// A party without private neighbours.
+    #[error("{field} gives {name:?} no neighbour: its value would be published as it is; add a private edge at {name:?}")]
+    Alone {
+        /// Dotted key.
+        field: String,
+        /// The party.
+        name: String,
+    },
     /// As many out-neighbours a round as neighbours, or more.
     #[error(
         "mechanism.fanout is {fanout}, but {name:?} has only {degree} private neighbours; lower fanout below that, or add private edges"
@@ -70,7 +78,8 @@ impl DraftError {
             DraftError::Setting { field, .. }
             | DraftError::UnknownName { field, .. }
             | DraftError::Graph { field, .. }
-            | DraftError::Disconnected { field, .. } => field,
+            | DraftError::Disconnected { field, .. }
+            | DraftError::Alone { field, .. } => field,
             DraftError::Fanout { .. } => "mechanism.fanout",
             DraftError::Records { .. } => "peer.records",
         }

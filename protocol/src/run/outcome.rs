@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Accuracy;
 use crate::exchange::Tally;
-use crate::lattice::{LatticeVector, LatticeWeight};
+use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::log::{AgreedLogs, Log};
 use crate::message::Phase;
 use crate::mixing::{Party, Share};
@@ -89,10 +89,10 @@ impl std::fmt::Debug for Sum {
 
 impl Sum {
     /// Of these finals; none for no final.
-    pub(super) fn of(finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
+    pub(super) fn of(lattice: &Lattice, finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
         let mut value = LatticeVector::zero_like(&finals.first()?.value);
         value.add_multiples(&finals.iter().map(|last| (Ratio::one(), &last.value)).collect::<Vec<_>>());
-        Some(Sum { value, weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()) })
+        Some(Sum { value: lattice.sum(value), weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()) })
     }
 }
 
