@@ -21,8 +21,8 @@ pub const MARGIN: f64 = 1.0 - 1e-6;
 
 /// T is looked for between these when it is `auto`. Below, noise has nothing to hide behind; above, what a cut-off party loses
 /// before publishing grows, and so do latency and traffic.
-const FEWEST_ROUNDS: usize = 3;
-const MOST_ROUNDS: usize = 12;
+pub(crate) const FEWEST_ROUNDS: usize = 3;
+pub(crate) const MOST_ROUNDS: usize = 12;
 
 /// How close to the best T's expected error a smaller T must come.
 const CLOSE_ENOUGH: f64 = 1.05;
@@ -271,9 +271,9 @@ impl Search<'_> {
         for seed in 1..self.seeds() {
             let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
             if let Some(problem) = Problem::of(&setting)? {
-                let objective = problem.at(first.ratio).objective;
-                if objective < best.1 {
-                    best = (seed, objective);
+                // Most are no better, and it does not take all cases to see that.
+                if let Some(found) = problem.below(first.ratio, best.1) {
+                    best = (seed, found.objective);
                 }
             }
         }

@@ -104,9 +104,11 @@ fn draw_pairs(svg: &mut String, found: &Distribution) -> Drawn {
     let short = |value: &f64| crate::table::number(*value);
     let mut mesh = chart.configure_mesh();
     mesh.x_desc("squared sensitivity, upper bound").y_desc("pairs").x_label_formatter(&short).y_label_formatter(&short).draw()?;
-    let bars = found.histogram.iter().map(|&(low, high, pairs)| Rectangle::new([(low, 0.5), (high, pairs as f64)], OURS.filled()));
+    let bars =
+        found.histogram.iter().map(|&(low, high, pairs)| Rectangle::new([(low, 0.5), (high, pairs as f64)], OURS.filled()));
     chart.draw_series(bars)?.label("pairs").legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 18, y + 5)], OURS.filled()));
-    let levels = [("T/n: the sum alone, as a trusted server gives it", CENTRAL, central), ("T: nothing is hidden", LOCAL, rounds)];
+    let levels =
+        [("T/n: the sum alone, as a trusted server gives it", CENTRAL, central), ("T: nothing is hidden", LOCAL, rounds)];
     for (name, color, at) in levels {
         let line = LineSeries::new([(at, 0.5), (at, most * 3.0)], color.stroke_width(2));
         let series = chart.draw_series(line)?;

@@ -301,6 +301,18 @@ fn fit_lattice(draft: &Draft, calibration: &Calibration, injection: &Injection<R
 }
 
 impl Calibration {
+    /// The most rounds, fewer than these, whose states fit on a lattice with this noise; none if no number does.
+    pub fn most_rounds(&self, draft: &Draft) -> Option<u32> {
+        (1..self.rounds).rev().find(|&rounds| {
+            let injection = draft.mechanism.injection.exact(rounds).ok();
+            let schedule = Self::draw_schedule(draft, rounds, self.schedule_seed);
+            let fits = injection.zip(schedule).map(|(injection, schedule)| {
+                fit_lattice(draft, &Calibration { rounds, schedule, ..self.clone() }, &injection).is_ok()
+            });
+            fits == Some(true)
+        })
+    }
+
     /// Draws the schedule of `seed` and takes the rest as given. None if the private graph has parties with too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {
         Schedule::draw(&draft.private_graph, draft.mechanism.fanout as usize, rounds as usize, seed)

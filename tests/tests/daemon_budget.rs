@@ -40,7 +40,8 @@ fn budget(daemon: &Daemon) -> Value {
 
 /// No file of this process may grow beyond `bytes` from now on: to it that is a disk that is full, and needs no disk of its own.
 fn limit_files(pid: i32, bytes: &str) {
-    let limited = Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--fsize={bytes}:")]).output().expect("prlimit");
+    let limited =
+        Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--fsize={bytes}:")]).output().expect("prlimit");
     assert!(limited.status.success(), "{}", String::from_utf8_lossy(&limited.stderr));
 }
 
@@ -80,9 +81,12 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
         assert_eq!((&run["outcome"], &run["included"]), (&"degraded".into(), &json!(["bob", "carol", "dave"])), "{run}");
     }
     assert_eq!(std::fs::read(&ledger).expect("a ledger"), before, "nothing was charged, and no half of a line is left");
-    assert!(!std::fs::read_dir(parties.path("alice.state/spent")).expect("a folder").flatten().any(|file| {
-        file.file_name().to_string_lossy().starts_with(&digests[0])
-    }));
+    assert!(
+        !std::fs::read_dir(parties.path("alice.state/spent"))
+            .expect("a folder")
+            .flatten()
+            .any(|file| { file.file_name().to_string_lossy().starts_with(&digests[0]) })
+    );
     assert_eq!(alice.http.get("/readyz").status, 200, "it goes on");
     let spent = budget(alice);
     assert_eq!((&spent["runs"], &spent["reserved_mu_squared"]), (&0.into(), &0.0.into()), "{spent}");

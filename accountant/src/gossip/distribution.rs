@@ -167,8 +167,8 @@ mod tests {
         let (weights, rounds) = (weights(), 6);
         let mut told = vec![];
         for (view, noise) in [(View::Sum, ObserversNoise::Unknown), (View::Messages, ObserversNoise::Known)] {
-            let found =
-                all_pairs(&weights, rounds, (view, noise), Targets::All, &mut |done, all| told.push((done, all))).expect("answers");
+            let found = all_pairs(&weights, rounds, (view, noise), Targets::All, &mut |done, all| told.push((done, all)))
+                .expect("answers");
             let mut each = vec![];
             for observer in 0..7 {
                 let threat = Threat { observers: &[observer], rounds, view, noise };
@@ -192,9 +192,7 @@ mod tests {
 
     #[test]
     fn one_target_and_what_is_out_of_range() {
-        let ask = |rounds, targets| {
-            all_pairs(&weights(), rounds, (View::Sum, ObserversNoise::Unknown), targets, &mut |_, _| {})
-        };
+        let ask = |rounds, targets| all_pairs(&weights(), rounds, (View::Sum, ObserversNoise::Unknown), targets, &mut |_, _| {});
         let one = ask(3, Targets::One(6)).expect("answers");
         // Node 6 hangs on node 5: nodes 2 and 3 are further than three rounds away, or just as far.
         assert_eq!(one.pairs, 6);

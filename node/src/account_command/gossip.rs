@@ -99,10 +99,14 @@ pub(super) fn run(arguments: &GossipArgs) -> Result<Report, Failure> {
     match &arguments.observers {
         Looking::Together(observers) => {
             if arguments.plot.is_some() {
-                return Err(Failure::usage("--plot draws the distribution over all pairs").field("--plot").hint("ask for --observers all"));
+                return Err(Failure::usage("--plot draws the distribution over all pairs")
+                    .field("--plot")
+                    .hint("ask for --observers all"));
             }
             let Some(target) = arguments.target else {
-                return Err(Failure::usage("--target is missing").field("--target").hint("name the node whose contributions are protected"));
+                return Err(Failure::usage("--target is missing")
+                    .field("--target")
+                    .hint("name the node whose contributions are protected"));
             };
             let threat = Threat { observers, rounds: arguments.rounds, view, noise };
             let answer =
@@ -164,7 +168,11 @@ fn describe_all(answer: &Distribution) -> String {
         table.row([format!("{percent} %"), at_most(value), number(value / central)]);
     }
     let worst = answer.largest_pair.map_or(String::new(), |(observer, target)| {
-        format!("The largest is what node {observer} learns of node {target}: {}, of {} that it can be at most.\n", at_most(answer.largest), number(rounds))
+        format!(
+            "The largest is what node {observer} learns of node {target}: {}, of {} that it can be at most.\n",
+            at_most(answer.largest),
+            number(rounds)
+        )
     });
     let doubt = match answer.not_computed {
         0 => String::new(),
