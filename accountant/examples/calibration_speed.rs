@@ -1,6 +1,6 @@
 //! How long calibration and verification take, and how good the plans are.
 //!
-//! `cargo run --release -p undertone-accountant --example calibration_speed`
+//! `cargo run --release -p undertone-accountant --example calibration_speed -- [PARTIES COLLUDING DROPOUTS]`
 
 #![allow(clippy::disallowed_methods)] // It measures time.
 
@@ -16,14 +16,18 @@ use undertone_protocol::run_file::RunFile;
 
 fn main() {
     println!("parties rollback  T   plan    verify  gate    epsilon(class) /floor: plain  departed  late");
+    let asked: Vec<usize> = std::env::args().skip(1).map(|number| number.parse().expect("a number")).collect();
+    if let [parties, colluding, dropouts] = asked[..] {
+        return report(parties, colluding, dropouts, true);
+    }
     for (parties, rollback) in [(8, true), (8, false), (16, true)] {
-        report(parties, rollback);
+        report(parties, 1, 1, rollback);
     }
 }
 
-fn report(parties: usize, rollback: bool) {
+fn report(parties: usize, colluding: usize, dropouts: usize, rollback: bool) {
     let text = format!(
-        "name = \"speed\"\n[data]\nshape = [1000]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[mechanism]\nrollback = {rollback}\n"
+        "name = \"speed\"\n[data]\nshape = [1000]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\ncolluding = {colluding}\ndropouts = {dropouts}\n[mechanism]\nrollback = {rollback}\n"
     );
     let file = RunFile::parse(&text, parties).expect("a run file");
     let draft = Draft::new(file, &Peers::simulated(parties, None).expect("peers"), 1).expect("a draft");

@@ -24,8 +24,8 @@ pub const MARGIN: f64 = 1.0 - 1e-6;
 
 /// T is looked for between these when it is `auto`. Below, noise has nothing to hide behind; above, what a cut-off party loses
 /// before publishing grows, and so do latency and traffic.
-const FEWEST_ROUNDS: usize = 3;
-const MOST_ROUNDS: usize = 12;
+pub(crate) const FEWEST_ROUNDS: usize = 3;
+pub(crate) const MOST_ROUNDS: usize = 12;
 
 /// PPSC: rounds more than the fewest that are tried.
 const MORE_ROUNDS: usize = 12;
@@ -436,9 +436,9 @@ impl Search<'_> {
             }
             let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
             if let Some(problem) = Problem::of(&setting)? {
-                let objective = problem.at(first.ratio).objective;
-                if objective < best.1 {
-                    best = (seed, objective);
+                // Most are no better, and it does not take all cases to see that.
+                if let Some(found) = problem.below(first.ratio, best.1) {
+                    best = (seed, found.objective);
                 }
             }
         }

@@ -13,7 +13,7 @@ use undertone_protocol::plan::Plan;
 use crate::account::{largest_mu, scaled};
 use crate::before_publishing::bound;
 use crate::class::in_parallel;
-use crate::coalitions;
+use crate::coalitions::{self, MOST_SETTLED};
 use crate::execution::{Execution, Fate, ShareFault};
 use crate::gaussian::{self, SLACK};
 use crate::loss::{Noise, squared_losses};
@@ -23,10 +23,6 @@ use crate::screen::largest;
 use crate::setting::Setting;
 use crate::settled::{LogsError, Readings, check, exceptions};
 use crate::view::{Trace, View};
-
-/// Multiplications that the gate takes at most, over all sets that it tries. Our choice: measured, a few seconds on one core. What takes
-/// more for one set is not computed (the theorem stands in); further sets are not tried.
-const MOST_PRODUCTS: f64 = 1e10;
 
 /// What is stated about a run as it turned out.
 #[derive(Debug, Clone)]
@@ -162,29 +158,17 @@ impl<'a> Gate<'a> {
                     sets.extend(order[index + 1..].iter().map(|&two| without(&[one, two])));
                 }
             }
-            sets.truncate((MOST_PRODUCTS / self.products(whole.len())) as usize);
+            // What takes more over all sets is not tried.
+            sets.truncate((MOST_SETTLED / coalitions::settled_products(&self.setting, whole.len())) as usize);
         }
         sets
     }
 
+    /// Whether so many readings of what happened are computed; else the theorem stands in. For one reading a plan that was exhausted is.
     fn feasible(&self, members: usize, readings: usize) -> bool {
         let few =
             coalitions::count(members, self.coalition_size(members)).is_some_and(|count| count <= coalitions::MOST_COALITIONS);
-        few && self.products(members) * readings as f64 <= MOST_PRODUCTS
-    }
-
-    /// Roughly how many multiplications one execution takes.
-    fn products(&self, members: usize) -> f64 {
-        let (parties, rounds) = (self.plan.parties() as f64, self.setting.rounds() as f64);
-        let coalitions = coalitions::count(members, self.coalition_size(members)).unwrap_or(usize::MAX) as f64;
-        // All departed are in each of them.
-        let size = (self.plan.parties() - members + self.coalition_size(members)) as f64;
-        let unknowns = parties * (rounds + 1.0);
-        let seen = (parties + rounds * size * f64::from(self.plan.draft().mechanism.fanout)).min(unknowns);
-        let run = unknowns * unknowns * 8.0;
-        let covariances =
-            (unknowns.powi(3) + coalitions * seen * seen * size * (rounds + 1.0)).min(coalitions * seen * seen * unknowns);
-        run + covariances + coalitions * seen * seen * (seen / 3.0 + parties)
+        few && coalitions::settled_products(&self.setting, members) * readings as f64 <= MOST_SETTLED
     }
 
     fn coalition_size(&self, members: usize) -> usize {

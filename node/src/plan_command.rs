@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use undertone_accountant::calibrate::{CalibrateError, calibrate};
+use undertone_protocol::lattice::LatticeError;
 use undertone_protocol::peers::{Peers, PeersError};
-use undertone_protocol::plan::{Draft, Established, Plan};
+use undertone_protocol::plan::{Calibration, Draft, Established, Plan, PlanError};
 use undertone_protocol::run_file::{RunFile, RunFileError};
 
 use crate::cli::{AcceptClaims, Policy, Report};
@@ -69,13 +70,34 @@ pub fn make(run: RunFile, peers: &Peers, seed: u64) -> Result<Plan, Failure> {
     let mut progress = Progress::start();
     let calibration = calibrate(&draft, &mut |step| progress.show(step)).map_err(|e| uncalibrated(&e))?;
     progress.end();
-    Plan::assemble(draft, calibration, rand::random()).map_err(|e| {
+    Plan::assemble(draft.clone(), calibration.clone(), rand::random()).map_err(|e| {
         let failure = Failure::usage(e.to_string());
-        match e.field() {
+        let failure = match e.field() {
             Some(field) => failure.field(field),
+            None => failure,
+        };
+        match would_fit(&draft, &calibration, &e) {
+            Some(hint) => failure.hint(hint),
             None => failure,
         }
     })
+}
+
+/// What would fit on a lattice, with numbers that suffice each by itself.
+fn would_fit(draft: &Draft, calibration: &Calibration, error: &PlanError) -> Option<String> {
+    match error {
+        PlanError::Lattice(LatticeError::TooWide { .. }) => {
+            calibration.most_rounds(draft).map(|rounds| format!("mechanism.rounds = {rounds} suffices"))
+        }
+        PlanError::Lattice(LatticeError::Sampling { added, delta }) => {
+            // What sampling adds is in proportion to the coordinates, and does not depend on δ.
+            let coordinates = (draft.dimension() as f64 * delta / (10.0 * added)).floor();
+            let fewer =
+                if coordinates >= 1.0 { format!(", or a data.shape of {coordinates} coordinates") } else { String::new() };
+            Some(format!("each of these suffices: privacy.delta = {:.1e}{fewer}", 10.0 * added * 1.05))
+        }
+        _ => None,
+    }
 }
 
 /// A graph that cannot protect somebody is a refused plan; all else is a run file that makes no sense.
@@ -125,6 +147,12 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Plan, Failure> {
 
 /// The policy first (it is quick), then every claim.
 pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
+    check_policy(plan, policy)?;
+    undertone_accountant::verify::verify(plan).map_err(|e| Failure::new(Exit::PlanRefused, e.to_string()).field("claims"))
+}
+
+/// The policy alone: what the plan claims is taken for true.
+pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
     if let Some(digest) = policy.digest.as_ref().filter(|digest| !digest.eq_ignore_ascii_case(&plan.digest_hex())) {
         return Err(refused(format!("the plan's digest is {}, not {digest}", plan.digest_hex()), "--digest")
@@ -160,7 +188,7 @@ pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         return Err(refused("the plan's headline rests on a sampled claim".into(), "--accept-claims")
             .hint("join with --accept-claims sampled only if a sample is enough for you"));
     }
-    undertone_accountant::verify::verify(plan).map_err(|e| refused(e.to_string(), "claims"))
+    Ok(())
 }
 
 /// Reads a text file that a person wrote.

@@ -235,7 +235,13 @@ fn others(plan: &Plan) -> String {
     let shown = |error: Option<f64>| error.map_or("–".to_owned(), number);
     let mut gone = Table::with_headings(["gone for good", "parties", "standard error", ""]);
     for row in outlook::gone(plan).unwrap_or_default() {
-        let note = if row.tolerated { "" } else { "more than the plan tolerates: a run may be withheld" };
+        let note = match row.tolerated {
+            true => "",
+            false if plan.parties() - row.parties < plan.draft().run.min_parties => {
+                "fewer stay than run.min_parties: nothing is published"
+            }
+            false => "more than the plan tolerates: a run may be withheld",
+        };
         gone.row([format!("{} %", row.percent), row.parties.to_string(), shown(row.standard_error), note.into()]);
     }
     let mut curve = Table::with_headings(["ε", "this plan", "a trusted server", "local noise"]);
@@ -243,12 +249,25 @@ fn others(plan: &Plan) -> String {
         curve.row([number(at.epsilon), number(at.standard_error), number(at.central), number(at.local)]);
     }
     let mut text = format!("\n{}\nStandard error at other ε:\n{}", gone.render(), curve.render());
-    let remedies = outlook::against_the_theorem(plan);
-    if !remedies.is_empty() {
-        text += "\nThere are too many coalitions to compute them all: the noise is that of local privacy, by the theorem. ";
-        text += &format!("With {} they can be computed, and most of the noise cancels.\n", listed(&remedies));
+    if outlook::is_local(plan) {
+        text += &format!("\n{}\n", why_local(plan));
     }
     text + "\n"
+}
+
+/// Why nothing cancels, and what would help.
+fn why_local(plan: &Plan) -> String {
+    let computed = plan.calibration().claims.iter().any(|claim| claim.faults == Faults::Class);
+    let why = match computed {
+        true => "In so few rounds a coalition may be all that a party exchanges shares with",
+        false => "There are too many coalitions to compute them all",
+    };
+    let remedies = outlook::against_the_theorem(plan);
+    let help = match &remedies[..] {
+        [] => String::new(),
+        remedies => format!(" With {} most of it cancels.", listed(remedies)),
+    };
+    format!("{why}: the noise is that of local privacy, by the theorem.{help}")
 }
 
 /// Changes that suffice each by itself, as a sentence.

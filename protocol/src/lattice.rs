@@ -110,9 +110,7 @@ pub enum LatticeError {
         range: &'static str,
     },
     /// More than 127 bits a coordinate.
-    #[error(
-        "lattice: a state needs {bits} bits a coordinate, more than 127; use fewer rounds, a smaller fan-out or a larger epsilon"
-    )]
+    #[error("lattice: a state needs {bits} bits a coordinate, more than 127; use fewer rounds or a smaller fan-out")]
     TooWide {
         /// Bits.
         bits: u32,

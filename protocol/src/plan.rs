@@ -383,6 +383,21 @@ fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Opti
 }
 
 impl Calibration {
+    /// The most rounds, fewer than these, whose states fit on a lattice with this noise; none if no number does.
+    pub fn most_rounds(&self, draft: &Draft) -> Option<u32> {
+        (1..self.rounds).rev().find(|&rounds| {
+            let injection = match draft.mechanism.kind {
+                MechanismKind::Ppsc => None,
+                MechanismKind::Inca | MechanismKind::Gossip => draft.mechanism.injection.exact(rounds).ok(),
+            };
+            let schedule = Self::draw_schedule(draft, rounds, self.schedule_seed);
+            schedule.is_some_and(|schedule| {
+                let calibration = Calibration { rounds, schedule, ..self.clone() };
+                Lattice::fit(&lattice_request(draft, &calibration, injection.as_ref())).is_ok()
+            })
+        })
+    }
+
     /// The schedule of `seed` for so many rounds: with PPSC of as many iterations as fit into them. None if the private graph has parties with
     /// too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {
