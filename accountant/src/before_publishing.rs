@@ -77,6 +77,21 @@ impl BeforePublishing {
         (square, party)
     }
 
+    /// The largest loss μ at this noise; with PPSC σ* may be 0.
+    pub fn worst_loss(&self, setting: &Setting, noise: Noise) -> f64 {
+        match &self.worst {
+            Worst::Views(_) => {
+                self.worst(setting, (noise.correlated_std / noise.independent_std).powi(2)).0.sqrt() / noise.independent_std
+            }
+            Worst::HandOuts(each) => {
+                let loss = |(party, (seen, _)): (Party, &(usize, Vec<Party>))| {
+                    setting.sensitivity[party] * loss_of_hand_outs(*seen, noise)
+                };
+                each.iter().enumerate().map(loss).fold(0.0, f64::max)
+            }
+        }
+    }
+
     /// The execution of that loss, its coalition as `corrupted`, and whose it is; none if nobody loses anything.
     pub fn worst_execution(&self, setting: &Setting, ratio: f64) -> Result<Option<(Execution, Party)>, ExecutionError> {
         let (_, party, Some(coalition)) = self.largest(setting, ratio) else { return Ok(None) };
@@ -158,6 +173,29 @@ pub fn theorem(setting: &Setting, party: Party, ratio: f64) -> Result<f64, Execu
     match &setting.family {
         Family::Inca(injection) => seen_before_cancelling(injection, setting.rounds(), ratio),
         Family::Ppsc => Ok(hand_outs_seen(setting.hand_outs(party), ratio)),
+    }
+}
+
+/// The bound of [`theorem`] on the loss μ of one party, Δ included, at this noise; with PPSC σ* may be 0.
+pub fn bound(setting: &Setting, party: Party, noise: Noise) -> Result<f64, ExecutionError> {
+    let sensitivity = setting.sensitivity[party];
+    if sensitivity == 0.0 {
+        return Ok(0.0);
+    }
+    let Noise { independent_std, correlated_std } = noise;
+    match setting.family {
+        Family::Inca(_) => {
+            Ok(sensitivity * theorem(setting, party, (correlated_std / independent_std).powi(2))?.sqrt() / independent_std)
+        }
+        Family::Ppsc => Ok(sensitivity * loss_of_hand_outs(setting.hand_outs(party), noise)),
+    }
+}
+
+/// μ at Δ = 1 of a party of whose hand-outs k are seen.
+fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
+    match seen {
+        0 => 0.0,
+        k => 1.0 / (noise.independent_std.powi(2) + noise.correlated_std.powi(2) / k as f64).sqrt(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use undertone_protocol::injection::InjectionError;
 use undertone_protocol::plan::{Calibration, Draft};
-use undertone_protocol::run_file::{MechanismKind, Rounds, most_rounds};
+use undertone_protocol::run_file::{IndependentNoise, MechanismKind, Rounds, most_rounds};
 use undertone_protocol::schedule::Schedule;
 
 use crate::claims::{ClaimError, claims, predicted};
@@ -16,6 +16,7 @@ use crate::loss::Noise;
 use crate::optimum::{Optimum, Problem};
 use crate::outlook::{Remedy, against_exposure};
 use crate::ppsc::coverage::{self, Shortfall};
+use crate::ppsc::exact_sum;
 use crate::setting::Setting;
 
 /// The share of the budget's μ² that plans are calibrated to: the gate counts numerical doubt as exceeded.
@@ -150,6 +151,9 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     }
     protects_everybody(draft)?;
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
+    if draft.mechanism.independent_noise == IndependentNoise::None {
+        return without_independent_noise(draft, budget, progress);
+    }
     let mut search = Search { draft, progress, floor: 0.0 };
     search.floor = search.floor();
     let chosen = search.choose()?;
@@ -163,6 +167,46 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         schedule: chosen.schedule,
         independent_std: noise.independent_std,
         correlated_std: noise.correlated_std,
+    })
+}
+
+/// PPSC as the paper has it: the least σ_γ over the schedules that are tried.
+fn without_independent_noise(draft: &Draft, budget: f64, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
+    let search = Search { draft, progress, floor: 0.0 };
+    let rounds = match draft.mechanism.rounds {
+        Rounds::Fixed(rounds) => {
+            search.suffices(rounds)?;
+            rounds as usize
+        }
+        Rounds::Auto => search.fewest_rounds()?.ok_or(CalibrateError::Kind)?,
+    };
+    let mut best: Option<(f64, u64)> = None;
+    for seed in 0..search.seeds() {
+        if search.covers(rounds, seed)?.is_none() {
+            let setting = Setting::of_draft(draft, &search.schedule(rounds, seed)?)?;
+            let needed = exact_sum::pairwise_std_needed(&setting, budget * MARGIN.sqrt())?.ok_or(CalibrateError::TooMany)?;
+            (search.progress)(&format!("{rounds} rounds: schedule {seed} needs {needed:.3} an exchange"));
+            if best.is_none_or(|(least, _)| needed < least) {
+                best = Some((needed, seed));
+            }
+        }
+    }
+    let (correlated_std, seed) = best.expect("rounds are those of a schedule that was tried");
+    let schedule = search.schedule(rounds, seed)?;
+    let setting = Setting::of_draft(draft, &schedule)?;
+    let noise = Noise { independent_std: 0.0, correlated_std };
+    if !correlated_std.is_normal() {
+        let party = draft.members[0].name.clone();
+        return Err(CalibrateError::Budget { epsilon: draft.privacy.epsilon, delta: draft.privacy.delta, party });
+    }
+    Ok(Calibration {
+        rounds: rounds as u32,
+        schedule_seed: seed,
+        claims: claims(&setting, noise, draft.privacy.delta)?,
+        predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
+        schedule,
+        independent_std: 0.0,
+        correlated_std,
     })
 }
 

@@ -13,7 +13,9 @@
 
 pub mod closed_forms;
 pub mod coverage;
+pub(crate) mod exact_sum;
 pub mod execution;
+pub mod paper;
 pub mod same_sum;
 mod view;
 
@@ -123,5 +125,7 @@ pub fn independent_std_needed(view: &View, pairwise_std: f64, mu: f64) -> Option
     Some(high)
 }
 
+#[cfg(test)]
+mod plan_tests;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use undertone_protocol::run_file::{InjectionChoice, MechanismKind};
 use undertone_protocol::schedule::Schedule;
 
 use crate::execution::{CustomInjection, Execution, ExecutionError, Family, InjectionSpec, NamedInjection};
+use crate::loss::Noise;
 
 /// A mechanism and a threat, without the noise.
 #[derive(Debug, Clone)]
@@ -74,6 +75,11 @@ impl Setting {
     /// The run in which nothing goes wrong.
     pub fn fault_free(&self) -> Result<Execution, ExecutionError> {
         Execution::fault_free(self.family.clone(), self.out.clone())
+    }
+
+    /// Whether nothing but noise that cancels is added: PPSC with `independent_noise = "none"`.
+    pub fn reveals_sums(&self, noise: Noise) -> bool {
+        self.family == Family::Ppsc && noise.independent_std == 0.0
     }
 
     /// How often a party hands something out before the finals.

@@ -72,7 +72,7 @@ impl Summed {
 const MOST_TRACED: usize = 4_000;
 const MOST_TRACED_SQUARES: usize = 200_000_000;
 
-/// Expected errors at σ* = 1 as functions of r = σ_Δ²/σ*².
+/// Expected errors as functions of the noise.
 pub struct ErrorModel {
     /// Variance without a fault.
     plain: f64,
@@ -108,32 +108,34 @@ impl ErrorModel {
     }
 
     /// Standard error without a fault.
-    pub fn plain(&self) -> f64 {
-        self.plain.sqrt()
+    pub fn plain(&self, noise: Noise) -> f64 {
+        self.plain.sqrt() * noise.independent_std
     }
 
     /// One party departs before the logs are agreed: root of the mean variance over parties (and, without roll-back, over rounds).
     /// None where it was not computed.
-    pub fn departed(&self, ratio: f64) -> Option<f64> {
-        self.departed.map(|(constant, factor)| (constant + ratio * factor).sqrt())
+    pub fn departed(&self, noise: Noise) -> Option<f64> {
+        self.departed.map(|terms| error(terms, noise))
     }
 
     /// One party of the agreed logs publishes no final: root of the mean variance over parties. None where it was not computed, or no result is
     /// left without some party's.
-    pub fn late(&self, ratio: f64) -> Option<f64> {
-        self.late_with_a_result(ratio).filter(|_| self.always)
+    pub fn late(&self, noise: Noise) -> Option<f64> {
+        self.late.filter(|_| self.always).map(|terms| error(terms, noise))
     }
 
-    fn late_with_a_result(&self, ratio: f64) -> Option<f64> {
-        self.late.map(|(constant, factor)| (constant + ratio * factor).sqrt())
-    }
-
-    /// What calibration minimises, times σ*: one party departs, nine times in ten in mixing and once in ten in publishing
+    /// What calibration minimises, at σ* = 1 and σ_Δ² = `ratio`: one party departs, nine times in ten in mixing and once in ten in publishing
     /// (otherwise σ_Δ → ∞ looks free). Where no result is left no noise helps: these count for nothing.
     pub fn expected(&self, ratio: f64) -> f64 {
-        let departed = self.departed(ratio).unwrap_or(self.plain());
-        0.9 * departed + 0.1 * self.late_with_a_result(ratio).unwrap_or(departed)
+        let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
+        let departed = self.departed(noise).unwrap_or(self.plain(noise));
+        0.9 * departed + 0.1 * self.late.map_or(departed, |terms| error(terms, noise))
     }
+}
+
+/// The root of (constant, factor): constant of σ*², factor of σ_Δ².
+fn error((constant, factor): (f64, f64), noise: Noise) -> f64 {
+    (constant * noise.independent_std.powi(2) + factor * noise.correlated_std.powi(2)).sqrt()
 }
 
 fn without(setting: &Setting, party: Party) -> BTreeSet<Party> {

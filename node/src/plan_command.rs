@@ -133,6 +133,11 @@ pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
     }
+    if policy.max_epsilon.is_some() && quote::reveals_sums(plan) {
+        let message = "the plan reveals exact sums (independent_noise = \"none\"): its ε holds only for changes that keep these, and a change of one value has none";
+        return Err(refused(message.into(), "--max-epsilon")
+            .hint("ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant"));
+    }
     let claimed = plan.epsilon_claimed().ok_or_else(|| refused("the plan claims no ε at all".into(), "claims"))?;
     if let Some(most) = policy.max_epsilon.filter(|&most| claimed > most) {
         return Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undertone_accountant::outlook::{self, Remedy};
-use undertone_protocol::plan::{Adversary, Claim, Established, Faults, Plan};
+use undertone_protocol::plan::{Adversary, Changes, Claim, Established, Faults, Plan};
 use undertone_protocol::run_file::{Adjacency, Bound, Clip, Unit};
 
 use crate::table::{Table, at_most, bytes, number};
@@ -27,6 +27,7 @@ pub fn threat(plan: &Plan) -> String {
 pub fn protected(plan: &Plan) -> String {
     let draft = plan.draft();
     let change = match draft.data.adjacency {
+        _ if reveals_sums(plan) => "several changed at once such that every revealed sum stays",
         Adjacency::ReplaceOne => "replaced by any other",
         Adjacency::ZeroOut => "replaced by zero",
     };
@@ -56,6 +57,11 @@ pub fn correlated_std(plan: &Plan) -> Option<f64> {
 /// σ_γ of PPSC; null with INCA.
 pub fn pairwise_std(plan: &Plan) -> Option<f64> {
     plan.iterations().is_some().then_some(plan.calibration().correlated_std)
+}
+
+/// Whether what the plan claims does not hold for a change of one value alone, which shows in an exact sum (PPSC without independent noise).
+pub fn reveals_sums(plan: &Plan) -> bool {
+    plan.calibration().claims.iter().any(|claim| claim.holds_as_headline && claim.changes.is_some())
 }
 
 /// PPSC: what multi-gossip alone gives away, and what this plan does about it, in words. None with INCA.
@@ -167,6 +173,10 @@ fn claims(claims: &[Claim]) -> String {
             Adversary::Public => "readers of the public graph".to_owned(),
             Adversary::Coalition if claim.size >= 1 => format!("coalitions of up to {}", claim.size),
             Adversary::Coalition => "outsiders".to_owned(),
+        };
+        let who = match claim.changes {
+            Some(Changes::SameSum) => format!("{who}, for changes that keep every revealed sum"),
+            None => who,
         };
         let faults = match claim.faults {
             Faults::Class => "tolerated faults",

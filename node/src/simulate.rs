@@ -28,15 +28,22 @@ use crate::progress::Progress;
 use crate::table::{Table, at_most, number};
 use crate::{clipping, plan_command, plot, quote, synthetic};
 
+mod paper;
+
+use paper::Paper;
+
 /// Flags of `simulate`.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
     /// The run file; `local`'s defaults fill its gaps, and data.shape is [100] if it has none
-    #[arg(value_name = "RUN.toml")]
-    run: PathBuf,
+    #[arg(value_name = "RUN.toml", required_unless_present = "paper")]
+    run: Option<PathBuf>,
     /// Number of parties
-    #[arg(long, value_name = "N")]
-    parties: usize,
+    #[arg(long, value_name = "N", required_unless_present = "paper")]
+    parties: Option<usize>,
+    /// Instead of a run: a table of a paper, computed again, beside the numbers that it prints
+    #[arg(long, value_enum, value_name = "TABLE", conflicts_with_all = ["run", "parties", "runs", "seed", "kills", "plot"])]
+    paper: Option<Paper>,
     /// Number of runs, each with fresh noise
     #[arg(long, value_name = "R", default_value_t = 1)]
     runs: u64,
@@ -83,17 +90,23 @@ struct Totals {
 
 /// Runs it.
 pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
-    let text = plan_command::read_text(&arguments.run, "RUN.toml")?;
-    let refuse = |e: undertone_protocol::run_file::RunFileError| plan_command::run_failure(&arguments.run, &e);
+    if let Some(paper) = arguments.paper {
+        return Ok(paper::report(paper));
+    }
+    let (Some(path), Some(parties)) = (&arguments.run, arguments.parties) else {
+        return Err(Failure::usage("give RUN.toml and --parties, or --paper"));
+    };
+    let text = plan_command::read_text(path, "RUN.toml")?;
+    let refuse = |e: undertone_protocol::run_file::RunFileError| plan_command::run_failure(path, &e);
     let mut raw = RawRunFile::parse(&text).map_err(refuse)?;
     raw.data.shape.get_or_insert(vec![100]);
-    let run = raw.resolve(arguments.parties, Defaults::Local).map_err(refuse)?;
+    let run = raw.resolve(parties, Defaults::Local).map_err(refuse)?;
     run.supported().map_err(refuse)?;
-    if arguments.kills + 2 > arguments.parties {
+    if arguments.kills + 2 > parties {
         return Err(Failure::usage("--kills leaves fewer than two parties").field("--kills"));
     }
     let records = (run.data.unit == Unit::Record).then_some(RECORDS);
-    let peers = Peers::simulated(arguments.parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
+    let peers = Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(plan_command::make(run, &peers, arguments.seed)?);
     let inputs = inputs(&plan, arguments.seed);
     let mut totals = Totals { agreed: true, ..Totals::default() };

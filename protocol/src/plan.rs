@@ -64,6 +64,14 @@ pub enum Established {
     Searched,
 }
 
+/// Changes that a claim is stated for, where these are not all that the plan's adjacency allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Changes {
+    /// Values that change together, by at most Δ in all, such that every sum which the adversary sees exactly stays (PPSC).
+    SameSum,
+}
+
 /// One sentence of privacy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,6 +95,9 @@ pub struct Claim {
     /// Of the sample or search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// For which changes it holds; absent: for all of the plan's adjacency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
     /// Whether the headline ε rests on it.
     pub holds_as_headline: bool,
 }

@@ -25,6 +25,7 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
         established,
         cases: 28,
         seed: None,
+        changes: None,
         holds_as_headline,
     };
     Calibration {

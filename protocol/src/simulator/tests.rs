@@ -29,6 +29,7 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
         established: Established::Theorem,
         cases: 1,
         seed: None,
+        changes: None,
         holds_as_headline: true,
     };
     let calibration = Calibration {
