@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::Noise;
-use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::message::Digest;
-use crate::mixing::{Mixing, Party};
+use crate::mixing::{Mechanism, Mixing, Party};
 use crate::payload::Ratio;
 use crate::plan::Plan;
 use crate::schedule::Schedule;
@@ -26,8 +25,10 @@ pub struct Course {
     pub dimension: usize,
     /// Who sends to whom.
     pub schedule: Arc<Schedule>,
-    /// (c, Z).
-    pub injection: Arc<Injection<Ratio>>,
+    /// The shares that this party is due to get, as (round, from).
+    pub due: Arc<[(u32, Party)]>,
+    /// How value and noise get into this party's states.
+    pub mechanism: Mechanism<Ratio>,
     /// Round r ends at the latest r times this after the beginning.
     pub round_ms: u64,
     /// A round lasts at least this long.
@@ -43,14 +44,17 @@ impl Course {
     pub fn of(plan: &Plan, me: Party) -> Self {
         let draft = plan.draft();
         let weights: u64 = (0..plan.parties()).fold(0, |sum, party| sum.saturating_add(draft.weight_units(party)));
+        let rounds = 1..=plan.schedule().rounds() as u32;
+        let from = |round| plan.schedule().receives_from(round, me).into_iter().map(move |from| (round, from));
         Course {
             me,
+            due: rounds.flat_map(from).collect(),
             parties: plan.parties(),
             digest: *plan.digest(),
             lattice: *plan.lattice(),
             dimension: draft.dimension(),
             schedule: Arc::new(plan.schedule().clone()),
-            injection: Arc::new(plan.injection().clone()),
+            mechanism: plan.mechanism(me),
             round_ms: draft.run.round_ms,
             pace_ms: draft.run.pace_ms,
             rollback: draft.mechanism.rollback,
@@ -58,10 +62,10 @@ impl Course {
         }
     }
 
-    /// The mixing machine of this party, with the injection of before round 1 made and all others prepared: a node never skips a round.
+    /// The mixing machine of this party, with all noise drawn ahead: a node never skips a round.
     /// `value` is x̃, `weight` the party's own.
     pub fn begin(&self, value: LatticeVector, weight: LatticeWeight, mut noise: Noise) -> Mixing<LatticeVector, LatticeWeight> {
-        let mut mixing = Mixing::new(self.injection.clone(), value.pack(), weight, self.rollback, &mut noise);
+        let mut mixing = Mixing::new(self.mechanism.clone(), value.pack(), weight, self.rollback, &mut noise);
         mixing.prepare(&mut noise);
         mixing
     }
@@ -77,8 +81,13 @@ impl Course {
 
     /// The shares that this party is due to get.
     pub(super) fn due(&self) -> impl Iterator<Item = (u32, Party)> + '_ {
-        (1..=self.rounds())
-            .flat_map(|round| self.schedule.receives_from(round, self.me).into_iter().map(move |from| (round, from)))
+        self.due.iter().copied()
+    }
+
+    /// Those of one round.
+    pub(super) fn due_in(&self, round: u32) -> impl Iterator<Item = Party> + '_ {
+        let first = self.due.partition_point(|&(earlier, _)| earlier < round);
+        self.due[first..].iter().take_while(move |due| due.0 == round).map(|due| due.1)
     }
 
     pub(crate) fn is_due(&self, round: u32, from: Party) -> bool {
