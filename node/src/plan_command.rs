@@ -89,12 +89,9 @@ fn would_fit(draft: &Draft, calibration: &Calibration, error: &PlanError) -> Opt
         PlanError::Lattice(LatticeError::TooWide { .. }) => {
             calibration.most_rounds(draft).map(|rounds| format!("mechanism.rounds = {rounds} suffices"))
         }
-        PlanError::Lattice(LatticeError::Sampling { added, delta }) => {
-            // What sampling adds is in proportion to the coordinates, and does not depend on δ.
-            let coordinates = (draft.dimension() as f64 * delta / (10.0 * added)).floor();
-            let fewer =
-                if coordinates >= 1.0 { format!(", or a data.shape of {coordinates} coordinates") } else { String::new() };
-            Some(format!("each of these suffices: privacy.delta = {:.1e}{fewer}", 10.0 * added * 1.05))
+        // What sampling adds does not depend on δ; two digits, rounded up.
+        PlanError::Lattice(LatticeError::Sampling { added, .. }) => {
+            Some(format!("privacy.delta = {:.1e} suffices", 10.0 * added * 1.05))
         }
         _ => None,
     }

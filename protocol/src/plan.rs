@@ -383,18 +383,17 @@ fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Opti
 }
 
 impl Calibration {
-    /// The most rounds, fewer than these, whose states fit on a lattice with this noise; none if no number does.
+    /// The most rounds of INCA, fewer than these, whose states fit on a lattice with this noise; none if no number does.
     pub fn most_rounds(&self, draft: &Draft) -> Option<u32> {
-        (1..self.rounds).rev().find(|&rounds| {
-            let injection = match draft.mechanism.kind {
-                MechanismKind::Ppsc => None,
-                MechanismKind::Inca | MechanismKind::Gossip => draft.mechanism.injection.exact(rounds).ok(),
-            };
+        let inca = draft.mechanism.kind == MechanismKind::Inca;
+        (1..self.rounds).rev().filter(|_| inca).find(|&rounds| {
+            let injection = draft.mechanism.injection.exact(rounds).ok();
             let schedule = Self::draw_schedule(draft, rounds, self.schedule_seed);
-            schedule.is_some_and(|schedule| {
-                let calibration = Calibration { rounds, schedule, ..self.clone() };
-                Lattice::fit(&lattice_request(draft, &calibration, injection.as_ref())).is_ok()
-            })
+            let fits = injection.zip(schedule).map(|(injection, schedule)| {
+                let shorter = Calibration { rounds, schedule, ..self.clone() };
+                Lattice::fit(&lattice_request(draft, &shorter, Some(&injection))).is_ok()
+            });
+            fits == Some(true)
         })
     }
 

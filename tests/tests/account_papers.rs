@@ -181,7 +181,8 @@ fn gossip_asks_every_observer_and_draws_what_they_learn() {
         assert!(svg.contains(text), "{text}");
     }
     let of_two = folder.ask(&format!("{base} --observers all --target 2")).json_of(0);
-    assert_eq!((&of_two["pairs"], &of_two["sensitivity_squared_upper"]), (&json!(4), &all["sensitivity_squared_upper"]));
+    assert_eq!(of_two["pairs"], json!(4));
+    assert_close(&of_two["sensitivity_squared_upper"], largest, 1e-9, "every node of a ring is as exposed as any other");
     for (flags, field) in [
         ("--observers 0", "--target"),
         ("--observers 0 --target 1 --plot x.svg", "--plot"),
