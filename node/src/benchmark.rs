@@ -4,6 +4,8 @@
 //! next one around a ring, with the same streams and frames of a share's length. Runs and baselines alternate, so that a machine whose
 //! speed drifts slows both.
 
+mod disseminations;
+
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,6 +33,9 @@ pub struct BenchmarkArgs {
     /// Runs, each with its baseline
     #[arg(long, value_name = "R", default_value_t = 3)]
     runs: usize,
+    /// Compare averaging over a random-regular public graph of degree 4 with the flood of finals over the same graph, in turns
+    #[arg(long, conflicts_with = "relay")]
+    disseminations: bool,
     /// Processes of the baseline (default: one for each party)
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..))]
     baseline_processes: Option<u32>,
@@ -63,6 +68,9 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
     if let Some(numbers) = &arguments.relay {
         return runtime.block_on(relay(numbers));
     }
+    if arguments.disseminations {
+        return disseminations::run(arguments.nodes, arguments.dimension, arguments.runs.max(1));
+    }
     let mut samples = vec![];
     for run in 1..=arguments.runs.max(1) {
         eprintln!("run {run} of {} …", arguments.runs.max(1));
@@ -88,8 +96,14 @@ fn failed(what: impl std::fmt::Display) -> Failure {
 }
 
 fn local(arguments: &BenchmarkArgs) -> Result<Value, Failure> {
+    local_with(arguments.nodes, arguments.dimension, &[])
+}
+
+/// The final object of `local`, which must end well.
+fn local_with(nodes: usize, dimension: usize, more: &[&str]) -> Result<Value, Failure> {
     let output = Command::new(std::env::current_exe().map_err(failed)?)
-        .args(["local", "--json", "--nodes", &arguments.nodes.to_string(), "--dimension", &arguments.dimension.to_string()])
+        .args(["local", "--json", "--nodes", &nodes.to_string(), "--dimension", &dimension.to_string()])
+        .args(more)
         .stderr(Stdio::null())
         .output()
         .map_err(failed)?;

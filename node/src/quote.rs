@@ -106,7 +106,17 @@ fn smallest_sum(plan: &Plan) -> String {
 /// The object of `plan` and `verify`.
 pub fn json(plan: &Plan) -> Value {
     let calibration = plan.calibration();
+    let averaging = plan.terms().map(|terms| {
+        json!({
+            "method": terms.at_most.method.name(),
+            "rounds_expected": terms.expected_rounds,
+            "rounds_at_most": terms.at_most.steps.len(),
+            "accuracy": terms.accuracy(),
+        })
+    });
     json!({
+        "dissemination": plan.draft().run.dissemination,
+        "averaging": averaging,
         "name": plan.draft().name,
         "digest": plan.digest_hex(),
         "parties": plan.parties(),
@@ -222,7 +232,20 @@ fn errors(plan: &Plan) -> String {
     row("floor for these colluders", floor);
     row("a trusted server", predicted.central);
     row("local noise alone", predicted.local);
-    format!("{}\nEach party sends about {}.\n", table.render(), bytes(predicted.bytes_per_party))
+    format!("{}\nEach party sends about {}.\n{}", table.render(), bytes(predicted.bytes_per_party), averaging(plan))
+}
+
+/// How finals spread, if not to everybody.
+fn averaging(plan: &Plan) -> String {
+    plan.terms().map_or(String::new(), |terms| {
+        format!(
+            "Finals are averaged over the public graph: about {} rounds ({}), at most {}; all nodes end within {} standard errors of each other.\n",
+            terms.expected_rounds,
+            terms.at_most.method.name(),
+            terms.at_most.steps.len(),
+            number(terms.accuracy())
+        )
+    })
 }
 
 /// Errors with parties gone and at other ε, and what would help.

@@ -11,6 +11,7 @@ use serde_json::json;
 use undertone_accountant::gate::gate;
 use undertone_accountant::utility::realised;
 use undertone_protocol::defaults::Defaults;
+use undertone_protocol::invariants::mass::largest_difference;
 use undertone_protocol::log::AgreedLogs;
 use undertone_protocol::message::Phase;
 use undertone_protocol::mixing::Party;
@@ -188,11 +189,20 @@ impl Totals {
             .collect();
         let first = results.first().map(|(_, outcome)| *outcome);
         let sum = |outcome: &Outcome| outcome.sum.as_ref().map(|sum| (sum.value.clone(), sum.weight));
-        let same = results.iter().all(|(_, outcome)| sum(outcome) == first.and_then(sum));
+        let averages = plan.terms().is_some();
+        // Averages are within their bounds of each other: an invariant that is checked at every run's end.
+        let weight = |outcome: &Outcome| outcome.sum.as_ref().map(|sum| sum.weight);
+        let same = results.iter().all(|(_, outcome)| match averages {
+            true => outcome.agreed && weight(outcome) == first.and_then(weight),
+            false => sum(outcome) == first.and_then(sum),
+        });
         self.same_bits += u64::from(same);
         let survivors: BTreeSet<Party> = (0..plan.parties()).filter(|&p| simulated.outcomes[p].is_some()).collect();
         let exact = |outcome: &Outcome| {
-            outcome.included == survivors && outcome.sum.as_ref().map(|s| &s.value) == simulated.sum_over(&survivors).as_ref()
+            let steps = outcome.accuracy.map_or(0.0, |accuracy| accuracy.steps);
+            let off =
+                outcome.sum.as_ref().zip(simulated.sum_over(&survivors)).map(|(s, exact)| largest_difference(&s.value, &exact));
+            outcome.included == survivors && off.is_some_and(|off| off <= steps)
         };
         self.exact += u64::from(results.len() == survivors.len() && results.iter().all(|(_, outcome)| exact(outcome)));
         self.finished += results.len() as u64;
@@ -247,6 +257,8 @@ impl Totals {
             "rms_error": rms, "rms_error_interval": interval, "max_abs_error": self.largest,
             "runs_with_the_survivors_exact_sum": self.exact, "runs_with_the_same_bits": self.same_bits,
             "rounds": plan.rounds(), "private_bytes": self.private_bytes, "public_bytes": self.public_bytes,
+            "dissemination": plan.draft().run.dissemination, "predicted_bytes_per_party": predicted.bytes_per_party,
+            "public_bytes_per_party": self.public_bytes / (runs * plan.parties() as u64),
             "violations": self.violations, "digest": plan.digest_hex(), "exit_code": exit.code(),
         });
         let shown = |value: Option<f64>| value.map_or("–".to_owned(), number);

@@ -89,7 +89,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("topology", "private", r#"{ kind = "complete" }"#, "a graph", "pairs that may exchange shares over encrypted channels"),
     setting("topology", "public", r#"{ kind = "complete" }"#, "a graph", "pairs that exchange in the clear, signed"),
     setting("run", "min_parties", "", "parties", "least number of parties that may start and publish; default and least: parties − dropouts").without_default(),
-    setting("run", "dissemination", r#""flood""#, r#""flood", "consensus""#, "how final states spread"),
+    setting("run", "dissemination", r#""flood""#, r#""flood", "consensus", "auto""#, "how final states spread; auto: whichever sends fewer bytes"),
     setting("run", "join_ms", "120000", "ms", "how long to wait for the others, and again for their STARTs").or_local("10000"),
     setting("run", "round_ms", "2000", "ms", "round r ends at the latest r times this after START").or_local("1000"),
     setting("run", "settle_ms", "4000", "ms", "for settling after the last round's deadline, and again for publishing").or_local("2000"),

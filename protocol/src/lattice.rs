@@ -315,6 +315,14 @@ impl Lattice {
         }
     }
 
+    /// A vector of these coordinates, in steps; what a state cannot hold wraps.
+    pub(crate) fn vector(&self, steps: impl Iterator<Item = i128>) -> LatticeVector {
+        LatticeVector(match self.state_bits {
+            64 => Words::Narrow(steps.map(|step| step as i64).collect()),
+            _ => Words::Wide(steps.collect()),
+        })
+    }
+
     /// A vector of zeros.
     pub fn zeros(&self, dimension: usize) -> LatticeVector {
         LatticeVector(if self.state_bits == 64 { Words::Narrow(vec![0; dimension]) } else { Words::Wide(vec![0; dimension]) })

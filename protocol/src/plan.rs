@@ -17,11 +17,12 @@ pub use draft::{Draft, Member};
 pub use error::{DraftError, PlanError};
 pub use file::MOST_PLAN_BYTES;
 
+use crate::dissemination::terms::{Request, Terms};
 use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeError, LatticeRequest, Travel};
 use crate::mixing::{Mechanism, Party};
 use crate::payload::Ratio;
-use crate::run_file::{IndependentNoise, MechanismKind, Problem, Rounds, most_rounds, supported};
+use crate::run_file::{Dissemination, IndependentNoise, MechanismKind, Problem, Rounds, most_rounds, supported};
 use crate::schedule::{MultiGossip, Schedule};
 use crate::sensitivity::Scales;
 
@@ -151,6 +152,7 @@ pub struct Plan {
     injection: Option<Arc<Injection<Ratio>>>,
     lattice: Lattice,
     scales: Scales,
+    terms: Option<Arc<Terms>>,
     nonce: [u8; 16],
     json: String,
     digest: [u8; 32],
@@ -175,8 +177,7 @@ impl Plan {
     /// Everything that assembling and parsing check alike. The result has no JSON and no digest yet.
     fn checked(draft: Draft, calibration: Calibration, nonce: [u8; 16]) -> Result<Self, PlanError> {
         draft.check()?;
-        supported(&draft.privacy, &draft.mechanism, &draft.run)
-            .map_err(|(field, problem)| PlanError::Settings { field, problem })?;
+        supported(&draft.privacy, &draft.mechanism).map_err(|(field, problem)| PlanError::Settings { field, problem })?;
         calibration.check(&draft)?;
         let injection = match draft.mechanism.kind {
             MechanismKind::Ppsc => None,
@@ -189,9 +190,46 @@ impl Plan {
         let injection = injection.map(Arc::new);
         let lattice = Lattice::fit(&lattice_request(&draft, &calibration, injection.as_deref()))?;
         let scales = draft.data.scales();
-        let plan = Plan { draft, calibration, injection, lattice, scales, nonce, json: String::new(), digest: [0; 32] };
+        let (terms, json) = (None, String::new());
+        let mut plan = Plan { draft, calibration, injection, lattice, scales, terms, nonce, json, digest: [0; 32] };
         plan.check_ranges()?;
+        plan.choose_dissemination()?;
         Ok(plan)
+    }
+
+    /// Fixes the terms of averaging, if finals are to be averaged: because the run file says so, or because it leaves the choice and fewer bytes
+    /// travel.
+    fn choose_dissemination(&mut self) -> Result<(), PlanError> {
+        let choice = self.draft.run.dissemination;
+        if choice == Dissemination::Flood {
+            return Ok(());
+        }
+        let terms = Terms::of(Request {
+            graph: &self.draft.public_graph,
+            lattice: &self.lattice,
+            accuracy: self.draft.run.accuracy,
+            standard_error: self.calibration.predicted.standard_error / self.scales.root_mean_square(),
+            total_weight: self.draft.total_weight(),
+        });
+        let floods = self.bytes_per_party();
+        match terms {
+            Ok(terms) => self.terms = Some(Arc::new(terms)),
+            Err(_) if choice == Dissemination::Auto => {}
+            Err(error) => return Err(PlanError::Averaging(error)),
+        }
+        if choice == Dissemination::Auto && self.bytes_per_party() >= floods {
+            self.terms = None;
+        }
+        self.draft.run.dissemination = match self.terms {
+            Some(_) => Dissemination::Consensus,
+            None => Dissemination::Flood,
+        };
+        Ok(())
+    }
+
+    /// With `dissemination = "consensus"`: the terms of averaging.
+    pub fn terms(&self) -> Option<&Arc<Terms>> {
+        self.terms.as_ref()
     }
 
     /// What was known before calibration: settings, members, graphs. Its `mechanism.rounds` is fixed.
@@ -301,9 +339,18 @@ impl Plan {
         let all_shares = self.schedule().shares() as u64;
         let parties = self.parties() as u64;
         let share = dimension * u64::from(self.lattice.wire_bytes) + FRAME_BYTES;
-        let last = dimension * u64::from(self.lattice.final_bytes) + FRAME_BYTES;
         let logs = all_shares * LOG_ENTRY_BYTES + parties * FRAME_BYTES;
-        (all_shares * (share + FRAME_BYTES) + others * (parties * (last + 6 * FRAME_BYTES) + logs)) / parties
+        // What all parties send of finals.
+        let finals = match &self.terms {
+            None => parties * others * (dimension * u64::from(self.lattice.final_bytes) + FRAME_BYTES),
+            Some(terms) => {
+                let rounds = terms.expected_rounds as u64 * FRAME_BYTES;
+                // Both ends of an edge send.
+                let ends = 2 * self.draft.public_graph.edges().len() as u64;
+                ends * (dimension * terms.expected_bytes as u64 + rounds) + 2 * parties * others * FRAME_BYTES
+            }
+        };
+        (all_shares * (share + FRAME_BYTES) + others * (parties * 6 * FRAME_BYTES + logs) + finals) / parties
     }
 }
 

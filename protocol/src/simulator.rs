@@ -18,6 +18,7 @@ use rand::{RngExt, SeedableRng};
 use sha2::{Digest, Sha256};
 
 use crate::invariants::clear::Clear;
+use crate::invariants::entered::Entered;
 use crate::invariants::gated::Gated;
 use crate::invariants::once::Once;
 use crate::invariants::ordered::Ordered;
@@ -93,6 +94,7 @@ pub struct Simulation<'a> {
     once: Once,
     clear: Clear,
     gated: Gated,
+    entered: Entered,
     ordered: Ordered,
     /// Some node's mixing state has become its final: sums over states end here.
     settled: bool,
@@ -133,6 +135,7 @@ impl<'a> Simulation<'a> {
         }
         let liar = conditions.equivocation.as_ref().map(|equivocation| equivocation.party);
         let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
+        let entered = Entered::with_width(plan.terms().map_or(0, |terms| terms.opening_bytes));
         let mut simulation = Simulation {
             rng: stream(conditions.seed, "network", 0),
             plan,
@@ -150,6 +153,7 @@ impl<'a> Simulation<'a> {
             once: Once::except(liar),
             clear: Clear::default(),
             gated: Gated::default(),
+            entered,
             ordered: Ordered::default(),
             settled: false,
         };
@@ -235,7 +239,10 @@ impl<'a> Simulation<'a> {
             let honest = lies.is_none_or(|party| !outcome.included.contains(&party));
             if let Some(sum) = outcome.sum.as_ref().filter(|_| honest && publishers == Some(&outcome.included)) {
                 let noised = outcome.included.iter().map(|&party| &self.noised[party]);
-                violations.extend(mass::check([&sum.value], noised).err());
+                violations.extend(match &outcome.accuracy {
+                    None => mass::check([&sum.value], noised).err(),
+                    Some(accuracy) => mass::check_average(&sum.value, noised, accuracy.steps).err(),
+                });
                 let own = outcome.included.iter().map(|&party| self.nodes[party].ledger.own_weight());
                 violations.extend(weight::check([sum.weight], own).err());
             }
@@ -393,7 +400,12 @@ impl<'a> Simulation<'a> {
         loop {
             match self.nodes[party].run.poll_output() {
                 Output::Public { to, frame } => {
-                    let checks = [self.once.public(&frame), self.clear.public(&frame), self.gated.public(&frame)];
+                    let checks = [
+                        self.once.public(&frame),
+                        self.clear.public(&frame),
+                        self.gated.public(&frame),
+                        self.entered.public(&frame),
+                    ];
                     self.violations.extend(checks.into_iter().filter_map(Result::err));
                     let frame = self.really_sent(party, to, frame);
                     self.transmit(Network::Public, party, to, frame);
@@ -463,5 +475,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
+#[cfg(test)]
+mod averaging_tests;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -9,7 +9,7 @@ use crate::table::{Table, number};
 
 /// A table of a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Paper {
+pub(super) enum Paper {
     /// PPSC: iterations until every state has changed with probability ρ
     PpscTable2,
     /// PPSC: rounds of plain averaging on the 10-cycle to reach accuracy ν
@@ -17,7 +17,7 @@ pub enum Paper {
 }
 
 /// Computes it. Nothing is sampled: the same numbers every time.
-pub fn report(paper: Paper) -> Report {
+pub(super) fn report(paper: Paper) -> Report {
     let (json, text) = match paper {
         Paper::PpscTable2 => ppsc_table_2(),
         Paper::PpscTable3 => ppsc_table_3(),

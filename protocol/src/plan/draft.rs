@@ -100,11 +100,7 @@ impl Draft {
 
     /// Refuses what this version's plans do not carry, like [`RunFile::supported`].
     pub fn supported(&self) -> Result<(), RunFileError> {
-        supported(&self.privacy, &self.mechanism, &self.run).map_err(|(field, problem)| RunFileError::Field {
-            field,
-            line: None,
-            problem,
-        })
+        supported(&self.privacy, &self.mechanism).map_err(|(field, problem)| RunFileError::Field { field, line: None, problem })
     }
 
     /// n.

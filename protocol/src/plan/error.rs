@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::dissemination::terms::TermsError;
 use crate::graph::GraphError;
 use crate::lattice::LatticeError;
 use crate::peers::PeerProblem;
@@ -162,6 +163,9 @@ pub enum PlanError {
     /// No lattice carries it.
     #[error("plan: {0}")]
     Lattice(#[from] LatticeError),
+    /// Finals cannot be averaged as the run file asks.
+    #[error("plan: {0}")]
+    Averaging(TermsError),
     /// A box that the lattice cannot resolve.
     #[error(
         "plan: data.clip lies so far from zero, compared with its width, that its values cannot be told apart; subtract a constant from the data"
@@ -181,6 +185,8 @@ impl PlanError {
             PlanError::Graph { field, .. } | PlanError::Hex { field, .. } => Some(field),
             PlanError::Draft(error) => Some(error.field()),
             PlanError::Lattice(_) => Some("mechanism"),
+            PlanError::Averaging(TermsError::Accuracy { .. }) => Some("run.accuracy"),
+            PlanError::Averaging(TermsError::Rounds) => Some("topology.public"),
             PlanError::FarBox => Some("data.clip"),
         }
     }

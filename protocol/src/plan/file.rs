@@ -11,8 +11,8 @@ use super::{Calibration, Claim, Draft, Plan, PlanError, Predicted, hex};
 use crate::graph::Graph;
 use crate::peers::{Peer, PeerProblem, check_entries};
 use crate::run_file::{
-    Data, IndependentNoise, InjectionChoice, MOST_PARTIES, Mechanism, MechanismKind, Privacy, Rounds, RunSettings, Task,
-    check_settings,
+    Data, Dissemination, IndependentNoise, InjectionChoice, MOST_PARTIES, Mechanism, MechanismKind, Privacy, Rounds, RunSettings,
+    Task, check_settings,
 };
 use crate::schedule::Schedule;
 
@@ -299,6 +299,10 @@ impl PlanFile {
         // Settings first: members' sensitivities are derived from them.
         check_settings(&self.name, &self.data, &self.privacy, &mechanism, &self.run, parties)
             .map_err(|(field, problem)| PlanError::Settings { field, problem })?;
+        // A plan says what was chosen.
+        if self.run.dissemination == Dissemination::Auto {
+            return Err(PlanError::Derived { field: "run.dissemination".into() });
+        }
         let members = members(&self.data, &peers)?;
         let written: Vec<MemberFile> = members.iter().map(MemberFile::from).collect();
         for (index, (found, derived)) in self.members.iter().zip(&written).enumerate() {

@@ -384,7 +384,6 @@ fn what_no_plan_carries_yet_is_refused() {
         ("/mechanism/kind", json!("gossip"), "mechanism.kind"),
         ("/mechanism/kind", json!("ppsc"), "mechanism.injection"),
         ("/privacy/coalitions", json!("static"), "privacy.coalitions"),
-        ("/run/dissemination", json!("consensus"), "run.dissemination"),
     ] {
         assert_eq!(parse(&with(&plan, pointer, new)).unwrap_err().field(), Some(field));
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::Accuracy;
 use crate::exchange::Tally;
 use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::log::{AgreedLogs, Log};
@@ -65,6 +66,8 @@ pub struct Outcome {
     pub agreed: bool,
     /// The sum of these finals and of their weights.
     pub sum: Option<Sum>,
+    /// With `dissemination = "consensus"`: what `sum` is known to be off by. None for a flood, whose sums are exact.
+    pub accuracy: Option<Accuracy>,
     /// This node's own shares.
     pub tally: Tally,
 }

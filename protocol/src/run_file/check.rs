@@ -312,11 +312,7 @@ impl RunFile {
 
     /// Refuses what parses, and will run one day, but that this version's plans do not carry.
     pub fn supported(&self) -> Result<(), RunFileError> {
-        supported(&self.privacy, &self.mechanism, &self.run).map_err(|(field, problem)| RunFileError::Field {
-            field,
-            line: None,
-            problem,
-        })
+        supported(&self.privacy, &self.mechanism).map_err(|(field, problem)| RunFileError::Field { field, line: None, problem })
     }
 }
 
@@ -340,7 +336,7 @@ pub(crate) fn check_settings(
     run.check(parties, privacy.dropouts)
 }
 
-pub(crate) fn supported(privacy: &Privacy, mechanism: &Mechanism, run: &RunSettings) -> Checked {
+pub(crate) fn supported(privacy: &Privacy, mechanism: &Mechanism) -> Checked {
     let not_yet = |field: &str, found, instead| refuse(field, Problem::NotYet { found, instead });
     match mechanism.kind {
         MechanismKind::Inca | MechanismKind::Ppsc => {}
@@ -348,9 +344,6 @@ pub(crate) fn supported(privacy: &Privacy, mechanism: &Mechanism, run: &RunSetti
     }
     if privacy.coalitions == Coalitions::Static {
         return not_yet("privacy.coalitions", "\"static\"", "\"any\"");
-    }
-    if run.dissemination == Dissemination::Consensus {
-        return not_yet("run.dissemination", "\"consensus\"", "\"flood\"");
     }
     Ok(())
 }

@@ -453,6 +453,8 @@ pub enum Dissemination {
     Flood,
     /// By averaging consensus.
     Consensus,
+    /// Whichever sends fewer bytes; a plan says which.
+    Auto,
 }
 
 /// Time-outs and sizes of a run.
