@@ -163,10 +163,15 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         return Err(refused(message.into(), "--max-epsilon")
             .hint("ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant"));
     }
-    let claimed = plan.epsilon_claimed().ok_or_else(|| refused("the plan claims no ε at all".into(), "claims"))?;
-    if let Some(most) = policy.max_epsilon.filter(|&most| claimed > most) {
-        return Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
-            .hint("ask for a plan with a smaller epsilon"));
+    match (plan.epsilon_claimed(), policy.max_epsilon) {
+        // It says so itself, and that this is meant.
+        (None, None) if quote::reveals_sums(plan) => {}
+        (None, _) => return Err(refused("the plan claims no ε at all".into(), "claims")),
+        (Some(claimed), Some(most)) if claimed > most => {
+            return Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
+                .hint("ask for a plan with a smaller epsilon"));
+        }
+        (Some(_), _) => {}
     }
     let colluding = plan.draft().privacy.colluding;
     if colluding < policy.min_colluders {

@@ -9,6 +9,7 @@ use libp2p::identity::Keypair;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use undertone_accountant::gate::{self, Audit};
+use undertone_accountant::gaussian;
 use undertone_accountant::utility::{Realised, realised};
 use undertone_protocol::mixing::Party;
 use undertone_protocol::plan::Plan;
@@ -200,6 +201,11 @@ impl Account {
             "departed": self.departed,
             "execution": execution,
         });
+        // Exact sums are revealed: what holds of changes that keep these.
+        if let Some(mu) = self.audit.as_ref().and_then(|audit| audit.same_sum_mu) {
+            receipt["same_sum_mu"] = finite(mu);
+            receipt["same_sum_epsilon"] = gaussian::epsilon(plan.draft().privacy.delta, mu).map_or(Value::Null, finite);
+        }
         if self.averaged {
             receipt["accuracy"] = json!(self.accuracy.map(|accuracy| accuracy.apart));
             receipt["accuracy_of_mean"] = json!(self.accuracy.map(|accuracy| accuracy.standard_errors));
