@@ -192,6 +192,7 @@ impl Totals {
     fn measure(&mut self, plan: &Plan, inputs: &[Vec<f64>], outcome: &Outcome) -> Result<(), Failure> {
         let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
         let (Some(logs), Some(publishers), Some(sum)) = (&outcome.logs, publishers, &outcome.sum) else { return Ok(()) };
+        let plan = &*outcome.plan(plan);
         let internal = |e: &dyn std::fmt::Display| Failure::new(Exit::Internal, e.to_string());
         let realised = realised(plan, logs, publishers, &outcome.included).map_err(|e| internal(&e))?;
         self.epsilon = self.epsilon.max(gate(plan, logs).audit.epsilon);

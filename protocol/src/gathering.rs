@@ -6,8 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::commitment::{self, Commitments, Nonce, commitment};
 use crate::flood::Flood;
-use crate::message::{Incarnation, Notice, Seat};
+use crate::message::{Digest, Incarnation, Notice, Seat};
 use crate::mixing::Party;
 use crate::time::Time;
 
@@ -18,10 +19,43 @@ pub enum Step {
     Say(Notice),
     /// Ask all public neighbours for the READYs that they hold.
     Call,
-    /// Everybody of this set begins.
-    Begin(BTreeSet<Party>),
+    /// Everybody of this set begins, with the seed of the schedule where START draws it.
+    Begin(BTreeSet<Party>, Option<u64>),
     /// It is over, and nothing private has left.
     Abort(String),
+    /// The same: this party revealed another nonce than it had committed to.
+    Liar(Party),
+}
+
+/// What a start needs where the schedule is drawn at START. It prints no nonce.
+pub struct Draw {
+    /// Of the plan.
+    pub digest: Digest,
+    /// Of this start; secret until START.
+    pub nonce: Nonce,
+}
+
+/// What a party's START says, as it is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Said<'a> {
+    seats: &'a [Seat],
+    commitments: Option<&'a Commitments>,
+}
+
+impl<'a> Said<'a> {
+    fn of(flood: &'a Flood, party: Party) -> Option<Self> {
+        Some(Said { seats: flood.start(party)?, commitments: flood.reveal(party).map(|(commitments, _)| commitments) })
+    }
+
+    fn is(&self, signed: &Signed) -> bool {
+        self.seats == signed.seats && self.commitments == signed.commitments.as_ref()
+    }
+}
+
+/// What was signed: whom START names, and the hash of their commitments where it draws the schedule.
+struct Signed {
+    seats: Vec<Seat>,
+    commitments: Option<Commitments>,
 }
 
 /// The gathering phase of one node.
@@ -32,7 +66,8 @@ pub struct Gathering {
     min_parties: usize,
     join_ms: u64,
     opened: Time,
-    signed: Option<(Time, Vec<Seat>)>,
+    draw: Option<Draw>,
+    signed: Option<(Time, Signed)>,
     /// STARTs whose READYs were asked for, so that each is asked for once.
     called: BTreeSet<Party>,
 }
@@ -40,7 +75,22 @@ pub struct Gathering {
 impl Gathering {
     /// Begins when this node floods its READY.
     pub fn new(me: Party, incarnation: Incarnation, parties: usize, min_parties: usize, join_ms: u64, opened: Time) -> Self {
-        Gathering { me, incarnation, parties, min_parties, join_ms, opened, signed: None, called: BTreeSet::new() }
+        Gathering { me, incarnation, parties, min_parties, join_ms, opened, draw: None, signed: None, called: BTreeSet::new() }
+    }
+
+    /// The same where START draws the schedule.
+    pub fn drawing(mut self, draw: Option<Draw>) -> Self {
+        self.draw = draw;
+        self
+    }
+
+    /// The READY to flood.
+    pub fn ready(&self) -> Notice {
+        let incarnation = self.incarnation;
+        match &self.draw {
+            None => Notice::Ready { incarnation },
+            Some(draw) => Notice::Commit { incarnation, commitment: commitment(&draw.digest, self.me, &draw.nonce) },
+        }
     }
 
     /// Whether this node has signed its START.
@@ -55,31 +105,56 @@ impl Gathering {
 
     /// The next thing to do; call again until there is none.
     pub fn step(&mut self, now: Time, flood: &Flood) -> Option<Step> {
-        let Some((at, seats)) = &self.signed else {
+        let Some((at, signed)) = &self.signed else {
             return self.sign(now, flood);
         };
-        if seats.iter().all(|seat| flood.start(seat.party) == Some(seats)) {
-            return Some(Step::Begin(seats.iter().map(|seat| seat.party).collect()));
+        let members = || signed.seats.iter().map(|seat| seat.party);
+        let said = |party: &Party| Said::of(flood, *party).is_some_and(|said| said.is(signed));
+        let (all, late) = (members().all(|party| said(&party)), now >= at.plus_millis(self.join_ms));
+        if !(all || late) {
+            return None;
         }
-        if now >= at.plus_millis(self.join_ms) {
-            let lacking: Vec<Party> =
-                seats.iter().map(|seat| seat.party).filter(|&party| flood.start(party) != Some(seats)).collect();
-            return Some(Step::Abort(format!("no common START with parties {lacking:?} within join_ms = {}", self.join_ms)));
+        if let Some(liar) = members().filter(said).find(|&party| self.lies(flood, party)) {
+            return Some(Step::Liar(liar));
         }
-        None
+        if all {
+            return Some(Step::Begin(members().collect(), self.seed(flood, &signed.seats)));
+        }
+        let lacking: Vec<Party> = members().filter(|party| !said(party)).collect();
+        Some(Step::Abort(format!("no common START with parties {lacking:?} within join_ms = {}", self.join_ms)))
+    }
+
+    /// Whether a party's nonce is not the one that it committed to. Its READY is the one that its START names: none is replaced once this
+    /// node has signed.
+    fn lies(&self, flood: &Flood, party: Party) -> bool {
+        let Some(Draw { digest, .. }) = &self.draw else { return false };
+        let fits = |(_, nonce): (&Commitments, &Nonce)| flood.commitment(party) == Some(&commitment(digest, party, nonce));
+        !flood.reveal(party).is_some_and(fits)
+    }
+
+    /// The schedule's seed, once every START is here.
+    fn seed(&self, flood: &Flood, seats: &[Seat]) -> Option<u64> {
+        let nonces = seats.iter().filter_map(|seat| Some((seat.party, flood.reveal(seat.party)?.1)));
+        self.draw.as_ref().map(|draw| commitment::seed(&draw.digest, nonces))
+    }
+
+    /// The hash of the commitments of these seats, as their READYs here have them.
+    fn commitments(&self, flood: &Flood, seats: &[Seat]) -> Option<Commitments> {
+        let held = seats.iter().filter_map(|seat| Some((seat.party, flood.commitment(seat.party)?)));
+        self.draw.as_ref().map(|draw| commitment::commitments(&draw.digest, held))
     }
 
     fn sign(&mut self, now: Time, flood: &Flood) -> Option<Step> {
         if let Some(seats) = self.joined(flood) {
-            return Some(self.signed(now, seats));
+            return Some(self.signed(now, flood, seats));
         }
         let readies = flood.readies();
         if readies.len() == self.parties {
-            return Some(self.signed(now, readies));
+            return Some(self.signed(now, flood, readies));
         }
         if now >= self.opened.plus_millis(self.join_ms) {
             return Some(if readies.len() >= self.min_parties {
-                self.signed(now, readies)
+                self.signed(now, flood, readies)
             } else {
                 let (found, needed) = (readies.len(), self.min_parties);
                 Step::Abort(format!("{found} parties are ready after join_ms = {}, min_parties is {needed}", self.join_ms))
@@ -90,9 +165,13 @@ impl Gathering {
         Some(Step::Call)
     }
 
-    fn signed(&mut self, now: Time, seats: Vec<Seat>) -> Step {
-        self.signed = Some((now, seats.clone()));
-        Step::Say(Notice::Start { seats })
+    fn signed(&mut self, now: Time, flood: &Flood, seats: Vec<Seat>) -> Step {
+        let commitments = self.commitments(flood, &seats);
+        self.signed = Some((now, Signed { seats: seats.clone(), commitments }));
+        Step::Say(match (&self.draw, commitments) {
+            (Some(draw), Some(commitments)) => Notice::Reveal { seats, commitments, nonce: draw.nonce },
+            _ => Notice::Start { seats },
+        })
     }
 
     fn names_me(&self, flood: &Flood, party: Party) -> bool {
@@ -105,10 +184,13 @@ impl Gathering {
     fn joined(&self, flood: &Flood) -> Option<Vec<Seat>> {
         let current = |seat: &Seat| flood.ready(seat.party) == Some(seat.incarnation);
         let authors = (0..self.parties).filter(|&party| self.names_me(flood, party));
-        let candidates: Vec<&[Seat]> =
-            authors.filter_map(|party| flood.start(party)).filter(|seats| seats.iter().all(current)).collect();
-        let signers = |seats: &[Seat]| candidates.iter().filter(|other| **other == seats).count();
-        candidates.iter().copied().rev().max_by_key(|seats| signers(seats)).map(<[Seat]>::to_vec)
+        let same = |said: &Said<'_>| said.commitments.copied() == self.commitments(flood, said.seats);
+        let candidates: Vec<Said<'_>> = authors
+            .filter_map(|party| Said::of(flood, party))
+            .filter(|said| said.seats.iter().all(current) && same(said))
+            .collect();
+        let signers = |said: &Said<'_>| candidates.iter().filter(|other| *other == said).count();
+        candidates.iter().rev().max_by_key(|said| signers(said)).map(|said| said.seats.to_vec())
     }
 }
 
@@ -180,7 +262,7 @@ mod tests {
         (1..3).for_each(|party| bench.hear(party, start(&[0, 1, 2, 3])));
         assert_eq!(bench.step(6), None);
         bench.hear(3, start(&[0, 1, 2, 3]));
-        assert_eq!(bench.step(7), Some(Step::Begin((0..4).collect())));
+        assert_eq!(bench.step(7), Some(Step::Begin((0..4).collect(), None)));
     }
 
     #[test]

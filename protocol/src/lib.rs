@@ -24,6 +24,7 @@
 
 pub mod agreement;
 pub mod ask;
+pub mod commitment;
 pub mod defaults;
 pub mod exchange;
 pub mod flood;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use crate::commitment::{Commitment, Commitments, Nonce};
 use crate::log::{Answer, ShareId, Verdict};
 use crate::mixing::Party;
 use crate::wire;
@@ -155,13 +156,33 @@ pub enum Notice {
     },
     /// To one neighbour: I lack READYs that a START names; send me all that you hold.
     Call,
+    /// READY where the schedule is drawn at START.
+    Commit {
+        /// Of this start.
+        incarnation: Incarnation,
+        /// To the nonce of this start.
+        commitment: Commitment,
+    },
+    /// START where the schedule is drawn at START.
+    Reveal {
+        /// Ascending by party.
+        seats: Vec<Seat>,
+        /// Of their READYs.
+        commitments: Commitments,
+        /// The author's.
+        nonce: Nonce,
+    },
 }
 
 impl Notice {
     /// The phase that it belongs to.
     pub fn phase(&self) -> Phase {
         match self {
-            Notice::Ready { .. } | Notice::Start { .. } | Notice::Call => Phase::Gathering,
+            Notice::Ready { .. }
+            | Notice::Start { .. }
+            | Notice::Call
+            | Notice::Commit { .. }
+            | Notice::Reveal { .. } => Phase::Gathering,
             Notice::Item { stage, .. }
             | Notice::List { stage, .. }
             | Notice::Vote { stage, .. }

@@ -8,6 +8,8 @@ mod error;
 mod file;
 mod range;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -18,7 +20,7 @@ pub use file::MOST_PLAN_BYTES;
 use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeError, LatticeRequest};
 use crate::payload::Ratio;
-use crate::run_file::{MOST_ROUNDS, Problem, Rounds, supported};
+use crate::run_file::{Coalitions, MOST_ROUNDS, Problem, Rounds, supported};
 use crate::schedule::Schedule;
 use crate::sensitivity::Scales;
 
@@ -110,15 +112,22 @@ pub struct Predicted {
     pub bytes_per_party: u64,
 }
 
+/// A schedule, and the seed that it follows from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// Of [`Schedule::draw`] on the draft's private graph.
+    pub seed: u64,
+    /// The schedule of that seed.
+    pub schedule: Schedule,
+}
+
 /// What the accountant answers to a draft.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// T, 1…63.
     pub rounds: u32,
-    /// Of [`Schedule::draw`] on the draft's private graph.
-    pub schedule_seed: u64,
-    /// The schedule of that seed.
-    pub schedule: Schedule,
+    /// Who sends to whom; none where it is drawn at START (`coalitions = "static"`).
+    pub drawn: Option<Drawn>,
     /// σ*, in a state's units ([`Scales`]).
     pub independent_std: f64,
     /// σ_Δ, in a state's units.
@@ -138,9 +147,14 @@ pub struct Plan {
     lattice: Lattice,
     scales: Scales,
     nonce: [u8; 16],
-    json: String,
+    /// Where the schedule is drawn at START: what was drawn.
+    at_start: Option<Drawn>,
+    json: Arc<str>,
     digest: [u8; 32],
 }
+
+/// The schedule of a plan whose schedule is not drawn yet.
+static NOT_DRAWN: Schedule = Schedule::none();
 
 impl Plan {
     /// Joins a draft and its calibration, and fixes the lattice. `nonce` is fresh randomness (it makes every plan's digest its own).
@@ -153,7 +167,7 @@ impl Plan {
         }
         let mut plan = Plan::checked(draft, calibration, nonce)?;
         plan.calibration.predicted.bytes_per_party = plan.bytes_per_party();
-        plan.json = plan.write();
+        plan.json = plan.write().into();
         plan.digest = Sha256::digest(plan.json.as_bytes()).into();
         Ok(plan)
     }
@@ -170,7 +184,8 @@ impl Plan {
         })?;
         let lattice = fit_lattice(&draft, &calibration, &injection)?;
         let scales = draft.data.scales();
-        let plan = Plan { draft, calibration, injection, lattice, scales, nonce, json: String::new(), digest: [0; 32] };
+        let (at_start, json) = (None, "".into());
+        let plan = Plan { draft, calibration, injection, lattice, scales, nonce, at_start, json, digest: [0; 32] };
         plan.check_ranges()?;
         Ok(plan)
     }
@@ -200,9 +215,34 @@ impl Plan {
         self.draft.mechanism.fanout
     }
 
-    /// Who sends to whom.
+    /// Who sends to whom. No rounds where it is drawn at START and was not yet: see [`Plan::with_draw`].
     pub fn schedule(&self) -> &Schedule {
-        &self.calibration.schedule
+        let drawn = self.calibration.drawn.as_ref().or(self.at_start.as_ref());
+        drawn.map_or(&NOT_DRAWN, |drawn| &drawn.schedule)
+    }
+
+    /// Whether the schedule is nobody's choice: drawn at START, from nonces that all who take part have committed to.
+    pub fn draws_at_start(&self) -> bool {
+        self.draft.privacy.coalitions == Coalitions::Static
+    }
+
+    /// The seed that was drawn at START, if it was ([`Plan::with_draw`]).
+    pub fn seed_at_start(&self) -> Option<u64> {
+        self.at_start.as_ref().map(|drawn| drawn.seed)
+    }
+
+    /// The same plan, file and digest, with the schedule that START drew. A plan that has its schedule keeps it.
+    pub fn with_draw(&self, seed: u64) -> Self {
+        let mut plan = self.clone();
+        if plan.draws_at_start() {
+            plan.at_start = Calibration::draw(&self.draft, self.rounds(), seed);
+        }
+        plan
+    }
+
+    /// The largest number of shares that a party may be due over all rounds, and in one round: of the schedule, or of any that can be drawn.
+    pub fn shares_due(&self) -> (usize, usize) {
+        shares_due(&self.draft, &self.calibration)
     }
 
     /// The exact (c, Z) for the plan's rounds.
@@ -279,6 +319,7 @@ const LOG_ENTRY_BYTES: u64 = 100;
 
 fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: &'a Injection<Ratio>) -> LatticeRequest<'a> {
     let sent = calibration.rounds as usize * draft.mechanism.fanout as usize;
+    let (in_degree, received_bound) = shares_due(draft, calibration);
     LatticeRequest {
         parties: draft.parties(),
         dimension: draft.dimension(),
@@ -289,10 +330,17 @@ fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: &'a 
         weight_bound: (0..draft.parties()).map(|party| draft.weight_units(party)).max().unwrap_or(1),
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
-        shares_bound: sent.max(calibration.schedule.largest_in_degree()),
-        received_bound: calibration.schedule.most_at_once(),
+        shares_bound: sent.max(in_degree),
+        received_bound,
         epsilon: draft.privacy.epsilon,
         delta: draft.privacy.delta,
+    }
+}
+
+fn shares_due(draft: &Draft, calibration: &Calibration) -> (usize, usize) {
+    match &calibration.drawn {
+        Some(Drawn { schedule, .. }) => (schedule.largest_in_degree(), schedule.most_at_once()),
+        None => Schedule::bounds(&draft.private_graph, draft.mechanism.fanout as usize, calibration.rounds as usize),
     }
 }
 
@@ -304,6 +352,11 @@ impl Calibration {
     /// Draws the schedule of `seed` and takes the rest as given. None if the private graph has parties with too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {
         Schedule::draw(&draft.private_graph, draft.mechanism.fanout as usize, rounds as usize, seed)
+    }
+
+    /// The same with its seed.
+    pub fn draw(draft: &Draft, rounds: u32, seed: u64) -> Option<Drawn> {
+        Some(Drawn { seed, schedule: Self::draw_schedule(draft, rounds, seed)? })
     }
 
     fn check(&self, draft: &Draft) -> Result<(), PlanError> {
@@ -324,12 +377,17 @@ impl Calibration {
         positive("mechanism.correlated_std", self.correlated_std)?;
         // Before the schedule is drawn again: neither its shape nor the work may be what a hostile file says.
         let (parties, fanout) = (draft.parties(), draft.mechanism.fanout);
-        let shaped = self.schedule.has_shape(self.rounds as usize, parties, fanout as usize);
         if (u128::from(fanout) + 1).checked_pow(self.rounds).is_none() {
             return Err(LatticeError::TooWide { bits: 128 }.into());
         }
-        if !shaped || Self::draw_schedule(draft, self.rounds, self.schedule_seed).as_ref() != Some(&self.schedule) {
-            return Err(PlanError::Derived { field: "out".into() });
+        if self.drawn.is_none() != (draft.privacy.coalitions == Coalitions::Static) {
+            return Err(PlanError::Derived { field: "schedule_seed".into() });
+        }
+        if let Some(Drawn { seed, schedule }) = &self.drawn {
+            let shaped = schedule.has_shape(self.rounds as usize, parties, fanout as usize);
+            if !shaped || Self::draw_schedule(draft, self.rounds, *seed).as_ref() != Some(schedule) {
+                return Err(PlanError::Derived { field: "out".into() });
+            }
         }
         self.claims.iter().enumerate().try_for_each(|(index, claim)| claim.check(index, parties))?;
         self.predicted.check()

@@ -122,14 +122,15 @@ impl<'a> Simulation<'a> {
             let recording = Recording::new(noise, draws.clone());
             let weight = plan.lattice().weight(plan.draft().weight_units(party));
             let incarnation = stream(conditions.seed, "incarnation", party).random();
-            let identity = Identity { party, key: simulated_keypair(party), incarnation, epoch: 0 };
+            let nonce = stream(conditions.seed, "nonce", party).random();
+            let identity = Identity { party, key: simulated_keypair(party), incarnation, nonce, epoch: 0 };
             let run = Run::new(plan.clone(), identity, value.clone(), Box::new(recording), Time::ZERO);
             let ledger = Ledger::new(plan.injection().clone(), value.clone(), weight, draws);
             let status = if conditions.absent.contains(&party) { Status::Down } else { Status::Up };
             nodes.push(Node { run, status, ledger, outcome: None, tick: Time::FAR, shares_left: false, bytes: (0, 0) });
             noised.push(value);
         }
-        let liar = conditions.equivocation.as_ref().map(|equivocation| equivocation.party);
+        let liar = conditions.equivocation.as_ref().map(|equivocation| equivocation.party).or(conditions.false_reveal);
         let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
         let mut simulation = Simulation {
             rng: stream(conditions.seed, "network", 0),
@@ -406,7 +407,7 @@ impl<'a> Simulation<'a> {
                     self.schedule(at, Occurrence::Input { party, input: Input::Spent(Ok(())) });
                 }
                 Output::Audit(logs) => {
-                    let verdict = (self.gate)(&self.plan, &logs);
+                    let verdict = (self.gate)(self.nodes[party].run.plan(), &logs);
                     let at = self.after_work();
                     self.schedule(at, Occurrence::Input { party, input: Input::Verdict(verdict) });
                 }
@@ -425,6 +426,9 @@ impl<'a> Simulation<'a> {
 
     /// What a party sends when its machine wants this sent: the same, unless it equivocates.
     fn really_sent(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+        if self.conditions.false_reveal == Some(party) {
+            return equivocator::with_false_reveal(party, self.plan.digest(), frame);
+        }
         let equivocation = self.conditions.equivocation.as_ref().filter(|equivocation| equivocation.party == party);
         match equivocation.and_then(|it| Some((it, self.nodes[party].run.item(it.stage, party)?))) {
             Some((equivocation, item)) => equivocation.frame(self.plan.digest(), item, to, frame),

@@ -24,7 +24,9 @@ pub struct Course {
     pub lattice: Lattice,
     /// d.
     pub dimension: usize,
-    /// Who sends to whom.
+    /// T.
+    pub rounds: u32,
+    /// Who sends to whom; no rounds yet where START draws it.
     pub schedule: Arc<Schedule>,
     /// (c, Z).
     pub injection: Arc<Injection<Ratio>>,
@@ -49,6 +51,7 @@ impl Course {
             digest: *plan.digest(),
             lattice: *plan.lattice(),
             dimension: draft.dimension(),
+            rounds: plan.rounds(),
             schedule: Arc::new(plan.schedule().clone()),
             injection: Arc::new(plan.injection().clone()),
             round_ms: draft.run.round_ms,
@@ -72,7 +75,7 @@ impl Course {
     }
 
     pub(super) fn rounds(&self) -> u32 {
-        self.schedule.rounds() as u32
+        self.rounds
     }
 
     /// The shares that this party is due to get.

@@ -29,8 +29,7 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
     };
     Calibration {
         rounds,
-        schedule_seed: seed,
-        schedule: Calibration::draw_schedule(draft, rounds, seed).unwrap(),
+        drawn: Calibration::draw(draft, rounds, seed),
         independent_std: 3.1 * draft.largest_sensitivity(),
         correlated_std: 9.7 * draft.largest_sensitivity(),
         claims: vec![
@@ -357,7 +356,7 @@ fn calibrations_must_fit_the_draft() {
     };
     assert_eq!(refused(&|c| c.rounds = 2).as_deref(), Some("mechanism.rounds"));
     assert_eq!(
-        refused(&|c| c.schedule = Calibration::draw_schedule(&draft, 2, c.schedule_seed).unwrap()).as_deref(),
+        refused(&|c| c.drawn.as_mut().unwrap().schedule = Calibration::draw_schedule(&draft, 2, 1).unwrap()).as_deref(),
         Some("out")
     );
     assert_eq!(refused(&|c| c.independent_std = f64::NAN).as_deref(), Some("mechanism.independent_std"));

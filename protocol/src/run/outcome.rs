@@ -1,5 +1,6 @@
 //! How a run ended, and what happened on the way.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::log::{AgreedLogs, Log};
 use crate::message::Phase;
 use crate::mixing::{Party, Share};
 use crate::payload::{Coefficient, Payload, Ratio};
+use crate::plan::Plan;
 use crate::time::Time;
 
 /// What the gate says about the logs of an agreed set.
@@ -53,6 +55,8 @@ pub struct Outcome {
     pub started: BTreeSet<Party>,
     /// When this node held every START.
     pub started_at: Option<Time>,
+    /// The seed of the schedule, if START drew it: see [`Plan::with_draw`](crate::plan::Plan::with_draw).
+    pub schedule_seed: Option<u64>,
     /// The agreed logs L, if there are any and this node holds them.
     pub logs: Option<Arc<AgreedLogs>>,
     /// This node's own log, if it signed one.
@@ -67,6 +71,16 @@ pub struct Outcome {
     pub sum: Option<Sum>,
     /// This node's own shares.
     pub tally: Tally,
+}
+
+impl Outcome {
+    /// The plan as it was run: with the schedule that START drew, where it did.
+    pub fn plan<'a>(&self, plan: &'a Plan) -> Cow<'a, Plan> {
+        match self.schedule_seed {
+            Some(seed) => Cow::Owned(plan.with_draw(seed)),
+            None => Cow::Borrowed(plan),
+        }
+    }
 }
 
 /// A sum of finals: public.

@@ -7,7 +7,7 @@ use crate::message::{Phase, Stage};
 use crate::peers::Peers;
 use crate::plan::{Adversary, Calibration, Claim, Draft, Established, Faults, Predicted};
 use crate::run::Ending;
-use crate::run_file::RunFile;
+use crate::run_file::{Coalitions, RunFile};
 
 /// A plan of simulated parties with two coordinates; noise of about the right size.
 pub(crate) fn plan(parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
@@ -33,8 +33,7 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
     };
     let calibration = Calibration {
         rounds,
-        schedule_seed: 11,
-        schedule: Calibration::draw_schedule(&draft, rounds, 11).expect("enough neighbours"),
+        drawn: if draft.privacy.coalitions == Coalitions::Any { Calibration::draw(&draft, rounds, 11) } else { None },
         independent_std: 4.0,
         correlated_std: 10.0,
         claims: vec![claim],
