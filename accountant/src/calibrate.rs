@@ -4,28 +4,29 @@
 //! 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than others.
 
 use undertone_protocol::injection::InjectionError;
-use undertone_protocol::plan::{Calibration, Draft};
-use undertone_protocol::run_file::{MechanismKind, Rounds};
+use undertone_protocol::plan::{Calibration, Draft, Drawn};
+use undertone_protocol::run_file::{Coalitions, MechanismKind, Rounds};
 use undertone_protocol::schedule::Schedule;
 
-use crate::claims::{ClaimError, claims, predicted};
+use crate::claims::{ClaimError, claims, predicted, static_claims};
 use crate::execution::ExecutionError;
 use crate::gaussian::{self, GaussianError};
 use crate::loss::Noise;
 use crate::optimum::{Optimum, Problem};
 use crate::outlook::{Remedy, against_exposure};
 use crate::setting::Setting;
+use crate::static_coalitions::calibration;
 
 /// The share of the budget's μ² that plans are calibrated to: the gate counts numerical doubt as exceeded.
 pub const MARGIN: f64 = 1.0 - 1e-6;
 
 /// T is looked for between these when it is `auto`. Below, noise has nothing to hide behind; above, what a cut-off party loses
 /// before publishing grows, and so do latency and traffic.
-const FEWEST_ROUNDS: usize = 3;
-const MOST_ROUNDS: usize = 12;
+pub(crate) const FEWEST_ROUNDS: usize = 3;
+pub(crate) const MOST_ROUNDS: usize = 12;
 
 /// How close to the best T's expected error a smaller T must come.
-const CLOSE_ENOUGH: f64 = 1.05;
+pub(crate) const CLOSE_ENOUGH: f64 = 1.05;
 
 /// What other seeds can win over the first, at most, in our measurements: T that are further off are not tried again.
 const SEEDS_CAN_WIN: f64 = 1.05;
@@ -106,6 +107,9 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     }
     protects_everybody(draft)?;
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
+    if draft.privacy.coalitions == Coalitions::Static {
+        return for_static(draft, budget, progress);
+    }
     let mut search = Search { draft, progress, floor: 0.0 };
     search.floor = search.floor();
     let chosen = search.choose()?;
@@ -113,10 +117,24 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     let noise = noise(draft, &setting, &chosen, budget)?;
     Ok(Calibration {
         rounds: setting.rounds() as u32,
-        schedule_seed: chosen.seed,
         claims: claims(&setting, noise, draft.privacy.delta)?,
         predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
-        schedule: chosen.schedule,
+        drawn: Some(Drawn { seed: chosen.seed, schedule: chosen.schedule }),
+        independent_std: noise.independent_std,
+        correlated_std: noise.correlated_std,
+    })
+}
+
+/// For coalitions that are chosen before START draws the schedule.
+fn for_static(draft: &Draft, budget: f64, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
+    let calibration::Chosen { rounds, noise, sample } = calibration::chosen(draft, budget, progress)?;
+    let setting = Setting::of_draft(draft, &calibration::example(draft, rounds)?)?;
+    progress("a coalition that knows the schedule is looked for");
+    Ok(Calibration {
+        rounds: rounds as u32,
+        drawn: None,
+        claims: static_claims(draft, &setting, noise, sample)?,
+        predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
         independent_std: noise.independent_std,
         correlated_std: noise.correlated_std,
     })

@@ -161,7 +161,7 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
         .iter()
         .any(|claim| claim.faults == Faults::Class && claim.established == Established::Exhaustive);
     let Ok(setting) = Setting::of_plan(plan) else { return vec![] };
-    if computed {
+    if computed || plan.draws_at_start() {
         return vec![];
     }
     let privacy = &plan.draft().privacy;

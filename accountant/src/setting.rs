@@ -6,6 +6,7 @@ use undertone_protocol::plan::{Draft, Plan};
 use undertone_protocol::run_file::InjectionChoice;
 use undertone_protocol::schedule::Schedule;
 
+use crate::static_coalitions::calibration::EXAMPLE_SEED;
 use crate::execution::{CustomInjection, Execution, ExecutionError, InjectionSpec, NamedInjection};
 
 /// A mechanism and a threat, without the noise.
@@ -50,8 +51,12 @@ impl Setting {
         })
     }
 
-    /// Of a plan.
+    /// Of a plan. Where START draws the schedule and has not yet: with some schedule, for what does not depend on which.
     pub fn of_plan(plan: &Plan) -> Result<Self, InjectionError> {
+        if plan.draws_at_start() && plan.seed_at_start().is_none() {
+            let example = plan.with_draw(EXAMPLE_SEED);
+            return Self::of_draft(plan.draft(), example.schedule());
+        }
         Self::of_draft(plan.draft(), plan.schedule())
     }
 

@@ -86,6 +86,16 @@ pub enum VerifyError {
         /// Recomputed.
         found: Option<f64>,
     },
+    /// A sampled claim that does not follow from the draws that it names.
+    #[error("claims[{index}] ({what}): {problem}")]
+    Sample {
+        /// Of the claim.
+        index: usize,
+        /// The claim, in words.
+        what: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// (c, Z).
     #[error(transparent)]
     Injection(#[from] InjectionError),
@@ -100,20 +110,27 @@ pub enum VerifyError {
     Gaussian(#[from] GaussianError),
 }
 
+mod sampled;
+
 /// Recomputes every claim and every predicted number from the plan's own schedule and standard deviations.
 ///
 /// `Ok` means: every claim holds, and those that hold as headline cover the tolerated class and what leaves before publishing, within the
-/// plan's (ε, δ). Claims that are worse than the truth are accepted.
+/// plan's (ε, δ). Claims that are worse than the truth are accepted. Of a sampled claim a part of the draws is drawn again; where START
+/// draws the schedule it is the sampled claim that the plan's (ε, δ) is for.
 pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let calibration = plan.calibration();
     let privacy = &plan.draft().privacy;
     let setting = Setting::of_plan(plan)?;
     let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
-    let established = claims(&setting, noise, privacy.delta)?;
-    for (index, claim) in calibration.claims.iter().enumerate() {
-        check_claim(index, claim, &established, privacy.delta)?;
+    if plan.draws_at_start() {
+        sampled::check(plan, &setting, noise)?;
+    } else {
+        let established = claims(&setting, noise, privacy.delta)?;
+        for (index, claim) in calibration.claims.iter().enumerate() {
+            check_claim(index, claim, &established, privacy.delta)?;
+        }
+        check_headline(&calibration.claims, privacy.epsilon)?;
     }
-    check_headline(&calibration.claims, privacy.epsilon)?;
     let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
     check_predicted(&calibration.predicted, &predicted(&setting, noise, budget)?.times(plan.scales().root_mean_square()))
 }

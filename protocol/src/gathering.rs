@@ -213,6 +213,7 @@ mod tests {
     struct Bench {
         flood: Flood,
         machine: Gathering,
+        said: u64,
     }
 
     impl Bench {
@@ -220,7 +221,7 @@ mod tests {
         fn new() -> Self {
             let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
             let mut bench =
-                Bench { flood: Flood::new(0, members), machine: Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO) };
+                Bench { flood: Flood::new(0, members), machine: Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO), said: 0 };
             bench.own(Notice::Ready { incarnation: [0; 16] });
             bench
         }
@@ -231,7 +232,9 @@ mod tests {
         }
 
         fn hear(&mut self, party: Party, notice: Notice) {
-            let signed = Signer::new(party, [1; 32], key(party), 0).sign(Recipient::All, notice).expect("signs");
+            let epoch = self.said;
+            self.said += 1;
+            let signed = Signer::new(party, [1; 32], key(party), epoch).sign(Recipient::All, notice).expect("signs");
             let frame: Arc<[u8]> = wire::notice_frame(&signed);
             self.flood.receive(&frame, signed, self.machine.has_signed()).expect("good");
         }
@@ -306,5 +309,70 @@ mod tests {
         (1..3).for_each(|party| bench.ready(party));
         bench.hear(1, start(&[0, 1]));
         assert_eq!(bench.step(1), None);
+    }
+
+    fn nonce(party: Party) -> Nonce {
+        [party as u8 + 40; 32]
+    }
+
+    fn committed(party: Party) -> Notice {
+        Notice::Commit { incarnation: [party as u8; 16], commitment: commitment(&[1; 32], party, &nonce(party)) }
+    }
+
+    fn reveal(parties: &[Party], nonce: Nonce) -> Notice {
+        let Notice::Start { seats } = start(parties) else { unreachable!("it is one") };
+        let each: Vec<_> = parties.iter().map(|&party| (party, commitment(&[1; 32], party, &self::nonce(party)))).collect();
+        let commitments = commitment::commitments(&[1; 32], each.iter().map(|(party, commitment)| (*party, commitment)));
+        Notice::Reveal { seats, commitments, nonce }
+    }
+
+    /// Party 0 of four in a plan whose schedule START draws.
+    fn drawing() -> Bench {
+        let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
+        let machine = Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO);
+        let machine = machine.drawing(Some(Draw { digest: [1; 32], nonce: nonce(0) }));
+        let mut bench = Bench { flood: Flood::new(0, members).committing(true), machine, said: 0 };
+        let ready = bench.machine.ready();
+        assert_eq!(ready, committed(0));
+        bench.own(ready);
+        bench
+    }
+
+    #[test]
+    fn nonces_are_shown_once_all_commitments_are_fixed_and_give_the_seed() {
+        let mut bench = drawing();
+        (1..4).for_each(|party| bench.hear(party, committed(party)));
+        assert_eq!(bench.step(5), Some(Step::Say(reveal(&[0, 1, 2, 3], nonce(0)))));
+        (1..4).for_each(|party| bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party))));
+        let nonces: Vec<_> = (0..4).map(|party| (party, nonce(party))).collect();
+        let seed = commitment::seed(&[1; 32], nonces.iter().map(|(party, nonce)| (*party, nonce)));
+        assert_eq!(bench.step(6), Some(Step::Begin((0..4).collect(), Some(seed))));
+    }
+
+    #[test]
+    fn another_nonce_than_the_committed_one_names_its_party() {
+        let mut bench = drawing();
+        (1..4).for_each(|party| bench.hear(party, committed(party)));
+        bench.step(5);
+        for party in [1, 3] {
+            bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party)));
+        }
+        bench.hear(2, reveal(&[0, 1, 2, 3], [0; 32]));
+        assert_eq!(bench.step(6), Some(Step::Liar(2)));
+    }
+
+    #[test]
+    fn a_start_over_other_commitments_is_another_start() {
+        let mut bench = drawing();
+        (1..3).for_each(|party| bench.hear(party, committed(party)));
+        let Notice::Reveal { seats, nonce, .. } = reveal(&[0, 1, 2], nonce(1)) else { unreachable!("it is one") };
+        bench.hear(1, Notice::Reveal { seats, commitments: [7; 32], nonce });
+        assert_eq!(bench.step(1), Some(Step::Call), "its READYs are not those that are here");
+        assert_eq!(bench.step(1), None);
+        bench.hear(1, reveal(&[0, 1, 2], self::nonce(1)));
+        assert_eq!(bench.step(2), Some(Step::Say(reveal(&[0, 1, 2], self::nonce(0)))));
+        // What others replace afterwards changes nothing here.
+        bench.hear(2, Notice::Commit { incarnation: [9; 16], commitment: [9; 32] });
+        assert_eq!(bench.flood.ready(2), Some([2; 16]));
     }
 }

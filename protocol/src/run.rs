@@ -42,7 +42,7 @@ use crate::flood::Flood;
 use crate::gathering::{self, Draw, Gathering};
 use crate::lattice::{LatticeVector, LatticeWeight};
 use crate::log::{AgreedLogs, Answer, Log, ShareId};
-use crate::message::{Incarnation, ItemSet, Members, Network, Notice, Phase, Signer, Stage};
+use crate::message::{Incarnation, ItemSet, Members, Network, Phase, Signer, Stage};
 use crate::mixing::{Mixing, Party};
 use crate::plan::Plan;
 use crate::time::Time;

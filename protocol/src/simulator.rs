@@ -5,6 +5,7 @@
 //! Each direction of each connection is an ordered stream; different connections and the two graphs reorder freely. What is on its way on a
 //! connection that breaks is lost.
 
+mod direct;
 mod equivocator;
 pub(crate) mod ledger;
 mod network;
@@ -36,6 +37,7 @@ use crate::wire::Bytes;
 use ledger::{Draws, Ledger, Recording};
 use network::{Links, Queued};
 
+pub use direct::{Leaving, direct};
 pub use equivocator::Equivocation;
 pub use scenario::{Conditions, Fault, Report, random_faults};
 

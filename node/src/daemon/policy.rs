@@ -112,6 +112,10 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
 /// and over what leaves before publishing, if that is feasible; else Δ/σ*. Never below it.
 pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
     let bound = theorem(plan, me);
+    if plan.draws_at_start() {
+        // Who is not vouched for may know the schedule, and it is not here yet.
+        return Ok(bound);
+    }
     let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;
     let others: Vec<Party> = (0..plan.parties()).filter(|party| *party != me && !coalition.contains(party)).collect();
     let departing = if setting.rollback { setting.dropouts.min(others.len()) } else { 0 };

@@ -370,7 +370,7 @@ fn what_no_plan_carries_yet_is_refused() {
     let plan = plan(4, "", 2);
     for (pointer, new, field) in [
         ("/mechanism/kind", json!("ppsc"), "mechanism.kind"),
-        ("/privacy/coalitions", json!("static"), "privacy.coalitions"),
+        ("/privacy/coalitions", json!("static"), "schedule_seed"),
         ("/run/dissemination", json!("consensus"), "run.dissemination"),
     ] {
         assert_eq!(parse(&with(&plan, pointer, new)).unwrap_err().field(), Some(field));

@@ -100,7 +100,7 @@ impl std::fmt::Debug for Sum {
 
 impl Sum {
     /// Of these finals; none for no final.
-    pub(super) fn of(finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
+    pub(crate) fn of(finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
         let mut value = LatticeVector::zero_like(&finals.first()?.value);
         value.add_multiples(&finals.iter().map(|last| (Ratio::one(), &last.value)).collect::<Vec<_>>());
         Some(Sum { value, weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()) })

@@ -163,13 +163,16 @@ fn what_no_plan_carries_yet_is_said() {
     for (section, line, field) in [
         ("mechanism", "kind = \"ppsc\"", "mechanism.kind"),
         ("mechanism", "kind = \"gossip\"", "mechanism.kind"),
-        ("privacy", "coalitions = \"static\"", "privacy.coalitions"),
         ("run", "dissemination = \"consensus\"", "run.dissemination"),
     ] {
         let error = parse(&with(&[(section, line)]), 8).supported().unwrap_err();
         assert_eq!(error.field(), Some(field));
         assert!(error.to_string().contains("does not run yet; use"), "{error}");
     }
+    let with_static = |line: &'static str| with(&[("privacy", "coalitions = \"static\""), ("mechanism", line)]);
+    assert_eq!(parse(&with_static("injection = \"early\""), 8).supported().unwrap_err().field(), Some("mechanism.injection"));
+    assert_eq!(parse(&with_static("rollback = false"), 8).supported().unwrap_err().field(), Some("mechanism.rollback"));
+    assert_eq!(parse(&with_static("fanout = 2"), 8).supported(), Ok(()));
     for (section, line) in [
         ("mechanism", "injection = \"early\""),
         ("mechanism", "fanout = 2"),
