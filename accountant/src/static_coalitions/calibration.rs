@@ -40,6 +40,12 @@ const AT_ONCE: u64 = 200;
 /// σ* is chosen so that about this many of the fresh draws are expected to fail. Our choice: a failure makes p a third larger.
 const EXPECTED_FAILURES: f64 = 0.02;
 
+/// How close F(r) must come to its floor: σ* within 2.5 % of the least that any σ_Δ allows.
+const CLOSE_TO_FLOOR: f64 = 1.05;
+
+/// σ_Δ a thousand times σ* at most: beyond, wider states buy nothing.
+const LARGEST_RATIO: f64 = 1e6;
+
 /// How many draws so many multiplications are enough for, within bounds.
 fn affordable(draws: &Draws, products: f64, least: u64, most: u64) -> u64 {
     ((products / draws.products()) as u64).clamp(least, most)
@@ -190,7 +196,10 @@ fn rounds_and_ratio(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<(us
     Ok(close.or(tried.last()).map_or((MOST_ROUNDS, 1.0), |(rounds, optimum)| (*rounds, optimum.ratio)))
 }
 
-/// The best r for these rounds, on the worst of a few draws.
+/// The r for these rounds, on the worst of a few draws: the smallest that brings F(r) close to its floor 1/h, h the parties that neither collude
+/// nor depart. The least expected error of one departure ([`ErrorModel::expected`]) lies at a smaller r: it weighs a final that is missing as if each run
+/// had one. Measured for 200 parties, T = 10 and 20 gone in mixing: an MSE of 0.0117 there, where 0.0092 is the floor. Where no r comes close:
+/// the least expected error.
 fn best(draft: &Draft, rounds: usize, near: Option<f64>, progress: &mut dyn FnMut(&str)) -> Result<Optimum, CalibrateError> {
     let setting = Setting::of_draft(draft, &example(draft, rounds)?)?;
     let errors = ErrorModel::of(&setting)?;
@@ -200,9 +209,21 @@ fn best(draft: &Draft, rounds: usize, near: Option<f64>, progress: &mut dyn FnMu
         let square = draws.worst_of(FOR_ROUNDS..FOR_ROUNDS + count, ratio).max(before(&setting, ratio).unwrap_or(1.0)).min(1.0);
         Optimum { ratio, square, objective: square.sqrt() * errors.expected(ratio) }
     };
-    let optimum = minimise(near, at);
+    let honest = draft.parties().saturating_sub(draws.colluding + draws.dropouts).max(1) as f64;
+    let close = |ratio: f64| at(ratio).square <= CLOSE_TO_FLOOR / honest;
+    let optimum = if close(LARGEST_RATIO) { at(smallest(close)) } else { minimise(near, at) };
     progress(&format!("{rounds} rounds: expected error {:.5} at mu = 1 on {count} draws", optimum.objective));
     Ok(optimum)
+}
+
+/// The smallest r up to [`LARGEST_RATIO`], to 5 %, from which on something holds.
+fn smallest(holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (1.0f64, LARGEST_RATIO);
+    while high / low > 1.05 {
+        let middle = (low * high).sqrt();
+        if holds(middle) { high = middle } else { low = middle }
+    }
+    high
 }
 
 /// The value that is exceeded with about this chance, if the tail of what is seen falls like an exponential (its largest tenth, by the mean
