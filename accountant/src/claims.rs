@@ -8,8 +8,8 @@ use crate::execution::ExecutionError;
 use crate::gaussian::{self, GaussianError, SLACK};
 use crate::loss::Noise;
 use crate::setting::Setting;
-use crate::static_coalitions::calibration::{self, EXAMPLE_SEED, Sample};
 use crate::static_coalitions::Draws;
+use crate::static_coalitions::calibration::{self, EXAMPLE_SEED, Sample};
 use crate::utility::ErrorModel;
 
 /// Why a plan's numbers cannot be stated.
@@ -86,17 +86,17 @@ fn theorems(setting: &Setting, noise: Noise, delta: f64) -> Result<[Claim; 2], C
 /// those that know the schedule, and the theorems, which alone make the headline. `setting` is that of [`example`](calibration::example).
 pub fn static_claims(draft: &Draft, setting: &Setting, noise: Noise, sample: Sample) -> Result<Vec<Claim>, ClaimError> {
     let delta = draft.privacy.delta;
-    let mut claims = vec![sampled(draft, setting.rounds(), sample)?, found(draft, setting, noise)?];
+    let mut claims = vec![sampled(draft, sample)?, found(draft, setting, noise)?];
     claims.extend(theorems(setting, noise, delta)?);
     mark_headline(&mut claims);
     Ok(claims)
 }
 
 /// (ε, δ + p): in all but a share p of the draws nobody loses more than the μ of (ε, δ).
-fn sampled(draft: &Draft, rounds: usize, sample: Sample) -> Result<Claim, ClaimError> {
+fn sampled(draft: &Draft, sample: Sample) -> Result<Claim, ClaimError> {
     let privacy = &draft.privacy;
     let mu = gaussian::mu(privacy.epsilon, privacy.delta)?;
-    let chance = Draws::of_draft(draft, rounds).chance(sample.failures, sample.draws);
+    let chance = Draws::chance(sample.failures, sample.draws);
     Ok(Claim {
         adversary: Adversary::Coalition,
         size: privacy.colluding,

@@ -6,8 +6,8 @@ use undertone_protocol::plan::{Draft, Plan};
 use undertone_protocol::run_file::InjectionChoice;
 use undertone_protocol::schedule::Schedule;
 
-use crate::static_coalitions::calibration::EXAMPLE_SEED;
 use crate::execution::{CustomInjection, Execution, ExecutionError, InjectionSpec, NamedInjection};
+use crate::static_coalitions::calibration::EXAMPLE_SEED;
 
 /// A mechanism and a threat, without the noise.
 #[derive(Debug, Clone)]

@@ -11,9 +11,9 @@
 //! Where everybody may exchange shares with everybody (a complete private graph), a schedule is as likely as the same with the parties'
 //! names exchanged. So a coalition and departures drawn at random are as good as *any* that were chosen before the schedule, and the
 //! chance p of a draw in which somebody's loss is above μ is theirs, too. Elsewhere it is the chance of coalitions drawn at random.
-//! A run is then (ε, δ + p) with the (ε, δ) of μ. Every draw has all `dropouts` departures. If fewer depart, say D′, a random D ⊃ D′ of full size
-//! leaves out a given party of those that are left with a chance of at least 1 − dropouts/(n − colluding), and by Theorem R that party loses no
-//! less against D: so the chance for D′ is at most p/(1 − dropouts/(n − colluding)). [`Draws::chance`] has that factor.
+//! A run is then (ε, δ + p) with the (ε, δ) of μ, for each party: p bounds the chance that *anybody* outside of a coalition and departures of full
+//! size loses more. If fewer collude or depart, say C′ and D′, take for a given party sets C and D of full size around them that leave it out:
+//! by Theorem R it loses no less against these, and their chance is p. [`Draws::chance`] is that p.
 
 pub mod calibration;
 pub mod hidden;
@@ -85,19 +85,15 @@ impl Draws {
         (self.rounds as f64 * 7.0 + 3.0) * honest.powi(3) + 1e4
     }
 
-    /// The chance of a failure that this many of them leave possible, with fewer departures as well: see [`self`](crate::static_coalitions).
-    /// Never below it, except with probability 1 − [`CONFIDENCE`].
-    pub fn chance(&self, failures: u64, draws: u64) -> f64 {
-        let left = self.graph.parties().saturating_sub(self.colluding).max(1) as f64;
-        let kept = 1.0 - self.dropouts as f64 / left;
-        (confidence::at_most(failures, draws, 1.0 - CONFIDENCE) / kept.max(0.0) * (1.0 + 1e-12)).min(1.0)
+    /// The largest chance of a failure that this many of them leave possible, at [`CONFIDENCE`], one-sided (Clopper and Pearson 1934): see
+    /// [`self`](crate::static_coalitions).
+    pub fn chance(failures: u64, draws: u64) -> f64 {
+        confidence::at_most(failures, draws, 1.0 - CONFIDENCE)
     }
 
     /// How many draws without a failure show that failures are rarer than `probability`.
-    pub fn needed(&self, probability: f64) -> f64 {
-        let left = self.graph.parties().saturating_sub(self.colluding).max(1) as f64;
-        let kept = (1.0 - self.dropouts as f64 / left).max(0.0);
-        ((1.0 - CONFIDENCE).ln() / libm::log1p(-probability * kept)).ceil()
+    pub fn needed(probability: f64) -> f64 {
+        ((1.0 - CONFIDENCE).ln() / libm::log1p(-probability)).ceil()
     }
 }
 

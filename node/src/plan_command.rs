@@ -97,7 +97,9 @@ pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
     json["verified"] = true.into();
     let how = match quote::sample(&plan) {
         None => "every claim was recomputed".to_owned(),
-        Some(sample) => format!("every claim was recomputed; of {} draws the first {} were drawn again", sample.draws, sample.checked),
+        Some(sample) => {
+            format!("every claim was recomputed; of {} draws the first {} were drawn again", sample.draws, sample.checked)
+        }
     };
     let text = quote::text(&plan) + &format!("\nPlan {} holds: {how}.\n", plan.digest_hex());
     Ok(Report::done(json, text))
@@ -131,7 +133,8 @@ pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
     }
-    let claimed = epsilon_for(plan, policy.accept_claims).ok_or_else(|| refused("the plan claims no ε at all".into(), "claims"))?;
+    let claimed =
+        epsilon_for(plan, policy.accept_claims).ok_or_else(|| refused("the plan claims no ε at all".into(), "claims"))?;
     if let Some(most) = policy.max_epsilon.filter(|&most| claimed > most) {
         return Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
             .hint("ask for a plan with a smaller epsilon"));

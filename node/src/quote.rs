@@ -138,7 +138,7 @@ pub fn sample(plan: &Plan) -> Option<SampleInfo> {
         checked: draws.checked(claim.cases),
         chance: claim.delta - delta,
         confidence: CONFIDENCE,
-        draws_for_delta: draws.needed(delta),
+        draws_for_delta: Draws::needed(delta),
     })
 }
 

@@ -178,11 +178,9 @@ impl Notice {
     /// The phase that it belongs to.
     pub fn phase(&self) -> Phase {
         match self {
-            Notice::Ready { .. }
-            | Notice::Start { .. }
-            | Notice::Call
-            | Notice::Commit { .. }
-            | Notice::Reveal { .. } => Phase::Gathering,
+            Notice::Ready { .. } | Notice::Start { .. } | Notice::Call | Notice::Commit { .. } | Notice::Reveal { .. } => {
+                Phase::Gathering
+            }
             Notice::Item { stage, .. }
             | Notice::List { stage, .. }
             | Notice::Vote { stage, .. }

@@ -7,7 +7,8 @@ use undertone_protocol::simulator::{Conditions, Fault, Leaving, direct};
 use undertone_protocol::time::Time;
 use undertone_tests::{Parties, alone, read_json, run_in, simulated};
 
-const RUN: &str = "name = \"test\"\n[data]\nshape = [3]\n[privacy]\ncoalitions = \"static\"\ndraws = 100\n[mechanism]\nrounds = 4\n";
+const RUN: &str =
+    "name = \"test\"\n[data]\nshape = [3]\n[privacy]\ncoalitions = \"static\"\ndraws = 100\n[mechanism]\nrounds = 4\n";
 
 #[test]
 fn a_local_run_draws_its_schedule_and_says_so() {
@@ -44,7 +45,9 @@ fn sampled_claims_are_for_those_who_accept_them() {
     let sure = parties.run(["verify", "plan.json", "--json", "--accept-claims", "sampled"]).json_of(0);
     assert_eq!((&sure["verified"], &sure["sample"]["draws"]), (&true.into(), &100.into()));
     parties.run(["verify", "plan.json", "--json", "--accept-claims", "sampled", "--max-epsilon", "1"]).json_of(0);
-    parties.run(["verify", "plan.json", "--json", "--accept-claims", "sampled", "--max-epsilon", "0.9"]).refused_at(3, "--max-epsilon");
+    parties
+        .run(["verify", "plan.json", "--json", "--accept-claims", "sampled", "--max-epsilon", "0.9"])
+        .refused_at(3, "--max-epsilon");
     parties.run(["verify", "plan.json", "--json", "--max-epsilon", "1"]).refused_at(3, "--max-epsilon");
     // What is sure is above the target, and may do.
     let headline = sure["epsilon_claimed"].as_f64().expect("claimed");

@@ -79,7 +79,8 @@ impl Run {
         honest.iter().enumerate().for_each(|(place, &party)| places[party] = Some(place));
         let h = honest.len();
         let part = 1.0 / (out.len() as f64 + 1.0);
-        let mut run = Run { part, losses: vec![0.0; h], rounds: Vec::new(), last: (Array2::zeros((0, 0)), Array2::zeros((0, 0))) };
+        let mut run =
+            Run { part, losses: vec![0.0; h], rounds: Vec::new(), last: (Array2::zeros((0, 0)), Array2::zeros((0, 0))) };
         if h == 0 {
             return Some(run);
         }

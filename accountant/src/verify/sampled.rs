@@ -68,7 +68,7 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim) -> Resul
     }
     let again = draws.checked(claim.cases);
     let found = failures(&draws, expected..expected + again, noise, draft, claim.mu, &mut |_| {});
-    let least = draft.privacy.delta + draws.chance(found, claim.cases);
+    let least = draft.privacy.delta + Draws::chance(found, claim.cases);
     if exceeds(least, claim.delta) {
         let problem = format!("delta {} is below {least}: {found} of the first {again} draws lose more than mu", claim.delta);
         return refuse(problem);

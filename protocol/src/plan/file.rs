@@ -115,8 +115,7 @@ impl Plan {
         // Grows with what is really there: serde trusts no length, and JSON has none.
         let file: PlanFile =
             serde_json::from_slice(bytes).map_err(|error| PlanError::Json { line: error.line(), message: error.to_string() })?;
-        let json =
-            std::str::from_utf8(bytes).map_err(|error| PlanError::Json { line: 1, message: error.to_string() })?.into();
+        let json = std::str::from_utf8(bytes).map_err(|error| PlanError::Json { line: 1, message: error.to_string() })?.into();
         let mut plan = file.check()?;
         plan.digest = Sha256::digest(bytes).into();
         plan.json = json;

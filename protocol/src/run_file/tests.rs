@@ -64,7 +64,10 @@ fn both_documents_of_defaults_parse_and_know_every_key() {
 #[test]
 fn the_least_file_gets_the_defaults() {
     let file = parse(LEAST, 8);
-    assert_eq!(file.privacy, Privacy { epsilon: 1.0, delta: 1e-6, colluding: 1, coalitions: Coalitions::Any, dropouts: 1, draws: None });
+    assert_eq!(
+        file.privacy,
+        Privacy { epsilon: 1.0, delta: 1e-6, colluding: 1, coalitions: Coalitions::Any, dropouts: 1, draws: None }
+    );
     assert_eq!(file.data.clip, Clip::L2 { radius: 1.0 });
     assert_eq!(file.data.weights, None);
     assert_eq!(file.mechanism.injection, InjectionChoice::Incremental);

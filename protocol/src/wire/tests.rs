@@ -85,9 +85,8 @@ fn the_bytes_of_frames_are_pinned() {
     let seats = vec![Seat { party: 1, incarnation: [6; 16] }];
     let reveal = Notice::Reveal { seats, commitments: [8; 32], nonce: [9; 32] };
     let (six, eight, nine) = ("06".repeat(16), "08".repeat(32), "09".repeat(32));
-    let reveal_hex = format!(
-        "0101 03000000 {aa} 00 0201000000000000 00 {cc} 0a000000 0100000000000000 0100000000000000 {six} {eight} {nine}"
-    );
+    let reveal_hex =
+        format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0a000000 0100000000000000 0100000000000000 {six} {eight} {nine}");
     assert_eq!(hex(&notice_frame(&signed(reveal, Recipient::All))), reveal_hex.replace(' ', ""));
     assert_eq!(hex(&ready), format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {incarnation}").replace(' ', ""));
     let want = notice_frame(&signed(Notice::Want { stage: Stage::Publishing, item: 4 }, Recipient::Party(7)));
