@@ -34,7 +34,7 @@ fn report(parties: usize, colluding: usize, rollback: bool) {
     let rounds = 7;
     let schedule = Schedule::draw(&Graph::complete(parties), 1, rounds, 1).expect("enough neighbours");
     let setting = Setting {
-        injection: InjectionSpec::Named(NamedInjection::Incremental),
+        family: InjectionSpec::Named(NamedInjection::Incremental).into(),
         out: schedule.out().to_vec(),
         sensitivity: vec![1.0; parties],
         weights: vec![1.0; parties],

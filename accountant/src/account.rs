@@ -157,7 +157,8 @@ fn weights(execution: &Execution) -> Vec<f64> {
         return Trace::keeping(execution, &even, |party, round| states.contains(&(party, round))).weights().to_vec();
     }
     let online = |party: Party| (1..=execution.rounds() as u32).filter(|&round| execution.online(round, party)).count();
-    (0..execution.parties()).map(|party| execution.injection().c()[..=online(party)].iter().sum()).collect()
+    let Some(injection) = execution.injection() else { return vec![] };
+    (0..execution.parties()).map(|party| injection.c()[..=online(party)].iter().sum()).collect()
 }
 
 pub(crate) fn is_false(value: &bool) -> bool {

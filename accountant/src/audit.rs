@@ -10,7 +10,6 @@
 //! well as one of length Δ in one. The coordinates of the vectors that are mixed here are separate runs.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use faer::Mat;
 use rand::SeedableRng;
@@ -190,7 +189,6 @@ impl<'a> Attack<'a> {
         let corrupted = corrupted(&self.execution);
         let size = BATCH as usize;
         let half = plan.draft().sensitivity(self.victim) / 2.0;
-        let injection = Arc::new(plan.injection().clone());
         let mut noises: Vec<LatticeNoise<ChaCha8Rng>> = (0..plan.parties())
             .map(|party| {
                 let scale = if corrupted.contains(&party) { 0.0 } else { noise_scale };
@@ -212,7 +210,7 @@ impl<'a> Attack<'a> {
                 if !corrupted.contains(&party) {
                     noise.add_independent(calibration.independent_std * noise_scale, &mut value);
                 }
-                Mixing::new(injection.clone(), value.pack(), LatticeWeight(0), false, noise)
+                Mixing::new(plan.mechanism(party), value.pack(), LatticeWeight(0), false, noise)
             })
             .collect();
         let mut ratios = vec![0.0; size];
@@ -221,14 +219,11 @@ impl<'a> Attack<'a> {
             ratios.iter_mut().zip(each).for_each(|(ratio, part)| *ratio += part);
         };
         let mut weights = self.weights.iter();
-        let mut seen: Vec<(usize, LatticeVector)> = Vec::new();
-        let order: Vec<(Party, u32)> = self.states.iter().copied().collect();
-        let finals = rerun(&self.execution, machines, &mut noises, |machines, round| {
-            for (index, &(party, _)) in order.iter().enumerate().filter(|(_, state)| state.1 == round) {
-                seen.push((index, machines[party].state().value));
-            }
-        });
-        seen.sort_by_key(|&(index, _)| index);
+        let mut seen: Vec<((Party, u32), LatticeVector)> = Vec::new();
+        let keep = |party, round| self.states.contains(&(party, round));
+        let finals =
+            rerun(&self.execution, machines, &mut noises, keep, |party, round, state| seen.push(((party, round), state)));
+        seen.sort_by_key(|&(place, _)| place);
         seen.iter().for_each(|(_, state)| add(*weights.next().expect("one a row"), state));
         self.finals.iter().for_each(|&party| add(*weights.next().expect("one a row"), &finals[party].value));
         ratios

@@ -8,7 +8,7 @@ use undertone_protocol::mixing::Party;
 use crate::account::scaled;
 use crate::class::in_parallel;
 use crate::coalitions;
-use crate::execution::{Execution, ExecutionError, InjectionSpec, NamedInjection};
+use crate::execution::{Execution, ExecutionError, Family, InjectionSpec, NamedInjection};
 use crate::faults::cut_off;
 use crate::loss::{Noise, squared_losses};
 use crate::setting::Setting;
@@ -19,8 +19,15 @@ const MOST_VIEWS: usize = 2_000;
 
 /// Every party cut off from all that do not collude, against every coalition.
 pub struct BeforePublishing {
-    views: Vec<CutOff>,
+    worst: Worst,
     cases: usize,
+}
+
+enum Worst {
+    /// A view of each kind.
+    Views(Vec<CutOff>),
+    /// PPSC: the coalition that a party hands out to most often, and how often ([`theorem`]).
+    HandOuts(Vec<(usize, Vec<Party>)>),
 }
 
 /// What a party that is cut off from all others lets a coalition see.
@@ -42,6 +49,11 @@ impl BeforePublishing {
     pub fn of(setting: &Setting) -> Result<Option<Self>, ExecutionError> {
         let (parties, size) = (setting.parties(), setting.colluding);
         let Some(count) = coalitions::count(parties.saturating_sub(1), size).filter(|_| size < parties) else { return Ok(None) };
+        let cases = parties.saturating_mul(count);
+        if setting.family == Family::Ppsc {
+            let worst = Worst::HandOuts((0..parties).map(|party| most_handed_out(setting, party)).collect());
+            return Ok(Some(BeforePublishing { worst, cases }));
+        }
         let Some(patterns) = patterns(setting) else { return Ok(None) };
         let base = setting.fault_free()?;
         let pairs: Vec<(Party, Vec<Party>)> = patterns.into_values().collect();
@@ -51,7 +63,7 @@ impl BeforePublishing {
         });
         let views = views.into_iter().zip(pairs);
         let views = views.map(|(view, (party, coalition))| view.map(|view| CutOff { party, coalition, view }));
-        Ok(Some(BeforePublishing { views: views.collect::<Result<_, _>>()?, cases: parties.saturating_mul(count) }))
+        Ok(Some(BeforePublishing { worst: Worst::Views(views.collect::<Result<_, _>>()?), cases }))
     }
 
     /// How many parties and coalitions there are.
@@ -61,22 +73,59 @@ impl BeforePublishing {
 
     /// The largest μ² at σ* = 1 and r = σ_Δ²/σ*², and whose it is.
     pub fn worst(&self, setting: &Setting, ratio: f64) -> (f64, Party) {
-        let (square, worst) = self.worst_view(setting, ratio);
-        (square, worst.map_or(0, |worst| worst.party))
+        let (square, party, _) = self.largest(setting, ratio);
+        (square, party)
+    }
+
+    /// The largest loss μ at this noise; with PPSC σ* may be 0.
+    pub fn worst_loss(&self, setting: &Setting, noise: Noise) -> f64 {
+        match &self.worst {
+            Worst::Views(_) => {
+                self.worst(setting, (noise.correlated_std / noise.independent_std).powi(2)).0.sqrt() / noise.independent_std
+            }
+            Worst::HandOuts(each) => {
+                let loss = |(party, (seen, _)): (Party, &(usize, Vec<Party>))| {
+                    setting.sensitivity[party] * loss_of_hand_outs(*seen, noise)
+                };
+                each.iter().enumerate().map(loss).fold(0.0, f64::max)
+            }
+        }
     }
 
     /// The execution of that loss, its coalition as `corrupted`, and whose it is; none if nobody loses anything.
     pub fn worst_execution(&self, setting: &Setting, ratio: f64) -> Result<Option<(Execution, Party)>, ExecutionError> {
-        let Some(worst) = self.worst_view(setting, ratio).1 else { return Ok(None) };
-        Ok(Some((cut_off(&setting.fault_free()?, worst.party, &worst.coalition)?, worst.party)))
+        let (_, party, Some(coalition)) = self.largest(setting, ratio) else { return Ok(None) };
+        Ok(Some((cut_off(&setting.fault_free()?, party, coalition)?, party)))
     }
 
-    fn worst_view(&self, setting: &Setting, ratio: f64) -> (f64, Option<&CutOff>) {
+    /// The largest loss, whose it is, and the coalition; none if nobody loses anything.
+    fn largest(&self, setting: &Setting, ratio: f64) -> (f64, Party, Option<&[Party]>) {
         let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
-        let loss = |cut: &CutOff| scaled(setting.sensitivity[cut.party], squared_losses(&cut.view, noise)[0]);
-        let losses = self.views.iter().map(|cut| (loss(cut), Some(cut)));
-        losses.fold((0.0, None), |worst, loss| if loss.0 > worst.0 { loss } else { worst })
+        let worse = |worst: (f64, Party, _), loss: (f64, Party, _)| if loss.0 > worst.0 { loss } else { worst };
+        match &self.worst {
+            Worst::Views(views) => {
+                let loss = |cut: &CutOff| scaled(setting.sensitivity[cut.party], squared_losses(&cut.view, noise)[0]);
+                views.iter().map(|cut| (loss(cut), cut.party, Some(cut.coalition.as_slice()))).fold((0.0, 0, None), worse)
+            }
+            Worst::HandOuts(each) => {
+                let loss = |party: Party, seen: usize| scaled(setting.sensitivity[party], hand_outs_seen(seen, ratio));
+                let losses = each.iter().enumerate();
+                losses
+                    .map(|(party, (seen, coalition))| (loss(party, *seen), party, Some(coalition.as_slice())))
+                    .fold((0.0, 0, None), worse)
+            }
+        }
     }
+}
+
+/// How often `party` hands out to the coalition that it hands out to most, and that coalition: its receivers by how often they receive.
+fn most_handed_out(setting: &Setting, party: Party) -> (usize, Vec<Party>) {
+    let mut received = vec![0usize; setting.parties()];
+    setting.out.iter().flat_map(|round| &round[party]).for_each(|&to| received[to] += 1);
+    let mut order: Vec<Party> = (0..setting.parties()).filter(|&other| other != party).collect();
+    order.sort_by_key(|&other| (std::cmp::Reverse(received[other]), other));
+    order.truncate(setting.colluding);
+    (order.iter().map(|&other| received[other]).sum(), order)
 }
 
 /// For each pattern the most sensitive party that has it, and a coalition. Only coalitions that hold as many of its receivers as they can:
@@ -116,16 +165,73 @@ fn view(setting: &Setting, base: &Execution, party: Party, coalition: &[Party]) 
     let trace = Trace::keeping(&execution, &setting.weights, |who, round| who == party && seen.contains(&(who, round)));
     let rows: Vec<&[f64]> = seen.iter().filter(|(who, _)| *who == party).filter_map(|&(who, t)| trace.state(who, t)).collect();
     // Nothing of it ever reaches an honest party and nothing of theirs reaches it: only its own unknowns matter.
-    Ok(View::from_rows(&rows, vec![party], setting.parties(), setting.rounds()))
+    Ok(View::from_rows(&rows, vec![party], |party| trace.noises(party)))
 }
 
-/// The theorem, for any coalition and any faults: μ² at σ* = 1 and Δ = 1.
+/// The theorem for one party, any coalition and any faults: μ² at σ* = 1 and Δ = 1.
+pub fn theorem(setting: &Setting, party: Party, ratio: f64) -> Result<f64, ExecutionError> {
+    match &setting.family {
+        Family::Inca(injection) => seen_before_cancelling(injection, setting.rounds(), ratio),
+        Family::Ppsc => Ok(hand_outs_seen(setting.hand_outs(party), ratio)),
+    }
+}
+
+/// The bound of [`theorem`] on the loss μ of one party, Δ included, at this noise; with PPSC σ* may be 0.
+pub fn bound(setting: &Setting, party: Party, noise: Noise) -> Result<f64, ExecutionError> {
+    let sensitivity = setting.sensitivity[party];
+    if sensitivity == 0.0 {
+        return Ok(0.0);
+    }
+    let Noise { independent_std, correlated_std } = noise;
+    match setting.family {
+        Family::Inca(_) => {
+            Ok(sensitivity * theorem(setting, party, (correlated_std / independent_std).powi(2))?.sqrt() / independent_std)
+        }
+        Family::Ppsc => Ok(sensitivity * loss_of_hand_outs(setting.hand_outs(party), noise)),
+    }
+}
+
+/// μ at Δ = 1 of a party of whose hand-outs k are seen.
+fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
+    match seen {
+        0 => 0.0,
+        k => 1.0 / (noise.independent_std.powi(2) + noise.correlated_std.powi(2) / k as f64).sqrt(),
+    }
+}
+
+/// The largest Δ²-scaled bound of [`theorem`] over all parties, at σ* = 1.
+pub fn largest_theorem(setting: &Setting, ratio: f64) -> Result<f64, ExecutionError> {
+    let of_party = |party: Party| Ok(scaled(setting.sensitivity[party], theorem(setting, party, ratio)?));
+    (0..setting.parties())
+        .map(of_party)
+        .try_fold(0.0, |largest: f64, square: Result<f64, ExecutionError>| Ok(largest.max(square?)))
+}
+
+/// PPSC, μ² at σ* = 1 and Δ = 1 of a party of whose hand-outs k are seen, before its final is: 1/(1 + r/k); 0 for k = 0.
+///
+/// **Theorem.** With k the hand-outs of party i in the schedule, μᵢ² ≤ Δᵢ²/(σ*² + σ_γ²/k) for all that any coalition learns before i's
+/// final leaves, whatever it does and whatever becomes of shares.
+///
+/// *Proof.* Until its final nothing leaves i but ω₁, …, ω_k (fewer, if it departs). Give them all to the adversary, with all that
+/// others hold; everything else that it can see is then a function of that, and of noise that is not i's. Between two hand-outs i's state
+/// is γ of the last one (x̃ᵢ before the first) plus what joined since, a_j: shares of others, and earlier ω_l that came back. So
+/// ω₁ = x̃ᵢ + a₁ − γ₁ and ω_j = γ_{j−1} + a_j − γ_j, where a_j is a function of what the adversary knows by then. All that it learns of
+/// x̃ᵢ is thus a function of x̃ᵢ − γ₁ and γ_{j−1} − γ_j, that is of x̃ᵢ − γ_j, j = 1…k. Their noises are independent given x̃ᵢ:
+/// together they see it through N(0, σ*² + σ_γ²/k). ∎
+///
+/// A party that is cut off reaches that bound, with k its hand-outs to the coalition: those to honest parties stay with it, which then has the
+/// state of before, γ and all, and nobody read them. So the worst coalition is the one that is handed out to most often.
+fn hand_outs_seen(seen: usize, ratio: f64) -> f64 {
+    if seen == 0 { 0.0 } else { 1.0 / (1.0 + ratio / seen as f64) }
+}
+
+/// INCA: the bound for any party.
 ///
 /// Until its final, a party lets nothing leave but functions of what it injected before round T: even one that knows each of these
 /// injections, c_t x̃ + Z_t η, t < T, sees x̃ through noise that is still out. For D_Inc the sums of the first t + 1 are
 /// (t + 1)/(T + 1) x̃ + η_{t+1}, independent noises: μ² = 1/(σ*² + σ_Δ²/Σ_{t≤T}(t/(T + 1))²). For D_EI all but one of the noises
 /// are seen: 1/(σ*² + σ_Δ²). For any (c, Z) it is the loss of that view.
-pub fn theorem(injection: &InjectionSpec, rounds: usize, ratio: f64) -> Result<f64, ExecutionError> {
+fn seen_before_cancelling(injection: &InjectionSpec, rounds: usize, ratio: f64) -> Result<f64, ExecutionError> {
     match injection {
         InjectionSpec::Named(NamedInjection::Incremental) => {
             let last = rounds as f64 + 1.0;
@@ -150,7 +256,10 @@ fn seen_injections(injection: &Injection<f64>, ratio: f64) -> f64 {
     let rows: Vec<Vec<f64>> =
         (0..rounds).map(|t| std::iter::once(injection.c()[t]).chain(injection.z(t).iter().copied()).collect()).collect();
     let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-    squared_losses(&View::from_rows(&rows, vec![0], 1, rounds), Noise { independent_std: 1.0, correlated_std: ratio.sqrt() })[0]
+    squared_losses(
+        &View::from_rows(&rows, vec![0], |_| 1..rounds + 1),
+        Noise { independent_std: 1.0, correlated_std: ratio.sqrt() },
+    )[0]
 }
 
 #[cfg(test)]
@@ -164,7 +273,7 @@ mod tests {
     fn a_cut_off_party_loses_what_its_execution_says() {
         let schedule = Schedule::draw(&Graph::complete(5), 1, 4, 5).expect("enough neighbours");
         let setting = Setting {
-            injection: InjectionSpec::Named(NamedInjection::Incremental),
+            family: InjectionSpec::Named(NamedInjection::Incremental).into(),
             out: schedule.out().to_vec(),
             sensitivity: vec![0.8, 1.0, 0.9, 1.0, 0.7],
             weights: vec![1.0; 5],
@@ -187,7 +296,7 @@ mod tests {
         }
         let found = before.worst(&setting, 9.0).0;
         assert!((found / worst - 1.0).abs() < 1e-12, "{found} {worst}");
-        assert!(found > 0.0 && found <= theorem(&setting.injection, 4, 9.0).expect("closed form"));
+        assert!(found > 0.0 && found <= largest_theorem(&setting, 9.0).expect("closed form"));
     }
 
     #[test]
@@ -198,7 +307,7 @@ mod tests {
                     (NamedInjection::Incremental, Injection::incremental(rounds)),
                     (NamedInjection::Early, Injection::early(rounds)),
                 ] {
-                    let closed = theorem(&InjectionSpec::Named(named), rounds, ratio).expect("closed form");
+                    let closed = seen_before_cancelling(&InjectionSpec::Named(named), rounds, ratio).expect("closed form");
                     let view = seen_injections(&injection, ratio);
                     assert!((closed / view - 1.0).abs() < 1e-10, "{named:?} {rounds} {ratio}: {closed} {view}");
                 }

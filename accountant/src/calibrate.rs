@@ -1,11 +1,12 @@
 //! Rounds, schedule and noise for a draft (DESIGN section 5, Calibrate).
 //!
 //! For given rounds and schedule the best noise is a minimum over one number ([`crate::optimum`]). Of all T the smallest within
-//! 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than others.
+//! 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than others. With PPSC T is the number of network rounds that
+//! the exchanges take, and a schedule is only tried if it hides all that its private graph can hide ([`coverage`]).
 
 use undertone_protocol::injection::InjectionError;
 use undertone_protocol::plan::{Calibration, Draft, Drawn};
-use undertone_protocol::run_file::{Coalitions, MechanismKind, Rounds};
+use undertone_protocol::run_file::{Coalitions, IndependentNoise, MechanismKind, Rounds, most_rounds};
 use undertone_protocol::schedule::Schedule;
 
 use crate::claims::{ClaimError, claims, predicted, static_claims};
@@ -14,6 +15,8 @@ use crate::gaussian::{self, GaussianError};
 use crate::loss::Noise;
 use crate::optimum::{Optimum, Problem};
 use crate::outlook::{Remedy, against_exposure};
+use crate::ppsc::coverage::{self, Shortfall};
+use crate::ppsc::exact_sum;
 use crate::setting::Setting;
 use crate::static_coalitions::calibration;
 
@@ -25,6 +28,9 @@ pub const MARGIN: f64 = 1.0 - 1e-6;
 pub(crate) const FEWEST_ROUNDS: usize = 3;
 pub(crate) const MOST_ROUNDS: usize = 12;
 
+/// PPSC: rounds more than the fewest that are tried.
+const MORE_ROUNDS: usize = 12;
+
 /// How close to the best T's expected error a smaller T must come.
 pub(crate) const CLOSE_ENOUGH: f64 = 1.05;
 
@@ -35,8 +41,47 @@ const SEEDS_CAN_WIN: f64 = 1.05;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CalibrateError {
     /// Not a mechanism of this accountant yet.
-    #[error("mechanism.kind: only \"inca\" can be calibrated by this version")]
+    #[error("mechanism.kind: only \"inca\" and \"ppsc\" can be calibrated by this version")]
     Kind,
+    /// Fixed rounds of PPSC that are too few.
+    #[error("mechanism.rounds: in {rounds} rounds {shortfall}; {}", match enough {
+        Some(enough) => format!("write rounds = \"auto\", or at least {enough}"),
+        None => "write rounds = \"auto\"".to_string(),
+    })]
+    Short {
+        /// T.
+        rounds: u32,
+        /// What they do not do.
+        shortfall: Shortfall,
+        /// The fewest rounds that suffice, of the schedules that are tried.
+        enough: Option<usize>,
+    },
+    /// PPSC: a party's neighbours may all be against it, so that its noise is local.
+    #[error(
+        "topology.private: {party} has {degree} private neighbour{} ({}), and {size} parties may be against it (colluding {colluding} + dropouts {dropouts}): these would learn its exact value but for its own noise; add private edges at {party}, lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true for noise as large as local privacy needs",
+        if *degree == 1 { "" } else { "s" }, neighbours.join(", ")
+    )]
+    Local {
+        /// Whose noise would be local.
+        party: String,
+        /// Its private neighbours.
+        degree: usize,
+        /// Their names.
+        neighbours: Vec<String>,
+        /// `privacy.colluding`.
+        colluding: usize,
+        /// Departed parties that join them by Theorem R.
+        dropouts: usize,
+        /// The coalition's size.
+        size: usize,
+        /// Each of these suffices.
+        remedies: Vec<Remedy>,
+    },
+    /// `independent_noise = "none"` over more systems than are computed.
+    #[error(
+        "mechanism.independent_noise: without independent noise nothing but computing every coalition and fault bounds the loss, and here these are too many; use \"calibrated\", or lower privacy.colluding or privacy.dropouts"
+    )]
+    TooMany,
     /// The paper's protocol is accounted for single departures.
     #[error(
         "privacy.dropouts: with mechanism.rollback = false at most 1 is accounted for, found {found}; set dropouts to 1 or rollback to true"
@@ -99,7 +144,7 @@ pub enum CalibrateError {
 /// Finds rounds, schedule, σ* and σ_Δ that meet the draft's (ε, δ) over its tolerated class and before publishing, with the least
 /// expected error. Deterministic. `progress` is told what is being tried, in words.
 pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
-    if draft.mechanism.kind != MechanismKind::Inca {
+    if draft.mechanism.kind == MechanismKind::Gossip {
         return Err(CalibrateError::Kind);
     }
     if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {
@@ -109,6 +154,9 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
     if draft.privacy.coalitions == Coalitions::Static {
         return for_static(draft, budget, progress);
+    }
+    if draft.mechanism.independent_noise == IndependentNoise::None {
+        return without_independent_noise(draft, budget, progress);
     }
     let mut search = Search { draft, progress, floor: 0.0 };
     search.floor = search.floor();
@@ -140,6 +188,45 @@ fn for_static(draft: &Draft, budget: f64, progress: &mut dyn FnMut(&str)) -> Res
     })
 }
 
+/// PPSC as the paper has it: the least σ_γ over the schedules that are tried.
+fn without_independent_noise(draft: &Draft, budget: f64, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
+    let search = Search { draft, progress, floor: 0.0 };
+    let rounds = match draft.mechanism.rounds {
+        Rounds::Fixed(rounds) => {
+            search.suffices(rounds)?;
+            rounds as usize
+        }
+        Rounds::Auto => search.fewest_rounds()?.ok_or(CalibrateError::Kind)?,
+    };
+    let mut best: Option<(f64, u64)> = None;
+    for seed in 0..search.seeds() {
+        if search.covers(rounds, seed)?.is_none() {
+            let setting = Setting::of_draft(draft, &search.schedule(rounds, seed)?)?;
+            let needed = exact_sum::pairwise_std_needed(&setting, budget * MARGIN.sqrt())?.ok_or(CalibrateError::TooMany)?;
+            (search.progress)(&format!("{rounds} rounds: schedule {seed} needs {needed:.3} an exchange"));
+            if best.is_none_or(|(least, _)| needed < least) {
+                best = Some((needed, seed));
+            }
+        }
+    }
+    let (correlated_std, seed) = best.expect("rounds are those of a schedule that was tried");
+    let schedule = search.schedule(rounds, seed)?;
+    let setting = Setting::of_draft(draft, &schedule)?;
+    let noise = Noise { independent_std: 0.0, correlated_std };
+    if !correlated_std.is_normal() {
+        let party = draft.members[0].name.clone();
+        return Err(CalibrateError::Budget { epsilon: draft.privacy.epsilon, delta: draft.privacy.delta, party });
+    }
+    Ok(Calibration {
+        rounds: rounds as u32,
+        claims: claims(&setting, noise, draft.privacy.delta)?,
+        predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
+        drawn: Some(Drawn { seed, schedule }),
+        independent_std: 0.0,
+        correlated_std,
+    })
+}
+
 /// Refuses a private graph in which some party's neighbours may all be in the coalition of Theorem R: it would get local noise and
 /// believe itself hidden. A party that has everybody else for a neighbour asked for no less: more edges there cannot be.
 fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
@@ -147,6 +234,9 @@ fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
     let dropouts = if draft.mechanism.rollback { draft.privacy.dropouts } else { 0 };
     let size = colluding + dropouts;
     let degree = |party: usize| draft.private_graph.neighbours(party).len();
+    if draft.mechanism.kind == MechanismKind::Ppsc {
+        return hides_everybody(draft, size);
+    }
     match (0..draft.parties()).find(|&party| degree(party) <= size && degree(party) + 1 < draft.parties()) {
         Some(party) => {
             let name = draft.members[party].name.clone();
@@ -156,6 +246,24 @@ fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
         }
         None => Ok(()),
     }
+}
+
+/// PPSC: refuses a private graph in which some party may be left without a partner outside of the coalition of Theorem R, however complete
+/// it is: m ≤ 1, local noise, unless the run file accepts that.
+fn hides_everybody(draft: &Draft, size: usize) -> Result<(), CalibrateError> {
+    let neighbours = |party: usize| draft.private_graph.neighbours(party);
+    let exposed = (0..draft.parties()).find(|&party| neighbours(party).len() <= size);
+    let Some(party) = exposed.filter(|_| !draft.mechanism.local_noise_ok) else { return Ok(()) };
+    let name = |party: usize| draft.members[party].name.clone();
+    Err(CalibrateError::Local {
+        party: name(party),
+        degree: neighbours(party).len(),
+        neighbours: neighbours(party).iter().map(|&party| name(party)).collect(),
+        colluding: draft.privacy.colluding,
+        dropouts: size - draft.privacy.colluding,
+        size,
+        remedies: against_exposure(draft, draft.private_graph.least_degree()),
+    })
 }
 
 /// σ* and σ_Δ for the chosen r: F(r) is computed once more, with care.
@@ -216,17 +324,68 @@ impl Search<'_> {
 
     fn choose(&mut self) -> Result<Chosen, CalibrateError> {
         match self.draft.mechanism.rounds {
-            Rounds::Fixed(rounds) => match self.first(rounds as usize, None)? {
-                Some(first) => Ok(self.try_seeds(rounds as usize, first)?.0),
-                None => self.theorem_only(rounds as usize),
-            },
+            Rounds::Fixed(rounds) => {
+                self.suffices(rounds)?;
+                match self.first(rounds as usize, None)? {
+                    Some(first) => Ok(self.try_seeds(rounds as usize, first)?.0),
+                    None => self.theorem_only(rounds as usize),
+                }
+            }
             Rounds::Auto => self.choose_rounds(),
         }
     }
 
+    /// Refuses rounds in which no schedule that is tried hides what the private graph can hide.
+    fn suffices(&self, rounds: u32) -> Result<(), CalibrateError> {
+        match self.covers(rounds as usize, 0)? {
+            Some(shortfall) if self.seed(rounds as usize, 1)?.is_none() => {
+                let enough = self.fewest_rounds()?;
+                Err(CalibrateError::Short { rounds, shortfall, enough })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the schedule of a seed falls short of.
+    fn covers(&self, rounds: usize, seed: u64) -> Result<Option<Shortfall>, CalibrateError> {
+        if self.draft.mechanism.kind != MechanismKind::Ppsc {
+            return Ok(None);
+        }
+        let size = self.draft.privacy.colluding + self.draft.privacy.dropouts;
+        Ok(coverage::check(&self.draft.private_graph, &self.schedule(rounds, seed)?, size).err())
+    }
+
+    /// The first seed from `from` on whose schedule may be used.
+    fn seed(&self, rounds: usize, from: u64) -> Result<Option<u64>, CalibrateError> {
+        for seed in from..self.seeds() {
+            if self.covers(rounds, seed)?.is_none() {
+                return Ok(Some(seed));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The fewest rounds with a schedule that may be used. More rounds of the same seed only add exchanges.
+    fn fewest_rounds(&self) -> Result<Option<usize>, CalibrateError> {
+        for rounds in 1..=most_rounds(self.draft.mechanism.kind) as usize {
+            if self.seed(rounds, 0)?.is_some() {
+                return Ok(Some(rounds));
+            }
+        }
+        Ok(None)
+    }
+
     fn choose_rounds(&mut self) -> Result<Chosen, CalibrateError> {
         let mut tried: Vec<(usize, Optimum)> = Vec::new();
-        for rounds in self.shortest()..=self.longest() {
+        let range = match self.draft.mechanism.kind {
+            MechanismKind::Ppsc => {
+                let fewest = self.fewest_rounds()?.ok_or(CalibrateError::Kind)?;
+                fewest..=fewest + MORE_ROUNDS
+            }
+            _ => self.shortest()..=self.longest(),
+        };
+        let fewest = *range.start();
+        for rounds in range {
             let Some(first) = self.first(rounds, tried.last().map(|(_, last)| last.ratio))? else { break };
             tried.push((rounds, first));
             let rising = tried.windows(2).rev().take(2).filter(|pair| pair[1].1.objective >= pair[0].1.objective).count();
@@ -243,7 +402,7 @@ impl Search<'_> {
                 }
             }
         }
-        self.theorem_only(self.default_rounds())
+        self.theorem_only(if self.draft.mechanism.kind == MechanismKind::Ppsc { fewest } else { self.default_rounds() })
     }
 
     /// A custom (c, Z) has its own number of rounds.
@@ -269,9 +428,10 @@ impl Search<'_> {
         (spread as usize + 2).clamp(self.shortest(), self.longest())
     }
 
-    /// The best r with the first seed's schedule; none if the class is too large to be exhausted.
+    /// The best r with the first seed's schedule that may be used; none if the class is too large to be exhausted.
     fn first(&mut self, rounds: usize, near: Option<f64>) -> Result<Option<Optimum>, CalibrateError> {
-        let setting = Setting::of_draft(self.draft, &self.schedule(rounds, 0)?)?;
+        let seed = self.seed(rounds, 0)?.unwrap_or(0);
+        let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
         let Some(problem) = Problem::of(&setting)? else { return Ok(None) };
         let optimum = problem.solve(near);
         let message = format!(
@@ -285,8 +445,12 @@ impl Search<'_> {
 
     /// The best of a few seeds at the first one's r, solved for its own.
     fn try_seeds(&mut self, rounds: usize, first: Optimum) -> Result<(Chosen, f64), CalibrateError> {
-        let mut best = (0, first.objective);
-        for seed in 1..self.seeds() {
+        let start = self.seed(rounds, 0)?.unwrap_or(0);
+        let mut best = (start, first.objective);
+        for seed in start + 1..self.seeds() {
+            if self.covers(rounds, seed)?.is_some() {
+                continue;
+            }
             let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
             if let Some(problem) = Problem::of(&setting)? {
                 let objective = problem.at(first.ratio).objective;
@@ -298,7 +462,7 @@ impl Search<'_> {
         let schedule = self.schedule(rounds, best.0)?;
         let setting = Setting::of_draft(self.draft, &schedule)?;
         let optimum = match Problem::of(&setting)? {
-            Some(problem) if best.0 > 0 => problem.solve(Some(first.ratio)),
+            Some(problem) if best.0 > start => problem.solve(Some(first.ratio)),
             _ => first,
         };
         (self.progress)(&format!(
@@ -313,7 +477,8 @@ impl Search<'_> {
     /// somebody departs late, and still hides single states.
     fn theorem_only(&mut self, rounds: usize) -> Result<Chosen, CalibrateError> {
         (self.progress)("too many coalitions to compute them all: noise as for local privacy, by the theorem");
-        Ok(Chosen { seed: 0, schedule: self.schedule(rounds, 0)?, ratio: 1.0 })
+        let seed = self.seed(rounds, 0)?.unwrap_or(0);
+        Ok(Chosen { seed, schedule: self.schedule(rounds, seed)?, ratio: 1.0 })
     }
 }
 

@@ -2,11 +2,12 @@
 
 use undertone_protocol::plan::{Adversary, Claim, Draft, Established, Faults, Predicted};
 
-use crate::before_publishing::{BeforePublishing, theorem};
+use crate::before_publishing::{BeforePublishing, largest_theorem};
 use crate::class::Class;
-use crate::execution::ExecutionError;
+use crate::execution::{ExecutionError, Family};
 use crate::gaussian::{self, GaussianError, SLACK};
 use crate::loss::Noise;
+use crate::ppsc::exact_sum;
 use crate::setting::Setting;
 use crate::static_coalitions::Draws;
 use crate::static_coalitions::calibration::{self, EXAMPLE_SEED, Sample};
@@ -21,6 +22,9 @@ pub enum ClaimError {
     /// The schedule or the injection.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
+    /// Without independent noise nothing but computing every system bounds the loss, and these are too many.
+    #[error("there are too many coalitions and faults to compute them all, and without independent noise no theorem stands in")]
+    TooMany,
     /// A noise of nothing.
     #[error("the standard deviations must be positive numbers, found {independent_std} and {correlated_std}")]
     Noise {
@@ -36,6 +40,9 @@ pub enum ClaimError {
 /// Never states a loss below the true one of its class.
 pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>, ClaimError> {
     let Noise { independent_std, correlated_std } = noise;
+    if setting.reveals_sums(noise) && correlated_std > 0.0 && correlated_std.is_finite() {
+        return exact_sum::claims(setting, correlated_std, delta);
+    }
     if !(independent_std > 0.0 && correlated_std > 0.0 && independent_std.is_finite() && correlated_std.is_finite()) {
         return Err(ClaimError::Noise { independent_std, correlated_std });
     }
@@ -49,9 +56,19 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     }
     if let Some(before) = BeforePublishing::of(setting)? {
         let square = before.worst(setting, ratio).0;
-        claims.push(claim(setting.colluding, Faults::BeforePublishing, square, Established::Exhaustive, before.cases())?);
+        let established = if setting.family == Family::Ppsc { Established::Exact } else { Established::Exhaustive };
+        claims.push(claim(setting.colluding, Faults::BeforePublishing, square, established, before.cases())?);
     }
     claims.extend(theorems(setting, noise, delta)?);
+    if setting.family == Family::Ppsc && setting.colluding > 0 {
+        // What the paper claims, beside what a coalition inside the private graph learns.
+        let outsiders = Setting { colluding: 0, ..setting.clone() };
+        if let Some(class) = Class::of(&outsiders)? {
+            let square = class.worst(ratio)?.square;
+            let readers = claim(0, Faults::Class, square, Established::Exhaustive, class.cases())?;
+            claims.push(Claim { adversary: Adversary::Public, ..readers });
+        }
+    }
     mark_headline(&mut claims);
     Ok(claims)
 }
@@ -67,7 +84,8 @@ fn of_square(
 ) -> Result<Claim, ClaimError> {
     let mu = square.sqrt() / noise.independent_std * (1.0 + SLACK);
     let (adversary, epsilon, cases) = (Adversary::Coalition, gaussian::epsilon(delta, mu)?, cases as u64);
-    Ok(Claim { adversary, size, faults, mu, epsilon, delta, established, cases, seed: None, holds_as_headline: false })
+    let (seed, changes) = (None, None);
+    Ok(Claim { adversary, size, faults, mu, epsilon, delta, established, cases, seed, changes, holds_as_headline: false })
 }
 
 /// What is proved of any coalition.
@@ -75,7 +93,7 @@ fn theorems(setting: &Setting, noise: Noise, delta: f64) -> Result<[Claim; 2], C
     let ratio = (noise.correlated_std / noise.independent_std).powi(2);
     let everybody_else = setting.parties().saturating_sub(1);
     let largest = setting.largest_sensitivity().powi(2);
-    let before = largest * theorem(&setting.injection, setting.rounds(), ratio)?;
+    let before = largest_theorem(setting, ratio)?;
     Ok([
         of_square(everybody_else, Faults::BeforePublishing, before, noise, delta, Established::Theorem, 1)?,
         of_square(everybody_else, Faults::Any, largest, noise, delta, Established::Theorem, 1)?,
@@ -108,6 +126,7 @@ fn sampled(draft: &Draft, sample: Sample) -> Result<Claim, ClaimError> {
         established: Established::Sampled,
         cases: sample.draws,
         seed: Some(sample.seed),
+        changes: None,
         holds_as_headline: false,
     })
 }
@@ -136,23 +155,23 @@ fn mark_headline(claims: &mut [Claim]) {
 /// Whether a claim says something about a fault set, for sure.
 pub(crate) fn covers(claim: &Claim, faults: Faults) -> bool {
     let sure = matches!(claim.established, Established::Exact | Established::Exhaustive | Established::Theorem);
-    sure && claim.adversary == Adversary::Coalition && (claim.faults == faults || claim.faults == Faults::Any)
+    sure && claim.changes.is_none()
+        && claim.adversary == Adversary::Coalition
+        && (claim.faults == faults || claim.faults == Faults::Any)
 }
 
 /// What is expected of the result. `budget` is the μ of the plan's (ε, δ).
 pub fn predicted(setting: &Setting, noise: Noise, budget: f64) -> Result<Predicted, ExecutionError> {
     let errors = ErrorModel::of(setting)?;
-    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
     let (parties, total) = (setting.parties() as f64, setting.total_weight());
     let largest = setting.largest_sensitivity();
     let each: f64 = setting.sensitivity.iter().map(|delta| delta * delta).sum();
     let honest = parties - setting.colluding as f64;
-    let scale = noise.independent_std;
-    let finite = |error: Option<f64>| error.map(|error| error * scale).filter(|error| error.is_finite());
+    let finite = |error: Option<f64>| error.filter(|error| error.is_finite());
     Ok(Predicted {
-        standard_error: errors.plain() * scale,
-        standard_error_one_dropout: finite(errors.departed(ratio).filter(|_| setting.dropouts > 0)),
-        standard_error_late_dropout: finite(errors.late(ratio)),
+        standard_error: errors.plain(noise),
+        standard_error_one_dropout: finite(errors.departed(noise).filter(|_| setting.dropouts > 0)),
+        standard_error_late_dropout: finite(errors.late(noise)),
         // A trusted server adds noise once, for the party that can move the sum most.
         central: largest / (budget * total),
         // Everybody adds all the noise that its own value needs.

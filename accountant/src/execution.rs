@@ -1,14 +1,18 @@
 //! What happened in a run's mixing phase: EXECUTION.json (CONTRACTS), read strictly and checked once.
 //!
 //! An [`Execution`] can only be had checked: every share that it lists was sent, every mass ends with somebody who was online
-//! to take it. [`crate::view`] runs it; receipts are written from it.
+//! to take it. [`crate::view`] runs it; receipts are written from it. PPSC's executions are written in a format of their own
+//! ([`crate::ppsc::execution`]) and are the same here: rounds, shares, who was online.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use undertone_protocol::injection::Injection;
-use undertone_protocol::mixing::Party;
+use undertone_protocol::mixing::{Mechanism, Party};
+
+use crate::ppsc;
 
 /// Numbers that the states of one round may take at most (512 MiB): a file cannot ask for more memory than that.
 const LARGEST_ROUND: usize = 1 << 26;
@@ -100,6 +104,26 @@ pub struct CustomInjection {
     pub z: Vec<Vec<f64>>,
 }
 
+/// How value and noise get into states, and what a share is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "injection must be \"incremental\", \"early\", or {\"c\": [T + 1 numbers], \"z\": [T + 1 rows of T numbers]}"
+)]
+pub enum Family {
+    /// INCA: a row of (c, Z) in each round; a share is an equal part of the state.
+    Inca(InjectionSpec),
+    /// PPSC: the value before round 1. A party that sends hands out its whole state less a fresh γ, which it keeps.
+    #[serde(skip)]
+    Ppsc,
+}
+
+impl From<InjectionSpec> for Family {
+    fn from(injection: InjectionSpec) -> Self {
+        Family::Inca(injection)
+    }
+}
+
 /// What became of a share's mass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -148,33 +172,37 @@ pub enum Adversary {
 /// EXECUTION.json as it is written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawExecution {
-    parties: usize,
-    rounds: usize,
-    injection: InjectionSpec,
-    out: Vec<Vec<Vec<Party>>>,
+pub(crate) struct RawExecution {
+    pub(crate) parties: usize,
+    pub(crate) rounds: usize,
+    #[serde(rename = "injection")]
+    pub(crate) family: Family,
+    pub(crate) out: Vec<Vec<Vec<Party>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    online: Option<Vec<Vec<bool>>>,
+    pub(crate) online: Option<Vec<Vec<bool>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    shares: Option<Vec<ShareFault>>,
+    pub(crate) shares: Option<Vec<ShareFault>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    corrupted: Option<Vec<Party>>,
+    pub(crate) corrupted: Option<Vec<Party>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    observed: Option<Vec<(Party, u32)>>,
+    pub(crate) observed: Option<Vec<(Party, u32)>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rolled_back: Option<Vec<Party>>,
+    pub(crate) rolled_back: Option<Vec<Party>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    published: Option<Vec<Party>>,
+    pub(crate) published: Option<Vec<Party>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    sensitivity: Option<Vec<f64>>,
+    pub(crate) sensitivity: Option<Vec<f64>>,
 }
 
-/// A checked execution.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "RawExecution", into = "RawExecution")]
+/// A checked execution. Written in the format of its mechanism.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "RawExecution")]
 pub struct Execution {
     raw: RawExecution,
-    injection: Arc<Injection<f64>>,
+    /// None for PPSC.
+    injection: Option<Arc<Injection<f64>>>,
+    /// The noises of party i are numbers `noises[i]..noises[i + 1]` of all.
+    noises: Vec<usize>,
     faults: BTreeMap<(u32, Party, Party), ShareFault>,
     adversary: Adversary,
     rolled_back: BTreeSet<Party>,
@@ -200,11 +228,11 @@ impl Execution {
     }
 
     /// A run without any fault: everybody online, every share accepted in its round, all finals published, nobody corrupted.
-    pub fn fault_free(injection: InjectionSpec, out: Vec<Vec<Vec<Party>>>) -> Result<Self, ExecutionError> {
+    pub fn fault_free(family: impl Into<Family>, out: Vec<Vec<Vec<Party>>>) -> Result<Self, ExecutionError> {
         RawExecution {
             parties: out.first().map_or(0, Vec::len),
             rounds: out.len(),
-            injection,
+            family: family.into(),
             out,
             online: None,
             shares: None,
@@ -264,9 +292,32 @@ impl Execution {
         self.raw.rounds
     }
 
-    /// (c, Z).
-    pub fn injection(&self) -> &Arc<Injection<f64>> {
-        &self.injection
+    /// How value and noise get into states.
+    pub fn family(&self) -> &Family {
+        &self.raw.family
+    }
+
+    /// (c, Z); none for PPSC.
+    pub fn injection(&self) -> Option<&Arc<Injection<f64>>> {
+        self.injection.as_ref()
+    }
+
+    /// What `party`'s machine is made for.
+    pub(crate) fn mechanism(&self, party: Party) -> Mechanism<f64> {
+        match &self.injection {
+            Some(injection) => Mechanism::Injection(injection.clone()),
+            None => Mechanism::HandOver { hand_outs: self.noises(party).len() },
+        }
+    }
+
+    /// The numbers of `party`'s noises, among those of everybody: T each for INCA, one a hand-out for PPSC.
+    pub fn noises(&self, party: Party) -> Range<usize> {
+        self.noises[party]..self.noises[party + 1]
+    }
+
+    /// Unknowns of the run: n values, then all noises.
+    pub fn unknowns(&self) -> usize {
+        self.raw.parties + self.noises[self.raw.parties]
     }
 
     /// Out-neighbours of `party` in round `round` (1…T).
@@ -313,6 +364,11 @@ impl Execution {
         self.raw.shares.as_deref().unwrap_or_default()
     }
 
+    /// Who is online: T + 1 rows, if somebody is not always.
+    pub(crate) fn absences(&self) -> Option<&[Vec<bool>]> {
+        self.raw.online.as_deref()
+    }
+
     /// Whether the file has `shares` or `rolled_back`: then Lemma 4.4's conditions are not stated (CONTRACTS).
     pub fn goes_beyond_the_paper(&self) -> bool {
         self.raw.shares.is_some() || self.raw.rolled_back.is_some()
@@ -323,9 +379,12 @@ impl Execution {
     }
 }
 
-impl From<Execution> for RawExecution {
-    fn from(execution: Execution) -> Self {
-        execution.raw
+impl Serialize for Execution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.raw.family {
+            Family::Inca(_) => self.raw.serialize(serializer),
+            Family::Ppsc => ppsc::execution::serialize(self, serializer),
+        }
     }
 }
 
@@ -339,7 +398,8 @@ impl TryFrom<RawExecution> for Execution {
         raw.check_sensitivity()?;
         let rolled_back = raw.party_set("rolled_back", raw.rolled_back.as_deref().unwrap_or_default())?;
         let execution = Execution {
-            injection: Arc::new(raw.injection()?),
+            injection: raw.injection()?.map(Arc::new),
+            noises: raw.noises(),
             faults: raw.faults()?,
             adversary: raw.adversary()?,
             published: raw.published(&rolled_back)?,
@@ -355,6 +415,9 @@ impl RawExecution {
     fn check_sizes(&self) -> Result<(), ExecutionError> {
         if self.parties == 0 {
             return Err(invalid("parties", "must be at least 1"));
+        }
+        if self.family == Family::Ppsc {
+            return ppsc::execution::check_sizes(self.parties, self.rounds, self.out.iter().flatten().map(Vec::len).sum());
         }
         if self.rounds == 0 {
             return Err(invalid("rounds", "must be at least 1"));
@@ -392,6 +455,9 @@ impl RawExecution {
                 let place = format!("out[{index}][{from}]");
                 if self.party_set(&place, neighbours)?.contains(&from) {
                     return Err(invalid(place, format!("party {from} sends to itself")));
+                }
+                if self.family == Family::Ppsc && neighbours.len() > 1 {
+                    return Err(invalid(place, format!("party {from} sends to more than one party: with PPSC to one at most")));
                 }
             }
         }
@@ -431,18 +497,32 @@ impl RawExecution {
         }
     }
 
-    fn injection(&self) -> Result<Injection<f64>, ExecutionError> {
-        match &self.injection {
-            InjectionSpec::Named(NamedInjection::Incremental) => Ok(Injection::incremental(self.rounds)),
-            InjectionSpec::Named(NamedInjection::Early) => Ok(Injection::early(self.rounds)),
+    /// Prefix sums of how many noises each party may need.
+    fn noises(&self) -> Vec<usize> {
+        let of_party = |party: Party| match self.family {
+            Family::Inca(_) => self.rounds,
+            Family::Ppsc => self.out.iter().filter(|round| !round[party].is_empty()).count(),
+        };
+        let mut noises = vec![0];
+        for party in 0..self.parties {
+            noises.push(noises[party] + of_party(party));
+        }
+        noises
+    }
+
+    fn injection(&self) -> Result<Option<Injection<f64>>, ExecutionError> {
+        let Family::Inca(injection) = &self.family else { return Ok(None) };
+        Ok(Some(match injection {
+            InjectionSpec::Named(NamedInjection::Incremental) => Injection::incremental(self.rounds),
+            InjectionSpec::Named(NamedInjection::Early) => Injection::early(self.rounds),
             InjectionSpec::Custom(CustomInjection { c, z }) => {
                 if c.len() != self.rounds + 1 {
                     let problem = format!("has {} entries, expected {}: one more than rounds", c.len(), self.rounds + 1);
                     return Err(invalid("injection.c", problem));
                 }
-                Injection::custom(c.clone(), z.clone()).map_err(|error| invalid("injection", error.to_string()))
+                Injection::custom(c.clone(), z.clone()).map_err(|error| invalid("injection", error.to_string()))?
             }
-        }
+        }))
     }
 
     fn faults(&self) -> Result<BTreeMap<(u32, Party, Party), ShareFault>, ExecutionError> {

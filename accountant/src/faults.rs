@@ -2,25 +2,40 @@
 
 use undertone_protocol::mixing::Party;
 
-use crate::execution::{Execution, ExecutionError, Fate, ShareFault};
+use crate::execution::{Execution, ExecutionError, Family, Fate, ShareFault};
 use crate::setting::Setting;
 
 /// The share faults of the class with roll-back, next to the fault-free run: each share returned at the end of any R ≥ t or accepted
 /// at the end of any R > t. (With a coalition that holds an end of it such a fault changes nothing that the coalition does not know:
 /// the share is then a known vector, and so is what it adds elsewhere.)
+///
+/// With PPSC a state is only handed out whole: when ω joins it between two hand-outs changes nothing, so that only the last round of each
+/// such stretch is listed, and an acceptance before the receiver hands out again is none that is late.
 pub fn single_shares(setting: &Setting) -> Vec<ShareFault> {
     let rounds = setting.rounds() as u32;
     let mut faults = Vec::new();
     for (round, from, to) in shares(setting) {
         for applied in round..=rounds {
             let fault = |fate| ShareFault { round, from, to, fate, applied: Some(applied), seen: true };
-            faults.push(fault(Fate::Returned));
-            if applied > round {
+            if tells_apart(setting, from, applied) {
+                faults.push(fault(Fate::Returned));
+            }
+            if applied > round && tells_apart(setting, to, applied) && !at_once(setting, to, round, applied) {
                 faults.push(fault(Fate::Accepted));
             }
         }
     }
     faults
+}
+
+/// Whether it matters that `party` gains mass at the end of `round` and not at that of the next.
+fn tells_apart(setting: &Setting, party: Party, round: u32) -> bool {
+    setting.family != Family::Ppsc || setting.out.get(round as usize).is_none_or(|next| !next[party].is_empty())
+}
+
+/// Whether mass that `party` gains at the end of `applied` might as well have come in `round`.
+fn at_once(setting: &Setting, party: Party, round: u32, applied: u32) -> bool {
+    setting.family == Family::Ppsc && (round..applied).all(|later| setting.out[later as usize][party].is_empty())
 }
 
 /// How many executions the class has, the fault-free one included.
@@ -30,6 +45,9 @@ pub fn count(setting: &Setting) -> usize {
 
 /// How many [`shares_of_class`] are.
 pub fn share_count(setting: &Setting) -> usize {
+    if setting.family == Family::Ppsc {
+        return single_shares(setting).len();
+    }
     let rounds = setting.rounds();
     // Of a share of round t: returned in t…T, accepted in t + 1…T; without roll-back also lost.
     let of_share = |round: u32| 2 * (rounds - round as usize) + 1 + usize::from(!setting.rollback);

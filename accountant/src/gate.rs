@@ -14,12 +14,13 @@ use undertone_protocol::mixing::Party;
 use undertone_protocol::plan::Plan;
 
 use crate::account::{largest_mu, scaled};
-use crate::before_publishing::theorem;
+use crate::before_publishing::bound;
 use crate::class::in_parallel;
 use crate::coalitions;
 use crate::execution::{Execution, Fate, ShareFault};
 use crate::gaussian::{self, SLACK};
 use crate::loss::{Noise, squared_losses};
+use crate::ppsc::exact_sum;
 use crate::rows::{Rows, SCREENED};
 use crate::screen::largest;
 use crate::setting::Setting;
@@ -51,6 +52,8 @@ pub struct Audit {
     pub execution: Execution,
     /// What the statement rests on.
     pub basis: Basis,
+    /// With exact sums revealed (`mu` is then infinite once finals are out): the loss of changes that keep these sums.
+    pub same_sum_mu: Option<f64>,
     /// Who departed (everybody who may not publish).
     pub departed: BTreeSet<Party>,
     /// What went wrong, in sentences, with the parties' names.
@@ -105,6 +108,7 @@ struct Gate<'a> {
 
 /// A set's largest loss.
 struct Found {
+    /// With exact sums revealed: of changes that keep them.
     mu: f64,
     execution: Execution,
     basis: Basis,
@@ -232,6 +236,9 @@ impl<'a> Gate<'a> {
 
     /// The largest loss if `publish` publishes: the smallest of the valid statements.
     fn largest(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
+        if self.setting.reveals_sums(self.noise) {
+            return self.same_sum(logs, publish);
+        }
         let computed = if self.setting.rollback { self.with_roll_back(logs, publish)? } else { self.as_it_was(logs, publish)? };
         let theorem = self.theorem();
         Ok(match computed {
@@ -261,6 +268,31 @@ impl<'a> Gate<'a> {
         Ok(Some(worst))
     }
 
+    /// `independent_noise = "none"`: what changes that keep every revealed sum lose, by Theorem R as above; then the departed's own, of whose
+    /// values no sum is revealed.
+    fn same_sum(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
+        let departed = self.departed(publish);
+        let among = |fault: &ShareFault| publish.contains(&fault.from) && publish.contains(&fault.to);
+        let shares = exceptions(self.plan, logs).into_iter().filter(among).collect();
+        let execution = self.base.clone().with_shares(shares)?.with_published(publish.iter().copied())?;
+        let coalitions: Vec<Vec<Party>> =
+            self.coalitions(publish, &departed).into_iter().map(|coalition| coalition.into_iter().collect()).collect();
+        let steepest = exact_sum::steepest(&self.setting, &[execution], &coalitions)?;
+        let mut worst = Found {
+            mu: exact_sum::loss(&self.setting, &steepest, self.noise.correlated_std),
+            execution: steepest.execution,
+            basis: Basis::Computed,
+        };
+        for &party in &departed {
+            let own = self.departed_own(logs, publish, &departed, party)?;
+            if own.mu > worst.mu {
+                let execution = if own.basis == Basis::Computed { own.execution } else { worst.execution };
+                worst = Found { execution, ..own };
+            }
+        }
+        Ok(worst)
+    }
+
     /// A departed party's own loss: the theorem before publishing; if that exceeds the budget, the view itself.
     fn departed_own(
         &self,
@@ -269,7 +301,7 @@ impl<'a> Gate<'a> {
         departed: &BTreeSet<Party>,
         party: Party,
     ) -> Result<Found, LogsError> {
-        let bound = self.bound_before_publishing(self.setting.sensitivity[party])?;
+        let bound = self.bound_before_publishing(party)?;
         let bounded = Found { mu: bound, execution: self.base.clone(), basis: Basis::BeforePublishing };
         if bound <= self.budget {
             return Ok(bounded);
@@ -349,6 +381,10 @@ impl<'a> Gate<'a> {
         coalitions: &[BTreeSet<Party>],
         counts: &(impl Fn(Party) -> bool + Sync),
     ) -> Vec<(f64, usize)> {
+        if self.setting.reveals_sums(self.noise) {
+            // Losses of rolled back parties, over a few coalitions: each is computed with care.
+            return (0..coalitions.len()).map(|index| (f64::INFINITY, index)).collect();
+        }
         let rows = Rows::of(trace, execution);
         let ratio = (self.noise.correlated_std / self.noise.independent_std).powi(2);
         let at = rows.at(ratio, coalitions.len(), coalitions.first().map_or(0, BTreeSet::len));
@@ -368,15 +404,14 @@ impl<'a> Gate<'a> {
         self.setting.largest_sensitivity() / self.noise.independent_std * (1.0 + SLACK)
     }
 
-    fn bound_before_publishing(&self, sensitivity: f64) -> Result<f64, LogsError> {
-        let ratio = (self.noise.correlated_std / self.noise.independent_std).powi(2);
-        let square = theorem(&self.setting.injection, self.setting.rounds(), ratio)?;
-        Ok(sensitivity * square.sqrt() / self.noise.independent_std * (1.0 + SLACK))
+    fn bound_before_publishing(&self, party: Party) -> Result<f64, LogsError> {
+        Ok(bound(&self.setting, party, self.noise)? * (1.0 + SLACK))
     }
 
     /// Nobody publishes: the theorem before publishing, for the execution in which the first `colluding` parties saw their shares.
     fn before_publishing(&self, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
-        let mu = self.bound_before_publishing(self.setting.largest_sensitivity()).unwrap_or(f64::INFINITY).min(self.theorem());
+        let bounds = (0..self.plan.parties()).map(|party| self.bound_before_publishing(party).unwrap_or(f64::INFINITY));
+        let mu = bounds.fold(0.0, f64::max).min(self.theorem());
         let corrupted = 0..self.coalition_size(self.plan.parties());
         let execution = self.base.clone().with_published([]).and_then(|execution| execution.with_corrupted(corrupted));
         let execution = execution.expect("the first parties are parties");
@@ -393,7 +428,19 @@ impl<'a> Gate<'a> {
 
     fn audit(&self, found: Found, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
         let Found { mu, execution, basis } = found;
-        Audit { mu, epsilon: self.epsilon(mu), delta: self.plan.draft().privacy.delta, execution, basis, departed, faults }
+        let same_sum_mu = self.setting.reveals_sums(self.noise).then_some(mu);
+        // Once finals are out the sums are public.
+        let mu = if same_sum_mu.is_some() && !execution.published().is_empty() { f64::INFINITY } else { mu };
+        Audit {
+            same_sum_mu,
+            mu,
+            epsilon: self.epsilon(mu),
+            delta: self.plan.draft().privacy.delta,
+            execution,
+            basis,
+            departed,
+            faults,
+        }
     }
 
     /// Never below the true ε; ∞ where there is none.

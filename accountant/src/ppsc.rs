@@ -12,8 +12,10 @@
 //! Everything is a function of the edges that were really used, known from the plan's seed; nothing here holds "with probability ρ".
 
 pub mod closed_forms;
+pub mod coverage;
+pub(crate) mod exact_sum;
 pub mod execution;
-pub mod machine;
+pub mod paper;
 pub mod same_sum;
 mod view;
 
@@ -22,8 +24,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use undertone_protocol::mixing::Party;
 
-pub use self::execution::PpscExecution;
-pub use self::view::{Mixed, view};
+pub use self::view::{finals, view};
 
 use crate::account::{AccountError, check_scale, finite, finite_values, is_false, largest_mu, scaled};
 use crate::gaussian;
@@ -59,6 +60,7 @@ pub struct PpscAccount {
 }
 
 /// The losses of a PPSC execution at these standard deviations: σ_γ of each exchange's noise, σ* of what each party adds first.
+/// `sensitivity` serves where the file has none; joint changes are measured against the largest.
 pub fn account(
     execution: &str,
     pairwise_std: f64,
@@ -66,7 +68,7 @@ pub fn account(
     sensitivity: f64,
     delta: f64,
 ) -> Result<PpscAccount, AccountError> {
-    let execution = PpscExecution::parse(execution)?;
+    let execution = execution::parse(execution)?;
     check_scale("--pairwise-std", pairwise_std)?;
     check_scale("--independent-std", independent_std)?;
     check_scale("--sensitivity", sensitivity)?;
@@ -74,11 +76,13 @@ pub fn account(
     gaussian::epsilon(delta, 0.0)?;
     let view = view(&execution);
     let squares = squared_losses(&view, Noise { independent_std, correlated_std: pairwise_std });
-    let scaled = squares.iter().map(|&square| scaled(sensitivity, square));
-    let losses: BTreeMap<Party, f64> = view.honest.iter().copied().zip(scaled).collect();
+    let of_party = |party: Party| execution.sensitivity().map_or(sensitivity, |each| each[party]);
+    let losses: BTreeMap<Party, f64> =
+        view.honest.iter().zip(&squares).map(|(&party, &square)| (party, scaled(of_party(party), square))).collect();
     let mu = largest_mu(&losses);
     let together = same_sum::SameSum::of(&view);
-    let same_sum_mu = match sensitivity * together.largest {
+    let largest = view.honest.iter().map(|&party| of_party(party)).fold(0.0, f64::max);
+    let same_sum_mu = match largest * together.largest {
         0.0 => 0.0,
         positive => positive / pairwise_std,
     };
@@ -89,7 +93,7 @@ pub fn account(
         same_sum_mu,
         smallest_singular_value: together.smallest_singular_value,
         sum_revealed: squares.iter().any(|square| square.is_infinite()),
-        components: execution.components(),
+        components: execution::components(&execution),
         unbounded: mu.is_infinite() || same_sum_mu.is_infinite(),
         losses,
     })
@@ -121,5 +125,7 @@ pub fn independent_std_needed(view: &View, pairwise_std: f64, mu: f64) -> Option
     Some(high)
 }
 
+#[cfg(test)]
+mod plan_tests;
 #[cfg(test)]
 mod tests;

@@ -17,14 +17,17 @@ pub(crate) const DOUBT: f64 = 1e-7;
 /// the largest difference in our property tests is 1e-10.
 pub(crate) const SCREENED: f64 = 1e-7;
 
-/// Rows (i, t) at i·(T + 1) + t, final states at t = T, and the sum of the finals at n·(T + 1).
+/// Rows (i, t) at i·(T + 1) + t, final states at t = T, and the sum of the finals at n·(T + 1). With PPSC (i, t) is ω of i's hand-out in round
+/// t + 1, nothing where there is none.
 pub(crate) struct Rows {
     parties: usize,
     rounds: usize,
     /// Rows × n: x̃ columns.
     pub(crate) values: Array2<f64>,
-    /// Rows × n(T + 1): for each party its x̃ column and its η columns.
+    /// For each party its x̃ column and its η columns.
     unknowns: Array2<f64>,
+    /// Where each party's columns begin in it, and where the last one's end.
+    columns: Vec<usize>,
     /// For each row (i, t), t < T: who may read the state.
     readers: Vec<Vec<Party>>,
     published: Vec<bool>,
@@ -38,7 +41,10 @@ impl Rows {
         let (parties, rounds) = (trace.parties(), trace.rounds());
         let count = parties * (rounds + 1);
         let mut values = Array2::zeros((count + 1, parties));
-        let mut unknowns = Array2::zeros((count + 1, count));
+        let mut unknowns = Array2::zeros((count + 1, trace.unknowns()));
+        let nothing = vec![0.0; trace.unknowns()];
+        let mut columns = vec![0];
+        (0..parties).for_each(|party| columns.push(columns[party] + 1 + trace.noises(party).len()));
         let summed: Vec<bool> = (0..parties)
             .map(|party| execution.online(rounds as u32, party) && !execution.rolled_back().contains(&party))
             .collect();
@@ -46,12 +52,10 @@ impl Rows {
             let (party, round) = (index / (rounds + 1), index % (rounds + 1));
             let row = match round == rounds {
                 true => trace.last(party),
-                false => trace.state(party, round as u32).expect("the trace kept all states"),
+                // The trace kept all: a party without a hand-out hands out nothing.
+                false => trace.state(party, round as u32).unwrap_or(&nothing),
             };
-            let of_party = |owner: Party| {
-                let first = parties + owner * rounds;
-                std::iter::once(row[owner]).chain(row[first..first + rounds].iter().copied())
-            };
+            let of_party = |owner: Party| std::iter::once(row[owner]).chain(row[trace.noises(owner)].iter().copied());
             unknowns.row_mut(index).iter_mut().zip((0..parties).flat_map(of_party)).for_each(|(entry, x)| *entry = x);
             values.row_mut(index).assign(&ArrayView1::from(&row[..parties]));
             if round == rounds && summed[party] {
@@ -62,7 +66,7 @@ impl Rows {
         }
         let readers = (0..count).map(|index| readers(execution, index / (rounds + 1), index % (rounds + 1) + 1)).collect();
         let published = (0..parties).map(|party| execution.published().contains(&party)).collect();
-        Rows { parties, rounds, values, unknowns, readers, published, summed }
+        Rows { parties, rounds, values, unknowns, columns, readers, published, summed }
     }
 
     /// n.
@@ -129,10 +133,13 @@ impl Rows {
 
     /// η columns times σ_Δ.
     fn scaled(&self, ratio: f64) -> Array2<f64> {
-        let (spread, own) = (ratio.sqrt(), self.rounds + 1);
+        let spread = ratio.sqrt();
         let mut scaled = self.unknowns.clone();
         for mut row in scaled.rows_mut() {
-            row.iter_mut().enumerate().filter(|(column, _)| column % own != 0).for_each(|(_, x)| *x *= spread);
+            let row = row.as_slice_mut().expect("row-major");
+            for party in 0..self.parties {
+                row[self.columns[party] + 1..self.columns[party + 1]].iter_mut().for_each(|x| *x *= spread);
+            }
         }
         scaled
     }
@@ -194,19 +201,20 @@ impl At<'_> {
 
     /// The columns of one party in one row.
     fn own(&self, row: usize, party: Party) -> &[f64] {
-        let (own, width) = (self.rows.rounds + 1, self.scaled.ncols());
-        let first = row * width + party * own;
-        &self.scaled.as_slice().expect("a copy of a row-major array")[first..first + own]
+        let (columns, first) = (&self.rows.columns, row * self.scaled.ncols());
+        &self.scaled.as_slice().expect("a copy of a row-major array")[first + columns[party]..first + columns[party + 1]]
     }
 
     /// The columns of some parties in some rows.
     fn of_parties(&self, rows: &[usize], parties: &[Party]) -> Array2<f64> {
-        let own = self.rows.rounds + 1;
-        let mut columns = Array2::zeros((rows.len(), parties.len() * own));
+        let width = |party: Party| self.rows.columns[party + 1] - self.rows.columns[party];
+        let mut columns = Array2::zeros((rows.len(), parties.iter().map(|&party| width(party)).sum()));
         for (&row, mut to) in rows.iter().zip(columns.rows_mut()) {
-            let to = to.as_slice_mut().expect("row-major");
-            for (&party, to) in parties.iter().zip(to.chunks_exact_mut(own)) {
-                to.copy_from_slice(self.own(row, party));
+            let mut rest = to.as_slice_mut().expect("row-major");
+            for &party in parties {
+                let own;
+                (own, rest) = rest.split_at_mut(width(party));
+                own.copy_from_slice(self.own(row, party));
             }
         }
         columns

@@ -2,7 +2,7 @@
 //!
 //! Let s be the row of the state that i splits in round t, k its fan-out. If its share to j is returned in R, every later row y becomes
 //! y + α s, with α what a unit of mass that i gains at the end of R contributes to y, less what one that j gains at the end of t does,
-//! over k + 1; accepted late, j gains it in both; lost, nobody does. With g = (y · s) over the view's rows and γ = s · s in the
+//! over k + 1; accepted late, j gains it in both; lost, nobody does. With PPSC s is ω, the share itself, in place of a (k + 1)-th of the state. With g = (y · s) over the view's rows and γ = s · s in the
 //! noise's metric, Σ′ = Σ + α gᵀ + g αᵀ + γ α αᵀ and H′ = H + α h_sᵀ. In the coordinates of Σ = L Lᵀ this is a rank-two change of
 //! the identity, inverted by Woodbury's formula from dot products that are shared by all faults.
 
@@ -10,7 +10,7 @@ use ndarray::Array2;
 use undertone_protocol::mixing::Party;
 
 use crate::account::scaled;
-use crate::execution::{Execution, Fate, ShareFault};
+use crate::execution::{Execution, Family, Fate, ShareFault};
 use crate::loss::{Noise, squared_losses};
 use crate::rows::{At, DOUBT, Rows, dot, inverse_factor};
 use crate::view::{Trace, View};
@@ -52,6 +52,8 @@ pub(crate) struct Screen {
     /// All its rows.
     pub(crate) rows: Rows,
     receivers: Vec<Vec<Vec<Party>>>,
+    /// PPSC: a share is all that its sender has.
+    whole: bool,
     /// \[(party, round), row\]: what a unit of mass that `party` gains at the end of `round` (1…T) contributes to each row.
     gains: Array2<f64>,
     base: Execution,
@@ -63,7 +65,8 @@ impl Screen {
         let (parties, rounds) = (trace.parties(), trace.rounds());
         let rows = Rows::of(trace, base);
         let receivers = (0..parties).map(|party| (1..=rounds as u32).map(|t| base.out(t, party).to_vec()).collect()).collect();
-        let mut screen = Screen { rows, receivers, gains: Array2::zeros((0, 0)), base: base.clone() };
+        let whole = *base.family() == Family::Ppsc;
+        let mut screen = Screen { rows, receivers, whole, gains: Array2::zeros((0, 0)), base: base.clone() };
         screen.gains = screen.propagate();
         screen
     }
@@ -97,14 +100,22 @@ impl Screen {
     /// One round of splitting: `round` from 0.
     fn spread(&self, mass: &[f64], round: usize) -> Vec<f64> {
         let mut next = vec![0.0; mass.len()];
-        for (party, &part) in mass.iter().enumerate().filter(|(_, part)| **part != 0.0) {
-            let share = part / (self.receivers[party][round].len() as f64 + 1.0);
-            next[party] += share;
-            for &to in &self.receivers[party][round] {
+        for (party, &mass) in mass.iter().enumerate().filter(|(_, mass)| **mass != 0.0) {
+            let share = mass * self.part(party, round);
+            let receivers = &self.receivers[party][round];
+            if !self.whole || receivers.is_empty() {
+                next[party] += share;
+            }
+            for &to in receivers {
                 next[to] += share;
             }
         }
         next
+    }
+
+    /// What a share is of the row of round `round` (from 0) of its sender.
+    fn part(&self, from: Party, round: usize) -> f64 {
+        if self.whole { 1.0 } else { 1.0 / (self.receivers[from][round].len() as f64 + 1.0) }
     }
 
     /// At r = `ratio`, σ* = 1.
@@ -204,7 +215,7 @@ impl System {
     fn faulted(&self, screen: &Screen, fault: &ShareFault, squares: &mut [f64]) -> bool {
         let (from, round) = (fault.from, fault.round as usize - 1);
         let state = screen.rows.row(from, round);
-        let part = 1.0 / (screen.receivers[from][round].len() as f64 + 1.0);
+        let part = screen.part(from, round);
         let applied = fault.applied.unwrap_or(fault.round);
         let more = match fault.fate {
             Fate::Returned => Some(screen.gain(from, applied)),

@@ -3,17 +3,18 @@
 use undertone_protocol::injection::InjectionError;
 use undertone_protocol::mixing::Party;
 use undertone_protocol::plan::{Draft, Plan};
-use undertone_protocol::run_file::InjectionChoice;
+use undertone_protocol::run_file::{InjectionChoice, MechanismKind};
 use undertone_protocol::schedule::Schedule;
 
-use crate::execution::{CustomInjection, Execution, ExecutionError, InjectionSpec, NamedInjection};
+use crate::execution::{CustomInjection, Execution, ExecutionError, Family, InjectionSpec, NamedInjection};
+use crate::loss::Noise;
 use crate::static_coalitions::calibration::EXAMPLE_SEED;
 
 /// A mechanism and a threat, without the noise.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// (c, Z).
-    pub injection: InjectionSpec,
+    /// How value and noise get into states: (c, Z) of INCA, or PPSC.
+    pub family: Family,
     /// Round 1…T: for each party its out-neighbours.
     pub out: Vec<Vec<Vec<Party>>>,
     /// Δᵢ of each party, in the data's unit.
@@ -31,17 +32,8 @@ pub struct Setting {
 impl Setting {
     /// Of a draft with a schedule.
     pub fn of_draft(draft: &Draft, schedule: &Schedule) -> Result<Self, InjectionError> {
-        let injection = match &draft.mechanism.injection {
-            InjectionChoice::Incremental => InjectionSpec::Named(NamedInjection::Incremental),
-            InjectionChoice::Early => InjectionSpec::Named(NamedInjection::Early),
-            custom => {
-                let exact = custom.exact(schedule.rounds() as u32)?.to_f64();
-                let z = (0..=exact.rounds()).map(|t| exact.z(t).to_vec()).collect();
-                InjectionSpec::Custom(CustomInjection { c: exact.c().to_vec(), z })
-            }
-        };
         Ok(Setting {
-            injection,
+            family: family(draft, schedule.rounds())?,
             out: schedule.out().to_vec(),
             sensitivity: (0..draft.parties()).map(|party| draft.sensitivity(party)).collect(),
             weights: (0..draft.parties()).map(|party| draft.weight(party)).collect(),
@@ -87,6 +79,31 @@ impl Setting {
 
     /// The run in which nothing goes wrong.
     pub fn fault_free(&self) -> Result<Execution, ExecutionError> {
-        Execution::fault_free(self.injection.clone(), self.out.clone())
+        Execution::fault_free(self.family.clone(), self.out.clone())
     }
+
+    /// Whether nothing but noise that cancels is added: PPSC with `independent_noise = "none"`.
+    pub fn reveals_sums(&self, noise: Noise) -> bool {
+        self.family == Family::Ppsc && noise.independent_std == 0.0
+    }
+
+    /// How often a party hands something out before the finals.
+    pub fn hand_outs(&self, party: Party) -> usize {
+        self.out.iter().filter(|round| !round[party].is_empty()).count()
+    }
+}
+
+fn family(draft: &Draft, rounds: usize) -> Result<Family, InjectionError> {
+    if draft.mechanism.kind == MechanismKind::Ppsc {
+        return Ok(Family::Ppsc);
+    }
+    Ok(Family::Inca(match &draft.mechanism.injection {
+        InjectionChoice::Incremental => InjectionSpec::Named(NamedInjection::Incremental),
+        InjectionChoice::Early => InjectionSpec::Named(NamedInjection::Early),
+        custom => {
+            let exact = custom.exact(rounds as u32)?.to_f64();
+            let z = (0..=exact.rounds()).map(|t| exact.z(t).to_vec()).collect();
+            InjectionSpec::Custom(CustomInjection { c: exact.c().to_vec(), z })
+        }
+    }))
 }

@@ -24,6 +24,16 @@
 //! in ρ′, which also sees the finals of all survivors. Fates that D or C choose adaptively are functions of that view as well.
 //! By the data-processing inequality the loss cannot be larger. ∎
 //!
+//! *For PPSC* the same induction goes through; only what a share is differs. In the round t in which survivor i hands out, it sends
+//! ω = yᵢ − γ and keeps γ, its own fresh noise, the same γ in both runs (γ of its hand-out of round t; one that i would not draw in ρ, finding its
+//! receiver gone, is as good as drawn and taken back). Let Eᵢ be the difference of its states before, a known function of K. If the receiver
+//! is a survivor, ω differs by Eᵢ and joins it, is kept, or comes back, in the same round in both; after the hand-out i's difference is 0, and Eᵢ
+//! travels with ω: known functions again. If the receiver is in D: in ρ′ ω joins it, so that C ∪ D know ω, and i keeps γ; in ρ i's ω is that
+//! one plus Eᵢ, known, and i keeps γ, or γ plus ω once it has come back. Either way the difference of i's states is 0 or a known vector. What comes from
+//! D, or back to it, is as above. Roll-back re-adds to i what it sent to D and subtracts what it got from D: ω's that C ∪ D know. Nothing
+//! else was used of INCA: a state is what its party put in, plus what came, minus what left, so that what is in one place in one run and in another
+//! in the other is a share, and shares of which one end is in D are known. (The weights of ω are public.)
+//!
 //! It needs one set D for all who publish: two survivors who roll back different sets do not fit one ρ′. That is what agreeing on the
 //! logs is for.
 

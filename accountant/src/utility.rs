@@ -34,7 +34,7 @@ impl Summed {
     /// The sum of the finals of `included` at the end of `trace`.
     pub fn of(trace: &Trace, included: &BTreeSet<Party>) -> Self {
         let parties = trace.parties();
-        let mut sum = vec![0.0; parties * (trace.rounds() + 1)];
+        let mut sum = vec![0.0; trace.unknowns()];
         for &party in included {
             sum.iter_mut().zip(trace.last(party)).for_each(|(total, x)| *total += x);
         }
@@ -72,14 +72,16 @@ impl Summed {
 const MOST_TRACED: usize = 4_000;
 const MOST_TRACED_SQUARES: usize = 200_000_000;
 
-/// Expected errors at σ* = 1 as functions of r = σ_Δ²/σ*².
+/// Expected errors as functions of the noise.
 pub struct ErrorModel {
     /// Variance without a fault.
     plain: f64,
     /// (constant, factor of r): mean variance over parties when one departs in mixing.
     departed: Option<(f64, f64)>,
-    /// The same when one publishes no final; none above [`MOST_TRACED`] unknowns.
+    /// The same when one publishes no final, over those without whose final a result is left; none above [`MOST_TRACED`] unknowns.
     late: Option<(f64, f64)>,
+    /// Whether a result is left without anybody's final. Not with PPSC, if one party ends with most of the weight.
+    always: bool,
 }
 
 impl ErrorModel {
@@ -89,7 +91,10 @@ impl ErrorModel {
         let plain = parties as f64 / setting.total_weight().powi(2);
         let unknowns = parties * (setting.rounds() + 1);
         let traced = |runs: usize| unknowns <= MOST_TRACED && runs * unknowns * unknowns <= MOST_TRACED_SQUARES;
-        let late = if traced(1) { Some(mean(&late(setting)?)) } else { None };
+        let late = if traced(1) { late(setting)? } else { vec![] };
+        let always = late.iter().all(|(_, usable)| *usable);
+        let late: Vec<Summed> = late.into_iter().filter(|(_, usable)| *usable).map(|(sum, _)| sum).collect();
+        let late = (!late.is_empty()).then(|| mean(&late));
         let departed = match setting.rollback {
             // Exact mean over the rest.
             true => {
@@ -99,41 +104,58 @@ impl ErrorModel {
             false if traced(parties * setting.rounds()) => Some(mean(&crashes(setting)?)),
             false => None,
         };
-        Ok(ErrorModel { plain, departed, late })
+        Ok(ErrorModel { plain, departed, late, always })
     }
 
     /// Standard error without a fault.
-    pub fn plain(&self) -> f64 {
-        self.plain.sqrt()
+    pub fn plain(&self, noise: Noise) -> f64 {
+        self.plain.sqrt() * noise.independent_std
     }
 
     /// One party departs before the logs are agreed: root of the mean variance over parties (and, without roll-back, over rounds).
     /// None where it was not computed.
-    pub fn departed(&self, ratio: f64) -> Option<f64> {
-        self.departed.map(|(constant, factor)| (constant + ratio * factor).sqrt())
+    pub fn departed(&self, noise: Noise) -> Option<f64> {
+        self.departed.map(|terms| error(terms, noise))
     }
 
-    /// One party of the agreed logs publishes no final: root of the mean variance over parties. None where it was not computed.
-    pub fn late(&self, ratio: f64) -> Option<f64> {
-        self.late.map(|(constant, factor)| (constant + ratio * factor).sqrt())
+    /// One party of the agreed logs publishes no final: root of the mean variance over parties. None where it was not computed, or no result is
+    /// left without some party's.
+    pub fn late(&self, noise: Noise) -> Option<f64> {
+        self.late.filter(|_| self.always).map(|terms| error(terms, noise))
     }
 
-    /// What calibration minimises, times σ*: one party departs, nine times in ten in mixing and once in ten in publishing
-    /// (otherwise σ_Δ → ∞ looks free).
+    /// What calibration minimises, at σ* = 1 and σ_Δ² = `ratio`: one party departs, nine times in ten in mixing and once in ten in publishing
+    /// (otherwise σ_Δ → ∞ looks free). Where no result is left no noise helps: these count for nothing.
     pub fn expected(&self, ratio: f64) -> f64 {
-        let departed = self.departed(ratio).unwrap_or(self.plain());
-        0.9 * departed + 0.1 * self.late(ratio).unwrap_or(departed)
+        let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
+        let departed = self.departed(noise).unwrap_or(self.plain(noise));
+        0.9 * departed + 0.1 * self.late.map_or(departed, |terms| error(terms, noise))
     }
+}
+
+/// The root of (constant, factor): constant of σ*², factor of σ_Δ².
+fn error((constant, factor): (f64, f64), noise: Noise) -> f64 {
+    (constant * noise.independent_std.powi(2) + factor * noise.correlated_std.powi(2)).sqrt()
 }
 
 fn without(setting: &Setting, party: Party) -> BTreeSet<Party> {
     (0..setting.parties()).filter(|&other| other != party).collect()
 }
 
-/// Without faults, each party's final missing in turn.
-fn late(setting: &Setting) -> Result<Vec<Summed>, ExecutionError> {
+/// Without faults, each party's final missing in turn, and whether a result is left.
+fn late(setting: &Setting) -> Result<Vec<(Summed, bool)>, ExecutionError> {
     let trace = Trace::keeping(&setting.fault_free()?, &setting.weights, |_, _| false);
-    Ok((0..setting.parties()).map(|party| Summed::of(&trace, &without(setting, party))).collect())
+    let of_party = |party: Party| {
+        let sum = Summed::of(&trace, &without(setting, party));
+        let usable = enough(sum.weight, setting.total_weight() - setting.weights[party]);
+        (sum, usable)
+    };
+    Ok((0..setting.parties()).map(of_party).collect())
+}
+
+/// Whether a mean may be written from finals of this weight, of parties of that true weight.
+fn enough(weight: f64, true_weight: f64) -> bool {
+    weight >= true_weight / 2.0
 }
 
 /// Each party crashes in each round, without roll-back.
@@ -203,9 +225,12 @@ pub fn realised(
     let standard_error = summed.variance(noise).sqrt();
     let expected: f64 = if setting.rollback { publishers.iter().map(|&party| own[party]).sum() } else { own.iter().sum() };
     let true_weight: f64 = included.iter().map(|&party| own[party]).sum();
-    let weights = summed.values.iter().zip(&own).map(|(value, weight)| value * weight / summed.weight).collect();
+    let weights = match summed.weight == 0.0 {
+        true => vec![0.0; own.len()],
+        false => summed.values.iter().zip(&own).map(|(value, weight)| value * weight / summed.weight).collect(),
+    };
     Ok(Realised {
-        usable: summed.weight >= true_weight / 2.0 && standard_error <= local_error(plan, included),
+        usable: enough(summed.weight, true_weight) && standard_error <= local_error(plan, included),
         standard_error: standard_error * plan.scales().root_mean_square(),
         weights,
         total_weight: summed.weight,

@@ -4,18 +4,23 @@
 //! its own, so that a state *is* its row of (B*, A*) (INCA, equation 21), under every rule that the machine has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use ndarray::Array2;
 use undertone_protocol::mixing::{Mixing, NoiseSource, Party, Portion, Share};
 use undertone_protocol::payload::{Impulse, Payload};
 
-use crate::execution::{Adversary, Execution, Fate};
+use crate::execution::{Adversary, Execution, Family, Fate};
 
-/// The states of a run as linear functions of its unknowns: first x̃₀ … x̃ₙ₋₁, then η of party i, k-th noise, at n + i·T + k.
+/// What is handed out in a run, as linear functions of its unknowns: first x̃₀ … x̃ₙ₋₁, then the noises, party by party
+/// ([`Execution::noises`]).
 pub struct Trace {
     parties: usize,
     rounds: usize,
-    /// (i, t): row of y_i^(t), t = 0…T, where it was asked for.
+    /// Where each party's noises begin among the unknowns, and where the last one's end.
+    noises: Vec<usize>,
+    /// (i, t): what party i hands out in round t + 1, where it was asked for. INCA: its state y_i^(t), t = 0…T. PPSC: ω; nothing if it
+    /// is no out-agent then.
     states: BTreeMap<(Party, u32), Vec<f64>>,
     /// Row of each party's final state, after roll-back.
     finals: Vec<Vec<f64>>,
@@ -25,14 +30,13 @@ pub struct Trace {
 
 /// Noise that is nothing but its own name.
 struct Names {
-    party: Party,
-    parties: usize,
-    rounds: usize,
+    unknowns: usize,
+    first: usize,
 }
 
 impl NoiseSource<Impulse> for Names {
     fn draw(&mut self, k: usize, _round: u32) -> Impulse {
-        Impulse::unit(self.parties * (self.rounds + 1), self.parties + self.party * self.rounds + k)
+        Impulse::unit(self.unknowns, self.first + k)
     }
 }
 
@@ -45,31 +49,30 @@ struct Arrival<P: Payload, W> {
 }
 
 impl Trace {
-    /// Runs `execution` and keeps every state. `weights` are the parties' own (1 each if even).
+    /// Runs `execution` and keeps all that is handed out. `weights` are the parties' own (1 each if even).
     pub fn of(execution: &Execution, weights: &[f64]) -> Self {
         Self::keeping(execution, weights, |_, _| true)
     }
 
-    /// Runs `execution` and keeps the states y_i^(t) for which `keep(i, t)`; finals are always kept.
+    /// Runs `execution` and keeps what party i hands out in round t + 1 where `keep(i, t)`; finals are always kept.
     pub fn keeping(execution: &Execution, weights: &[f64], keep: impl Fn(Party, u32) -> bool) -> Self {
-        let (parties, rounds) = (execution.parties(), execution.rounds());
-        let names = |party| Names { party, parties, rounds };
+        let (parties, rounds, unknowns) = (execution.parties(), execution.rounds(), execution.unknowns());
+        let noises: Vec<usize> =
+            (0..parties).map(|party| parties + execution.noises(party).start).chain(std::iter::once(unknowns)).collect();
+        let mut names: Vec<Names> = noises[..parties].iter().map(|&first| Names { unknowns, first }).collect();
         let machines: Vec<Mixing<Impulse, f64>> = (0..parties)
             .map(|party| {
-                let value = Impulse::unit(parties * (rounds + 1), party);
+                let value = Impulse::unit(unknowns, party);
                 let record = !execution.rolled_back().is_empty();
-                Mixing::new(execution.injection().clone(), value, weights[party], record, &mut names(party))
+                Mixing::new(execution.mechanism(party), value, weights[party], record, &mut names[party])
             })
             .collect();
-        let mut noises: Vec<Names> = (0..parties).map(names).collect();
         let mut states = BTreeMap::new();
-        let last = rerun(execution, machines, &mut noises, |machines, round| {
-            for (party, machine) in machines.iter().enumerate().filter(|&(party, _)| keep(party, round)) {
-                states.insert((party, round), machine.state().value.0);
-            }
+        let last = rerun(execution, machines, &mut names, keep, |party, round, state| {
+            states.insert((party, round), state.0);
         });
         let (finals, weights) = last.into_iter().map(|portion| (portion.value.0, portion.weight)).unzip();
-        Trace { parties, rounds, states, finals, weights }
+        Trace { parties, rounds, noises, states, finals, weights }
     }
 
     /// n.
@@ -82,7 +85,17 @@ impl Trace {
         self.rounds
     }
 
-    /// Row of y_i^(t), t = 0…T, over all unknowns; none if it was not kept.
+    /// The unknowns that are `party`'s noises.
+    pub fn noises(&self, party: Party) -> Range<usize> {
+        self.noises[party]..self.noises[party + 1]
+    }
+
+    /// How many unknowns there are.
+    pub fn unknowns(&self) -> usize {
+        self.noises[self.parties]
+    }
+
+    /// Row of what `party` hands out in round `round` + 1, over all unknowns; none if it was not kept, or with PPSC if that is nothing.
     pub fn state(&self, party: Party, round: u32) -> Option<&[f64]> {
         self.states.get(&(party, round)).map(Vec::as_slice)
     }
@@ -98,24 +111,37 @@ impl Trace {
     }
 }
 
-/// Takes the parties' machines, begun, through `execution`, with what it says of each share; `at` sees them all before round 1 (as
-/// round 0) and at the end of each. Returns the finals.
+/// Takes the parties' machines, begun, through `execution`, with what it says of each share. `seen` gets what party i hands out in round
+/// t + 1 where `keep(i, t)` (see [`Trace::state`]). Returns the finals.
 pub(crate) fn rerun<P, W, N>(
     execution: &Execution,
     mut machines: Vec<Mixing<P, W>>,
     noises: &mut [N],
-    mut at: impl FnMut(&[Mixing<P, W>], u32),
+    keep: impl Fn(Party, u32) -> bool,
+    mut seen: impl FnMut(Party, u32, P),
 ) -> Vec<Portion<P, W>>
 where
-    P: Payload,
+    P: Payload + Clone,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
     N: NoiseSource<P>,
 {
     let rounds = execution.rounds() as u32;
+    let states = *execution.family() != Family::Ppsc;
+    let mut at = |machines: &[Mixing<P, W>], round: u32| {
+        for (party, machine) in machines.iter().enumerate().filter(|&(party, _)| states && keep(party, round)) {
+            seen(party, round, machine.state().value);
+        }
+    };
     at(&machines, 0);
     let mut arrivals: BTreeMap<u32, Vec<Arrival<P, W>>> = BTreeMap::new();
+    let mut handed_out: Vec<(Party, u32, P)> = Vec::new();
     for round in 1..=rounds {
-        send(execution, round, &mut machines, &mut arrivals);
+        let mut sent = |from: Party, state: &P| {
+            if !states && keep(from, round - 1) {
+                handed_out.push((from, round - 1, state.clone()));
+            }
+        };
+        send(execution, round, &mut machines, &mut arrivals, &mut sent);
         for arrival in arrivals.remove(&round).into_iter().flatten() {
             match arrival.back {
                 true => machines[arrival.from].take_back(arrival.to, &arrival.share),
@@ -130,19 +156,31 @@ where
         }
         at(&machines, round);
     }
+    handed_out.into_iter().for_each(|(party, round, state)| seen(party, round, state));
     machines.into_iter().map(|machine| machine.finish(execution.rolled_back())).collect()
 }
 
-/// Everybody who is online splits its state; what leaves is due where the execution says.
-fn send<P, W>(execution: &Execution, round: u32, machines: &mut [Mixing<P, W>], arrivals: &mut BTreeMap<u32, Vec<Arrival<P, W>>>)
-where
+/// Everybody who is online splits its state, or hands it over; what leaves is due where the execution says.
+fn send<P, W>(
+    execution: &Execution,
+    round: u32,
+    machines: &mut [Mixing<P, W>],
+    arrivals: &mut BTreeMap<u32, Vec<Arrival<P, W>>>,
+    sent: &mut impl FnMut(Party, &P),
+) where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
     for (from, machine) in machines.iter_mut().enumerate().filter(|&(from, _)| execution.online(round, from)) {
         let out = execution.out(round, from);
+        if out.is_empty() && *execution.family() == Family::Ppsc {
+            continue;
+        }
         // An unlisted share to somebody offline never leaves: as good as returned at once.
-        let share = machine.split(out, |state| state.value.pack());
+        let share = machine.split(out, |state| {
+            sent(from, &state.value);
+            state.value.pack()
+        });
         for &to in out {
             let outcome = execution.outcome(round, from, to);
             if outcome.fate != Fate::Lost {
@@ -156,11 +194,11 @@ where
 /// Rows that an adversary observes, over the unknowns of honest parties: y = B x̃ + A η (INCA, equation 10).
 #[derive(Debug, Clone)]
 pub struct View {
-    /// Who is honest; the columns of `b`, and T columns each of `a`, in this order.
+    /// Who is honest; the columns of `b`, and those of each one's noises in `a`, in this order.
     pub honest: Vec<Party>,
     /// m × n_H.
     pub b: Array2<f64>,
-    /// m × n_H·T.
+    /// m × noises of honest parties: T each for INCA, one a hand-out for PPSC.
     pub a: Array2<f64>,
 }
 
@@ -190,20 +228,21 @@ impl View {
             .chain(finals.map(|&party| trace.last(party)))
             .collect();
         let honest = (0..trace.parties).filter(|party| !corrupted.contains(party)).collect();
-        Self::from_rows(&rows, honest, trace.parties, trace.rounds)
+        Self::from_rows(&rows, honest, |party| trace.noises(party))
     }
 
-    /// Restricts rows over all unknowns to those of `honest`: what corrupted parties injected is known and drops out.
-    pub fn from_rows(rows: &[&[f64]], honest: Vec<Party>, parties: usize, rounds: usize) -> Self {
+    /// Restricts rows over all unknowns to those of `honest`, whose noises are where `noises` says: what corrupted parties injected is known
+    /// and drops out.
+    pub fn from_rows(rows: &[&[f64]], honest: Vec<Party>, noises: impl Fn(Party) -> Range<usize>) -> Self {
         let b = Array2::from_shape_fn((rows.len(), honest.len()), |(row, column)| rows[row][honest[column]]);
-        let a = Array2::from_shape_fn((rows.len(), honest.len() * rounds), |(row, column)| {
-            rows[row][parties + honest[column / rounds] * rounds + column % rounds]
-        });
+        let columns: Vec<usize> = honest.iter().flat_map(|&party| noises(party)).collect();
+        let a = Array2::from_shape_fn((rows.len(), columns.len()), |(row, column)| rows[row][columns[column]]);
         View { honest, b, a }
     }
 }
 
-/// The states (i, t), i honest and t < T, that the adversary sees. All shares of one state are the same multiple of it.
+/// The (i, t), i honest and t < T, for which the adversary sees what i hands out in round t + 1. With INCA all shares of one state are the same
+/// multiple of it.
 pub(crate) fn seen_states(execution: &Execution) -> BTreeSet<(Party, u32)> {
     let corrupted = match execution.adversary() {
         Adversary::Observed(observed) => return observed.clone(),

@@ -1,8 +1,10 @@
 //! PPSC against an independent implementation: C, D and outputs from edge sequences, losses, and the paper's closed forms.
 
 use serde_json::Value;
+use undertone_accountant::execution::Execution;
 use undertone_accountant::loss::{Noise, squared_losses};
-use undertone_accountant::ppsc::{self, Mixed, PpscExecution, closed_forms, independent_std_needed, view};
+use undertone_accountant::ppsc::execution::{Exchange, components, exchanges, parse};
+use undertone_accountant::ppsc::{self, closed_forms, finals, independent_std_needed, view};
 
 fn vectors() -> Value {
     serde_json::from_str(include_str!("vectors/ppsc.json")).expect("vectors parse")
@@ -21,11 +23,16 @@ fn assert_close(name: &str, found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-9 * expected.abs() + 1e-14, "{name}: found {found:e}, expected {expected:e}");
 }
 
-fn each(mut check: impl FnMut(&str, &Value, &PpscExecution)) {
+/// Its place among the edges of its iteration: these are in order of the components, as the parties are.
+fn slot(all: &[Exchange], exchange: &Exchange) -> usize {
+    all.iter().filter(|other| other.iteration == exchange.iteration && other.out < exchange.out).count()
+}
+
+fn each(mut check: impl FnMut(&str, &Value, &Execution)) {
     let vectors = vectors();
     assert_eq!(list(&vectors["sequences"]).len(), 2);
     for sequence in list(&vectors["sequences"]) {
-        let execution = PpscExecution::parse(&sequence["execution"].to_string()).expect("a good file");
+        let execution = parse(&sequence["execution"].to_string()).expect("a good file");
         check(sequence["name"].as_str().expect("a name"), sequence, &execution);
     }
 }
@@ -40,13 +47,15 @@ fn matrices_of_the_edge_sequence() {
         for (row, expected) in list(&sequence["D"]).iter().enumerate() {
             // Columns component by component there, iteration by iteration here.
             let mut found = vec![0.0; numbers(expected).len()];
-            for (index, exchange) in execution.exchanges().iter().enumerate() {
-                found[exchange.slot * execution.iterations() + exchange.iteration as usize - 1] = view.a[[row, index]];
+            let all = exchanges(execution);
+            for exchange in &all {
+                let column = execution.noises(exchange.out).start + exchange.noise;
+                found[slot(&all, exchange) * execution.rounds() + exchange.iteration as usize - 1] = view.a[[row, column]];
             }
             assert_eq!(found, numbers(expected), "{name}: D, row {row}");
         }
         let rank = sequence["rank_of_D"].as_u64().expect("a number") as usize;
-        assert_eq!(execution.components().len(), execution.parties() - rank, "{name}: a rank short of full is a component");
+        assert_eq!(components(execution).len(), execution.parties() - rank, "{name}: a rank short of full is a component");
     });
 }
 
@@ -54,10 +63,13 @@ fn matrices_of_the_edge_sequence() {
 fn states_and_their_consensus() {
     each(|name, sequence, execution| {
         let noise: Vec<Vec<f64>> = list(&sequence["noise"]).iter().map(numbers).collect();
-        let draw = |_: usize, exchange: &ppsc::execution::Exchange| noise[exchange.iteration as usize - 1][exchange.slot];
-        let run = Mixed::run(execution, numbers(&sequence["input"]), draw, |_| false);
-        assert_eq!(run.finals, numbers(&sequence["output"]), "{name}");
-        let mut x = run.finals;
+        let all = exchanges(execution);
+        let draw = |party: usize, k: usize| {
+            let exchange = all.iter().find(|exchange| (exchange.out, exchange.noise) == (party, k)).expect("one a noise");
+            noise[exchange.iteration as usize - 1][slot(&all, exchange)]
+        };
+        let mut x = finals(execution, &numbers(&sequence["input"]), draw);
+        assert_eq!(x, numbers(&sequence["output"]), "{name}");
         for _ in 0..30 {
             let n = x.len();
             x = (0..n).map(|i| x[i] + 0.1 * (x[(i + 1) % n] - x[i]) + 0.1 * (x[(i + n - 1) % n] - x[i])).collect();
@@ -75,7 +87,7 @@ fn accounts() {
         let least = answer.smallest_singular_value.expect("D is not zero");
         assert_close(name, least, sequence["smallest_singular_value"].as_f64().expect("a number"));
         assert!(answer.sum_revealed && answer.unbounded && answer.mu.is_infinite(), "{name}: the sums are public");
-        assert_eq!(answer.components, execution.components());
+        assert_eq!(answer.components, components(execution));
         for row in list(&sequence["replace_one_losses_with_independent_noise"]) {
             let (pairwise, independent) = (row[0].as_f64().expect("a number"), row[1].as_f64().expect("a number"));
             let noise = Noise { independent_std: independent, correlated_std: pairwise };

@@ -1,18 +1,24 @@
 //! `undertone benchmark`: a local run beside what its own bytes take over the same transport, in one go.
 //!
-//! The baseline moves the run's private bytes over Noise and its public bytes over plaintext between two other processes, with the same
-//! streams and frames of a share's length. Runs and baselines alternate, so that a machine whose speed drifts slows both.
+//! The baseline moves the run's private bytes over Noise and its public bytes over plaintext between as many other processes, each to the
+//! next one around a ring, with the same streams and frames of a share's length. Runs and baselines alternate, so that a machine whose
+//! speed drifts slows both.
+
+mod disseminations;
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use libp2p::Multiaddr;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use crate::cli::Report;
 use crate::failure::{Exit, Failure};
-use crate::network::bench::{Server, transfer};
+use crate::network::bench::{Client, Server};
 use crate::table::{Table, bytes};
 
 /// Flags of `benchmark`.
@@ -27,9 +33,22 @@ pub struct BenchmarkArgs {
     /// Runs, each with its baseline
     #[arg(long, value_name = "R", default_value_t = 3)]
     runs: usize,
-    /// Serve one transfer (the baseline's other process)
-    #[arg(long, hide = true, value_name = "FRAME")]
-    serve: Option<usize>,
+    /// Compare averaging over a random-regular public graph of degree 4 with the flood of finals over the same graph, in turns
+    #[arg(long, conflicts_with = "relay")]
+    disseminations: bool,
+    /// Processes of the baseline (default: one for each party)
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..))]
+    baseline_processes: Option<u32>,
+    /// Be one of the baseline's processes: which one, of how many, the length of a frame, private bytes, public bytes
+    #[arg(long, hide = true, num_args = 5)]
+    relay: Option<Vec<u64>>,
+}
+
+impl BenchmarkArgs {
+    /// Of the baseline.
+    fn processes(&self) -> u64 {
+        self.baseline_processes.map_or(self.nodes as u64, u64::from)
+    }
 }
 
 /// A run and its baseline.
@@ -46,8 +65,11 @@ struct Sample {
 pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
-    if let Some(frame) = arguments.serve {
-        return runtime.block_on(serve(frame));
+    if let Some(numbers) = &arguments.relay {
+        return runtime.block_on(relay(numbers));
+    }
+    if arguments.disseminations {
+        return disseminations::run(arguments.nodes, arguments.dimension, arguments.runs.max(1));
     }
     let mut samples = vec![];
     for run in 1..=arguments.runs.max(1) {
@@ -56,7 +78,7 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
         let number = |key: &str| object[key].as_u64().unwrap_or(0);
         let (private_bytes, public_bytes) = (number("private_bytes"), number("public_bytes"));
         let frame = share_bytes(&object, private_bytes);
-        let baseline_s = runtime.block_on(baseline(private_bytes, public_bytes, frame))?;
+        let baseline_s = runtime.block_on(baseline(arguments.processes(), [private_bytes, public_bytes], frame))?.as_secs_f64();
         samples.push(Sample {
             wall_s: object["wall_s"].as_f64().unwrap_or(f64::NAN),
             baseline_s,
@@ -74,8 +96,14 @@ fn failed(what: impl std::fmt::Display) -> Failure {
 }
 
 fn local(arguments: &BenchmarkArgs) -> Result<Value, Failure> {
+    local_with(arguments.nodes, arguments.dimension, &[])
+}
+
+/// The final object of `local`, which must end well.
+fn local_with(nodes: usize, dimension: usize, more: &[&str]) -> Result<Value, Failure> {
     let output = Command::new(std::env::current_exe().map_err(failed)?)
-        .args(["local", "--json", "--nodes", &arguments.nodes.to_string(), "--dimension", &arguments.dimension.to_string()])
+        .args(["local", "--json", "--nodes", &nodes.to_string(), "--dimension", &dimension.to_string()])
+        .args(more)
         .stderr(Stdio::null())
         .output()
         .map_err(failed)?;
@@ -89,35 +117,100 @@ fn share_bytes(object: &Value, private_bytes: u64) -> usize {
     (private_bytes / shares.max(1)).clamp(1, 1 << 30) as usize
 }
 
-fn seed() -> [u8; 31] {
-    let digest = Sha256::digest(b"undertone benchmark: no secret, loopback only");
+/// Of the pair whose server is process `index`.
+fn seed(index: u64) -> [u8; 31] {
+    let digest = Sha256::digest(format!("undertone benchmark {index}: no secret, loopback only"));
     let mut seed = [0; 31];
     seed.copy_from_slice(&digest[..31]);
     seed
 }
 
-async fn serve(frame: usize) -> Result<Report, Failure> {
-    let server = Server::start(seed(), frame).await.map_err(failed)?;
+/// One of the baseline's processes: it serves the one before it and sends to the one after it. It says where it listens, is told where the
+/// next one does, says that it is connected, is told to begin, and says when its bytes have arrived.
+async fn relay(numbers: &[u64]) -> Result<Report, Failure> {
+    let &[index, processes, frame, private_bytes, public_bytes] = numbers else { return Err(failed("five numbers")) };
+    let server = Server::start(seed(index), frame as usize).await.map_err(failed)?;
     let [private, public] = server.addresses();
     println!("{private} {public}");
-    server.run().await;
-    Ok(Report::done(json!({}), String::new()))
+    tokio::spawn(server.run());
+    let next = addresses(&told().await?)?;
+    let client = Client::connect(seed((index + 1) % processes), next, frame as usize).await.map_err(failed)?;
+    println!("connected");
+    told().await?;
+    client.transfer(private_bytes, public_bytes).await.map_err(failed)?;
+    println!("arrived");
+    // Until nobody needs it any more: it may still be receiving.
+    told().await?;
+    std::process::exit(0)
 }
 
-async fn baseline(private_bytes: u64, public_bytes: u64, frame: usize) -> Result<f64, Failure> {
-    use tokio::io::{AsyncBufReadExt, BufReader};
-    let mut child = tokio::process::Command::new(std::env::current_exe().map_err(failed)?)
-        .args(["benchmark", "--serve", &frame.max(8).to_string()])
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(failed)?;
-    let stdout = child.stdout.take().ok_or_else(|| failed("no standard output"))?;
-    let line = BufReader::new(stdout).lines().next_line().await.map_err(failed)?.unwrap_or_default();
-    let mut addresses = line.split(' ').map(str::parse::<Multiaddr>);
-    let (Some(Ok(private)), Some(Ok(public))) = (addresses.next(), addresses.next()) else { return Err(failed("no addresses")) };
-    let time = transfer(seed(), [private, public], private_bytes, public_bytes, frame).await.map_err(failed)?;
-    Ok(time.as_secs_f64())
+/// The next line from the parent; empty once it is gone.
+async fn told() -> Result<String, Failure> {
+    let read = || std::io::stdin().lines().next().transpose();
+    Ok(tokio::task::spawn_blocking(read).await.map_err(failed)?.map_err(failed)?.unwrap_or_default())
+}
+
+fn addresses(line: &str) -> Result<[Multiaddr; 2], Failure> {
+    let mut addresses = line.trim().split(' ').map(str::parse::<Multiaddr>);
+    match (addresses.next(), addresses.next()) {
+        (Some(Ok(private)), Some(Ok(public))) => Ok([private, public]),
+        _ => Err(failed("a process of the baseline has no addresses")),
+    }
+}
+
+/// A process of the baseline, as its parent sees it.
+struct Relay {
+    /// Killed when this is dropped.
+    _child: Child,
+    told: ChildStdin,
+    says: Lines<BufReader<ChildStdout>>,
+}
+
+impl Relay {
+    fn spawn(numbers: [u64; 5]) -> Result<Relay, Failure> {
+        let mut command = tokio::process::Command::new(std::env::current_exe().map_err(failed)?);
+        command.args(["benchmark", "--relay"]).args(numbers.map(|number| number.to_string()));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().map_err(failed)?;
+        let (Some(told), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Err(failed("no pipes")) };
+        Ok(Relay { _child: child, told, says: BufReader::new(stdout).lines() })
+    }
+
+    async fn tell(&mut self, line: &str) -> Result<(), Failure> {
+        self.told.write_all(format!("{line}\n").as_bytes()).await.map_err(failed)
+    }
+
+    async fn expect(&mut self, line: &str) -> Result<(), Failure> {
+        let said = self.says.next_line().await.map_err(failed)?;
+        if said.as_deref() == Some(line) { Ok(()) } else { Err(failed(format!("a process of the baseline said {said:?}"))) }
+    }
+}
+
+/// From the word to begin until the last process has said that its bytes arrived. `bytes`: private and public, of all together.
+async fn baseline(processes: u64, bytes: [u64; 2], frame: usize) -> Result<Duration, Failure> {
+    // Each an even part; the first ones carry the remainder.
+    let part = |bytes: u64, index: u64| bytes / processes + u64::from(index < bytes % processes);
+    let numbers = |index| [index, processes, frame.max(8) as u64, part(bytes[0], index), part(bytes[1], index)];
+    let mut relays = (0..processes).map(|index| Relay::spawn(numbers(index))).collect::<Result<Vec<_>, _>>()?;
+    let mut listening = Vec::new();
+    for relay in &mut relays {
+        let line = relay.says.next_line().await.map_err(failed)?.unwrap_or_default();
+        listening.push(addresses(&line)?);
+    }
+    for (index, relay) in relays.iter_mut().enumerate() {
+        let [private, public] = &listening[(index + 1) % listening.len()];
+        relay.tell(&format!("{private} {public}")).await?;
+    }
+    for relay in &mut relays {
+        relay.expect("connected").await?;
+    }
+    let begun = Instant::now();
+    for relay in &mut relays {
+        relay.tell("begin").await?;
+    }
+    for relay in &mut relays {
+        relay.expect("arrived").await?;
+    }
+    Ok(begun.elapsed())
 }
 
 fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
@@ -141,6 +234,7 @@ fn report(arguments: &BenchmarkArgs, samples: &[Sample]) -> Report {
     let (private, public) = (samples[0].private_bytes, samples[0].public_bytes);
     let json = json!({
         "nodes": arguments.nodes, "dimension": arguments.dimension, "runs": samples.len(),
+        "baseline_processes": arguments.processes(),
         "wall_s": wall_s, "baseline_s": baseline_s, "ratio": ratio, "cpu_s": cpu_s,
         "private_bytes": private, "public_bytes": public,
         "peak_memory_bytes": peak, "vectors_above_48_mib": vectors,
@@ -150,7 +244,7 @@ fn report(arguments: &BenchmarkArgs, samples: &[Sample]) -> Report {
     table
         .row(["START to the result".into(), format!("{wall_s:.3} s")])
         .row([
-            format!("its bytes ({} private, {} public), two processes", bytes(private), bytes(public)),
+            format!("its bytes ({} private, {} public), {} processes", bytes(private), bytes(public), arguments.processes()),
             format!("{baseline_s:.3} s"),
         ])
         .row(["ratio (median of the pairs)".into(), format!("{ratio:.2}")])

@@ -94,7 +94,7 @@ fn ball_onto_lattice(lattice: &Lattice, radius: f64, weight: f64, clipped: &[f64
 #[cfg(test)]
 mod tests {
     use undertone_protocol::injection::Injection;
-    use undertone_protocol::lattice::{LatticeRequest, WEIGHT_UNIT};
+    use undertone_protocol::lattice::{LatticeRequest, Travel, WEIGHT_UNIT};
     use undertone_protocol::peers::Peers;
     use undertone_protocol::run_file::{Bound, RunFile};
 
@@ -182,15 +182,13 @@ mod tests {
         let lattice = Lattice::fit(&LatticeRequest {
             parties: 8,
             dimension: 3,
-            fanout: 1,
-            injection: &injection,
+            travel: Travel::Split { fanout: 1, injection: &injection, received_bound: 1 },
             value_bound: 1.0,
             rows: 1,
             weight_bound: WEIGHT_UNIT,
             independent_std: 4.0,
             correlated_std: 3.0,
             shares_bound: 7,
-            received_bound: 1,
             epsilon: 1.0,
             delta: 1e-6,
         })

@@ -84,6 +84,12 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         CalibrateError::Exposed { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
             .hint(format!("any one of these suffices: {}; a larger epsilon or more rounds do not", quote::listed(remedies))),
+        CalibrateError::Local { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
+            .field("topology.private")
+            .hint(format!("mechanism.local_noise_ok = true, or any one of these: {}", quote::listed(remedies))),
+        CalibrateError::Short { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
+        CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
+        CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
         CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }
@@ -132,6 +138,11 @@ pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     }
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
+    }
+    if policy.max_epsilon.is_some() && quote::reveals_sums(plan) {
+        let message = "the plan reveals exact sums (independent_noise = \"none\"): its ε holds only for changes that keep these, and a change of one value has none";
+        return Err(refused(message.into(), "--max-epsilon")
+            .hint("ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant"));
     }
     let claimed =
         epsilon_for(plan, policy.accept_claims).ok_or_else(|| refused("the plan claims no ε at all".into(), "claims"))?;

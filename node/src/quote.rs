@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use undertone_accountant::outlook::{self, Remedy};
 use undertone_accountant::static_coalitions::{CONFIDENCE, Draws};
 use undertone_protocol::graph::Graph;
-use undertone_protocol::plan::{Adversary, Claim, Established, Faults, Plan};
+use undertone_protocol::plan::{Adversary, Changes, Claim, Established, Faults, Plan};
 use undertone_protocol::run_file::{Adjacency, Bound, Clip, Unit};
 
 use crate::table::{Table, at_most, bytes, number};
@@ -37,6 +37,7 @@ pub fn threat(plan: &Plan) -> String {
 pub fn protected(plan: &Plan) -> String {
     let draft = plan.draft();
     let change = match draft.data.adjacency {
+        _ if reveals_sums(plan) => "several changed at once such that every revealed sum stays",
         Adjacency::ReplaceOne => "replaced by any other",
         Adjacency::ZeroOut => "replaced by zero",
     };
@@ -53,19 +54,76 @@ pub fn protected(plan: &Plan) -> String {
     }
 }
 
+/// σ* as files have it: null where a party adds none.
+pub fn independent_std(plan: &Plan) -> Option<f64> {
+    Some(plan.calibration().independent_std).filter(|&std| std > 0.0)
+}
+
+/// σ_Δ of INCA; null with PPSC.
+pub fn correlated_std(plan: &Plan) -> Option<f64> {
+    plan.iterations().is_none().then_some(plan.calibration().correlated_std)
+}
+
+/// σ_γ of PPSC; null with INCA.
+pub fn pairwise_std(plan: &Plan) -> Option<f64> {
+    plan.iterations().is_some().then_some(plan.calibration().correlated_std)
+}
+
+/// Whether what the plan claims does not hold for a change of one value alone, which shows in an exact sum (PPSC without independent noise).
+pub fn reveals_sums(plan: &Plan) -> bool {
+    plan.calibration().claims.iter().any(|claim| claim.holds_as_headline && claim.changes.is_some())
+}
+
+/// PPSC: what multi-gossip alone gives away, and what this plan does about it, in words. None with INCA.
+pub fn revealed(plan: &Plan) -> Option<String> {
+    plan.iterations()?;
+    let name = |&party: &usize| plan.draft().members[party].name.as_str();
+    let components = plan.draft().private_graph.components();
+    let sums = match components.len() {
+        1 => "the exact sum of everybody's values".to_owned(),
+        2..=6 => {
+            let lists = components.iter().map(|component| component.iter().map(name).collect::<Vec<_>>().join(", "));
+            format!("the exact sum of each component of the private graph ({})", lists.collect::<Vec<_>>().join(" | "))
+        }
+        many => format!("the exact sum of each of the {many} components of the private graph"),
+    };
+    Some(match independent_std(plan) {
+        Some(std) => format!(
+            "Multi-gossip alone would reveal {sums} to everybody who reads the public graph; here each party adds noise of σ* = {} to its value first, which stays in these sums",
+            number(std)
+        ),
+        None => format!(
+            "This plan reveals {sums} to everybody who reads the public graph (independent_noise = \"none\"): who knows all values of a component but one knows that one. What is claimed holds for changes of several values that leave these sums as they are, and for no others"
+        ),
+    })
+}
+
 /// The object of `plan` and `verify`.
 pub fn json(plan: &Plan) -> Value {
     let calibration = plan.calibration();
+    let averaging = plan.terms().map(|terms| {
+        json!({
+            "method": terms.at_most.method.name(),
+            "rounds_expected": terms.expected_rounds,
+            "rounds_at_most": terms.at_most.steps.len(),
+            "accuracy": terms.accuracy(),
+        })
+    });
     json!({
+        "dissemination": plan.draft().run.dissemination,
+        "averaging": averaging,
         "name": plan.draft().name,
         "digest": plan.digest_hex(),
         "parties": plan.parties(),
         "rounds": plan.rounds(),
+        "iterations": plan.iterations(),
         "epsilon_claimed": plan.epsilon_claimed(),
         "epsilon_searched": plan.epsilon_searched(),
         "delta": plan.draft().privacy.delta,
-        "independent_std": calibration.independent_std,
-        "correlated_std": calibration.correlated_std,
+        "independent_std": independent_std(plan),
+        "correlated_std": correlated_std(plan),
+        "pairwise_std": pairwise_std(plan),
+        "revealed": revealed(plan),
         "sampling_delta": plan.lattice().sampling_delta(&plan.lattice_request()),
         "threat": threat(plan),
         "protected": protected(plan),
@@ -82,14 +140,18 @@ pub fn json(plan: &Plan) -> Value {
 /// The quote as a person reads it.
 pub fn text(plan: &Plan) -> String {
     let (draft, calibration) = (plan.draft(), plan.calibration());
+    let iterations = plan.iterations().map_or(String::new(), |s| format!(" for {s} iterations of multi-gossip"));
     let mut text = format!(
-        "{}: mean over {} parties, {} coordinates, {} rounds\n{}.\n\n",
+        "{}: mean over {} parties, {} coordinates, {} rounds{iterations}\n{}.\n\n",
         draft.name,
         plan.parties(),
         draft.dimension(),
         plan.rounds(),
         threat(plan)
     );
+    if let Some(revealed) = revealed(plan) {
+        text += &format!("{revealed}.\n\n");
+    }
     text += &format!(
         "Protected: {}.\nThe clipping range is public: take it from what is known of the quantity, never from the data.\n\n",
         protected(plan)
@@ -97,10 +159,12 @@ pub fn text(plan: &Plan) -> String {
     text += &claims(&calibration.claims);
     text += &sampled(plan);
     text += &format!(
-        "\nNoise{}: σ* = {} a party, σ_Δ = {} between parties (it cancels); sampling it in f64 adds at most {:.1e} to δ\n\n",
+        "\nNoise{}: σ* = {} a party, {} = {} {} (it cancels); sampling it in f64 adds at most {:.1e} to δ\n\n",
         if plan.scales().differ() { ", in widths of each column" } else { "" },
         number(calibration.independent_std),
+        if plan.iterations().is_some() { "σ_γ" } else { "σ_Δ" },
         number(calibration.correlated_std),
+        if plan.iterations().is_some() { "an exchange" } else { "between parties" },
         plan.lattice().sampling_delta(&plan.lattice_request()),
     );
     text += &errors(plan);
@@ -162,6 +226,10 @@ fn claims(claims: &[Claim]) -> String {
             Adversary::Coalition if claim.size >= 1 => format!("coalitions of up to {}", claim.size),
             Adversary::Coalition => "outsiders".to_owned(),
         };
+        let who = match claim.changes {
+            Some(Changes::SameSum) => format!("{who}, for changes that keep every revealed sum"),
+            None => who,
+        };
         let faults = match claim.faults {
             Faults::Class => "tolerated faults",
             Faults::BeforePublishing => "being cut off before publishing",
@@ -201,7 +269,20 @@ fn errors(plan: &Plan) -> String {
     row("floor for these colluders", floor);
     row("a trusted server", predicted.central);
     row("local noise alone", predicted.local);
-    format!("{}\nEach party sends about {}.\n", table.render(), bytes(predicted.bytes_per_party))
+    format!("{}\nEach party sends about {}.\n{}", table.render(), bytes(predicted.bytes_per_party), averaging(plan))
+}
+
+/// How finals spread, if not to everybody.
+fn averaging(plan: &Plan) -> String {
+    plan.terms().map_or(String::new(), |terms| {
+        format!(
+            "Finals are averaged over the public graph: about {} rounds ({}), at most {}; all nodes end within {} standard errors of each other.\n",
+            terms.expected_rounds,
+            terms.at_most.method.name(),
+            terms.at_most.steps.len(),
+            number(terms.accuracy())
+        )
+    })
 }
 
 /// Errors with parties gone and at other ε, and what would help.

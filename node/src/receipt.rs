@@ -12,10 +12,11 @@ use undertone_accountant::gate::{self, Audit};
 use undertone_accountant::utility::{Realised, realised};
 use undertone_protocol::mixing::Party;
 use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Ending, Outcome};
+use undertone_protocol::run::{Accuracy, Ending, Outcome};
 
 use crate::driver::Finish;
 use crate::failure::{Exit, Failure};
+use crate::quote;
 
 /// What is said of a run as it turned out. No private value is in it.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Account {
     agreed: bool,
     audit: Option<Audit>,
     realised: Option<Realised>,
+    averaged: bool,
+    accuracy: Option<Accuracy>,
     weights: Map<String, Value>,
     receipt: Value,
 }
@@ -50,6 +53,8 @@ impl Account {
             included: names(&outcome.included),
             departed,
             agreed: outcome.agreed,
+            averaged: plan.terms().is_some(),
+            accuracy: outcome.accuracy,
             weights: realised.as_ref().map_or(Map::new(), |r| r.weights.iter().enumerate().map(weight).collect()),
             audit,
             realised,
@@ -84,6 +89,11 @@ impl Account {
         self.agreed
     }
 
+    /// Where finals are averaged: what the result is known to be off by; None where it was flooded, or not verified.
+    pub fn accuracy(&self) -> Option<Accuracy> {
+        self.accuracy
+    }
+
     /// One of "done", "degraded", "aborted", "withheld".
     pub fn outcome(&self) -> &'static str {
         match self.ending {
@@ -98,6 +108,9 @@ impl Account {
     pub fn reason(&self) -> Option<String> {
         match &self.ending {
             Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => Some(reason.clone()),
+            Ending::Done | Ending::Degraded if self.averaged && self.accuracy.is_none() => {
+                Some("no mean was written: this node found none in time that it could verify".into())
+            }
             Ending::Done | Ending::Degraded if !self.finished() => {
                 Some("no mean was written: what is left carries too little weight, or more noise than local noise has".into())
             }
@@ -176,8 +189,10 @@ impl Account {
             "delta": plan.draft().privacy.delta,
             "mu": self.audit.as_ref().map_or(Value::Null, |audit| finite(audit.mu)),
             "standard_error": self.standard_error(),
-            "independent_std": calibration.independent_std,
-            "correlated_std": calibration.correlated_std,
+            "independent_std": quote::independent_std(plan),
+            "correlated_std": quote::correlated_std(plan),
+            "pairwise_std": quote::pairwise_std(plan),
+            "revealed": quote::revealed(plan),
             "total_weight": self.realised.as_ref().map_or(0.0, |r| r.total_weight),
             "lost_weight": self.realised.as_ref().map_or(0.0, |r| r.lost_weight),
             "weights": self.weights,
@@ -186,6 +201,10 @@ impl Account {
             "departed": self.departed,
             "execution": execution,
         });
+        if self.averaged {
+            receipt["accuracy"] = json!(self.accuracy.map(|accuracy| accuracy.apart));
+            receipt["accuracy_of_mean"] = json!(self.accuracy.map(|accuracy| accuracy.standard_errors));
+        }
         if self.audit.as_ref().is_some_and(|audit| audit.mu.is_infinite()) {
             receipt["unbounded"] = true.into();
         }

@@ -81,6 +81,10 @@ fn object(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usi
     if let Some(failure) = delivery.unwritten() {
         object["error"] = failure.to_json()["error"].take();
     }
+    if plan.terms().is_some() {
+        object["accuracy"] = json!(account.accuracy().map(|accuracy| accuracy.apart));
+        object["accuracy_of_mean"] = json!(account.accuracy().map(|accuracy| accuracy.standard_errors));
+    }
     if account.unbounded() {
         object["unbounded"] = true.into();
     }
@@ -125,6 +129,9 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
         .row(["standard error per coordinate".into(), shown("standard_error", number)])
         .row(["a trusted server would have given".into(), number(plan.calibration().predicted.central)])
         .row(["local noise alone would have given".into(), number(plan.calibration().predicted.local)]);
+    if let Some(accuracy) = account.accuracy() {
+        table.row(["nodes differ by at most".into(), format!("{} standard errors (verified)", number(accuracy.apart))]);
+    }
     if !account.departed().is_empty() {
         table.row(["departed".into(), account.departed().join(", ")]);
     }

@@ -11,6 +11,7 @@ use serde_json::json;
 use undertone_accountant::gate::gate;
 use undertone_accountant::utility::realised;
 use undertone_protocol::defaults::Defaults;
+use undertone_protocol::invariants::mass::largest_difference;
 use undertone_protocol::lattice::LatticeVector;
 use undertone_protocol::log::AgreedLogs;
 use undertone_protocol::message::Phase;
@@ -28,15 +29,22 @@ use crate::progress::Progress;
 use crate::table::{Table, at_most, number};
 use crate::{clipping, plan_command, plot, quote, synthetic};
 
+mod paper;
+
+use paper::Paper;
+
 /// Flags of `simulate`.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
     /// The run file; `local`'s defaults fill its gaps, and data.shape is [100] if it has none
-    #[arg(value_name = "RUN.toml")]
-    run: PathBuf,
+    #[arg(value_name = "RUN.toml", required_unless_present = "paper")]
+    run: Option<PathBuf>,
     /// Number of parties
-    #[arg(long, value_name = "N")]
-    parties: usize,
+    #[arg(long, value_name = "N", required_unless_present = "paper")]
+    parties: Option<usize>,
+    /// Instead of a run: a table of a paper, computed again, beside the numbers that it prints
+    #[arg(long, value_enum, value_name = "TABLE", conflicts_with_all = ["run", "parties", "runs", "seed", "kills", "plot"])]
+    paper: Option<Paper>,
     /// Number of runs, each with fresh noise
     #[arg(long, value_name = "R", default_value_t = 1)]
     runs: u64,
@@ -87,17 +95,23 @@ struct Totals {
 
 /// Runs it.
 pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
-    let text = plan_command::read_text(&arguments.run, "RUN.toml")?;
-    let refuse = |e: undertone_protocol::run_file::RunFileError| plan_command::run_failure(&arguments.run, &e);
+    if let Some(paper) = arguments.paper {
+        return Ok(paper::report(paper));
+    }
+    let (Some(path), Some(parties)) = (&arguments.run, arguments.parties) else {
+        return Err(Failure::usage("give RUN.toml and --parties, or --paper"));
+    };
+    let text = plan_command::read_text(path, "RUN.toml")?;
+    let refuse = |e: undertone_protocol::run_file::RunFileError| plan_command::run_failure(path, &e);
     let mut raw = RawRunFile::parse(&text).map_err(refuse)?;
     raw.data.shape.get_or_insert(vec![100]);
-    let run = raw.resolve(arguments.parties, Defaults::Local).map_err(refuse)?;
+    let run = raw.resolve(parties, Defaults::Local).map_err(refuse)?;
     run.supported().map_err(refuse)?;
-    if arguments.kills + 2 > arguments.parties {
+    if arguments.kills + 2 > parties {
         return Err(Failure::usage("--kills leaves fewer than two parties").field("--kills"));
     }
     let records = (run.data.unit == Unit::Record).then_some(RECORDS);
-    let peers = Peers::simulated(arguments.parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
+    let peers = Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(plan_command::make(run, &peers, arguments.seed)?);
     let inputs = inputs(&plan, arguments.seed);
     let mut totals = Totals { agreed: true, ..Totals::default() };
@@ -199,11 +213,20 @@ impl Totals {
             .collect();
         let first = results.first().map(|(_, outcome)| *outcome);
         let sum = |outcome: &Outcome| outcome.sum.as_ref().map(|sum| (sum.value.clone(), sum.weight));
-        let same = results.iter().all(|(_, outcome)| sum(outcome) == first.and_then(sum));
+        let averages = plan.terms().is_some();
+        // Averages are within their bounds of each other: an invariant that is checked at every run's end.
+        let weight = |outcome: &Outcome| outcome.sum.as_ref().map(|sum| sum.weight);
+        let same = results.iter().all(|(_, outcome)| match averages {
+            true => outcome.agreed && weight(outcome) == first.and_then(weight),
+            false => sum(outcome) == first.and_then(sum),
+        });
         self.same_bits += u64::from(same);
         let survivors: BTreeSet<Party> = (0..plan.parties()).filter(|&p| simulated.outcomes[p].is_some()).collect();
         let exact = |outcome: &Outcome| {
-            outcome.included == survivors && outcome.sum.as_ref().map(|s| &s.value) == simulated.sum_over(&survivors).as_ref()
+            let steps = outcome.accuracy.map_or(0.0, |accuracy| accuracy.steps);
+            let off =
+                outcome.sum.as_ref().zip(simulated.sum_over(&survivors)).map(|(s, exact)| largest_difference(&s.value, &exact));
+            outcome.included == survivors && off.is_some_and(|off| off <= steps)
         };
         self.exact += u64::from(results.len() == survivors.len() && results.iter().all(|(_, outcome)| exact(outcome)));
         self.finished += results.len() as u64;
@@ -259,6 +282,8 @@ impl Totals {
             "rms_error": rms, "rms_error_interval": interval, "max_abs_error": self.largest,
             "runs_with_the_survivors_exact_sum": self.exact, "runs_with_the_same_bits": self.same_bits,
             "rounds": plan.rounds(), "private_bytes": self.private_bytes, "public_bytes": self.public_bytes,
+            "dissemination": plan.draft().run.dissemination, "predicted_bytes_per_party": predicted.bytes_per_party,
+            "public_bytes_per_party": self.public_bytes / (runs * plan.parties() as u64),
             "violations": self.violations, "digest": plan.digest_hex(), "exit_code": exit.code(),
         });
         let shown = |value: Option<f64>| value.map_or("–".to_owned(), number);

@@ -266,11 +266,11 @@ fn markers(plan: &Plan) -> Vec<(String, Vec<u8>)> {
         };
         secret(&format!("the value of {party}"), first_two(&own));
         for k in 0..plan.rounds() as usize {
-            let round = plan.injection().first_use(k) as u32;
+            let round = plan.injection().expect("a plan of INCA").first_use(k) as u32;
             secret(&format!("noise {k} of {party}"), [0, 1].map(|i| noise.steps(k, round, i)));
         }
         let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(party)));
-        let mut mixing = Mixing::new(Arc::new(plan.injection().clone()), own.pack(), weight, true, &mut noise);
+        let mut mixing = Mixing::new(plan.mechanism(party), own.pack(), weight, true, &mut noise);
         secret(&format!("the first state of {party}"), first_two(&mixing.state().value));
         let share = mixing.split(plan.schedule().sends_to(1, party), |state| state.value.pack());
         secret(&format!("the first share of {party}"), first_two(&share.value.unpack()));

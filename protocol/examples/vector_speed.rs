@@ -9,7 +9,7 @@ use std::time::Instant;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use undertone_protocol::injection::Injection;
-use undertone_protocol::lattice::{Lattice, LatticeRequest, WEIGHT_UNIT};
+use undertone_protocol::lattice::{Lattice, LatticeRequest, Travel, WEIGHT_UNIT};
 use undertone_protocol::mixing::NoiseSource;
 use undertone_protocol::noise::LatticeNoise;
 use undertone_protocol::payload::{Payload, Ratio};
@@ -21,15 +21,13 @@ fn main() {
     let lattice = Lattice::fit(&LatticeRequest {
         parties: 8,
         dimension,
-        fanout: 1,
-        injection: &injection,
+        travel: Travel::Split { fanout: 1, injection: &injection, received_bound: 1 },
         value_bound: 1.0,
         rows: 1,
         weight_bound: WEIGHT_UNIT,
         independent_std: 3.68,
         correlated_std: 15.6,
         shares_bound: 7,
-        received_bound: 1,
         epsilon: 1.0,
         delta: 1e-6,
     })

@@ -197,16 +197,15 @@ impl Exchange {
             return false;
         }
         let handover = self.began.plus_millis(self.course.handover_patience_ms());
-        let in_hand = |from: &Party| {
-            self.received.contains_key(&(self.round, *from)) || self.gone.contains(from) || self.missed.contains(from)
+        let in_hand = |from: Party| {
+            self.received.contains_key(&(self.round, from)) || self.gone.contains(&from) || self.missed.contains(&from)
         };
         let left = |to: &Party| {
             let id = ShareId { round: self.round, from: self.course.me, to: *to };
             let given_up = self.missed.contains(to) && (!self.connected.contains(to) || now >= handover);
             given_up || self.gone.contains(to) || self.outgoing.get(&id).is_none_or(|share| share.ticket.left())
         };
-        self.course.schedule.receives_from(self.round, self.course.me).iter().all(in_hand)
-            && self.course.schedule.sends_to(self.round, self.course.me).iter().all(left)
+        self.course.due_in(self.round).all(in_hand) && self.course.schedule.sends_to(self.round, self.course.me).iter().all(left)
     }
 
     fn begin_round(&mut self, now: Time, round: u32) {
@@ -258,13 +257,14 @@ impl Exchange {
     }
 
     fn end_round(&mut self) {
-        let ids: Vec<ShareId> = self.outgoing.keys().copied().filter(|id| id.round == self.round).collect();
+        let id = |from, to| ShareId { round: self.round, from, to };
+        let ids: Vec<ShareId> = self.outgoing.range(id(0, 0)..=id(Party::MAX, Party::MAX)).map(|(id, _)| *id).collect();
         for id in ids {
             if self.outgoing[&id].ticket.recall() {
                 self.take_back(id);
             }
         }
-        for from in self.course.schedule.receives_from(self.round, self.course.me) {
+        for from in self.course.due_in(self.round) {
             if !self.received.contains_key(&(self.round, from)) {
                 self.missed.insert(from);
             }
@@ -499,7 +499,7 @@ impl Exchange {
         out.filter_map(|(id, share)| Some((*id, Portion { value: share.sent.as_ref()?.value.unpack(), weight: share.weight })))
     }
 
-    /// How many injections the state has had: rows of (c, Z).
+    /// How many rounds' ends the state has had, and one before round 1: with INCA the rows of (c, Z) that it has.
     pub(crate) fn injections(&self) -> usize {
         if self.is_over() { self.course.rounds() as usize + 1 } else { self.round as usize }
     }

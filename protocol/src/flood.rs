@@ -1,6 +1,6 @@
 //! Notices that everybody gets: each is checked, kept once and passed on once. Memory is bounded by the slots, whatever peers send: a
 //! READY and a START of each party, and for each of the two stages an item and up to n other versions of it that its author signed as well
-//! (an honest one signs none), a list, a vote, and n calls; 8n + 4n² notices in all, each no longer than a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
+//! (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a message, that it has its result, and n cut edges; 10n + 5n² notices in all, each no longer than a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,6 +31,12 @@ pub enum Slot {
     Vote(Stage, Party),
     /// A party's call that another one is gone, in a stage.
     Gone(Stage, Party, Party),
+    /// That a party missed a message of averaging.
+    Missed(Party),
+    /// That a party cut its edge to another one.
+    Severed(Party, Party),
+    /// That a party has its result of averaging.
+    Averaged(Party),
 }
 
 impl Slot {
@@ -43,7 +49,10 @@ impl Slot {
             Notice::List { stage, .. } => Some(Slot::List(stage, author)),
             Notice::Vote { stage, .. } => Some(Slot::Vote(stage, author)),
             Notice::Gone { stage, party } => Some(Slot::Gone(stage, author, party)),
-            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call => None,
+            Notice::Missed => Some(Slot::Missed(author)),
+            Notice::Severed { party, .. } => Some(Slot::Severed(author, party)),
+            Notice::Averaged => Some(Slot::Averaged(author)),
+            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting => None,
         }
     }
 }
@@ -267,7 +276,7 @@ impl Flood {
             Notice::Commit { .. } => self.commits,
             Notice::Reveal { seats, .. } => self.commits && ascending(seats, parties, |seat| seat.party),
             Notice::List { set, .. } | Notice::Vote { set, .. } => ascending(set, parties, |entry| entry.0),
-            Notice::Gone { party, .. } => *party < parties,
+            Notice::Gone { party, .. } | Notice::Severed { party, .. } => *party < parties,
             _ => true,
         }
     }
@@ -346,6 +355,25 @@ impl Flood {
         let all = Slot::List(stage, 0)..=Slot::List(stage, Party::MAX);
         self.held.range(all).filter_map(|(slot, held)| match (slot, &held.notice) {
             (Slot::List(_, author), Notice::List { set, .. }) => Some((*author, set)),
+            _ => None,
+        })
+    }
+
+    /// Whether a party said that it missed a message of averaging.
+    pub fn missed(&self, party: Party) -> bool {
+        self.held.contains_key(&Slot::Missed(party))
+    }
+
+    /// Whether a party said that it has its result of averaging.
+    pub fn averaged(&self, party: Party) -> bool {
+        self.held.contains_key(&Slot::Averaged(party))
+    }
+
+    /// Who cut its edge to whom, and whether it holds the other's opening.
+    pub fn severed(&self) -> impl Iterator<Item = (Party, Party, bool)> {
+        let all = Slot::Severed(0, 0)..=Slot::Severed(Party::MAX, Party::MAX);
+        self.held.range(all).filter_map(|(slot, held)| match (slot, &held.notice) {
+            (Slot::Severed(author, _), Notice::Severed { party, held }) => Some((*author, *party, *held)),
             _ => None,
         })
     }

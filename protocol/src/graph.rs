@@ -151,16 +151,35 @@ impl Graph {
     /// A party that cannot be reached from party 0, if there is one.
     pub fn unreached(&self) -> Option<usize> {
         let mut reached = vec![false; self.parties()];
-        *reached.first_mut()? = true;
-        let mut open = vec![0];
+        self.reach(0, &mut reached);
+        reached.iter().position(|&r| !r)
+    }
+
+    /// The connected components, each in ascending order, by their first party.
+    pub fn components(&self) -> Vec<Vec<usize>> {
+        let mut reached = vec![false; self.parties()];
+        let mut components = Vec::new();
+        while let Some(first) = reached.iter().position(|&r| !r) {
+            components.push(self.reach(first, &mut reached));
+        }
+        components
+    }
+
+    /// Marks all that can be reached from `first` (if there is such a party); returns those that were not marked before, ascending.
+    fn reach(&self, first: usize, reached: &mut [bool]) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut open: Vec<usize> = (first..self.parties().min(first + 1)).collect();
+        open.iter().for_each(|&party| reached[party] = true);
         while let Some(party) = open.pop() {
+            found.push(party);
             for &next in &self.neighbours[party] {
                 if !std::mem::replace(&mut reached[next], true) {
                     open.push(next);
                 }
             }
         }
-        reached.iter().position(|&r| !r)
+        found.sort_unstable();
+        found
     }
 }
 

@@ -9,12 +9,17 @@
 //!    realised one is the accountant's to check.)
 //! 6. [`once`]: nobody sends two bodies under one id, signs two items, lists or votes of one stage, or starts a plan twice.
 //! 7. [`trace`]: the same seed gives the same trace.
+//! 8. [`entered`]: averaging enters each party's gated final once, bit for bit, also when it begins anew.
+//! 9. [`ordered`]: shares are those of the schedule, each party's in the order of their rounds, which with PPSC makes network rounds the same as
+//!    one iteration after the other. (That no γ is used twice is the simulator's to check: it draws them.)
 
 pub mod agreed;
 pub mod clear;
+pub mod entered;
 pub mod gated;
 pub mod mass;
 pub mod once;
+pub mod ordered;
 pub mod trace;
 pub mod weight;
 

@@ -2,8 +2,10 @@
 //!
 //! With fan-out k and T rounds, what is injected in round t is a multiple of (k+1)^(T−t) steps, so the state before round t + 1
 //! can be divided by k + 1, and every share of round t lies on the grid (k+1)^(T−t). A plain shift would make shares depend on
-//! the data's low bits, outside of what the accountant sees; floating point is worse (Mironov 2012).
+//! the data's low bits, outside of what the accountant sees; floating point is worse (Mironov 2012). PPSC divides nothing: its lattice has one
+//! grid, see `handed_over`.
 
+mod handed_over;
 mod packed;
 mod vector;
 
@@ -44,6 +46,27 @@ pub struct Lattice {
     pub value_denominator: u32,
     /// The common denominator of Z.
     pub noise_denominator: u32,
+    /// PPSC: shares and finals are residues modulo 2^(8 × `wire_bytes`), none of which is refused.
+    pub residues: bool,
+}
+
+/// How values travel on a lattice.
+#[derive(Clone, Copy, Debug)]
+pub enum Travel<'a> {
+    /// INCA: states are split.
+    Split {
+        /// k.
+        fanout: u32,
+        /// (c, Z), with its T.
+        injection: &'a Injection<Ratio>,
+        /// The largest number of shares that one party is due in one round.
+        received_bound: usize,
+    },
+    /// PPSC: states are handed over whole.
+    HandOver {
+        /// How often, all parties together.
+        exchanges: usize,
+    },
 }
 
 /// What a lattice must carry.
@@ -53,24 +76,20 @@ pub struct LatticeRequest<'a> {
     pub parties: usize,
     /// Coordinates of a state.
     pub dimension: usize,
-    /// k.
-    pub fanout: u32,
-    /// (c, Z), with its T.
-    pub injection: &'a Injection<Ratio>,
+    /// How values travel.
+    pub travel: Travel<'a>,
     /// The largest absolute coordinate that a party injects (weighted, clipped), in the data's unit.
     pub value_bound: f64,
     /// The largest number of vectors that one party rounds and then adds up: its records, 1 where it brings a vector.
     pub rows: u64,
     /// The largest public weight of a party, in units of 2^-20 (a party of weight 1 has 2^20).
     pub weight_bound: u64,
-    /// σ*, in the data's unit.
+    /// σ*, in the data's unit; with PPSC it may be 0.
     pub independent_std: f64,
-    /// σ_Δ, in the data's unit.
+    /// The noise that cancels: σ_Δ of INCA, σ_γ of PPSC, in the data's unit.
     pub correlated_std: f64,
     /// The largest number of shares that one party is due to send, or due to receive, in the whole run.
     pub shares_bound: usize,
-    /// The largest number of shares that one party is due in one round.
-    pub received_bound: usize,
     /// The plan's budget, of which sampling may take a tenth of δ.
     pub epsilon: f64,
     /// δ.
@@ -134,10 +153,22 @@ impl Lattice {
     /// The lattice on which the finest step is as coarse as the noise allows: no grid is coarser than 2^-16 of the noise on it.
     pub fn fit(request: &LatticeRequest<'_>) -> Result<Self, LatticeError> {
         request.check()?;
-        let value_denominator = request.injection.value_denominator();
-        let ways = request.fanout + 1;
-        let rounds = request.injection.rounds() as u32;
-        let noise_denominator = request.injection.noise_denominator();
+        match request.travel {
+            Travel::Split { fanout, injection, received_bound } => Self::fit_split(request, fanout, injection, received_bound),
+            Travel::HandOver { exchanges } => Self::fit_handed_over(request, exchanges),
+        }
+    }
+
+    fn fit_split(
+        request: &LatticeRequest<'_>,
+        fanout: u32,
+        injection: &Injection<Ratio>,
+        received_bound: usize,
+    ) -> Result<Self, LatticeError> {
+        let value_denominator = injection.value_denominator();
+        let ways = fanout + 1;
+        let rounds = injection.rounds() as u32;
+        let noise_denominator = injection.noise_denominator();
         let coarsest = f64::from(ways).powi(rounds as i32);
         let value_steps = value_denominator as f64 * coarsest;
         // Both noises must be smooth on the coarsest grid that they live on.
@@ -154,13 +185,12 @@ impl Lattice {
                 range: "within about 1e-280 and 1e280",
             });
         }
-        let reach = request.reach();
+        let reach = request.reach(injection);
         let scale = (-step_log2).exp2();
-        let received_bound = request.received_bound as f64;
         let (mut held, mut share_bound) = (reach.likely * scale, 0.0);
         for _ in 0..rounds {
             share_bound = held / f64::from(ways) + 1.0;
-            held += received_bound * share_bound;
+            held += received_bound as f64 * share_bound;
         }
         // A share's largest coordinate with its sign, and some room for the rounding of these few sums.
         let share_bits = bits(share_bound * (1.0 + 1e-9));
@@ -180,12 +210,13 @@ impl Lattice {
             wire_bytes: share_bits.div_ceil(8),
             final_bytes: final_bits.div_ceil(8),
             own_reach: (reach.likely * scale).ceil() as i128,
-            received_bound: request.received_bound as u32,
+            received_bound: received_bound as u32,
             noise_bits: 0,
             ways,
             rounds,
             value_denominator: value_denominator as u32,
             noise_denominator: noise_denominator as u32,
+            residues: false,
         };
         lattice.noise_bits = lattice.noise_bits_for(request)?;
         Ok(lattice)
@@ -207,11 +238,18 @@ impl Lattice {
     fn sampling_delta_at(&self, request: &LatticeRequest<'_>, noise_bits: u32) -> f64 {
         let scale = f64::from(-self.step_log2).exp2();
         let levels = |std: f64, grid: f64| noise::levels(std * scale, grid, noise_bits).len() as f64;
-        let independent = levels(request.independent_std, self.value_grid() as f64);
-        let correlated: f64 = (0..self.rounds as usize)
-            .map(|k| levels(request.correlated_std, self.noise_grid(request.injection.first_use(k) as u32) as f64))
-            .sum();
-        let draws = request.parties as f64 * request.dimension as f64 * (independent + correlated);
+        let independent = match request.independent_std > 0.0 {
+            true => request.parties as f64 * levels(request.independent_std, self.value_grid() as f64),
+            false => 0.0,
+        };
+        let correlated = match request.travel {
+            Travel::Split { injection, .. } => {
+                let of = |k| levels(request.correlated_std, self.noise_grid(injection.first_use(k) as u32) as f64);
+                request.parties as f64 * (0..self.rounds as usize).map(of).sum::<f64>()
+            }
+            Travel::HandOver { exchanges } => exchanges as f64 * levels(request.correlated_std, 1.0),
+        };
+        let draws = request.dimension as f64 * (independent + correlated);
         noise::sampling_delta(request.epsilon, draws, noise_bits)
     }
 
@@ -237,6 +275,9 @@ impl Lattice {
     /// bound, on time or late, with all of its own shares back; and a share is one of k + 1 parts of that. So whether a share leaves, or is
     /// refused, never depends on what honest parties hold. The bound grows by a factor of 1 + k/(k+1) a round.
     pub fn share_bound(&self, t: u32) -> i128 {
+        if self.residues {
+            return below(self.wire_bytes * 8 - 1);
+        }
         let part = |held: i128| held / i128::from(self.ways) + 1;
         let held = (1..t)
             .fold(self.own_reach, |held, _| held.saturating_add(part(held).saturating_mul(i128::from(self.received_bound))));
@@ -274,6 +315,14 @@ impl Lattice {
         }
     }
 
+    /// A vector of these coordinates, in steps; what a state cannot hold wraps.
+    pub(crate) fn vector(&self, steps: impl Iterator<Item = i128>) -> LatticeVector {
+        LatticeVector(match self.state_bits {
+            64 => Words::Narrow(steps.map(|step| step as i64).collect()),
+            _ => Words::Wide(steps.collect()),
+        })
+    }
+
     /// A vector of zeros.
     pub fn zeros(&self, dimension: usize) -> LatticeVector {
         LatticeVector(if self.state_bits == 64 { Words::Narrow(vec![0; dimension]) } else { Words::Wide(vec![0; dimension]) })
@@ -286,8 +335,11 @@ impl Lattice {
         Ok(bytes)
     }
 
-    /// The same into a frame's own bytes, as many as the share takes.
+    /// The same into a frame's own bytes, as many as the share takes. Residues always fit.
     pub fn write_share(&self, vector: &LatticeVector, t: u32, bytes: &mut [u8]) -> Result<(), VectorError> {
+        if self.residues {
+            return vector.write(self.wire_bytes, i128::MAX, bytes);
+        }
         vector.write(self.wire_bytes, self.share_bound(t), bytes)
     }
 
@@ -295,6 +347,9 @@ impl Lattice {
     /// plan's bound. The test looks at the share alone.
     pub fn share(&self, bytes: Bytes, dimension: usize, t: u32) -> Result<PackedVector, VectorError> {
         let share = self.packed(bytes, dimension, self.wire_bytes)?;
+        if self.residues {
+            return Ok(share);
+        }
         share.check(self.share_bound(t), self.round_grid(t))?;
         Ok(share)
     }
@@ -316,8 +371,11 @@ impl Lattice {
         Ok(bytes)
     }
 
-    /// The same into a frame's own bytes, as many as the final takes.
+    /// The same into a frame's own bytes, as many as the final takes. Residues always fit.
     pub fn write_final(&self, vector: &LatticeVector, bytes: &mut [u8]) -> Result<(), VectorError> {
+        if self.residues {
+            return vector.write(self.final_bytes, i128::MAX, bytes);
+        }
         vector.write(self.final_bytes, below(self.final_bytes * 8 - 1), bytes)
     }
 
@@ -330,6 +388,18 @@ impl Lattice {
             last.check(below(self.state_bits - 1 - more), 1)?;
         }
         Ok(last)
+    }
+
+    /// A sum of finals as the result has it: of residues the one that is smallest in absolute value.
+    pub fn sum(&self, sum: LatticeVector) -> LatticeVector {
+        if !self.residues {
+            return sum;
+        }
+        let mut bytes = vec![0; sum.len() * self.final_bytes as usize];
+        match self.write_final(&sum, &mut bytes) {
+            Ok(()) => PackedVector::new(self.state_bits, self.final_bytes, bytes.into()).unpack(),
+            Err(_) => sum,
+        }
     }
 
     /// A final state's coordinates, from the wire.
@@ -360,27 +430,31 @@ impl LatticeRequest<'_> {
             let fine = value.is_finite() && value > 0.0;
             if fine { Ok(()) } else { Err(LatticeError::Parameter { field, value, range: "positive and finite" }) }
         };
-        positive("independent_std", self.independent_std)?;
+        if !(matches!(self.travel, Travel::HandOver { .. }) && self.independent_std == 0.0) {
+            positive("independent_std", self.independent_std)?;
+        }
         positive("correlated_std", self.correlated_std)?;
         positive("delta", self.delta)?;
         positive("the number of parties", self.parties as f64)?;
         positive("the dimension", self.dimension as f64)?;
-        positive("fanout", f64::from(self.fanout))?;
         if !(self.value_bound.is_finite() && self.value_bound >= 0.0) {
             return Err(LatticeError::Parameter { field: "the clipping range", value: self.value_bound, range: "finite" });
         }
-        if !(1..=1000).contains(&self.injection.rounds()) {
-            let value = self.injection.rounds() as f64;
-            return Err(LatticeError::Parameter { field: "rounds", value, range: "from 1 to 1000" });
+        if let Travel::Split { fanout, injection, .. } = self.travel {
+            positive("fanout", f64::from(fanout))?;
+            if !(1..=1000).contains(&injection.rounds()) {
+                let value = injection.rounds() as f64;
+                return Err(LatticeError::Parameter { field: "rounds", value, range: "from 1 to 1000" });
+            }
         }
         Ok(())
     }
 
-    fn reach(&self) -> Reach {
-        let rounds = self.injection.rounds();
-        let column = |k: usize| (0..=rounds).map(move |t| self.injection.z(t)[k].to_f64());
+    fn reach(&self, injection: &Injection<Ratio>) -> Reach {
+        let rounds = injection.rounds();
+        let column = |k: usize| (0..=rounds).map(move |t| injection.z(t)[k].to_f64());
         let value = self.value_bound + NOISE_REACH * self.independent_std;
-        let c: f64 = self.injection.c().iter().map(|c| c.to_f64().abs()).sum();
+        let c: f64 = injection.c().iter().map(|c| c.to_f64().abs()).sum();
         let touched: f64 = (0..rounds).map(|k| column(k).map(f64::abs).sum::<f64>()).sum();
         // A node holds between 0 and all of each piece, so η_k's coefficient stays below its positive (or negative) entries' sum.
         let spread: f64 = (0..rounds).map(|k| column(k).map(f64::abs).sum::<f64>().powi(2) / 4.0).sum();

@@ -6,6 +6,7 @@
 //! - [`lattice`], [`noise`], [`injection`], [`payload`], [`mixing`]: one party's arithmetic, exact; generic, so that the accountant runs it too.
 //! - [`run_file`], [`peers`], [`graph`], [`schedule`], [`plan`], [`defaults`]: what a person asks for, and the checked plan.
 //! - [`gathering`], [`exchange`], [`agreement`], [`run`]: a phase is a machine of its own; the parent forwards.
+//! - [`averaging`], [`dissemination`]: averaging over the public graph, in place of the flood of finals.
 //! - [`message`], [`flood`], [`log`], [`wire`]: what is said, who signed it, and its bytes.
 //! - [`ask`]: questions between peers outside of any run.
 //! - [`simulator`], [`invariants`]: all nodes in one thread, and what must hold at every event.
@@ -24,8 +25,10 @@
 
 pub mod agreement;
 pub mod ask;
+pub mod averaging;
 pub mod commitment;
 pub mod defaults;
+pub mod dissemination;
 pub mod exchange;
 pub mod flood;
 pub mod gathering;

@@ -156,6 +156,19 @@ pub enum Notice {
     },
     /// To one neighbour: I lack READYs that a START names; send me all that you hold.
     Call,
+    /// Averaging: the author missed a message. All fall back to ratio consensus.
+    Missed,
+    /// Averaging: the author has cut its edge to this party and taken back its net flow over it. So does the party.
+    Severed {
+        /// At the other end.
+        party: Party,
+        /// Whether the author holds the party's opening, so that it can enter it in the party's stead.
+        held: bool,
+    },
+    /// Averaging: the author has its result.
+    Averaged,
+    /// Averaging, to one neighbour: I am here, and wait for others.
+    Waiting,
     /// READY where the schedule is drawn at START.
     Commit {
         /// Of this start.
@@ -174,6 +187,34 @@ pub enum Notice {
     },
 }
 
+/// Which form of averaging a message belongs to. Each is begun once, from the same opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Form {
+    /// The scheduled rounds; round 0 is the opening.
+    Fast,
+    /// Ratio consensus.
+    Ratio,
+}
+
+/// What a node says in one round of averaging, the same to all of its neighbours; its vector travels beside it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Round {
+    /// Who says it.
+    pub author: Party,
+    /// Of the plan.
+    pub digest: Digest,
+    /// In which form.
+    pub form: Form,
+    /// From 0.
+    pub round: u32,
+    /// Ratio: names the set of cut edges that the author's state takes into account.
+    pub view: u64,
+    /// Ratio: the largest difference between neighbours that the author has heard of in this window; ∞ if it cannot tell.
+    pub spread: f64,
+    /// By the author's key.
+    pub signature: Signature,
+}
+
 impl Notice {
     /// The phase that it belongs to.
     pub fn phase(&self) -> Phase {
@@ -187,12 +228,13 @@ impl Notice {
             | Notice::Gone { stage, .. }
             | Notice::Want { stage, .. }
             | Notice::Lack { stage, .. } => stage.phase(),
+            Notice::Missed | Notice::Severed { .. } | Notice::Averaged | Notice::Waiting => Phase::Publishing,
         }
     }
 
     /// Whether it is for one neighbour only; all others are flooded.
     pub fn is_direct(&self) -> bool {
-        matches!(self, Notice::Want { .. } | Notice::Lack { .. } | Notice::Call)
+        matches!(self, Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting)
     }
 }
 
@@ -279,6 +321,7 @@ fn hex(bytes: &[u8]) -> String {
 
 const PUBLIC_DOMAIN: &[u8] = b"undertone/public/1\0";
 const ANSWER_DOMAIN: &[u8] = b"undertone/answer/1\0";
+const ROUND_DOMAIN: &[u8] = b"undertone/averaging/1\0";
 
 fn public_bytes(author: Party, digest: &Digest, sequence: u64, recipient: Recipient, phase: Phase, body: &[u8]) -> Vec<u8> {
     let mut bytes = PUBLIC_DOMAIN.to_vec();
@@ -308,6 +351,18 @@ fn answer_bytes(digest: &Digest, share: ShareId, verdict: Verdict) -> Vec<u8> {
         Verdict::Accepted { applied } => applied,
     };
     bytes.extend_from_slice(&applied.to_le_bytes());
+    bytes
+}
+
+fn round_bytes(round: &Round, values: &[u8]) -> Vec<u8> {
+    let mut bytes = ROUND_DOMAIN.to_vec();
+    bytes.extend_from_slice(&round.digest);
+    bytes.extend_from_slice(&(round.author as u64).to_le_bytes());
+    bytes.push(round.form as u8);
+    bytes.extend_from_slice(&round.round.to_le_bytes());
+    bytes.extend_from_slice(&round.view.to_le_bytes());
+    bytes.extend_from_slice(&round.spread.to_bits().to_le_bytes());
+    bytes.extend_from_slice(&Sha256::digest(values));
     bytes
 }
 
@@ -350,6 +405,12 @@ impl Members {
     /// Checks that the receiver of the share gave this answer.
     pub fn verify_answer(&self, share: ShareId, answer: &Answer) -> Result<(), MessageError> {
         self.verify_bytes(share.to, &answer_bytes(&self.digest, share, answer.verdict), &answer.signature)
+    }
+
+    /// Checks author, digest and signature of a round of averaging.
+    pub fn verify_round(&self, round: &Round, values: &[u8]) -> Result<(), MessageError> {
+        self.same_plan(&round.digest)?;
+        self.verify_bytes(round.author, &round_bytes(round, values), &round.signature)
     }
 
     /// Checks that something belongs to this plan.
@@ -404,6 +465,14 @@ impl Signer {
         Ok(Answer { verdict, signature: self.signature(&answer_bytes(&self.digest, share, verdict))? })
     }
 
+    /// Signs what this node says in a round of averaging.
+    pub fn round(&self, form: Form, round: u32, view: u64, spread: f64, values: &[u8]) -> Result<Round, MessageError> {
+        let signature = Signature([0; 64]);
+        let mut signed = Round { author: self.me, digest: self.digest, form, round, view, spread, signature };
+        signed.signature = self.signature(&round_bytes(&signed, values))?;
+        Ok(signed)
+    }
+
     fn signature(&self, bytes: &[u8]) -> Result<Signature, MessageError> {
         let signature = self.key.sign(bytes).map_err(|_| MessageError::Signing)?;
         Ok(Signature(signature.try_into().map_err(|_| MessageError::Signing)?))
@@ -456,6 +525,24 @@ mod tests {
         assert_eq!(members().verify_answer(share, &answer), Ok(()));
         assert!(members().verify_answer(ShareId { round: 2, ..share }, &answer).is_err());
         assert!(members().verify_answer(share, &Answer { verdict: Verdict::Refused, ..answer }).is_err());
+    }
+
+    #[test]
+    fn a_round_binds_everything_that_it_says() {
+        let signer = Signer::new(1, [7; 32], party_key(2), 0);
+        let round = signer.round(Form::Ratio, 3, 9, 0.5, b"vector").expect("signs");
+        assert_eq!(members().verify_round(&round, b"vector"), Ok(()));
+        assert!(members().verify_round(&round, b"vectos").is_err());
+        for forged in [
+            Round { author: 0, ..round },
+            Round { digest: [8; 32], ..round },
+            Round { form: Form::Fast, ..round },
+            Round { round: 4, ..round },
+            Round { view: 8, ..round },
+            Round { spread: 0.25, ..round },
+        ] {
+            assert!(members().verify_round(&forged, b"vector").is_err(), "{forged:?}");
+        }
     }
 
     #[test]

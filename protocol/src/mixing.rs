@@ -1,13 +1,31 @@
-//! One party's arithmetic through the mixing phase (INCA, Algorithm 2): split, hand out, take in, inject, cancel; and roll-back.
+//! One party's arithmetic through the mixing phase: split, hand out, take in, inject, cancel; and roll-back. For INCA (Algorithm 2)
+//! and for PPSC (Algorithm 1), which differ in what a share is and in when noise comes in ([`Mechanism`]).
 //!
 //! The machine is generic over its payload and its noise source. The node runs it on lattice vectors; the accountant runs it on
 //! unit impulses, and then every state that it holds or hands out is a row of the adversary's matrices (B, A).
+//!
+//! # Roll-back for PPSC
+//! Theorem R (accountant, `theorem_r`) needs of a mechanism only this: a share leaves its sender with all that it adds to its receiver, so
+//! that a state is what its party brought (its x̃; a γ is kept and deducted by the same party, so it brings nothing) plus what came in
+//! minus what went out; and what a survivor hands out is a linear function, with public coefficients, of its state and of noise of its
+//! own. Compare a run in which D depart with the one in which they stay and accept everything: by induction over rounds a survivor's
+//! state differs by a linear function of what it sent to D and got from D, in either run, since γ is the same in both and ω = β − γ
+//! hands the difference on to its receiver, who is a survivor (its difference is of the same kind) or in D (who then knows it). So does its
+//! final, rolled back or not. And the finals of a set L, each with what it sent outside of L added again and what it got from there
+//! subtracted, with every share between members in exactly one place, add up to Σ x̃ over L: a survivor whose value was handed to
+//! a party that vanished has it back, a survivor that got the vanished party's has it no more. So do their weights, some of which are 0 or
+//! negative.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+mod handing_over;
+mod injecting;
 
 use crate::injection::Injection;
 use crate::payload::{Coefficient, Payload};
+use handing_over::HandingOver;
+use injecting::Injecting;
 
 /// A participant, by its place in the plan, from 0.
 pub type Party = usize;
@@ -15,7 +33,7 @@ pub type Party = usize;
 /// Where a party's correlated noise comes from.
 pub trait NoiseSource<P: Payload> {
     /// Draws η_k (k from 0) for the first time; `round` is the round whose injection contains it first, 0 for the one before round 1.
-    /// Each k is asked for at most once in a run.
+    /// For PPSC it is γ of the party's k-th hand-out, and `round` one before that. Each k is asked for at most once in a run.
     fn draw(&mut self, k: usize, round: u32) -> P::Packed;
 }
 
@@ -75,25 +93,41 @@ fn terms<C: Copy, V>(owned: &[(C, V)]) -> Vec<(C, &V)> {
     owned.iter().map(|(factor, vector)| (*factor, vector)).collect()
 }
 
+/// How value and noise get into a party's states.
+#[derive(Clone, Debug)]
+pub enum Mechanism<C> {
+    /// INCA: a row of (c, Z) in every online round; a share is an equal part of the state.
+    Injection(Arc<Injection<C>>),
+    /// PPSC: the value at first. A hand-out sends ω = β − γ with the state's whole weight, and keeps the fresh noise γ as the state.
+    HandOver {
+        /// How often this party hands out in the whole run.
+        hand_outs: usize,
+    },
+}
+
+impl<C> From<Arc<Injection<C>>> for Mechanism<C> {
+    fn from(injection: Arc<Injection<C>>) -> Self {
+        Mechanism::Injection(injection)
+    }
+}
+
+enum Feed<P: Payload, W> {
+    Injecting(Injecting<P, W>),
+    HandingOver(HandingOver<P>),
+}
+
 /// The state of one party in the mixing phase. It knows no rounds that it was offline in: each call of [`Mixing::inject`] or
-/// [`Mixing::cancel`] is one online round, and uses the next unused row of (c, Z) (the distribution D^O of INCA, section 3.2).
+/// [`Mixing::cancel`] is one online round, and with INCA uses the next unused row of (c, Z) (the distribution D^O of INCA, section 3.2).
 pub struct Mixing<P, W>
 where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    injection: Arc<Injection<P::Coefficient>>,
-    own: Share<P, W>,
     /// The state, but for what is due: a long vector is gone through once a round, when it is split.
     state: Portion<P, W>,
     /// Multiples of values that belong to the state (their weights are in it already).
     due: Terms<P>,
-    /// The row of (c, Z) that the next injection uses.
-    next: usize,
-    /// Noise that is still out or will be needed again: what was injected of it, and its values.
-    noise: BTreeMap<usize, (P::Coefficient, P::Packed)>,
-    /// What the rows from `next` on inject, where it was prepared.
-    prepared: VecDeque<P::Packed>,
+    feed: Feed<P, W>,
     /// By neighbour; none if roll-back is off.
     record: Option<BTreeMap<Party, Account<P, W>>>,
 }
@@ -103,39 +137,57 @@ where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    /// Begins with the injection of before round 1. `value` is x̃ = x + η*, `weight` the party's own weight, `record` whether
+    /// Begins with what is in the state before round 1. `value` is x̃ = x + η*, `weight` the party's own weight, `record` whether
     /// departed parties can be rolled back at the end (for each neighbour one or two shares, or a vector).
     pub fn new(
-        injection: Arc<Injection<P::Coefficient>>,
+        mechanism: impl Into<Mechanism<P::Coefficient>>,
         value: P::Packed,
         weight: W,
         record: bool,
         noise: &mut impl NoiseSource<P>,
     ) -> Self {
         let state = Portion { value: P::zero_like(&value), weight: W::zero_like(&weight) };
-        let mut mixing = Mixing {
-            injection,
-            own: Portion { value, weight },
-            state,
-            due: Vec::new(),
-            next: 0,
-            noise: BTreeMap::new(),
-            prepared: VecDeque::new(),
-            record: record.then(BTreeMap::new),
+        let own = Portion { value, weight };
+        let mut due = Vec::new();
+        let (feed, state) = match mechanism.into() {
+            Mechanism::Injection(injection) => (Feed::Injecting(Injecting::new(injection, own)), state),
+            Mechanism::HandOver { hand_outs } => {
+                due.push((P::Coefficient::one(), own.value));
+                (Feed::HandingOver(HandingOver::new(hand_outs)), Portion { weight: own.weight, ..state })
+            }
         };
+        let mut mixing = Mixing { state, due, feed, record: record.then(BTreeMap::new) };
         mixing.inject(noise, 0);
         mixing.add_due(1);
         mixing
     }
 
-    /// Divides the state into one equal part for each of `to` and one that stays, and returns the part that each of them gets: the
-    /// same as what stays, with its values as `pack` puts them.
+    /// What each of `to` gets: with INCA an equal part of the state, the same as what stays; with PPSC, to one party, the whole state less the fresh
+    /// noise that stays. Its values are as `pack` puts them.
     pub fn split(&mut self, to: &[Party], pack: impl FnOnce(&Portion<P, W>) -> P::Packed) -> Share<P, W> {
-        let ways = to.len() as u32 + 1;
-        self.add_due(ways);
-        self.state.weight.add_and_divide(&[], ways);
-        let share = Portion { value: pack(&self.state), weight: self.state.weight.clone() };
+        let share = match &mut self.feed {
+            Feed::HandingOver(noises) if !to.is_empty() => {
+                assert_eq!(to.len(), 1, "a schedule of PPSC has at most one receiver a party and round");
+                let fresh = noises.take();
+                self.hand_over(fresh, pack)
+            }
+            _ => {
+                let ways = to.len() as u32 + 1;
+                self.add_due(ways);
+                self.state.weight.add_and_divide(&[], ways);
+                Portion { value: pack(&self.state), weight: self.state.weight.clone() }
+            }
+        };
         to.iter().for_each(|&neighbour| self.enter(neighbour, P::Coefficient::one(), &share));
+        share
+    }
+
+    fn hand_over(&mut self, fresh: P::Packed, pack: impl FnOnce(&Portion<P, W>) -> P::Packed) -> Share<P, W> {
+        self.due.push((P::Coefficient::one().negated(), fresh.clone()));
+        self.add_due(1);
+        let share = Portion { value: pack(&self.state), weight: self.state.weight.clone() };
+        self.state = Portion { value: P::zero_like(&fresh), weight: W::zero_like(&share.weight) };
+        self.due.push((P::Coefficient::one(), fresh));
         share
     }
 
@@ -161,81 +213,27 @@ where
         }
     }
 
-    /// Adds up all that later rounds inject, for a party that is online in every round: one vector a round is then left to add while
-    /// others wait for it, and no noise to draw. Costs a vector at rest for each round.
+    /// Draws all noise that later rounds need, for a party that is online in every round: with INCA one vector a round is then left to add
+    /// while others wait for it. Costs a vector at rest for each round, with PPSC for each hand-out.
     pub fn prepare(&mut self, source: &mut impl NoiseSource<P>) {
-        let next = self.next;
-        while self.next <= self.injection.rounds() {
-            let mut piece = Vec::new();
-            if self.next < self.injection.rounds() {
-                self.draw_piece(source, self.next as u32, &mut piece);
-            } else {
-                self.draw_last_piece(&mut piece);
-            }
-            let mut sum = P::zero_like(&self.own.value);
-            sum.add_multiples(&terms(&piece));
-            self.prepared.push_back(sum.pack());
+        match &mut self.feed {
+            Feed::Injecting(rows) => rows.prepare(source),
+            Feed::HandingOver(noises) => noises.prepare(source),
         }
-        self.next = next;
     }
 
-    /// The injection at the end of an online round before the last.
+    /// The end of an online round before the last: INCA's injection.
     pub fn inject(&mut self, source: &mut impl NoiseSource<P>, round: u32) {
-        self.inject_weight();
-        let mut due = std::mem::take(&mut self.due);
-        if !self.take_prepared(&mut due) {
-            self.draw_piece(source, round, &mut due);
+        match &mut self.feed {
+            Feed::Injecting(rows) => rows.inject(source, round, &mut self.state.weight, &mut self.due),
+            Feed::HandingOver(noises) => noises.refill(source, round),
         }
-        self.due = due;
     }
 
-    /// The injection of an online round T: c_{t′}·x̃ minus all correlated noise that is still out.
+    /// The end of an online round T: INCA injects c_{t′}·x̃ minus all correlated noise that is still out. PPSC's noises cancel by themselves.
     pub fn cancel(&mut self) {
-        self.inject_weight();
-        let mut due = std::mem::take(&mut self.due);
-        if !self.take_prepared(&mut due) {
-            self.draw_last_piece(&mut due);
-        }
-        self.due = due;
-    }
-
-    fn inject_weight(&mut self) {
-        let c = self.injection.c()[self.next];
-        self.state.weight.add_multiples(&[(c, &self.own.weight)]);
-    }
-
-    fn take_prepared(&mut self, terms: &mut Terms<P>) -> bool {
-        let piece = self.prepared.pop_front();
-        self.next += usize::from(piece.is_some());
-        piece.map(|piece| terms.push((P::Coefficient::one(), piece))).is_some()
-    }
-
-    fn draw_piece(&mut self, source: &mut impl NoiseSource<P>, round: u32, terms: &mut Terms<P>) {
-        let (injection, row) = (self.injection.clone(), self.next);
-        self.value_piece(terms);
-        for (k, &factor) in injection.z(row).iter().enumerate().filter(|(_, factor)| !factor.is_zero()) {
-            let (injected, eta) = self.noise.entry(k).or_insert_with(|| (P::Coefficient::zero(), source.draw(k, round)));
-            terms.push((factor, eta.clone()));
-            *injected = injected.plus(factor);
-            // All of it is back and no later row has it: a long vector's memory is free again once it is added.
-            let spent = injected.is_zero() && (row + 1..=injection.rounds()).all(|t| injection.z(t)[k].is_zero());
-            if spent {
-                self.noise.remove(&k);
-            }
-        }
-    }
-
-    fn draw_last_piece(&mut self, terms: &mut Terms<P>) {
-        self.value_piece(terms);
-        let noise = std::mem::take(&mut self.noise).into_values();
-        terms.extend(noise.map(|(injected, eta)| (injected.negated(), eta)));
-    }
-
-    fn value_piece(&mut self, terms: &mut Terms<P>) {
-        let c = self.injection.c()[self.next];
-        self.next += 1;
-        if !c.is_zero() {
-            terms.push((c, self.own.value.clone()));
+        if let Feed::Injecting(rows) = &mut self.feed {
+            rows.cancel(&mut self.state.weight, &mut self.due);
         }
     }
 

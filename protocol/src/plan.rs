@@ -17,11 +17,15 @@ pub use draft::{Draft, Member};
 pub use error::{DraftError, PlanError};
 pub use file::MOST_PLAN_BYTES;
 
+use crate::dissemination::terms::{Request, Terms};
 use crate::injection::Injection;
-use crate::lattice::{Lattice, LatticeError, LatticeRequest};
+use crate::lattice::{Lattice, LatticeError, LatticeRequest, Travel};
+use crate::mixing::{Mechanism, Party};
 use crate::payload::Ratio;
-use crate::run_file::{Coalitions, MOST_ROUNDS, Problem, Rounds, supported};
-use crate::schedule::Schedule;
+use crate::run_file::{
+    Coalitions, Dissemination, IndependentNoise, MechanismKind, Problem, Rounds, most_rounds, supported,
+};
+use crate::schedule::{MultiGossip, Schedule};
 use crate::sensitivity::Scales;
 
 /// Who a claim protects against.
@@ -62,6 +66,14 @@ pub enum Established {
     Searched,
 }
 
+/// Changes that a claim is stated for, where these are not all that the plan's adjacency allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Changes {
+    /// Values that change together, by at most Δ in all, such that every sum which the adversary sees exactly stays (PPSC).
+    SameSum,
+}
+
 /// One sentence of privacy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +97,9 @@ pub struct Claim {
     /// Of the sample or search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// For which changes it holds; absent: for all of the plan's adjacency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
     /// Whether the headline ε rests on it.
     pub holds_as_headline: bool,
 }
@@ -124,13 +139,13 @@ pub struct Drawn {
 /// What the accountant answers to a draft.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// T, 1…63.
+    /// T, 1…63; with PPSC 1…4096 network rounds.
     pub rounds: u32,
     /// Who sends to whom; none where it is drawn at START (`coalitions = "static"`).
     pub drawn: Option<Drawn>,
-    /// σ*, in a state's units ([`Scales`]).
+    /// σ*, in a state's units ([`Scales`]); 0 with `independent_noise = "none"`.
     pub independent_std: f64,
-    /// σ_Δ, in a state's units.
+    /// The noise that cancels in the sum, in a state's units: σ_Δ of INCA, σ_γ of PPSC (the file's `correlated_std` or `pairwise_std`).
     pub correlated_std: f64,
     /// What is claimed, the headline first.
     pub claims: Vec<Claim>,
@@ -143,9 +158,10 @@ pub struct Calibration {
 pub struct Plan {
     draft: Draft,
     calibration: Calibration,
-    injection: Injection<Ratio>,
+    injection: Option<Arc<Injection<Ratio>>>,
     lattice: Lattice,
     scales: Scales,
+    terms: Option<Arc<Terms>>,
     nonce: [u8; 16],
     /// Where the schedule is drawn at START: what was drawn.
     at_start: Option<Drawn>,
@@ -175,19 +191,59 @@ impl Plan {
     /// Everything that assembling and parsing check alike. The result has no JSON and no digest yet.
     fn checked(draft: Draft, calibration: Calibration, nonce: [u8; 16]) -> Result<Self, PlanError> {
         draft.check()?;
-        supported(&draft.privacy, &draft.mechanism, &draft.run)
-            .map_err(|(field, problem)| PlanError::Settings { field, problem })?;
+        supported(&draft.privacy, &draft.mechanism).map_err(|(field, problem)| PlanError::Settings { field, problem })?;
         calibration.check(&draft)?;
-        let injection = draft.mechanism.injection.exact(calibration.rounds).map_err(|problem| PlanError::Settings {
+        let injection = match draft.mechanism.kind {
+            MechanismKind::Ppsc => None,
+            MechanismKind::Inca | MechanismKind::Gossip => Some(draft.mechanism.injection.exact(calibration.rounds)),
+        };
+        let injection = injection.transpose().map_err(|problem| PlanError::Settings {
             field: "mechanism.injection".into(),
             problem: Problem::Injection(problem),
         })?;
-        let lattice = fit_lattice(&draft, &calibration, &injection)?;
+        let injection = injection.map(Arc::new);
+        let lattice = Lattice::fit(&lattice_request(&draft, &calibration, injection.as_deref()))?;
         let scales = draft.data.scales();
-        let (at_start, json) = (None, "".into());
-        let plan = Plan { draft, calibration, injection, lattice, scales, nonce, at_start, json, digest: [0; 32] };
+        let (terms, at_start, json) = (None, None, "".into());
+        let mut plan = Plan { draft, calibration, injection, lattice, scales, terms, nonce, at_start, json, digest: [0; 32] };
         plan.check_ranges()?;
+        plan.choose_dissemination()?;
         Ok(plan)
+    }
+
+    /// Fixes the terms of averaging, if finals are to be averaged: because the run file says so, or because it leaves the choice and fewer bytes
+    /// travel.
+    fn choose_dissemination(&mut self) -> Result<(), PlanError> {
+        let choice = self.draft.run.dissemination;
+        if choice == Dissemination::Flood {
+            return Ok(());
+        }
+        let terms = Terms::of(Request {
+            graph: &self.draft.public_graph,
+            lattice: &self.lattice,
+            accuracy: self.draft.run.accuracy,
+            standard_error: self.calibration.predicted.standard_error / self.scales.root_mean_square(),
+            total_weight: self.draft.total_weight(),
+        });
+        let floods = self.bytes_per_party();
+        match terms {
+            Ok(terms) => self.terms = Some(Arc::new(terms)),
+            Err(_) if choice == Dissemination::Auto => {}
+            Err(error) => return Err(PlanError::Averaging(error)),
+        }
+        if choice == Dissemination::Auto && self.bytes_per_party() >= floods {
+            self.terms = None;
+        }
+        self.draft.run.dissemination = match self.terms {
+            Some(_) => Dissemination::Consensus,
+            None => Dissemination::Flood,
+        };
+        Ok(())
+    }
+
+    /// With `dissemination = "consensus"`: the terms of averaging.
+    pub fn terms(&self) -> Option<&Arc<Terms>> {
+        self.terms.as_ref()
     }
 
     /// What was known before calibration: settings, members, graphs. Its `mechanism.rounds` is fixed.
@@ -245,9 +301,23 @@ impl Plan {
         shares_due(&self.draft, &self.calibration)
     }
 
-    /// The exact (c, Z) for the plan's rounds.
-    pub fn injection(&self) -> &Injection<Ratio> {
-        &self.injection
+    /// The exact (c, Z) for the plan's rounds; none with PPSC, which has no such thing.
+    pub fn injection(&self) -> Option<&Injection<Ratio>> {
+        self.injection.as_deref()
+    }
+
+    /// How value and noise get into the states of `party`.
+    pub fn mechanism(&self, party: Party) -> Mechanism<Ratio> {
+        match &self.injection {
+            Some(injection) => Mechanism::Injection(injection.clone()),
+            None => Mechanism::HandOver { hand_outs: self.schedule().hand_outs(party) },
+        }
+    }
+
+    /// S of PPSC: an iteration has one exchange for each component of the private graph. None with INCA.
+    pub fn iterations(&self) -> Option<u32> {
+        let components = self.draft.private_graph.components().len().max(1);
+        self.injection.is_none().then(|| (self.schedule().shares() / components) as u32)
     }
 
     /// The lattice.
@@ -296,7 +366,7 @@ impl Plan {
 
     /// What the lattice had to carry (for [`Lattice::sampling_delta`]).
     pub fn lattice_request(&self) -> LatticeRequest<'_> {
-        lattice_request(&self.draft, &self.calibration, &self.injection)
+        lattice_request(&self.draft, &self.calibration, self.injection.as_deref())
     }
 
     /// Bytes that a party sends on average in a run without faults: its shares, and as many finals as it receives (each body is pulled
@@ -304,11 +374,25 @@ impl Plan {
     fn bytes_per_party(&self) -> u64 {
         let others = self.parties() as u64 - 1;
         let dimension = self.draft.dimension() as u64;
-        let shares = u64::from(self.rounds()) * u64::from(self.fanout());
+        // With INCA every party sends as many.
+        let parties = self.parties() as u64;
+        let all_shares = match &self.calibration.drawn {
+            Some(drawn) => drawn.schedule.shares() as u64,
+            None => parties * u64::from(self.rounds()) * u64::from(self.fanout()),
+        };
         let share = dimension * u64::from(self.lattice.wire_bytes) + FRAME_BYTES;
-        let last = dimension * u64::from(self.lattice.final_bytes) + FRAME_BYTES;
-        let log = shares * LOG_ENTRY_BYTES + FRAME_BYTES;
-        shares * (share + FRAME_BYTES) + others * (last + log + 6 * FRAME_BYTES)
+        let logs = all_shares * LOG_ENTRY_BYTES + parties * FRAME_BYTES;
+        // What all parties send of finals.
+        let finals = match &self.terms {
+            None => parties * others * (dimension * u64::from(self.lattice.final_bytes) + FRAME_BYTES),
+            Some(terms) => {
+                let rounds = terms.expected_rounds as u64 * FRAME_BYTES;
+                // Both ends of an edge send.
+                let ends = 2 * self.draft.public_graph.edges().len() as u64;
+                ends * (dimension * terms.expected_bytes as u64 + rounds) + 2 * parties * others * FRAME_BYTES
+            }
+        };
+        (all_shares * (share + FRAME_BYTES) + others * (parties * 6 * FRAME_BYTES + logs) + finals) / parties
     }
 }
 
@@ -317,21 +401,27 @@ const FRAME_BYTES: u64 = 160;
 /// A share's entries in the logs of its sender and its receiver, with the signed answer: our estimate.
 const LOG_ENTRY_BYTES: u64 = 100;
 
-fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: &'a Injection<Ratio>) -> LatticeRequest<'a> {
-    let sent = calibration.rounds as usize * draft.mechanism.fanout as usize;
-    let (in_degree, received_bound) = shares_due(draft, calibration);
+fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Option<&'a Injection<Ratio>>) -> LatticeRequest<'a> {
+    let sent = match &calibration.drawn {
+        Some(Drawn { schedule, .. }) => (0..draft.parties()).map(|party| schedule.hand_outs(party)).max().unwrap_or(0),
+        None => calibration.rounds as usize * draft.mechanism.fanout as usize,
+    };
+    let (in_degree, at_once) = shares_due(draft, calibration);
     LatticeRequest {
         parties: draft.parties(),
         dimension: draft.dimension(),
-        fanout: draft.mechanism.fanout,
-        injection,
+        travel: match injection {
+            Some(injection) => {
+                Travel::Split { fanout: draft.mechanism.fanout, injection, received_bound: at_once }
+            }
+            None => Travel::HandOver { exchanges: calibration.drawn.as_ref().map_or(0, |drawn| drawn.schedule.shares()) },
+        },
         value_bound: draft.value_bound(),
         rows: draft.members.iter().filter_map(|member| member.records).max().unwrap_or(1),
         weight_bound: (0..draft.parties()).map(|party| draft.weight_units(party)).max().unwrap_or(1),
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
         shares_bound: sent.max(in_degree),
-        received_bound,
         epsilon: draft.privacy.epsilon,
         delta: draft.privacy.delta,
     }
@@ -344,13 +434,13 @@ fn shares_due(draft: &Draft, calibration: &Calibration) -> (usize, usize) {
     }
 }
 
-fn fit_lattice(draft: &Draft, calibration: &Calibration, injection: &Injection<Ratio>) -> Result<Lattice, PlanError> {
-    Ok(Lattice::fit(&lattice_request(draft, calibration, injection))?)
-}
-
 impl Calibration {
-    /// Draws the schedule of `seed` and takes the rest as given. None if the private graph has parties with too few neighbours.
+    /// The schedule of `seed` for so many rounds: with PPSC of as many iterations as fit into them. None if the private graph has parties with
+    /// too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {
+        if draft.mechanism.kind == MechanismKind::Ppsc {
+            return Some(MultiGossip::fitting(&draft.private_graph, rounds, seed)?.schedule());
+        }
         Schedule::draw(&draft.private_graph, draft.mechanism.fanout as usize, rounds as usize, seed)
     }
 
@@ -360,8 +450,9 @@ impl Calibration {
     }
 
     fn check(&self, draft: &Draft) -> Result<(), PlanError> {
-        if !(1..=MOST_ROUNDS).contains(&self.rounds) {
-            let problem = Problem::Count { found: self.rounds.into(), least: 1, most: MOST_ROUNDS.into() };
+        let most = most_rounds(draft.mechanism.kind);
+        if !(1..=most).contains(&self.rounds) {
+            let problem = Problem::Count { found: self.rounds.into(), least: 1, most: most.into() };
             return Err(PlanError::Settings { field: "mechanism.rounds".into(), problem });
         }
         // Squares of anything beyond overflow or vanish; no data is of that size (clipping ranges end at 1e100).
@@ -373,18 +464,24 @@ impl Calibration {
                 "from 1e-120 to 1e120: the noise that epsilon and delta ask for over this clipping range is beyond any number here",
             )
         };
-        positive("mechanism.independent_std", self.independent_std)?;
-        positive("mechanism.correlated_std", self.correlated_std)?;
+        let ppsc = draft.mechanism.kind == MechanismKind::Ppsc;
+        match draft.mechanism.independent_noise {
+            IndependentNoise::Calibrated => positive("mechanism.independent_std", self.independent_std)?,
+            IndependentNoise::None if self.independent_std == 0.0 => {}
+            IndependentNoise::None => return Err(PlanError::Derived { field: "mechanism.independent_std".into() }),
+        }
+        positive(if ppsc { "mechanism.pairwise_std" } else { "mechanism.correlated_std" }, self.correlated_std)?;
         // Before the schedule is drawn again: neither its shape nor the work may be what a hostile file says.
         let (parties, fanout) = (draft.parties(), draft.mechanism.fanout);
-        if (u128::from(fanout) + 1).checked_pow(self.rounds).is_none() {
+        let least = if ppsc { 0 } else { fanout as usize };
+        if !ppsc && (u128::from(fanout) + 1).checked_pow(self.rounds).is_none() {
             return Err(LatticeError::TooWide { bits: 128 }.into());
         }
         if self.drawn.is_none() != (draft.privacy.coalitions == Coalitions::Static) {
             return Err(PlanError::Derived { field: "schedule_seed".into() });
         }
         if let Some(Drawn { seed, schedule }) = &self.drawn {
-            let shaped = schedule.has_shape(self.rounds as usize, parties, fanout as usize);
+            let shaped = schedule.has_shape(self.rounds as usize, parties, least..=fanout as usize);
             if !shaped || Self::draw_schedule(draft, self.rounds, *seed).as_ref() != Some(schedule) {
                 return Err(PlanError::Derived { field: "out".into() });
             }

@@ -23,6 +23,7 @@
 //! Outputs go only to peers that are connected; when a connection is lost the transport drops what it had queued for it, and the machine
 //! sends again what matters once it is told of a new one.
 
+mod averaged;
 mod commons;
 mod interface;
 mod outcome;
@@ -32,11 +33,13 @@ use std::sync::Arc;
 
 use libp2p_identity::Keypair;
 
+pub use averaged::Accuracy;
 pub use interface::{Input, InputError, Output};
 pub use outcome::{Ending, Event, GateVerdict, Outcome, Progress, Sum};
 
 use crate::agreement::{Agreement, Clock, Electorate, Sights, Step};
 use crate::commitment::Nonce;
+use crate::dissemination::Averaging;
 use crate::exchange::{Arrival, Course, Deed, Exchange, Noise, Opening, Tally};
 use crate::flood::Flood;
 use crate::gathering::{self, Draw, Gathering};
@@ -69,7 +72,7 @@ enum Machine {
     Mixing { exchange: Exchange },
     Settling { exchange: Exchange, agreement: Agreement },
     Auditing { exchange: Exchange, logs: Arc<AgreedLogs> },
-    Publishing { agreement: Agreement },
+    Publishing { agreement: Agreement, averaging: Option<Box<Averaging>> },
     Over,
 }
 
@@ -88,6 +91,8 @@ pub struct Run {
     gone: BTreeMap<Party, Time>,
     /// Shares from parties that began earlier than this node.
     early: BTreeMap<ShareId, Arrival>,
+    /// Rounds of averaging that came early.
+    early_rounds: averaged::Early,
     /// What the outcome will say; its ending is known when it is given out.
     record: Record,
 }
@@ -103,6 +108,7 @@ struct Record {
     withheld: Option<String>,
     tally: Tally,
     received: usize,
+    accuracy: Option<Accuracy>,
     finished: bool,
     complete: bool,
 }
@@ -148,6 +154,7 @@ impl Run {
             pull_at: Time::FAR,
             gone: BTreeMap::new(),
             early: BTreeMap::new(),
+            early_rounds: averaged::Early::new(),
             record: Record::default(),
         };
         run.commons.event(Event::Phase(Phase::Gathering));
@@ -185,6 +192,7 @@ impl Run {
                 if !self.commons.receive(self.now, from, &frame, gathered) && !due {
                     return Ok(());
                 }
+                self.hand_on_rounds();
             }
             Input::Private { from, frame } => self.receive_private(from, &frame),
             Input::Spent(result) => self.spent(result),
@@ -233,7 +241,8 @@ impl Run {
         let course = Course::of(plan, 0);
         let share = course.share_bytes();
         let rules = ItemRules::of(plan, &course);
-        (wire::public_frame_limit(plan.parties(), rules.largest()), wire::private_frame_limit(share))
+        let averaging = plan.terms().map_or(0, |_| Averaging::frame_limit(course.dimension));
+        (wire::public_frame_limit(plan.parties(), rules.largest()).max(averaging), wire::private_frame_limit(share))
     }
 
     fn check(&self, input: &Input) -> Result<(), InputError> {
@@ -280,7 +289,12 @@ impl Run {
     fn connected(&mut self, network: Network, peer: Party) {
         self.gone.remove(&peer);
         match network {
-            Network::Public => self.commons.connected(peer),
+            Network::Public => {
+                self.commons.connected(peer);
+                if let Machine::Publishing { averaging: Some(averaging), .. } = &mut self.machine {
+                    averaging.connected(peer);
+                }
+            }
             Network::Private => {
                 self.private.insert(peer);
             }
@@ -351,7 +365,8 @@ impl Run {
     fn draw(&mut self, seed: u64) {
         self.plan = Arc::new(self.plan.with_draw(seed));
         let schedule = Arc::new(self.plan.schedule().clone());
-        (self.course.schedule, self.commons.rules.schedule) = (schedule.clone(), schedule);
+        self.course.draw(schedule.clone());
+        self.commons.rules.schedule = schedule;
         let due = |id: &ShareId| self.course.is_due(id.round, id.from);
         let undue: Vec<ShareId> = self.early.keys().copied().filter(|id| !due(id)).collect();
         for id in undue {
@@ -399,10 +414,12 @@ impl Run {
                 Some(step) => self.settle(step),
                 None => return false,
             },
-            Machine::Publishing { agreement } => match self.commons.step(agreement, Stage::Publishing, self.now, &self.gone) {
-                Some(step) => self.publish(step),
-                None => return self.check_complete(),
-            },
+            Machine::Publishing { agreement, .. } => {
+                match self.commons.step(agreement, Stage::Publishing, self.now, &self.gone) {
+                    Some(step) => self.publish(step),
+                    None => return self.step_averaging() || self.check_complete(),
+                }
+            }
             Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => return false,
         }
         true
@@ -516,21 +533,32 @@ impl Run {
             }
         };
         self.commons.event(Event::Phase(Phase::Publishing));
+        let mut averaging = None;
         if !publishers.contains(&self.course.me) {
             self.withhold(verdict.reason);
-        } else if self.record.withheld.is_none()
-            && let Err(reason) = self.give_final(exchange, &logs, &publishers)
-        {
-            self.withhold(reason);
+        } else if self.record.withheld.is_none() {
+            match self.give_final(exchange, &logs, &publishers) {
+                Ok(begun) => averaging = begun,
+                Err(reason) => self.withhold(reason),
+            }
         }
         let clock = Clock::new(self.now.max(self.settling_ends()), self.settle_ms);
         let agreement = Agreement::new(self.electorate.clone(), Stage::Publishing, publishers, clock, BTreeSet::new());
-        self.machine = Machine::Publishing { agreement };
+        self.machine = Machine::Publishing { agreement, averaging };
     }
 
-    fn give_final(&mut self, exchange: Exchange, logs: &AgreedLogs, publishers: &BTreeSet<Party>) -> Result<(), String> {
+    /// With averaging the final goes to the neighbours, else to everybody.
+    fn give_final(
+        &mut self,
+        exchange: Exchange,
+        logs: &AgreedLogs,
+        publishers: &BTreeSet<Party>,
+    ) -> Result<Option<Box<Averaging>>, String> {
         let last =
             exchange.settle(logs, publishers).map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
+        if self.commons.rules.terms.is_some() {
+            return self.begin_averaging(last).map(Some);
+        }
         let (digest, me, length) = (&self.course.digest, self.course.me, self.commons.rules.final_limit());
         let (frame, written) = wire::body_frame_with(digest, Stage::Publishing, me, length, |bytes| {
             let (weight, values) = bytes.split_at_mut(wire::FINAL_HEADER);
@@ -539,18 +567,22 @@ impl Run {
         });
         written.map_err(|_| "this node's final does not fit on the wire".to_string())?;
         self.commons.give_body(Stage::Publishing, frame, length);
-        Ok(())
+        Ok(None)
     }
 
     fn publish(&mut self, step: Step) {
         match step {
             Step::Say(notice) => self.commons.say(notice),
+            Step::Agreed(set) if self.commons.rules.terms.is_some() => self.average(&set),
             Step::Agreed(set) => self.conclude(&set, true),
             Step::Over => {
-                let Machine::Publishing { agreement } = &self.machine else { return };
+                let Machine::Publishing { agreement, .. } = &self.machine else { return };
                 let mut set = self.commons.items(Stage::Publishing).set();
                 set.retain(|(party, _)| agreement.expected().contains(party));
-                self.conclude(&set, false);
+                match self.commons.rules.terms {
+                    Some(_) => self.conclude_without_mean(&set, false),
+                    None => self.conclude(&set, false),
+                }
             }
         }
     }
@@ -564,17 +596,18 @@ impl Run {
         let finals = set.iter().filter_map(|(party, hash)| self.commons.items(Stage::Publishing).version(*party, hash));
         let finals: Vec<_> = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok()).collect();
         let ending = if agreed && included.len() == parties { Ending::Done } else { Ending::Degraded };
-        self.finish(ending, included, agreed, Sum::of(&finals));
+        self.finish(ending, included, agreed, Sum::of(&self.course.lattice, &finals));
     }
 
     /// Tells once that nobody needs this node any more.
     fn check_complete(&mut self) -> bool {
-        let Machine::Publishing { agreement } = &self.machine else { return false };
+        let Machine::Publishing { agreement, .. } = &self.machine else { return false };
         if self.record.complete || !self.record.finished || !(agreement.has_voted() || self.record.withheld.is_some()) {
             return false;
         }
         let signers: BTreeSet<Party> = self.commons.flood.votes(Stage::Publishing).map(|vote| vote.signer).collect();
-        let all = agreement.expected().iter().all(|party| signers.contains(party) || self.gone.contains_key(party));
+        let voted = agreement.expected().iter().all(|party| signers.contains(party) || self.gone.contains_key(party));
+        let all = voted && self.all_averaged();
         if all {
             self.record.complete = true;
             self.commons.event(Event::Complete);
@@ -589,6 +622,10 @@ impl Run {
         match &mut self.machine {
             Machine::Over => {}
             Machine::Publishing { .. } if self.record.finished => {}
+            Machine::Publishing { averaging: Some(averaging), .. } if averaging.members().is_some() => {
+                averaging.leave();
+                self.carry_out_averaging();
+            }
             Machine::Publishing { .. } => self.publish(Step::Over),
             Machine::Gathering { .. } | Machine::Spending { .. } => {
                 self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
@@ -626,6 +663,7 @@ impl Run {
             included,
             agreed,
             sum,
+            accuracy: record.accuracy,
             tally: tally.unwrap_or(record.tally),
         };
         self.commons.event(Event::Phase(Phase::Done));
@@ -662,7 +700,8 @@ impl Run {
         let phase = match &self.machine {
             Machine::Gathering { gathering, .. } => gathering.wake(),
             Machine::Mixing { exchange } => exchange.wake(self.now),
-            Machine::Settling { agreement, .. } | Machine::Publishing { agreement } => agreement.wake(self.now, &self.gone),
+            Machine::Settling { agreement, .. } => agreement.wake(self.now, &self.gone),
+            Machine::Publishing { agreement, .. } => agreement.wake(self.now, &self.gone).min(self.averaging_wake()),
             Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => Time::FAR,
         };
         phase.min(self.pull_at)

@@ -1,9 +1,16 @@
 //! Who sends to whom in which round (DESIGN section 4, Schedule). Derived from public numbers: everybody can draw it again.
 
+mod gossip;
+
+use std::ops::RangeBounds;
+
 use crate::graph::Graph;
 use crate::public_draw::PublicDraw;
 
-/// Out-neighbours: `out[r - 1][i]` are the k parties to whom party i sends a share in round r = 1…T, ascending.
+pub use gossip::{Exchange, MultiGossip};
+
+/// Out-neighbours: `out[r - 1][i]` are the parties to whom party i sends a share in round r = 1…T, ascending: k with INCA
+/// ([`Schedule::draw`]), none or one with PPSC ([`MultiGossip::schedule`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     out: Vec<Vec<Vec<usize>>>,
@@ -33,10 +40,20 @@ impl Schedule {
         Schedule { out }
     }
 
-    /// Whether it has as many rounds, parties and out-neighbours as that.
-    pub(crate) fn has_shape(&self, rounds: usize, parties: usize, fanout: usize) -> bool {
+    /// Whether it has as many rounds and parties as that, and such numbers of out-neighbours.
+    pub(crate) fn has_shape(&self, rounds: usize, parties: usize, fanout: impl RangeBounds<usize>) -> bool {
         self.out.len() == rounds
-            && self.out.iter().all(|round| round.len() == parties && round.iter().all(|to| to.len() == fanout))
+            && self.out.iter().all(|round| round.len() == parties && round.iter().all(|to| fanout.contains(&to.len())))
+    }
+
+    /// The number of all shares.
+    pub fn shares(&self) -> usize {
+        self.out.iter().flatten().map(Vec::len).sum()
+    }
+
+    /// The number of shares that a party sends in the whole run.
+    pub fn hand_outs(&self, party: usize) -> usize {
+        self.out.iter().map(|round| round.get(party).map_or(0, Vec::len)).sum()
     }
 
     /// The number of rounds T.

@@ -19,8 +19,10 @@ use rand::{RngExt, SeedableRng};
 use sha2::{Digest, Sha256};
 
 use crate::invariants::clear::Clear;
+use crate::invariants::entered::Entered;
 use crate::invariants::gated::Gated;
 use crate::invariants::once::Once;
+use crate::invariants::ordered::Ordered;
 use crate::invariants::trace::Trace;
 use crate::invariants::{Violation, agreed, mass, weight};
 use crate::lattice::LatticeVector;
@@ -94,6 +96,8 @@ pub struct Simulation<'a> {
     once: Once,
     clear: Clear,
     gated: Gated,
+    entered: Entered,
+    ordered: Ordered,
     /// Some node's mixing state has become its final: sums over states end here.
     settled: bool,
 }
@@ -127,13 +131,14 @@ impl<'a> Simulation<'a> {
             let nonce = stream(conditions.seed, "nonce", party).random();
             let identity = Identity { party, key: simulated_keypair(party), incarnation, nonce, epoch: 0 };
             let run = Run::new(plan.clone(), identity, value.clone(), Box::new(recording), Time::ZERO);
-            let ledger = Ledger::new(plan.injection().clone(), value.clone(), weight, draws);
+            let ledger = Ledger::new(plan.mechanism(party), value.clone(), weight, draws);
             let status = if conditions.absent.contains(&party) { Status::Down } else { Status::Up };
             nodes.push(Node { run, status, ledger, outcome: None, tick: Time::FAR, shares_left: false, bytes: (0, 0) });
             noised.push(value);
         }
         let liar = conditions.equivocation.as_ref().map(|equivocation| equivocation.party).or(conditions.false_reveal);
         let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
+        let entered = Entered::with_width(plan.terms().map_or(0, |terms| terms.opening_bytes));
         let mut simulation = Simulation {
             rng: stream(conditions.seed, "network", 0),
             plan,
@@ -151,6 +156,8 @@ impl<'a> Simulation<'a> {
             once: Once::except(liar),
             clear: Clear::default(),
             gated: Gated::default(),
+            entered,
+            ordered: Ordered::default(),
             settled: false,
         };
         simulation.prepare();
@@ -235,7 +242,10 @@ impl<'a> Simulation<'a> {
             let honest = lies.is_none_or(|party| !outcome.included.contains(&party));
             if let Some(sum) = outcome.sum.as_ref().filter(|_| honest && publishers == Some(&outcome.included)) {
                 let noised = outcome.included.iter().map(|&party| &self.noised[party]);
-                violations.extend(mass::check([&sum.value], noised).err());
+                violations.extend(match &outcome.accuracy {
+                    None => mass::check([&sum.value], noised).err(),
+                    Some(accuracy) => mass::check_average(&sum.value, noised, accuracy.steps).err(),
+                });
                 let own = outcome.included.iter().map(|&party| self.nodes[party].ledger.own_weight());
                 violations.extend(weight::check([sum.weight], own).err());
             }
@@ -393,7 +403,12 @@ impl<'a> Simulation<'a> {
         loop {
             match self.nodes[party].run.poll_output() {
                 Output::Public { to, frame } => {
-                    let checks = [self.once.public(&frame), self.clear.public(&frame), self.gated.public(&frame)];
+                    let checks = [
+                        self.once.public(&frame),
+                        self.clear.public(&frame),
+                        self.gated.public(&frame),
+                        self.entered.public(&frame),
+                    ];
                     self.violations.extend(checks.into_iter().filter_map(Result::err));
                     let frame = self.really_sent(party, to, frame);
                     self.transmit(Network::Public, party, to, frame);
@@ -401,6 +416,7 @@ impl<'a> Simulation<'a> {
                 Output::Private { to, frame, ticket } => {
                     self.clear.private(&frame);
                     self.violations.extend(self.once.private(&frame).err());
+                    self.violations.extend(self.ordered.private(self.nodes[party].run.plan().schedule(), &frame).err());
                     self.send_private(party, to, frame, ticket);
                 }
                 Output::Spend => {
@@ -465,5 +481,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
+#[cfg(test)]
+mod averaging_tests;
 #[cfg(test)]
 pub(crate) mod tests;

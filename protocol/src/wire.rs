@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::ask::{Question, Reply};
 use crate::lattice::LatticeWeight;
 use crate::log::{Answer, Log, ShareId};
-use crate::message::{Digest, ItemSet, Notice, Recipient, Signature, SignedNotice, Stage};
+use crate::message::{Digest, Form, ItemSet, Notice, Recipient, Round, Signature, SignedNotice, Stage};
 use crate::mixing::Party;
 
 /// The first byte of every frame.
@@ -32,6 +32,7 @@ const SHARE: u8 = 3;
 const ANSWER: u8 = 4;
 const QUESTION: u8 = 5;
 const REPLY: u8 = 6;
+const ROUND: u8 = 7;
 
 /// No bincode part is larger: a log or a set of 1,000 parties is well below. (Without a limit, a 72-byte message aborts the process.)
 const BINCODE_LIMIT: usize = 16 << 20;
@@ -100,6 +101,18 @@ struct AnswerHeader {
     answer: Answer,
 }
 
+#[derive(Serialize, Deserialize)]
+struct RoundHeader {
+    digest: Digest,
+    author: u32,
+    form: Form,
+    round: u32,
+    view: u64,
+    /// The bits of an f64.
+    spread: u64,
+    signature: Signature,
+}
+
 /// What a public frame holds.
 #[derive(Debug)]
 pub enum PublicFrame {
@@ -115,6 +128,13 @@ pub enum PublicFrame {
         author: Party,
         /// Where in the frame the bytes are.
         bytes: Range<usize>,
+    },
+    /// A round of averaging. Its signature is not checked yet.
+    Round {
+        /// What it says.
+        round: Round,
+        /// Where in the frame its coordinates are.
+        values: Range<usize>,
     },
 }
 
@@ -228,6 +248,20 @@ pub fn body_frame_with<R>(
     frame_with(BODY, &BodyHeader { digest: *digest, stage, author: index(author) }, length, write)
 }
 
+/// The frame of a round of averaging; `values` are fixed-width integers.
+pub fn round_frame(round: &Round, values: &[u8]) -> Arc<[u8]> {
+    let header = RoundHeader {
+        digest: round.digest,
+        author: index(round.author),
+        form: round.form,
+        round: round.round,
+        view: round.view,
+        spread: round.spread.to_bits(),
+        signature: round.signature,
+    };
+    frame(ROUND, &header, values)
+}
+
 /// The frame of a share; `values` as the lattice encodes them.
 pub fn share_frame(digest: &Digest, id: ShareId, weight: LatticeWeight, values: &[u8]) -> Arc<[u8]> {
     share_frame_with(digest, id, weight, values.len(), |bytes| bytes.copy_from_slice(values)).0
@@ -275,6 +309,13 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
             let (header, used): (BodyHeader, usize) = decode("item's header", rest)?;
             let bytes = PREFIX + used..frame.len();
             Ok(PublicFrame::Body { digest: header.digest, stage: header.stage, author: header.author as Party, bytes })
+        }
+        (ROUND, rest) => {
+            let (header, used): (RoundHeader, usize) = decode("round's header", rest)?;
+            let RoundHeader { digest, author, form, round, view, spread, signature } = header;
+            let spread = f64::from_bits(spread);
+            let round = Round { author: author as Party, digest, form, round, view, spread, signature };
+            Ok(PublicFrame::Round { round, values: PREFIX + used..frame.len() })
         }
         (kind, _) => Err(WireError::Kind(kind)),
     }

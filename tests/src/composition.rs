@@ -37,8 +37,13 @@ pub fn top() -> &'static Path {
 /// Builds what the offline image copies: the release binary as cargo leaves it, and the base image.
 pub fn build_offline() {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    // The outer cargo's settings are those of the tests' profile.
     cargo.args(["build", "--release", "--locked", "--package", "undertone"]).current_dir(top());
+    // What the outer cargo says of this test's package: some build scripts would run again for it, and half of the program be built anew.
+    let of_the_package =
+        |name: &str| name == "OUT_DIR" || ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start));
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(|name| of_the_package(name)) {
+        cargo.env_remove(name);
+    }
     succeeded(&mut cargo);
     succeeded(&mut Command::new(top().join("deploy/base-image")));
 }

@@ -74,6 +74,10 @@ fn ppsc_scales_with_the_sensitivity_and_says_where_a_file_is_wrong() {
         ("corrupted", json!([9]), "corrupted[0]"),
         ("crashed", json!([[1, 0]]), "crashed[0][1]"),
         ("exchanges", json!([{"iteration": 1, "out": 0, "in": 1, "fate": "lost"}]), "exchanges[0].in"),
+        ("exchanges", json!([{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 1}]), "exchanges[0].applied"),
+        ("rolled_back", json!([4]), "rolled_back[0]"),
+        ("sensitivity", json!([1, 1, 1]), "sensitivity"),
+        ("sensitivity", json!([1, 1, -1, 1]), "sensitivity[2]"),
         ("rounds", json!(3), "rounds"),
     ] {
         let mut execution = path.clone();

@@ -1,13 +1,22 @@
 use undertone_protocol::graph::Graph;
-use undertone_protocol::schedule::Schedule;
+use undertone_protocol::schedule::{MultiGossip, Schedule};
 
 use super::*;
-use crate::execution::{CustomInjection, InjectionSpec, NamedInjection};
+use crate::execution::{CustomInjection, Family, Fate, InjectionSpec, NamedInjection};
+
+/// PPSC over this graph.
+fn exchanges(graph: &Graph, rounds: u32, seed: u64) -> Setting {
+    let gossip = MultiGossip::fitting(graph, rounds, seed).expect("everybody has a neighbour");
+    let parties = graph.parties();
+    Setting { family: Family::Ppsc, out: gossip.schedule().out().to_vec(), ..setting(parties, 1, 1, INCREMENTAL) }
+}
+
+const INCREMENTAL: InjectionSpec = InjectionSpec::Named(NamedInjection::Incremental);
 
 fn setting(parties: usize, rounds: usize, fanout: usize, injection: InjectionSpec) -> Setting {
     let schedule = Schedule::draw(&Graph::complete(parties), fanout, rounds, 3).expect("enough neighbours");
     Setting {
-        injection,
+        family: injection.into(),
         out: schedule.out().to_vec(),
         sensitivity: (0..parties).map(|party| 1.0 + 0.1 * party as f64).collect(),
         weights: vec![1.0; parties],
@@ -17,14 +26,25 @@ fn setting(parties: usize, rounds: usize, fanout: usize, injection: InjectionSpe
     }
 }
 
+/// Each share returned in any R ≥ t or accepted in any R > t, whether or not that is the same as another.
+fn every_share(setting: &Setting) -> Vec<ShareFault> {
+    let rounds = setting.rounds() as u32;
+    let mut faults = Vec::new();
+    for (round, from, to) in faults::shares(setting) {
+        for applied in round..=rounds {
+            let fates: &[Fate] = if applied > round { &[Fate::Returned, Fate::Accepted] } else { &[Fate::Returned] };
+            faults.extend(fates.iter().map(|&fate| ShareFault { round, from, to, fate, applied: Some(applied), seen: true }));
+        }
+    }
+    faults
+}
+
 /// The class by definition: every execution against every coalition, with care.
 fn by_definition(setting: &Setting, ratio: f64) -> f64 {
     let base = setting.fault_free().expect("a schedule");
     let executions: Vec<Execution> = match setting.rollback {
         true => std::iter::once(base.clone())
-            .chain(
-                faults::single_shares(setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]).expect("a fault")),
-            )
+            .chain(every_share(setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]).expect("a fault")))
             .collect(),
         false => std::iter::once(base.clone())
             .chain(
@@ -59,6 +79,14 @@ fn the_fast_path_finds_the_worst_of_the_class() {
         setting(4, 3, 1, custom),
         Setting { rollback: false, ..setting(4, 3, 1, InjectionSpec::Named(NamedInjection::Incremental)) },
         Setting { dropouts: 2, ..setting(4, 2, 1, InjectionSpec::Named(NamedInjection::Incremental)) },
+        exchanges(&Graph::complete(5), 7, 3),
+        exchanges(&Graph::ring(6), 9, 1),
+        // Too few exchanges to hide everybody: some values are alone.
+        exchanges(&Graph::complete(5), 3, 2),
+        Setting {
+            dropouts: 0,
+            ..exchanges(&Graph::from_edges(7, &[(0, 1), (0, 2), (1, 2), (2, 3), (4, 5), (5, 6), (4, 6)]).expect("a graph"), 6, 5)
+        },
     ];
     for setting in settings {
         let class = Class::of(&setting).expect("executions").expect("few cases");

@@ -1,14 +1,21 @@
-//! What happened in PPSC's mixing: the edges of each iteration and how each exchange fared (CONTRACTS, `account ppsc`).
+//! What happened in PPSC's mixing, as it is written: the edges of each iteration and how each exchange fared (CONTRACTS, `account ppsc`).
+//!
+//! It is an [`Execution`] in other words: iterations are rounds, an exchange is the share that its out-agent hands over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, ser};
 use undertone_protocol::mixing::Party;
 
-use crate::execution::{ExecutionError, Fate, check_party, invalid, party_set, yes};
+use crate::execution::{
+    Adversary, Execution, ExecutionError, Family, Fate, RawExecution, ShareFault, check_party, invalid, party_set, yes,
+};
 
 /// Numbers that the final states may take at most (128 MiB), which also bounds the factorisation of the view.
 const LARGEST_VIEW: usize = 1 << 24;
+
+/// parties · iterations at most: an execution keeps who is there and who sends in each.
+const LARGEST_SCHEDULE: usize = 1 << 22;
 
 /// One exchange that did not simply happen in its iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,8 +28,11 @@ pub struct ExchangeFault {
     /// Who was to add ω.
     #[serde(rename = "in")]
     pub into: Party,
-    /// What became of ω: added by `in`, added again by `out` (whose state is then as before), or by nobody.
+    /// What became of ω: added by `in`, added again by `out` (whose state is then as before, if it exchanged nothing since), or by nobody.
     pub fate: Fate,
+    /// R ≥ s: the iteration at whose end ω is added. Default s; past the last means the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<u32>,
     /// Whether `in` may have read ω.
     #[serde(default = "yes")]
     pub seen: bool,
@@ -31,7 +41,7 @@ pub struct ExchangeFault {
 /// The file as it is written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawExecution {
+struct ExecutionFile {
     parties: usize,
     edges: Vec<Vec<(Party, Party)>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +51,11 @@ struct RawExecution {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     crashed: Option<Vec<(Party, u32)>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    rolled_back: Option<Vec<Party>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     published: Option<Vec<Party>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sensitivity: Option<Vec<f64>>,
 }
 
 /// An exchange that took place: its out-agent was there.
@@ -49,73 +63,61 @@ struct RawExecution {
 pub struct Exchange {
     /// s, from 1.
     pub iteration: u32,
-    /// Its place among the edges of its iteration, from 0.
-    pub slot: usize,
     /// Who sent ω and kept γ.
     pub out: Party,
     /// Who was to add ω.
     pub into: Party,
     /// What became of ω.
     pub fate: Fate,
-    /// Whether `into` may have read ω.
-    pub seen: bool,
+    /// Which of its out-agent's noises γ is, from 0.
+    pub noise: usize,
 }
 
-/// A checked PPSC execution: every exception names an edge of its iteration whose out-agent was there.
-#[derive(Debug, Clone)]
-pub struct PpscExecution {
-    parties: usize,
-    iterations: usize,
-    exchanges: Vec<Exchange>,
-    corrupted: BTreeSet<Party>,
-    published: BTreeSet<Party>,
+/// Reads the file; unknown keys are refused.
+pub fn parse(text: &str) -> Result<Execution, ExecutionError> {
+    let file: ExecutionFile = serde_json::from_str(text).map_err(|error| ExecutionError::syntax(&error))?;
+    file.check()
 }
 
-impl PpscExecution {
-    /// Reads the file; unknown keys are refused.
-    pub fn parse(text: &str) -> Result<Self, ExecutionError> {
-        let raw: RawExecution = serde_json::from_str(text).map_err(|error| ExecutionError::syntax(&error))?;
-        raw.check()
-    }
-
-    /// n.
-    pub fn parties(&self) -> usize {
-        self.parties
-    }
-
-    /// S.
-    pub fn iterations(&self) -> usize {
-        self.iterations
-    }
-
-    /// What took place, in order. The edge of an out-agent that had crashed is not among it.
-    pub fn exchanges(&self) -> &[Exchange] {
-        &self.exchanges
-    }
-
-    /// The coalition inside the private graph.
-    pub fn corrupted(&self) -> &BTreeSet<Party> {
-        &self.corrupted
-    }
-
-    /// Whose final states are seen on the public graph.
-    pub fn published(&self) -> &BTreeSet<Party> {
-        &self.published
-    }
-
-    /// The connected components of accepted exchanges, each in ascending order, by their first party.
-    pub fn components(&self) -> Vec<Vec<Party>> {
-        let mut component: Vec<usize> = (0..self.parties).collect();
-        for exchange in self.exchanges.iter().filter(|exchange| exchange.fate == Fate::Accepted) {
-            let (a, b) = (root(&mut component, exchange.out), root(&mut component, exchange.into));
-            component[a.max(b)] = a.min(b);
+/// What took place, by iteration and out-agent. The edge of an out-agent that had crashed is not among it.
+pub fn exchanges(execution: &Execution) -> Vec<Exchange> {
+    let mut noises = vec![0; execution.parties()];
+    let mut exchanges = Vec::new();
+    for iteration in 1..=execution.rounds() as u32 {
+        for out in (0..execution.parties()).filter(|&out| execution.online(iteration, out)) {
+            for &into in execution.out(iteration, out) {
+                let fate = execution.outcome(iteration, out, into).fate;
+                exchanges.push(Exchange { iteration, out, into, fate, noise: noises[out] });
+                noises[out] += 1;
+            }
         }
-        let mut members: BTreeMap<usize, Vec<Party>> = BTreeMap::new();
-        for party in 0..self.parties {
-            members.entry(root(&mut component, party)).or_default().push(party);
-        }
-        members.into_values().collect()
     }
+    exchanges
+}
+
+/// The connected components of accepted exchanges, each in ascending order, by their first party; one without any stands alone.
+///
+/// The rank of D is n less their number. *Proof:* with C_s and d_s the matrix and the new column of an exchange from i to j, the
+/// orthogonal complement of D's range after it is {v : C_sᵀ v in the complement before, vᵢ = vⱼ}; as C_sᵀ changes only entry i, into vⱼ,
+/// such a v is itself in the complement before. So the complement is what is constant on each component. ∎ The same holds of what a coalition
+/// inside sees, for exchanges between honest parties: ω that it reads takes the coefficient of its sender.
+pub fn components(execution: &Execution) -> Vec<Vec<Party>> {
+    let accepted = exchanges(execution).into_iter().filter(|exchange| exchange.fate == Fate::Accepted);
+    connected(execution.parties(), accepted.map(|exchange| (exchange.out, exchange.into)))
+}
+
+/// The connected components of `parties` parties joined by `edges`, each in ascending order, by their first party.
+pub fn connected(parties: usize, edges: impl Iterator<Item = (Party, Party)>) -> Vec<Vec<Party>> {
+    let mut component: Vec<usize> = (0..parties).collect();
+    for (a, b) in edges {
+        let (a, b) = (root(&mut component, a), root(&mut component, b));
+        component[a.max(b)] = a.min(b);
+    }
+    let mut members: BTreeMap<usize, Vec<Party>> = BTreeMap::new();
+    for party in 0..parties {
+        members.entry(root(&mut component, party)).or_default().push(party);
+    }
+    members.into_values().collect()
 }
 
 /// The first party of its component, halving the path on the way.
@@ -127,44 +129,90 @@ fn root(component: &mut [usize], mut party: Party) -> Party {
     party
 }
 
-impl RawExecution {
-    fn check(self) -> Result<PpscExecution, ExecutionError> {
-        self.check_sizes()?;
-        self.check_edges()?;
-        let crashed = self.crashed()?;
-        let faults = self.faults(&crashed)?;
-        let corrupted = party_set(self.parties, "corrupted", self.corrupted.as_deref().unwrap_or_default())?;
-        let published = match &self.published {
-            Some(listed) => party_set(self.parties, "published", listed)?,
-            None => (0..self.parties).filter(|party| !crashed.contains_key(party)).collect(),
+/// Writes an execution of PPSC in this format.
+pub(crate) fn serialize<S: Serializer>(execution: &Execution, serializer: S) -> Result<S::Ok, S::Error> {
+    ExecutionFile::of(execution).map_err(ser::Error::custom)?.serialize(serializer)
+}
+
+/// That nothing that an execution keeps is larger than memory allows.
+pub(crate) fn check_sizes(parties: usize, iterations: usize, exchanges: usize) -> Result<(), ExecutionError> {
+    if parties == 0 {
+        return Err(invalid("parties", "must be at least 1"));
+    }
+    let view = parties.checked_add(exchanges).and_then(|unknowns| unknowns.checked_mul(parties));
+    if view.is_none_or(|size| size > LARGEST_VIEW) {
+        let problem = format!("parties · (parties + edges) must be at most {LARGEST_VIEW}: this is too large to account exactly");
+        return Err(invalid("parties", problem));
+    }
+    if parties.checked_mul(iterations).is_none_or(|size| size > LARGEST_SCHEDULE) {
+        let problem = format!("parties · iterations must be at most {LARGEST_SCHEDULE}: this is too large to account exactly");
+        return Err(invalid("edges", problem));
+    }
+    Ok(())
+}
+
+impl ExecutionFile {
+    fn of(execution: &Execution) -> Result<Self, &'static str> {
+        let Adversary::Corrupted(corrupted) = execution.adversary() else {
+            return Err("an execution of PPSC has a coalition, no eavesdropper");
         };
-        let gone = |party: Party, iteration: u32| crashed.get(&party).is_some_and(|&since| since <= iteration);
-        let mut exchanges = Vec::new();
-        for (iteration, edges) in (1..).zip(&self.edges) {
-            for (slot, &(out, into)) in edges.iter().enumerate().filter(|(_, edge)| !gone(edge.0, iteration)) {
-                let (fate, seen) = match faults.get(&(iteration, out, into)) {
-                    Some(fault) => (fault.fate, fault.seen),
-                    None if gone(into, iteration) => (Fate::Returned, false),
-                    None => (Fate::Accepted, true),
-                };
-                exchanges.push(Exchange { iteration, slot, out, into, fate, seen });
-            }
-        }
-        Ok(PpscExecution { parties: self.parties, iterations: self.edges.len(), exchanges, corrupted, published })
+        let edges = |iteration: u32| {
+            let of_party = |out: Party| execution.out(iteration, out).iter().map(move |&into| (out, into));
+            (0..execution.parties()).flat_map(of_party).collect()
+        };
+        let fault = |share: &ShareFault| {
+            let ShareFault { round: iteration, from: out, to: into, fate, applied, seen } = *share;
+            ExchangeFault { iteration, out, into, fate, applied, seen }
+        };
+        let some = |list: Vec<Party>| Some(list).filter(|list| !list.is_empty());
+        Ok(ExecutionFile {
+            parties: execution.parties(),
+            edges: (1..=execution.rounds() as u32).map(edges).collect(),
+            corrupted: Some(corrupted.iter().copied().collect()),
+            exchanges: Some(execution.shares().iter().map(fault).collect()).filter(|list: &Vec<_>| !list.is_empty()),
+            crashed: crashed(execution)?,
+            rolled_back: some(execution.rolled_back().iter().copied().collect()),
+            published: Some(execution.published().iter().copied().collect()),
+            sensitivity: execution.sensitivity().map(<[f64]>::to_vec),
+        })
     }
 
-    fn check_sizes(&self) -> Result<(), ExecutionError> {
-        if self.parties == 0 {
-            return Err(invalid("parties", "must be at least 1"));
+    fn check(self) -> Result<Execution, ExecutionError> {
+        check_sizes(self.parties, self.edges.len(), self.edges.iter().map(Vec::len).sum())?;
+        self.check_edges()?;
+        let crashed = self.crashed()?;
+        self.check_faults(&crashed)?;
+        let rolled_back = party_set(self.parties, "rolled_back", self.rolled_back.as_deref().unwrap_or_default())?;
+        let published = match self.published {
+            Some(listed) => listed,
+            None => (0..self.parties).filter(|party| !crashed.contains_key(party) && !rolled_back.contains(party)).collect(),
+        };
+        let rounds = self.edges.len();
+        let here = |iteration: usize| {
+            (0..self.parties).map(|party| crashed.get(&party).is_none_or(|&since| iteration < since as usize)).collect()
+        };
+        let mut out = vec![vec![Vec::new(); self.parties]; rounds];
+        for (round, edges) in out.iter_mut().zip(&self.edges) {
+            edges.iter().for_each(|&(from, to)| round[from] = vec![to]);
         }
-        let exchanges: usize = self.edges.iter().map(Vec::len).sum();
-        let size = self.parties.checked_add(exchanges).and_then(|unknowns| unknowns.checked_mul(self.parties));
-        if size.is_none_or(|size| size > LARGEST_VIEW) {
-            let problem =
-                format!("parties · (parties + edges) must be at most {LARGEST_VIEW}: this is too large to account exactly");
-            return Err(invalid("parties", problem));
+        let share = |fault: ExchangeFault| {
+            let ExchangeFault { iteration: round, out: from, into: to, fate, applied, seen } = fault;
+            ShareFault { round, from, to, fate, applied, seen }
+        };
+        RawExecution {
+            parties: self.parties,
+            rounds,
+            family: Family::Ppsc,
+            out,
+            online: (!crashed.is_empty()).then(|| (0..=rounds).map(here).collect()),
+            shares: self.exchanges.map(|exchanges| exchanges.into_iter().map(share).collect()),
+            corrupted: Some(self.corrupted.unwrap_or_default()),
+            observed: None,
+            rolled_back: self.rolled_back,
+            published: Some(published),
+            sensitivity: self.sensitivity,
         }
-        Ok(())
+        .try_into()
     }
 
     /// Ends in range, no loop, and nobody in two edges of one iteration: these are simultaneous, one per component.
@@ -208,10 +256,10 @@ impl RawExecution {
         Ok(crashed)
     }
 
-    fn faults(&self, crashed: &BTreeMap<Party, u32>) -> Result<BTreeMap<(u32, Party, Party), ExchangeFault>, ExecutionError> {
-        let mut faults = BTreeMap::new();
+    fn check_faults(&self, crashed: &BTreeMap<Party, u32>) -> Result<(), ExecutionError> {
+        let mut listed = BTreeSet::new();
         for (index, fault) in self.exchanges.iter().flatten().enumerate() {
-            let ExchangeFault { iteration, out, into, fate, .. } = *fault;
+            let ExchangeFault { iteration, out, into, fate, applied, .. } = *fault;
             let place = |key: &str| format!("exchanges[{index}].{key}");
             if iteration == 0 || iteration as usize > self.edges.len() {
                 return Err(invalid(place("iteration"), format!("must be from 1 to {}", self.edges.len())));
@@ -222,19 +270,45 @@ impl RawExecution {
                 let problem = format!("party {out} sends nothing to party {into} in iteration {iteration} (see \"edges\")");
                 return Err(invalid(place("in"), problem));
             }
-            let gone = |party: Party| crashed.get(&party).is_some_and(|&since| since <= iteration);
-            if gone(out) {
+            let gone = |party: Party, at: u32| crashed.get(&party).is_some_and(|&since| since <= at);
+            if gone(out, iteration) {
                 let problem = format!("party {out} has crashed in iteration {iteration} and sends nothing (see \"crashed\")");
                 return Err(invalid(place("out"), problem));
             }
-            if gone(into) && fate == Fate::Accepted {
+            if gone(into, iteration) && fate == Fate::Accepted {
                 let problem = format!("party {into} takes ω in iteration {iteration} but has crashed (see \"crashed\")");
                 return Err(invalid(place("fate"), problem));
             }
-            if faults.insert((iteration, out, into), *fault).is_some() {
+            if applied.is_some_and(|applied| applied < iteration) {
+                return Err(invalid(
+                    place("applied"),
+                    format!("must be {iteration} or later: ω was sent in iteration {iteration}"),
+                ));
+            }
+            let taker = if fate == Fate::Accepted { into } else { out };
+            let at = applied.unwrap_or(iteration).min(self.edges.len() as u32);
+            if fate != Fate::Lost && gone(taker, at) {
+                let problem = format!("party {taker} takes ω in iteration {at} but has crashed (see \"crashed\")");
+                return Err(invalid(place("applied"), problem));
+            }
+            if !listed.insert((iteration, out, into)) {
                 return Err(invalid(format!("exchanges[{index}]"), "the same exchange is listed twice"));
             }
         }
-        Ok(faults)
+        Ok(())
     }
+}
+
+/// From which iteration on each party that is not there to the end is gone.
+fn crashed(execution: &Execution) -> Result<Option<Vec<(Party, u32)>>, &'static str> {
+    let Some(online) = execution.absences() else { return Ok(None) };
+    let mut crashed = Vec::new();
+    for party in 0..execution.parties() {
+        let Some(since) = online.iter().position(|row| !row[party]) else { continue };
+        if online[since..].iter().any(|row| row[party]) {
+            return Err("a party that comes back has no place in an execution of PPSC");
+        }
+        crashed.push((party, since as u32));
+    }
+    Ok(Some(crashed).filter(|crashed| !crashed.is_empty()))
 }

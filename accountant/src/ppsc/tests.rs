@@ -3,9 +3,10 @@ use std::collections::BTreeSet;
 use ndarray::{Array2, array};
 use proptest::prelude::*;
 
+use super::execution::{exchanges, parse};
 use super::same_sum::SameSum;
 use super::*;
-use crate::execution::ExecutionError;
+use crate::execution::{Execution, ExecutionError, Fate};
 
 /// ERRATA's path of four: values meet in pairs, then the pairs' noises do.
 const PATH: &str = r#"{"parties": 4, "edges": [[[1, 0]], [[2, 3]], [[1, 2]]]}"#;
@@ -18,8 +19,8 @@ fn quiet(text: &str) -> PpscAccount {
     account(text, 2.0, 0.0, 1.0, 1e-6).expect("an answer")
 }
 
-fn parsed(text: &str) -> PpscExecution {
-    PpscExecution::parse(text).expect("a good file")
+fn parsed(text: &str) -> Execution {
+    parse(text).expect("a good file")
 }
 
 #[test]
@@ -77,12 +78,12 @@ fn what_is_lost_takes_the_sum_with_it() {
 #[test]
 fn a_crashed_party_takes_no_part() {
     let execution = parsed(&with(r#""crashed": [[1, 3]]"#));
-    assert_eq!(execution.exchanges().len(), 2);
+    assert_eq!(exchanges(&execution).len(), 2);
     assert_eq!(execution.published(), &BTreeSet::from([0, 2, 3]));
     let execution = parsed(&with(r#""crashed": [[2, 3]]"#));
-    let last = execution.exchanges()[2];
-    assert_eq!((last.fate, last.seen), (crate::execution::Fate::Returned, false));
-    assert_eq!(parsed(&with(r#""crashed": [[2, 4]]"#)).exchanges()[2].fate, crate::execution::Fate::Accepted);
+    assert_eq!(exchanges(&execution)[2].fate, Fate::Returned);
+    assert!(!execution.outcome(3, 1, 2).seen);
+    assert_eq!(exchanges(&parsed(&with(r#""crashed": [[2, 4]]"#)))[2].fate, Fate::Accepted);
     assert_eq!(parsed(&with(r#""crashed": [[2, 2]], "published": [0, 1, 2, 3]"#)).published().len(), 4);
 }
 
@@ -111,20 +112,80 @@ fn every_contradiction_names_its_place() {
             with(r#""crashed": [[0, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "accepted"}]"#),
             "exchanges[0].fate",
         ),
+        (with(r#""exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 1}]"#), "exchanges[0].applied"),
+        (
+            with(r#""crashed": [[3, 3]], "exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "accepted", "applied": 3}]"#),
+            "exchanges[0].applied",
+        ),
+        (with(r#""rolled_back": [4]"#), "rolled_back[0]"),
+        (with(r#""rolled_back": [1, 1]"#), "rolled_back[1]"),
+        (with(r#""rolled_back": [1], "published": [0, 1]"#), "published"),
+        (with(r#""sensitivity": [1, 1, 1]"#), "sensitivity"),
+        (with(r#""sensitivity": [1, 1, -1, 1]"#), "sensitivity[2]"),
+        (format!(r#"{{"parties": 9, "edges": [{}[]]}}"#, "[],".repeat(500_000)), "edges"),
     ];
     for (text, place) in cases {
-        match PpscExecution::parse(&text) {
+        match parse(&text) {
             Err(ExecutionError::Invalid { place: found, .. }) => assert_eq!(found, place, "{text}"),
             other => panic!("{text}: {other:?}"),
         }
     }
     let twice = r#"{"iteration": 1, "out": 1, "in": 0, "fate": "lost"}"#;
-    assert!(PpscExecution::parse(&with(&format!(r#""exchanges": [{twice}, {twice}]"#))).is_err());
+    assert!(parse(&with(&format!(r#""exchanges": [{twice}, {twice}]"#))).is_err());
     for text in [PATH.replace("[2, 3]", "[2, 3, 1]"), PATH.replace("parties", "partys"), PATH.replace("[2, 3]", "[-1, 3]")] {
-        assert!(matches!(PpscExecution::parse(&text), Err(ExecutionError::Syntax { .. })), "{text}");
+        assert!(matches!(parse(&text), Err(ExecutionError::Syntax { .. })), "{text}");
     }
     assert!(matches!(account(PATH, -1.0, 0.0, 1.0, 0.1), Err(AccountError::Scale { flag: "--pairwise-std", .. })));
     assert!(matches!(account(PATH, 1.0, 0.0, 1.0, 0.0), Err(AccountError::Gaussian(_))));
+}
+
+#[test]
+fn a_late_exchange_joins_later() {
+    // 1 hands γ₁ on before ω₂ of 2 reaches it: x₂ is where it is at the end.
+    let late = |applied: u32| {
+        let fault = format!(r#"{{"iteration": 1, "out": 0, "in": 1, "fate": "accepted", "applied": {applied}}}"#);
+        parsed(&format!(r#"{{"parties": 3, "edges": [[[0, 1]], [[1, 2]]], "exchanges": [{fault}]}}"#))
+    };
+    assert_eq!(finals(&late(1), &[10.0, 20.0, 30.0], |party, _| party as f64), [0.0, 1.0, 59.0]);
+    assert_eq!(finals(&late(2), &[10.0, 20.0, 30.0], |party, _| party as f64), [0.0, 11.0, 49.0]);
+    let back = r#"{"parties": 3, "edges": [[[0, 1]], [[0, 2]]],
+        "exchanges": [{"iteration": 1, "out": 0, "in": 1, "fate": "returned", "applied": 9}]}"#;
+    assert_eq!(finals(&parsed(back), &[10.0, 20.0, 30.0], |_, k| k as f64 + 1.0), [11.0, 20.0, 29.0]);
+}
+
+#[test]
+fn who_is_rolled_back_is_taken_out() {
+    let crashed = with(r#""crashed": [[1, 3]], "rolled_back": [1]"#);
+    let execution = parsed(&crashed);
+    assert_eq!(execution.published(), &BTreeSet::from([0, 2, 3]));
+    let run = finals(&execution, &[1.0, 2.0, 4.0, 8.0], |party, _| 100.0 * party as f64);
+    assert_eq!(run[0] + run[2] + run[3], 13.0, "the exact sum of the rest");
+    assert_eq!(run[0], 1.0, "what 1 had handed to it is out again");
+    assert!(quiet(&crashed).losses[&0].is_infinite(), "which leaves 0 alone");
+}
+
+#[test]
+fn an_executions_file_is_the_execution() {
+    let text = with(
+        r#""corrupted": [3], "crashed": [[0, 3]], "rolled_back": [0], "published": [1, 2], "sensitivity": [1, 2, 3, 4],
+        "exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 3, "seen": true}]"#,
+    );
+    let written = serde_json::to_string(&parsed(&text)).expect("JSON");
+    let (before, after) = (account(&text, 2.0, 1.5, 1.0, 1e-6), account(&written, 2.0, 1.5, 7.0, 1e-6));
+    assert_eq!(before, after, "{written}");
+    assert_eq!(serde_json::to_string(&parsed(&written)).expect("JSON"), written);
+    let back = parsed(PATH).with_online(vec![vec![true; 4], vec![true, true, false, true], vec![true; 4], vec![true; 4]]);
+    assert!(serde_json::to_string(&back.expect("a run")).is_err(), "who comes back has no place in the file");
+}
+
+#[test]
+fn each_party_has_its_own_sensitivity() {
+    let answer = account(&with(r#""sensitivity": [1, 2, 0, 3]"#), 2.0, 1.0, 9.0, 1e-6).expect("an answer");
+    let even = account(PATH, 2.0, 1.0, 1.0, 1e-6).expect("an answer");
+    for (party, factor) in [(0, 1.0), (1, 4.0), (2, 0.0), (3, 9.0)] {
+        assert!((answer.losses[&party] - factor * even.losses[&party]).abs() < 1e-12);
+    }
+    assert!((answer.same_sum_mu - 3.0 * even.same_sum_mu).abs() < 1e-12);
 }
 
 #[test]
@@ -229,9 +290,10 @@ proptest! {
     ) {
         let text = text.replace(&text[text.find("\"corrupted\"").expect("a key")..], "\"corrupted\":[]}");
         let execution = parsed(&text);
-        let run = Mixed::run(&execution, x[..execution.parties()].to_vec(), |index, _| g[index], |_| false);
+        let first = |party: usize| execution.noises(party).start;
+        let run = finals(&execution, &x[..execution.parties()], |party, k| g[first(party) + k]);
         let view = view(&execution);
-        for (row, state) in run.finals.iter().enumerate() {
+        for (row, state) in run.iter().enumerate() {
             let value: f64 = view.b.row(row).iter().zip(&x).chain(view.a.row(row).iter().zip(&g)).map(|(c, x)| c * x).sum();
             prop_assert!((value - state).abs() < 1e-9);
         }

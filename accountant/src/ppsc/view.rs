@@ -1,67 +1,36 @@
-//! What an adversary sees of PPSC: published final states, and every ω that a corrupted party may have read.
+//! Runs of PPSC on numbers, and the paper's C and D.
 
-use ndarray::Array2;
-use undertone_protocol::payload::{Impulse, Payload};
+use undertone_protocol::mixing::{Mixing, NoiseSource};
 
-use super::execution::{Exchange, PpscExecution};
-use super::machine::MultiGossip;
-use crate::execution::Fate;
-use crate::view::View;
+use crate::execution::Execution;
+use crate::view::{View, rerun};
 
-/// A run of all exchanges on one payload.
-pub struct Mixed<P> {
-    /// β(S), by party; a crashed party's is the one that it crashed with.
-    pub finals: Vec<P>,
-    /// ω of each exchange for which it was asked.
-    pub messages: Vec<P>,
+/// γ of each of a party's hand-outs, as given.
+struct Given<F> {
+    party: usize,
+    noise: F,
 }
 
-impl<P: Payload> Mixed<P> {
-    /// Runs `execution` from `values` with the noise of each exchange, in its order; keeps ω where `keep` says.
-    pub fn run(
-        execution: &PpscExecution,
-        values: Vec<P>,
-        mut noise: impl FnMut(usize, &Exchange) -> P,
-        keep: impl Fn(&Exchange) -> bool,
-    ) -> Self {
-        let mut machine = MultiGossip::new(values);
-        let mut messages = Vec::new();
-        for (index, exchange) in execution.exchanges().iter().enumerate() {
-            let omega = machine.send(exchange.out, noise(index, exchange));
-            match exchange.fate {
-                Fate::Accepted => machine.add(exchange.into, &omega),
-                Fate::Returned => machine.add(exchange.out, &omega),
-                Fate::Lost => {}
-            }
-            if keep(exchange) {
-                messages.push(omega);
-            }
-        }
-        Mixed { finals: machine.states().to_vec(), messages }
+impl<F: Fn(usize, usize) -> f64> NoiseSource<f64> for Given<&F> {
+    fn draw(&mut self, k: usize, _round: u32) -> f64 {
+        (self.noise)(self.party, k)
     }
 }
 
-/// The rows that the adversary of `execution` sees: B over the honest parties' values, A over the noises of their exchanges.
-///
-/// Without a coalition and with all finals published these are C and D of the paper (equation 11), the columns of D in the order
-/// of the exchanges.
-pub fn view(execution: &PpscExecution) -> View {
-    let (parties, exchanges) = (execution.parties(), execution.exchanges());
-    let unknowns = parties + exchanges.len();
-    let corrupted = |party| execution.corrupted().contains(&party);
-    let mixed = Mixed::run(
-        execution,
-        (0..parties).map(|party| Impulse::unit(unknowns, party)).collect(),
-        |index, _| Impulse::unit(unknowns, parties + index),
-        // What a corrupted party holds is known, whatever the file says about `seen`.
-        |exchange| !corrupted(exchange.out) && corrupted(exchange.into) && (exchange.seen || exchange.fate == Fate::Accepted),
-    );
-    let finals = execution.published().iter().filter(|&&party| !corrupted(party)).map(|&party| &mixed.finals[party]);
-    let rows: Vec<&Impulse> = mixed.messages.iter().chain(finals).collect();
-    let honest: Vec<usize> = (0..parties).filter(|&party| !corrupted(party)).collect();
-    let noises: Vec<usize> = (0..exchanges.len()).filter(|&index| !corrupted(exchanges[index].out)).collect();
-    let select = |columns: &[usize], offset: usize| {
-        Array2::from_shape_fn((rows.len(), columns.len()), |(row, column)| rows[row].0[offset + columns[column]])
+/// The final states of a run from these values, `noise(i, k)` being γ of party i's k-th hand-out.
+pub fn finals(execution: &Execution, values: &[f64], noise: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+    let mut noises: Vec<Given<_>> = (0..execution.parties()).map(|party| Given { party, noise: &noise }).collect();
+    let machine = |(party, source): (usize, &mut Given<_>)| {
+        Mixing::<f64, f64>::new(execution.mechanism(party), values[party], 1.0, !execution.rolled_back().is_empty(), source)
     };
-    View { b: select(&honest, 0), a: select(&noises, parties), honest }
+    let machines = noises.iter_mut().enumerate().map(machine).collect();
+    let last = rerun(execution, machines, &mut noises, |_, _| false, |_, _, _| {});
+    last.into_iter().map(|portion| portion.value).collect()
+}
+
+/// The rows that the adversary of `execution` sees: B over the honest parties' values, A over the noises of their hand-outs, party by party.
+///
+/// Without a coalition and with all finals published these are C and D of the paper (equation 11).
+pub fn view(execution: &Execution) -> View {
+    View::of(execution)
 }

@@ -11,7 +11,7 @@ use crate::setting::Setting;
 fn the_way_taken_in_doubt_agrees_with_the_fast_one() {
     let schedule = Schedule::draw(&Graph::complete(5), 1, 3, 5).expect("enough neighbours");
     let setting = Setting {
-        injection: InjectionSpec::Named(NamedInjection::Incremental),
+        family: InjectionSpec::Named(NamedInjection::Incremental).into(),
         out: schedule.out().to_vec(),
         sensitivity: vec![1.0, 1.2, 0.9, 1.1, 1.0],
         weights: vec![1.0; 5],

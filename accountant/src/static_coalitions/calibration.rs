@@ -175,7 +175,7 @@ pub(crate) fn search(draws: &Draws, out: &[Vec<Vec<Party>>], ratio: f64) -> Foun
 
 /// μ² at σ* = 1, Δ = 1 of what leaves before publishing, by the theorem.
 fn before(setting: &Setting, ratio: f64) -> Result<f64, ExecutionError> {
-    theorem(&setting.injection, setting.rounds(), ratio)
+    theorem(setting, 0, ratio)
 }
 
 fn rounds_and_ratio(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<(usize, f64), CalibrateError> {

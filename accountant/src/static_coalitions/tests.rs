@@ -2,14 +2,14 @@ use proptest::prelude::*;
 use undertone_protocol::mixing::Party;
 
 use super::*;
-use crate::execution::{Execution, InjectionSpec, NamedInjection};
+use crate::execution::{Execution, Family, InjectionSpec, NamedInjection};
 use crate::faults::single_shares;
 use crate::loss::{self, Noise};
 use crate::setting::Setting;
 use crate::view::{Trace, View};
 
 fn fault_free(out: &[Vec<Vec<Party>>]) -> Execution {
-    Execution::fault_free(InjectionSpec::Named(NamedInjection::Incremental), out.to_vec()).expect("a schedule")
+    Execution::fault_free(Family::Inca(InjectionSpec::Named(NamedInjection::Incremental)), out.to_vec()).expect("a schedule")
 }
 
 fn dense(execution: &Execution, coalition: &[Party], ratio: f64) -> Vec<f64> {
@@ -81,7 +81,7 @@ fn no_fault_of_a_share_loses_more_than_its_state_shows() {
         let coalition = draw_parties(parties, size, 4);
         let bound = worst_with_a_share_fault(schedule.out(), &coalition, ratio).expect("no doubt");
         let setting = Setting {
-            injection: InjectionSpec::Named(NamedInjection::Incremental),
+            family: Family::Inca(InjectionSpec::Named(NamedInjection::Incremental)),
             out: schedule.out().to_vec(),
             sensitivity: vec![1.0; parties],
             weights: vec![1.0; parties],

@@ -103,7 +103,9 @@ pub fn charged_mu(plan: &Plan, me: Party) -> f64 {
     let sure = |established| !matches!(established, Established::Sampled | Established::Searched);
     let headline = plan.calibration().claims.iter().filter(|claim| claim.holds_as_headline && sure(claim.established));
     let covers = |faults: Faults| headline.clone().any(|claim| claim.faults == faults || claim.faults == Faults::Any);
-    if !(covers(Faults::Class) && covers(Faults::BeforePublishing)) {
+    // A budget is of the ordinary adjacency: where exact sums are revealed, one value's change has no bound.
+    let ordinary = headline.clone().all(|claim| claim.changes.is_none());
+    if !(ordinary && covers(Faults::Class) && covers(Faults::BeforePublishing)) {
         return theorem(plan, me);
     }
     headline.clone().fold(0.0, |largest: f64, claim| largest.max(claim.mu))

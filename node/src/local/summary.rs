@@ -101,6 +101,11 @@ impl<'a> Summary<'a> {
             "exit_code": exit,
         });
         let Value::Object(mut object) = object else { unreachable!("json!({{…}}) makes an object") };
+        if plan.terms().is_some() {
+            object.insert("accuracy".into(), json!(largest("accuracy")));
+            object.insert("accuracy_of_mean".into(), json!(largest("accuracy_of_mean")));
+            object.insert("largest_difference".into(), json!(largest_difference(&means, standard_error)));
+        }
         let standard_errors = standard_error.and_then(|error| result::standard_errors(plan, error));
         if let (Some(mean), Some(error), Some(result)) = (means.first(), standard_error, first) {
             let each = standard_errors.clone().unwrap_or_else(|| vec![error; mean.len()]);
@@ -170,7 +175,10 @@ impl<'a> Summary<'a> {
             return format!("\nNo mean: {outcome}.\n{}\n", self.nodes_that_failed());
         }
         let included = self.object["included"].as_array().map_or(0, Vec::len);
-        let bits = if self.same_bits { "all hold the same bits" } else { "THEY DO NOT HOLD THE SAME BITS" };
+        let within = self.object.get("largest_difference").and_then(Value::as_f64);
+        let bits = within.map(|apart| format!("all are within {} standard errors of each other", number(apart)));
+        let same = if self.same_bits { "all hold the same bits" } else { "THEY DO NOT HOLD THE SAME BITS" };
+        let bits = bits.unwrap_or_else(|| same.to_owned());
         let records = self.object.get("records").map_or(String::new(), |all| format!(" ({all} records in the plan)"));
         let mut text = format!(
             "\nThe mean of {included} of {parties} parties{records} over {} coordinates; {finished} nodes have it, {bits}.\n",
@@ -277,6 +285,16 @@ fn means(parties: &[LocalParty], finished: &[(&String, &Value)], output: &Path) 
         Ok(vector_file::read(&party_folder(output, name).join(format!("mean.{extension}")))?.values)
     };
     finished.iter().map(read).collect()
+}
+
+/// How far apart two nodes' means are in any coordinate, in standard errors.
+fn largest_difference(means: &[Vec<f64>], standard_error: Option<f64>) -> Option<f64> {
+    let spread = |i: usize| {
+        let (low, high) = means.iter().fold((f64::MAX, f64::MIN), |(low, high), mean| (low.min(mean[i]), high.max(mean[i])));
+        high - low
+    };
+    let largest = (0..means.first()?.len()).map(spread).fold(0.0, f64::max);
+    standard_error.map(|error| largest / error)
 }
 
 /// What a party's data really come to.

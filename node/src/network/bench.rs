@@ -1,16 +1,11 @@
-//! How long given bytes take over the very same Noise and plaintext streams between two processes: the floor against which
-//! the time of a run is measured.
+//! How long given bytes take over the very same Noise and plaintext streams between processes: the floor against which the time of a
+//! run is measured.
 //!
-//! One process calls [`Server::start`] and [`Server::run`]; it passes the two addresses to the other one, which calls
-//! [`transfer`]. Both graphs carry their bytes at the same time, all in one direction, in frames of a given length; the
-//! clock runs from the first frame until the server has said, on both graphs, that it holds the last byte. Connecting is
-//! not counted.
+//! One process calls [`Server::start`] and [`Server::run`]; it passes the two addresses to another one, which calls
+//! [`Client::connect`], then [`Client::transfer`]. Both graphs carry their bytes at the same time, all in one direction, in frames of a
+//! given length, until the server has said, on both graphs, that it holds the last byte. Connecting is not part of it.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use libp2p::{Multiaddr, PeerId, identity::Keypair};
 use thiserror::Error;
@@ -100,40 +95,46 @@ impl Tally {
     }
 }
 
-/// Sends `private_bytes` and `public_bytes` to the server at `addresses` (private, public), in frames of `frame` bytes (at
-/// least 1, and no more than the server's limit), and returns how long that took.
-pub async fn transfer(
-    seed: [u8; 31],
-    addresses: [Multiaddr; 2],
-    private_bytes: u64,
-    public_bytes: u64,
+/// The sending process, connected on both graphs.
+pub struct Client {
+    network: Network,
+    events: mpsc::Receiver<NetworkEvent>,
+    server: PeerId,
     frame: usize,
-) -> Result<Duration, BenchError> {
-    let (client, server) = keys(seed);
-    let server = server.public().to_peer_id();
-    let (hub, run) = config(client, server, addresses, frame.max(8));
-    let (network, mut events) = Network::start(hub, run).await?;
-    let connected = on_both(&mut events, |event| match event {
-        NetworkEvent::Connected { graph, .. } => Some((*graph, 0)),
-        _ => None,
-    });
-    connected.await?;
-    let begun = Instant::now();
-    let piece: Arc<[u8]> = vec![0x5a; frame].into();
-    queue(&network.handle(), Graph::Private, server, private_bytes, &piece);
-    queue(&network.handle(), Graph::Public, server, public_bytes, &piece);
-    let answers = on_both(&mut events, |event| match event {
-        NetworkEvent::Frame { graph, bytes, .. } => Some((*graph, bytes[..].try_into().map_or(0, u64::from_be_bytes))),
-        _ => None,
-    });
-    let received = answers.await?;
-    let time = begun.elapsed();
-    // A time for other bytes than were asked for would be worse than none.
-    if received != BTreeMap::from([(Graph::Private, private_bytes), (Graph::Public, public_bytes)]) {
-        return Err(BenchError::Other { event: format!("received {received:?}") });
+}
+
+impl Client {
+    /// Connects to the server at `addresses` (private, public), to send frames of `frame` bytes (at least 1, and no more than the
+    /// server's limit).
+    pub async fn connect(seed: [u8; 31], addresses: [Multiaddr; 2], frame: usize) -> Result<Client, BenchError> {
+        let (client, server) = keys(seed);
+        let server = server.public().to_peer_id();
+        let (hub, run) = config(client, server, addresses, frame.max(8));
+        let (network, mut events) = Network::start(hub, run).await?;
+        let connected = on_both(&mut events, |event| match event {
+            NetworkEvent::Connected { graph, .. } => Some((*graph, 0)),
+            _ => None,
+        });
+        connected.await?;
+        Ok(Client { network, events, server, frame })
     }
-    network.shutdown(SHUTDOWN).await;
-    Ok(time)
+
+    /// Sends so many bytes on each graph and waits until the server holds them all.
+    pub async fn transfer(mut self, private_bytes: u64, public_bytes: u64) -> Result<(), BenchError> {
+        let piece: Arc<[u8]> = vec![0x5a; self.frame].into();
+        queue(&self.network.handle(), Graph::Private, self.server, private_bytes, &piece);
+        queue(&self.network.handle(), Graph::Public, self.server, public_bytes, &piece);
+        let answers = on_both(&mut self.events, |event| match event {
+            NetworkEvent::Frame { graph, bytes, .. } => Some((*graph, bytes[..].try_into().map_or(0, u64::from_be_bytes))),
+            _ => None,
+        });
+        let received = answers.await?;
+        // A time for other bytes than were asked for would be worse than none.
+        if received != BTreeMap::from([(Graph::Private, private_bytes), (Graph::Public, public_bytes)]) {
+            return Err(BenchError::Other { event: format!("received {received:?}") });
+        }
+        Ok(())
+    }
 }
 
 /// Waits for one such event on each graph; a second one on the same graph is an error.
@@ -201,7 +202,7 @@ mod tests {
             let server = Server::start([7; 31], 1 << 20).await.unwrap();
             let addresses = server.addresses();
             let serving = tokio::spawn(server.run());
-            let transfer = transfer([7; 31], addresses, private, public, frame);
+            let transfer = async { Client::connect([7; 31], addresses, frame).await?.transfer(private, public).await };
             tokio::time::timeout(Duration::from_secs(30), transfer).await.expect("an end in time").unwrap();
             serving.await.unwrap();
         }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::Noise;
-use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::message::Digest;
-use crate::mixing::{Mixing, Party};
+use crate::mixing::{Mechanism, Mixing, Party};
 use crate::payload::Ratio;
 use crate::plan::Plan;
 use crate::schedule::Schedule;
@@ -28,8 +27,10 @@ pub struct Course {
     pub rounds: u32,
     /// Who sends to whom; no rounds yet where START draws it.
     pub schedule: Arc<Schedule>,
-    /// (c, Z).
-    pub injection: Arc<Injection<Ratio>>,
+    /// The shares that this party is due to get, as (round, from).
+    pub due: Arc<[(u32, Party)]>,
+    /// How value and noise get into this party's states.
+    pub mechanism: Mechanism<Ratio>,
     /// Round r ends at the latest r times this after the beginning.
     pub round_ms: u64,
     /// A round lasts at least this long.
@@ -47,13 +48,14 @@ impl Course {
         let weights: u64 = (0..plan.parties()).fold(0, |sum, party| sum.saturating_add(draft.weight_units(party)));
         Course {
             me,
+            due: due(plan.schedule(), me),
             parties: plan.parties(),
             digest: *plan.digest(),
             lattice: *plan.lattice(),
             dimension: draft.dimension(),
             rounds: plan.rounds(),
             schedule: Arc::new(plan.schedule().clone()),
-            injection: Arc::new(plan.injection().clone()),
+            mechanism: plan.mechanism(me),
             round_ms: draft.run.round_ms,
             pace_ms: draft.run.pace_ms,
             rollback: draft.mechanism.rollback,
@@ -61,10 +63,20 @@ impl Course {
         }
     }
 
-    /// The mixing machine of this party, with the injection of before round 1 made and all others prepared: a node never skips a round.
+    /// The same for another party of the plan.
+    pub fn of_another(&self, plan: &Plan, me: Party) -> Self {
+        Course { me, due: due(&self.schedule, me), mechanism: plan.mechanism(me), ..self.clone() }
+    }
+
+    /// START has drawn the schedule.
+    pub(crate) fn draw(&mut self, schedule: Arc<Schedule>) {
+        (self.due, self.schedule) = (due(&schedule, self.me), schedule);
+    }
+
+    /// The mixing machine of this party, with all noise drawn ahead: a node never skips a round.
     /// `value` is x̃, `weight` the party's own.
     pub fn begin(&self, value: LatticeVector, weight: LatticeWeight, mut noise: Noise) -> Mixing<LatticeVector, LatticeWeight> {
-        let mut mixing = Mixing::new(self.injection.clone(), value.pack(), weight, self.rollback, &mut noise);
+        let mut mixing = Mixing::new(self.mechanism.clone(), value.pack(), weight, self.rollback, &mut noise);
         mixing.prepare(&mut noise);
         mixing
     }
@@ -80,8 +92,13 @@ impl Course {
 
     /// The shares that this party is due to get.
     pub(super) fn due(&self) -> impl Iterator<Item = (u32, Party)> + '_ {
-        (1..=self.rounds())
-            .flat_map(|round| self.schedule.receives_from(round, self.me).into_iter().map(move |from| (round, from)))
+        self.due.iter().copied()
+    }
+
+    /// Those of one round.
+    pub(super) fn due_in(&self, round: u32) -> impl Iterator<Item = Party> + '_ {
+        let first = self.due.partition_point(|&(earlier, _)| earlier < round);
+        self.due[first..].iter().take_while(move |due| due.0 == round).map(|due| due.1)
     }
 
     pub(crate) fn is_due(&self, round: u32, from: Party) -> bool {
@@ -93,4 +110,10 @@ impl Course {
     pub(super) fn handover_patience_ms(&self) -> u64 {
         self.round_ms / 16
     }
+}
+
+/// The shares that a party is due to get, as (round, from).
+fn due(schedule: &Schedule, me: Party) -> Arc<[(u32, Party)]> {
+    let rounds = 1..=schedule.rounds() as u32;
+    rounds.flat_map(|round| schedule.receives_from(round, me).into_iter().map(move |from| (round, from))).collect()
 }

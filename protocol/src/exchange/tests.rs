@@ -57,7 +57,7 @@ impl World {
             let noise = Box::new(Recording::new(noise, draws.clone()));
             let weight = plan.lattice().weight(plan.draft().weight_units(me));
             let others = (0..4).filter(|&other| other != me).collect();
-            world.ledgers.push(Ledger::new(plan.injection().clone(), value.clone(), weight, draws));
+            world.ledgers.push(Ledger::new(plan.mechanism(me), value.clone(), weight, draws));
             let course = Course::of(&plan, me);
             let opening = Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: others };
             let mixing = course.begin(value, LatticeWeight(weight), noise);

@@ -1,7 +1,8 @@
-//! Invariant 3: all nodes that say `agreed` name the same set and hold the same bits; all that publish computed their gate from the same
+//! Invariant 3: all nodes that say `agreed` name the same set and hold the same bits (where finals are averaged: are as close to each other as
+//! they say); all that publish computed their gate from the same
 //! logs. (DESIGN, section 7.)
 
-use super::Violation;
+use super::{Violation, mass};
 use crate::mixing::Party;
 use crate::run::Outcome;
 
@@ -14,10 +15,11 @@ pub fn check<'a>(outcomes: impl IntoIterator<Item = (Party, &'a Outcome)>) -> Re
             if one.included != other.included {
                 return Err(Violation::new("agreed", format!("parties {first} and {party} agreed on different sets")));
             }
-            if let (Some(a), Some(b)) = (&one.sum, &other.sum)
-                && (a.value != b.value || a.weight != b.weight)
-            {
-                return Err(Violation::new("agreed", format!("parties {first} and {party} hold different bits")));
+            if let (Some(a), Some(b)) = (&one.sum, &other.sum) {
+                let steps = one.accuracy.map_or(0.0, |it| it.steps) + other.accuracy.map_or(0.0, |it| it.steps);
+                if a.weight != b.weight || mass::largest_difference(&a.value, &b.value) > steps {
+                    return Err(Violation::new("agreed", format!("parties {first} and {party} hold different bits")));
+                }
             }
         }
     }
@@ -41,7 +43,7 @@ mod tests {
     use crate::exchange::Tally;
     use crate::lattice::LatticeWeight;
     use crate::log::{AgreedLogs, Log};
-    use crate::run::{Ending, GateVerdict, Sum};
+    use crate::run::{Accuracy, Ending, GateVerdict, Sum};
     use crate::simulator::tests::{integers, plan};
 
     fn outcome(first: i128) -> Outcome {
@@ -57,6 +59,7 @@ mod tests {
             included: BTreeSet::from([0, 1]),
             agreed: true,
             sum: Some(Sum { value: integers(&plan, &[first, 2]), weight: LatticeWeight(2) }),
+            accuracy: None,
             tally: Tally::default(),
         }
     }
@@ -78,6 +81,17 @@ mod tests {
         );
         assert!(check([(0, &good), (1, &outcome(2))]).is_err());
         assert!(against(&|bad| bad.sum.as_mut().expect("there").weight = LatticeWeight(3)).is_err());
+        let near = |steps: f64| {
+            let accuracy = Some(Accuracy { steps, standard_errors: 0.1, apart: 0.2 });
+            let averaged = |first| Outcome { accuracy, ..outcome(first) };
+            let grid = plan(4, "", 3).lattice().value_grid() as f64;
+            check([
+                (0, &averaged(1)),
+                (1, &Outcome { accuracy: accuracy.map(|a| Accuracy { steps: steps * grid, ..a }), ..averaged(2) }),
+            ])
+        };
+        assert_eq!(near(1.0), Ok(()), "averages that are as close as they say");
+        assert!(near(0.5).is_err());
         assert!(against(&|bad| bad.logs = Some(Arc::new(AgreedLogs::from([(0, Log::default())])))).is_err());
     }
 }

@@ -25,6 +25,30 @@ pub fn check<'a>(
     if held == injected { Ok(()) } else { Err(Violation::new("mass", "what is held is not what was injected")) }
 }
 
+/// The largest difference of two vectors' coordinates, in steps; ∞ if they have different lengths.
+pub fn largest_difference(a: &LatticeVector, b: &LatticeVector) -> f64 {
+    match a.len() == b.len() {
+        true => a.steps().zip(b.steps()).map(|(a, b)| a.abs_diff(b) as f64).fold(0.0, f64::max),
+        false => f64::INFINITY,
+    }
+}
+
+/// Checks that an average × its number is within `steps` of what its parties entered.
+pub fn check_average<'a>(
+    sum: &LatticeVector,
+    entered: impl IntoIterator<Item = &'a LatticeVector>,
+    steps: f64,
+) -> Result<(), Violation> {
+    let exact = entered.into_iter().cloned().reduce(|mut sum, vector| {
+        sum.add(&vector);
+        sum
+    });
+    match exact {
+        Some(exact) if largest_difference(sum, &exact) <= steps => Ok(()),
+        _ => Err(Violation::new("mass", "an average is further from what was entered than it says")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,5 +63,17 @@ mod tests {
         assert!(check(&[vector([4, 0]), vector([2, -1])], &injected).is_err(), "created");
         assert!(check(&[vector([4, 0])], &injected).is_err(), "lost");
         assert!(check(&[], &injected).is_err());
+    }
+
+    #[test]
+    fn an_average_that_is_off_by_more_than_it_says_is_seen() {
+        let plan = plan(4, "", 3);
+        let grid = plan.lattice().value_grid() as f64;
+        let vector = |steps: [i128; 2]| integers(&plan, &steps);
+        let entered = [vector([5, -3]), vector([1, 1])];
+        assert_eq!(check_average(&vector([6, -2]), &entered, 0.0), Ok(()));
+        assert_eq!(check_average(&vector([6, -3]), &entered, grid), Ok(()));
+        assert!(check_average(&vector([6, -4]), &entered, grid).is_err());
+        assert!(check_average(&vector([6, -2]), &[], grid).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Violation;
 use crate::flood::Slot;
 use crate::log::{ShareId, Verdict};
-use crate::message::{Notice, Stage};
+use crate::message::{Form, Notice, Stage};
 use crate::mixing::Party;
 use crate::wire::{self, PrivateFrame, PublicFrame};
 
@@ -15,6 +15,7 @@ use crate::wire::{self, PrivateFrame, PublicFrame};
 pub struct Once {
     notices: BTreeMap<Slot, Notice>,
     bodies: BTreeMap<(Stage, Party), Vec<u8>>,
+    rounds: BTreeMap<(Party, Form, u32), Vec<u8>>,
     shares: BTreeMap<ShareId, Vec<u8>>,
     answers: BTreeMap<ShareId, Verdict>,
     spent: BTreeMap<Party, u32>,
@@ -39,6 +40,9 @@ impl Once {
             },
             Ok(PublicFrame::Body { stage, author, bytes, .. }) => {
                 same(&mut self.bodies, (stage, author), frame[bytes].to_vec(), "bodies")
+            }
+            Ok(PublicFrame::Round { round, .. }) => {
+                same(&mut self.rounds, (round.author, round.form, round.round), frame.to_vec(), "rounds")
             }
             Err(_) => Ok(()),
         }
@@ -81,7 +85,7 @@ fn same<K: Ord + std::fmt::Debug, V: PartialEq>(
 mod tests {
     use super::*;
     use crate::lattice::LatticeWeight;
-    use crate::message::{Recipient, Signature, SignedNotice};
+    use crate::message::{Recipient, Round, Signature, SignedNotice};
 
     #[test]
     fn second_versions_are_seen() {
@@ -108,6 +112,12 @@ mod tests {
         let log = |bytes: &[u8]| wire::body_frame(&[0; 32], Stage::Settling, 2, bytes);
         assert_eq!(once.public(&log(b"one")), Ok(()));
         assert!(once.public(&log(b"two")).is_err());
+        let round = |spread| {
+            let (digest, signature) = ([0; 32], Signature([0; 64]));
+            wire::round_frame(&Round { author: 1, digest, form: Form::Ratio, round: 2, view: 0, spread, signature }, b"sums")
+        };
+        assert_eq!(once.public(&round(0.5)), Ok(()));
+        assert!(once.public(&round(0.25)).is_err());
         assert_eq!(once.spend(3), Ok(()));
         assert!(once.spend(3).is_err());
     }

@@ -4,20 +4,19 @@ use rand::rngs::ChaCha12Rng;
 use super::vector::ExactQuotient;
 use super::*;
 use crate::noise::{LatticeNoise, add_gaussian};
+use crate::payload::Coefficient;
 
 fn request(injection: &Injection<Ratio>) -> LatticeRequest<'_> {
     LatticeRequest {
         parties: 8,
         dimension: 1000,
-        fanout: 1,
-        injection,
+        travel: Travel::Split { fanout: 1, injection, received_bound: 1 },
         value_bound: 1.0,
         rows: 1,
         weight_bound: WEIGHT_UNIT,
         independent_std: 3.7,
         correlated_std: 2.5,
         shares_bound: 7,
-        received_bound: 1,
         epsilon: 1.0,
         delta: 1e-6,
     }
@@ -51,7 +50,8 @@ fn rounding_many_rows_moves_their_sum_no_more_than_one_vector() {
 #[test]
 fn what_does_not_fit_is_refused_with_its_field() {
     let injection = Injection::exact_incremental(100);
-    assert!(matches!(Lattice::fit(&LatticeRequest { fanout: 9, ..request(&injection) }), Err(LatticeError::TooWide { .. })));
+    let travel = Travel::Split { fanout: 9, injection: &injection, received_bound: 1 };
+    assert!(matches!(Lattice::fit(&LatticeRequest { travel, ..request(&injection) }), Err(LatticeError::TooWide { .. })));
     let injection = Injection::exact_incremental(7);
     let zero = LatticeRequest { independent_std: 0.0, ..request(&injection) };
     assert!(matches!(Lattice::fit(&zero), Err(LatticeError::Parameter { field: "independent_std", .. })));
@@ -117,10 +117,73 @@ fn nothing_that_peers_may_send_overflows_a_state() {
     let lattice = Lattice::fit(&request).unwrap();
     let bound = lattice.share_bound(7);
     assert!(bound < 1i128 << (8 * lattice.wire_bytes - 1), "it fits on the wire");
-    let own = request.reach().own / lattice.step();
+    let own = request.reach(&injection).own / lattice.step();
     let most = own as i128 + 2 * request.shares_bound as i128 * bound;
     assert!(most < i128::from(i64::MAX));
     assert!(request.parties as i128 * (1i128 << (8 * lattice.final_bytes - 1)) < i128::from(i64::MAX));
+}
+
+fn handed_over(independent_std: f64, exchanges: usize) -> LatticeRequest<'static> {
+    LatticeRequest {
+        parties: 8,
+        dimension: 1000,
+        travel: Travel::HandOver { exchanges },
+        value_bound: 1.0,
+        rows: 1,
+        weight_bound: WEIGHT_UNIT,
+        independent_std,
+        correlated_std: 30.0,
+        shares_bound: exchanges / 4,
+        epsilon: 1.0,
+        delta: 1e-6,
+    }
+}
+
+#[test]
+fn a_hand_over_takes_few_bytes_however_many_there_are() {
+    let lattice = Lattice::fit(&handed_over(4.0, 40)).unwrap();
+    assert_eq!((lattice.wire_bytes, lattice.final_bytes, lattice.state_bits), (4, 4, 64));
+    assert_eq!((lattice.value_grid(), lattice.round_grid(3), lattice.noise_grid(0)), (1, 1, 1));
+    // A bound that grew along chains of exchanges would take thousands of bits.
+    assert_eq!(Lattice::fit(&handed_over(4.0, 40_000)).unwrap().wire_bytes, 4);
+    // Nothing blurs the values: their own grid is fine enough for what f32 holds.
+    let exact = Lattice::fit(&handed_over(0.0, 40)).unwrap();
+    assert!(exact.value_step() <= (-32f64).exp2() && exact.noise_bits >= 12, "{exact:?}");
+    assert!(exact.sampling_delta(&handed_over(0.0, 40)) <= 1e-7);
+}
+
+#[test]
+fn residues_neither_overflow_nor_are_refused_and_sums_come_out_all_the_same() {
+    for exchanges in [40, 400_000] {
+        let request = handed_over(4.0, exchanges);
+        let lattice = Lattice::fit(&request).unwrap();
+        let width = lattice.wire_bytes as usize;
+        let most = (1i128 << (8 * width - 1)) - 1;
+        let (least, most) = ([vec![0; width - 1], vec![0x80]].concat(), most.to_le_bytes()[..width].to_vec());
+        // The worst that peers can send, as often as they can, and as much back: no word overflows (a debug build would panic).
+        let mut state = lattice.encode([1.0, -1.0].into_iter());
+        let before = state.clone();
+        let shares = [least, most].map(|bytes| lattice.share(bytes.repeat(2).into(), 2, 7).unwrap());
+        for _ in 0..3 * request.shares_bound {
+            state.add_multiples(&[(Ratio::one(), &shares[0])]);
+        }
+        for _ in 0..3 * request.shares_bound {
+            state.add_multiples(&[(Ratio::one().negated(), &shares[0])]);
+        }
+        assert!(state == before);
+        for _ in 0..request.shares_bound {
+            state.add_multiples(&[(Ratio::one(), &shares[1])]);
+        }
+        // What was cut off of a share is back once its receiver has it: all that matters is the sum.
+        let written = lattice.share_to_bytes(&state, 1).unwrap();
+        let mut receiver = lattice.zeros(2);
+        receiver.add_multiples(&[(Ratio::one(), &lattice.share(written.into(), 2, 1).unwrap())]);
+        for _ in 0..request.shares_bound {
+            receiver.add_multiples(&[(Ratio::one().negated(), &shares[1])]);
+        }
+        let last = lattice.last(lattice.final_to_bytes(&receiver).unwrap().into(), 2, 8).unwrap();
+        assert!(lattice.sum(last.unpack()) == before);
+    }
 }
 
 /// Kolmogorov–Smirnov at significance 1e-6 (critical value √(ln(2/1e-6)/2)/√N = 2.69/√N), fixed seed.

@@ -5,10 +5,12 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
+use crate::graph::Graph;
 use crate::injection::Injection;
-use crate::lattice::{Lattice, LatticeRequest, LatticeVector, LatticeWeight, WEIGHT_UNIT};
+use crate::lattice::{Lattice, LatticeRequest, LatticeVector, LatticeWeight, Travel, WEIGHT_UNIT};
 use crate::noise::LatticeNoise;
-use crate::payload::Ratio;
+use crate::payload::{Impulse, Ratio};
+use crate::schedule::MultiGossip;
 
 type Machine = Mixing<LatticeVector, LatticeWeight>;
 
@@ -23,15 +25,13 @@ fn cluster(parties: usize, fanout: u32, injection: Injection<Ratio>, seed: u64) 
     let lattice = Lattice::fit(&LatticeRequest {
         parties,
         dimension: 5,
-        fanout,
-        injection: &injection,
+        travel: Travel::Split { fanout, injection: &injection, received_bound: parties - 1 },
         value_bound: 1.0,
         rows: 1,
         weight_bound: WEIGHT_UNIT,
         independent_std: 4.0,
         correlated_std: 3.0,
         shares_bound: injection.rounds() * parties,
-        received_bound: parties - 1,
         epsilon: 1.0,
         delta: 1e-6,
     })
@@ -146,5 +146,144 @@ fn what_is_prepared_is_what_would_have_been_injected() {
             }
         }
         assert!(plain.machines[0].state().value == plain.values[0], "all of x̃, and no noise");
+    }
+}
+
+/// Three paths of four, three and three: the paper's Figure 4c (ERRATA).
+fn three_paths() -> Graph {
+    Graph::from_edges(10, &[(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (7, 8), (8, 9)]).unwrap()
+}
+
+/// Machines of PPSC on a lattice of its own, with the noises of each.
+fn handing_over(gossip: &MultiGossip, seed: u64) -> Cluster {
+    let (schedule, parties) = (gossip.schedule(), gossip.parties());
+    let lattice = Lattice::fit(&LatticeRequest {
+        parties,
+        dimension: 5,
+        travel: Travel::HandOver { exchanges: schedule.shares() },
+        value_bound: 1.0,
+        rows: 1,
+        weight_bound: WEIGHT_UNIT,
+        independent_std: 4.0,
+        correlated_std: 30.0,
+        shares_bound: (0..parties).map(|party| schedule.hand_outs(party)).max().unwrap().max(schedule.largest_in_degree()),
+        epsilon: 1.0,
+        delta: 1e-6,
+    })
+    .unwrap();
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    let (mut values, mut machines, mut noises) = (vec![], vec![], vec![]);
+    for party in 0..parties {
+        let mut noise = LatticeNoise::new(ChaCha12Rng::seed_from_u64(seed ^ (party as u64 + 1)), lattice, 5, 30.0);
+        let mut value = lattice.encode((0..5).map(|_| rng.random_range(-1.0..1.0)));
+        noise.add_independent(4.0, &mut value);
+        let weight = LatticeWeight(lattice.weight(WEIGHT_UNIT));
+        let mechanism = Mechanism::HandOver { hand_outs: schedule.hand_outs(party) };
+        machines.push(Mixing::new(mechanism, value.pack(), weight, true, &mut noise));
+        values.push(value);
+        noises.push(noise);
+    }
+    Cluster { lattice, values, machines, noise: noises }
+}
+
+/// A departs in `dies_in`; shares are late, come back at once or at the end, as chance has it. In every order of these events the survivors' finals
+/// add up to their values.
+#[test]
+fn roll_back_of_hand_overs_leaves_the_survivors_exact_sum() {
+    for (seed, graph) in [Graph::ring(6), Graph::complete(7), three_paths()].into_iter().cycle().take(60).enumerate() {
+        let gossip = MultiGossip::draw(&graph, 40, seed as u64).unwrap();
+        let schedule = gossip.schedule();
+        let mut rng = ChaCha12Rng::seed_from_u64(seed as u64 + 1000);
+        let (rounds, parties) = (gossip.rounds(), gossip.parties());
+        let mut c = handing_over(&gossip, seed as u64);
+        let (victim, dies_in) = (rng.random_range(0..parties), rng.random_range(1..=rounds));
+        let mut later: Vec<(u32, bool, usize, usize, Share<LatticeVector, LatticeWeight>)> = vec![];
+        for round in 1..=rounds {
+            for from in (0..parties).filter(|&party| party != victim || round <= dies_in) {
+                let to = schedule.sends_to(round, from);
+                let Some(&into) = to.first() else { continue };
+                let share = c.machines[from].split(to, |state| {
+                    let bytes = c.lattice.share_to_bytes(&state.value, round).unwrap();
+                    c.lattice.share(bytes.into(), 5, round).unwrap()
+                });
+                assert_eq!(c.machines[from].state().weight, LatticeWeight(0), "the whole weight has left");
+                let back = (into == victim && round >= dies_in) || rng.random_bool(0.1);
+                let at = if rng.random_bool(0.2) { rng.random_range(round..=rounds) } else { round };
+                let half_sent = from == victim && round == dies_in && rng.random_bool(0.5);
+                if !half_sent {
+                    later.push((at, back, from, into, share));
+                }
+            }
+            for (_, back, from, into, share) in later.extract_if(.., |share| share.0 == round) {
+                if back { c.machines[from].take_back(into, &share) } else { c.machines[into].accept(from, &share) }
+            }
+            c.machines.iter_mut().zip(&mut c.noise).for_each(|(machine, noise)| machine.inject(noise, round));
+        }
+        let departed = BTreeSet::from([victim]);
+        let finals: Vec<_> = c.machines.drain(..).enumerate().filter(|(party, _)| *party != victim).collect();
+        let finals: Vec<_> = finals.into_iter().map(|(_, machine)| machine.finish(&departed)).collect();
+        let zero = c.lattice.zeros(5);
+        let survivors = c.values.iter().enumerate().filter(|(party, _)| *party != victim).map(|(_, value)| value);
+        assert!(c.lattice.sum(sum(finals.iter().map(|f| &f.value), zero.clone())) == sum(survivors, zero), "seed {seed}");
+        let weight: i128 = finals.iter().map(|f| f.weight.0).sum();
+        assert_eq!(weight, (parties as i128 - 1) * c.lattice.weight(WEIGHT_UNIT), "seed {seed}");
+    }
+}
+
+/// Unknown noises are unit vectors, numbered by (party, hand-out).
+struct Names {
+    first: usize,
+    unknowns: usize,
+}
+
+impl NoiseSource<Impulse> for Names {
+    fn draw(&mut self, k: usize, _: u32) -> Impulse {
+        Impulse::unit(self.unknowns, self.first + k)
+    }
+}
+
+/// The machines, in network rounds, give the C and D of Algorithm 1, which takes one iteration after the other; with noises drawn ahead too.
+#[test]
+fn hand_overs_in_network_rounds_are_algorithm_1() {
+    for (seed, graph) in [three_paths(), Graph::complete(5)].into_iter().cycle().take(20).enumerate() {
+        let gossip = MultiGossip::draw(&graph, 15, seed as u64).unwrap();
+        let (schedule, parties) = (gossip.schedule(), gossip.parties());
+        let hand_outs: Vec<usize> = (0..parties).map(|party| schedule.hand_outs(party)).collect();
+        let unknowns = parties + schedule.shares();
+        let first = |party: usize| parties + hand_outs[..party].iter().sum::<usize>();
+
+        let mut states: Vec<Vec<f64>> = (0..parties).map(|party| Impulse::unit(unknowns, party).0).collect();
+        let mut drawn = vec![0; parties];
+        for edge in gossip.edges().iter().flatten() {
+            let fresh = Impulse::unit(unknowns, first(edge.out) + drawn[edge.out]).0;
+            drawn[edge.out] += 1;
+            let beta = std::mem::replace(&mut states[edge.out], fresh.clone());
+            states[edge.into].iter_mut().zip(beta.iter().zip(&fresh)).for_each(|(y, (beta, gamma))| *y += beta - gamma);
+        }
+
+        for ahead in [false, true] {
+            let mut noises: Vec<Names> = (0..parties).map(|party| Names { first: first(party), unknowns }).collect();
+            let machine = |party: usize| {
+                let mechanism = Mechanism::HandOver { hand_outs: hand_outs[party] };
+                Mixing::<Impulse, f64>::new(mechanism, Impulse::unit(unknowns, party), 1.0, false, &mut noises[party])
+            };
+            let mut machines: Vec<_> = (0..parties).map(machine).collect();
+            if ahead {
+                machines.iter_mut().zip(&mut noises).for_each(|(machine, noise)| machine.prepare(noise));
+            }
+            for round in 1..=gossip.rounds() {
+                for from in 0..parties {
+                    if let to @ [into] = schedule.sends_to(round, from) {
+                        let share = machines[from].split(to, |state| state.value.pack());
+                        machines[*into].accept(from, &share);
+                    }
+                }
+                machines.iter_mut().zip(&mut noises).for_each(|(machine, noise)| machine.inject(noise, round));
+            }
+            let found: Vec<Vec<f64>> = machines.iter().map(|machine| machine.state().value.0).collect();
+            assert_eq!(found, states, "seed {seed}");
+        }
+        let total: Vec<f64> = (0..unknowns).map(|column| states.iter().map(|row| row[column]).sum()).collect();
+        assert!(total[..parties].iter().all(|&sum| sum == 1.0) && total[parties..].iter().all(|&sum| sum == 0.0));
     }
 }

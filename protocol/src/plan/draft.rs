@@ -9,7 +9,8 @@ use crate::graph::Graph;
 use crate::lattice::WEIGHT_UNIT;
 use crate::peers::{Address, Peer, Peers, public_key};
 use crate::run_file::{
-    Data, GraphChoice, Mechanism, Privacy, RunFile, RunFileError, RunSettings, Task, Unit, check_settings, supported,
+    Data, GraphChoice, Mechanism, MechanismKind, Privacy, RunFile, RunFileError, RunSettings, Task, Unit, check_settings,
+    supported,
 };
 
 /// A party of the plan.
@@ -64,8 +65,11 @@ pub struct Draft {
 impl Draft {
     /// Joins a run file and a peer list. `graph_seed` draws random graphs; it is public.
     pub fn new(file: RunFile, peers: &Peers, graph_seed: u64) -> Result<Self, DraftError> {
+        let name = |party: usize| &peers.as_slice()[party].name;
         let private_graph = graph("topology.private", &file.topology.private, peers, graph_seed)?;
+        self::private_graph("topology.private", &private_graph, file.mechanism.kind, name)?;
         let public_graph = graph("topology.public", &file.topology.public, peers, graph_seed.wrapping_add(1))?;
+        connected("topology.public", &public_graph, name)?;
         let RunFile { task, name, data, privacy, mechanism, topology: _, run } = file;
         let members = members(&data, peers.as_slice())?;
         let draft = Draft { name, task, data, privacy, mechanism, run, members, private_graph, public_graph };
@@ -77,9 +81,9 @@ impl Draft {
     pub(super) fn check(&self) -> Result<(), DraftError> {
         check_settings(&self.name, &self.data, &self.privacy, &self.mechanism, &self.run, self.parties())
             .map_err(|(field, problem)| DraftError::Setting { field, problem })?;
-        for (field, graph) in [("private_graph", &self.private_graph), ("public_graph", &self.public_graph)] {
-            connected(field, graph, |party| &self.members[party].name)?;
-        }
+        let name = |party: usize| &self.members[party].name;
+        private_graph("private_graph", &self.private_graph, self.mechanism.kind, name)?;
+        connected("public_graph", &self.public_graph, name)?;
         for (party, member) in self.members.iter().enumerate() {
             let degree = self.private_graph.neighbours(party).len();
             // To all neighbours in every round is no schedule; with one neighbour and k = 1 there is no other.
@@ -96,11 +100,7 @@ impl Draft {
 
     /// Refuses what this version's plans do not carry, like [`RunFile::supported`].
     pub fn supported(&self) -> Result<(), RunFileError> {
-        supported(&self.privacy, &self.mechanism, &self.run).map_err(|(field, problem)| RunFileError::Field {
-            field,
-            line: None,
-            problem,
-        })
+        supported(&self.privacy, &self.mechanism).map_err(|(field, problem)| RunFileError::Field { field, line: None, problem })
     }
 
     /// n.
@@ -188,7 +188,7 @@ pub(super) fn members(data: &Data, peers: &[Peer]) -> Result<Vec<Member>, DraftE
 fn graph(field: &str, choice: &GraphChoice, peers: &Peers, seed: u64) -> Result<Graph, DraftError> {
     let parties = peers.as_slice().len();
     let refuse = |error| DraftError::Graph { field: field.to_string(), error };
-    let graph = match choice {
+    Ok(match choice {
         GraphChoice::Complete => Graph::complete(parties),
         GraphChoice::Ring => Graph::ring(parties),
         GraphChoice::RandomRegular { degree } => Graph::random_regular(parties, *degree, seed).map_err(refuse)?,
@@ -201,9 +201,23 @@ fn graph(field: &str, choice: &GraphChoice, peers: &Peers, seed: u64) -> Result<
             let pairs = edges.iter().map(|(from, to)| Ok((index(from)?, index(to)?))).collect::<Result<Vec<_>, DraftError>>()?;
             Graph::from_edges(parties, &pairs).map_err(refuse)?
         }
-    };
-    connected(field, &graph, |party| &peers.as_slice()[party].name)?;
-    Ok(graph)
+    })
+}
+
+/// INCA mixes over one piece. PPSC may have several, each with a sum of its own, but nobody may be alone.
+fn private_graph<'a>(
+    field: &str,
+    graph: &Graph,
+    kind: MechanismKind,
+    name: impl Fn(usize) -> &'a String,
+) -> Result<(), DraftError> {
+    if kind != MechanismKind::Ppsc {
+        return connected(field, graph, name);
+    }
+    match (0..graph.parties()).find(|&party| graph.neighbours(party).is_empty()) {
+        Some(party) => Err(DraftError::Alone { field: field.into(), name: name(party).clone() }),
+        None => Ok(()),
+    }
 }
 
 fn connected<'a>(field: &str, graph: &Graph, name: impl Fn(usize) -> &'a String) -> Result<(), DraftError> {

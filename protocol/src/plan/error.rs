@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::dissemination::terms::TermsError;
 use crate::graph::GraphError;
 use crate::lattice::LatticeError;
 use crate::peers::PeerProblem;
@@ -42,6 +43,14 @@ pub enum DraftError {
         /// A party that is not reached.
         name: String,
     },
+    /// A party without private neighbours.
+    #[error("{field} gives {name:?} no neighbour: its value would be published as it is; add a private edge at {name:?}")]
+    Alone {
+        /// Dotted key.
+        field: String,
+        /// The party.
+        name: String,
+    },
     /// As many out-neighbours a round as neighbours, or more.
     #[error(
         "mechanism.fanout is {fanout}, but {name:?} has only {degree} private neighbours; lower fanout below that, or add private edges"
@@ -69,7 +78,8 @@ impl DraftError {
             DraftError::Setting { field, .. }
             | DraftError::UnknownName { field, .. }
             | DraftError::Graph { field, .. }
-            | DraftError::Disconnected { field, .. } => field,
+            | DraftError::Disconnected { field, .. }
+            | DraftError::Alone { field, .. } => field,
             DraftError::Fanout { .. } => "mechanism.fanout",
             DraftError::Records { .. } => "peer.records",
         }
@@ -153,6 +163,9 @@ pub enum PlanError {
     /// No lattice carries it.
     #[error("plan: {0}")]
     Lattice(#[from] LatticeError),
+    /// Finals cannot be averaged as the run file asks.
+    #[error("plan: {0}")]
+    Averaging(TermsError),
     /// A box that the lattice cannot resolve.
     #[error(
         "plan: data.clip lies so far from zero, compared with its width, that its values cannot be told apart; subtract a constant from the data"
@@ -172,6 +185,8 @@ impl PlanError {
             PlanError::Graph { field, .. } | PlanError::Hex { field, .. } => Some(field),
             PlanError::Draft(error) => Some(error.field()),
             PlanError::Lattice(_) => Some("mechanism"),
+            PlanError::Averaging(TermsError::Accuracy { .. }) => Some("run.accuracy"),
+            PlanError::Averaging(TermsError::Rounds) => Some("topology.public"),
             PlanError::FarBox => Some("data.clip"),
         }
     }

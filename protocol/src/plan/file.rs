@@ -11,8 +11,8 @@ use super::{Calibration, Claim, Draft, Drawn, Plan, PlanError, Predicted, hex};
 use crate::graph::Graph;
 use crate::peers::{Peer, PeerProblem, check_entries};
 use crate::run_file::{
-    Data, IndependentNoise, InjectionChoice, MOST_PARTIES, Mechanism, MechanismKind, Privacy, Rounds, RunSettings, Task,
-    check_settings,
+    Data, Dissemination, IndependentNoise, InjectionChoice, MOST_PARTIES, Mechanism, MechanismKind, Privacy, Rounds, RunSettings,
+    Task, check_settings,
 };
 use crate::schedule::Schedule;
 
@@ -58,12 +58,26 @@ struct MemberFile {
 #[serde(deny_unknown_fields)]
 struct MechanismFile {
     kind: MechanismKind,
-    injection: InjectionChoice,
+    /// Null with PPSC.
+    injection: Option<InjectionChoice>,
     rounds: u32,
+    /// PPSC: S.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iterations: Option<u32>,
     fanout: u32,
     rollback: bool,
-    independent_std: f64,
-    correlated_std: f64,
+    /// PPSC: these three as the run file has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    independent_noise: Option<IndependentNoise>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    accept_exact_sum: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    local_noise_ok: Option<bool>,
+    /// Null with `independent_noise = "none"`.
+    independent_std: Option<f64>,
+    /// σ_Δ; null with PPSC.
+    correlated_std: Option<f64>,
+    /// σ_γ; null with INCA.
     pairwise_std: Option<f64>,
     step_log2: i32,
     state_bits: u32,
@@ -85,19 +99,7 @@ impl Plan {
             members: draft.members.iter().map(MemberFile::from).collect(),
             private_graph: draft.private_graph.edges().to_vec(),
             public_graph: draft.public_graph.edges().to_vec(),
-            mechanism: MechanismFile {
-                kind: draft.mechanism.kind,
-                injection: draft.mechanism.injection.clone(),
-                rounds: calibration.rounds,
-                fanout: draft.mechanism.fanout,
-                rollback: draft.mechanism.rollback,
-                independent_std: calibration.independent_std,
-                correlated_std: calibration.correlated_std,
-                pairwise_std: None,
-                step_log2: self.lattice.step_log2,
-                state_bits: self.lattice.state_bits,
-                wire_bytes: self.lattice.wire_bytes,
-            },
+            mechanism: MechanismFile::of(self),
             schedule_seed: calibration.drawn.as_ref().map(|drawn| format!("{:016x}", drawn.seed)),
             out: calibration.drawn.as_ref().map(|drawn| drawn.schedule.out().to_vec()),
             claims: calibration.claims.clone(),
@@ -120,6 +122,63 @@ impl Plan {
         plan.digest = Sha256::digest(bytes).into();
         plan.json = json;
         Ok(plan)
+    }
+}
+
+impl MechanismFile {
+    fn of(plan: &Plan) -> Self {
+        let (mechanism, calibration) = (&plan.draft.mechanism, &plan.calibration);
+        let ppsc = mechanism.kind == MechanismKind::Ppsc;
+        let cancelling = calibration.correlated_std;
+        MechanismFile {
+            kind: mechanism.kind,
+            injection: (!ppsc).then(|| mechanism.injection.clone()),
+            rounds: calibration.rounds,
+            iterations: plan.iterations(),
+            fanout: mechanism.fanout,
+            rollback: mechanism.rollback,
+            independent_noise: ppsc.then_some(mechanism.independent_noise),
+            accept_exact_sum: ppsc.then_some(mechanism.accept_exact_sum),
+            local_noise_ok: ppsc.then_some(mechanism.local_noise_ok),
+            independent_std: (mechanism.independent_noise != IndependentNoise::None).then_some(calibration.independent_std),
+            correlated_std: (!ppsc).then_some(cancelling),
+            pairwise_std: ppsc.then_some(cancelling),
+            step_log2: plan.lattice.step_log2,
+            state_bits: plan.lattice.state_bits,
+            wire_bytes: plan.lattice.wire_bytes,
+        }
+    }
+
+    /// The settings; which keys are there must go with the kind.
+    fn settings(&self) -> Result<Mechanism, PlanError> {
+        let ppsc = self.kind == MechanismKind::Ppsc;
+        let refuse = |field: &str| Err(PlanError::Derived { field: format!("mechanism.{field}") });
+        let present = [
+            ("injection", self.injection.is_some(), !ppsc),
+            ("iterations", self.iterations.is_some(), ppsc),
+            ("independent_noise", self.independent_noise.is_some(), ppsc),
+            ("accept_exact_sum", self.accept_exact_sum.is_some(), ppsc),
+            ("local_noise_ok", self.local_noise_ok.is_some(), ppsc),
+            ("correlated_std", self.correlated_std.is_some(), !ppsc),
+            ("pairwise_std", self.pairwise_std.is_some(), ppsc),
+        ];
+        if let Some((field, ..)) = present.into_iter().find(|(_, found, expected)| found != expected) {
+            return refuse(field);
+        }
+        let independent_noise = self.independent_noise.unwrap_or(IndependentNoise::Calibrated);
+        if self.independent_std.is_some() != (independent_noise == IndependentNoise::Calibrated) {
+            return refuse("independent_std");
+        }
+        Ok(Mechanism {
+            kind: self.kind,
+            injection: self.injection.clone().unwrap_or(InjectionChoice::Incremental),
+            rounds: Rounds::Fixed(self.rounds),
+            fanout: self.fanout,
+            rollback: self.rollback,
+            independent_noise,
+            accept_exact_sum: self.accept_exact_sum.unwrap_or(false),
+            local_noise_ok: self.local_noise_ok.unwrap_or(false),
+        })
     }
 }
 
@@ -243,21 +302,16 @@ impl PlanFile {
                 return Err(PlanError::Derived { field: field.into() });
             }
         };
-        let mechanism = Mechanism {
-            kind: self.mechanism.kind,
-            injection: self.mechanism.injection.clone(),
-            rounds: Rounds::Fixed(self.mechanism.rounds),
-            fanout: self.mechanism.fanout,
-            rollback: self.mechanism.rollback,
-            independent_noise: IndependentNoise::Calibrated,
-            accept_exact_sum: false,
-            local_noise_ok: false,
-        };
+        let mechanism = self.mechanism.settings()?;
         let peers = self.peers()?;
         let parties = peers.len();
         // Settings first: members' sensitivities are derived from them.
         check_settings(&self.name, &self.data, &self.privacy, &mechanism, &self.run, parties)
             .map_err(|(field, problem)| PlanError::Settings { field, problem })?;
+        // A plan says what was chosen.
+        if self.run.dissemination == Dissemination::Auto {
+            return Err(PlanError::Derived { field: "run.dissemination".into() });
+        }
         let members = members(&self.data, &peers)?;
         let written: Vec<MemberFile> = members.iter().map(MemberFile::from).collect();
         for (index, (found, derived)) in self.members.iter().zip(&written).enumerate() {
@@ -285,8 +339,8 @@ impl PlanFile {
         let calibration = Calibration {
             rounds: self.mechanism.rounds,
             drawn,
-            independent_std: self.mechanism.independent_std,
-            correlated_std: self.mechanism.correlated_std,
+            independent_std: self.mechanism.independent_std.unwrap_or(0.0),
+            correlated_std: self.mechanism.correlated_std.or(self.mechanism.pairwise_std).unwrap_or(0.0),
             claims: self.claims,
             predicted: self.predicted,
         };
@@ -308,7 +362,7 @@ impl PlanFile {
 
 /// What the file says of numbers that follow from the rest.
 struct Numbers {
-    pairwise_std: Option<f64>,
+    iterations: Option<u32>,
     step_log2: i32,
     state_bits: u32,
     wire_bytes: u32,
@@ -316,15 +370,15 @@ struct Numbers {
 
 impl MechanismFile {
     fn numbers(&self) -> Numbers {
-        let MechanismFile { pairwise_std, step_log2, state_bits, wire_bytes, .. } = *self;
-        Numbers { pairwise_std, step_log2, state_bits, wire_bytes }
+        let MechanismFile { iterations, step_log2, state_bits, wire_bytes, .. } = *self;
+        Numbers { iterations, step_log2, state_bits, wire_bytes }
     }
 }
 
 impl Plan {
     fn check_derived(&self, found: &Numbers) -> Result<(), PlanError> {
         let pairs = [
-            ("mechanism.pairwise_std", found.pairwise_std.is_none()),
+            ("mechanism.iterations", found.iterations == self.iterations()),
             ("mechanism.step_log2", found.step_log2 == self.lattice.step_log2),
             ("mechanism.state_bits", found.state_bits == self.lattice.state_bits),
             ("mechanism.wire_bytes", found.wire_bytes == self.lattice.wire_bytes),

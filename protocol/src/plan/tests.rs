@@ -25,12 +25,16 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
         established,
         cases: 28,
         seed: None,
+        changes: None,
         holds_as_headline,
     };
     Calibration {
         rounds,
         drawn: Calibration::draw(draft, rounds, seed),
-        independent_std: 3.1 * draft.largest_sensitivity(),
+        independent_std: match draft.mechanism.independent_noise {
+            IndependentNoise::Calibrated => 3.1 * draft.largest_sensitivity(),
+            IndependentNoise::None => 0.0,
+        },
         correlated_std: 9.7 * draft.largest_sensitivity(),
         claims: vec![
             claim(Faults::Class, 0.9, Established::Exhaustive, true),
@@ -63,6 +67,10 @@ fn parse(value: &Value) -> Result<Plan, PlanError> {
     Plan::parse(serde_json::to_string(value).unwrap().as_bytes())
 }
 
+/// PPSC as the paper has it, over two components.
+const EXACT: &str = "[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\nlocal_noise_ok = true
+[topology]\nprivate = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"], [\"party-2\", \"party-3\"], [\"party-3\", \"party-4\"]] }";
+
 #[test]
 fn what_is_written_reads_back() {
     for (parties, lines, rounds) in [
@@ -76,6 +84,8 @@ fn what_is_written_reads_back() {
             1,
         ),
         (6, "[topology]\nprivate = { kind = \"random-regular\", degree = 3 }", 2),
+        (6, "[mechanism]\nkind = \"ppsc\"", 9),
+        (5, EXACT, 80),
     ] {
         let plan = plan(parties, lines, rounds);
         let read = Plan::parse(plan.to_json().as_bytes()).unwrap_or_else(|error| panic!("{error}\n{}", plan.to_json()));
@@ -83,6 +93,7 @@ fn what_is_written_reads_back() {
         assert_eq!(read.calibration(), plan.calibration());
         assert_eq!(read.lattice(), plan.lattice());
         assert_eq!(read.injection(), plan.injection());
+        assert_eq!(read.iterations(), plan.iterations());
         assert_eq!((read.digest(), read.nonce(), read.to_json()), (plan.digest(), plan.nonce(), plan.to_json()));
         assert_eq!(read.write(), plan.to_json());
         assert_eq!(read.draft().mechanism.rounds, Rounds::Fixed(rounds));
@@ -369,12 +380,74 @@ fn calibrations_must_fit_the_draft() {
 fn what_no_plan_carries_yet_is_refused() {
     let plan = plan(4, "", 2);
     for (pointer, new, field) in [
-        ("/mechanism/kind", json!("ppsc"), "mechanism.kind"),
+        ("/mechanism/kind", json!("gossip"), "mechanism.kind"),
+        ("/mechanism/kind", json!("ppsc"), "mechanism.injection"),
         ("/privacy/coalitions", json!("static"), "schedule_seed"),
-        ("/run/dissemination", json!("consensus"), "run.dissemination"),
     ] {
         assert_eq!(parse(&with(&plan, pointer, new)).unwrap_err().field(), Some(field));
     }
+}
+
+#[test]
+fn a_plan_of_ppsc_says_its_iterations_and_its_own_noises() {
+    let plan = plan(5, EXACT, 80);
+    let mechanism = value(&plan)["mechanism"].clone();
+    for (key, found) in [
+        ("kind", json!("ppsc")),
+        ("injection", Value::Null),
+        ("independent_std", Value::Null),
+        ("correlated_std", Value::Null),
+        ("pairwise_std", json!(9.7 * 2.0)),
+        ("independent_noise", json!("none")),
+        ("accept_exact_sum", json!(true)),
+        ("iterations", json!(plan.iterations())),
+        ("rounds", json!(80)),
+    ] {
+        assert_eq!(mechanism[key], found, "{key}");
+    }
+    let drawn = MultiGossip::fitting(&plan.draft().private_graph, 80, plan.calibration().drawn.as_ref().unwrap().seed).unwrap();
+    assert_eq!((drawn.components(), drawn.iterations() as u32), (2, plan.iterations().unwrap()));
+    assert_eq!(plan.schedule(), &drawn.schedule());
+    assert!(plan.injection().is_none());
+    for (pointer, new, field) in [
+        ("/mechanism/iterations", json!(plan.iterations().unwrap() + 1), "mechanism.iterations"),
+        ("/mechanism/iterations", Value::Null, "mechanism.iterations"),
+        ("/mechanism/independent_std", json!(1.0), "mechanism.independent_std"),
+        ("/mechanism/correlated_std", json!(1.0), "mechanism.correlated_std"),
+        ("/mechanism/pairwise_std", Value::Null, "mechanism.pairwise_std"),
+        ("/mechanism/accept_exact_sum", json!(false), "mechanism.independent_noise"),
+        ("/mechanism/independent_noise", json!("calibrated"), "mechanism.independent_std"),
+        ("/mechanism/fanout", json!(2), "mechanism.fanout"),
+        ("/mechanism/rollback", json!(false), "mechanism.rollback"),
+        ("/mechanism/rounds", json!(79), "out"),
+        ("/out/3", json!([[], [], [], [], []]), "out"),
+        ("/private_graph", json!([[0, 1], [2, 3]]), "private_graph"),
+    ] {
+        assert_eq!(parse(&with(&plan, pointer, new)).unwrap_err().field(), Some(field), "{pointer}");
+    }
+}
+
+#[test]
+fn a_plan_of_inca_has_the_keys_that_it_always_had() {
+    let plan = plan(3, "", 1);
+    let mechanism = value(&plan)["mechanism"].clone();
+    let keys: Vec<&str> = mechanism.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut expected = [
+        "kind",
+        "injection",
+        "rounds",
+        "fanout",
+        "rollback",
+        "independent_std",
+        "correlated_std",
+        "pairwise_std",
+        "step_log2",
+        "state_bits",
+        "wire_bytes",
+    ];
+    expected.sort_unstable();
+    assert_eq!(keys, expected, "or its digest would be another one");
+    assert_eq!(parse(&with(&plan, "/mechanism/pairwise_std", json!(1.0))).unwrap_err().field(), Some("mechanism.pairwise_std"));
 }
 
 #[test]
@@ -406,8 +479,8 @@ proptest! {
 
     /// Any noise, range and size that a file can say: a plan or an error.
     #[test]
-    fn no_numbers_panic(independent in -121f64..121.0, correlated in -121f64..121.0, radius in -101f64..101.0, rounds in 1u32..64, extent in 1u64..3_000_000_000, fanout in 1u32..5) {
-        let text = format!("name = \"test\"\n[data]\nshape = [{extent}]\nclip = {{ kind = \"l2\", radius = {:e} }}\n[mechanism]\nfanout = {fanout}\n", 10f64.powf(radius));
+    fn no_numbers_panic(independent in -121f64..121.0, correlated in -121f64..121.0, radius in -101f64..101.0, rounds in 1u32..64, extent in 1u64..3_000_000_000, fanout in 1u32..5, kind in prop_oneof![Just("inca"), Just("ppsc")]) {
+        let text = format!("name = \"test\"\n[data]\nshape = [{extent}]\nclip = {{ kind = \"l2\", radius = {:e} }}\n[mechanism]\nkind = \"{kind}\"\nfanout = {fanout}\n", 10f64.powf(radius));
         if let Ok(file) = RunFile::parse(&text, 5) {
             let draft = Draft::new(file, &Peers::simulated(5, None).unwrap(), 0);
             if let Ok(draft) = draft {

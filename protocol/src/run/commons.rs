@@ -8,11 +8,13 @@ use super::{Event, Output};
 use crate::agreement;
 use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
+use crate::dissemination::entry::{ENTRY_BYTES, Entry};
+use crate::dissemination::terms::Terms;
 use crate::exchange::Course;
 use crate::flood::{Flood, Held, Receipt, Slot};
 use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::log::{Log, ShareId};
-use crate::message::{ItemHash, Members, Notice, Recipient, SignedNotice, Signer, Stage};
+use crate::message::{ItemHash, Members, Notice, Recipient, Round, SignedNotice, Signer, Stage};
 use crate::mixing::{Party, Portion, Share};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
@@ -31,21 +33,30 @@ pub(super) struct ItemRules {
     pub(super) lattice: Lattice,
     pub(super) dimension: usize,
     pub(super) settle_ms: u64,
+    /// With averaging, finals' entries are the items of the second stage.
+    pub(super) terms: Option<Arc<Terms>>,
 }
 
 impl ItemRules {
     pub(super) fn of(plan: &Plan, course: &Course) -> Self {
-        let (rounds, fanout) = (plan.rounds() as usize, plan.fanout() as usize);
+        let rounds = plan.rounds() as usize;
+        let sent = (1..=plan.rounds()).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
+        let fanout = sent.map(|(round, party)| course.schedule.sends_to(round, party).len()).max().filter(|&most| most > 0);
+        let fanout = fanout.unwrap_or(plan.fanout() as usize);
         ItemRules {
             schedule: course.schedule.clone(),
             log_limit: wire::log_limit(plan.parties(), rounds, fanout, plan.shares_due().0),
             lattice: course.lattice,
             dimension: course.dimension,
             settle_ms: plan.draft().run.settle_ms,
+            terms: plan.terms().cloned(),
         }
     }
 
     pub(super) fn final_limit(&self) -> usize {
+        if self.terms.is_some() {
+            return ENTRY_BYTES;
+        }
         wire::FINAL_HEADER + self.dimension * self.lattice.final_bytes as usize
     }
 
@@ -63,6 +74,14 @@ impl ItemRules {
             }
         }
         Ok(log)
+    }
+
+    /// Whether bytes are an item of the second stage.
+    fn check_last(&self, parties: usize, bytes: &Bytes) -> Result<(), String> {
+        match self.terms {
+            Some(_) => Entry::from_bytes(bytes, parties).map(|_| ()).map_err(str::to_string),
+            None => self.last(parties, bytes).map(|_| ()),
+        }
     }
 
     /// A final from its bytes: its coordinates are looked at only if they might not be summed.
@@ -90,6 +109,10 @@ pub(super) struct Commons {
     /// The newest notice that each neighbour addressed to this node alone: older ones are replays.
     direct: BTreeMap<Party, u64>,
     calls_answered: BTreeMap<Party, u32>,
+    /// When each neighbour last said something of averaging to this node.
+    pub(super) heard: BTreeMap<Party, Time>,
+    /// Rounds of averaging that just came in.
+    pub(super) rounds: Vec<(Round, Bytes)>,
     pub(super) outbox: VecDeque<Output>,
 }
 
@@ -108,6 +131,8 @@ impl Commons {
             connected: BTreeSet::new(),
             direct: BTreeMap::new(),
             calls_answered: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            rounds: Vec::new(),
             outbox: VecDeque::new(),
         }
     }
@@ -130,6 +155,11 @@ impl Commons {
         &self.signer
     }
 
+    /// Public neighbours that can be reached.
+    pub(super) fn reached(&self) -> &BTreeSet<Party> {
+        &self.connected
+    }
+
     pub(super) fn event(&mut self, event: Event) {
         self.outbox.push_back(Output::Event(event));
     }
@@ -138,7 +168,7 @@ impl Commons {
         self.event(Event::Offence { peer, text: text.to_string() });
     }
 
-    fn send(&mut self, to: Party, frame: Arc<[u8]>) {
+    pub(super) fn send(&mut self, to: Party, frame: Arc<[u8]>) {
         self.outbox.push_back(Output::Public { to, frame });
     }
 
@@ -159,7 +189,7 @@ impl Commons {
         }
     }
 
-    fn tell(&mut self, peer: Party, notice: Notice) {
+    pub(super) fn tell(&mut self, peer: Party, notice: Notice) {
         match self.signer.sign(Recipient::Party(peer), notice) {
             Ok(signed) => self.send(peer, wire::notice_frame(&signed)),
             Err(reason) => self.event(Event::Fault(reason.to_string())),
@@ -246,7 +276,8 @@ impl Commons {
             Ok(PublicFrame::Notice(signed)) if signed.recipient == Recipient::All => {
                 return self.receive_flooded(now, from, frame, signed, gathered);
             }
-            Ok(PublicFrame::Notice(signed)) => self.receive_direct(from, signed),
+            Ok(PublicFrame::Notice(signed)) => self.receive_direct(now, from, signed),
+            Ok(PublicFrame::Round { round, values }) => self.receive_round(now, from, round, frame.slice(values)),
             Ok(PublicFrame::Body { digest, stage, author, bytes }) => match self.flood.members().same_plan(&digest) {
                 Ok(()) => self.receive_body(from, frame, stage, author, bytes),
                 Err(reason) => self.offence(from, reason),
@@ -311,7 +342,7 @@ impl Commons {
         let rules = &self.rules;
         let taken = items.body(author, from, frame, bytes, |bytes| match stage {
             Stage::Settling => rules.log(author, members, bytes).map(|read| log = Some(read)),
-            Stage::Publishing => rules.last(parties, bytes).map(|_| ()),
+            Stage::Publishing => rules.check_last(parties, bytes),
         });
         match taken {
             Taken::Ignored => {}
@@ -333,7 +364,18 @@ impl Commons {
         }
     }
 
-    fn receive_direct(&mut self, from: Party, signed: SignedNotice) {
+    fn receive_round(&mut self, now: Time, from: Party, round: Round, values: Bytes) {
+        if self.rules.terms.is_none() || round.author != from {
+            return self.offence(from, "a round of averaging that is not its own, or that this plan does not have");
+        }
+        if let Err(reason) = self.flood.members().verify_round(&round, &values) {
+            return self.offence(from, reason);
+        }
+        self.heard.insert(from, now);
+        self.rounds.push((round, values));
+    }
+
+    fn receive_direct(&mut self, now: Time, from: Party, signed: SignedNotice) {
         if signed.author != from || signed.recipient != Recipient::Party(self.signer.me()) {
             return self.offence(from, "a notice for somebody else");
         }
@@ -354,6 +396,9 @@ impl Commons {
                 frames.into_iter().for_each(|frame| self.send(from, frame));
             }
             Notice::Lack { stage, item } => self.items_mut(stage).lacks(item, from),
+            Notice::Waiting => {
+                self.heard.insert(from, now);
+            }
             Notice::Call => {
                 let answered = self.calls_answered.entry(from).or_insert(0);
                 *answered += 1;

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::Accuracy;
 use crate::exchange::Tally;
-use crate::lattice::{LatticeVector, LatticeWeight};
+use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::log::{AgreedLogs, Log};
 use crate::message::Phase;
 use crate::mixing::{Party, Share};
@@ -69,6 +70,8 @@ pub struct Outcome {
     pub agreed: bool,
     /// The sum of these finals and of their weights.
     pub sum: Option<Sum>,
+    /// With `dissemination = "consensus"`: what `sum` is known to be off by. None for a flood, whose sums are exact.
+    pub accuracy: Option<Accuracy>,
     /// This node's own shares.
     pub tally: Tally,
 }
@@ -100,10 +103,10 @@ impl std::fmt::Debug for Sum {
 
 impl Sum {
     /// Of these finals; none for no final.
-    pub(crate) fn of(finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
+    pub(crate) fn of(lattice: &Lattice, finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
         let mut value = LatticeVector::zero_like(&finals.first()?.value);
         value.add_multiples(&finals.iter().map(|last| (Ratio::one(), &last.value)).collect::<Vec<_>>());
-        Some(Sum { value, weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()) })
+        Some(Sum { value: lattice.sum(value), weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()) })
     }
 }
 

@@ -16,12 +16,22 @@ use crate::payload::Ratio;
 pub const MOST_PARTIES: usize = 1024;
 /// The largest T: the lattice carries common denominators up to 64, and D_Inc's is T + 1 (DESIGN section 4, Lattice).
 pub const MOST_ROUNDS: u32 = 63;
+/// The largest number of network rounds of PPSC, whose lattice grows with no power of them. Our choice: a plan lists them all.
+pub const MOST_EXCHANGE_ROUNDS: u32 = 4096;
 /// The largest fan-out. Our choice: beyond it (k+1)^T leaves room for few rounds, and drawing a schedule takes seconds.
 pub const MOST_FANOUT: u32 = 16;
 /// The largest dimension. Our choice: 2³¹ coordinates are 16 GiB a state.
 const MOST_COORDINATES: usize = 1 << 31;
 /// The longest time-out: a day. Keeps every sum of deadlines far from overflow.
 const LONGEST_MS: u64 = 86_400_000;
+
+/// The largest T of a mechanism.
+pub fn most_rounds(kind: MechanismKind) -> u32 {
+    match kind {
+        MechanismKind::Ppsc => MOST_EXCHANGE_ROUNDS,
+        MechanismKind::Inca | MechanismKind::Gossip => MOST_ROUNDS,
+    }
+}
 
 /// What is wrong with a value. Prints what was found; [`Problem::fix`] says what to do.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -307,11 +317,7 @@ impl RunFile {
 
     /// Refuses what parses, and will run one day, but that this version's plans do not carry.
     pub fn supported(&self) -> Result<(), RunFileError> {
-        supported(&self.privacy, &self.mechanism, &self.run).map_err(|(field, problem)| RunFileError::Field {
-            field,
-            line: None,
-            problem,
-        })
+        supported(&self.privacy, &self.mechanism).map_err(|(field, problem)| RunFileError::Field { field, line: None, problem })
     }
 }
 
@@ -335,15 +341,17 @@ pub(crate) fn check_settings(
     run.check(parties, privacy.dropouts)
 }
 
-pub(crate) fn supported(privacy: &Privacy, mechanism: &Mechanism, run: &RunSettings) -> Checked {
+pub(crate) fn supported(privacy: &Privacy, mechanism: &Mechanism) -> Checked {
     let not_yet = |field: &str, found, instead| refuse(field, Problem::NotYet { found, instead });
     match mechanism.kind {
-        MechanismKind::Inca => {}
-        MechanismKind::Ppsc => return not_yet("mechanism.kind", "\"ppsc\"", "\"inca\""),
-        MechanismKind::Gossip => return not_yet("mechanism.kind", "\"gossip\"", "\"inca\""),
+        MechanismKind::Inca | MechanismKind::Ppsc => {}
+        MechanismKind::Gossip => return not_yet("mechanism.kind", "\"gossip\"", "\"inca\" or \"ppsc\""),
     }
     if privacy.coalitions == Coalitions::Static {
         // Random draws are computed by a fast path that knows this mechanism only.
+        if mechanism.kind != MechanismKind::Inca {
+            return not_yet("mechanism.kind", "\"ppsc\" while coalitions = \"static\"", "\"inca\"");
+        }
         if mechanism.injection != InjectionChoice::Incremental {
             let found = "another injection than \"incremental\" while coalitions = \"static\"";
             return not_yet("mechanism.injection", found, "\"incremental\"");
@@ -351,9 +359,6 @@ pub(crate) fn supported(privacy: &Privacy, mechanism: &Mechanism, run: &RunSetti
         if !mechanism.rollback {
             return not_yet("mechanism.rollback", "false while coalitions = \"static\"", "true");
         }
-    }
-    if run.dissemination == Dissemination::Consensus {
-        return not_yet("run.dissemination", "\"consensus\"", "\"flood\"");
     }
     Ok(())
 }
@@ -457,7 +462,7 @@ impl Privacy {
 impl Mechanism {
     fn check(&self, parties: usize) -> Checked {
         if let Rounds::Fixed(rounds) = self.rounds {
-            count("mechanism.rounds", rounds.into(), 1, MOST_ROUNDS.into())?;
+            count("mechanism.rounds", rounds.into(), 1, most_rounds(self.kind).into())?;
         }
         if let InjectionChoice::Custom { c, .. } = &self.injection {
             count("mechanism.injection.c", c.len() as u64, 2, u64::from(MOST_ROUNDS) + 1)?;
@@ -475,6 +480,11 @@ impl Mechanism {
             require(!self.accept_exact_sum, "mechanism.accept_exact_sum", || only.clone())?;
             return require(!self.local_noise_ok, "mechanism.local_noise_ok", || only);
         }
+        // A hand-over has one receiver, and is what roll-back takes back; value and noise come in as Algorithm 1 has them.
+        count("mechanism.fanout", self.fanout.into(), 1, 1)?;
+        let only = Problem::OnlyFor { only: "mechanism.kind = \"inca\"" };
+        require(self.injection == InjectionChoice::Incremental, "mechanism.injection", || only.clone())?;
+        require(self.rollback, "mechanism.rollback", || only)?;
         let said = self.independent_noise == IndependentNoise::Calibrated || self.accept_exact_sum;
         require(said, "mechanism.independent_noise", || Problem::ExactSum)
     }

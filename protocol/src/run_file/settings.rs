@@ -313,7 +313,7 @@ impl<'de> Deserialize<'de> for InjectionChoice {
 pub enum Rounds {
     /// As many as the calibration finds best.
     Auto,
-    /// T, from 1 to [`super::MOST_ROUNDS`].
+    /// T, from 1 to [`super::most_rounds`].
     Fixed(u32),
 }
 
@@ -456,6 +456,8 @@ pub enum Dissemination {
     Flood,
     /// By averaging consensus.
     Consensus,
+    /// Whichever sends fewer bytes; a plan says which.
+    Auto,
 }
 
 /// Time-outs and sizes of a run.

@@ -122,14 +122,11 @@ colluding = 2
 coalitions = "static"
 dropouts = 2
 [mechanism]
-kind = "ppsc"
+kind = "inca"
 injection = { c = ["1/2", "0.5"], z = [["1"], ["-1"]] }
 rounds = 1
 fanout = 3
 rollback = false
-independent_noise = "none"
-accept_exact_sum = true
-local_noise_ok = true
 [topology]
 private = { kind = "edges", edges = [["alice", "bob"], ["bob", "carol"]] }
 public = { kind = "random-regular", degree = 4 }
@@ -152,6 +149,17 @@ pace_ms = 2000
     assert_eq!(file.topology.public, GraphChoice::RandomRegular { degree: 4 });
     assert_eq!(file.run.dissemination, Dissemination::Consensus);
 
+    let ppsc = parse(
+        &with(&[(
+            "mechanism",
+            "kind = \"ppsc\"\nrounds = 4096\nindependent_noise = \"none\"\naccept_exact_sum = true\nlocal_noise_ok = true",
+        )]),
+        5,
+    );
+    assert_eq!((ppsc.mechanism.kind, ppsc.mechanism.independent_noise), (MechanismKind::Ppsc, IndependentNoise::None));
+    assert!(ppsc.mechanism.accept_exact_sum && ppsc.mechanism.local_noise_ok);
+    assert_eq!(ppsc.mechanism.rounds, Rounds::Fixed(4096));
+
     let other = parse(
         &with(&[("topology", "private = \"ring\""), ("mechanism", "injection = \"early\""), ("data", "unit = \"record\"")]),
         5,
@@ -163,11 +171,7 @@ pace_ms = 2000
 
 #[test]
 fn what_no_plan_carries_yet_is_said() {
-    for (section, line, field) in [
-        ("mechanism", "kind = \"ppsc\"", "mechanism.kind"),
-        ("mechanism", "kind = \"gossip\"", "mechanism.kind"),
-        ("run", "dissemination = \"consensus\"", "run.dissemination"),
-    ] {
+    for (section, line, field) in [("mechanism", "kind = \"gossip\"", "mechanism.kind")] {
         let error = parse(&with(&[(section, line)]), 8).supported().unwrap_err();
         assert_eq!(error.field(), Some(field));
         assert!(error.to_string().contains("does not run yet; use"), "{error}");
@@ -179,6 +183,7 @@ fn what_no_plan_carries_yet_is_said() {
     for (section, line) in [
         ("mechanism", "injection = \"early\""),
         ("mechanism", "fanout = 2"),
+        ("mechanism", "kind = \"ppsc\""),
         ("data", "adjacency = \"zero-out\""),
         ("data", "unit = \"record\""),
         ("data", "weights = { alice = 3 }"),
@@ -257,6 +262,10 @@ fn values_that_make_no_sense_are_refused_by_field() {
         ("mechanism", "independent_noise = \"none\"", "mechanism.independent_noise"),
         ("mechanism", "accept_exact_sum = true", "mechanism.accept_exact_sum"),
         ("mechanism", "independent_noise = \"none\"\nkind = \"ppsc\"", "mechanism.independent_noise"),
+        ("mechanism", "rounds = 4097\nkind = \"ppsc\"", "mechanism.rounds"),
+        ("mechanism", "fanout = 2\nkind = \"ppsc\"", "mechanism.fanout"),
+        ("mechanism", "rollback = false\nkind = \"ppsc\"", "mechanism.rollback"),
+        ("mechanism", "injection = \"early\"\nkind = \"ppsc\"", "mechanism.injection"),
         ("run", "min_parties = 6", "run.min_parties"),
         ("run", "min_parties = 9", "run.min_parties"),
         ("run", "join_ms = 0", "run.join_ms"),

@@ -83,7 +83,7 @@ impl World {
             let mut noise = LatticeNoise::new(rng, *plan.lattice(), draft.dimension(), calibration.correlated_std);
             noise.add_independent(calibration.independent_std, &mut value);
             let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
-            let course = Course { me, ..course.clone() };
+            let course = course.of_another(plan, me);
             let connected = draft.private_graph.neighbours(me).iter().copied().collect();
             let opening = Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected };
             let mixing = course.begin(value.clone(), weight, Box::new(noise));
@@ -187,7 +187,7 @@ impl World {
                 Err(liar) => self.violations.push(Violation::new("mass", format!("party {liar} lied to party {party}"))),
             }
         }
-        let sum = Sum::of(&finals);
+        let sum = Sum::of(plan.lattice(), &finals);
         if let Some(sum) = sum.as_ref().filter(|_| plan.draft().mechanism.rollback) {
             let own = publishers.iter().map(|&party| self.weights[party]);
             self.violations.extend(mass::check([&sum.value], publishers.iter().map(|&party| &self.noised[party])).err());
@@ -227,6 +227,7 @@ fn outcome(plan: &Plan, logs: &Arc<AgreedLogs>, verdict: &GateVerdict, sum: Opti
         agreed: sum.is_some(),
         included,
         sum,
+        accuracy: None,
         tally: Default::default(),
     }
 }

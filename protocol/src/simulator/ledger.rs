@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use crate::exchange::Exchange;
-use crate::injection::Injection;
 use crate::invariants::{Violation, mass, weight};
 use crate::lattice::{LatticeVector, LatticeWeight, PackedVector};
 use crate::log::ShareId;
-use crate::mixing::{NoiseSource, Party, Portion};
+use crate::mixing::{Mechanism, NoiseSource, Party, Portion};
 use crate::payload::{Payload, Ratio};
 
 /// The noise that a node drew, by its number.
@@ -31,13 +30,13 @@ impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> 
     fn draw(&mut self, k: usize, round: u32) -> PackedVector {
         let drawn = self.noise.draw(k, round);
         let mut draws = self.draws.0.lock().expect("one thread");
-        draws.insert(k, drawn.clone());
+        assert!(draws.insert(k, drawn.clone()).is_none(), "noise {k} is drawn once and used once");
         drawn
     }
 }
 
 pub(crate) struct Ledger {
-    injection: Injection<Ratio>,
+    mechanism: Mechanism<Ratio>,
     value: PackedVector,
     weight: LatticeWeight,
     draws: Draws,
@@ -46,8 +45,8 @@ pub(crate) struct Ledger {
 type Holding = Portion<LatticeVector, LatticeWeight>;
 
 impl Ledger {
-    pub(crate) fn new(injection: Injection<Ratio>, value: LatticeVector, weight: i128, draws: Draws) -> Self {
-        Ledger { injection, value: value.pack(), weight: LatticeWeight(weight), draws }
+    pub(crate) fn new(mechanism: Mechanism<Ratio>, value: LatticeVector, weight: i128, draws: Draws) -> Self {
+        Ledger { mechanism, value: value.pack(), weight: LatticeWeight(weight), draws }
     }
 
     /// x̃.
@@ -61,15 +60,18 @@ impl Ledger {
         self.weight
     }
 
-    /// Everything that the node has injected: Σ_{s < rows} (c_s x̃ + Z_s η).
+    /// Everything that the node has injected: Σ_{s < rows} (c_s x̃ + Z_s η) with INCA. With PPSC x̃: a γ that it keeps it deducts from a share.
     pub(crate) fn injected(&self, exchange: &Exchange) -> Holding {
+        let Mechanism::Injection(injection) = &self.mechanism else {
+            return Portion { value: self.value.unpack(), weight: self.weight };
+        };
         let rows = exchange.injections();
         let mut sum = Portion { value: LatticeVector::zero_like(&self.value), weight: LatticeWeight(0) };
         let draws = self.draws.0.lock().expect("one thread");
         for t in 0..rows {
-            sum.value.add_multiples(&[(self.injection.c()[t], &self.value)]);
-            sum.weight.add_multiples(&[(self.injection.c()[t], &self.weight)]);
-            for (k, &factor) in self.injection.z(t).iter().enumerate() {
+            sum.value.add_multiples(&[(injection.c()[t], &self.value)]);
+            sum.weight.add_multiples(&[(injection.c()[t], &self.weight)]);
+            for (k, &factor) in injection.z(t).iter().enumerate() {
                 if let Some(eta) = draws.get(&k) {
                     sum.value.add_multiples(&[(factor, eta)]);
                 }

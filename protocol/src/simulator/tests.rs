@@ -7,7 +7,7 @@ use crate::message::{Phase, Stage};
 use crate::peers::Peers;
 use crate::plan::{Adversary, Calibration, Claim, Draft, Established, Faults, Predicted};
 use crate::run::Ending;
-use crate::run_file::{Coalitions, RunFile};
+use crate::run_file::{Coalitions, IndependentNoise, RunFile};
 
 /// A plan of simulated parties with two coordinates; noise of about the right size.
 pub(crate) fn plan(parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
@@ -29,12 +29,13 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
         established: Established::Theorem,
         cases: 1,
         seed: None,
+        changes: None,
         holds_as_headline: true,
     };
     let calibration = Calibration {
         rounds,
         drawn: if draft.privacy.coalitions == Coalitions::Any { Calibration::draw(&draft, rounds, 11) } else { None },
-        independent_std: 4.0,
+        independent_std: if draft.mechanism.independent_noise == IndependentNoise::Calibrated { 4.0 } else { 0.0 },
         correlated_std: 10.0,
         claims: vec![claim],
         predicted: Predicted {
@@ -78,6 +79,53 @@ fn without_faults_everybody_holds_the_exact_sum() {
         let outcome = outcome.as_ref().expect("finished");
         assert_eq!((&outcome.ending, outcome.agreed, &outcome.included), (&Ending::Done, true, &everybody));
         assert_eq!(outcome.sum.as_ref().map(|sum| &sum.value), report.sum_over(&everybody).as_ref());
+    }
+}
+
+/// Plans of PPSC: one component; and three paths (the paper's Figure 4c, ERRATA), where a vanished party may cut off a sole neighbour.
+fn ppsc_plans() -> [Arc<Plan>; 2] {
+    let paths = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (7, 8), (8, 9)];
+    let edges: Vec<String> = paths.iter().map(|(a, b)| format!("[\"party-{a}\", \"party-{b}\"]")).collect();
+    let paths =
+        format!("[mechanism]\nkind = \"ppsc\"\n[topology]\nprivate = {{ kind = \"edges\", edges = [{}] }}", edges.join(", "));
+    [plan(8, "[mechanism]\nkind = \"ppsc\"", 14), plan(10, &paths, 16)]
+}
+
+#[test]
+fn multi_gossip_takes_as_many_network_rounds_as_its_longest_chain_of_edges() {
+    for plan in ppsc_plans().into_iter().chain([plan(20, "[mechanism]\nkind = \"ppsc\"", 18)]) {
+        let everybody = others(&plan, &[]);
+        let calm = simulate(&plan, Conditions::new(1));
+        assert_eq!(calm.violations, []);
+        let sums = calm.outcomes.iter().map(|outcome| outcome.as_ref().and_then(|it| it.sum.as_ref()).map(|sum| &sum.value));
+        assert!(sums.into_iter().all(|sum| sum == calm.sum_over(&everybody).as_ref()));
+        // With a constant latency of 1 ms and nothing else that takes time, private messages on the critical path are milliseconds.
+        let latency_us = (1000, 1000);
+        let report = simulate(&plan, Conditions { latency_us, instant: true, ..Conditions::new(2) });
+        let at = |phase| {
+            report.events.iter().filter(move |(_, _, event)| *event == Event::Phase(phase)).map(|(at, _, _)| at.as_nanos())
+        };
+        let begin = at(Phase::Mixing).min().expect("all mix");
+        let last_share = report
+            .events
+            .iter()
+            .filter(|(_, _, event)| *event == Event::Round(plan.rounds()))
+            .map(|(at, _, _)| at.as_nanos())
+            .max();
+        let used = last_share.expect("all get there") as f64 - begin as f64;
+        let chain = f64::from(plan.rounds());
+        println!("{} parties: {} rounds used, chain of {chain}", plan.parties(), used / 1e6 + 1.0);
+        assert!(used / 1e6 + 1.0 <= 1.3 * chain, "{used} ns for {chain}");
+    }
+}
+
+#[test]
+fn a_kill_in_multi_gossip_costs_its_own_value_only() {
+    for plan in ppsc_plans() {
+        let (good, latest) = kills(&plan, 20, true);
+        assert_eq!(good, 20);
+        assert!(latest < 200, "{latest} ms later");
+        assert_eq!(kills(&plan, 10, false).0, 10, "silently");
     }
 }
 
@@ -297,6 +345,12 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
             "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\npublic = { kind = \"random-regular\", degree = 3 }\n[run]\nround_ms = 30\nsettle_ms = 320\njoin_ms = 300",
             5,
         ),
+        plan(7, "[mechanism]\nkind = \"ppsc\"\n[run]\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300", 14),
+        plan(
+            6,
+            "[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n[topology]\nprivate = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"], [\"party-1\", \"party-2\"], [\"party-3\", \"party-4\"], [\"party-4\", \"party-5\"]] }\n[run]\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300",
+            16,
+        ),
     ];
     let mut endings: BTreeMap<&str, u32> = BTreeMap::new();
     for seed in seeds {
@@ -321,7 +375,7 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
 
 #[test]
 fn invariants_hold_in_any_mix_of_faults() {
-    let endings = soak(0..40);
+    let endings = soak(0..56);
     for name in ["done", "degraded", "withheld"] {
         assert!(endings.contains_key(name), "the mix reaches everything: {endings:?}");
     }

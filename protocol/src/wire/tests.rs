@@ -25,6 +25,10 @@ fn notices() -> Vec<Notice> {
         Notice::Want { stage, item: 4 },
         Notice::Lack { stage, item: 4 },
         Notice::Call,
+        Notice::Missed,
+        Notice::Severed { party: 4, held: true },
+        Notice::Averaged,
+        Notice::Waiting,
         Notice::Commit { incarnation: [5; 16], commitment: [7; 32] },
         Notice::Reveal { seats: vec![Seat { party: 1, incarnation: [6; 16] }], commitments: [8; 32], nonce: [9; 32] },
     ]
@@ -80,13 +84,13 @@ fn the_bytes_of_frames_are_pinned() {
     // A static plan's kinds came later: the numbers of the others, and so their frames, stayed.
     let commit = notice_frame(&signed(Notice::Commit { incarnation: [5; 16], commitment: [7; 32] }, Recipient::All));
     let seven = "07".repeat(32);
-    let commit_hex = format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 09000000 {incarnation} {seven}");
+    let commit_hex = format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0d000000 {incarnation} {seven}");
     assert_eq!(hex(&commit), commit_hex.replace(' ', ""));
     let seats = vec![Seat { party: 1, incarnation: [6; 16] }];
     let reveal = Notice::Reveal { seats, commitments: [8; 32], nonce: [9; 32] };
     let (six, eight, nine) = ("06".repeat(16), "08".repeat(32), "09".repeat(32));
     let reveal_hex =
-        format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0a000000 0100000000000000 0100000000000000 {six} {eight} {nine}");
+        format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0e000000 0100000000000000 0100000000000000 {six} {eight} {nine}");
     assert_eq!(hex(&notice_frame(&signed(reveal, Recipient::All))), reveal_hex.replace(' ', ""));
     assert_eq!(hex(&ready), format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {incarnation}").replace(' ', ""));
     let want = notice_frame(&signed(Notice::Want { stage: Stage::Publishing, item: 4 }, Recipient::Party(7)));
@@ -96,6 +100,18 @@ fn the_bytes_of_frames_are_pinned() {
     );
     let body = body_frame(&[0xaa; 32], Stage::Settling, 5, b"xyz");
     assert_eq!(hex(&body), format!("0102 {aa} 00000000 05000000 78797a").replace(' ', ""));
+    let severed = notice_frame(&signed(Notice::Severed { party: 4, held: true }, Recipient::All));
+    let party = "0400000000000000";
+    assert_eq!(hex(&severed), format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0a000000 {party} 01").replace(' ', ""));
+    let (form, signature) = (Form::Ratio, Signature([0xcc; 64]));
+    let round = Round { author: 5, digest: [0xaa; 32], form, round: 2, view: 258, spread: 0.5, signature };
+    let frame = round_frame(&round, &[1, 2, 3]);
+    let numbers = "05000000 01000000 02000000 0201000000000000 000000000000e03f";
+    assert_eq!(hex(&frame), format!("0107 {aa} {numbers} {cc} 010203").replace(' ', ""));
+    match read_public(&frame) {
+        Ok(PublicFrame::Round { round: read, values }) => assert_eq!((read, &frame[values]), (round, &[1u8, 2, 3][..])),
+        other => panic!("{other:?}"),
+    }
     let share = share_frame(&[0xaa; 32], share_id(), LatticeWeight(-2), &[1, 2, 3]);
     let weight = format!("fe{}", "ff".repeat(15));
     assert_eq!(hex(&share), format!("0103 {aa} 02000000 01000000 03000000 {weight} 010203").replace(' ', ""));

@@ -1,0 +1,137 @@
+//! `independent_noise = "none"`: the paper's mode. The exact sum of each honest component is public, so that one changed value is seen with
+//! certainty; what is claimed holds for changes that keep every sum which is seen, of at most Δ together (Euclidean, over all that change).
+//!
+//! The loss is Δ S/σ_γ, S the supremum of ‖D⁺Cv‖ ([`SameSum`]), computed in every system of the class. Before publishing no sum is seen, and
+//! the bound of [`crate::before_publishing`] holds for joint changes as for single ones: given all that a party hands out, what leaves
+//! different parties has different noises, so that their losses Δᵢ² kᵢ/σ_γ² add up, at most to Δ² max kᵢ/σ_γ².
+
+use undertone_protocol::mixing::Party;
+use undertone_protocol::plan::{Adversary, Changes, Claim, Established, Faults};
+
+use super::same_sum::SameSum;
+use crate::before_publishing::{BeforePublishing, bound};
+use crate::claims::ClaimError;
+use crate::class::in_parallel;
+use crate::coalitions;
+use crate::execution::{Execution, ExecutionError};
+use crate::faults;
+use crate::gaussian::{self, SLACK};
+use crate::loss::Noise;
+use crate::setting::Setting;
+use crate::view::{Trace, View};
+
+/// Systems that are computed at most. Our choice: some seconds; each takes a singular value decomposition.
+const MOST_SYSTEMS: usize = 30_000;
+
+/// The largest supremum over executions and coalitions, and where it is reached.
+pub(crate) struct Steepest {
+    /// S: the loss is Δ S/σ_γ.
+    pub(crate) supremum: f64,
+    /// The execution, with its coalition as `corrupted`.
+    pub(crate) execution: Execution,
+}
+
+/// How many systems a class has.
+fn systems(setting: &Setting) -> Option<usize> {
+    let size = setting.coalition_size();
+    let coalitions = coalitions::count(setting.parties(), size).filter(|_| size < setting.parties())?;
+    coalitions.checked_mul(faults::count(setting)).filter(|&systems| systems <= MOST_SYSTEMS)
+}
+
+/// The largest S of the tolerated class; none if it has too many systems.
+pub(crate) fn of_class(setting: &Setting) -> Result<Option<Steepest>, ExecutionError> {
+    if systems(setting).is_none() {
+        return Ok(None);
+    }
+    let base = setting.fault_free()?;
+    let faulted = faults::single_shares(setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]));
+    let executions = std::iter::once(Ok(base.clone())).chain(faulted).collect::<Result<Vec<Execution>, ExecutionError>>()?;
+    steepest(setting, &executions, &coalitions::all(setting.parties(), setting.coalition_size())).map(Some)
+}
+
+/// The largest S over these executions and coalitions; there is at least one of each.
+pub(crate) fn steepest(
+    setting: &Setting,
+    executions: &[Execution],
+    coalitions: &[Vec<Party>],
+) -> Result<Steepest, ExecutionError> {
+    let of_execution = |index: usize| {
+        let trace = Trace::of(&executions[index], &setting.weights);
+        let largest = coalitions.iter().map(|coalition| {
+            let against = executions[index].clone().with_corrupted(coalition.iter().copied())?;
+            let supremum = SameSum::of(&View::of_trace(&trace, &against)).largest;
+            // Doubt counts as seen.
+            let supremum = if supremum.is_nan() { f64::INFINITY } else { supremum };
+            Ok(Steepest { supremum, execution: against })
+        });
+        Some(largest.reduce(|a, b| Ok(steeper(a?, b?))))
+    };
+    let found = in_parallel(executions.len(), of_execution).into_iter().flatten();
+    found.reduce(|a, b| Ok(steeper(a?, b?))).expect("there is at least one execution and one coalition")
+}
+
+fn steeper(a: Steepest, b: Steepest) -> Steepest {
+    if b.supremum > a.supremum { b } else { a }
+}
+
+/// Δ of a joint change: the largest of any party.
+fn sensitivity(setting: &Setting) -> f64 {
+    setting.largest_sensitivity()
+}
+
+/// The loss of a joint change at this σ_γ.
+pub(crate) fn loss(setting: &Setting, steepest: &Steepest, pairwise_std: f64) -> f64 {
+    sensitivity(setting) * steepest.supremum / pairwise_std * (1.0 + SLACK)
+}
+
+/// σ_γ with which no joint change of the class, and nothing before publishing, loses more than `mu`; none if the class has too many systems.
+pub(crate) fn pairwise_std_needed(setting: &Setting, mu: f64) -> Result<Option<f64>, ExecutionError> {
+    let (Some(steepest), Some(before)) = (of_class(setting)?, BeforePublishing::of(setting)?) else { return Ok(None) };
+    let unit = Noise { independent_std: 0.0, correlated_std: 1.0 };
+    let of_class = sensitivity(setting) * steepest.supremum;
+    Ok(Some(of_class.max(before.worst_loss(setting, unit)) / mu))
+}
+
+/// All claims at this σ_γ.
+pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result<Vec<Claim>, ClaimError> {
+    let (Some(steepest), Some(before)) = (of_class(setting)?, BeforePublishing::of(setting)?) else {
+        return Err(ClaimError::TooMany);
+    };
+    let noise = Noise { independent_std: 0.0, correlated_std: pairwise_std };
+    let claim = |size: usize, faults: Faults, mu: f64, established: Established, cases: usize| -> Result<Claim, ClaimError> {
+        let mu = mu * (1.0 + SLACK);
+        Ok(Claim {
+            adversary: Adversary::Coalition,
+            size,
+            faults,
+            mu,
+            epsilon: gaussian::epsilon(delta, mu)?,
+            delta,
+            established,
+            cases: cases as u64,
+            seed: None,
+            changes: Some(Changes::SameSum),
+            holds_as_headline: false,
+        })
+    };
+    let bound = (0..setting.parties())
+        .map(|party| bound(setting, party, noise))
+        .try_fold(0.0f64, |largest, mu| mu.map(|mu| largest.max(mu)))?;
+    Ok(vec![
+        claim(
+            setting.colluding,
+            Faults::Class,
+            loss(setting, &steepest, pairwise_std),
+            Established::Exhaustive,
+            systems(setting).unwrap_or(0),
+        )?,
+        claim(
+            setting.colluding,
+            Faults::BeforePublishing,
+            before.worst_loss(setting, noise),
+            Established::Exact,
+            before.cases(),
+        )?,
+        claim(setting.parties() - 1, Faults::BeforePublishing, bound, Established::Theorem, 1)?,
+    ])
+}

@@ -1,0 +1,56 @@
+//! `benchmark --disseminations`: both ways to publish, over the same graph and with the same seed, one after the other.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::{failed, local_with};
+use crate::cli::Report;
+use crate::failure::Failure;
+use crate::table::{Table, bytes};
+
+const WAYS: [&str; 2] = ["flood", "consensus"];
+
+/// Runs each `runs` times, in turns.
+pub(super) fn run(nodes: usize, dimension: usize, runs: usize) -> Result<Report, Failure> {
+    let mut samples: [Vec<Value>; 2] = Default::default();
+    for run in 0..runs {
+        for (way, samples) in WAYS.iter().zip(&mut samples) {
+            eprintln!("run {} of {runs}, {way} …", run + 1);
+            let mut file = tempfile::Builder::new().suffix(".toml").tempfile().map_err(failed)?;
+            write!(file, "{}", run_file(nodes, way)).map_err(failed)?;
+            let path = file.path().to_str().ok_or_else(|| failed("the temporary folder's name is not UTF-8"))?.to_owned();
+            samples.push(local_with(nodes, dimension, &["--run", &path, "--seed", &run.to_string()])?);
+        }
+    }
+    Ok(report(nodes, dimension, &samples))
+}
+
+/// Fixed rounds: both runs have the same plan but for how finals spread.
+fn run_file(nodes: usize, way: &str) -> String {
+    let public = if nodes > 5 { "{ kind = \"random-regular\", degree = 4 }" } else { "\"complete\"" };
+    format!(
+        "name = \"benchmark\"\n[mechanism]\nrounds = 5\n[topology]\npublic = {public}\n\
+         [run]\ndissemination = \"{way}\"\nround_ms = 10000\nsettle_ms = 20000\njoin_ms = 120000\n"
+    )
+}
+
+fn median(samples: &[Value], key: &str) -> f64 {
+    let mut values: Vec<f64> = samples.iter().filter_map(|sample| sample[key].as_f64()).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn report(nodes: usize, dimension: usize, samples: &[Vec<Value>; 2]) -> Report {
+    let per_node = |samples: &[Value]| median(samples, "public_bytes") / nodes as f64;
+    let mut object = json!({ "nodes": nodes, "dimension": dimension, "runs": samples[0].len(), "exit_code": 0 });
+    let mut table = Table::with_headings(["finals spread by", "START to the result", "public bytes of a node", "processor time"]);
+    for (way, samples) in WAYS.iter().zip(samples) {
+        let (wall_s, public, cpu_s) = (median(samples, "wall_s"), per_node(samples), median(samples, "cpu_s"));
+        object[way] = json!({ "wall_s": wall_s, "public_bytes_per_node": public, "cpu_s": cpu_s, "accuracy": samples[0]["accuracy"],
+            "largest_difference": samples[0]["largest_difference"] });
+        table.row([(*way).into(), format!("{wall_s:.3} s"), bytes(public as u64), format!("{cpu_s:.2} s")]);
+    }
+    let title = format!("{nodes} processes, {dimension} coordinates, medians of {} runs each\n", samples[0].len());
+    Report::done(object, title + &table.render())
+}

@@ -1,0 +1,168 @@
+//! A course: the steps of a run of averaging, and what it guarantees.
+
+use super::{Spectrum, chebyshev, finite_time, plain};
+
+/// Rounds of any course, at most. Our choice: where more are needed a flood is faster.
+pub const MOST_ROUNDS: usize = 1024;
+
+/// How the steps were chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// The paper's edge weight in every round.
+    Plain,
+    /// Chebyshev's polynomial.
+    Chebyshev,
+    /// The eigenvalues themselves.
+    FiniteTime,
+}
+
+impl Method {
+    /// Its name in quotes and receipts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Method::Plain => "plain",
+            Method::Chebyshev => "chebyshev",
+            Method::FiniteTime => "finite-time",
+        }
+    }
+}
+
+/// What a course must cope with, and reach. One unit for all three.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Task {
+    /// √Σ xᵢ² over the parties of what they begin with, the largest of all coordinates.
+    pub norm: f64,
+    /// In each round a node adds an error of at most this to each coordinate; 0 for real numbers.
+    pub rounding: f64,
+    /// How far a node may end from the exact mean.
+    pub tolerance: f64,
+}
+
+/// A schedule of steps that meets its task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    /// How the steps were chosen.
+    pub method: Method,
+    /// c_r of x ← x − c_r·L·x, r = 1…K.
+    pub steps: Vec<f64>,
+    /// Every node ends within this of the exact mean, in each coordinate.
+    pub error: f64,
+}
+
+impl Course {
+    /// The course with fewest rounds that meets the task; of equal ones finite-time, then Chebyshev. None if none does within
+    /// [`MOST_ROUNDS`]: the tolerance is below what rounding leaves, or the graph is too long.
+    pub fn fit(spectrum: &Spectrum, task: Task) -> Option<Self> {
+        let courses = [Self::finite_time(spectrum, task), Self::chebyshev(spectrum, task)];
+        let best = courses.into_iter().flatten().min_by_key(|course| course.steps.len());
+        // It never needs fewer than Chebyshev's; only where that has no course it is looked at.
+        best.or_else(|| Self::plain(spectrum, task))
+    }
+
+    /// By plain averaging.
+    pub fn plain(spectrum: &Spectrum, task: Task) -> Option<Self> {
+        let rounds = plain::rounds(spectrum, task.tolerance / task.norm, MOST_ROUNDS)?;
+        let candidates = (rounds..=MOST_ROUNDS).take(64);
+        Self::first(spectrum, task, Method::Plain, candidates.map(|rounds| vec![plain::weight(spectrum); rounds]))
+    }
+
+    /// By Chebyshev's polynomial.
+    pub fn chebyshev(spectrum: &Spectrum, task: Task) -> Option<Self> {
+        // On the few eigenvalues that there are it is never worse than on the whole interval, so a few rounds less may do.
+        let enough = (1..=MOST_ROUNDS).find(|&rounds| chebyshev::factor(spectrum, rounds) * task.norm <= task.tolerance)?;
+        let candidates = (enough.saturating_sub(3).max(1)..=MOST_ROUNDS).take(64);
+        let steps = |rounds| finite_time::order(chebyshev::roots(spectrum, rounds)).iter().map(|root| 1.0 / root).collect();
+        Self::first(spectrum, task, Method::Chebyshev, candidates.map(steps))
+    }
+
+    /// By the eigenvalues themselves.
+    pub fn finite_time(spectrum: &Spectrum, task: Task) -> Option<Self> {
+        let steps: Vec<f64> = finite_time::roots(spectrum).iter().map(|root| 1.0 / root).collect();
+        if steps.len() > MOST_ROUNDS {
+            return None;
+        }
+        let bounds = Bounds::of(spectrum);
+        let mut left = bounds.ones();
+        let promising = steps.iter().enumerate().filter(|(_, step)| {
+            bounds.multiply(&mut left, **step);
+            largest(&left) * task.norm <= task.tolerance
+        });
+        let candidates: Vec<Vec<f64>> = promising.map(|(index, _)| steps[..=index].to_vec()).collect();
+        Self::first(spectrum, task, Method::FiniteTime, candidates.into_iter())
+    }
+
+    fn first(spectrum: &Spectrum, task: Task, method: Method, mut candidates: impl Iterator<Item = Vec<f64>>) -> Option<Self> {
+        candidates.find_map(|steps| {
+            let error = Bounds::of(spectrum).error(&steps, task);
+            (error <= task.tolerance).then_some(Course { method, steps, error })
+        })
+    }
+
+    /// How far a coordinate of any node moves in each round at most, r = 1…K.
+    pub fn changes(&self, spectrum: &Spectrum, task: Task) -> Vec<f64> {
+        let bounds = Bounds::of(spectrum);
+        let error = task.rounding * (spectrum.parties() as f64).sqrt();
+        // What came in at the start, and as rounding in each round so far, times what is left of it.
+        let mut parts: Vec<(f64, Vec<f64>)> = vec![(task.norm, bounds.ones())];
+        let mut changes = Vec::with_capacity(self.steps.len());
+        for &step in &self.steps {
+            let moved = parts.iter().map(|(size, left)| size * bounds.moved(left, step)).sum::<f64>();
+            changes.push(moved * SLACK + task.rounding);
+            parts.iter_mut().for_each(|(_, left)| bounds.multiply(left, step));
+            parts.push((error, bounds.ones()));
+        }
+        changes
+    }
+}
+
+/// The bounds are sums and products of a few thousand f64.
+const SLACK: f64 = 1.0 + 1e-9;
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
+}
+
+/// Polynomials' values on the spectrum, as upper bounds that hold wherever within its margin the true eigenvalues are.
+struct Bounds {
+    values: Vec<f64>,
+    margin: f64,
+    parties: f64,
+}
+
+impl Bounds {
+    fn of(spectrum: &Spectrum) -> Self {
+        // Equal eigenvalues have equal bounds.
+        let mut values = spectrum.values().to_vec();
+        values.dedup();
+        Bounds { values, margin: spectrum.margin(), parties: spectrum.parties() as f64 }
+    }
+
+    fn ones(&self) -> Vec<f64> {
+        vec![1.0; self.values.len()]
+    }
+
+    /// |1 − cλ|, at most. (2^-50: the rounding of this very computation, and of c.)
+    fn multiply(&self, left: &mut [f64], step: f64) {
+        for (left, value) in left.iter_mut().zip(&self.values) {
+            *left *= (1.0 - step * value).abs() + step * self.margin + 2f64.powi(-50) * (1.0 + step * value);
+        }
+    }
+
+    /// |cλ| of what is left, at most.
+    fn moved(&self, left: &[f64], step: f64) -> f64 {
+        left.iter().zip(&self.values).map(|(left, value)| left * step * (value + self.margin)).fold(0.0, f64::max)
+    }
+
+    /// How far a node ends from the exact mean. Differences shrink by the largest |p(λ)| in the 2-norm over parties, which is not below any
+    /// one party's. A rounding error of a round goes through the rounds that follow; its mean over parties stays, at most `rounding` a round.
+    fn error(&self, steps: &[f64], task: Task) -> f64 {
+        let mut rest = self.ones();
+        let mut through = 0.0;
+        for &step in steps.iter().rev() {
+            through += largest(&rest);
+            self.multiply(&mut rest, step);
+        }
+        let rounded = task.rounding * (self.parties.sqrt() * through + steps.len() as f64);
+        (largest(&rest) * task.norm + rounded) * SLACK
+    }
+}

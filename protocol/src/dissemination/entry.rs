@@ -1,0 +1,85 @@
+//! An entry: what a party says of its final before averaging begins. The entries are the items of the second agreement: whose finals are averaged,
+//! with which weights, and bit for bit what.
+
+use sha2::{Digest, Sha256};
+
+use crate::lattice::LatticeWeight;
+
+/// Bytes of an entry.
+pub const ENTRY_BYTES: usize = 16 + 8 + 32;
+
+/// A party's gated final in short. All of it is public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its weight.
+    pub weight: LatticeWeight,
+    /// The largest coordinate of its opening, by absolute value.
+    pub range: u64,
+    /// SHA-256 of its opening's coordinates as they travel.
+    pub hash: [u8; 32],
+}
+
+impl Entry {
+    /// Of a final with this weight and these opening bytes.
+    pub fn new(weight: LatticeWeight, range: u64, opening: &[u8]) -> Self {
+        Entry { weight, range, hash: Sha256::digest(opening).into() }
+    }
+
+    /// Whether these are the opening's bytes.
+    pub fn is_of(&self, opening: &[u8]) -> bool {
+        self.hash == <[u8; 32]>::from(Sha256::digest(opening))
+    }
+
+    /// As an item.
+    pub fn to_bytes(self) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[..16].copy_from_slice(&self.weight.0.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.range.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.hash);
+        bytes
+    }
+
+    /// From an item.
+    ///
+    /// # Errors
+    /// It has another length, or a range or a weight that no final of a plan with so many parties has.
+    pub fn from_bytes(bytes: &[u8], parties: usize) -> Result<Self, &'static str> {
+        let bytes: &[u8; ENTRY_BYTES] = bytes.try_into().map_err(|_| "an entry of another length")?;
+        let part = |range: std::ops::Range<usize>| &bytes[range];
+        let weight = i128::from_le_bytes(part(0..16).try_into().expect("16 bytes"));
+        let range = u64::from_le_bytes(part(16..24).try_into().expect("8 bytes"));
+        if range >= 1 << 47 {
+            return Err("an entry's range is too large");
+        }
+        if weight.unsigned_abs() > i128::MAX as u128 / parties as u128 {
+            return Err("an entry's weight is too large");
+        }
+        Ok(Entry { weight: LatticeWeight(weight), range, hash: part(24..56).try_into().expect("32 bytes") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        let entry = Entry::new(LatticeWeight(-2), 258, b"opening");
+        let hex: String = entry.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = "16e41b53f9f1ab9aea7b4cee2d9d2bb0fd1b84eb2e5a3b42aa5b0a2d8ab7d0e1";
+        assert_eq!(&hex[..48], "feffffffffffffffffffffffffffffff0201000000000000");
+        assert_eq!(hex.len(), 48 + hash.len());
+        assert_eq!(Entry::from_bytes(&entry.to_bytes(), 8), Ok(entry));
+        assert!(entry.is_of(b"opening") && !entry.is_of(b"Opening"));
+    }
+
+    #[test]
+    fn what_is_no_entry_is_refused() {
+        let good = Entry::new(LatticeWeight(1), 9, b"").to_bytes();
+        assert!(Entry::from_bytes(&good[1..], 8).is_err());
+        let far = Entry { range: 1 << 47, ..Entry::from_bytes(&good, 8).expect("good") };
+        assert!(Entry::from_bytes(&far.to_bytes(), 8).is_err());
+        let heavy = Entry { weight: LatticeWeight(i128::MAX / 4), ..far };
+        assert!(Entry::from_bytes(&Entry { range: 0, ..heavy }.to_bytes(), 8).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! What a plan fixes of averaging in public: the unit, the tolerance, and what it expects to need.
+
+use crate::averaging::course::Task;
+use crate::averaging::{Course, Spectrum, integers};
+use crate::graph::Graph;
+use crate::lattice::Lattice;
+
+/// What the terms follow from.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The public graph.
+    pub graph: &'a Graph,
+    /// Where finals live.
+    pub lattice: &'a Lattice,
+    /// ν: the largest difference between two nodes' results, in standard errors.
+    pub accuracy: f64,
+    /// The result's standard error without a fault, per coordinate and in a state's units.
+    pub standard_error: f64,
+    /// W.
+    pub total_weight: f64,
+}
+
+/// Why there are no terms.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum TermsError {
+    /// Finer than the lattice, or than f64 products of integers.
+    #[error(
+        "run.accuracy = {found:e} is below the {least:.1e} that the integers of this plan can carry; raise it, or use dissemination = \"flood\""
+    )]
+    Accuracy {
+        /// ν.
+        found: f64,
+        /// About the least one that would do.
+        least: f64,
+    },
+    /// No course within the rounds that there may be.
+    #[error(
+        "the public graph is so long that averaging over it takes more than {} rounds; add public edges, or use dissemination = \"flood\"",
+        crate::averaging::course::MOST_ROUNDS
+    )]
+    Rounds,
+}
+
+/// The terms of a plan with `dissemination = "consensus"`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
+    /// One unit is 2^`grain_log2` steps of the lattice, at least one.
+    pub grain_log2: u32,
+    /// Bytes a coordinate of an opening.
+    pub opening_bytes: usize,
+    /// A unit's size in the data of one party, in standard errors of the result: × parties / their weight for a result's.
+    unit_errors: f64,
+    accuracy: f64,
+    /// The course, if every final reaches as far as a party's own noise may.
+    pub at_most: Course,
+    /// Bytes a coordinate that a node sends to one neighbour, for finals that reach as far as is usual.
+    pub expected_bytes: usize,
+    /// Rounds for such finals.
+    pub expected_rounds: usize,
+}
+
+/// A final's largest coordinate is expected to be about this part of what the lattice makes room for (12 standard deviations of all noise of one
+/// party at once): 6 standard deviations. It decides nothing but predictions.
+const USUAL_REACH: f64 = 0.5;
+
+impl Terms {
+    /// The coarsest unit with which ν can be met.
+    pub fn of(request: Request<'_>) -> Result<Self, TermsError> {
+        let parties = request.graph.parties() as f64;
+        let spectrum = Spectrum::of(request.graph).ok_or(TermsError::Rounds)?;
+        let unit = |grain_log2: u32| f64::from(grain_log2).exp2() * request.lattice.step() / request.standard_error;
+        // So many units of tolerance, so that the rounding of every round fits into it: about rounds × √n.
+        let levels = (9.0 + (libm::log2(parties) / 2.0).ceil()).exp2();
+        let finest = 0.5 * request.accuracy / (unit(0) * parties / request.total_weight);
+        let least = request.accuracy * levels / finest;
+        let refused = TermsError::Accuracy { found: request.accuracy, least };
+        let grain = libm::log2(finest / levels).floor();
+        if !grain.is_finite() || grain < 0.0 {
+            return Err(refused);
+        }
+        let mut terms = Terms {
+            grain_log2: 0,
+            opening_bytes: 0,
+            unit_errors: 0.0,
+            accuracy: request.accuracy,
+            at_most: Course { method: crate::averaging::Method::FiniteTime, steps: vec![], error: 0.0 },
+            expected_bytes: 0,
+            expected_rounds: 0,
+        };
+        let grain = grain.min(100.0) as u32;
+        for grain_log2 in (0..=grain).rev().take(6) {
+            terms.grain_log2 = grain_log2;
+            terms.unit_errors = unit(grain_log2);
+            terms.opening_bytes =
+                (8 * request.lattice.final_bytes + 1).saturating_sub(grain_log2).div_ceil(8).clamp(1, 7) as usize;
+            let reach = request.lattice.own_reach as f64 / f64::from(grain_log2).exp2();
+            let ranges = |part: f64| vec![reach * part; request.graph.parties()];
+            let all = terms.schedule(&spectrum, &ranges(1.0), request.total_weight);
+            let usual = terms.schedule(&spectrum, &ranges(USUAL_REACH), request.total_weight);
+            if let (Some(all), Some(usual)) = (all, usual) {
+                terms.expected_rounds = usual.course.steps.len();
+                terms.expected_bytes = terms.opening_bytes + usual.widths.iter().sum::<usize>();
+                terms.at_most = all.course;
+                return Ok(terms);
+            }
+        }
+        let long = spectrum.largest() / spectrum.least() > 1e5;
+        Err(if long { TermsError::Rounds } else { refused })
+    }
+
+    /// One unit of difference between averages over `parties` whose weights add up to `weight`, in standard errors of the result.
+    pub fn unit_errors(&self, parties: usize, weight: f64) -> f64 {
+        self.unit_errors * parties as f64 / weight
+    }
+
+    /// How far an average of openings may be from the exact one, in units: half of ν, so that no two are further apart than ν; less half a unit,
+    /// by which an opening differs from its final. None if the weights add up to nothing.
+    pub fn tolerance(&self, parties: usize, weight: f64) -> Option<f64> {
+        let tolerance = 0.5 * self.accuracy / self.unit_errors(parties, weight) - 0.5;
+        (weight > 0.0 && tolerance.is_finite() && tolerance > 0.0).then_some(tolerance)
+    }
+
+    /// ν.
+    pub fn accuracy(&self) -> f64 {
+        self.accuracy
+    }
+
+    /// The fast form for these parties: `ranges` are their openings' largest coordinates. None if none is accurate enough.
+    pub fn schedule(&self, spectrum: &Spectrum, ranges: &[f64], weight: f64) -> Option<Schedule> {
+        let norm = ranges.iter().map(|range| range * range).sum::<f64>().sqrt();
+        let tolerance = self.tolerance(ranges.len(), weight)?;
+        let task = Task { norm: norm.max(1.0) * (1.0 + 1e-9), rounding: integers::ROUNDING, tolerance };
+        let course = Course::fit(spectrum, task)?;
+        let changes = course.changes(spectrum, task);
+        let most = f64::from(integers::PRODUCT_BITS).exp2();
+        let fits = changes.iter().zip(&course.steps).all(|(change, step)| change / step.min(1.0) < most);
+        // The last round's change stays with its node.
+        let widths = changes[..changes.len() - 1].iter().map(|&change| integers::width(change)).collect();
+        (fits && task.norm < most).then_some(Schedule { course, widths })
+    }
+
+    /// A final's coordinate in units, to the nearest.
+    pub fn opening(&self, steps: i128) -> i128 {
+        match self.grain_log2 {
+            0 => steps,
+            grain => (steps + (1 << (grain - 1))) >> grain,
+        }
+    }
+}
+
+/// The fast form of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    /// Its steps.
+    pub course: Course,
+    /// Bytes a coordinate of the change that is sent after each round but the last.
+    pub widths: Vec<usize>,
+}

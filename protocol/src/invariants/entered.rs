@@ -1,0 +1,143 @@
+//! Averaging enters finals and nothing else: each party one opening, the one that its entry names, bit for bit; and ratio consensus begins from the
+//! same openings. (DESIGN, section 4, Publishing. That the author passed its gate before is [`gated`](super::gated)'s to check.)
+
+use std::collections::BTreeMap;
+
+use super::Violation;
+use crate::averaging::integers;
+use crate::averaging::ratio::{FRACTION_BITS, ONE};
+use crate::dissemination::entry::{ENTRY_BYTES, Entry};
+use crate::message::{Form, Round, Stage};
+use crate::mixing::Party;
+use crate::wire::{self, PublicFrame};
+
+/// So many vanished parties' openings in one node's start are looked for; more are not checked.
+const MOST_ENTERED_FOR_OTHERS: usize = 2;
+
+/// What was committed to and opened so far.
+#[derive(Default)]
+pub struct Entered {
+    /// Bytes a coordinate of an opening; 0 where nothing is averaged.
+    width: usize,
+    entries: BTreeMap<Party, Entry>,
+    openings: BTreeMap<Party, Vec<i64>>,
+}
+
+impl Entered {
+    /// Nothing yet, in a plan whose openings have so many bytes a coordinate.
+    pub fn with_width(width: usize) -> Self {
+        Entered { width, ..Entered::default() }
+    }
+
+    /// A frame was given to the public graph.
+    pub fn public(&mut self, frame: &[u8]) -> Result<(), Violation> {
+        match wire::read_public(frame) {
+            Ok(PublicFrame::Body { stage: Stage::Publishing, author, bytes, .. }) if bytes.len() == ENTRY_BYTES => {
+                if let Ok(entry) = Entry::from_bytes(&frame[bytes], 1) {
+                    self.entries.insert(author, entry);
+                }
+                Ok(())
+            }
+            Ok(PublicFrame::Round { round: Round { author, form, round: 0, .. }, values }) => match form {
+                Form::Fast => self.opening(author, &frame[values]),
+                Form::Ratio => self.start(author, &frame[values]),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn opening(&mut self, author: Party, bytes: &[u8]) -> Result<(), Violation> {
+        let Some(entry) = self.entries.get(&author) else {
+            return Err(Violation::new("entered", format!("party {author} opened before it committed to anything")));
+        };
+        if !entry.is_of(bytes) {
+            return Err(Violation::new("entered", format!("party {author} opened another vector than it committed to")));
+        }
+        let values: Vec<i64> = integers::read_narrow(bytes, self.width.clamp(1, 8)).collect();
+        if values.iter().map(|x| x.unsigned_abs()).max() != Some(entry.range) {
+            return Err(Violation::new("entered", format!("party {author}'s opening has not the range that it announced")));
+        }
+        self.openings.insert(author, values);
+        Ok(())
+    }
+
+    /// The first running sums are a part of the author's opening, and of those of parties that it enters in their stead.
+    fn start(&self, author: Party, bytes: &[u8]) -> Result<(), Violation> {
+        let Some(own) = self.openings.get(&author) else { return Ok(()) };
+        let width = bytes.len() / (own.len() + 1);
+        if width == 0 || width > 16 || bytes.len() != width * (own.len() + 1) {
+            return Err(Violation::new("entered", format!("party {author} began with a vector of another length")));
+        }
+        let found: Vec<i128> = integers::read(bytes, width).collect();
+        let count = found[own.len()];
+        let others: Vec<&Vec<i64>> = self.openings.iter().filter(|(party, _)| **party != author).map(|(_, v)| v).collect();
+        let fits = |entered: &[&Vec<i64>]| {
+            let coordinate = |i: usize| entered.iter().map(|values| i128::from(values[i])).sum::<i128>() << FRACTION_BITS;
+            let ways = |ways: &i128| {
+                count == entered.len() as i128 * ONE / ways && (0..own.len()).all(|i| found[i] == coordinate(i) / ways)
+            };
+            (1..=self.entries.len() as i128 + 1).any(|w| ways(&w))
+        };
+        let one = others.iter().map(|a| vec![own, *a]);
+        let two = others.iter().enumerate().flat_map(|(i, a)| others[..i].iter().map(move |b| vec![own, *a, *b]));
+        let all: Vec<Vec<&Vec<i64>>> = std::iter::once(vec![own]).chain(one).chain(two).collect();
+        let many = (1..=self.entries.len() as i128 + 1)
+            .any(|ways| (MOST_ENTERED_FOR_OTHERS as i128 + 2..=8).any(|entered| count == entered * ONE / ways));
+        if many || all.iter().any(|entered| fits(entered)) {
+            return Ok(());
+        }
+        Err(Violation::new("entered", format!("party {author} began ratio consensus from something else than openings")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lattice::LatticeWeight;
+    use crate::message::Signature;
+
+    fn round(author: Party, form: Form, bytes: &[u8]) -> Vec<u8> {
+        let round = Round { author, digest: [0; 32], form, round: 0, view: 0, spread: 0.0, signature: Signature([0; 64]) };
+        wire::round_frame(&round, bytes).to_vec()
+    }
+
+    fn opening(values: [i64; 2]) -> Vec<u8> {
+        let mut bytes = vec![0; 10];
+        assert!(integers::write(values.into_iter().map(i128::from), 5, &mut bytes));
+        bytes
+    }
+
+    fn committed(author: Party, values: [i64; 2], range: u64) -> Vec<u8> {
+        let entry = Entry::new(LatticeWeight(1), range, &opening(values));
+        wire::body_frame(&[0; 32], Stage::Publishing, author, &entry.to_bytes()).to_vec()
+    }
+
+    fn start(values: [i128; 3]) -> Vec<u8> {
+        let mut bytes = vec![0; 36];
+        assert!(integers::write(values.into_iter(), 12, &mut bytes));
+        bytes
+    }
+
+    #[test]
+    fn openings_and_starts_that_are_not_the_committed_ones_are_seen() {
+        let mut entered = Entered::with_width(5);
+        assert!(entered.public(&round(1, Form::Fast, &opening([7, -900]))).is_err(), "before its entry");
+        assert_eq!(entered.public(&committed(1, [7, -900], 900)), Ok(()));
+        assert_eq!(entered.public(&round(1, Form::Fast, &opening([7, -900]))), Ok(()));
+        assert_eq!(entered.public(&round(1, Form::Fast, &opening([7, -900]))), Ok(()), "sent again");
+        assert!(entered.public(&round(1, Form::Fast, &opening([7, -901]))).is_err(), "another one");
+        let part = |x: i128, ways: i128| (x << FRACTION_BITS) / ways;
+        let good = start([part(7, 3), part(-900, 3), ONE / 3]);
+        assert_eq!(entered.public(&round(1, Form::Ratio, &good)), Ok(()));
+        let off = start([part(7, 3) + 1, part(-900, 3), ONE / 3]);
+        assert!(entered.public(&round(1, Form::Ratio, &off)).is_err(), "one step more");
+        let twice = start([2 * part(7, 3), 2 * part(-900, 3), ONE / 3]);
+        assert!(entered.public(&round(1, Form::Ratio, &twice)).is_err(), "entered twice, counted once");
+        assert_eq!(entered.public(&committed(0, [1000, 0], 1000)), Ok(()));
+        assert_eq!(entered.public(&round(0, Form::Fast, &opening([1000, 0]))), Ok(()));
+        let both = start([part(1007, 2), part(-900, 2), 2 * ONE / 2]);
+        assert_eq!(entered.public(&round(1, Form::Ratio, &both)), Ok(()), "for a vanished party");
+        let neither = start([part(1008, 2), part(-900, 2), 2 * ONE / 2]);
+        assert!(entered.public(&round(1, Form::Ratio, &neither)).is_err());
+    }
+}

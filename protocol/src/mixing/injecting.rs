@@ -1,0 +1,102 @@
+//! INCA's way into a state (section 3.1, D^O of section 3.2): a row of (c, Z) in every online round.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::{NoiseSource, Share, Terms, terms};
+use crate::injection::Injection;
+use crate::payload::{Coefficient, Payload};
+
+pub(super) struct Injecting<P: Payload, W> {
+    injection: Arc<Injection<P::Coefficient>>,
+    own: Share<P, W>,
+    /// The row of (c, Z) that the next injection uses.
+    next: usize,
+    /// Noise that is still out or will be needed again: what was injected of it, and its values.
+    noise: BTreeMap<usize, (P::Coefficient, P::Packed)>,
+    /// What the rows from `next` on inject, where it was prepared.
+    prepared: VecDeque<P::Packed>,
+}
+
+impl<P, W> Injecting<P, W>
+where
+    P: Payload,
+    W: Payload<Coefficient = P::Coefficient, Packed = W>,
+{
+    pub(super) fn new(injection: Arc<Injection<P::Coefficient>>, own: Share<P, W>) -> Self {
+        Injecting { injection, own, next: 0, noise: BTreeMap::new(), prepared: VecDeque::new() }
+    }
+
+    /// Adds up all that later rounds inject.
+    pub(super) fn prepare(&mut self, source: &mut impl NoiseSource<P>) {
+        let next = self.next;
+        while self.next <= self.injection.rounds() {
+            let mut piece = Vec::new();
+            if self.next < self.injection.rounds() {
+                self.draw_piece(source, self.next as u32, &mut piece);
+            } else {
+                self.draw_last_piece(&mut piece);
+            }
+            let mut sum = P::zero_like(&self.own.value);
+            sum.add_multiples(&terms(&piece));
+            self.prepared.push_back(sum.pack());
+        }
+        self.next = next;
+    }
+
+    /// The next row before the last: its values are due, its weight is added.
+    pub(super) fn inject(&mut self, source: &mut impl NoiseSource<P>, round: u32, weight: &mut W, due: &mut Terms<P>) {
+        self.inject_weight(weight);
+        if !self.take_prepared(due) {
+            self.draw_piece(source, round, due);
+        }
+    }
+
+    /// c_{t′}·x̃ minus all correlated noise that is still out.
+    pub(super) fn cancel(&mut self, weight: &mut W, due: &mut Terms<P>) {
+        self.inject_weight(weight);
+        if !self.take_prepared(due) {
+            self.draw_last_piece(due);
+        }
+    }
+
+    fn inject_weight(&self, weight: &mut W) {
+        let c = self.injection.c()[self.next];
+        weight.add_multiples(&[(c, &self.own.weight)]);
+    }
+
+    fn take_prepared(&mut self, terms: &mut Terms<P>) -> bool {
+        let piece = self.prepared.pop_front();
+        self.next += usize::from(piece.is_some());
+        piece.map(|piece| terms.push((P::Coefficient::one(), piece))).is_some()
+    }
+
+    fn draw_piece(&mut self, source: &mut impl NoiseSource<P>, round: u32, terms: &mut Terms<P>) {
+        let (injection, row) = (self.injection.clone(), self.next);
+        self.value_piece(terms);
+        for (k, &factor) in injection.z(row).iter().enumerate().filter(|(_, factor)| !factor.is_zero()) {
+            let (injected, eta) = self.noise.entry(k).or_insert_with(|| (P::Coefficient::zero(), source.draw(k, round)));
+            terms.push((factor, eta.clone()));
+            *injected = injected.plus(factor);
+            // All of it is back and no later row has it: a long vector's memory is free again once it is added.
+            let spent = injected.is_zero() && (row + 1..=injection.rounds()).all(|t| injection.z(t)[k].is_zero());
+            if spent {
+                self.noise.remove(&k);
+            }
+        }
+    }
+
+    fn draw_last_piece(&mut self, terms: &mut Terms<P>) {
+        self.value_piece(terms);
+        let noise = std::mem::take(&mut self.noise).into_values();
+        terms.extend(noise.map(|(injected, eta)| (injected.negated(), eta)));
+    }
+
+    fn value_piece(&mut self, terms: &mut Terms<P>) {
+        let c = self.injection.c()[self.next];
+        self.next += 1;
+        if !c.is_zero() {
+            terms.push((c, self.own.value.clone()));
+        }
+    }
+}
