@@ -22,9 +22,7 @@ use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeError, LatticeRequest, Travel};
 use crate::mixing::{Mechanism, Party};
 use crate::payload::Ratio;
-use crate::run_file::{
-    Coalitions, Dissemination, IndependentNoise, MechanismKind, Problem, Rounds, most_rounds, supported,
-};
+use crate::run_file::{Coalitions, Dissemination, IndependentNoise, MechanismKind, Problem, Rounds, most_rounds, supported};
 use crate::schedule::{MultiGossip, Schedule};
 use crate::sensitivity::Scales;
 
@@ -411,9 +409,7 @@ fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Opti
         parties: draft.parties(),
         dimension: draft.dimension(),
         travel: match injection {
-            Some(injection) => {
-                Travel::Split { fanout: draft.mechanism.fanout, injection, received_bound: at_once }
-            }
+            Some(injection) => Travel::Split { fanout: draft.mechanism.fanout, injection, received_bound: at_once },
             None => Travel::HandOver { exchanges: calibration.drawn.as_ref().map_or(0, |drawn| drawn.schedule.shares()) },
         },
         value_bound: draft.value_bound(),
