@@ -5,11 +5,11 @@
 //! the exchanges take, and a schedule is only tried if it hides all that its private graph can hide ([`coverage`]).
 
 use undertone_protocol::injection::InjectionError;
-use undertone_protocol::plan::{Calibration, Draft};
-use undertone_protocol::run_file::{IndependentNoise, MechanismKind, Rounds, most_rounds};
+use undertone_protocol::plan::{Calibration, Draft, Drawn};
+use undertone_protocol::run_file::{Coalitions, IndependentNoise, MechanismKind, Rounds, most_rounds};
 use undertone_protocol::schedule::Schedule;
 
-use crate::claims::{ClaimError, claims, predicted};
+use crate::claims::{ClaimError, claims, predicted, static_claims};
 use crate::execution::ExecutionError;
 use crate::gaussian::{self, GaussianError};
 use crate::loss::Noise;
@@ -18,6 +18,7 @@ use crate::outlook::{Remedy, against_exposure};
 use crate::ppsc::coverage::{self, Shortfall};
 use crate::ppsc::exact_sum;
 use crate::setting::Setting;
+use crate::static_coalitions::calibration;
 
 /// The share of the budget's μ² that plans are calibrated to: the gate counts numerical doubt as exceeded.
 pub const MARGIN: f64 = 1.0 - 1e-6;
@@ -31,7 +32,7 @@ pub(crate) const MOST_ROUNDS: usize = 12;
 const MORE_ROUNDS: usize = 12;
 
 /// How close to the best T's expected error a smaller T must come.
-const CLOSE_ENOUGH: f64 = 1.05;
+pub(crate) const CLOSE_ENOUGH: f64 = 1.05;
 
 /// What other seeds can win over the first, at most, in our measurements: T that are further off are not tried again.
 const SEEDS_CAN_WIN: f64 = 1.05;
@@ -151,6 +152,9 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     }
     protects_everybody(draft)?;
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
+    if draft.privacy.coalitions == Coalitions::Static {
+        return for_static(draft, budget, progress);
+    }
     if draft.mechanism.independent_noise == IndependentNoise::None {
         return without_independent_noise(draft, budget, progress);
     }
@@ -161,10 +165,24 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     let noise = noise(draft, &setting, &chosen, budget)?;
     Ok(Calibration {
         rounds: setting.rounds() as u32,
-        schedule_seed: chosen.seed,
         claims: claims(&setting, noise, draft.privacy.delta)?,
         predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
-        schedule: chosen.schedule,
+        drawn: Some(Drawn { seed: chosen.seed, schedule: chosen.schedule }),
+        independent_std: noise.independent_std,
+        correlated_std: noise.correlated_std,
+    })
+}
+
+/// For coalitions that are chosen before START draws the schedule.
+fn for_static(draft: &Draft, budget: f64, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
+    let calibration::Chosen { rounds, noise, sample } = calibration::chosen(draft, budget, progress)?;
+    let setting = Setting::of_draft(draft, &calibration::example(draft, rounds)?)?;
+    progress("a coalition that knows the schedule is looked for");
+    Ok(Calibration {
+        rounds: rounds as u32,
+        drawn: None,
+        claims: static_claims(draft, &setting, noise, sample)?,
+        predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
         independent_std: noise.independent_std,
         correlated_std: noise.correlated_std,
     })
@@ -201,10 +219,9 @@ fn without_independent_noise(draft: &Draft, budget: f64, progress: &mut dyn FnMu
     }
     Ok(Calibration {
         rounds: rounds as u32,
-        schedule_seed: seed,
         claims: claims(&setting, noise, draft.privacy.delta)?,
         predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
-        schedule,
+        drawn: Some(Drawn { seed, schedule }),
         independent_std: 0.0,
         correlated_std,
     })

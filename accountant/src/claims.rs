@@ -1,6 +1,6 @@
 //! What a plan may say: every claim of DESIGN section 3, computed from its own schedule and noise.
 
-use undertone_protocol::plan::{Adversary, Claim, Established, Faults, Predicted};
+use undertone_protocol::plan::{Adversary, Claim, Draft, Established, Faults, Predicted};
 
 use crate::before_publishing::{BeforePublishing, largest_theorem};
 use crate::class::Class;
@@ -9,6 +9,8 @@ use crate::gaussian::{self, GaussianError, SLACK};
 use crate::loss::Noise;
 use crate::ppsc::exact_sum;
 use crate::setting::Setting;
+use crate::static_coalitions::Draws;
+use crate::static_coalitions::calibration::{self, EXAMPLE_SEED, Sample};
 use crate::utility::ErrorModel;
 
 /// σ_Δ²/σ*² up to which losses are stated: calibration looks for it up to 1e6. Beyond, what the sum of the finals says of a value drowns in the
@@ -53,24 +55,8 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     if !numbers || ratio > MOST_RATIO {
         return Err(ClaimError::Noise { independent_std, correlated_std });
     }
-    let everybody_else = setting.parties().saturating_sub(1);
-    let claim = |size: usize, faults: Faults, square: f64, established: Established, cases: usize| -> Result<Claim, ClaimError> {
-        let mu = square.sqrt() / independent_std * (1.0 + SLACK);
-        let epsilon = gaussian::epsilon(delta, mu)?;
-        let adversary = Adversary::Coalition;
-        Ok(Claim {
-            adversary,
-            size,
-            faults,
-            mu,
-            epsilon,
-            delta,
-            established,
-            cases: cases as u64,
-            seed: None,
-            changes: None,
-            holds_as_headline: false,
-        })
+    let claim = |size: usize, faults: Faults, square: f64, established: Established, cases: usize| {
+        of_square(size, faults, square, noise, delta, established, cases)
     };
     let mut claims = Vec::new();
     if let Some(class) = Class::of(setting)? {
@@ -81,10 +67,7 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
         let established = if setting.family == Family::Ppsc { Established::Exact } else { Established::Exhaustive };
         claims.push(claim(setting.colluding, Faults::BeforePublishing, square, established, before.cases())?);
     }
-    let largest = setting.largest_sensitivity().powi(2);
-    let before = largest_theorem(setting, ratio)?;
-    claims.push(claim(everybody_else, Faults::BeforePublishing, before, Established::Theorem, 1)?);
-    claims.push(claim(everybody_else, Faults::Any, largest, Established::Theorem, 1)?);
+    claims.extend(theorems(setting, noise, delta)?);
     if setting.family == Family::Ppsc && setting.colluding > 0 {
         // What the paper claims, beside what a coalition inside the private graph learns.
         let outsiders = Setting { colluding: 0, ..setting.clone() };
@@ -96,6 +79,75 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     }
     mark_headline(&mut claims);
     Ok(claims)
+}
+
+fn of_square(
+    size: usize,
+    faults: Faults,
+    square: f64,
+    noise: Noise,
+    delta: f64,
+    established: Established,
+    cases: usize,
+) -> Result<Claim, ClaimError> {
+    let mu = square.sqrt() / noise.independent_std * (1.0 + SLACK);
+    let (adversary, epsilon, cases) = (Adversary::Coalition, gaussian::epsilon(delta, mu)?, cases as u64);
+    let (seed, changes) = (None, None);
+    Ok(Claim { adversary, size, faults, mu, epsilon, delta, established, cases, seed, changes, holds_as_headline: false })
+}
+
+/// What is proved of any coalition.
+fn theorems(setting: &Setting, noise: Noise, delta: f64) -> Result<[Claim; 2], ClaimError> {
+    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
+    let everybody_else = setting.parties().saturating_sub(1);
+    let largest = setting.largest_sensitivity().powi(2);
+    let before = largest_theorem(setting, ratio)?;
+    Ok([
+        of_square(everybody_else, Faults::BeforePublishing, before, noise, delta, Established::Theorem, 1)?,
+        of_square(everybody_else, Faults::Any, largest, noise, delta, Established::Theorem, 1)?,
+    ])
+}
+
+/// All claims of a plan whose schedule START draws: what fresh draws showed of coalitions that were chosen before, what a search found for
+/// those that know the schedule, and the theorems, which alone make the headline. `setting` is that of [`example`](calibration::example).
+pub fn static_claims(draft: &Draft, setting: &Setting, noise: Noise, sample: Sample) -> Result<Vec<Claim>, ClaimError> {
+    let delta = draft.privacy.delta;
+    let mut claims = vec![sampled(draft, sample)?, found(draft, setting, noise)?];
+    claims.extend(theorems(setting, noise, delta)?);
+    mark_headline(&mut claims);
+    Ok(claims)
+}
+
+/// (ε, δ + p): in all but a share p of the draws nobody loses more than the μ of (ε, δ).
+fn sampled(draft: &Draft, sample: Sample) -> Result<Claim, ClaimError> {
+    let privacy = &draft.privacy;
+    let mu = gaussian::mu(privacy.epsilon, privacy.delta)?;
+    let chance = Draws::chance(sample.failures, sample.draws);
+    Ok(Claim {
+        adversary: Adversary::Coalition,
+        size: privacy.colluding,
+        faults: Faults::Class,
+        mu,
+        epsilon: gaussian::epsilon(privacy.delta, mu)?,
+        // A δ of 1 says nothing, and is none.
+        delta: (privacy.delta + chance).min(1.0f64.next_down()),
+        established: Established::Sampled,
+        cases: sample.draws,
+        seed: Some(sample.seed),
+        changes: None,
+        holds_as_headline: false,
+    })
+}
+
+/// What a coalition that knows the schedule learns at least, with departures that join it (Theorem R).
+fn found(draft: &Draft, setting: &Setting, noise: Noise) -> Result<Claim, ClaimError> {
+    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
+    let draws = Draws::of_draft(draft, setting.rounds());
+    let found = calibration::search(&draws, &setting.out, ratio);
+    let square = found.square.min(1.0) * setting.largest_sensitivity().powi(2);
+    let (size, cases) = (draft.privacy.colluding, found.cases as usize);
+    let claim = of_square(size, Faults::Class, square, noise, draft.privacy.delta, Established::Searched, cases)?;
+    Ok(Claim { seed: Some(EXAMPLE_SEED), ..claim })
 }
 
 /// For each fault set the smallest ε among the claims that cover it and are exhaustive, exact or a theorem.

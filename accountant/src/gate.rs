@@ -3,6 +3,9 @@
 //! It is a function of the plan and the agreed logs alone, so that all who hold them decide alike. With roll-back the departed
 //! count as online in every round and as known to the coalition (Theorem R); shares between members are as the logs have
 //! them. Numerical doubt and logs that contradict the schedule count as exceeded.
+//!
+//! Where the plan is for coalitions that were chosen before START drew the schedule, what happened must lie in the tolerated class: of that the
+//! draws were. What is stated of the run is then the theorem's, for any coalition.
 
 use std::collections::BTreeSet;
 
@@ -23,6 +26,13 @@ use crate::screen::largest;
 use crate::setting::Setting;
 use crate::settled::{LogsError, Readings, check, exceptions};
 use crate::view::{Trace, View};
+
+/// Why a member was left out.
+const EXCEEDS: &str = "the loss would exceed the budget";
+
+/// What a receipt says of a run that a sampled claim covers.
+const IN_CLASS: &str =
+    "what happened lies in the tolerated class, which the sampled claim covers; epsilon is the theorem's, for any coalition";
 
 /// What is stated about a run as it turned out.
 #[derive(Debug, Clone)]
@@ -123,11 +133,14 @@ impl<'a> Gate<'a> {
             let audit = self.before_publishing(self.departed(&BTreeSet::new()), self.sentences(logs, &BTreeSet::new()));
             return Ok(Verdict { publish: None, reason, audit });
         }
+        if self.plan.draws_at_start() {
+            return self.judge_by_class(logs, least);
+        }
         let mut smallest = f64::INFINITY;
         for publish in self.candidates(logs, least) {
             let found = self.largest(logs, &publish)?;
             if found.mu <= self.budget {
-                let reason = self.left_out(logs, &publish);
+                let reason = self.left_out(logs, &publish, EXCEEDS);
                 let audit = self.audit(found, self.departed(&publish), self.sentences(logs, &publish));
                 return Ok(Verdict { publish: Some(publish), reason, audit });
             }
@@ -139,29 +152,59 @@ impl<'a> Gate<'a> {
         Ok(Verdict { publish: None, reason, audit })
     }
 
-    /// L; then without one member, then without two: most faulted shares first, ties by plan order; not below `least`.
-    fn candidates(&self, logs: &AgreedLogs, least: usize) -> Vec<BTreeSet<Party>> {
+    /// The tolerated class: so many departures, and at most one share between survivors that did not simply arrive.
+    fn judge_by_class(&self, logs: &AgreedLogs, least: usize) -> Result<Verdict, LogsError> {
         let faults = exceptions(self.plan, logs);
-        let faulted = |party: Party| faults.iter().filter(|fault| fault.from == party || fault.to == party).count();
-        let mut order: Vec<Party> = logs.keys().copied().collect();
-        order.sort_by_key(|&party| (std::cmp::Reverse(faulted(party)), party));
-        let whole: BTreeSet<Party> = logs.keys().copied().collect();
-        let without = |left_out: &[Party]| whole.iter().copied().filter(|party| !left_out.contains(party)).collect();
-        let mut sets = vec![whole.clone()];
-        // Where only the theorem speaks, it says the same of every set.
-        if self.feasible(whole.len(), 1) {
-            if whole.len() > least {
-                sets.extend(order.iter().map(|&one| without(&[one])));
+        let among = |publish: &BTreeSet<Party>| {
+            faults.iter().filter(|fault| publish.contains(&fault.from) && publish.contains(&fault.to)).count()
+        };
+        let (parties, dropouts) = (self.plan.parties(), self.setting.dropouts);
+        for publish in self.sets(logs, least) {
+            if parties - publish.len() <= dropouts && among(&publish) <= 1 {
+                let reason = self.left_out(logs, &publish, "more would have gone wrong than the plan tolerates");
+                let found = Found { mu: self.theorem(), execution: self.some_execution(&publish)?, basis: Basis::Theorem };
+                let mut sentences = self.sentences(logs, &publish);
+                sentences.push(IN_CLASS.to_string());
+                let audit = self.audit(found, self.departed(&publish), sentences);
+                return Ok(Verdict { publish: Some(publish), reason, audit });
             }
-            if whole.len() > least + 1 {
-                for (index, &one) in order.iter().enumerate() {
-                    sets.extend(order[index + 1..].iter().map(|&two| without(&[one, two])));
-                }
-            }
-            // What takes more over all sets is not tried.
-            sets.truncate((MOST_SETTLED / coalitions::settled_products(&self.setting, whole.len())) as usize);
         }
-        sets
+        let whole = logs.keys().copied().collect();
+        let reason = format!(
+            "{} departed and {} shares between the others did not simply arrive: the plan tolerates {dropouts} and one",
+            parties - logs.len(),
+            among(&whole)
+        );
+        let audit = self.before_publishing(self.departed(&BTreeSet::new()), self.sentences(logs, &BTreeSet::new()));
+        Ok(Verdict { publish: None, reason, audit })
+    }
+
+    /// L; then without one member, then without two: most faulted shares first, ties by plan order; not below `least`.
+    fn candidates(&self, logs: &AgreedLogs, least: usize) -> impl Iterator<Item = BTreeSet<Party>> {
+        // Where only the theorem speaks, it says the same of every set.
+        let affordable = || (MOST_SETTLED / coalitions::settled_products(&self.setting, logs.len())).max(1.0) as usize;
+        let most = if self.feasible(logs.len(), 1) { affordable() } else { 1 };
+        self.sets(logs, least).take(most)
+    }
+
+    fn sets(&self, logs: &AgreedLogs, least: usize) -> impl Iterator<Item = BTreeSet<Party>> {
+        let faults = exceptions(self.plan, logs);
+        let faulted = |party: &Party| faults.iter().filter(|fault| fault.from == *party || fault.to == *party).count();
+        let mut order: Vec<Party> = logs.keys().copied().collect();
+        order.sort_by_cached_key(|party| (std::cmp::Reverse(faulted(party)), *party));
+        let whole: BTreeSet<Party> = logs.keys().copied().collect();
+        let (one, two) = (usize::from(whole.len() > least), usize::from(whole.len() > least + 1));
+        let count = order.len();
+        let ones = (0..one * count).map(|index| (index, None));
+        let twos = (0..two * count).flat_map(move |one| (one + 1..count).map(move |other| (one, Some(other))));
+        let (none, leaving) = (std::iter::once(whole.clone()), ones.chain(twos));
+        none.chain(leaving.map(move |(one, other)| {
+            let mut set = whole.clone();
+            std::iter::once(one).chain(other).for_each(|index| {
+                set.remove(&order[index]);
+            });
+            set
+        }))
     }
 
     /// Whether so many readings of what happened are computed; else the theorem stands in. For one reading a plan that was exhausted is.
@@ -397,9 +440,9 @@ impl<'a> Gate<'a> {
         &self.plan.draft().members[party].name
     }
 
-    fn left_out(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> String {
+    fn left_out(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>, why: &str) -> String {
         let names: Vec<&str> = logs.keys().filter(|party| !publish.contains(party)).map(|&party| self.name(party)).collect();
-        if names.is_empty() { String::new() } else { format!("with {} the loss would exceed the budget", names.join(" and ")) }
+        if names.is_empty() { String::new() } else { format!("with {} {why}", names.join(" and ")) }
     }
 
     /// What the logs say went wrong.

@@ -57,14 +57,14 @@ impl<'a> Problem<'a> {
         self.class.extend_active(&mut active, &self.class.screen_above(near.unwrap_or(10.0), 0.0, &mut seen));
         // Solve the binding cases, check all that may be worse, add what bound: few passes, each ends at a minimum of a lower bound of F.
         for _ in 0..8 {
-            let best = self.minimise(near, |ratio| self.evaluate(ratio, self.class.screen_only(&active, ratio)));
+            let best = minimise(near, |ratio| self.evaluate(ratio, self.class.screen_only(&active, ratio)));
             let worse = self.class.screen_above(best.ratio, best.square, &mut seen);
             let full = self.evaluate(best.ratio, worse.first().map_or(0.0, |case| case.square).max(best.square));
             if !self.class.extend_active(&mut active, &worse) || full.square <= best.square * (1.0 + CLOSE) {
                 return full;
             }
         }
-        self.minimise(near, |ratio| self.at(ratio))
+        minimise(near, |ratio| self.at(ratio))
     }
 
     /// All of it at one r.
@@ -84,30 +84,30 @@ impl<'a> Problem<'a> {
         let square = class.max(self.before_publishing.worst(self.setting, ratio).0);
         Optimum { ratio, square, objective: square.sqrt() * self.errors.expected(ratio) }
     }
+}
 
-    /// Golden-section search in ln r, after a walk that brackets the minimum.
-    fn minimise(&self, near: Option<f64>, at: impl Fn(f64) -> Optimum) -> Optimum {
-        let step = if near.is_some() { 0.35 } else { 1.0 };
-        let limits = (SMALLEST_RATIO.ln(), LARGEST_RATIO.ln());
-        let start = near.unwrap_or(10.0).ln().clamp(limits.0, limits.1);
-        let value = |ln: f64| at(ln.exp()).objective;
-        let (mut middle, mut here) = (start, value(start));
-        let mut direction = 1.0;
-        if value((start + step).min(limits.1)) >= here {
-            direction = -1.0;
-        }
-        // Walk on while it falls.
-        let (low, high) = loop {
-            let next = (middle + direction * step).clamp(limits.0, limits.1);
-            let there = value(next);
-            if there >= here || next == middle {
-                let back = (middle - direction * step).clamp(limits.0, limits.1);
-                break (next.min(back), next.max(back));
-            }
-            (middle, here) = (next, there);
-        };
-        at(golden_section(low, high, value).exp())
+/// Golden-section search in ln r, after a walk that brackets the minimum.
+pub(crate) fn minimise(near: Option<f64>, at: impl Fn(f64) -> Optimum) -> Optimum {
+    let step = if near.is_some() { 0.35 } else { 1.0 };
+    let limits = (SMALLEST_RATIO.ln(), LARGEST_RATIO.ln());
+    let start = near.unwrap_or(10.0).ln().clamp(limits.0, limits.1);
+    let value = |ln: f64| at(ln.exp()).objective;
+    let (mut middle, mut here) = (start, value(start));
+    let mut direction = 1.0;
+    if value((start + step).min(limits.1)) >= here {
+        direction = -1.0;
     }
+    // Walk on while it falls.
+    let (low, high) = loop {
+        let next = (middle + direction * step).clamp(limits.0, limits.1);
+        let there = value(next);
+        if there >= here || next == middle {
+            let back = (middle - direction * step).clamp(limits.0, limits.1);
+            break (next.min(back), next.max(back));
+        }
+        (middle, here) = (next, there);
+    };
+    at(golden_section(low, high, value).exp())
 }
 
 fn golden_section(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {

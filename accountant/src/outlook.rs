@@ -194,7 +194,7 @@ pub fn is_local(plan: &Plan) -> bool {
 /// What would let most of the noise cancel, where the headline is the theorem's and the noise that of local privacy: rounds in which no
 /// coalition is all that a party sends to, and few enough coalitions to compute them all. Empty if the noise cancels, or nothing here helps.
 pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
-    if !is_local(plan) || plan.draft().mechanism.kind != MechanismKind::Inca {
+    if !is_local(plan) || plan.draws_at_start() || plan.draft().mechanism.kind != MechanismKind::Inca {
         return vec![];
     }
     let Ok(here) = Setting::of_plan(plan) else { return vec![] };

@@ -8,6 +8,7 @@ use undertone_protocol::schedule::Schedule;
 
 use crate::execution::{CustomInjection, Execution, ExecutionError, Family, InjectionSpec, NamedInjection};
 use crate::loss::Noise;
+use crate::static_coalitions::calibration::EXAMPLE_SEED;
 
 /// A mechanism and a threat, without the noise.
 #[derive(Debug, Clone)]
@@ -42,8 +43,12 @@ impl Setting {
         })
     }
 
-    /// Of a plan.
+    /// Of a plan. Where START draws the schedule and has not yet: with some schedule, for what does not depend on which.
     pub fn of_plan(plan: &Plan) -> Result<Self, InjectionError> {
+        if plan.draws_at_start() && plan.seed_at_start().is_none() {
+            let example = plan.with_draw(EXAMPLE_SEED);
+            return Self::of_draft(plan.draft(), example.schedule());
+        }
         Self::of_draft(plan.draft(), plan.schedule())
     }
 

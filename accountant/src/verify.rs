@@ -86,6 +86,16 @@ pub enum VerifyError {
         /// Recomputed.
         found: Option<f64>,
     },
+    /// A sampled claim that does not follow from the draws that it names.
+    #[error("claims[{index}] ({what}): {problem}")]
+    Sample {
+        /// Of the claim.
+        index: usize,
+        /// The claim, in words.
+        what: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// (c, Z).
     #[error(transparent)]
     Injection(#[from] InjectionError),
@@ -100,24 +110,31 @@ pub enum VerifyError {
     Gaussian(#[from] GaussianError),
 }
 
+mod sampled;
+
 /// Recomputes every claim and every predicted number from the plan's own schedule and standard deviations.
 ///
 /// `Ok` means: every claim holds, and those that hold as headline cover the tolerated class and what leaves before publishing, within the
-/// plan's (ε, δ). Claims that are worse than the truth are accepted.
+/// plan's (ε, δ). Claims that are worse than the truth are accepted. Of a sampled claim a part of the draws is drawn again; where START
+/// draws the schedule it is the sampled claim that the plan's (ε, δ) is for.
 pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let calibration = plan.calibration();
     let privacy = &plan.draft().privacy;
     let setting = Setting::of_plan(plan)?;
     let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
-    let established = claims(&setting, noise, privacy.delta)?;
-    for (index, claim) in calibration.claims.iter().enumerate() {
-        check_claim(index, claim, &established, privacy.delta)?;
-    }
-    match setting.reveals_sums(noise) {
-        // The plan says that exact sums are revealed, and that this is meant: it has no headline, and keeps its word for other changes.
-        true => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| claim.faults == faults)?,
-        false => {
-            check_cover(&calibration.claims, privacy.epsilon, |claim, faults| claim.holds_as_headline && covers(claim, faults))?
+    if plan.draws_at_start() {
+        sampled::check(plan, &setting, noise)?;
+    } else {
+        let established = claims(&setting, noise, privacy.delta)?;
+        for (index, claim) in calibration.claims.iter().enumerate() {
+            check_claim(index, claim, &established, privacy.delta)?;
+        }
+        match setting.reveals_sums(noise) {
+            // The plan says that exact sums are revealed, and that this is meant: it has no headline, and keeps its word for other changes.
+            true => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| claim.faults == faults)?,
+            false => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
+                claim.holds_as_headline && covers(claim, faults)
+            })?,
         }
     }
     let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;

@@ -254,7 +254,7 @@ impl Driver {
     fn new(part: Part, begun: Instant, network: Handle, audits: mpsc::Sender<Verdict>) -> Self {
         let Part { plan, me, key, value, noise, costs, events } = part;
         let peers = plan.draft().members.iter().enumerate().map(|(party, member)| (member.id, party)).collect();
-        let identity = Identity { party: me, key, incarnation: rand::random(), epoch: epoch() };
+        let identity = Identity { party: me, key, incarnation: rand::random(), nonce: rand::random(), epoch: epoch() };
         let run = Run::new(plan.clone(), identity, value, noise, Time::ZERO);
         Driver {
             plan,
@@ -316,7 +316,7 @@ impl Driver {
     }
 
     fn audit(&self, logs: Arc<AgreedLogs>) {
-        let (plan, audits) = (self.plan.clone(), self.audits.clone());
+        let (plan, audits) = (self.run.plan().clone(), self.audits.clone());
         tokio::task::spawn_blocking(move || {
             // The receiver lives as long as the driver; without it nobody wants the answer.
             let _ = audits.blocking_send(gate::gate(&plan, &logs));

@@ -6,7 +6,7 @@ use clap::Args;
 use undertone_accountant::calibrate::{CalibrateError, calibrate};
 use undertone_protocol::lattice::LatticeError;
 use undertone_protocol::peers::{Peers, PeersError};
-use undertone_protocol::plan::{Calibration, Draft, Established, Plan, PlanError};
+use undertone_protocol::plan::{Calibration, Draft, Established, Faults, Plan, PlanError};
 use undertone_protocol::run_file::{RunFile, RunFileError};
 
 use crate::cli::{AcceptClaims, Policy, Report};
@@ -120,7 +120,13 @@ pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
     check(&plan, &arguments.policy)?;
     let mut json = quote::json(&plan);
     json["verified"] = true.into();
-    let text = quote::text(&plan) + &format!("\nPlan {} holds: every claim was recomputed.\n", plan.digest_hex());
+    let how = match quote::sample(&plan) {
+        None => "every claim was recomputed".to_owned(),
+        Some(sample) => {
+            format!("every claim was recomputed; of {} draws the first {} were drawn again", sample.draws, sample.checked)
+        }
+    };
+    let text = quote::text(&plan) + &format!("\nPlan {} holds: {how}.\n", plan.digest_hex());
     Ok(Report::done(json, text))
 }
 
@@ -163,7 +169,8 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         return Err(refused(message.into(), "--max-epsilon")
             .hint("ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant"));
     }
-    match (plan.epsilon_claimed(), policy.max_epsilon) {
+    let claimed = epsilon_for(plan, policy.accept_claims);
+    match (claimed, policy.max_epsilon) {
         // It says so itself, and that this is meant.
         (None, None) if quote::reveals_sums(plan) => {}
         (None, _) => return Err(refused("the plan claims no ε at all".into(), "claims")),
@@ -181,16 +188,30 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         )
         .hint("ask for a plan with privacy.colluding at least that large"));
     }
-    let sampled = plan
-        .calibration()
-        .claims
-        .iter()
-        .any(|claim| claim.holds_as_headline && matches!(claim.established, Established::Sampled | Established::Searched));
-    if sampled && policy.accept_claims == AcceptClaims::Exact {
-        return Err(refused("the plan's headline rests on a sampled claim".into(), "--accept-claims")
-            .hint("join with --accept-claims sampled only if a sample is enough for you"));
+    let target = plan.draft().privacy.epsilon;
+    let sampled = plan.calibration().claims.iter().any(|claim| claim.established == Established::Sampled);
+    if sampled
+        && policy.accept_claims == AcceptClaims::Exact
+        && policy.max_epsilon.is_none()
+        && let Some(claimed) = claimed.filter(|&claimed| claimed > target)
+    {
+        let message = format!("only a sampled claim says that the plan keeps its ε = {target}; what is sure is ε = {claimed}");
+        return Err(refused(message, "--accept-claims").hint(
+            "join with --accept-claims sampled if a sample is enough for you, or with --max-epsilon at or above what is sure",
+        ));
     }
     Ok(())
+}
+
+/// The ε that a plan is judged by: its headline; if samples are accepted and the plan's target rests on one, that of the sample and of the sure
+/// claims before publishing.
+fn epsilon_for(plan: &Plan, accepted: AcceptClaims) -> Option<f64> {
+    let claims = &plan.calibration().claims;
+    let of_sample = claims.iter().filter(|claim| claim.established == Established::Sampled).map(|claim| claim.epsilon);
+    let of_sample = of_sample.reduce(f64::min).filter(|_| accepted == AcceptClaims::Sampled);
+    let Some(epsilon) = of_sample else { return plan.epsilon_claimed() };
+    let before = claims.iter().filter(|claim| claim.holds_as_headline && claim.faults == Faults::BeforePublishing);
+    Some(before.map(|claim| claim.epsilon).fold(epsilon, f64::max))
 }
 
 /// Reads a text file that a person wrote.

@@ -1,8 +1,11 @@
 //! What a plan promises, before anything private moves: for people and as an object.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use undertone_accountant::outlook::{self, Remedy};
 use undertone_accountant::ppsc::coverage::smallest_component;
+use undertone_accountant::static_coalitions::{CONFIDENCE, Draws};
+use undertone_protocol::graph::Graph;
 use undertone_protocol::plan::{Adversary, Changes, Claim, Established, Faults, Plan};
 use undertone_protocol::run_file::{Adjacency, Bound, Clip, Unit};
 
@@ -12,6 +15,13 @@ use crate::table::{Table, at_most, bytes, number};
 pub fn threat(plan: &Plan) -> String {
     let privacy = &plan.draft().privacy;
     let coalition = match privacy.colluding {
+        c if plan.draws_at_start() => {
+            let when = match plan.draft().private_graph == Graph::complete(plan.parties()) {
+                true => "chosen before the schedule was drawn",
+                false => "drawn at random (the private graph is not complete: one chosen with it in view may learn more)",
+            };
+            format!("a coalition of {c} of the {} parties, {when}, and everybody who reads the public graph", plan.parties())
+        }
         0 => "outsiders who read the public graph".to_owned(),
         1 => format!("any one of the {} parties, and everybody who reads the public graph", plan.parties()),
         c => format!("any {c} of the {} parties together, and everybody who reads the public graph", plan.parties()),
@@ -137,6 +147,7 @@ pub fn json(plan: &Plan) -> Value {
         "error_with_parties_gone": outlook::gone(plan).unwrap_or_default(),
         "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
         "would_help": outlook::against_the_theorem(plan),
+        "sample": sample(plan),
         "exit_code": 0,
     })
 }
@@ -161,6 +172,7 @@ pub fn text(plan: &Plan) -> String {
         protected(plan)
     );
     text += &claims(&calibration.claims);
+    text += &sampled(plan);
     text += &format!(
         "\nNoise{}: σ* = {} a party, {} = {} {} (it cancels); sampling it in f64 adds at most {:.1e} to δ\n\n",
         if plan.scales().differ() { ", in widths of each column" } else { "" },
@@ -182,6 +194,46 @@ pub fn text(plan: &Plan) -> String {
         text += "With this few parties a mean of whole vectors stays noisy; `unit = \"record\"` protects single rows at a fraction of the error.\n";
     }
     text
+}
+
+/// What a sampled claim rests on, and what it would take for its p to be no larger than the plan's δ.
+#[derive(Clone, Debug, Serialize)]
+pub struct SampleInfo {
+    /// Fresh draws of schedule, coalition and departures.
+    pub draws: u64,
+    /// Of these, what everybody who verifies the plan draws again.
+    pub checked: u64,
+    /// p: the chance of a draw that loses more, at most, with `confidence`.
+    pub chance: f64,
+    /// Of p.
+    pub confidence: f64,
+    /// Draws without a failure that would show p ≤ δ.
+    pub draws_for_delta: f64,
+}
+
+/// Of a plan that has a sampled claim.
+pub fn sample(plan: &Plan) -> Option<SampleInfo> {
+    let claim = plan.calibration().claims.iter().find(|claim| claim.established == Established::Sampled)?;
+    let (draws, delta) = (Draws::of_draft(plan.draft(), plan.rounds() as usize), plan.draft().privacy.delta);
+    Some(SampleInfo {
+        draws: claim.cases,
+        checked: draws.checked(claim.cases),
+        chance: claim.delta - delta,
+        confidence: CONFIDENCE,
+        draws_for_delta: Draws::needed(delta),
+    })
+}
+
+/// The same as a sentence.
+fn sampled(plan: &Plan) -> String {
+    let Some(SampleInfo { draws, chance, confidence, draws_for_delta, .. }) = sample(plan) else { return String::new() };
+    format!(
+        "\nThe sampled claim is (ε, δ + p): in {draws} fresh draws of schedule, coalition and departures, each with its worst fault of a share, \
+         p = {chance:.1e} at {} %. For p no larger than δ = {:e} it would take {draws_for_delta:.0} draws (privacy.draws). A start that a \
+         coalition ends by not revealing its nonce gives it one draw more.\n",
+        100.0 * confidence,
+        plan.draft().privacy.delta
+    )
 }
 
 fn claims(claims: &[Claim]) -> String {
@@ -206,6 +258,9 @@ fn claims(claims: &[Claim]) -> String {
             Established::Exhaustive => format!("all {} cases computed", claim.cases),
             Established::Theorem => "theorem".to_owned(),
             Established::Sampled => format!("{} sampled cases: NOT a guarantee", claim.cases),
+            Established::Searched if claim.seed.is_some() => {
+                format!("{} searched cases that know the schedule: NOT a guarantee", claim.cases)
+            }
             Established::Searched => format!("{} searched cases: NOT a guarantee", claim.cases),
         };
         let headline = if claim.holds_as_headline { "yes" } else { "" };

@@ -39,6 +39,7 @@ impl Account {
     /// The account of party `me`.
     pub fn of(plan: &Plan, me: Party, finish: &Finish) -> Result<Self, Failure> {
         let outcome = &finish.outcome;
+        let plan = &*outcome.plan(plan);
         let mut audit = audit(plan, finish);
         if let Some(audit) = &mut audit {
             audit.faults.extend(missing_finals(plan, outcome));

@@ -12,6 +12,7 @@ use undertone_accountant::gate::gate;
 use undertone_accountant::utility::realised;
 use undertone_protocol::defaults::Defaults;
 use undertone_protocol::invariants::mass::largest_difference;
+use undertone_protocol::lattice::LatticeVector;
 use undertone_protocol::log::AgreedLogs;
 use undertone_protocol::message::Phase;
 use undertone_protocol::mixing::Party;
@@ -19,7 +20,7 @@ use undertone_protocol::peers::Peers;
 use undertone_protocol::plan::Plan;
 use undertone_protocol::run::{Ending, Event, GateVerdict, Outcome};
 use undertone_protocol::run_file::{RawRunFile, Unit};
-use undertone_protocol::simulator::{Conditions, Fault, Report as Simulated, Simulation};
+use undertone_protocol::simulator::{Conditions, Fault, Leaving, Report as Simulated, Simulation, direct};
 use undertone_protocol::time::Time;
 
 use crate::cli::Report;
@@ -53,6 +54,10 @@ pub struct SimulateArgs {
     /// Kill this many parties in each run, at random moments of mixing: loudly in even runs, silently in odd ones
     #[arg(long, value_name = "K", default_value_t = 0)]
     kills: usize,
+    /// Mixing, settling, gate and finals only, on an ideal network and without signatures, as hundreds of parties need: kills then are at
+    /// random rounds, with or without the share of that round
+    #[arg(long)]
+    direct: bool,
     /// Draw the error of each run beside the accounted one, as SVG
     #[arg(long, value_name = "RUNS.svg")]
     plot: Option<PathBuf>,
@@ -114,8 +119,13 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     for number in 0..arguments.runs.max(1) {
         progress.show(&format!("run {} of {}", number + 1, arguments.runs.max(1)));
         let seed = arguments.seed.wrapping_mul(1_000_003).wrapping_add(number);
-        let conditions = Conditions::new(seed).with_faults(kills(&plan, &inputs, &arguments, number, seed));
-        let simulated = simulate(&plan, &inputs, conditions);
+        let simulated = match arguments.direct {
+            true => direct(&plan, on_lattice(&plan, &inputs), &real_gate, seed, &leaving(&plan, arguments.kills, seed)),
+            false => {
+                let faults = kills(&plan, &inputs, &arguments, number, seed);
+                simulate(&plan, &inputs, Conditions::new(seed).with_faults(faults))
+            }
+        };
         totals.add(&plan, &inputs, &simulated)?;
     }
     progress.end();
@@ -132,8 +142,22 @@ fn real_gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
 }
 
 fn simulate(plan: &Arc<Plan>, inputs: &[Vec<f64>], conditions: Conditions) -> Simulated {
-    let on_lattice = inputs.iter().enumerate().map(|(party, values)| clipping::onto_lattice(plan, party, values)).collect();
-    Simulation::new(plan.clone(), on_lattice, &real_gate, conditions).run()
+    Simulation::new(plan.clone(), on_lattice(plan, inputs), &real_gate, conditions).run()
+}
+
+fn on_lattice(plan: &Plan, inputs: &[Vec<f64>]) -> Vec<LatticeVector> {
+    inputs.iter().enumerate().map(|(party, values)| clipping::onto_lattice(plan, party, values)).collect()
+}
+
+/// So many parties that leave for good, in random rounds.
+fn leaving(plan: &Plan, count: usize, seed: u64) -> Vec<Leaving> {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    let mut parties: Vec<Party> = (0..plan.parties()).collect();
+    let mut leave = |_| {
+        let party = parties.swap_remove(rng.random_range(0..parties.len()));
+        Leaving { party, round: rng.random_range(1..=plan.rounds()), sends: rng.random_bool(0.5) }
+    };
+    (0..count).map(&mut leave).collect()
 }
 
 fn inputs(plan: &Plan, seed: u64) -> Vec<Vec<f64>> {
@@ -215,6 +239,7 @@ impl Totals {
     fn measure(&mut self, plan: &Plan, inputs: &[Vec<f64>], outcome: &Outcome) -> Result<(), Failure> {
         let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
         let (Some(logs), Some(publishers), Some(sum)) = (&outcome.logs, publishers, &outcome.sum) else { return Ok(()) };
+        let plan = &*outcome.plan(plan);
         let internal = |e: &dyn std::fmt::Display| Failure::new(Exit::Internal, e.to_string());
         let realised = realised(plan, logs, publishers, &outcome.included).map_err(|e| internal(&e))?;
         self.epsilon = self.epsilon.max(gate(plan, logs).audit.epsilon);
@@ -273,6 +298,7 @@ impl Totals {
             .row(["largest ε as it turned out".into(), at_most(self.epsilon)])
             .row(["accounted error per coordinate".into(), shown(accounted)])
             .row(["measured error per coordinate (rms)".into(), shown(rms)])
+            .row(["  its square".into(), shown(rms.map(|rms| rms * rms))])
             .row([
                 "  95 % interval".into(),
                 interval.map_or("–".to_owned(), |[low, high]| format!("{} to {}", number(low), number(high))),

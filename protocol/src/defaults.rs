@@ -78,6 +78,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("privacy", "colluding", "1", "parties", "size of the coalitions that the claims cover"),
     setting("privacy", "coalitions", r#""any""#, r#""any", "static""#, "whether the coalition may know the schedule when it forms"),
     setting("privacy", "dropouts", "1", "parties", "departures that the claims tolerate; 0 where parties − 1 does not exceed (parties + colluding)/2: three parties"),
+    setting("privacy", "draws", "", "draws", "coalitions = \"static\" only: fresh draws of schedule and coalition that the sampled claim rests on; without it 10,000, fewer where that takes long").without_default(),
     setting("mechanism", "kind", r#""inca""#, r#""inca", "ppsc", "gossip""#, "family of the mechanism"),
     setting("mechanism", "injection", r#""incremental""#, r#""incremental", "early", { c, z }"#, "how value and noise enter a party's state, round by round"),
     setting("mechanism", "rounds", r#""auto""#, r#""auto" or 1 to 63; ppsc: 4096"#, "rounds of mixing; with ppsc network rounds, filled with as many iterations as fit"),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::commitment::{Commitment, Commitments, Nonce};
 use crate::message::{Incarnation, ItemHash, ItemSet, Members, MessageError, Notice, Seat, SignedNotice, Stage, item_hash};
 use crate::mixing::Party;
 use crate::wire;
@@ -42,8 +43,8 @@ impl Slot {
     /// The slot of an author's notice; none for one that is not flooded.
     pub fn of(author: Party, notice: &Notice) -> Option<Slot> {
         match *notice {
-            Notice::Ready { .. } => Some(Slot::Ready(author)),
-            Notice::Start { .. } => Some(Slot::Start(author)),
+            Notice::Ready { .. } | Notice::Commit { .. } => Some(Slot::Ready(author)),
+            Notice::Start { .. } | Notice::Reveal { .. } => Some(Slot::Start(author)),
             Notice::Item { stage, .. } => Some(Slot::Item(stage, author)),
             Notice::List { stage, .. } => Some(Slot::List(stage, author)),
             Notice::Vote { stage, .. } => Some(Slot::Vote(stage, author)),
@@ -150,6 +151,8 @@ pub enum FloodError {
 pub struct Flood {
     me: Party,
     members: Members,
+    /// Whether READYs commit and STARTs reveal.
+    commits: bool,
     held: BTreeMap<Slot, Held>,
     /// Other versions of items than the first, each signed by its author: evidence, and what to pull if a set names them.
     versions: BTreeMap<(Stage, Party, ItemHash), Held>,
@@ -162,7 +165,13 @@ fn ascending<T>(entries: &[T], parties: usize, party: impl Fn(&T) -> Party) -> b
 impl Flood {
     /// Nothing held yet.
     pub fn new(me: Party, members: Members) -> Self {
-        Flood { me, members, held: BTreeMap::new(), versions: BTreeMap::new() }
+        Flood { me, members, commits: false, held: BTreeMap::new(), versions: BTreeMap::new() }
+    }
+
+    /// The same for a plan whose READYs commit and whose STARTs reveal, if `commits`: only that kind is taken.
+    pub fn committing(mut self, commits: bool) -> Self {
+        self.commits = commits;
+        self
     }
 
     /// The keys that notices are checked with.
@@ -262,7 +271,10 @@ impl Flood {
     fn well_formed(&self, notice: &Notice) -> bool {
         let parties = self.members.len();
         match notice {
-            Notice::Start { seats } => ascending(seats, parties, |seat| seat.party),
+            Notice::Ready { .. } => !self.commits,
+            Notice::Start { seats } => !self.commits && ascending(seats, parties, |seat| seat.party),
+            Notice::Commit { .. } => self.commits,
+            Notice::Reveal { seats, .. } => self.commits && ascending(seats, parties, |seat| seat.party),
             Notice::List { set, .. } | Notice::Vote { set, .. } => ascending(set, parties, |entry| entry.0),
             Notice::Gone { party, .. } | Notice::Severed { party, .. } => *party < parties,
             _ => true,
@@ -287,7 +299,23 @@ impl Flood {
     /// The incarnation of a party's newest READY.
     pub fn ready(&self, party: Party) -> Option<Incarnation> {
         match self.get(Slot::Ready(party))?.notice {
-            Notice::Ready { incarnation } => Some(incarnation),
+            Notice::Ready { incarnation } | Notice::Commit { incarnation, .. } => Some(incarnation),
+            _ => None,
+        }
+    }
+
+    /// What a party's newest READY commits to.
+    pub fn commitment(&self, party: Party) -> Option<&Commitment> {
+        match &self.get(Slot::Ready(party))?.notice {
+            Notice::Commit { commitment, .. } => Some(commitment),
+            _ => None,
+        }
+    }
+
+    /// The commitments that a party's START names, and the nonce that it reveals.
+    pub fn reveal(&self, party: Party) -> Option<(&Commitments, &Nonce)> {
+        match &self.get(Slot::Start(party))?.notice {
+            Notice::Reveal { commitments, nonce, .. } => Some((commitments, nonce)),
             _ => None,
         }
     }
@@ -301,7 +329,7 @@ impl Flood {
     /// The set of a party's START.
     pub fn start(&self, party: Party) -> Option<&[Seat]> {
         match &self.get(Slot::Start(party))?.notice {
-            Notice::Start { seats } => Some(seats),
+            Notice::Start { seats } | Notice::Reveal { seats, .. } => Some(seats),
             _ => None,
         }
     }

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::commitment::{self, Commitments, Nonce, commitment};
 use crate::flood::Flood;
-use crate::message::{Incarnation, Notice, Seat};
+use crate::message::{Digest, Incarnation, Notice, Seat};
 use crate::mixing::Party;
 use crate::time::Time;
 
@@ -18,10 +19,43 @@ pub enum Step {
     Say(Notice),
     /// Ask all public neighbours for the READYs that they hold.
     Call,
-    /// Everybody of this set begins.
-    Begin(BTreeSet<Party>),
+    /// Everybody of this set begins, with the seed of the schedule where START draws it.
+    Begin(BTreeSet<Party>, Option<u64>),
     /// It is over, and nothing private has left.
     Abort(String),
+    /// The same: this party revealed another nonce than it had committed to.
+    Liar(Party),
+}
+
+/// What a start needs where the schedule is drawn at START. It prints no nonce.
+pub struct Draw {
+    /// Of the plan.
+    pub digest: Digest,
+    /// Of this start; secret until START.
+    pub nonce: Nonce,
+}
+
+/// What a party's START says, as it is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Said<'a> {
+    seats: &'a [Seat],
+    commitments: Option<&'a Commitments>,
+}
+
+impl<'a> Said<'a> {
+    fn of(flood: &'a Flood, party: Party) -> Option<Self> {
+        Some(Said { seats: flood.start(party)?, commitments: flood.reveal(party).map(|(commitments, _)| commitments) })
+    }
+
+    fn is(&self, signed: &Signed) -> bool {
+        self.seats == signed.seats && self.commitments == signed.commitments.as_ref()
+    }
+}
+
+/// What was signed: whom START names, and the hash of their commitments where it draws the schedule.
+struct Signed {
+    seats: Vec<Seat>,
+    commitments: Option<Commitments>,
 }
 
 /// The gathering phase of one node.
@@ -32,7 +66,8 @@ pub struct Gathering {
     min_parties: usize,
     join_ms: u64,
     opened: Time,
-    signed: Option<(Time, Vec<Seat>)>,
+    draw: Option<Draw>,
+    signed: Option<(Time, Signed)>,
     /// STARTs whose READYs were asked for, so that each is asked for once.
     called: BTreeSet<Party>,
 }
@@ -40,7 +75,22 @@ pub struct Gathering {
 impl Gathering {
     /// Begins when this node floods its READY.
     pub fn new(me: Party, incarnation: Incarnation, parties: usize, min_parties: usize, join_ms: u64, opened: Time) -> Self {
-        Gathering { me, incarnation, parties, min_parties, join_ms, opened, signed: None, called: BTreeSet::new() }
+        Gathering { me, incarnation, parties, min_parties, join_ms, opened, draw: None, signed: None, called: BTreeSet::new() }
+    }
+
+    /// The same where START draws the schedule.
+    pub fn drawing(mut self, draw: Option<Draw>) -> Self {
+        self.draw = draw;
+        self
+    }
+
+    /// The READY to flood.
+    pub fn ready(&self) -> Notice {
+        let incarnation = self.incarnation;
+        match &self.draw {
+            None => Notice::Ready { incarnation },
+            Some(draw) => Notice::Commit { incarnation, commitment: commitment(&draw.digest, self.me, &draw.nonce) },
+        }
     }
 
     /// Whether this node has signed its START.
@@ -55,31 +105,56 @@ impl Gathering {
 
     /// The next thing to do; call again until there is none.
     pub fn step(&mut self, now: Time, flood: &Flood) -> Option<Step> {
-        let Some((at, seats)) = &self.signed else {
+        let Some((at, signed)) = &self.signed else {
             return self.sign(now, flood);
         };
-        if seats.iter().all(|seat| flood.start(seat.party) == Some(seats)) {
-            return Some(Step::Begin(seats.iter().map(|seat| seat.party).collect()));
+        let members = || signed.seats.iter().map(|seat| seat.party);
+        let said = |party: &Party| Said::of(flood, *party).is_some_and(|said| said.is(signed));
+        let (all, late) = (members().all(|party| said(&party)), now >= at.plus_millis(self.join_ms));
+        if !(all || late) {
+            return None;
         }
-        if now >= at.plus_millis(self.join_ms) {
-            let lacking: Vec<Party> =
-                seats.iter().map(|seat| seat.party).filter(|&party| flood.start(party) != Some(seats)).collect();
-            return Some(Step::Abort(format!("no common START with parties {lacking:?} within join_ms = {}", self.join_ms)));
+        if let Some(liar) = members().filter(said).find(|&party| self.lies(flood, party)) {
+            return Some(Step::Liar(liar));
         }
-        None
+        if all {
+            return Some(Step::Begin(members().collect(), self.seed(flood, &signed.seats)));
+        }
+        let lacking: Vec<Party> = members().filter(|party| !said(party)).collect();
+        Some(Step::Abort(format!("no common START with parties {lacking:?} within join_ms = {}", self.join_ms)))
+    }
+
+    /// Whether a party's nonce is not the one that it committed to. Its READY is the one that its START names: none is replaced once this
+    /// node has signed.
+    fn lies(&self, flood: &Flood, party: Party) -> bool {
+        let Some(Draw { digest, .. }) = &self.draw else { return false };
+        let fits = |(_, nonce): (&Commitments, &Nonce)| flood.commitment(party) == Some(&commitment(digest, party, nonce));
+        !flood.reveal(party).is_some_and(fits)
+    }
+
+    /// The schedule's seed, once every START is here.
+    fn seed(&self, flood: &Flood, seats: &[Seat]) -> Option<u64> {
+        let nonces = seats.iter().filter_map(|seat| Some((seat.party, flood.reveal(seat.party)?.1)));
+        self.draw.as_ref().map(|draw| commitment::seed(&draw.digest, nonces))
+    }
+
+    /// The hash of the commitments of these seats, as their READYs here have them.
+    fn commitments(&self, flood: &Flood, seats: &[Seat]) -> Option<Commitments> {
+        let held = seats.iter().filter_map(|seat| Some((seat.party, flood.commitment(seat.party)?)));
+        self.draw.as_ref().map(|draw| commitment::commitments(&draw.digest, held))
     }
 
     fn sign(&mut self, now: Time, flood: &Flood) -> Option<Step> {
         if let Some(seats) = self.joined(flood) {
-            return Some(self.signed(now, seats));
+            return Some(self.signed(now, flood, seats));
         }
         let readies = flood.readies();
         if readies.len() == self.parties {
-            return Some(self.signed(now, readies));
+            return Some(self.signed(now, flood, readies));
         }
         if now >= self.opened.plus_millis(self.join_ms) {
             return Some(if readies.len() >= self.min_parties {
-                self.signed(now, readies)
+                self.signed(now, flood, readies)
             } else {
                 let (found, needed) = (readies.len(), self.min_parties);
                 Step::Abort(format!("{found} parties are ready after join_ms = {}, min_parties is {needed}", self.join_ms))
@@ -90,9 +165,13 @@ impl Gathering {
         Some(Step::Call)
     }
 
-    fn signed(&mut self, now: Time, seats: Vec<Seat>) -> Step {
-        self.signed = Some((now, seats.clone()));
-        Step::Say(Notice::Start { seats })
+    fn signed(&mut self, now: Time, flood: &Flood, seats: Vec<Seat>) -> Step {
+        let commitments = self.commitments(flood, &seats);
+        self.signed = Some((now, Signed { seats: seats.clone(), commitments }));
+        Step::Say(match (&self.draw, commitments) {
+            (Some(draw), Some(commitments)) => Notice::Reveal { seats, commitments, nonce: draw.nonce },
+            _ => Notice::Start { seats },
+        })
     }
 
     fn names_me(&self, flood: &Flood, party: Party) -> bool {
@@ -105,10 +184,13 @@ impl Gathering {
     fn joined(&self, flood: &Flood) -> Option<Vec<Seat>> {
         let current = |seat: &Seat| flood.ready(seat.party) == Some(seat.incarnation);
         let authors = (0..self.parties).filter(|&party| self.names_me(flood, party));
-        let candidates: Vec<&[Seat]> =
-            authors.filter_map(|party| flood.start(party)).filter(|seats| seats.iter().all(current)).collect();
-        let signers = |seats: &[Seat]| candidates.iter().filter(|other| **other == seats).count();
-        candidates.iter().copied().rev().max_by_key(|seats| signers(seats)).map(<[Seat]>::to_vec)
+        let same = |said: &Said<'_>| said.commitments.copied() == self.commitments(flood, said.seats);
+        let candidates: Vec<Said<'_>> = authors
+            .filter_map(|party| Said::of(flood, party))
+            .filter(|said| said.seats.iter().all(current) && same(said))
+            .collect();
+        let signers = |said: &Said<'_>| candidates.iter().filter(|other| *other == said).count();
+        candidates.iter().rev().max_by_key(|said| signers(said)).map(|said| said.seats.to_vec())
     }
 }
 
@@ -131,6 +213,7 @@ mod tests {
     struct Bench {
         flood: Flood,
         machine: Gathering,
+        said: u64,
     }
 
     impl Bench {
@@ -138,7 +221,7 @@ mod tests {
         fn new() -> Self {
             let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
             let mut bench =
-                Bench { flood: Flood::new(0, members), machine: Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO) };
+                Bench { flood: Flood::new(0, members), machine: Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO), said: 0 };
             bench.own(Notice::Ready { incarnation: [0; 16] });
             bench
         }
@@ -149,7 +232,9 @@ mod tests {
         }
 
         fn hear(&mut self, party: Party, notice: Notice) {
-            let signed = Signer::new(party, [1; 32], key(party), 0).sign(Recipient::All, notice).expect("signs");
+            let epoch = self.said;
+            self.said += 1;
+            let signed = Signer::new(party, [1; 32], key(party), epoch).sign(Recipient::All, notice).expect("signs");
             let frame: Arc<[u8]> = wire::notice_frame(&signed);
             self.flood.receive(&frame, signed, self.machine.has_signed()).expect("good");
         }
@@ -180,7 +265,7 @@ mod tests {
         (1..3).for_each(|party| bench.hear(party, start(&[0, 1, 2, 3])));
         assert_eq!(bench.step(6), None);
         bench.hear(3, start(&[0, 1, 2, 3]));
-        assert_eq!(bench.step(7), Some(Step::Begin((0..4).collect())));
+        assert_eq!(bench.step(7), Some(Step::Begin((0..4).collect(), None)));
     }
 
     #[test]
@@ -224,5 +309,70 @@ mod tests {
         (1..3).for_each(|party| bench.ready(party));
         bench.hear(1, start(&[0, 1]));
         assert_eq!(bench.step(1), None);
+    }
+
+    fn nonce(party: Party) -> Nonce {
+        [party as u8 + 40; 32]
+    }
+
+    fn committed(party: Party) -> Notice {
+        Notice::Commit { incarnation: [party as u8; 16], commitment: commitment(&[1; 32], party, &nonce(party)) }
+    }
+
+    fn reveal(parties: &[Party], nonce: Nonce) -> Notice {
+        let Notice::Start { seats } = start(parties) else { unreachable!("it is one") };
+        let each: Vec<_> = parties.iter().map(|&party| (party, commitment(&[1; 32], party, &self::nonce(party)))).collect();
+        let commitments = commitment::commitments(&[1; 32], each.iter().map(|(party, commitment)| (*party, commitment)));
+        Notice::Reveal { seats, commitments, nonce }
+    }
+
+    /// Party 0 of four in a plan whose schedule START draws.
+    fn drawing() -> Bench {
+        let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
+        let machine = Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO);
+        let machine = machine.drawing(Some(Draw { digest: [1; 32], nonce: nonce(0) }));
+        let mut bench = Bench { flood: Flood::new(0, members).committing(true), machine, said: 0 };
+        let ready = bench.machine.ready();
+        assert_eq!(ready, committed(0));
+        bench.own(ready);
+        bench
+    }
+
+    #[test]
+    fn nonces_are_shown_once_all_commitments_are_fixed_and_give_the_seed() {
+        let mut bench = drawing();
+        (1..4).for_each(|party| bench.hear(party, committed(party)));
+        assert_eq!(bench.step(5), Some(Step::Say(reveal(&[0, 1, 2, 3], nonce(0)))));
+        (1..4).for_each(|party| bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party))));
+        let nonces: Vec<_> = (0..4).map(|party| (party, nonce(party))).collect();
+        let seed = commitment::seed(&[1; 32], nonces.iter().map(|(party, nonce)| (*party, nonce)));
+        assert_eq!(bench.step(6), Some(Step::Begin((0..4).collect(), Some(seed))));
+    }
+
+    #[test]
+    fn another_nonce_than_the_committed_one_names_its_party() {
+        let mut bench = drawing();
+        (1..4).for_each(|party| bench.hear(party, committed(party)));
+        bench.step(5);
+        for party in [1, 3] {
+            bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party)));
+        }
+        bench.hear(2, reveal(&[0, 1, 2, 3], [0; 32]));
+        assert_eq!(bench.step(6), Some(Step::Liar(2)));
+    }
+
+    #[test]
+    fn a_start_over_other_commitments_is_another_start() {
+        let mut bench = drawing();
+        (1..3).for_each(|party| bench.hear(party, committed(party)));
+        let Notice::Reveal { seats, nonce, .. } = reveal(&[0, 1, 2], nonce(1)) else { unreachable!("it is one") };
+        bench.hear(1, Notice::Reveal { seats, commitments: [7; 32], nonce });
+        assert_eq!(bench.step(1), Some(Step::Call), "its READYs are not those that are here");
+        assert_eq!(bench.step(1), None);
+        bench.hear(1, reveal(&[0, 1, 2], self::nonce(1)));
+        assert_eq!(bench.step(2), Some(Step::Say(reveal(&[0, 1, 2], self::nonce(0)))));
+        // What others replace afterwards changes nothing here.
+        bench.hear(2, Notice::Commit { incarnation: [9; 16], commitment: [9; 32] });
+        assert_eq!(bench.flood.ready(2), Some([2; 16]));
     }
 }

@@ -26,6 +26,7 @@
 pub mod agreement;
 pub mod ask;
 pub mod averaging;
+pub mod commitment;
 pub mod defaults;
 pub mod dissemination;
 pub mod exchange;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use crate::commitment::{Commitment, Commitments, Nonce};
 use crate::log::{Answer, ShareId, Verdict};
 use crate::mixing::Party;
 use crate::wire;
@@ -168,6 +169,22 @@ pub enum Notice {
     Averaged,
     /// Averaging, to one neighbour: I am here, and wait for others.
     Waiting,
+    /// READY where the schedule is drawn at START.
+    Commit {
+        /// Of this start.
+        incarnation: Incarnation,
+        /// To the nonce of this start.
+        commitment: Commitment,
+    },
+    /// START where the schedule is drawn at START.
+    Reveal {
+        /// Ascending by party.
+        seats: Vec<Seat>,
+        /// Of their READYs.
+        commitments: Commitments,
+        /// The author's.
+        nonce: Nonce,
+    },
 }
 
 /// Which form of averaging a message belongs to. Each is begun once, from the same opening.
@@ -202,7 +219,9 @@ impl Notice {
     /// The phase that it belongs to.
     pub fn phase(&self) -> Phase {
         match self {
-            Notice::Ready { .. } | Notice::Start { .. } | Notice::Call => Phase::Gathering,
+            Notice::Ready { .. } | Notice::Start { .. } | Notice::Call | Notice::Commit { .. } | Notice::Reveal { .. } => {
+                Phase::Gathering
+            }
             Notice::Item { stage, .. }
             | Notice::List { stage, .. }
             | Notice::Vote { stage, .. }

@@ -22,7 +22,7 @@ use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeError, LatticeRequest, Travel};
 use crate::mixing::{Mechanism, Party};
 use crate::payload::Ratio;
-use crate::run_file::{Dissemination, IndependentNoise, MechanismKind, Problem, Rounds, most_rounds, supported};
+use crate::run_file::{Coalitions, Dissemination, IndependentNoise, MechanismKind, Problem, Rounds, most_rounds, supported};
 use crate::schedule::{MultiGossip, Schedule};
 use crate::sensitivity::Scales;
 
@@ -125,15 +125,22 @@ pub struct Predicted {
     pub bytes_per_party: u64,
 }
 
+/// A schedule, and the seed that it follows from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// Of [`Schedule::draw`] on the draft's private graph.
+    pub seed: u64,
+    /// The schedule of that seed.
+    pub schedule: Schedule,
+}
+
 /// What the accountant answers to a draft.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// T, 1…63; with PPSC 1…4096 network rounds.
     pub rounds: u32,
-    /// Of [`Calibration::draw_schedule`] on the draft's private graph.
-    pub schedule_seed: u64,
-    /// The schedule of that seed.
-    pub schedule: Schedule,
+    /// Who sends to whom; none where it is drawn at START (`coalitions = "static"`).
+    pub drawn: Option<Drawn>,
     /// σ*, in a state's units ([`Scales`]); 0 with `independent_noise = "none"`.
     pub independent_std: f64,
     /// The noise that cancels in the sum, in a state's units: σ_Δ of INCA, σ_γ of PPSC (the file's `correlated_std` or `pairwise_std`).
@@ -154,9 +161,14 @@ pub struct Plan {
     scales: Scales,
     terms: Option<Arc<Terms>>,
     nonce: [u8; 16],
-    json: String,
+    /// Where the schedule is drawn at START: what was drawn.
+    at_start: Option<Drawn>,
+    json: Arc<str>,
     digest: [u8; 32],
 }
+
+/// The schedule of a plan whose schedule is not drawn yet.
+static NOT_DRAWN: Schedule = Schedule::none();
 
 impl Plan {
     /// Joins a draft and its calibration, and fixes the lattice. `nonce` is fresh randomness (it makes every plan's digest its own).
@@ -169,7 +181,7 @@ impl Plan {
         }
         let mut plan = Plan::checked(draft, calibration, nonce)?;
         plan.calibration.predicted.bytes_per_party = plan.bytes_per_party();
-        plan.json = plan.write();
+        plan.json = plan.write().into();
         plan.digest = Sha256::digest(plan.json.as_bytes()).into();
         Ok(plan)
     }
@@ -190,8 +202,8 @@ impl Plan {
         let injection = injection.map(Arc::new);
         let lattice = Lattice::fit(&lattice_request(&draft, &calibration, injection.as_deref()))?;
         let scales = draft.data.scales();
-        let (terms, json) = (None, String::new());
-        let mut plan = Plan { draft, calibration, injection, lattice, scales, terms, nonce, json, digest: [0; 32] };
+        let (terms, at_start, json) = (None, None, "".into());
+        let mut plan = Plan { draft, calibration, injection, lattice, scales, terms, nonce, at_start, json, digest: [0; 32] };
         plan.check_ranges()?;
         plan.choose_dissemination()?;
         Ok(plan)
@@ -257,9 +269,34 @@ impl Plan {
         self.draft.mechanism.fanout
     }
 
-    /// Who sends to whom.
+    /// Who sends to whom. No rounds where it is drawn at START and was not yet: see [`Plan::with_draw`].
     pub fn schedule(&self) -> &Schedule {
-        &self.calibration.schedule
+        let drawn = self.calibration.drawn.as_ref().or(self.at_start.as_ref());
+        drawn.map_or(&NOT_DRAWN, |drawn| &drawn.schedule)
+    }
+
+    /// Whether the schedule is nobody's choice: drawn at START, from nonces that all who take part have committed to.
+    pub fn draws_at_start(&self) -> bool {
+        self.draft.privacy.coalitions == Coalitions::Static
+    }
+
+    /// The seed that was drawn at START, if it was ([`Plan::with_draw`]).
+    pub fn seed_at_start(&self) -> Option<u64> {
+        self.at_start.as_ref().map(|drawn| drawn.seed)
+    }
+
+    /// The same plan, file and digest, with the schedule that START drew. A plan that has its schedule keeps it.
+    pub fn with_draw(&self, seed: u64) -> Self {
+        let mut plan = self.clone();
+        if plan.draws_at_start() {
+            plan.at_start = Calibration::draw(&self.draft, self.rounds(), seed);
+        }
+        plan
+    }
+
+    /// The largest number of shares that a party may be due over all rounds, and in one round: of the schedule, or of any that can be drawn.
+    pub fn shares_due(&self) -> (usize, usize) {
+        shares_due(&self.draft, &self.calibration)
     }
 
     /// The exact (c, Z) for the plan's rounds; none with PPSC, which has no such thing.
@@ -336,8 +373,11 @@ impl Plan {
         let others = self.parties() as u64 - 1;
         let dimension = self.draft.dimension() as u64;
         // With INCA every party sends as many.
-        let all_shares = self.schedule().shares() as u64;
         let parties = self.parties() as u64;
+        let all_shares = match &self.calibration.drawn {
+            Some(drawn) => drawn.schedule.shares() as u64,
+            None => parties * u64::from(self.rounds()) * u64::from(self.fanout()),
+        };
         let share = dimension * u64::from(self.lattice.wire_bytes) + FRAME_BYTES;
         let logs = all_shares * LOG_ENTRY_BYTES + parties * FRAME_BYTES;
         // What all parties send of finals.
@@ -360,25 +400,33 @@ const FRAME_BYTES: u64 = 160;
 const LOG_ENTRY_BYTES: u64 = 100;
 
 fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Option<&'a Injection<Ratio>>) -> LatticeRequest<'a> {
-    let schedule = &calibration.schedule;
-    let sent = (0..draft.parties()).map(|party| schedule.hand_outs(party)).max().unwrap_or(0);
+    let sent = match &calibration.drawn {
+        Some(Drawn { schedule, .. }) => (0..draft.parties()).map(|party| schedule.hand_outs(party)).max().unwrap_or(0),
+        None => calibration.rounds as usize * draft.mechanism.fanout as usize,
+    };
+    let (in_degree, at_once) = shares_due(draft, calibration);
     LatticeRequest {
         parties: draft.parties(),
         dimension: draft.dimension(),
         travel: match injection {
-            Some(injection) => {
-                Travel::Split { fanout: draft.mechanism.fanout, injection, received_bound: schedule.most_at_once() }
-            }
-            None => Travel::HandOver { exchanges: schedule.shares() },
+            Some(injection) => Travel::Split { fanout: draft.mechanism.fanout, injection, received_bound: at_once },
+            None => Travel::HandOver { exchanges: calibration.drawn.as_ref().map_or(0, |drawn| drawn.schedule.shares()) },
         },
         value_bound: draft.value_bound(),
         rows: draft.members.iter().filter_map(|member| member.records).max().unwrap_or(1),
         weight_bound: (0..draft.parties()).map(|party| draft.weight_units(party)).max().unwrap_or(1),
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
-        shares_bound: sent.max(schedule.largest_in_degree()),
+        shares_bound: sent.max(in_degree),
         epsilon: draft.privacy.epsilon,
         delta: draft.privacy.delta,
+    }
+}
+
+fn shares_due(draft: &Draft, calibration: &Calibration) -> (usize, usize) {
+    match &calibration.drawn {
+        Some(Drawn { schedule, .. }) => (schedule.largest_in_degree(), schedule.most_at_once()),
+        None => Schedule::bounds(&draft.private_graph, draft.mechanism.fanout as usize, calibration.rounds as usize),
     }
 }
 
@@ -388,9 +436,9 @@ impl Calibration {
         let inca = draft.mechanism.kind == MechanismKind::Inca;
         (1..self.rounds).rev().filter(|_| inca).find(|&rounds| {
             let injection = draft.mechanism.injection.exact(rounds).ok();
-            let schedule = Self::draw_schedule(draft, rounds, self.schedule_seed);
-            let fits = injection.zip(schedule).map(|(injection, schedule)| {
-                let shorter = Calibration { rounds, schedule, ..self.clone() };
+            let drawn = self.drawn.as_ref().and_then(|drawn| Self::draw(draft, rounds, drawn.seed));
+            let fits = injection.filter(|_| drawn.is_some() == self.drawn.is_some()).map(|injection| {
+                let shorter = Calibration { rounds, drawn, ..self.clone() };
                 Lattice::fit(&lattice_request(draft, &shorter, Some(&injection))).is_ok()
             });
             fits == Some(true)
@@ -404,6 +452,11 @@ impl Calibration {
             return Some(MultiGossip::fitting(&draft.private_graph, rounds, seed)?.schedule());
         }
         Schedule::draw(&draft.private_graph, draft.mechanism.fanout as usize, rounds as usize, seed)
+    }
+
+    /// The same with its seed.
+    pub fn draw(draft: &Draft, rounds: u32, seed: u64) -> Option<Drawn> {
+        Some(Drawn { seed, schedule: Self::draw_schedule(draft, rounds, seed)? })
     }
 
     fn check(&self, draft: &Draft) -> Result<(), PlanError> {
@@ -431,12 +484,17 @@ impl Calibration {
         // Before the schedule is drawn again: neither its shape nor the work may be what a hostile file says.
         let (parties, fanout) = (draft.parties(), draft.mechanism.fanout);
         let least = if ppsc { 0 } else { fanout as usize };
-        let shaped = self.schedule.has_shape(self.rounds as usize, parties, least..=fanout as usize);
         if !ppsc && (u128::from(fanout) + 1).checked_pow(self.rounds).is_none() {
             return Err(LatticeError::TooWide { bits: 128 }.into());
         }
-        if !shaped || Self::draw_schedule(draft, self.rounds, self.schedule_seed).as_ref() != Some(&self.schedule) {
-            return Err(PlanError::Derived { field: "out".into() });
+        if self.drawn.is_none() != (draft.privacy.coalitions == Coalitions::Static) {
+            return Err(PlanError::Derived { field: "schedule_seed".into() });
+        }
+        if let Some(Drawn { seed, schedule }) = &self.drawn {
+            let shaped = schedule.has_shape(self.rounds as usize, parties, least..=fanout as usize);
+            if !shaped || Self::draw_schedule(draft, self.rounds, *seed).as_ref() != Some(schedule) {
+                return Err(PlanError::Derived { field: "out".into() });
+            }
         }
         self.claims.iter().enumerate().try_for_each(|(index, claim)| claim.check(index, parties))?;
         self.predicted.check()

@@ -9,7 +9,7 @@
 //!         Output::Public { to, frame } => public.send(to, frame),
 //!         Output::Private { to, frame, ticket } => private.send(to, frame, ticket),   // drop it unless ticket.take()
 //!         Output::Spend => answer_later(Input::Spent(create_spent_file())),
-//!         Output::Audit(logs) => answer_later(Input::Verdict(gate(&plan, &logs))),
+//!         Output::Audit(logs) => answer_later(Input::Verdict(gate(run.plan(), &logs))),
 //!         Output::Event(event) => show(event),
 //!         Output::Finished(outcome) => report(outcome),
 //!         Output::Wait { until } => break until,
@@ -38,12 +38,14 @@ pub use interface::{Input, InputError, Output};
 pub use outcome::{Ending, Event, GateVerdict, Outcome, Progress, Sum};
 
 use crate::agreement::{Agreement, Clock, Electorate, Sights, Step};
+use crate::commitment::Nonce;
 use crate::dissemination::Averaging;
 use crate::exchange::{Arrival, Course, Deed, Exchange, Noise, Opening, Tally};
-use crate::gathering::{self, Gathering};
+use crate::flood::Flood;
+use crate::gathering::{self, Draw, Gathering};
 use crate::lattice::{LatticeVector, LatticeWeight};
 use crate::log::{AgreedLogs, Answer, Log, ShareId};
-use crate::message::{Incarnation, ItemSet, Members, Network, Notice, Phase, Signer, Stage};
+use crate::message::{Incarnation, ItemSet, Members, Network, Phase, Signer, Stage};
 use crate::mixing::{Mixing, Party};
 use crate::plan::Plan;
 use crate::time::Time;
@@ -58,6 +60,8 @@ pub struct Identity {
     pub key: Keypair,
     /// Fresh randomness of this start.
     pub incarnation: Incarnation,
+    /// More of it: what this start adds to a schedule that is drawn at START. Secret until then.
+    pub nonce: Nonce,
     /// Larger than every sequence number of earlier starts: wall-clock milliseconds at the start × 2^16 will do.
     pub epoch: u64,
 }
@@ -74,6 +78,7 @@ enum Machine {
 
 /// One node's part in a run.
 pub struct Run {
+    plan: Arc<Plan>,
     course: Course,
     electorate: Electorate,
     settle_ms: u64,
@@ -115,18 +120,14 @@ impl Run {
     /// # Panics
     /// If the party is not in the plan.
     pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
-        let Identity { party: me, key, incarnation, epoch } = identity;
+        let Identity { party: me, key, incarnation, nonce, epoch } = identity;
         let draft = plan.draft();
         assert!(me < plan.parties(), "the driver takes its party from the plan");
         let members = Members::new(*plan.digest(), draft.members.iter().map(|member| member.public_key()).collect());
         let course = Course::of(&plan, me);
-        let rules = ItemRules {
-            schedule: course.schedule.clone(),
-            lattice: course.lattice,
-            dimension: course.dimension,
-            settle_ms: draft.run.settle_ms,
-            terms: plan.terms().cloned(),
-        };
+        let rules = ItemRules::of(&plan, &course);
+        let draws = plan.draws_at_start();
+        let flood = Flood::new(me, members).committing(draws);
         let electorate = Electorate {
             me,
             parties: plan.parties(),
@@ -135,11 +136,14 @@ impl Run {
             public: Arc::new(draft.public_graph.clone()),
         };
         let neighbours = draft.public_graph.neighbours(me).to_vec();
-        let commons = Commons::new(Signer::new(me, *plan.digest(), key, epoch), members, rules, neighbours);
+        let commons = Commons::new(Signer::new(me, *plan.digest(), key, epoch), flood, rules, neighbours);
         let gathering = Gathering::new(me, incarnation, plan.parties(), draft.run.min_parties, draft.run.join_ms, now);
+        let gathering = gathering.drawing(draws.then_some(Draw { digest: *plan.digest(), nonce }));
+        let ready = gathering.ready();
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
         let mixing = course.begin(value, weight, noise);
         let mut run = Run {
+            plan: plan.clone(),
             settle_ms: draft.run.settle_ms,
             course,
             electorate,
@@ -154,7 +158,7 @@ impl Run {
             record: Record::default(),
         };
         run.commons.event(Event::Phase(Phase::Gathering));
-        run.commons.say(Notice::Ready { incarnation });
+        run.commons.say(ready);
         run.commons.event(Event::Ready(1));
         run
     }
@@ -210,7 +214,7 @@ impl Run {
         let exchange = self.holdings();
         let round = match self.machine {
             Machine::Gathering { .. } | Machine::Spending { .. } => 0,
-            _ => exchange.map_or(self.course.schedule.rounds() as u32 + 1, Exchange::round),
+            _ => exchange.map_or(self.course.rounds + 1, Exchange::round),
         };
         Progress {
             phase: self.phase(),
@@ -236,12 +240,9 @@ impl Run {
     pub fn frame_limits(plan: &Plan) -> (usize, usize) {
         let course = Course::of(plan, 0);
         let share = course.share_bytes();
-        let terms = plan.terms().cloned();
-        let averaging = terms.as_ref().map_or(0, |_| Averaging::frame_limit(course.dimension));
-        let rules =
-            ItemRules { schedule: course.schedule, lattice: course.lattice, dimension: course.dimension, settle_ms: 0, terms };
-        let parties = plan.parties();
-        (wire::public_frame_limit(parties, rules.largest(parties)).max(averaging), wire::private_frame_limit(share))
+        let rules = ItemRules::of(plan, &course);
+        let averaging = plan.terms().map_or(0, |_| Averaging::frame_limit(course.dimension));
+        (wire::public_frame_limit(plan.parties(), rules.largest()).max(averaging), wire::private_frame_limit(share))
     }
 
     fn check(&self, input: &Input) -> Result<(), InputError> {
@@ -325,7 +326,7 @@ impl Run {
     fn receive_share(&mut self, from: Party, id: ShareId, arrival: Arrival) {
         match &mut self.machine {
             Machine::Gathering { .. } | Machine::Spending { .. } => {
-                let due = id.from == from && id.to == self.course.me && self.course.is_due(id.round, from);
+                let due = id.from == from && id.to == self.course.me && self.may_be_due(id);
                 if due && arrival.values.len() == self.course.share_bytes() {
                     self.early.entry(id).or_insert(arrival);
                 } else {
@@ -338,6 +339,39 @@ impl Run {
             }
             // The logs are agreed or the run is over: no answer can change anything, and a refusal might contradict an earlier answer.
             Machine::Publishing { .. } | Machine::Over => {}
+        }
+    }
+
+    /// Whether a share may be due to this node. Until START has drawn the schedule here, when others may have begun: as many of a neighbour as
+    /// any schedule has.
+    fn may_be_due(&self, id: ShareId) -> bool {
+        if !self.plan.draws_at_start() || self.plan.seed_at_start().is_some() {
+            return self.course.is_due(id.round, id.from);
+        }
+        let graph = &self.plan.draft().private_graph;
+        let sent = self.plan.rounds() as usize * self.plan.fanout() as usize;
+        let held = self.early.keys().filter(|other| other.from == id.from && **other != id).count();
+        (1..=self.plan.rounds()).contains(&id.round)
+            && graph.joins(id.from, id.to)
+            && held < sent.div_ceil(graph.neighbours(id.from).len().max(1))
+    }
+
+    /// The plan with the schedule that START drew, once it has; else as it was given.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// START has drawn the schedule.
+    fn draw(&mut self, seed: u64) {
+        self.plan = Arc::new(self.plan.with_draw(seed));
+        let schedule = Arc::new(self.plan.schedule().clone());
+        self.course.draw(schedule.clone());
+        self.commons.rules.schedule = schedule;
+        let due = |id: &ShareId| self.course.is_due(id.round, id.from);
+        let undue: Vec<ShareId> = self.early.keys().copied().filter(|id| !due(id)).collect();
+        for id in undue {
+            self.early.remove(&id);
+            self.commons.offence(id.from, format!("a share that is not due: round {}, from {} to {}", id.round, id.from, id.to));
         }
     }
 
@@ -399,7 +433,14 @@ impl Run {
                 self.machine = Machine::Over;
                 self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
             }
-            gathering::Step::Begin(parties) => {
+            gathering::Step::Liar(party) => {
+                self.machine = Machine::Over;
+                let name = &self.plan.draft().members[party].name;
+                let reason = format!("{name} revealed another nonce for the schedule than it had committed to");
+                self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
+            }
+            gathering::Step::Begin(parties, seed) => {
+                seed.into_iter().for_each(|seed| self.draw(seed));
                 if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over) {
                     (self.record.started, self.record.started_at) = (parties, Some(self.now));
                     self.machine = Machine::Spending { mixing };
@@ -428,7 +469,7 @@ impl Run {
 
     /// When settling ends at the latest: nodes that began together place it alike.
     fn settling_ends(&self) -> Time {
-        let mixing_ms = (self.course.schedule.rounds() as u64).saturating_mul(self.course.round_ms);
+        let mixing_ms = u64::from(self.course.rounds).saturating_mul(self.course.round_ms);
         let start = self.record.started_at.unwrap_or(self.now);
         start.plus_millis(mixing_ms.saturating_add(self.settle_ms))
     }
@@ -436,7 +477,7 @@ impl Run {
     fn begin_settling(&mut self) {
         let Machine::Mixing { mut exchange } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
         self.commons.event(Event::Phase(Phase::Settling));
-        let begin = exchange.deadline(self.course.schedule.rounds() as u32);
+        let begin = exchange.deadline(self.course.rounds);
         let clock = Clock::new(begin, self.settle_ms);
         let called = self.log_calls(&exchange, &clock);
         let log = exchange.close(called.iter().copied().collect());
@@ -615,6 +656,7 @@ impl Run {
             ending,
             started: record.started.clone(),
             started_at: record.started_at,
+            schedule_seed: self.plan.seed_at_start(),
             logs: record.logs.clone(),
             own_log: record.own_log.clone(),
             verdict: record.verdict.clone(),

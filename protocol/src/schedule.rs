@@ -79,6 +79,20 @@ impl Schedule {
         (0..parties.len()).filter(|&from| parties[from].contains(&party)).collect()
     }
 
+    /// None yet: no rounds.
+    pub(crate) const fn none() -> Self {
+        Schedule { out: Vec::new() }
+    }
+
+    /// [`Schedule::largest_in_degree`] and [`Schedule::most_at_once`] of any schedule that can be drawn: on a regular graph each round consists of
+    /// `fanout` permutations; elsewhere a party may be due a share from each of its neighbours.
+    pub fn bounds(graph: &Graph, fanout: usize, rounds: usize) -> (usize, usize) {
+        let degrees = (0..graph.parties()).map(|party| graph.neighbours(party).len());
+        let most = degrees.max().unwrap_or(0);
+        let at_once = if most == graph.least_degree() { fanout } else { most };
+        (at_once.saturating_mul(rounds), at_once)
+    }
+
     /// The largest number of shares that a party is due over all rounds.
     pub fn largest_in_degree(&self) -> usize {
         let mut due = vec![0usize; self.out.first().map_or(0, Vec::len)];
@@ -243,6 +257,7 @@ mod tests {
             check_passes(&graph, &schedule, fanout);
             prop_assert!(is_permutational(&schedule, fanout, parties));
             prop_assert_eq!(schedule.largest_in_degree(), fanout * rounds);
+            prop_assert_eq!(Schedule::bounds(&graph, fanout, rounds), (fanout * rounds, fanout));
         }
 
         #[test]
@@ -253,7 +268,10 @@ mod tests {
             edges.dedup();
             let graph = Graph::from_edges(parties, &edges).unwrap();
             for fanout in 1..=graph.least_degree() {
-                check_passes(&graph, &Schedule::draw(&graph, fanout, rounds, seed).unwrap(), fanout);
+                let schedule = Schedule::draw(&graph, fanout, rounds, seed).unwrap();
+                check_passes(&graph, &schedule, fanout);
+                let (in_degree, at_once) = Schedule::bounds(&graph, fanout, rounds);
+                prop_assert!(schedule.largest_in_degree() <= in_degree && schedule.most_at_once() <= at_once);
             }
             prop_assert!(Schedule::draw(&graph, graph.least_degree() + 1, rounds, seed).is_none());
         }

@@ -5,6 +5,7 @@
 //! Each direction of each connection is an ordered stream; different connections and the two graphs reorder freely. What is on its way on a
 //! connection that breaks is lost.
 
+mod direct;
 mod equivocator;
 pub(crate) mod ledger;
 mod network;
@@ -38,6 +39,7 @@ use crate::wire::Bytes;
 use ledger::{Draws, Ledger, Recording};
 use network::{Links, Queued};
 
+pub use direct::{Leaving, direct};
 pub use equivocator::Equivocation;
 pub use scenario::{Conditions, Fault, Report, random_faults};
 
@@ -126,14 +128,15 @@ impl<'a> Simulation<'a> {
             let recording = Recording::new(noise, draws.clone());
             let weight = plan.lattice().weight(plan.draft().weight_units(party));
             let incarnation = stream(conditions.seed, "incarnation", party).random();
-            let identity = Identity { party, key: simulated_keypair(party), incarnation, epoch: 0 };
+            let nonce = stream(conditions.seed, "nonce", party).random();
+            let identity = Identity { party, key: simulated_keypair(party), incarnation, nonce, epoch: 0 };
             let run = Run::new(plan.clone(), identity, value.clone(), Box::new(recording), Time::ZERO);
             let ledger = Ledger::new(plan.mechanism(party), value.clone(), weight, draws);
             let status = if conditions.absent.contains(&party) { Status::Down } else { Status::Up };
             nodes.push(Node { run, status, ledger, outcome: None, tick: Time::FAR, shares_left: false, bytes: (0, 0) });
             noised.push(value);
         }
-        let liar = conditions.equivocation.as_ref().map(|equivocation| equivocation.party);
+        let liar = conditions.equivocation.as_ref().map(|equivocation| equivocation.party).or(conditions.false_reveal);
         let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
         let entered = Entered::with_width(plan.terms().map_or(0, |terms| terms.opening_bytes));
         let mut simulation = Simulation {
@@ -413,7 +416,7 @@ impl<'a> Simulation<'a> {
                 Output::Private { to, frame, ticket } => {
                     self.clear.private(&frame);
                     self.violations.extend(self.once.private(&frame).err());
-                    self.violations.extend(self.ordered.private(self.plan.schedule(), &frame).err());
+                    self.violations.extend(self.ordered.private(self.nodes[party].run.plan().schedule(), &frame).err());
                     self.send_private(party, to, frame, ticket);
                 }
                 Output::Spend => {
@@ -422,7 +425,7 @@ impl<'a> Simulation<'a> {
                     self.schedule(at, Occurrence::Input { party, input: Input::Spent(Ok(())) });
                 }
                 Output::Audit(logs) => {
-                    let verdict = (self.gate)(&self.plan, &logs);
+                    let verdict = (self.gate)(self.nodes[party].run.plan(), &logs);
                     let at = self.after_work();
                     self.schedule(at, Occurrence::Input { party, input: Input::Verdict(verdict) });
                 }
@@ -441,6 +444,9 @@ impl<'a> Simulation<'a> {
 
     /// What a party sends when its machine wants this sent: the same, unless it equivocates.
     fn really_sent(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+        if self.conditions.false_reveal == Some(party) {
+            return equivocator::with_false_reveal(party, self.plan.digest(), frame);
+        }
         let equivocation = self.conditions.equivocation.as_ref().filter(|equivocation| equivocation.party == party);
         match equivocation.and_then(|it| Some((it, self.nodes[party].run.item(it.stage, party)?))) {
             Some((equivocation, item)) => equivocation.frame(self.plan.digest(), item, to, frame),

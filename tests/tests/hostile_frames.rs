@@ -56,7 +56,13 @@ impl Table {
             let rng = ChaCha8Rng::seed_from_u64(party as u64);
             let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
             noise.add_independent(calibration.independent_std, &mut value);
-            let identity = Identity { party, key: simulated_keypair(party), incarnation: [party as u8; 16], epoch: 0 };
+            let identity = Identity {
+                party,
+                key: simulated_keypair(party),
+                incarnation: [party as u8; 16],
+                nonce: [party as u8; 32],
+                epoch: 0,
+            };
             table.noised.push(value.clone());
             table.runs.push(Run::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO));
         }

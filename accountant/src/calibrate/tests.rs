@@ -140,3 +140,31 @@ fn what_cannot_be_calibrated_says_why() {
     let refused = calibrate(&draft(8, "[privacy]\ndropouts = 2\n[mechanism]\nrollback = false"), &mut |_| {});
     assert!(matches!(refused, Err(CalibrateError::Dropouts { found: 2 })));
 }
+
+const STATIC: &str = "[privacy]\ncoalitions = \"static\"\ncolluding = 2\ndraws = 300\n[mechanism]\nrounds = 6";
+
+#[test]
+fn coalitions_chosen_before_the_schedule_have_a_sampled_claim_and_a_sure_headline() {
+    let plan = plan(14, STATIC);
+    let calibration = plan.calibration();
+    assert!(calibration.drawn.is_none() && plan.schedule().rounds() == 0);
+    let sample = calibration.claims.iter().find(|claim| claim.established == Established::Sampled).expect("sampled");
+    assert!((0.999..=1.0).contains(&sample.epsilon), "{sample:?}");
+    assert_eq!((sample.size, sample.cases, sample.holds_as_headline), (2, 300, false));
+    assert!(sample.seed.is_some_and(|seed| seed < 1 << 53));
+    // 0.001^(1/300) leaves 2.3 %.
+    let least = 1.0 - 0.001f64.powf(1.0 / 300.0);
+    assert!(sample.delta >= 1e-6 + least && sample.delta < 1e-6 + 3.0 * least, "{}", sample.delta);
+    // The headline is sure, and the noise below that of local privacy.
+    let headline = plan.epsilon_claimed().expect("claimed");
+    let theorem = epsilon(calibration, Faults::Any, Established::Theorem);
+    assert!(headline == theorem && headline > 1.0);
+    assert!(epsilon(calibration, Faults::BeforePublishing, Established::Theorem) <= 1.0);
+    assert!(calibration.predicted.standard_error < 0.6 * calibration.predicted.local);
+    // Whoever knows the schedule learns more than 1, and no more than the theorem says.
+    let searched = epsilon(calibration, Faults::Class, Established::Searched);
+    assert!(searched > 0.9 && searched <= theorem, "{searched}");
+    assert_eq!(plan.epsilon_searched(), Some(searched.max(sample.epsilon)));
+    let read = undertone_protocol::plan::Plan::parse(plan.to_json().as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(read.calibration(), calibration);
+}

@@ -285,3 +285,39 @@ fn a_departed_party_that_the_bound_does_not_cover_is_computed() {
     let losses = account::inca(&json, gate.noise, 1.0, audit.delta).expect("an execution").losses;
     assert!((losses[&4].sqrt() / audit.mu - 1.0).abs() < 1e-12);
 }
+
+#[test]
+fn where_start_draws_the_schedule_the_class_decides_and_the_theorem_speaks() {
+    let plan = plan(12, "[privacy]\ncoalitions = \"static\"\ndraws = 100\n[mechanism]\nrounds = 5").with_draw(77);
+    let theorem = plan.epsilon_claimed().expect("claimed");
+    let everybody: Vec<Party> = (0..12).collect();
+    let calm = gate(&plan, &logs(&plan, &everybody));
+    assert_eq!((calm.publish, calm.audit.basis), (Some((0..12).collect()), Basis::Theorem));
+    assert!((calm.audit.epsilon / theorem - 1.0).abs() < 1e-9);
+    assert_eq!(calm.audit.execution.out(3, 4), plan.schedule().sends_to(3, 4), "the schedule that was drawn");
+    assert_audit(&plan, &calm.audit);
+    // One departure and one share that went back: in the class.
+    let mut one = logs(&plan, &everybody[1..]);
+    let from = (1..12).find(|&party| plan.schedule().sends_to(2, party)[0] != 0).expect("most do not");
+    unanswered(&plan, &mut one, 2, from);
+    one.get_mut(&from).expect("a member").sent[1].left = true;
+    let verdict = gate(&plan, &one);
+    assert_eq!(verdict.publish, Some((1..12).collect()));
+    assert!(verdict.audit.faults.iter().any(|fault| fault.contains("tolerated class")), "{:?}", verdict.audit.faults);
+    // Two shares: the run goes on without whoever has most of them, which uses up the departure.
+    let mut two = logs(&plan, &everybody);
+    for round in [2, 3] {
+        unanswered(&plan, &mut two, round, 5);
+    }
+    let verdict = gate(&plan, &two);
+    assert_eq!(verdict.publish, Some((0..12).filter(|&party| party != 5).collect()));
+    assert!(verdict.reason.contains("party-5"), "{}", verdict.reason);
+    // After a departure there is none left.
+    let mut late = logs(&plan, &everybody[1..]);
+    let faulty = (1..12).filter(|&party| plan.schedule().sends_to(2, party)[0] != 0).take(2).collect::<Vec<_>>();
+    faulty.iter().for_each(|&from| unanswered(&plan, &mut late, 2, from));
+    let verdict = gate(&plan, &late);
+    assert_eq!(verdict.publish, None);
+    assert!(verdict.reason.contains("the plan tolerates 1 and one"), "{}", verdict.reason);
+    assert!(verdict.audit.epsilon < theorem, "nothing but shares has left");
+}

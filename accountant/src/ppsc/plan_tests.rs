@@ -149,7 +149,8 @@ fn a_schedule_that_falls_short_is_extended_or_refused() {
     assert!(refused.to_string().contains(&format!("at least {enough}")), "{refused}");
     assert!(matches!(calibrate(&fixed(enough - 1), &mut |_| {}), Err(CalibrateError::Short { .. })));
     let calibration = calibrate(&fixed(enough), &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(calibration.schedule.rounds(), enough);
+    assert_eq!(calibration.rounds as usize, enough);
+    assert!(calibration.drawn.is_some_and(|drawn| drawn.schedule.rounds() == enough));
     let auto = calibrate(&draft(6, COMPLETE), &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert!(auto.rounds as usize >= enough, "auto takes no schedule that falls short");
 }

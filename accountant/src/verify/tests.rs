@@ -47,3 +47,40 @@ fn a_claim_that_says_more_than_the_truth_is_no_lie() {
     });
     assert_eq!(careful, Ok(()));
 }
+
+#[test]
+fn a_sample_follows_from_its_draws_or_is_refused() {
+    let plan = plan(12, "[privacy]\ncoalitions = \"static\"\ndraws = 200\n[mechanism]\nrounds = 5");
+    assert_eq!(verify(&plan), Ok(()));
+    let refused = |change: &dyn Fn(&mut Value)| match changed(&plan, change) {
+        Err(VerifyError::Sample { problem, .. }) => problem,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(&|value| value["claims"][0]["delta"] = json!(1e-3)).contains("is below"));
+    assert!(refused(&|value| value["claims"][0]["seed"] = json!(1)).contains("fresh draws"));
+    assert!(refused(&|value| value["claims"][0]["holds_as_headline"] = json!(true)).contains("never a headline"));
+    assert!(refused(&|value| value["claims"][0]["size"] = json!(2)).contains("coalitions of 1"));
+    // Less noise: other parameters, other fresh draws; and with their seed, draws that fail.
+    let less = |factor: f64, seed: Option<u64>| {
+        changed(&plan, |value| {
+            let std = &mut value["mechanism"]["independent_std"];
+            *std = json!(std.as_f64().expect("a number") * factor);
+            let theorems = [2usize, 3].map(|index| value["claims"][index]["mu"].as_f64().expect("a number") / factor);
+            for (index, mu) in [2, 3].into_iter().zip(theorems) {
+                value["claims"][index]["mu"] = json!(mu * 1.001);
+                value["claims"][index]["epsilon"] = json!(gaussian::epsilon(1e-6, mu * 1.001).expect("in range"));
+            }
+            value["claims"][1]["mu"] = json!(5.0);
+            value["claims"][1]["epsilon"] = json!(gaussian::epsilon(1e-6, 5.0).expect("in range"));
+            if let Some(seed) = seed {
+                value["claims"][0]["seed"] = json!(seed);
+            }
+        })
+    };
+    let Err(VerifyError::Sample { problem, .. }) = less(0.8, None) else { panic!("another seed is due") };
+    let seed = problem.rsplit(' ').next().and_then(|seed| seed.parse().ok()).expect("it names the seed");
+    let Err(VerifyError::Sample { problem, .. }) = less(0.8, Some(seed)) else { panic!("the draws fail") };
+    assert!(problem.contains("lose more than mu"), "{problem}");
+    let promise = changed(&plan, |value| value["claims"].as_array_mut().expect("a list").truncate(0));
+    assert!(matches!(promise, Err(VerifyError::Missing { .. })), "{promise:?}");
+}

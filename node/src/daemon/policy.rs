@@ -18,6 +18,7 @@ use undertone_protocol::plan::{Established, Faults, Plan};
 
 use super::config::Config;
 use super::refusal::{Kind, Refusal};
+use crate::cli::AcceptClaims;
 use crate::failure::Failure;
 use crate::plan_command;
 
@@ -30,6 +31,11 @@ pub fn check(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
     plan_command::check(plan, &config.policy).map_err(refused_plan)?;
     let Some(vouched) = &config.vouched else { return Ok(()) };
     let strangers = not_vouched_for(plan, me, vouched);
+    let sampled = config.policy.accept_claims == AcceptClaims::Sampled && plan.draws_at_start();
+    if sampled && strangers.len() <= plan.draft().privacy.colluding {
+        // A coalition that was chosen before the schedule, no larger than those of the sampled claim, which was checked above.
+        return Ok(());
+    }
     let mu = loss_against(plan, me, &strangers).map_err(|e| Refusal::new(Kind::Plan, e.to_string()).field("plan"))?;
     let names: Vec<&str> = strangers.iter().map(|&party| plan.draft().members[party].name.as_str()).collect();
     within(config, plan, mu, &format!("if all that are not vouched for collude ({})", shown(&names)), "policy.vouched")
@@ -92,7 +98,7 @@ fn not_vouched_for(plan: &Plan, me: Party, vouched: &BTreeSet<PeerId>) -> BTreeS
 }
 
 /// μ that a run of this plan is charged with before it begins: the largest of the claims that its headline rests on, which cover the tolerated
-/// class and what leaves before publishing. Δ/σ* if the plan has none (a checked plan has).
+/// class and what leaves before publishing. Δ/σ* if the plan has none (a checked plan has): a sample is never charged by, budgets are sure.
 pub fn charged_mu(plan: &Plan, me: Party) -> f64 {
     let sure = |established| !matches!(established, Established::Sampled | Established::Searched);
     let headline = plan.calibration().claims.iter().filter(|claim| claim.holds_as_headline && sure(claim.established));
@@ -114,6 +120,10 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
 /// and over what leaves before publishing, if that is feasible; else Δ/σ*. Never below it.
 pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
     let bound = theorem(plan, me);
+    if plan.draws_at_start() {
+        // Who is not vouched for may know the schedule, and it is not here yet.
+        return Ok(bound);
+    }
     let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;
     let others: Vec<Party> = (0..plan.parties()).filter(|party| *party != me && !coalition.contains(party)).collect();
     let departing = if setting.rollback { setting.dropouts.min(others.len()) } else { 0 };

@@ -23,7 +23,9 @@ pub struct Course {
     pub lattice: Lattice,
     /// d.
     pub dimension: usize,
-    /// Who sends to whom.
+    /// T.
+    pub rounds: u32,
+    /// Who sends to whom; no rounds yet where START draws it.
     pub schedule: Arc<Schedule>,
     /// The shares that this party is due to get, as (round, from).
     pub due: Arc<[(u32, Party)]>,
@@ -44,15 +46,14 @@ impl Course {
     pub fn of(plan: &Plan, me: Party) -> Self {
         let draft = plan.draft();
         let weights: u64 = (0..plan.parties()).fold(0, |sum, party| sum.saturating_add(draft.weight_units(party)));
-        let rounds = 1..=plan.schedule().rounds() as u32;
-        let from = |round| plan.schedule().receives_from(round, me).into_iter().map(move |from| (round, from));
         Course {
             me,
-            due: rounds.flat_map(from).collect(),
+            due: due(plan.schedule(), me),
             parties: plan.parties(),
             digest: *plan.digest(),
             lattice: *plan.lattice(),
             dimension: draft.dimension(),
+            rounds: plan.rounds(),
             schedule: Arc::new(plan.schedule().clone()),
             mechanism: plan.mechanism(me),
             round_ms: draft.run.round_ms,
@@ -60,6 +61,16 @@ impl Course {
             rollback: draft.mechanism.rollback,
             weight_bound: LatticeWeight(plan.lattice().weight(weights)),
         }
+    }
+
+    /// The same for another party of the plan.
+    pub fn of_another(&self, plan: &Plan, me: Party) -> Self {
+        Course { me, due: due(&self.schedule, me), mechanism: plan.mechanism(me), ..self.clone() }
+    }
+
+    /// START has drawn the schedule.
+    pub(crate) fn draw(&mut self, schedule: Arc<Schedule>) {
+        (self.due, self.schedule) = (due(&schedule, self.me), schedule);
     }
 
     /// The mixing machine of this party, with all noise drawn ahead: a node never skips a round.
@@ -76,7 +87,7 @@ impl Course {
     }
 
     pub(super) fn rounds(&self) -> u32 {
-        self.schedule.rounds() as u32
+        self.rounds
     }
 
     /// The shares that this party is due to get.
@@ -99,4 +110,10 @@ impl Course {
     pub(super) fn handover_patience_ms(&self) -> u64 {
         self.round_ms / 16
     }
+}
+
+/// The shares that a party is due to get, as (round, from).
+fn due(schedule: &Schedule, me: Party) -> Arc<[(u32, Party)]> {
+    let rounds = 1..=schedule.rounds() as u32;
+    rounds.flat_map(|round| schedule.receives_from(round, me).into_iter().map(move |from| (round, from))).collect()
 }

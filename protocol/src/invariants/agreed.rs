@@ -52,6 +52,7 @@ mod tests {
             ending: Ending::Done,
             started: BTreeSet::new(),
             started_at: None,
+            schedule_seed: None,
             logs: Some(Arc::new(AgreedLogs::new())),
             own_log: None,
             verdict: Some(GateVerdict { publish: Some(BTreeSet::new()), reason: String::new() }),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::draft::members;
-use super::{Calibration, Claim, Draft, Plan, PlanError, Predicted, hex};
+use super::{Calibration, Claim, Draft, Drawn, Plan, PlanError, Predicted, hex};
 use crate::graph::Graph;
 use crate::peers::{Peer, PeerProblem, check_entries};
 use crate::run_file::{
@@ -33,9 +33,9 @@ struct PlanFile {
     private_graph: Vec<(usize, usize)>,
     public_graph: Vec<(usize, usize)>,
     mechanism: MechanismFile,
-    /// 16 lower-case hex digits. A string: JSON numbers above 2⁵³ are not safe everywhere.
-    schedule_seed: String,
-    out: Vec<Vec<Vec<usize>>>,
+    /// 16 lower-case hex digits. A string: JSON numbers above 2⁵³ are not safe everywhere. Null, like `out`, where START draws it.
+    schedule_seed: Option<String>,
+    out: Option<Vec<Vec<Vec<usize>>>>,
     claims: Vec<Claim>,
     predicted: Predicted,
 }
@@ -100,8 +100,8 @@ impl Plan {
             private_graph: draft.private_graph.edges().to_vec(),
             public_graph: draft.public_graph.edges().to_vec(),
             mechanism: MechanismFile::of(self),
-            schedule_seed: format!("{:016x}", calibration.schedule_seed),
-            out: calibration.schedule.out().to_vec(),
+            schedule_seed: calibration.drawn.as_ref().map(|drawn| format!("{:016x}", drawn.seed)),
+            out: calibration.drawn.as_ref().map(|drawn| drawn.schedule.out().to_vec()),
             claims: calibration.claims.clone(),
             predicted: calibration.predicted.clone(),
         };
@@ -117,8 +117,7 @@ impl Plan {
         // Grows with what is really there: serde trusts no length, and JSON has none.
         let file: PlanFile =
             serde_json::from_slice(bytes).map_err(|error| PlanError::Json { line: error.line(), message: error.to_string() })?;
-        let json =
-            std::str::from_utf8(bytes).map_err(|error| PlanError::Json { line: 1, message: error.to_string() })?.to_string();
+        let json = std::str::from_utf8(bytes).map_err(|error| PlanError::Json { line: 1, message: error.to_string() })?.into();
         let mut plan = file.check()?;
         plan.digest = Sha256::digest(bytes).into();
         plan.json = json;
@@ -287,12 +286,22 @@ impl MemberFile {
 }
 
 impl PlanFile {
-    fn check(self) -> Result<Plan, PlanError> {
+    fn check(mut self) -> Result<Plan, PlanError> {
         if self.version != 1 {
             return Err(PlanError::Version { found: self.version });
         }
         let nonce = unhex::<16>("nonce", &self.nonce)?;
-        let schedule_seed = u64::from_be_bytes(unhex::<8>("schedule_seed", &self.schedule_seed)?);
+        let drawn = match (&self.schedule_seed, self.out.take()) {
+            (Some(seed), Some(out)) => {
+                let seed = u64::from_be_bytes(unhex::<8>("schedule_seed", seed)?);
+                Some(Drawn { seed, schedule: Schedule::from_out(out) })
+            }
+            (None, None) => None,
+            (seed, _) => {
+                let field = if seed.is_none() { "schedule_seed" } else { "out" };
+                return Err(PlanError::Derived { field: field.into() });
+            }
+        };
         let mechanism = self.mechanism.settings()?;
         let peers = self.peers()?;
         let parties = peers.len();
@@ -329,8 +338,7 @@ impl PlanFile {
         };
         let calibration = Calibration {
             rounds: self.mechanism.rounds,
-            schedule_seed,
-            schedule: Schedule::from_out(self.out),
+            drawn,
             independent_std: self.mechanism.independent_std.unwrap_or(0.0),
             correlated_std: self.mechanism.correlated_std.or(self.mechanism.pairwise_std).unwrap_or(0.0),
             claims: self.claims,

@@ -30,8 +30,7 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
     };
     Calibration {
         rounds,
-        schedule_seed: seed,
-        schedule: Calibration::draw_schedule(draft, rounds, seed).unwrap(),
+        drawn: Calibration::draw(draft, rounds, seed),
         independent_std: match draft.mechanism.independent_noise {
             IndependentNoise::Calibrated => 3.1 * draft.largest_sensitivity(),
             IndependentNoise::None => 0.0,
@@ -368,7 +367,7 @@ fn calibrations_must_fit_the_draft() {
     };
     assert_eq!(refused(&|c| c.rounds = 2).as_deref(), Some("mechanism.rounds"));
     assert_eq!(
-        refused(&|c| c.schedule = Calibration::draw_schedule(&draft, 2, c.schedule_seed).unwrap()).as_deref(),
+        refused(&|c| c.drawn.as_mut().unwrap().schedule = Calibration::draw_schedule(&draft, 2, 1).unwrap()).as_deref(),
         Some("out")
     );
     assert_eq!(refused(&|c| c.independent_std = f64::NAN).as_deref(), Some("mechanism.independent_std"));
@@ -383,7 +382,7 @@ fn what_no_plan_carries_yet_is_refused() {
     for (pointer, new, field) in [
         ("/mechanism/kind", json!("gossip"), "mechanism.kind"),
         ("/mechanism/kind", json!("ppsc"), "mechanism.injection"),
-        ("/privacy/coalitions", json!("static"), "privacy.coalitions"),
+        ("/privacy/coalitions", json!("static"), "schedule_seed"),
     ] {
         assert_eq!(parse(&with(&plan, pointer, new)).unwrap_err().field(), Some(field));
     }
@@ -406,7 +405,7 @@ fn a_plan_of_ppsc_says_its_iterations_and_its_own_noises() {
     ] {
         assert_eq!(mechanism[key], found, "{key}");
     }
-    let drawn = MultiGossip::fitting(&plan.draft().private_graph, 80, plan.calibration().schedule_seed).unwrap();
+    let drawn = MultiGossip::fitting(&plan.draft().private_graph, 80, plan.calibration().drawn.as_ref().unwrap().seed).unwrap();
     assert_eq!((drawn.components(), drawn.iterations() as u32), (2, plan.iterations().unwrap()));
     assert_eq!(plan.schedule(), &drawn.schedule());
     assert!(plan.injection().is_none());

@@ -10,11 +10,13 @@ use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
 use crate::dissemination::entry::{ENTRY_BYTES, Entry};
 use crate::dissemination::terms::Terms;
+use crate::exchange::Course;
 use crate::flood::{Flood, Held, Receipt, Slot};
 use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
 use crate::log::{Log, ShareId};
 use crate::message::{ItemHash, Members, Notice, Recipient, Round, SignedNotice, Signer, Stage};
 use crate::mixing::{Party, Portion, Share};
+use crate::plan::Plan;
 use crate::schedule::Schedule;
 use crate::time::Time;
 use crate::wire::{self, Bytes, PublicFrame};
@@ -24,7 +26,10 @@ const CALLS_ANSWERED: u32 = 64;
 
 /// What makes bytes an item, from the plan.
 pub(super) struct ItemRules {
+    /// No rounds until START has drawn it, where it does.
     pub(super) schedule: Arc<Schedule>,
+    /// Of a log.
+    log_limit: usize,
     pub(super) lattice: Lattice,
     pub(super) dimension: usize,
     pub(super) settle_ms: u64,
@@ -33,11 +38,19 @@ pub(super) struct ItemRules {
 }
 
 impl ItemRules {
-    fn log_limit(&self, parties: usize) -> usize {
-        let rounds = self.schedule.rounds();
-        let sent = (1..=rounds as u32).flat_map(|round| (0..parties).map(move |party| (round, party)));
-        let fanout = sent.map(|(round, party)| self.schedule.sends_to(round, party).len()).max().unwrap_or(0);
-        wire::log_limit(parties, rounds, fanout, self.schedule.largest_in_degree())
+    pub(super) fn of(plan: &Plan, course: &Course) -> Self {
+        let rounds = plan.rounds() as usize;
+        let sent = (1..=plan.rounds()).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
+        let fanout = sent.map(|(round, party)| course.schedule.sends_to(round, party).len()).max().filter(|&most| most > 0);
+        let fanout = fanout.unwrap_or(plan.fanout() as usize);
+        ItemRules {
+            schedule: course.schedule.clone(),
+            log_limit: wire::log_limit(plan.parties(), rounds, fanout, plan.shares_due().0),
+            lattice: course.lattice,
+            dimension: course.dimension,
+            settle_ms: plan.draft().run.settle_ms,
+            terms: plan.terms().cloned(),
+        }
     }
 
     pub(super) fn final_limit(&self) -> usize {
@@ -47,8 +60,8 @@ impl ItemRules {
         wire::FINAL_HEADER + self.dimension * self.lattice.final_bytes as usize
     }
 
-    pub(super) fn largest(&self, parties: usize) -> usize {
-        self.log_limit(parties).max(self.final_limit())
+    pub(super) fn largest(&self) -> usize {
+        self.log_limit.max(self.final_limit())
     }
 
     fn log(&self, author: Party, members: &Members, bytes: &[u8]) -> Result<Log, String> {
@@ -104,10 +117,10 @@ pub(super) struct Commons {
 }
 
 impl Commons {
-    pub(super) fn new(signer: Signer, members: Members, rules: ItemRules, neighbours: Vec<Party>) -> Self {
-        let largest_log = rules.log_limit(members.len()) as u64;
+    pub(super) fn new(signer: Signer, flood: Flood, rules: ItemRules, neighbours: Vec<Party>) -> Self {
+        let largest_log = rules.log_limit as u64;
         Commons {
-            flood: Flood::new(signer.me(), members),
+            flood,
             settling: Items::new(signer.me(), largest_log, rules.settle_ms),
             publishing: Items::new(signer.me(), rules.final_limit() as u64, rules.settle_ms),
             signer,
@@ -274,7 +287,7 @@ impl Commons {
     }
 
     fn receive_flooded(&mut self, now: Time, from: Party, frame: &Bytes, signed: SignedNotice, gathered: bool) -> bool {
-        let ready = matches!(signed.notice, Notice::Ready { .. });
+        let ready = matches!(signed.notice, Notice::Ready { .. } | Notice::Commit { .. });
         match self.flood.receive(frame, signed, gathered) {
             Err(reason) => self.offence(from, reason),
             Ok(Receipt::Stale) => return false,

@@ -82,7 +82,7 @@ pub enum Output {
     },
     /// Mark the plan as spent, durably, and answer with [`Input::Spent`]. No share leaves before.
     Spend,
-    /// Run the gate on these logs and answer with [`Input::Verdict`].
+    /// Run the gate on these logs, with the plan that [`Run::plan`](super::Run::plan) gives, and answer with [`Input::Verdict`].
     Audit(Arc<AgreedLogs>),
     /// Tell a person.
     Event(Event),

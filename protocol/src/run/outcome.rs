@@ -1,5 +1,6 @@
 //! How a run ended, and what happened on the way.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::log::{AgreedLogs, Log};
 use crate::message::Phase;
 use crate::mixing::{Party, Share};
 use crate::payload::{Coefficient, Payload, Ratio};
+use crate::plan::Plan;
 use crate::time::Time;
 
 /// What the gate says about the logs of an agreed set.
@@ -54,6 +56,8 @@ pub struct Outcome {
     pub started: BTreeSet<Party>,
     /// When this node held every START.
     pub started_at: Option<Time>,
+    /// The seed of the schedule, if START drew it: see [`Plan::with_draw`](crate::plan::Plan::with_draw).
+    pub schedule_seed: Option<u64>,
     /// The agreed logs L, if there are any and this node holds them.
     pub logs: Option<Arc<AgreedLogs>>,
     /// This node's own log, if it signed one.
@@ -70,6 +74,16 @@ pub struct Outcome {
     pub accuracy: Option<Accuracy>,
     /// This node's own shares.
     pub tally: Tally,
+}
+
+impl Outcome {
+    /// The plan as it was run: with the schedule that START drew, where it did.
+    pub fn plan<'a>(&self, plan: &'a Plan) -> Cow<'a, Plan> {
+        match self.schedule_seed {
+            Some(seed) => Cow::Owned(plan.with_draw(seed)),
+            None => Cow::Borrowed(plan),
+        }
+    }
 }
 
 /// A sum of finals: public.
@@ -89,7 +103,7 @@ impl std::fmt::Debug for Sum {
 
 impl Sum {
     /// Of these finals; none for no final.
-    pub(super) fn of(lattice: &Lattice, finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
+    pub(crate) fn of(lattice: &Lattice, finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
         let mut value = LatticeVector::zero_like(&finals.first()?.value);
         value.add_multiples(&finals.iter().map(|last| (Ratio::one(), &last.value)).collect::<Vec<_>>());
         Some(Sum { value: lattice.sum(value), weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()) })

@@ -21,7 +21,8 @@ fn at(ms: u64) -> Time {
 fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
     let value = inputs(plan).swap_remove(me);
     let noise = Box::new(Quiet(*plan.lattice()));
-    let identity = Identity { party: me, key: simulated_keypair(me), incarnation: [me as u8; 16], epoch: 0 };
+    let identity =
+        Identity { party: me, key: simulated_keypair(me), incarnation: [me as u8; 16], nonce: [me as u8; 32], epoch: 0 };
     Run::new(plan.clone(), identity, value, noise, Time::ZERO)
 }
 

@@ -202,6 +202,10 @@ fn require(holds: bool, field: &str, problem: impl FnOnce() -> Problem) -> Check
     if holds { Ok(()) } else { refuse(field, problem()) }
 }
 
+/// Fresh draws that a sampled claim rests on: below, it says next to nothing; above, nobody waits for them.
+const FEWEST_DRAWS: u64 = 100;
+const MOST_DRAWS: u64 = 10_000_000;
+
 fn count(field: &str, found: u64, least: u64, most: u64) -> Checked {
     require((least..=most).contains(&found), field, || Problem::Count { found, least, most })
 }
@@ -253,6 +257,7 @@ impl RawRunFile {
                 colluding: given(self.privacy.colluding, "privacy.colluding", "colluding = 1")?,
                 coalitions: given(self.privacy.coalitions, "privacy.coalitions", "coalitions = \"any\"")?,
                 dropouts,
+                draws: self.privacy.draws,
             },
             mechanism: Mechanism {
                 kind: given(self.mechanism.kind, "mechanism.kind", "kind = \"inca\"")?,
@@ -343,7 +348,17 @@ pub(crate) fn supported(privacy: &Privacy, mechanism: &Mechanism) -> Checked {
         MechanismKind::Gossip => return not_yet("mechanism.kind", "\"gossip\"", "\"inca\" or \"ppsc\""),
     }
     if privacy.coalitions == Coalitions::Static {
-        return not_yet("privacy.coalitions", "\"static\"", "\"any\"");
+        // Random draws are computed by a fast path that knows this mechanism only.
+        if mechanism.kind != MechanismKind::Inca {
+            return not_yet("mechanism.kind", "\"ppsc\" while coalitions = \"static\"", "\"inca\"");
+        }
+        if mechanism.injection != InjectionChoice::Incremental {
+            let found = "another injection than \"incremental\" while coalitions = \"static\"";
+            return not_yet("mechanism.injection", found, "\"incremental\"");
+        }
+        if !mechanism.rollback {
+            return not_yet("mechanism.rollback", "false while coalitions = \"static\"", "true");
+        }
     }
     Ok(())
 }
@@ -436,7 +451,11 @@ impl Privacy {
             remaining: parties.saturating_sub(self.dropouts),
             parties,
             half: (parties + self.colluding) as f64 / 2.0,
-        })
+        })?;
+        let Some(draws) = self.draws else { return Ok(()) };
+        let only = Problem::OnlyFor { only: "privacy.coalitions = \"static\"" };
+        require(self.coalitions == Coalitions::Static, "privacy.draws", || only)?;
+        count("privacy.draws", draws, FEWEST_DRAWS, MOST_DRAWS)
     }
 }
 

@@ -49,6 +49,7 @@ pub struct RawPrivacy {
     pub colluding: Option<usize>,
     pub coalitions: Option<Coalitions>,
     pub dropouts: Option<usize>,
+    pub draws: Option<u64>,
 }
 
 /// `[mechanism]`.
@@ -117,7 +118,7 @@ impl RawRunFile {
     pub(super) fn fill(&mut self, from: RawRunFile) {
         fill!(self, from, version, task, name);
         fill!(self.data, from.data, shape, unit, adjacency, clip, weights, columns);
-        fill!(self.privacy, from.privacy, epsilon, delta, colluding, coalitions, dropouts);
+        fill!(self.privacy, from.privacy, epsilon, delta, colluding, coalitions, dropouts, draws);
         fill!(self.mechanism, from.mechanism, kind, injection, rounds, fanout, rollback);
         fill!(self.mechanism, from.mechanism, independent_noise, accept_exact_sum, local_noise_ok);
         fill!(self.topology, from.topology, private, public);

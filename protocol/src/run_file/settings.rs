@@ -158,6 +158,9 @@ pub struct Privacy {
     pub coalitions: Coalitions,
     /// Departures that the claims tolerate.
     pub dropouts: usize,
+    /// `coalitions = "static"` only: how many fresh draws the sampled claim rests on; none: as many as are quick, 10,000 at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draws: Option<u64>,
 }
 
 /// The mechanism's family.

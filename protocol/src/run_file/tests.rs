@@ -64,7 +64,10 @@ fn both_documents_of_defaults_parse_and_know_every_key() {
 #[test]
 fn the_least_file_gets_the_defaults() {
     let file = parse(LEAST, 8);
-    assert_eq!(file.privacy, Privacy { epsilon: 1.0, delta: 1e-6, colluding: 1, coalitions: Coalitions::Any, dropouts: 1 });
+    assert_eq!(
+        file.privacy,
+        Privacy { epsilon: 1.0, delta: 1e-6, colluding: 1, coalitions: Coalitions::Any, dropouts: 1, draws: None }
+    );
     assert_eq!(file.data.clip, Clip::L2 { radius: 1.0 });
     assert_eq!(file.data.weights, None);
     assert_eq!(file.mechanism.injection, InjectionChoice::Incremental);
@@ -168,13 +171,15 @@ pace_ms = 2000
 
 #[test]
 fn what_no_plan_carries_yet_is_said() {
-    for (section, line, field) in
-        [("mechanism", "kind = \"gossip\"", "mechanism.kind"), ("privacy", "coalitions = \"static\"", "privacy.coalitions")]
-    {
+    for (section, line, field) in [("mechanism", "kind = \"gossip\"", "mechanism.kind")] {
         let error = parse(&with(&[(section, line)]), 8).supported().unwrap_err();
         assert_eq!(error.field(), Some(field));
         assert!(error.to_string().contains("does not run yet; use"), "{error}");
     }
+    let with_static = |line: &'static str| with(&[("privacy", "coalitions = \"static\""), ("mechanism", line)]);
+    assert_eq!(parse(&with_static("injection = \"early\""), 8).supported().unwrap_err().field(), Some("mechanism.injection"));
+    assert_eq!(parse(&with_static("rollback = false"), 8).supported().unwrap_err().field(), Some("mechanism.rollback"));
+    assert_eq!(parse(&with_static("fanout = 2"), 8).supported(), Ok(()));
     for (section, line) in [
         ("mechanism", "injection = \"early\""),
         ("mechanism", "fanout = 2"),

@@ -19,6 +19,22 @@ pub struct Equivocation {
     pub fooled: BTreeSet<Party>,
 }
 
+/// What a party sends that reveals another nonce than the one that its machine has committed to.
+pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>) -> Arc<[u8]> {
+    match wire::read_public(&frame) {
+        Ok(PublicFrame::Notice(signed)) if signed.author == party => match signed.notice {
+            Notice::Reveal { seats, commitments, mut nonce } => {
+                nonce[0] ^= 1;
+                let mut signer = Signer::new(party, *digest, simulated_keypair(party), signed.sequence);
+                let notice = Notice::Reveal { seats, commitments, nonce };
+                wire::notice_frame(&signer.sign(Recipient::All, notice).expect("a key of ours signs"))
+            }
+            _ => frame,
+        },
+        _ => frame,
+    }
+}
+
 impl Equivocation {
     /// What really goes to `to` when the party's machine, whose item is `item`, wants this frame sent.
     pub(super) fn frame(&self, digest: &Digest, item: &[u8], to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {

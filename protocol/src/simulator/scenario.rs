@@ -79,6 +79,8 @@ pub struct Conditions {
     pub faults: Vec<Fault>,
     /// Somebody signs two versions of its item.
     pub equivocation: Option<Equivocation>,
+    /// This party reveals another nonce than it had committed to.
+    pub false_reveal: Option<Party>,
     /// Nodes that never start.
     pub absent: BTreeSet<Party>,
     /// The simulation is given up at this time.
@@ -95,6 +97,7 @@ impl Conditions {
             duplicates: 0.0,
             faults: Vec::new(),
             equivocation: None,
+            false_reveal: None,
             absent: BTreeSet::new(),
             until: Time::from_millis(3_600_000),
         }

@@ -7,7 +7,7 @@ use crate::message::{Phase, Stage};
 use crate::peers::Peers;
 use crate::plan::{Adversary, Calibration, Claim, Draft, Established, Faults, Predicted};
 use crate::run::Ending;
-use crate::run_file::{IndependentNoise, RunFile};
+use crate::run_file::{Coalitions, IndependentNoise, RunFile};
 
 /// A plan of simulated parties with two coordinates; noise of about the right size.
 pub(crate) fn plan(parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
@@ -34,8 +34,7 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
     };
     let calibration = Calibration {
         rounds,
-        schedule_seed: 11,
-        schedule: Calibration::draw_schedule(&draft, rounds, 11).expect("enough neighbours"),
+        drawn: if draft.privacy.coalitions == Coalitions::Any { Calibration::draw(&draft, rounds, 11) } else { None },
         independent_std: if draft.mechanism.independent_noise == IndependentNoise::Calibrated { 4.0 } else { 0.0 },
         correlated_std: 10.0,
         claims: vec![claim],
@@ -500,4 +499,90 @@ fn on_a_ring_a_party_that_shows_some_another_item_makes_no_two_results() {
     let ring = plan(8, "[topology]\npublic = \"ring\"", 5);
     let counts: Vec<_> = Stage::ALL.into_iter().map(|stage| equivocations(&ring, stage, 1, 0..6)).collect();
     assert!(counts.iter().all(|&(seen, agreed)| seen > 0 && agreed > 0), "{counts:?}");
+}
+
+const STATIC: &str = "[privacy]\ncoalitions = \"static\"";
+
+#[test]
+fn a_schedule_that_start_draws_is_everybodys() {
+    let plan = plan(8, STATIC, 5);
+    assert_eq!((plan.draws_at_start(), plan.schedule().rounds(), plan.seed_at_start()), (true, 0, None));
+    let seeds: BTreeSet<u64> = (0..3)
+        .map(|seed| {
+            let report = simulate(&plan, Conditions::new(seed));
+            assert_eq!(report.violations, [], "seed {seed}");
+            let outcomes: Vec<&Outcome> = report.outcomes.iter().flatten().collect();
+            assert!(outcomes.len() == 8 && outcomes.iter().all(|outcome| outcome.ending == Ending::Done), "{outcomes:?}");
+            let drawn: BTreeSet<u64> = outcomes.iter().filter_map(|outcome| outcome.schedule_seed).collect();
+            assert_eq!(drawn.len(), 1, "all draw one");
+            let with = outcomes[0].plan(&plan).into_owned();
+            assert_eq!((with.schedule().rounds(), with.digest()), (5, plan.digest()));
+            let logs = outcomes[0].logs.as_ref().expect("agreed");
+            assert!(logs.iter().all(|(&party, log)| log.check(party, 8, with.schedule()).is_ok()));
+            drawn.into_iter().next().expect("one")
+        })
+        .collect();
+    assert_eq!(seeds.len(), 3, "other nonces, another schedule");
+}
+
+#[test]
+fn static_runs_survive_kills_duplicates_and_absence() {
+    let plan = plan(8, STATIC, 5);
+    assert_eq!(kills(&plan, 6, true).0, 6);
+    assert_eq!(kills(&plan, 4, false).0, 4);
+    let absent = Conditions { absent: BTreeSet::from([3]), duplicates: 0.2, ..Conditions::new(5) };
+    let report = simulate(&plan, absent);
+    assert_eq!(report.violations, []);
+    let rest = others(&plan, &[3]);
+    for &party in &rest {
+        let outcome = report.outcomes[party].as_ref().expect("finished");
+        assert_eq!((&outcome.ending, &outcome.included), (&Ending::Degraded, &rest));
+    }
+}
+
+#[test]
+fn a_reveal_that_does_not_fit_ends_the_run_for_all_and_names_who() {
+    let plan = plan(8, STATIC, 5);
+    let report = simulate(&plan, Conditions { false_reveal: Some(2), ..Conditions::new(1) });
+    assert_eq!(report.violations, []);
+    for party in others(&plan, &[2]) {
+        assert!(!report.shares_left[party], "nothing private has left {party}");
+        match &report.outcomes[party].as_ref().expect("finished").ending {
+            Ending::Aborted { reason } => assert!(reason.starts_with("party-2 revealed another nonce"), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    // The seed is nobody's choice only if all of the plan's kind is said: the plain kind is not taken.
+    let honest = simulate(&plan, Conditions::new(1));
+    assert!(honest.outcomes.iter().flatten().all(|outcome| outcome.ending == Ending::Done));
+}
+
+#[test]
+fn without_the_talk_around_them_the_machines_come_to_the_same() {
+    for lines in ["", STATIC] {
+        let plan = plan(8, lines, 5);
+        let everybody: BTreeSet<Party> = (0..8).collect();
+        let report = direct(&plan, inputs(&plan), &class_gate, 3, &[]);
+        assert_eq!(report.violations, []);
+        let full = simulate(&plan, Conditions::new(3));
+        for party in 0..8 {
+            let (short, long) = (report.outcomes[party].as_ref().expect("ends"), full.outcomes[party].as_ref().expect("ends"));
+            assert_eq!((&short.ending, short.schedule_seed), (&Ending::Done, long.schedule_seed), "one seed of the simulator");
+            let value = |outcome: &Outcome| outcome.sum.as_ref().map(|sum| (sum.value.clone(), sum.weight));
+            assert_eq!(value(short), value(long), "the same noise, the same bits");
+        }
+        assert_eq!(report.outcomes[0].as_ref().map(|outcome| &outcome.included), Some(&everybody));
+        for (round, sends) in [(1, false), (1, true), (3, true), (5, false), (5, true)] {
+            let report = direct(&plan, inputs(&plan), &class_gate, 4, &[Leaving { party: 6, round, sends }]);
+            assert_eq!(report.violations, []);
+            let rest = others(&plan, &[6]);
+            let outcome = report.outcomes[0].as_ref().expect("ends");
+            assert_eq!((&outcome.ending, &outcome.included), (&Ending::Degraded, &rest), "round {round}");
+            assert_eq!(outcome.sum.as_ref().map(|sum| &sum.value), report.sum_over(&rest).as_ref());
+            assert!(report.outcomes[6].is_none() && report.shares_left[6] == (round > 1 || sends));
+        }
+        let two = [1, 2].map(|party| Leaving { party, round: 2, sends: false });
+        let withheld = direct(&plan, inputs(&plan), &class_gate, 4, &two);
+        assert!(matches!(withheld.outcomes[0].as_ref().map(|outcome| &outcome.ending), Some(Ending::Withheld { .. })));
+    }
 }

@@ -29,6 +29,8 @@ fn notices() -> Vec<Notice> {
         Notice::Severed { party: 4, held: true },
         Notice::Averaged,
         Notice::Waiting,
+        Notice::Commit { incarnation: [5; 16], commitment: [7; 32] },
+        Notice::Reveal { seats: vec![Seat { party: 1, incarnation: [6; 16] }], commitments: [8; 32], nonce: [9; 32] },
     ]
 }
 
@@ -79,6 +81,17 @@ fn the_bytes_of_frames_are_pinned() {
     let (aa, cc) = ("aa".repeat(32), "cc".repeat(64));
     let ready = notice_frame(&signed(Notice::Ready { incarnation: [5; 16] }, Recipient::All));
     let incarnation = "05".repeat(16);
+    // A static plan's kinds came later: the numbers of the others, and so their frames, stayed.
+    let commit = notice_frame(&signed(Notice::Commit { incarnation: [5; 16], commitment: [7; 32] }, Recipient::All));
+    let seven = "07".repeat(32);
+    let commit_hex = format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0d000000 {incarnation} {seven}");
+    assert_eq!(hex(&commit), commit_hex.replace(' ', ""));
+    let seats = vec![Seat { party: 1, incarnation: [6; 16] }];
+    let reveal = Notice::Reveal { seats, commitments: [8; 32], nonce: [9; 32] };
+    let (six, eight, nine) = ("06".repeat(16), "08".repeat(32), "09".repeat(32));
+    let reveal_hex =
+        format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0e000000 0100000000000000 0100000000000000 {six} {eight} {nine}");
+    assert_eq!(hex(&notice_frame(&signed(reveal, Recipient::All))), reveal_hex.replace(' ', ""));
     assert_eq!(hex(&ready), format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {incarnation}").replace(' ', ""));
     let want = notice_frame(&signed(Notice::Want { stage: Stage::Publishing, item: 4 }, Recipient::Party(7)));
     assert_eq!(

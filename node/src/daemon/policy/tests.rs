@@ -52,3 +52,12 @@ fn a_run_is_charged_with_the_larger_of_its_headline_claims() {
     let budget = gaussian::mu(1.0, 1e-6).unwrap();
     assert!(largest <= budget && largest > 0.9 * budget, "{largest} {budget}");
 }
+
+#[test]
+fn where_start_draws_the_schedule_budgets_are_charged_by_the_theorem() {
+    let plan = plan(8, "coalitions = \"static\"\ndraws = 100");
+    assert_eq!(charged_mu(&plan, 0), theorem(&plan, 0));
+    assert_eq!(loss(&plan, &[1]), theorem(&plan, 0), "who is not vouched for may know the schedule");
+    let budget = gaussian::mu(1.0, 1e-6).unwrap();
+    assert!(charged_mu(&plan, 0) > 1.2 * budget, "a sample is cheaper than what is sure");
+}

@@ -1,0 +1,126 @@
+//! Coalitions that know the schedule, looked for.
+
+use undertone_protocol::mixing::Party;
+
+use super::hidden::squared_losses;
+use super::largest;
+use crate::class::in_parallel;
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Its largest squared loss at σ* = 1, Δ = 1.
+    pub square: f64,
+    /// The coalition.
+    pub coalition: Vec<Party>,
+    /// How many coalitions were tried.
+    pub cases: u64,
+}
+
+/// How long a search is.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Victims whose contacts are tried, evenly spaced.
+    pub victims: usize,
+    /// The best of them are climbed from.
+    pub starts: usize,
+    /// Exchanges that are tried in each climb, at most.
+    pub steps: usize,
+}
+
+/// A coalition on the way.
+#[derive(Clone)]
+struct Climb {
+    square: f64,
+    coalition: Vec<Party>,
+    /// All but the victim, closest contacts first.
+    order: Vec<Party>,
+    cases: u64,
+}
+
+/// A coalition of `size` that knows the schedule, found by a climb from victims' in- and out-neighbours: of these the ones that learn most, one
+/// after the other, then exchanges of one member for another as long as they pay. A lower bound on what the worst coalition learns; no guarantee.
+pub fn searched(out: &[Vec<Vec<Party>>], size: usize, ratio: f64, effort: Effort) -> Found {
+    let parties = out.first().map_or(0, Vec::len);
+    let victims = effort.victims.clamp(1, parties.max(1));
+    let mut begun = in_parallel(victims.min(parties), |index| Some(Climb::begin(out, index * parties / victims, size, ratio)));
+    begun.sort_by(|a, b| b.square.total_cmp(&a.square).then_with(|| a.coalition.cmp(&b.coalition)));
+    let starts = effort.starts.min(begun.len());
+    let climbed = in_parallel(starts, |start| Some(begun[start].clone().climb(out, ratio, effort.steps)));
+    let cases = begun[starts..].iter().chain(&climbed).map(|climb| climb.cases).sum();
+    let best = climbed.into_iter().max_by(|a, b| a.square.total_cmp(&b.square));
+    let (square, coalition) = best.map_or((0.0, vec![]), |climb| (climb.square, climb.coalition));
+    Found { square, coalition, cases }
+}
+
+impl Climb {
+    /// The victim's contacts; if they are more than fit, those that show most.
+    fn begin(out: &[Vec<Vec<Party>>], victim: Party, size: usize, ratio: f64) -> Self {
+        let (order, contacts) = by_contact(out, victim);
+        let mut begun = Climb { square: 0.0, coalition: order[..size.min(order.len())].to_vec(), order, cases: 0 };
+        if contacts <= size {
+            begun.square = begun.learns(out, &begun.coalition.clone(), ratio);
+            return begun;
+        }
+        begun.coalition.clear();
+        while begun.coalition.len() < size {
+            let mut best = (f64::NEG_INFINITY, 0);
+            for &party in &begun.order.clone()[..contacts] {
+                if !begun.coalition.contains(&party) {
+                    let more: Vec<Party> = begun.coalition.iter().copied().chain([party]).collect();
+                    let learns = begun.learns(out, &more, ratio);
+                    best = if learns > best.0 { (learns, party) } else { best };
+                }
+            }
+            begun.coalition.push(best.1);
+            begun.square = best.0;
+        }
+        begun
+    }
+
+    fn learns(&mut self, out: &[Vec<Vec<Party>>], coalition: &[Party], ratio: f64) -> f64 {
+        self.cases += 1;
+        largest(squared_losses(out, coalition, ratio))
+    }
+
+    /// Exchanges one member for one other, closest first, as long as that pays.
+    fn climb(mut self, out: &[Vec<Vec<Party>>], ratio: f64, steps: usize) -> Self {
+        let (end, order) = (self.cases + steps as u64, self.order.clone());
+        loop {
+            let before = self.square;
+            for &enters in &order {
+                for leaves in (0..self.coalition.len()).rev() {
+                    if self.cases >= end {
+                        return self;
+                    }
+                    if self.coalition.contains(&enters) {
+                        break;
+                    }
+                    let mut other = self.coalition.clone();
+                    other[leaves] = enters;
+                    let learns = self.learns(out, &other, ratio);
+                    if learns > self.square {
+                        (self.square, self.coalition) = (learns, other);
+                    }
+                }
+            }
+            if self.square <= before {
+                return self;
+            }
+        }
+    }
+}
+
+/// All others, those first that exchange most shares with `victim`, and how many exchange any.
+fn by_contact(out: &[Vec<Vec<Party>>], victim: Party) -> (Vec<Party>, usize) {
+    let parties = out.first().map_or(0, Vec::len);
+    let contacts = |other: Party| {
+        let each =
+            |round: &Vec<Vec<Party>>| usize::from(round[victim].contains(&other)) + usize::from(round[other].contains(&victim));
+        out.iter().map(each).sum::<usize>()
+    };
+    let mut order: Vec<Party> = (0..parties).filter(|&other| other != victim).collect();
+    let count = order.iter().filter(|&&other| contacts(other) > 0).count();
+    order.sort_by_cached_key(|&other| (std::cmp::Reverse(contacts(other)), other));
+    (order, count)
+}
