@@ -133,16 +133,7 @@ pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
     }
-    if policy.max_epsilon.is_some() && quote::reveals_sums(plan) {
-        let message = "the plan reveals exact sums (independent_noise = \"none\"): its ε holds only for changes that keep these, and a change of one value has none";
-        return Err(refused(message.into(), "--max-epsilon")
-            .hint("ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant"));
-    }
-    let claimed = plan.epsilon_claimed().ok_or_else(|| refused("the plan claims no ε at all".into(), "claims"))?;
-    if let Some(most) = policy.max_epsilon.filter(|&most| claimed > most) {
-        return Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
-            .hint("ask for a plan with a smaller epsilon"));
-    }
+    within_epsilon(plan, policy)?;
     let colluding = plan.draft().privacy.colluding;
     if colluding < policy.min_colluders {
         return Err(refused(
@@ -161,6 +152,26 @@ pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
             .hint("join with --accept-claims sampled only if a sample is enough for you"));
     }
     undertone_accountant::verify::verify(plan).map_err(|e| refused(e.to_string(), "claims"))
+}
+
+/// A plan that reveals exact sums has no ε for the change of one value: whoever states a largest one has refused it.
+fn within_epsilon(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
+    let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
+    match (plan.epsilon_claimed(), policy.max_epsilon) {
+        (Some(claimed), Some(most)) if claimed > most => {
+            Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
+                .hint("ask for a plan with a smaller epsilon"))
+        }
+        (Some(_), _) => Ok(()),
+        (None, None) if quote::reveals_sums(plan) => Ok(()),
+        (None, Some(_)) if quote::reveals_sums(plan) => {
+            let message = "the plan reveals exact sums (independent_noise = \"none\"): what it claims holds for changes that keep these, and a change of one value has no ε";
+            Err(refused(message.into(), "--max-epsilon").hint(
+                "ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant",
+            ))
+        }
+        (None, _) => Err(refused("the plan claims no ε at all".into(), "claims")),
+    }
 }
 
 /// Reads a text file that a person wrote.
