@@ -15,16 +15,16 @@ use undertone_protocol::plan::{Draft, Plan};
 use undertone_protocol::run_file::RunFile;
 
 fn main() {
-    println!("parties rollback  T   plan    verify  gate    epsilon(class) /floor: plain  departed  late");
-    for (parties, rollback) in [(8, true), (8, false), (16, true)] {
-        report(parties, rollback);
+    println!("parties mechanism          T   plan    verify  gate    epsilon(class) /floor: plain  departed  late");
+    let (inca, papers, ppsc) = ("rollback = true", "rollback = false", "kind = \"ppsc\"");
+    for (parties, mechanism) in [(8, inca), (8, papers), (8, ppsc), (16, inca), (16, ppsc)] {
+        report(parties, mechanism);
     }
 }
 
-fn report(parties: usize, rollback: bool) {
-    let text = format!(
-        "name = \"speed\"\n[data]\nshape = [1000]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[mechanism]\nrollback = {rollback}\n"
-    );
+fn report(parties: usize, mechanism: &str) {
+    let text =
+        format!("name = \"speed\"\n[data]\nshape = [1000]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[mechanism]\n{mechanism}\n");
     let file = RunFile::parse(&text, parties).expect("a run file");
     let draft = Draft::new(file, &Peers::simulated(parties, None).expect("peers"), 1).expect("a draft");
     let start = Instant::now();
@@ -41,7 +41,7 @@ fn report(parties: usize, rollback: bool) {
     let predicted = &plan.calibration().predicted;
     let times = |error: Option<f64>| error.unwrap_or(f64::NAN) / predicted.error_floor;
     println!(
-        "{parties:7} {rollback:8} {:2}   {plan_s:.3}s  {verify_s:.3}s  {gate_s:.3}s  {:.6}               {:.4}  {:.4}  {:.4}",
+        "{parties:7} {mechanism:17} {:2}   {plan_s:.3}s  {verify_s:.3}s  {gate_s:.3}s  {:.6}               {:.4}  {:.4}  {:.4}",
         plan.rounds(),
         plan.calibration().claims[0].epsilon,
         times(Some(predicted.standard_error)),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::{Draft, Established, Faults, Plan};
+use undertone_protocol::plan::{Adversary, Draft, Established, Faults, Plan};
 
 use crate::coalitions;
 use crate::execution::{Execution, ExecutionError};
@@ -159,6 +159,7 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
         .calibration()
         .claims
         .iter()
+        .filter(|claim| claim.adversary == Adversary::Coalition)
         .any(|claim| claim.faults == Faults::Class && claim.established == Established::Exhaustive);
     let Ok(setting) = Setting::of_plan(plan) else { return vec![] };
     if computed {

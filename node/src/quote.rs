@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use undertone_accountant::outlook::{self, Remedy};
+use undertone_accountant::ppsc::coverage::smallest_component;
 use undertone_protocol::plan::{Adversary, Changes, Claim, Established, Faults, Plan};
 use undertone_protocol::run_file::{Adjacency, Bound, Clip, Unit};
 
@@ -80,13 +81,27 @@ pub fn revealed(plan: &Plan) -> Option<String> {
     };
     Some(match independent_std(plan) {
         Some(std) => format!(
-            "Multi-gossip alone would reveal {sums} to everybody who reads the public graph; here each party adds noise of σ* = {} to its value first, which stays in these sums",
-            number(std)
+            "Multi-gossip alone would reveal {sums} to everybody who reads the public graph; here each party adds noise of σ* = {} to its value first, which stays in these sums{}",
+            number(std),
+            smallest_sum(plan)
         ),
         None => format!(
-            "This plan reveals {sums} to everybody who reads the public graph (independent_noise = \"none\"): who knows all values of a component but one knows that one. What is claimed holds for changes of several values that leave these sums as they are, and for no others"
+            "This plan reveals {sums} to everybody who reads the public graph (independent_noise = \"none\"): who knows all values of a component but one knows that one. What is claimed holds for changes of several values that leave these sums as they are, and for no others: one value changed alone is seen with certainty, and no ε holds for it"
         ),
     })
+}
+
+/// How few values such a sum may have, once colluding and departed parties are taken out of it.
+fn smallest_sum(plan: &Plan) -> String {
+    let privacy = &plan.draft().privacy;
+    let size = privacy.colluding + privacy.dropouts;
+    match smallest_component(&plan.draft().private_graph, size) {
+        Some(1) => format!(". Without {size} parties the smallest sum is one value alone: its noise is that of local privacy"),
+        Some(values) if size > 0 => {
+            format!(". Without any {size} parties (colluding or departed) the smallest has {values} values")
+        }
+        _ => String::new(),
+    }
 }
 
 /// The object of `plan` and `verify`.
@@ -157,6 +172,9 @@ pub fn text(plan: &Plan) -> String {
         plan.lattice().sampling_delta(&plan.lattice_request()),
     );
     text += &errors(plan);
+    if plan.iterations().is_some() && calibration.predicted.standard_error_late_dropout.is_none() {
+        text += "One party may end with most of the weight: if that one vanishes while publishing, no mean is left.\n";
+    }
     text += &others(plan);
     if calibration.predicted.standard_error > calibration.predicted.local * (1.0 + 1e-3) {
         text += "The weights differ so much that local noise alone, each party's for its own weight, would give a smaller error than this plan.\n";
