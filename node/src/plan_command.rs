@@ -164,22 +164,8 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
     }
-    if policy.max_epsilon.is_some() && quote::reveals_sums(plan) {
-        let message = "the plan reveals exact sums (independent_noise = \"none\"): its ε holds only for changes that keep these, and a change of one value has none";
-        return Err(refused(message.into(), "--max-epsilon")
-            .hint("ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant"));
-    }
     let claimed = epsilon_for(plan, policy.accept_claims);
-    match (claimed, policy.max_epsilon) {
-        // It says so itself, and that this is meant.
-        (None, None) if quote::reveals_sums(plan) => {}
-        (None, _) => return Err(refused("the plan claims no ε at all".into(), "claims")),
-        (Some(claimed), Some(most)) if claimed > most => {
-            return Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
-                .hint("ask for a plan with a smaller epsilon"));
-        }
-        (Some(_), _) => {}
-    }
+    within_epsilon(plan, claimed, policy)?;
     let colluding = plan.draft().privacy.colluding;
     if colluding < policy.min_colluders {
         return Err(refused(
@@ -212,6 +198,26 @@ fn epsilon_for(plan: &Plan, accepted: AcceptClaims) -> Option<f64> {
     let Some(epsilon) = of_sample else { return plan.epsilon_claimed() };
     let before = claims.iter().filter(|claim| claim.holds_as_headline && claim.faults == Faults::BeforePublishing);
     Some(before.map(|claim| claim.epsilon).fold(epsilon, f64::max))
+}
+
+/// A plan that reveals exact sums has no ε for the change of one value: whoever states a largest one has refused it.
+fn within_epsilon(plan: &Plan, claimed: Option<f64>, policy: &Policy) -> Result<(), Failure> {
+    let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
+    match (claimed, policy.max_epsilon) {
+        (Some(claimed), Some(most)) if claimed > most => {
+            Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
+                .hint("ask for a plan with a smaller epsilon"))
+        }
+        (Some(_), _) => Ok(()),
+        (None, None) if quote::reveals_sums(plan) => Ok(()),
+        (None, Some(_)) if quote::reveals_sums(plan) => {
+            let message = "the plan reveals exact sums (independent_noise = \"none\"): what it claims holds for changes that keep these, and a change of one value has no ε";
+            Err(refused(message.into(), "--max-epsilon").hint(
+                "ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant",
+            ))
+        }
+        (None, _) => Err(refused("the plan claims no ε at all".into(), "claims")),
+    }
 }
 
 /// Reads a text file that a person wrote.

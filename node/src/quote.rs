@@ -70,9 +70,10 @@ pub fn pairwise_std(plan: &Plan) -> Option<f64> {
     plan.iterations().is_some().then_some(plan.calibration().correlated_std)
 }
 
-/// Whether what the plan claims does not hold for a change of one value alone, which shows in an exact sum (PPSC without independent noise).
+/// Whether a change of one value alone shows in an exact sum, with certainty (PPSC without independent noise): the plan has claims, but no ε of
+/// the ordinary adjacency.
 pub fn reveals_sums(plan: &Plan) -> bool {
-    plan.iterations().is_some() && plan.calibration().independent_std == 0.0
+    independent_std(plan).is_none()
 }
 
 /// PPSC: what multi-gossip alone gives away, and what this plan does about it, in words. None with INCA.

@@ -202,17 +202,16 @@ impl Account {
             "departed": self.departed,
             "execution": execution,
         });
-        // Exact sums are revealed: what holds of changes that keep these.
-        if let Some(mu) = self.audit.as_ref().and_then(|audit| audit.same_sum_mu) {
-            receipt["same_sum_mu"] = finite(mu);
-            receipt["same_sum_epsilon"] = gaussian::epsilon(plan.draft().privacy.delta, mu).map_or(Value::Null, finite);
-        }
         if self.averaged {
             receipt["accuracy"] = json!(self.accuracy.map(|accuracy| accuracy.apart));
             receipt["accuracy_of_mean"] = json!(self.accuracy.map(|accuracy| accuracy.standard_errors));
         }
         if self.audit.as_ref().is_some_and(|audit| audit.mu.is_infinite()) {
             receipt["unbounded"] = true.into();
+        }
+        if let Some(mu) = self.audit.as_ref().and_then(|audit| audit.same_sum_mu) {
+            receipt["same_sum_mu"] = finite(mu);
+            receipt["same_sum_epsilon"] = gaussian::epsilon(plan.draft().privacy.delta, mu).map_or(Value::Null, finite);
         }
         Ok(receipt)
     }

@@ -32,7 +32,7 @@ pub struct Lattice {
     pub wire_bytes: u32,
     /// Bytes a coordinate of a final state on the wire.
     pub final_bytes: u32,
-    /// What one party injects comes to at most so many steps, in absolute value.
+    /// What one party injects comes to at most so many steps, in absolute value; with PPSC what one party may hold.
     pub own_reach: i128,
     /// The most shares that one party is due in one round.
     pub received_bound: u32,
