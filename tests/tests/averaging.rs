@@ -108,7 +108,10 @@ fn what_cannot_be_averaged_is_refused_with_its_field() {
     local(folder.path(), 8, &ring("accuracy = 0.0")).refused_at(2, "run.accuracy");
     local(folder.path(), 8, &ring("accuracy = -1.0")).refused_at(2, "run.accuracy");
     let told = local(folder.path(), 8, &ring("accuracy = 1e-12")).refused_at(2, "run.accuracy");
-    assert!(told["error"]["message"].as_str().expect("a sentence").contains("raise it, or use dissemination = \"flood\""), "{told}");
+    assert!(
+        told["error"]["message"].as_str().expect("a sentence").contains("raise it, or use dissemination = \"flood\""),
+        "{told}"
+    );
     let pieces = "version = 1\n[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"], [\"party-2\", \"party-3\"]] }\n\
                   [run]\ndissemination = \"consensus\"\n";
     let told = local(folder.path(), 4, pieces).refused_at(2, "topology.public");
