@@ -600,7 +600,7 @@ impl Averaging {
         let (Stage::Fast(fast), Some(electorate)) = (&self.stage, &self.electorate) else { return };
         let included = electorate.members.clone();
         let count = included.len() as i128;
-        let sum = fast.state().iter().map(|&x| i128::from(x).wrapping_mul(count) << self.setup.terms.grain_log2).collect();
+        let sum = fast.state().iter().map(|&x| self.setup.terms.to_steps(i128::from(x).wrapping_mul(count))).collect();
         let mean = self.mean(electorate, &included, sum, fast.schedule().course.error);
         self.end(included, mean);
     }
@@ -629,8 +629,7 @@ impl Averaging {
         let weight = LatticeWeight(weights.fold(0, i128::saturating_add));
         let in_parties = self.setup.lattice.weight_to_f64(weight.0);
         let terms = &self.setup.terms;
-        // An opening is within half a unit of its final.
-        let units = bound + if terms.grain_log2 > 0 { 0.5 } else { 0.0 };
+        let units = bound + terms.rounded(included.len());
         let steps = units * included.len() as f64 * f64::from(terms.grain_log2).exp2();
         let standard_errors = units * terms.unit_errors(included.len(), in_parties);
         (in_parties > 0.0).then_some(Mean { sum, weight, steps, standard_errors })

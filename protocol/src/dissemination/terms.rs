@@ -44,8 +44,8 @@ pub enum TermsError {
 /// The terms of a plan with `dissemination = "consensus"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terms {
-    /// One unit is 2^`grain_log2` steps of the lattice, at least one.
-    pub grain_log2: u32,
+    /// One unit is 2^`grain_log2` steps of the lattice: coarser, or finer where the rounding of the rounds asks for it.
+    pub grain_log2: i32,
     /// Bytes a coordinate of an opening.
     pub opening_bytes: usize,
     /// A unit's size in the data of one party, in standard errors of the result: × parties / their weight for a result's.
@@ -68,14 +68,19 @@ impl Terms {
     pub fn of(request: Request<'_>) -> Result<Self, TermsError> {
         let parties = request.graph.parties() as f64;
         let spectrum = Spectrum::of(request.graph).ok_or(TermsError::Rounds)?;
-        let unit = |grain_log2: u32| f64::from(grain_log2).exp2() * request.lattice.step() / request.standard_error;
+        let unit = |grain_log2: i32| f64::from(grain_log2).exp2() * request.lattice.step() / request.standard_error;
         // So many units of tolerance, so that the rounding of every round fits into it: about rounds × √n.
         let levels = (9.0 + (libm::log2(parties) / 2.0).ceil()).exp2();
         let finest = 0.5 * request.accuracy / (unit(0) * parties / request.total_weight);
-        let least = request.accuracy * levels / finest;
+        // Products of this many bits have to hold what the parties begin with; and a sum is given out in whole steps.
+        let reach = request.lattice.own_reach as f64 * parties.sqrt();
+        let by_products = libm::log2(reach).ceil() - f64::from(integers::PRODUCT_BITS) + 4.0;
+        let by_steps = -libm::log2(levels * parties / 2.0).floor();
+        let finest_grain = by_products.max(by_steps).max(-40.0);
+        let least = request.accuracy * levels * finest_grain.exp2() / finest;
         let refused = TermsError::Accuracy { found: request.accuracy, least };
         let grain = libm::log2(finest / levels).floor();
-        if !grain.is_finite() || grain < 0.0 {
+        if !grain.is_finite() || grain < finest_grain {
             return Err(refused);
         }
         let mut terms = Terms {
@@ -87,12 +92,12 @@ impl Terms {
             expected_bytes: 0,
             expected_rounds: 0,
         };
-        let grain = grain.min(100.0) as u32;
-        for grain_log2 in (0..=grain).rev().take(6) {
+        let grain = grain.min(100.0) as i32;
+        for grain_log2 in (finest_grain as i32..=grain).rev().take(6) {
             terms.grain_log2 = grain_log2;
             terms.unit_errors = unit(grain_log2);
             terms.opening_bytes =
-                (8 * request.lattice.final_bytes + 1).saturating_sub(grain_log2).div_ceil(8).clamp(1, 7) as usize;
+                (8 * request.lattice.final_bytes as i32 + 1 - grain_log2).clamp(8, 56).unsigned_abs().div_ceil(8) as usize;
             let reach = request.lattice.own_reach as f64 / f64::from(grain_log2).exp2();
             let ranges = |part: f64| vec![reach * part; request.graph.parties()];
             let all = terms.schedule(&spectrum, &ranges(1.0), request.total_weight);
@@ -113,11 +118,29 @@ impl Terms {
         self.unit_errors * parties as f64 / weight
     }
 
-    /// How far an average of openings may be from the exact one, in units: half of ν, so that no two are further apart than ν; less half a unit,
-    /// by which an opening differs from its final. None if the weights add up to nothing.
+    /// How far an average of openings may be from the exact one, in units: half of ν, so that no two are further apart than ν; less what rounding
+    /// of the openings or of the result takes. None if the weights add up to nothing.
     pub fn tolerance(&self, parties: usize, weight: f64) -> Option<f64> {
-        let tolerance = 0.5 * self.accuracy / self.unit_errors(parties, weight) - 0.5;
+        let tolerance = 0.5 * self.accuracy / self.unit_errors(parties, weight) - self.rounded(parties);
         (weight > 0.0 && tolerance.is_finite() && tolerance > 0.0).then_some(tolerance)
+    }
+
+    /// What an average of openings × `parties`, in whole steps, is off from the finals' sum because of roundings, in units of the average: half a
+    /// unit where openings are coarser than finals, else half a step of the sum.
+    pub fn rounded(&self, parties: usize) -> f64 {
+        match self.grain_log2 {
+            1.. => 0.5,
+            0 => 0.0,
+            finer => 0.5 * f64::from(-finer).exp2() / parties as f64,
+        }
+    }
+
+    /// Units as whole steps of the lattice, to the nearest.
+    pub fn to_steps(&self, units: i128) -> i128 {
+        match self.grain_log2 {
+            0.. => units.wrapping_shl(self.grain_log2.unsigned_abs()),
+            finer => (units + (1 << (-finer - 1))) >> -finer,
+        }
     }
 
     /// ν.
@@ -142,8 +165,9 @@ impl Terms {
     /// A final's coordinate in units, to the nearest.
     pub fn opening(&self, steps: i128) -> i128 {
         match self.grain_log2 {
-            0 => steps,
-            grain => (steps + (1 << (grain - 1))) >> grain,
+            grain @ 1.. => (steps + (1 << (grain - 1))) >> grain,
+            // Beyond any honest final's reach it saturates, and does not fit into an opening.
+            finer => steps.saturating_mul(1 << -finer),
         }
     }
 }
