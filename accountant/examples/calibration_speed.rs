@@ -1,6 +1,6 @@
 //! How long calibration and verification take, and how good the plans are.
 //!
-//! `cargo run --release -p undertone-accountant --example calibration_speed`
+//! `cargo run --release -p undertone-accountant --example calibration_speed -- [PARTIES COLLUDING DROPOUTS]`
 
 #![allow(clippy::disallowed_methods)] // It measures time.
 
@@ -15,15 +15,20 @@ use undertone_protocol::plan::{Draft, Plan};
 use undertone_protocol::run_file::RunFile;
 
 fn main() {
-    println!("parties rollback  T   plan    verify  gate    epsilon(class) /floor: plain  departed  late");
-    for (parties, rollback) in [(8, true), (8, false), (16, true)] {
-        report(parties, rollback);
+    println!("parties mechanism          T   plan    verify  gate    epsilon(class) /floor: plain  departed  late");
+    let asked: Vec<usize> = std::env::args().skip(1).map(|number| number.parse().expect("a number")).collect();
+    let (inca, papers, ppsc) = ("rollback = true", "rollback = false", "kind = \"ppsc\"");
+    if let [parties, colluding, dropouts] = asked[..] {
+        return report(parties, colluding, dropouts, inca);
+    }
+    for (parties, mechanism) in [(8, inca), (8, papers), (8, ppsc), (16, inca), (16, ppsc)] {
+        report(parties, 1, 1, mechanism);
     }
 }
 
-fn report(parties: usize, rollback: bool) {
+fn report(parties: usize, colluding: usize, dropouts: usize, mechanism: &str) {
     let text = format!(
-        "name = \"speed\"\n[data]\nshape = [1000]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[mechanism]\nrollback = {rollback}\n"
+        "name = \"speed\"\n[data]\nshape = [1000]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\ncolluding = {colluding}\ndropouts = {dropouts}\n[mechanism]\n{mechanism}\n"
     );
     let file = RunFile::parse(&text, parties).expect("a run file");
     let draft = Draft::new(file, &Peers::simulated(parties, None).expect("peers"), 1).expect("a draft");
@@ -41,7 +46,7 @@ fn report(parties: usize, rollback: bool) {
     let predicted = &plan.calibration().predicted;
     let times = |error: Option<f64>| error.unwrap_or(f64::NAN) / predicted.error_floor;
     println!(
-        "{parties:7} {rollback:8} {:2}   {plan_s:.3}s  {verify_s:.3}s  {gate_s:.3}s  {:.6}               {:.4}  {:.4}  {:.4}",
+        "{parties:7} {mechanism:17} {:2}   {plan_s:.3}s  {verify_s:.3}s  {gate_s:.3}s  {:.6}               {:.4}  {:.4}  {:.4}",
         plan.rounds(),
         plan.calibration().claims[0].epsilon,
         times(Some(predicted.standard_error)),

@@ -1,11 +1,9 @@
 //! How long KK's sensitivities take on a large sparse graph, and how large they are.
 //!
-//! `cargo run --release -p undertone-accountant --example gossip_speed -- [EDGES.txt] [--observers N] [--histogram FILE.csv]`
+//! `cargo run --release -p undertone-accountant --example gossip_speed -- [EDGES.txt] [--observers N]`
 //!
 //! Without an edge list a graph like the Facebook one is grown by preferential attachment. N observers (default 8), spread over the
-//! nodes, are asked about all targets. N = 0 asks every observer, for the distribution over all pairs. More than a hundred are asked by
-//! one product each, whose upper values hold as well but may be larger for targets close by. FILE.csv gets the distribution in bins of
-//! a twentieth of a decade: lower end, pairs.
+//! nodes, are asked about all targets. (All pairs, and a picture of them: `undertone account gossip --observers all --plot PAIRS.svg`.)
 
 #![allow(clippy::disallowed_methods)] // It measures time.
 
@@ -13,7 +11,7 @@ use std::time::Instant;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_accountant::gossip::{Observers, ObserversNoise, Scheme, Sensitivity, Threat, View, Weights, edges, sensitivity};
+use undertone_accountant::gossip::{Observers, ObserversNoise, Scheme, Threat, View, Weights, edges, sensitivity};
 use undertone_protocol::graph::Graph;
 
 const ROUNDS: usize = 200;
@@ -21,12 +19,10 @@ const ROUNDS: usize = 200;
 fn main() {
     let mut path = None;
     let mut observers = 8;
-    let mut histogram = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--observers" => observers = arguments.next().and_then(|n| n.parse().ok()).expect("a number of observers"),
-            "--histogram" => histogram = Some(arguments.next().expect("a file")),
             _ => path = Some(argument),
         }
     }
@@ -40,14 +36,7 @@ fn main() {
     pairs(&weights);
     over_rounds(&weights, graph.edges().len());
     over_sizes();
-    let all = match observers {
-        0 => distribution(&weights, weights.nodes(), Observers::sensitivities_at_once),
-        many if many > 100 => distribution(&weights, many, Observers::sensitivities_at_once),
-        some => distribution(&weights, some, Observers::sensitivities),
-    };
-    if let Some(path) = histogram {
-        std::fs::write(path, binned(&all)).expect("writable");
-    }
+    distribution(&weights, observers);
 }
 
 fn threat(observer: &usize, rounds: usize) -> Threat<'_> {
@@ -107,8 +96,7 @@ fn over_sizes() {
     println!("  time grows like n ^ {:.2}", slope(&points));
 }
 
-/// The upper values, in ascending order.
-fn distribution(weights: &Weights, count: usize, of: fn(&Observers) -> Vec<Sensitivity>) -> Vec<f64> {
+fn distribution(weights: &Weights, count: usize) {
     println!("\nupper values, T = {ROUNDS}: {count} observers, all {} targets each", weights.nodes());
     let targets: Vec<usize> = (0..weights.nodes()).collect();
     let (mut all, mut slowest) = (Vec::with_capacity(count * targets.len()), 0.0f64);
@@ -116,7 +104,7 @@ fn distribution(weights: &Weights, count: usize, of: fn(&Observers) -> Vec<Sensi
         let observer = index * weights.nodes() / count;
         let start = Instant::now();
         let prepared = Observers::of(weights, &threat(&observer, ROUNDS), &targets).expect("an observer");
-        all.extend(of(&prepared).iter().map(|answer| answer.upper));
+        all.extend(prepared.sensitivities().iter().map(|answer| answer.upper));
         slowest = slowest.max(start.elapsed().as_secs_f64());
         if index == 0 {
             println!("  observer 0: {} targets need no matrix of their own", prepared.settled_at_once());
@@ -129,17 +117,6 @@ fn distribution(weights: &Weights, count: usize, of: fn(&Observers) -> Vec<Sensi
         let value = all[((all.len() - 1) as f64 * percent / 100.0) as usize];
         println!("  {percent:5} %  {value:.4e}  = {:.3} T/n", value / central);
     }
-    all
-}
-
-fn binned(sorted: &[f64]) -> String {
-    const BINS: f64 = 20.0;
-    let bin = |value: f64| (value.log10() * BINS).floor();
-    let mut text = String::from("upper_from,pairs\n");
-    for values in sorted.iter().filter(|value| **value > 0.0).collect::<Vec<_>>().chunk_by(|a, b| bin(**a) == bin(**b)) {
-        text += &format!("{:e},{}\n", 10f64.powf(bin(*values[0]) / BINS), values.len());
-    }
-    text
 }
 
 /// Preferential attachment from a core: every further node joins `degree` distinct ones, in proportion to their degrees.

@@ -263,7 +263,7 @@ fn corrupted(execution: &Execution) -> BTreeSet<Party> {
 /// The execution that the claim's loss is that of, with its coalition, and who loses it.
 fn worst_execution(setting: &Setting, claim: &Claim, noise: Noise) -> Result<(Execution, Party), ExecutionError> {
     let ratio = (noise.correlated_std / noise.independent_std).powi(2);
-    let exhaustive = claim.established == Established::Exhaustive;
+    let exhaustive = matches!(claim.established, Established::Exhaustive | Established::Exact);
     if exhaustive
         && claim.faults == Faults::Class
         && let Some(class) = Class::of(setting)?

@@ -8,6 +8,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::sync::atomic::{self, AtomicBool};
 use std::thread;
 
 use undertone_protocol::mixing::Party;
@@ -47,6 +48,30 @@ pub struct Case {
     pub execution: usize,
     /// The largest loss of the other systems of its group.
     next: f64,
+}
+
+/// What groups were seen to lose at some ratios, and so can lose at most at others.
+///
+/// More noise between the parties never costs anybody more: a loss at r bounds those at larger ratios. And Σ(r′) ⪰ (r′/r) Σ(r) for
+/// r′ < r: at smaller ones it is at most r/r′ times as large.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    of_group: Vec<Vec<(f64, f64)>>,
+}
+
+impl Seen {
+    /// The most that a group can lose at r, with what the fast paths may be off.
+    fn bound(&self, group: usize, ratio: f64) -> f64 {
+        let bounds = self.of_group.get(group).into_iter().flatten().map(|&(at, square)| square * f64::max(at / ratio, 1.0));
+        bounds.fold(f64::INFINITY, f64::min) * (1.0 + SCREENED)
+    }
+
+    fn add(&mut self, group: usize, ratio: f64, square: f64) {
+        if self.of_group.len() <= group {
+            self.of_group.resize(group + 1, vec![]);
+        }
+        self.of_group[group].push((ratio, square));
+    }
 }
 
 /// A class, ready to be evaluated at any r.
@@ -121,8 +146,48 @@ impl<'a> Class<'a> {
     /// F(r) by the fast path: the worst system of each group, worst first. A group is a coalition with all share faults, or a crash with
     /// all coalitions.
     pub fn screen(&self, ratio: f64) -> Vec<Case> {
-        let all: Vec<usize> = (0..self.coalitions.len() + self.crashes.len()).collect();
+        let all: Vec<usize> = (0..self.groups()).collect();
         self.screen_groups(&all, ratio)
+    }
+
+    /// The same for the groups alone that may be above `floor` by what was seen of them at other ratios.
+    pub fn screen_above(&self, ratio: f64, floor: f64, seen: &mut Seen) -> Vec<Case> {
+        let open: Vec<usize> = (0..self.groups()).filter(|&group| seen.bound(group, ratio) >= floor).collect();
+        let cases = self.screen_groups(&open, ratio);
+        for case in &cases {
+            seen.add(self.group(case), ratio, case.square);
+        }
+        cases
+    }
+
+    /// F(r) if it is at most `limit`; found out without all groups if it is not.
+    pub fn screen_below(&self, ratio: f64, limit: f64) -> Option<f64> {
+        let at = self.screen.at(ratio);
+        let exceeded = AtomicBool::new(false);
+        let worst = |group: usize| {
+            if exceeded.load(atomic::Ordering::Relaxed) {
+                return None;
+            }
+            let square = self.worst_of_group(&at, group, ratio)?.square;
+            if square > limit {
+                exceeded.store(true, atomic::Ordering::Relaxed);
+            }
+            Some(square)
+        };
+        let worst = in_parallel(self.groups(), worst).into_iter().fold(0.0, f64::max);
+        (worst <= limit).then_some(worst)
+    }
+
+    fn groups(&self) -> usize {
+        self.coalitions.len() + self.crashes.len()
+    }
+
+    /// The group of a case.
+    fn group(&self, case: &Case) -> usize {
+        match case.execution.checked_sub(1 + self.faults.len()) {
+            None => case.coalition,
+            Some(crash) => self.coalitions.len() + crash,
+        }
     }
 
     /// F(r) over some groups only: a lower bound.
@@ -131,35 +196,28 @@ impl<'a> Class<'a> {
         self.screen_groups(&groups, ratio).first().map_or(0.0, |case| case.square)
     }
 
-    /// The groups that bind at r.
-    pub fn active(&self, ratio: f64) -> BTreeSet<usize> {
-        let mut active = BTreeSet::new();
-        self.extend_active(&mut active, &self.screen(ratio));
-        active
-    }
-
     /// Adds the worst groups of a screening; false if all of these were in already.
     pub fn extend_active(&self, active: &mut BTreeSet<usize>, screened: &[Case]) -> bool {
         let before = active.len();
-        active.extend(screened.iter().take(ACTIVE).map(|case| match case.execution.checked_sub(1 + self.faults.len()) {
-            None => case.coalition,
-            Some(crash) => self.coalitions.len() + crash,
-        }));
+        active.extend(screened.iter().take(ACTIVE).map(|case| self.group(case)));
         active.len() > before
     }
 
     fn screen_groups(&self, groups: &[usize], ratio: f64) -> Vec<Case> {
         let at = self.screen.at(ratio);
-        let worst = |index: usize| match groups[index].checked_sub(self.coalitions.len()) {
-            None => self.worst_of_coalition(&at, groups[index]),
-            Some(crash) => self.worst_of_crash(crash, ratio),
-        };
-        let all = self.coalitions.len() + self.crashes.len();
-        let few = coalitions::products(self.setting) / all as f64 * (groups.len() as f64) < FEW_PRODUCTS;
+        let worst = |index: usize| self.worst_of_group(&at, groups[index], ratio);
+        let few = coalitions::products(self.setting) / self.groups() as f64 * (groups.len() as f64) < FEW_PRODUCTS;
         let mut cases: Vec<Case> =
             if few { (0..groups.len()).filter_map(worst).collect() } else { in_parallel(groups.len(), worst) };
         cases.sort_by(|a, b| descending(a.square, b.square).then((a.execution, a.coalition).cmp(&(b.execution, b.coalition))));
         cases
+    }
+
+    fn worst_of_group(&self, at: &At<'_>, group: usize, ratio: f64) -> Option<Case> {
+        match group.checked_sub(self.coalitions.len()) {
+            None => self.worst_of_coalition(at, group),
+            Some(crash) => self.worst_of_crash(crash, ratio),
+        }
     }
 
     fn worst_of_coalition(&self, at: &At<'_>, coalition: usize) -> Option<Case> {

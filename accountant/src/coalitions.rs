@@ -10,25 +10,47 @@ use crate::setting::Setting;
 /// Coalitions that each execution is computed against at most (the bound); above, the theorem μ ≤ Δ/σ* is the headline.
 pub const MOST_COALITIONS: usize = 100_000;
 
-/// Multiplications that one pass over a class takes at most, times the members: each of them verifies the plan, in `local` all on one
-/// machine. Our choice: measured, about half a minute of one core in all; 32 parties with one colluder and one departure take a third of it.
-const MOST_PRODUCTS: f64 = 1.2e11;
+/// Multiplications that one pass over a class takes at most: each member makes one to verify the plan, and whoever makes the plan about a
+/// dozen. Our choice.
+pub(crate) const MOST_PRODUCTS: f64 = 1e11;
 
-/// Whether a class is exhausted: few enough coalitions, each pass in reasonable time. A function of the setting alone, so that all members
-/// decide alike.
+/// Multiplications that the gate takes at most, while all wait for it: measured, two seconds of one core.
+pub(crate) const MOST_SETTLED: f64 = 1e10;
+
+/// Whether a class is exhausted: few enough coalitions, each pass in reasonable time, and the gate in little. A function of the setting
+/// alone, so that all members decide alike.
 pub fn feasible(setting: &Setting) -> bool {
     let (parties, size) = (setting.parties(), setting.coalition_size());
     let few = size < parties && count(parties, size).is_some_and(|count| count <= MOST_COALITIONS);
-    few && products(setting) * parties as f64 <= MOST_PRODUCTS
+    let settled = |members: usize| settled_products(setting, members) <= MOST_SETTLED;
+    few && products(setting) <= MOST_PRODUCTS && settled(parties) && settled(parties.saturating_sub(setting.dropouts))
+}
+
+/// Roughly how many multiplications it takes to account for one settled execution in which `members` parties stay and all others are in
+/// each coalition.
+pub(crate) fn settled_products(setting: &Setting, members: usize) -> f64 {
+    let (parties, rounds) = (setting.parties() as f64, setting.rounds() as f64);
+    let colluding = setting.colluding.min(members.saturating_sub(1));
+    let coalitions = count(members, colluding).unwrap_or(usize::MAX) as f64;
+    let size = (setting.parties() - members + colluding) as f64;
+    let unknowns = parties * (rounds + 1.0);
+    let seen = (parties + rounds * size * fanout(setting)).min(unknowns);
+    let run = unknowns * unknowns * 8.0;
+    let covariances =
+        (unknowns.powi(3) + coalitions * seen * seen * size * (rounds + 1.0)).min(coalitions * seen * seen * unknowns);
+    run + covariances + coalitions * seen * seen * (seen / 3.0 + parties)
+}
+
+fn fanout(setting: &Setting) -> f64 {
+    setting.out.first().map_or(1, |round| round.iter().map(Vec::len).max().unwrap_or(1)) as f64
 }
 
 /// Roughly how many multiplications a pass takes.
 pub(crate) fn products(setting: &Setting) -> f64 {
     let (parties, rounds, size) = (setting.parties() as f64, setting.rounds() as f64, setting.coalition_size() as f64);
     let coalitions = count(setting.parties(), setting.coalition_size()).unwrap_or(usize::MAX) as f64;
-    let fanout = setting.out.first().map_or(1, |round| round.iter().map(Vec::len).max().unwrap_or(1)) as f64;
     let states = parties * rounds;
-    let seen = (parties + fanout * rounds * size).min(states + parties);
+    let seen = (parties + fanout(setting) * rounds * size).min(states + parties);
     let faults = faults::share_count(setting) as f64;
     // Two products with L⁻¹ and two with L⁻¹H, the coalition's columns, and a few dot products a fault (not vectorised: counted thrice).
     let of_coalition =

@@ -16,7 +16,7 @@ use undertone_protocol::plan::Plan;
 use crate::account::{largest_mu, scaled};
 use crate::before_publishing::bound;
 use crate::class::in_parallel;
-use crate::coalitions;
+use crate::coalitions::{self, MOST_SETTLED};
 use crate::execution::{Execution, Fate, ShareFault};
 use crate::gaussian::{self, SLACK};
 use crate::loss::{Noise, squared_losses};
@@ -26,10 +26,6 @@ use crate::screen::largest;
 use crate::setting::Setting;
 use crate::settled::{LogsError, Readings, check, exceptions};
 use crate::view::{Trace, View};
-
-/// Multiplications that the gate takes at most, over all sets that it tries. Our choice: measured, a few seconds on one core. What takes
-/// more for one set is not computed (the theorem stands in); further sets are not tried.
-const MOST_PRODUCTS: f64 = 1e10;
 
 /// Why a member was left out.
 const EXCEEDS: &str = "the loss would exceed the budget";
@@ -186,7 +182,8 @@ impl<'a> Gate<'a> {
     /// L; then without one member, then without two: most faulted shares first, ties by plan order; not below `least`.
     fn candidates(&self, logs: &AgreedLogs, least: usize) -> impl Iterator<Item = BTreeSet<Party>> {
         // Where only the theorem speaks, it says the same of every set.
-        let most = if self.feasible(logs.len(), 1) { (MOST_PRODUCTS / self.products(logs.len())) as usize } else { 1 };
+        let affordable = || (MOST_SETTLED / coalitions::settled_products(&self.setting, logs.len())).max(1.0) as usize;
+        let most = if self.feasible(logs.len(), 1) { affordable() } else { 1 };
         self.sets(logs, least).take(most)
     }
 
@@ -210,24 +207,11 @@ impl<'a> Gate<'a> {
         }))
     }
 
+    /// Whether so many readings of what happened are computed; else the theorem stands in. For one reading a plan that was exhausted is.
     fn feasible(&self, members: usize, readings: usize) -> bool {
         let few =
             coalitions::count(members, self.coalition_size(members)).is_some_and(|count| count <= coalitions::MOST_COALITIONS);
-        few && self.products(members) * readings as f64 <= MOST_PRODUCTS
-    }
-
-    /// Roughly how many multiplications one execution takes.
-    fn products(&self, members: usize) -> f64 {
-        let (parties, rounds) = (self.plan.parties() as f64, self.setting.rounds() as f64);
-        let coalitions = coalitions::count(members, self.coalition_size(members)).unwrap_or(usize::MAX) as f64;
-        // All departed are in each of them.
-        let size = (self.plan.parties() - members + self.coalition_size(members)) as f64;
-        let unknowns = parties * (rounds + 1.0);
-        let seen = (parties + rounds * size * f64::from(self.plan.draft().mechanism.fanout)).min(unknowns);
-        let run = unknowns * unknowns * 8.0;
-        let covariances =
-            (unknowns.powi(3) + coalitions * seen * seen * size * (rounds + 1.0)).min(coalitions * seen * seen * unknowns);
-        run + covariances + coalitions * seen * seen * (seen / 3.0 + parties)
+        few && coalitions::settled_products(&self.setting, members) * readings as f64 <= MOST_SETTLED
     }
 
     fn coalition_size(&self, members: usize) -> usize {

@@ -17,6 +17,7 @@
 //! is made of columns of H and M is at most the identity. A target among observers who know their noise has no protection at all.
 
 mod bounds;
+pub mod distribution;
 pub mod edges;
 mod gram;
 mod observers;
@@ -25,6 +26,7 @@ pub mod weights;
 
 use serde::Serialize;
 
+pub use self::distribution::{Distribution, Targets, all_pairs};
 pub use self::edges::EdgesError;
 pub use self::observers::Observers;
 pub use self::varying::varying;

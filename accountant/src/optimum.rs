@@ -3,8 +3,10 @@
 //! All losses scale, μ² = F(r)/σ*² with r = σ_Δ²/σ*² and F falling in r, so that σ*² = F(r)/μ² meets the budget for any r, and what is
 //! left to choose is r: it minimises √F(r) times the expected error at σ* = 1.
 
+use std::collections::BTreeSet;
+
 use crate::before_publishing::BeforePublishing;
-use crate::class::Class;
+use crate::class::{Class, Seen};
 use crate::execution::ExecutionError;
 use crate::setting::Setting;
 use crate::utility::ErrorModel;
@@ -51,13 +53,14 @@ impl<'a> Problem<'a> {
 
     /// The minimum, looked for around `near` (an earlier r) if there is one.
     pub fn solve(&self, near: Option<f64>) -> Optimum {
-        let mut active = self.class.active(near.unwrap_or(10.0));
-        // Solve the binding cases, check all, add what bound: few passes, each ends at a minimum of a lower bound of F.
+        let (mut seen, mut active) = (Seen::default(), BTreeSet::new());
+        self.class.extend_active(&mut active, &self.class.screen_above(near.unwrap_or(10.0), 0.0, &mut seen));
+        // Solve the binding cases, check all that may be worse, add what bound: few passes, each ends at a minimum of a lower bound of F.
         for _ in 0..8 {
             let best = minimise(near, |ratio| self.evaluate(ratio, self.class.screen_only(&active, ratio)));
-            let all = self.class.screen(best.ratio);
-            let full = self.evaluate(best.ratio, all.first().map_or(0.0, |case| case.square));
-            if !self.class.extend_active(&mut active, &all) || full.square <= best.square * (1.0 + CLOSE) {
+            let worse = self.class.screen_above(best.ratio, best.square, &mut seen);
+            let full = self.evaluate(best.ratio, worse.first().map_or(0.0, |case| case.square).max(best.square));
+            if !self.class.extend_active(&mut active, &worse) || full.square <= best.square * (1.0 + CLOSE) {
                 return full;
             }
         }
@@ -67,6 +70,14 @@ impl<'a> Problem<'a> {
     /// All of it at one r.
     pub fn at(&self, ratio: f64) -> Optimum {
         self.evaluate(ratio, self.class.screen(ratio).first().map_or(0.0, |case| case.square))
+    }
+
+    /// The same if its objective is below `limit`.
+    pub fn below(&self, ratio: f64, limit: f64) -> Option<Optimum> {
+        let square = (limit / self.errors.expected(ratio)).powi(2);
+        let before = self.before_publishing.worst(self.setting, ratio).0;
+        let class = (before < square).then(|| self.class.screen_below(ratio, square)).flatten()?;
+        Some(self.evaluate(ratio, class)).filter(|optimum| optimum.objective < limit)
     }
 
     fn evaluate(&self, ratio: f64, class: f64) -> Optimum {

@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::{Draft, Established, Faults, Plan};
+use undertone_protocol::plan::{Calibration, Draft, Faults, Plan};
+use undertone_protocol::run_file::{MechanismKind, Rounds};
 
+use crate::calibrate::{FEWEST_ROUNDS, MOST_ROUNDS};
 use crate::coalitions;
 use crate::execution::{Execution, ExecutionError};
 use crate::gaussian::{self, GaussianError};
@@ -19,6 +21,11 @@ const GONE_PERCENT: [usize; 5] = [0, 1, 5, 10, 20];
 /// Without roll-back: choices of who goes and when that the error is averaged over, and unknowns of a run up to which it is computed.
 const CHOICES: usize = 12;
 const MOST_UNKNOWNS: usize = 2_000;
+
+/// So many more shares must a party send in the whole run than a coalition has members for most of the noise to cancel: else somebody sends
+/// to nobody else. Measured at n = 8, 12 and 16, coalitions of 1 to 5, T = 1 to 8 and complete graphs: with one more the error is 0.27 to 0.64
+/// times that of local noise, and within 6 % of the best T's; with none it is local in half of the cases, with one less always.
+const BEYOND: usize = 1;
 
 /// The error if so many parties are gone for good.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -116,20 +123,46 @@ pub fn curve(plan: &Plan) -> Result<Vec<AtEpsilon>, GaussianError> {
     CURVE.into_iter().map(at).collect()
 }
 
-/// One change of the run file that suffices by itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Remedy {
+/// A key of the run file, and the number that suffices, the closest one to what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Change {
     /// The key.
     pub setting: &'static str,
-    /// The number that suffices, the closest one to what was asked for.
+    /// The number.
     pub value: usize,
 }
 
-impl fmt::Display for Remedy {
+/// What suffices by itself: one change, or, where none does, two together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Remedy {
+    /// What to change.
+    #[serde(flatten)]
+    pub change: Change,
+    /// And what with it.
+    #[serde(rename = "and", skip_serializing_if = "Option::is_none")]
+    pub with: Option<Change>,
+}
+
+impl Remedy {
+    fn one(setting: &'static str, value: usize) -> Self {
+        Remedy { change: Change { setting, value }, with: None }
+    }
+}
+
+impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.setting {
             "topology.private" => write!(f, "at least {} private neighbours for everybody", self.value),
             setting => write!(f, "{setting} = {}", self.value),
+        }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.with {
+            None => self.change.fmt(f),
+            Some(with) => write!(f, "{} together with {with}", self.change),
         }
     }
 }
@@ -143,42 +176,64 @@ pub fn against_exposure(draft: &Draft, degree: usize) -> Vec<Remedy> {
     let mut needed = (colluding + dropouts + 1).min(draft.parties() - 1);
     // A regular graph has an even number of edge ends.
     needed += needed * draft.parties() % 2;
-    remedies.push(Remedy { setting: "topology.private", value: needed });
+    remedies.push(Remedy::one("topology.private", needed));
     if let Some(fewer) = degree.checked_sub(1 + dropouts).filter(|fewer| (1..colluding).contains(fewer)) {
-        remedies.push(Remedy { setting: "privacy.colluding", value: fewer });
+        remedies.push(Remedy::one("privacy.colluding", fewer));
     }
     if let Some(fewer) = degree.checked_sub(1 + colluding).filter(|fewer| *fewer < dropouts) {
-        remedies.push(Remedy { setting: "privacy.dropouts", value: fewer });
+        remedies.push(Remedy::one("privacy.dropouts", fewer));
     }
     remedies
 }
 
-/// What would let all coalitions be computed, where the headline is the theorem's because they are too many: then its noise is that of local privacy.
+/// Whether the plan's noise is that of local privacy: nothing less than Δ/σ* bounds its headline.
+pub fn is_local(plan: &Plan) -> bool {
+    plan.calibration().claims.iter().any(|claim| claim.holds_as_headline && claim.faults == Faults::Any)
+}
+
+/// What would let most of the noise cancel, where the headline is the theorem's and the noise that of local privacy: rounds in which no
+/// coalition is all that a party sends to, and few enough coalitions to compute them all. Empty if the noise cancels, or nothing here helps.
 pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
-    let computed = plan
-        .calibration()
-        .claims
-        .iter()
-        .any(|claim| claim.faults == Faults::Class && claim.established == Established::Exhaustive);
-    let Ok(setting) = Setting::of_plan(plan) else { return vec![] };
-    if computed || plan.draws_at_start() {
+    if !is_local(plan) || plan.draws_at_start() || plan.draft().mechanism.kind != MechanismKind::Inca {
         return vec![];
     }
-    let privacy = &plan.draft().privacy;
-    let with = |colluding: usize, dropouts: usize, rounds: usize| {
-        let out = setting.out[..rounds].to_vec();
-        coalitions::feasible(&Setting { colluding, dropouts, out, ..setting.clone() })
+    let Ok(here) = Setting::of_plan(plan) else { return vec![] };
+    let draft = plan.draft();
+    let (colluding, dropouts) = (draft.privacy.colluding, draft.privacy.dropouts);
+    // By Theorem R nobody departs from the paper's protocol to the coalition.
+    let size = |colluding: usize, dropouts: usize| if here.rollback { colluding + dropouts } else { colluding };
+    let fanout = draft.mechanism.fanout as usize;
+    let with_rounds = |rounds: usize, colluding: usize, dropouts: usize| {
+        let schedule = Calibration::draw_schedule(draft, rounds as u32, 0);
+        let fits =
+            draft.mechanism.injection.exact(rounds as u32).is_ok() && rounds * fanout >= size(colluding, dropouts) + BEYOND;
+        let setting = |out: &[Vec<Vec<Party>>]| Setting { colluding, dropouts, out: out.to_vec(), ..here.clone() };
+        fits && schedule.is_some_and(|schedule| coalitions::feasible(&setting(schedule.out())))
     };
-    let rounds = setting.rounds();
-    let fewer = |most: usize, least: usize, fits: &dyn Fn(usize) -> bool| (least..most).rev().find(|&value| fits(value));
-    [
-        ("privacy.colluding", fewer(privacy.colluding, 1, &|value| with(value, privacy.dropouts, rounds))),
-        ("privacy.dropouts", fewer(privacy.dropouts, 0, &|value| with(privacy.colluding, value, rounds))),
-        ("mechanism.rounds", fewer(rounds, 3, &|value| with(privacy.colluding, privacy.dropouts, value))),
-    ]
-    .into_iter()
-    .filter_map(|(setting, value)| Some(Remedy { setting, value: value? }))
-    .collect()
+    let suffices = |colluding: usize, dropouts: usize| match draft.mechanism.rounds {
+        Rounds::Fixed(rounds) => with_rounds(rounds as usize, colluding, dropouts),
+        Rounds::Auto => (FEWEST_ROUNDS..=MOST_ROUNDS).any(|rounds| with_rounds(rounds, colluding, dropouts)),
+    };
+    let mut remedies = vec![];
+    if let Rounds::Fixed(rounds) = draft.mechanism.rounds {
+        let more = (rounds as usize + 1..=MOST_ROUNDS).find(|&rounds| with_rounds(rounds, colluding, dropouts));
+        let other = more.or_else(|| (1..rounds as usize).rev().find(|&rounds| with_rounds(rounds, colluding, dropouts)));
+        remedies.extend(other.map(|rounds| Remedy::one("mechanism.rounds", rounds)));
+    }
+    let fewer = (1..colluding).rev().find(|&fewer| suffices(fewer, dropouts));
+    remedies.extend(fewer.map(|fewer| Remedy::one("privacy.colluding", fewer)));
+    let fewer = (0..dropouts).rev().find(|&fewer| suffices(colluding, fewer));
+    remedies.extend(fewer.map(|fewer| Remedy::one("privacy.dropouts", fewer)));
+    if remedies.is_empty() {
+        let pairs = (1..colluding).flat_map(|colluding| (0..dropouts).map(move |dropouts| (colluding, dropouts)));
+        let most =
+            pairs.filter(|&(colluding, dropouts)| suffices(colluding, dropouts)).max_by_key(|pair| (pair.0 + pair.1, pair.0));
+        remedies.extend(most.map(|(colluding, dropouts)| Remedy {
+            change: Change { setting: "privacy.colluding", value: colluding },
+            with: Some(Change { setting: "privacy.dropouts", value: dropouts }),
+        }));
+    }
+    remedies
 }
 
 #[cfg(test)]
@@ -232,17 +287,69 @@ mod tests {
         let exposed = ring("colluding = 1\ndropouts = 1");
         assert!(matches!(calibrate(&exposed, &mut |_| {}), Err(CalibrateError::Exposed { .. })));
         let remedies = against_exposure(&exposed, 2);
-        assert_eq!(remedies[0], Remedy { setting: "topology.private", value: 4 });
-        assert_eq!(remedies[1], Remedy { setting: "privacy.dropouts", value: 0 });
+        assert_eq!(remedies, [Remedy::one("topology.private", 4), Remedy::one("privacy.dropouts", 0)]);
         assert!(calibrate(&ring("colluding = 1\ndropouts = 0"), &mut |_| {}).is_ok());
         let regular = "[privacy]\ncolluding = 1\ndropouts = 1\n[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\n[mechanism]\nrounds = 3";
         assert!(calibrate(&draft(7, regular), &mut |_| {}).is_ok());
     }
 
+    /// The plan, and what each of its remedies makes of it.
+    fn with_remedies(parties: usize, colluding: usize, dropouts: usize, rounds: &str) -> Vec<(Remedy, f64)> {
+        let run = |colluding: usize, dropouts: usize, rounds: &str| {
+            plan(parties, &format!("[privacy]\ncolluding = {colluding}\ndropouts = {dropouts}\n[mechanism]\nrounds = {rounds}"))
+        };
+        let here = run(colluding, dropouts, rounds);
+        let noise = |plan: &Plan| plan.calibration().predicted.standard_error / plan.calibration().predicted.local;
+        assert!(is_local(&here) && noise(&here) > 0.999, "{}", noise(&here));
+        let remedied = |remedy: Remedy| {
+            let (mut colluding, mut dropouts, mut rounds) = (colluding, dropouts, rounds.to_owned());
+            for change in std::iter::once(remedy.change).chain(remedy.with) {
+                match change.setting {
+                    "privacy.colluding" => colluding = change.value,
+                    "privacy.dropouts" => dropouts = change.value,
+                    "mechanism.rounds" => rounds = change.value.to_string(),
+                    other => panic!("{other}"),
+                }
+            }
+            let there = run(colluding, dropouts, &rounds);
+            assert!(!is_local(&there) && against_the_theorem(&there).is_empty(), "{remedy}");
+            (remedy, noise(&there))
+        };
+        against_the_theorem(&here).into_iter().map(remedied).collect()
+    }
+
     #[test]
-    fn fewer_colluders_can_be_exhausted() {
-        let plan = plan(30, "[privacy]\ncolluding = 4\n[mechanism]\nrounds = 3");
-        assert_eq!(against_the_theorem(&plan), [Remedy { setting: "privacy.colluding", value: 2 }]);
-        assert!(against_the_theorem(&crate::testing::plan(4, "[mechanism]\nrounds = 3")).is_empty());
+    fn too_few_rounds_to_hide_in_are_said_with_the_number_that_suffices() {
+        for (parties, colluding, dropouts, rounds, expected) in [
+            (8, 1, 1, "1", vec![Remedy::one("mechanism.rounds", 3)]),
+            (8, 1, 1, "2", vec![Remedy::one("mechanism.rounds", 3), Remedy::one("privacy.dropouts", 0)]),
+            (
+                8,
+                2,
+                1,
+                "3",
+                vec![Remedy::one("mechanism.rounds", 4), Remedy::one("privacy.colluding", 1), Remedy::one("privacy.dropouts", 0)],
+            ),
+        ] {
+            let found = with_remedies(parties, colluding, dropouts, rounds);
+            let (remedies, noises): (Vec<Remedy>, Vec<f64>) = found.into_iter().unzip();
+            assert_eq!(remedies, expected, "{parties} {colluding} {dropouts} {rounds}");
+            assert!(noises.iter().all(|noise| *noise < 0.9), "{noises:?}");
+        }
+    }
+
+    #[test]
+    fn too_many_coalitions_are_said_with_the_number_that_suffices() {
+        let told = |parties: usize, privacy: &str, rounds: &str| {
+            let plan = plan(parties, &format!("[privacy]\n{privacy}\n[mechanism]\nrounds = {rounds}"));
+            assert!(is_local(&plan));
+            against_the_theorem(&plan).iter().map(Remedy::to_string).collect::<Vec<_>>()
+        };
+        // 31 choose 5 are 169,911 coalitions, 31 choose 4 are 31,465.
+        assert_eq!(told(31, "colluding = 4\ndropouts = 1", "5"), ["privacy.colluding = 3", "privacy.dropouts = 0"]);
+        // One change does not suffice here.
+        let both = "privacy.colluding = 2 together with privacy.dropouts = 0";
+        assert_eq!(told(60, "colluding = 3\ndropouts = 3", "\"auto\""), [both]);
+        assert!(against_the_theorem(&plan(4, "[mechanism]\nrounds = 3")).is_empty());
     }
 }

@@ -278,3 +278,6 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     }
     (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }
+
+#[cfg(test)]
+mod tests;

@@ -178,8 +178,9 @@ struct System {
     /// L⁻¹ of the covariances of the view with each state, one row a state; and its products with L⁻¹ H.
     states: Array2<f64>,
     states_h: Array2<f64>,
-    /// Variance of each state, and its honest x̃ columns.
+    /// Of each state: its variance, what of it the view explains, and its honest x̃ columns.
     variances: Vec<f64>,
+    explained: Vec<f64>,
     values: Array2<f64>,
     /// Coefficients of a gain that is none.
     nothing: Vec<f64>,
@@ -198,11 +199,13 @@ impl System {
         let h = Array2::from_shape_fn((seen.len(), honest.len()), |(row, column)| rows.values[[seen[row], honest[column]]]);
         let h = inverse.dot(&h);
         let variances = all.iter().map(|&row| at.variance(row, coalition)).collect();
+        let explained = states.rows().into_iter().map(|row| row.dot(&row)).collect();
         Some(System {
             squares: (0..honest.len()).map(|party| h.column(party).iter().map(|x| x * x).sum()).collect(),
             gains_h: gains.dot(&h),
             states_h: states.dot(&h),
             variances,
+            explained,
             nothing: vec![0.0; seen.len().max(honest.len())],
             honest,
             gains,
@@ -225,10 +228,10 @@ impl System {
         let less = screen.gain(fault.to, fault.round);
         let gained = more.map_or(&self.nothing[..self.gains.ncols()], |gain| slice(&self.gains, gain));
         let gained_h = more.map_or(&self.nothing[..self.gains_h.ncols()], |gain| slice(&self.gains_h, gain));
-        let (missed, missed_h) = (slice(&self.gains, less), slice(&self.gains_h, less));
+        let missed = slice(&self.gains, less);
         let view = slice(&self.states, state);
         let change: Vec<f64> = gained.iter().zip(missed).map(|(gained, missed)| part * (gained - missed)).collect();
-        let (aa, av, vv) = (dot(&change, &change), dot(&change, view), dot(view, view));
+        let (aa, av, vv) = (dot(&change, &change), dot(&change, view), self.explained[state]);
         // Σ″ = I + U C Uᵀ, U = (a, v), C = (γ 1; 1 0): Woodbury with (C⁻¹ + UᵀU) = (aa, 1 + av; 1 + av, vv − γ).
         let (diagonal, corner) = (vv - self.variances[state], 1.0 + av);
         let determinant = aa * diagonal - corner * corner;
@@ -236,13 +239,15 @@ impl System {
         if determinant.is_nan() || determinant.abs() <= DOUBT * size {
             return false;
         }
-        let (values, states_h) = (slice(&self.values, state), slice(&self.states_h, state));
-        for (party, square) in squares.iter_mut().enumerate() {
-            let value = values[party];
-            let ah = part * (gained_h[party] - missed_h[party]);
-            let (ax, vx) = (ah + value * aa, states_h[party] + value * av);
-            let xx = self.squares[party] + 2.0 * value * ah + value * value * aa;
-            *square = xx - (diagonal * ax * ax - 2.0 * corner * ax * vx + aa * vx * vx) / determinant;
+        // Of one length and without an index in sight, so that it runs several parties at a time.
+        let (values, states_h, missed_h) = (slice(&self.values, state), slice(&self.states_h, state), slice(&self.gains_h, less));
+        let inverse = 1.0 / determinant;
+        let terms = values.iter().zip(states_h).zip(missed_h).zip(gained_h).zip(&self.squares);
+        for (square, ((((value, seen), missed), gained), before)) in squares.iter_mut().zip(terms) {
+            let ah = part * (gained - missed);
+            let (ax, vx) = (ah + value * aa, seen + value * av);
+            let xx = before + 2.0 * value * ah + value * value * aa;
+            *square = xx - (diagonal * ax * ax - 2.0 * corner * ax * vx + aa * vx * vx) * inverse;
         }
         true
     }

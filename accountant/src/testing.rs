@@ -1,5 +1,9 @@
-//! Drafts and plans for the tests of this crate.
+//! Drafts, plans and random runs for the tests of this crate.
 
+use std::collections::BTreeSet;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, RngExt};
 use undertone_protocol::log::{AgreedLogs, Log, ReceivedEntry, SentEntry};
 use undertone_protocol::mixing::Party;
 use undertone_protocol::peers::Peers;
@@ -7,6 +11,7 @@ use undertone_protocol::plan::{Draft, Plan};
 use undertone_protocol::run_file::{RunFile, Unit};
 
 use crate::calibrate::calibrate;
+use crate::execution::{CustomInjection, Execution, Fate, InjectionSpec, NamedInjection, ShareFault};
 
 /// A draft of simulated parties from run-file lines; `name` and `shape` are added.
 pub(crate) fn draft(parties: usize, lines: &str) -> Draft {
@@ -41,4 +46,73 @@ fn log(plan: &Plan, members: &[Party], party: Party) -> Log {
         .collect();
     let gone = (0..plan.parties()).filter(|other| !members.contains(other)).collect();
     Log { party, sent, received, gone }
+}
+
+/// A random order.
+pub(crate) fn shuffle(list: &mut [Party], random: &mut ChaCha8Rng) {
+    for last in (1..list.len()).rev() {
+        list.swap(last, random.random_range(0..=last));
+    }
+}
+
+/// A schedule in which everybody has `fanout(random)` random out-neighbours in each round.
+pub(crate) fn random_out(
+    parties: usize,
+    rounds: u32,
+    random: &mut ChaCha8Rng,
+    fanout: impl Fn(&mut ChaCha8Rng) -> usize,
+) -> Vec<Vec<Vec<Party>>> {
+    let mut neighbours = |from: Party| {
+        let mut others: Vec<Party> = (0..parties).filter(|&other| other != from).collect();
+        shuffle(&mut others, random);
+        others.truncate(fanout(random));
+        others
+    };
+    (0..rounds).map(|_| (0..parties).map(&mut neighbours).collect()).collect()
+}
+
+/// D_Inc, D_EI, or some other valid (c, Z).
+pub(crate) fn random_injection(rounds: usize, random: &mut ChaCha8Rng) -> InjectionSpec {
+    match random.random_range(0..3) {
+        0 => InjectionSpec::Named(NamedInjection::Incremental),
+        1 => InjectionSpec::Named(NamedInjection::Early),
+        _ => {
+            let mut c: Vec<f64> = (0..=rounds).map(|_| random.random_range(-1.0..1.0)).collect();
+            c[rounds] += 1.0 - c.iter().sum::<f64>();
+            // Each noise enters when its row comes, with a trace of the others: far from singular.
+            let mut z: Vec<Vec<f64>> = (0..=rounds)
+                .map(|t| (0..rounds).map(|k| f64::from(u8::from(t == k)) + random.random_range(-0.1..0.1)).collect())
+                .collect();
+            for k in 0..rounds {
+                z[rounds][k] -= z.iter().map(|row| row[k]).sum::<f64>();
+            }
+            InjectionSpec::Custom(CustomInjection { c, z })
+        }
+    }
+}
+
+/// Random fates of shares: more and worse ones for those to and from `loose` parties; only these lose any.
+pub(crate) fn random_faults(run: &Execution, loose: &BTreeSet<Party>, random: &mut ChaCha8Rng) -> Vec<ShareFault> {
+    let rounds = run.rounds() as u32;
+    let mut faults = Vec::new();
+    for round in 1..=rounds {
+        for from in (0..run.parties()).filter(|&from| run.online(round, from)) {
+            for &to in run.out(round, from) {
+                let of_loose = loose.contains(&from) || loose.contains(&to);
+                if !random.random_bool(if of_loose { 0.6 } else { 0.3 }) {
+                    continue;
+                }
+                let fate =
+                    [Fate::Accepted, Fate::Returned, Fate::Lost][(random.next_u32() % if of_loose { 3 } else { 2 }) as usize];
+                let taker = if fate == Fate::Accepted { to } else { from };
+                let open: Vec<u32> = (round..=rounds).filter(|&applied| run.online(applied, taker)).collect();
+                if fate != Fate::Lost && open.is_empty() {
+                    continue;
+                }
+                let applied = (fate != Fate::Lost).then(|| open[random.random_range(0..open.len())]);
+                faults.push(ShareFault { round, from, to, fate, applied, seen: random.random_bool(0.7) });
+            }
+        }
+    }
+    faults
 }

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use undertone_accountant::calibrate::{CalibrateError, calibrate};
+use undertone_protocol::lattice::LatticeError;
 use undertone_protocol::peers::{Peers, PeersError};
-use undertone_protocol::plan::{Draft, Established, Faults, Plan};
+use undertone_protocol::plan::{Calibration, Draft, Established, Faults, Plan, PlanError};
 use undertone_protocol::run_file::{RunFile, RunFileError};
 
 use crate::cli::{AcceptClaims, Policy, Report};
@@ -69,13 +70,31 @@ pub fn make(run: RunFile, peers: &Peers, seed: u64) -> Result<Plan, Failure> {
     let mut progress = Progress::start();
     let calibration = calibrate(&draft, &mut |step| progress.show(step)).map_err(|e| uncalibrated(&e))?;
     progress.end();
-    Plan::assemble(draft, calibration, rand::random()).map_err(|e| {
+    Plan::assemble(draft.clone(), calibration.clone(), rand::random()).map_err(|e| {
         let failure = Failure::usage(e.to_string());
-        match e.field() {
+        let failure = match e.field() {
             Some(field) => failure.field(field),
+            None => failure,
+        };
+        match would_fit(&draft, &calibration, &e) {
+            Some(hint) => failure.hint(hint),
             None => failure,
         }
     })
+}
+
+/// What would fit on a lattice, with numbers that suffice each by itself.
+fn would_fit(draft: &Draft, calibration: &Calibration, error: &PlanError) -> Option<String> {
+    match error {
+        PlanError::Lattice(LatticeError::TooWide { .. }) => {
+            calibration.most_rounds(draft).map(|rounds| format!("mechanism.rounds = {rounds} suffices"))
+        }
+        // What sampling adds does not depend on δ; two digits, rounded up.
+        PlanError::Lattice(LatticeError::Sampling { added, .. }) => {
+            Some(format!("privacy.delta = {:.1e} suffices", 10.0 * added * 1.05))
+        }
+        _ => None,
+    }
 }
 
 /// A graph that cannot protect somebody is a refused plan; all else is a run file that makes no sense.
@@ -131,6 +150,12 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Plan, Failure> {
 
 /// The policy first (it is quick), then every claim.
 pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
+    check_policy(plan, policy)?;
+    undertone_accountant::verify::verify(plan).map_err(|e| Failure::new(Exit::PlanRefused, e.to_string()).field("claims"))
+}
+
+/// The policy alone: what the plan claims is taken for true.
+pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
     if let Some(digest) = policy.digest.as_ref().filter(|digest| !digest.eq_ignore_ascii_case(&plan.digest_hex())) {
         return Err(refused(format!("the plan's digest is {}, not {digest}", plan.digest_hex()), "--digest")
@@ -139,17 +164,8 @@ pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
     }
-    if policy.max_epsilon.is_some() && quote::reveals_sums(plan) {
-        let message = "the plan reveals exact sums (independent_noise = \"none\"): its ε holds only for changes that keep these, and a change of one value has none";
-        return Err(refused(message.into(), "--max-epsilon")
-            .hint("ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant"));
-    }
-    let claimed =
-        epsilon_for(plan, policy.accept_claims).ok_or_else(|| refused("the plan claims no ε at all".into(), "claims"))?;
-    if let Some(most) = policy.max_epsilon.filter(|&most| claimed > most) {
-        return Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
-            .hint("ask for a plan with a smaller epsilon"));
-    }
+    let claimed = epsilon_for(plan, policy.accept_claims);
+    within_epsilon(plan, claimed, policy)?;
     let colluding = plan.draft().privacy.colluding;
     if colluding < policy.min_colluders {
         return Err(refused(
@@ -160,13 +176,17 @@ pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     }
     let target = plan.draft().privacy.epsilon;
     let sampled = plan.calibration().claims.iter().any(|claim| claim.established == Established::Sampled);
-    if sampled && policy.accept_claims == AcceptClaims::Exact && policy.max_epsilon.is_none() && claimed > target {
+    if sampled
+        && policy.accept_claims == AcceptClaims::Exact
+        && policy.max_epsilon.is_none()
+        && let Some(claimed) = claimed.filter(|&claimed| claimed > target)
+    {
         let message = format!("only a sampled claim says that the plan keeps its ε = {target}; what is sure is ε = {claimed}");
         return Err(refused(message, "--accept-claims").hint(
             "join with --accept-claims sampled if a sample is enough for you, or with --max-epsilon at or above what is sure",
         ));
     }
-    undertone_accountant::verify::verify(plan).map_err(|e| refused(e.to_string(), "claims"))
+    Ok(())
 }
 
 /// The ε that a plan is judged by: its headline; if samples are accepted and the plan's target rests on one, that of the sample and of the sure
@@ -178,6 +198,26 @@ fn epsilon_for(plan: &Plan, accepted: AcceptClaims) -> Option<f64> {
     let Some(epsilon) = of_sample else { return plan.epsilon_claimed() };
     let before = claims.iter().filter(|claim| claim.holds_as_headline && claim.faults == Faults::BeforePublishing);
     Some(before.map(|claim| claim.epsilon).fold(epsilon, f64::max))
+}
+
+/// A plan that reveals exact sums has no ε for the change of one value: whoever states a largest one has refused it.
+fn within_epsilon(plan: &Plan, claimed: Option<f64>, policy: &Policy) -> Result<(), Failure> {
+    let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
+    match (claimed, policy.max_epsilon) {
+        (Some(claimed), Some(most)) if claimed > most => {
+            Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
+                .hint("ask for a plan with a smaller epsilon"))
+        }
+        (Some(_), _) => Ok(()),
+        (None, None) if quote::reveals_sums(plan) => Ok(()),
+        (None, Some(_)) if quote::reveals_sums(plan) => {
+            let message = "the plan reveals exact sums (independent_noise = \"none\"): what it claims holds for changes that keep these, and a change of one value has no ε";
+            Err(refused(message.into(), "--max-epsilon").hint(
+                "ask for a plan with independent_noise = \"calibrated\", or leave --max-epsilon out if exact sums are meant",
+            ))
+        }
+        (None, _) => Err(refused("the plan claims no ε at all".into(), "claims")),
+    }
 }
 
 /// Reads a text file that a person wrote.

@@ -5,6 +5,7 @@ use std::path::Path;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
+use undertone_accountant::gossip::Distribution;
 use undertone_accountant::outlook::{self, AtEpsilon, Gone};
 use undertone_protocol::plan::Plan;
 
@@ -78,6 +79,43 @@ fn draw_simulation(svg: &mut String, runs: &[f64], accounted: f64, plan: &Plan) 
     let high = marks.iter().map(|mark| mark.1).fold(extent(&lines).1, f64::max);
     let axes = Axes { title: "Error of each run", x: "run", y: "root mean square over coordinates", marks };
     chart(&root, &axes, 1.0..last, 0.0..high * 1.1, &lines)?;
+    root.present()?;
+    Ok(())
+}
+
+/// How many pairs of nodes have which upper value, both on logarithmic axes.
+pub fn pairs(found: &Distribution, path: &Path) -> Result<(), Failure> {
+    let mut svg = String::new();
+    draw_pairs(&mut svg, found).map_err(|e| internal(&e))?;
+    write(path, &svg)
+}
+
+fn draw_pairs(svg: &mut String, found: &Distribution) -> Drawn {
+    let root = SVGBackend::with_string(svg, (960, 420)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let (rounds, central) = (found.rounds as f64, found.rounds as f64 / found.nodes as f64);
+    let first = found.histogram.first().map_or(central, |bin| bin.0);
+    let most = found.histogram.iter().map(|bin| bin.2).max().unwrap_or(1) as f64;
+    let (left, right) = (first.min(central) / 1.5, rounds * 1.5);
+    let mut builder = ChartBuilder::on(&root);
+    let title = format!("What one node learns of another: {} pairs, {} nodes, T = {}", found.pairs, found.nodes, found.rounds);
+    builder.caption(title, ("sans-serif", 16)).margin(12).x_label_area_size(40).y_label_area_size(64);
+    let mut chart = builder.build_cartesian_2d((left..right).log_scale(), (0.5..most * 3.0).log_scale())?;
+    let short = |value: &f64| crate::table::number(*value);
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc("squared sensitivity, upper bound").y_desc("pairs").x_label_formatter(&short).y_label_formatter(&short).draw()?;
+    let bars =
+        found.histogram.iter().map(|&(low, high, pairs)| Rectangle::new([(low, 0.5), (high, pairs as f64)], OURS.filled()));
+    chart.draw_series(bars)?.label("pairs").legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 18, y + 5)], OURS.filled()));
+    let levels =
+        [("T/n: the sum alone, as a trusted server gives it", CENTRAL, central), ("T: nothing is hidden", LOCAL, rounds)];
+    for (name, color, at) in levels {
+        let line = LineSeries::new([(at, 0.5), (at, most * 3.0)], color.stroke_width(2));
+        let series = chart.draw_series(line)?;
+        series.label(name).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+    }
+    chart.configure_series_labels().background_style(WHITE).border_style(BLACK).draw()?;
+    drop(chart);
     root.present()?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use undertone_accountant::outlook::{self, Remedy};
+use undertone_accountant::ppsc::coverage::smallest_component;
 use undertone_accountant::static_coalitions::{CONFIDENCE, Draws};
 use undertone_protocol::graph::Graph;
 use undertone_protocol::plan::{Adversary, Changes, Claim, Established, Faults, Plan};
@@ -69,9 +70,10 @@ pub fn pairwise_std(plan: &Plan) -> Option<f64> {
     plan.iterations().is_some().then_some(plan.calibration().correlated_std)
 }
 
-/// Whether what the plan claims does not hold for a change of one value alone, which shows in an exact sum (PPSC without independent noise).
+/// Whether a change of one value alone shows in an exact sum, with certainty (PPSC without independent noise): the plan has claims, but no ε of
+/// the ordinary adjacency.
 pub fn reveals_sums(plan: &Plan) -> bool {
-    plan.calibration().claims.iter().any(|claim| claim.holds_as_headline && claim.changes.is_some())
+    independent_std(plan).is_none()
 }
 
 /// PPSC: what multi-gossip alone gives away, and what this plan does about it, in words. None with INCA.
@@ -89,13 +91,27 @@ pub fn revealed(plan: &Plan) -> Option<String> {
     };
     Some(match independent_std(plan) {
         Some(std) => format!(
-            "Multi-gossip alone would reveal {sums} to everybody who reads the public graph; here each party adds noise of σ* = {} to its value first, which stays in these sums",
-            number(std)
+            "Multi-gossip alone would reveal {sums} to everybody who reads the public graph; here each party adds noise of σ* = {} to its value first, which stays in these sums{}",
+            number(std),
+            smallest_sum(plan)
         ),
         None => format!(
-            "This plan reveals {sums} to everybody who reads the public graph (independent_noise = \"none\"): who knows all values of a component but one knows that one. What is claimed holds for changes of several values that leave these sums as they are, and for no others"
+            "This plan reveals {sums} to everybody who reads the public graph (independent_noise = \"none\"): who knows all values of a component but one knows that one. What is claimed holds for changes of several values that leave these sums as they are, and for no others: one value changed alone is seen with certainty, and no ε holds for it"
         ),
     })
+}
+
+/// How few values such a sum may have, once colluding and departed parties are taken out of it.
+fn smallest_sum(plan: &Plan) -> String {
+    let privacy = &plan.draft().privacy;
+    let size = privacy.colluding + privacy.dropouts;
+    match smallest_component(&plan.draft().private_graph, size) {
+        Some(1) => format!(". Without {size} parties the smallest sum is one value alone: its noise is that of local privacy"),
+        Some(values) if size > 0 => {
+            format!(". Without any {size} parties (colluding or departed) the smallest has {values} values")
+        }
+        _ => String::new(),
+    }
 }
 
 /// The object of `plan` and `verify`.
@@ -168,6 +184,9 @@ pub fn text(plan: &Plan) -> String {
         plan.lattice().sampling_delta(&plan.lattice_request()),
     );
     text += &errors(plan);
+    if plan.iterations().is_some() && calibration.predicted.standard_error_late_dropout.is_none() {
+        text += "One party may end with most of the weight: if that one vanishes while publishing, no mean is left.\n";
+    }
     text += &others(plan);
     if calibration.predicted.standard_error > calibration.predicted.local * (1.0 + 1e-3) {
         text += "The weights differ so much that local noise alone, each party's for its own weight, would give a smaller error than this plan.\n";
@@ -290,7 +309,13 @@ fn others(plan: &Plan) -> String {
     let shown = |error: Option<f64>| error.map_or("–".to_owned(), number);
     let mut gone = Table::with_headings(["gone for good", "parties", "standard error", ""]);
     for row in outlook::gone(plan).unwrap_or_default() {
-        let note = if row.tolerated { "" } else { "more than the plan tolerates: a run may be withheld" };
+        let note = match row.tolerated {
+            true => "",
+            false if plan.parties() - row.parties < plan.draft().run.min_parties => {
+                "fewer stay than run.min_parties: nothing is published"
+            }
+            false => "more than the plan tolerates: a run may be withheld",
+        };
         gone.row([format!("{} %", row.percent), row.parties.to_string(), shown(row.standard_error), note.into()]);
     }
     let mut curve = Table::with_headings(["ε", "this plan", "a trusted server", "local noise"]);
@@ -298,12 +323,25 @@ fn others(plan: &Plan) -> String {
         curve.row([number(at.epsilon), number(at.standard_error), number(at.central), number(at.local)]);
     }
     let mut text = format!("\n{}\nStandard error at other ε:\n{}", gone.render(), curve.render());
-    let remedies = outlook::against_the_theorem(plan);
-    if !remedies.is_empty() {
-        text += "\nThere are too many coalitions to compute them all: the noise is that of local privacy, by the theorem. ";
-        text += &format!("With {} they can be computed, and most of the noise cancels.\n", listed(&remedies));
+    if outlook::is_local(plan) {
+        text += &format!("\n{}\n", why_local(plan));
     }
     text + "\n"
+}
+
+/// Why nothing cancels, and what would help.
+fn why_local(plan: &Plan) -> String {
+    let computed = plan.calibration().claims.iter().any(|claim| claim.faults == Faults::Class);
+    let why = match computed {
+        true => "In so few rounds a coalition may be all that a party exchanges shares with",
+        false => "There are too many coalitions to compute them all",
+    };
+    let remedies = outlook::against_the_theorem(plan);
+    let help = match &remedies[..] {
+        [] => String::new(),
+        remedies => format!(" With {} most of it cancels.", listed(remedies)),
+    };
+    format!("{why}: the noise is that of local privacy, by the theorem.{help}")
 }
 
 /// Changes that suffice each by itself, as a sentence.

@@ -9,6 +9,7 @@ use libp2p::identity::Keypair;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use undertone_accountant::gate::{self, Audit};
+use undertone_accountant::gaussian;
 use undertone_accountant::utility::{Realised, realised};
 use undertone_protocol::mixing::Party;
 use undertone_protocol::plan::Plan;
@@ -207,6 +208,10 @@ impl Account {
         }
         if self.audit.as_ref().is_some_and(|audit| audit.mu.is_infinite()) {
             receipt["unbounded"] = true.into();
+        }
+        if let Some(mu) = self.audit.as_ref().and_then(|audit| audit.same_sum_mu) {
+            receipt["same_sum_mu"] = finite(mu);
+            receipt["same_sum_epsilon"] = gaussian::epsilon(plan.draft().privacy.delta, mu).map_or(Value::Null, finite);
         }
         Ok(receipt)
     }

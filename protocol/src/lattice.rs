@@ -32,7 +32,7 @@ pub struct Lattice {
     pub wire_bytes: u32,
     /// Bytes a coordinate of a final state on the wire.
     pub final_bytes: u32,
-    /// What one party injects comes to at most so many steps, in absolute value.
+    /// What one party injects comes to at most so many steps, in absolute value; with PPSC what one party may hold.
     pub own_reach: i128,
     /// The most shares that one party is due in one round.
     pub received_bound: u32,
@@ -110,9 +110,7 @@ pub enum LatticeError {
         range: &'static str,
     },
     /// More than 127 bits a coordinate.
-    #[error(
-        "lattice: a state needs {bits} bits a coordinate, more than 127; use fewer rounds, a smaller fan-out or a larger epsilon"
-    )]
+    #[error("lattice: a state needs {bits} bits a coordinate, more than 127; use fewer rounds or a smaller fan-out")]
     TooWide {
         /// Bits.
         bits: u32,

@@ -431,6 +431,20 @@ fn shares_due(draft: &Draft, calibration: &Calibration) -> (usize, usize) {
 }
 
 impl Calibration {
+    /// The most rounds of INCA, fewer than these, whose states fit on a lattice with this noise; none if no number does.
+    pub fn most_rounds(&self, draft: &Draft) -> Option<u32> {
+        let inca = draft.mechanism.kind == MechanismKind::Inca;
+        (1..self.rounds).rev().filter(|_| inca).find(|&rounds| {
+            let injection = draft.mechanism.injection.exact(rounds).ok();
+            let drawn = self.drawn.as_ref().and_then(|drawn| Self::draw(draft, rounds, drawn.seed));
+            let fits = injection.filter(|_| drawn.is_some() == self.drawn.is_some()).map(|injection| {
+                let shorter = Calibration { rounds, drawn, ..self.clone() };
+                Lattice::fit(&lattice_request(draft, &shorter, Some(&injection))).is_ok()
+            });
+            fits == Some(true)
+        })
+    }
+
     /// The schedule of `seed` for so many rounds: with PPSC of as many iterations as fit into them. None if the private graph has parties with
     /// too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {

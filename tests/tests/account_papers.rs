@@ -155,6 +155,47 @@ fn gossip_defaults_and_refusals() {
 }
 
 #[test]
+fn gossip_asks_every_observer_and_draws_what_they_learn() {
+    let folder = Folder::new();
+    folder.write("ring.txt", "0 1\n1 2\n2 3\n3 4\n4 0\n");
+    let base = "gossip --graph ring.txt --weights metropolis --rounds 5";
+    let all = folder.ask(&format!("{base} --observers all --plot pairs.svg")).json_of(0);
+    assert_eq!((&all["pairs"], &all["nodes"], &all["rounds"]), (&json!(20), &json!(5), &json!(5)));
+    // On a ring it only matters how far apart two nodes are.
+    let upper = |target: usize| {
+        let one = folder.ask(&format!("{base} --observers 0 --target {target}")).json_of(0);
+        one["sensitivity_squared_upper"].as_f64().expect("a number")
+    };
+    let (near, far) = (upper(1), upper(2));
+    let largest = all["sensitivity_squared_upper"].as_f64().expect("a number");
+    assert!(largest >= near && largest <= 5.0, "{largest} {near}");
+    let quantile = |percent: f64| {
+        let found = all["quantiles"].as_array().into_iter().flatten().find(|pair| pair[0] == percent).expect("a quantile");
+        found[1].as_f64().expect("a number")
+    };
+    assert!(quantile(25.0) >= far && quantile(75.0) >= near, "{all}");
+    let binned: u64 = all["histogram"].as_array().into_iter().flatten().filter_map(|bin| bin[2].as_u64()).sum();
+    assert_eq!(binned, 20, "{all}");
+    let svg = std::fs::read_to_string(folder.0.path().join("pairs.svg")).expect("drawn");
+    for text in ["20 pairs, 5 nodes, T = 5", "squared sensitivity", "nothing is hidden"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    let of_two = folder.ask(&format!("{base} --observers all --target 2")).json_of(0);
+    assert_eq!(of_two["pairs"], json!(4));
+    assert_close(&of_two["sensitivity_squared_upper"], largest, 1e-9, "every node of a ring is as exposed as any other");
+    for (flags, field) in [
+        ("--observers 0", "--target"),
+        ("--observers 0 --target 1 --plot x.svg", "--plot"),
+        ("--observers all --target 5", "--target"),
+        ("--observers all --plot nowhere/x.svg", "--plot"),
+    ] {
+        folder.ask(&format!("{base} {flags}")).refused_at(2, field);
+    }
+    folder.ask("gossip --graph ring.txt --weights metropolis --rounds 0 --observers all").refused_at(2, "--rounds");
+    folder.ask(&format!("{base} --observers every --target 1")).refused(2, "--observers");
+}
+
+#[test]
 fn releases_compose() {
     let folder = Folder::new();
     let receipt =

@@ -42,6 +42,33 @@ fn until_phase(daemon: &Daemon, digest: &str, phase: &str) {
     assert!(seen.iter().any(|(.., event)| event["phase"] == phase), "{phase} never began: {seen:?}");
 }
 
+/// PPSC in daemons: done, charged to the data set; and a plan that reveals exact sums, which no budget of the ordinary adjacency can pay.
+#[test]
+fn a_run_of_ppsc_is_charged_and_one_that_reveals_sums_is_refused() {
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let daemons = daemons(&parties, WARD);
+    let ppsc = format!("{RUN}[mechanism]\nkind = \"ppsc\"\n");
+    let digest = parties.plan("gossip", &ppsc);
+    for daemon in &daemons {
+        submit(daemon, &parties.path("gossip.json"), "ward.npy").json_of(201);
+    }
+    let means: Vec<Vec<f64>> = daemons
+        .iter()
+        .map(|daemon| {
+            let run = ended(daemon, &digest);
+            assert_eq!((&run["state"], &run["outcome"]), (&"ended".into(), &"done".into()), "{run}");
+            assert!(run["epsilon"].as_f64() <= run["epsilon_claimed"].as_f64() && run["charged"].as_f64() > Some(0.0), "{run}");
+            read_npy(&parties.path(&format!("{}.out/{digest}/mean.npy", daemon.name))).2
+        })
+        .collect();
+    assert!(means.iter().all(|mean| *mean == means[0]), "all hold the same bits");
+    parties.plan("exact", &format!("{ppsc}independent_noise = \"none\"\naccept_exact_sum = true\n"));
+    let problem = submit(&daemons[0], &parties.path("exact.json"), "ward.npy").refused(403, "ward");
+    assert!(problem.to_string().contains("unbounded"), "{problem}");
+    drop(daemons.into_iter().map(Daemon::end).collect::<Vec<_>>());
+}
+
 #[test]
 fn runs_follow_each_other_until_the_budget_is_spent_and_a_restart_forgets_nothing() {
     let _alone = alone();

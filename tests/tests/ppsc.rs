@@ -88,6 +88,9 @@ fn a_kill_among_eight_leaves_the_survivors_exact_mean() {
         assert_close(&receipt["standard_error"], 0.0, 0.0, "no noise stays in the mean");
         assert_eq!(receipt["execution"]["parties"], 8);
         assert!(receipt["execution"]["edges"].is_array(), "an execution of account ppsc: {receipt}");
+        // One value's change shows in the sum; of changes that keep it there is a loss.
+        assert_eq!((&receipt["epsilon"], &receipt["unbounded"]), (&Value::Null, &true.into()));
+        assert!(receipt["same_sum_epsilon"].as_f64().is_some_and(|epsilon| epsilon > 0.0 && epsilon <= 1.0), "{receipt}");
     }
     let (_, _, values) = read_npy(&kept.join(survivors[0]).join("mean.npy"));
     for (coordinate, found) in values.iter().enumerate() {
@@ -143,6 +146,12 @@ fn members_of_a_peer_list_plan_verify_and_join() {
         assert_mean_of(&mean, &inputs, object["standard_error"].as_f64().expect("a number"));
         receipt::assert_mu_follows(&read_json(&parties.path(&format!("p-{party}.receipt.json"))));
     }
+    // Exact sums are for those who say so, and not for a member with a largest ε.
+    parties
+        .plan("exact", &run.replace("kind = \"ppsc\"", "kind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true"));
+    let said = parties.run(["verify", "exact.json"]);
+    assert!(said.code == 0 && said.stdout.contains("This plan reveals the exact sum"), "{}", said.stdout);
+    parties.run(["verify", "exact.json", "--max-epsilon", "5", "--json"]).refused_at(3, "--max-epsilon");
     // A claim that its own noise does not give is refused.
     let mut plan = read_json(&parties.path("p.json"));
     plan["mechanism"]["pairwise_std"] = json!(plan["mechanism"]["pairwise_std"].as_f64().expect("σ_γ") * 0.5);

@@ -65,6 +65,46 @@ fn a_target_that_cannot_be_met_says_which_numbers_suffice() {
 }
 
 #[test]
+fn a_plan_with_local_noise_says_what_would_make_it_cancel_and_that_does() {
+    let parties = Parties::new(8);
+    let plan = |rounds: u64| {
+        parties.write("run.toml", &RUN.replace("rounds = 4", &format!("rounds = {rounds}")));
+        parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json", "--json"]).json_of(0)
+    };
+    let times_local = |quote: &Value| number(&quote["predicted"]["standard_error"]) / number(&quote["predicted"]["local"]);
+    let short = plan(2);
+    assert!(times_local(&short) > 0.999, "after two rounds two parties may be all that a third sent to: {short}");
+    let remedies = short["would_help"].as_array().expect("a list");
+    let rounds = remedies.iter().find(|remedy| remedy["setting"] == "mechanism.rounds").expect("more rounds help");
+    let enough = plan(rounds["value"].as_u64().expect("a number"));
+    assert!(times_local(&enough) < 0.6 && enough["would_help"] == serde_json::json!([]), "{enough}");
+    parties.write("run.toml", &RUN.replace("rounds = 4", "rounds = 2"));
+    let told = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"]).stdout;
+    assert!(told.contains("With mechanism.rounds = 3, or privacy.dropouts = 0 most of it cancels."), "{told}");
+    assert!(told.contains("fewer stay than run.min_parties: nothing is published"), "{told}");
+}
+
+#[test]
+fn what_no_lattice_carries_says_which_numbers_fit() {
+    let parties = Parties::new(4);
+    let plan = |run: &str| {
+        parties.write("run.toml", run);
+        parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json", "--json"])
+    };
+    let hint = |refusal: &Value| refusal["error"]["hint"].as_str().expect("a hint").to_owned();
+    let after = |text: &str, what: &str| {
+        let rest = text.split_once(what).unwrap_or_else(|| panic!("{what} in {text}")).1;
+        rest.split([' ', ',']).next().expect("a word").to_owned()
+    };
+    let small = format!("{RUN}[privacy]\ndelta = 1e-11\n");
+    let told = hint(&plan(&small).refused_at(2, "mechanism"));
+    plan(&small.replace("1e-11", &after(&told, "privacy.delta = "))).json_of(0);
+    let long = RUN.replace("rounds = 4", "rounds = 60");
+    let rounds = after(&hint(&plan(&long).refused_at(2, "mechanism")), "mechanism.rounds = ");
+    plan(&long.replace("rounds = 60", &format!("rounds = {rounds}"))).json_of(0);
+}
+
+#[test]
 fn a_simulation_measures_what_was_accounted_and_draws_it() {
     let parties = Parties::new(1);
     parties.write("run.toml", RUN);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::loss::squared_losses;
 use crate::testing::plan;
 
 const SMALL: &str = "[privacy]\nepsilon = 1.0\ndelta = 1e-5\ncolluding = 1\ndropouts = 1\n";
@@ -85,4 +86,21 @@ fn a_party_that_is_cut_off_is_attacked_as_it_is_cut_off() {
     let place = view.honest.iter().position(|&party| party == victim).expect("the victim is honest");
     let square = crate::loss::squared_losses(&view, noise)[place] * setting.sensitivity[victim].powi(2);
     assert!((square.sqrt() / claim.mu - 1.0).abs() < 1e-9, "{} {}", square.sqrt(), claim.mu);
+}
+
+#[test]
+fn each_headline_claim_of_ppsc_is_attacked_in_its_own_worst_case() {
+    let plan = plan(5, "[mechanism]\nkind = \"ppsc\"");
+    let setting = Setting::of_plan(&plan).expect("a plan");
+    let calibration = plan.calibration();
+    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+    let headline: Vec<&Claim> = calibration.claims.iter().filter(|claim| claim.holds_as_headline).collect();
+    assert_eq!(headline.len(), 2);
+    for claim in headline {
+        let (execution, victim) = worst_execution(&setting, claim, noise).expect("an execution");
+        let view = View::of(&execution);
+        let place = view.honest.iter().position(|&party| party == victim).expect("the victim is honest");
+        let mu = squared_losses(&view, noise)[place].sqrt() * setting.sensitivity[victim];
+        assert!((mu / claim.mu - 1.0).abs() < 1e-6, "{claim:?}: {mu}");
+    }
 }

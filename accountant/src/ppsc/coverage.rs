@@ -13,8 +13,9 @@ use undertone_protocol::schedule::Schedule;
 use super::execution::connected;
 use crate::coalitions;
 
-/// Coalitions that a schedule is checked against at most; above, only its own components count.
-const MOST_COALITIONS: usize = 20_000;
+/// Edges that a check goes through at most, over coalitions and exchanges that fail. Our choice: a second. Above, a schedule is checked without
+/// a coalition only.
+const MOST_STEPS: usize = 100_000_000;
 
 /// What a schedule falls short of.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,12 +45,12 @@ pub fn check(graph: &Graph, schedule: &Schedule, size: usize) -> Result<(), Shor
     if let Some(parts) = used.short_of(graph, &[], None) {
         return Err(Shortfall::Apart { parts });
     }
-    let few = size < parties && coalitions::count(parties, size).is_some_and(|count| count <= MOST_COALITIONS);
-    let coalitions = if few { coalitions::all(parties, size) } else { vec![vec![]] };
+    // A pair that exchanges twice is still joined without one of these.
+    let once: Vec<(Party, Party)> = used.pairs.iter().filter(|&&(_, _, times)| times == 1).map(|&(a, b, _)| (a, b)).collect();
+    let each = (once.len() + 1) * (used.pairs.len() + graph.edges().len());
+    let coalitions = if few(parties, size, each) { coalitions::all(parties, size) } else { vec![vec![]] };
     for coalition in coalitions {
-        // A pair that exchanges twice is still joined without one of these.
-        let once = used.pairs.iter().filter(|&&(_, _, times)| times == 1).map(|&(a, b, _)| (a, b));
-        for without in std::iter::once(None).chain(once.map(Some)) {
+        for without in std::iter::once(None).chain(once.iter().copied().map(Some)) {
             if let Some(parts) = used.short_of(graph, &coalition, without) {
                 return Err(Shortfall::Exposed { coalition, fault: without.is_some(), parts });
             }
@@ -62,13 +63,21 @@ pub fn check(graph: &Graph, schedule: &Schedule, size: usize) -> Result<(), Shor
 /// if there are too many coalitions to look at.
 pub fn smallest_component(graph: &Graph, size: usize) -> Option<usize> {
     let parties = graph.parties();
-    coalitions::count(parties, size).filter(|&count| size < parties && count <= coalitions::MOST_COALITIONS)?;
+    if !few(parties, size, graph.edges().len()) {
+        return None;
+    }
     let smallest = |coalition: Vec<Party>| {
         let edges = graph.edges().iter().copied().filter(|(a, b)| !coalition.contains(a) && !coalition.contains(b));
         let components = connected(parties, edges);
         components.iter().filter(|part| !coalition.contains(&part[0])).map(Vec::len).min()
     };
     coalitions::all(parties, size).into_iter().filter_map(smallest).min()
+}
+
+/// Whether there are few enough coalitions, at so many steps each.
+fn few(parties: usize, size: usize, each: usize) -> bool {
+    let steps = coalitions::count(parties, size).and_then(|count| count.checked_mul(each));
+    size < parties && steps.is_some_and(|steps| steps <= MOST_STEPS)
 }
 
 /// Who exchanged with whom, and how often.

@@ -1,9 +1,10 @@
 use rand::rngs::ChaCha8Rng;
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::execution::{Family, Fate, InjectionSpec, NamedInjection, ShareFault};
+use crate::execution::{Family, InjectionSpec, NamedInjection};
 use crate::loss::{Noise, squared_losses};
+use crate::testing::{random_faults, random_out, shuffle};
 use crate::view::View;
 
 /// A run in which anything may happen to the departed and much to the others.
@@ -24,21 +25,10 @@ fn case(random: &mut ChaCha8Rng) -> Case {
     let departed: BTreeSet<Party> = order[..departures].iter().copied().collect();
     let colluding: BTreeSet<Party> = order[departures..].iter().copied().take(random.random_range(0..=1)).collect();
     let rounds = if ppsc { rounds + 4 } else { rounds };
-    let out = (0..rounds)
-        .map(|_| {
-            if ppsc {
-                return exchanges(parties, random);
-            }
-            (0..parties)
-                .map(|from| {
-                    let mut others: Vec<Party> = (0..parties).filter(|&other| other != from).collect();
-                    shuffle(&mut others, random);
-                    others.truncate(fanout);
-                    others
-                })
-                .collect()
-        })
-        .collect();
+    let out = match ppsc {
+        true => (0..rounds).map(|_| exchanges(parties, random)).collect(),
+        false => random_out(parties, rounds, random, |_| fanout),
+    };
     let injection = if random.random_bool(0.5) { NamedInjection::Incremental } else { NamedInjection::Early };
     let family = if ppsc { Family::Ppsc } else { InjectionSpec::Named(injection).into() };
     let real = Execution::fault_free(family, out).expect("a schedule");
@@ -48,7 +38,7 @@ fn case(random: &mut ChaCha8Rng) -> Case {
         online.push((0..parties).map(|party| random.random_bool(if departed.contains(&party) { 0.6 } else { 0.9 })).collect());
     }
     let real = real.with_online(online).expect("rows of everybody");
-    let shares = faults(&real, &departed, random);
+    let shares = random_faults(&real, &departed, random);
     let real = real.with_shares(shares).expect("faults of shares that were sent");
     let rolled_back: Vec<Party> = if random.random_bool(0.5) { departed.iter().copied().collect() } else { vec![] };
     let corrupted: Vec<Party> =
@@ -70,37 +60,6 @@ fn exchanges(parties: usize, random: &mut ChaCha8Rng) -> Vec<Vec<Party>> {
     let edges = random.random_range(1..=parties / 2);
     order.chunks_exact(2).take(edges).for_each(|edge| out[edge[0]] = vec![edge[1]]);
     out
-}
-
-fn shuffle(list: &mut [Party], random: &mut ChaCha8Rng) {
-    for last in (1..list.len()).rev() {
-        list.swap(last, random.random_range(0..=last));
-    }
-}
-
-fn faults(real: &Execution, departed: &BTreeSet<Party>, random: &mut ChaCha8Rng) -> Vec<ShareFault> {
-    let rounds = real.rounds() as u32;
-    let mut faults = Vec::new();
-    for round in 1..=rounds {
-        for from in (0..real.parties()).filter(|&from| real.online(round, from)) {
-            for &to in real.out(round, from) {
-                let of_departed = departed.contains(&from) || departed.contains(&to);
-                if !random.random_bool(if of_departed { 0.6 } else { 0.3 }) {
-                    continue;
-                }
-                let fate =
-                    [Fate::Accepted, Fate::Returned, Fate::Lost][(random.next_u32() % if of_departed { 3 } else { 2 }) as usize];
-                let taker = if fate == Fate::Accepted { to } else { from };
-                let open: Vec<u32> = (round..=rounds).filter(|&applied| real.online(applied, taker)).collect();
-                if fate != Fate::Lost && open.is_empty() {
-                    continue;
-                }
-                let applied = (fate != Fate::Lost).then(|| open[random.random_range(0..open.len())]);
-                faults.push(ShareFault { round, from, to, fate, applied, seen: random.random_bool(0.7) });
-            }
-        }
-    }
-    faults
 }
 
 #[test]

@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use undertone_accountant::gossip::{self, GossipError, ObserversNoise, Scheme, Sensitivity, Threat, View};
+use undertone_accountant::gossip::{
+    self, Distribution, GossipError, ObserversNoise, Scheme, Sensitivity, Targets, Threat, View, Weights as Matrix,
+};
 
 use super::{bounded, read_input, report};
 use crate::cli::Report;
 use crate::failure::Failure;
-use crate::table::Table;
+use crate::plot;
+use crate::progress::Progress;
+use crate::table::{Table, at_most, number};
 
 /// Flags of `account gossip`.
 #[derive(Args, Debug)]
@@ -22,18 +26,38 @@ pub struct GossipArgs {
     /// T
     #[arg(long, value_name = "T")]
     rounds: usize,
-    /// Whose contributions are protected
+    /// Whose contributions are protected; may be left out with `--observers all`, which then asks about everybody
     #[arg(long, value_name = "J")]
-    target: usize,
-    /// Who looks, together
-    #[arg(long, value_name = "I,…", value_delimiter = ',', required = true)]
-    observers: Vec<usize>,
+    target: Option<usize>,
+    /// Who looks, together; or `all`: every node by itself, for the distribution over all pairs
+    #[arg(long, value_name = "I,…|all", value_parser = looking)]
+    observers: Looking,
     /// What observers see in each round
     #[arg(long, value_enum, default_value_t = Seen::Sum)]
     view: Seen,
     /// Whether observers know the noise that they add themselves
     #[arg(long, value_enum, default_value_t = Knowledge::Unknown)]
     observers_noise: Knowledge,
+    /// Draw the distribution that `--observers all` finds, as SVG
+    #[arg(long, value_name = "PAIRS.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// `--observers`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Looking {
+    /// Every node by itself.
+    Each,
+    /// These together.
+    Together(Vec<usize>),
+}
+
+fn looking(text: &str) -> Result<Looking, String> {
+    if text == "all" {
+        return Ok(Looking::Each);
+    }
+    let node = |word: &str| word.trim().parse().map_err(|_| format!("\"{word}\" is not a node: give numbers from 0, or all"));
+    text.split(',').map(node).collect::<Result<_, _>>().map(Looking::Together)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -63,31 +87,69 @@ enum Knowledge {
 }
 
 pub(super) fn run(arguments: &GossipArgs) -> Result<Report, Failure> {
-    let edges = read_input(&arguments.graph, "--graph")?;
-    let scheme = match arguments.weights {
-        Weights::Metropolis => Scheme::Metropolis,
-        Weights::MaxDegree => Scheme::MaxDegree,
-        Weights::ClosedNeighbourhood => Scheme::ClosedNeighbourhood,
+    let text = read_input(&arguments.graph, "--graph")?;
+    let view = match arguments.view {
+        Seen::Sum => View::Sum,
+        Seen::Messages => View::Messages,
     };
-    let threat = Threat {
-        observers: &arguments.observers,
-        rounds: arguments.rounds,
-        view: match arguments.view {
-            Seen::Sum => View::Sum,
-            Seen::Messages => View::Messages,
-        },
-        noise: match arguments.observers_noise {
-            Knowledge::Unknown => ObserversNoise::Unknown,
-            Knowledge::Known => ObserversNoise::Known,
-        },
+    let noise = match arguments.observers_noise {
+        Knowledge::Unknown => ObserversNoise::Unknown,
+        Knowledge::Known => ObserversNoise::Known,
     };
-    let answer = gossip::account(&edges, scheme, &threat, arguments.target).map_err(|error| match error {
+    match &arguments.observers {
+        Looking::Together(observers) => {
+            if arguments.plot.is_some() {
+                return Err(Failure::usage("--plot draws the distribution over all pairs")
+                    .field("--plot")
+                    .hint("ask for --observers all"));
+            }
+            let Some(target) = arguments.target else {
+                return Err(Failure::usage("--target is missing")
+                    .field("--target")
+                    .hint("name the node whose contributions are protected"));
+            };
+            let threat = Threat { observers, rounds: arguments.rounds, view, noise };
+            let answer =
+                gossip::account(&text, arguments.scheme(), &threat, target).map_err(|error| refused(arguments, error))?;
+            report(&answer, describe(arguments, &answer))
+        }
+        Looking::Each => {
+            let answer = over_all_pairs(arguments, &text, view, noise).map_err(|error| refused(arguments, error))?;
+            if let Some(path) = &arguments.plot {
+                plot::pairs(&answer, path)?;
+            }
+            report(&answer, describe_all(&answer))
+        }
+    }
+}
+
+fn refused(arguments: &GossipArgs, error: GossipError) -> Failure {
+    match error {
         GossipError::Edges(error) => {
             Failure::input(format!("{}: {error}", arguments.graph.display())).field(arguments.graph.display())
         }
         other => Failure::usage(other.to_string()).field(other.flag()),
-    })?;
-    report(&answer, describe(arguments, &answer))
+    }
+}
+
+impl GossipArgs {
+    fn scheme(&self) -> Scheme {
+        match self.weights {
+            Weights::Metropolis => Scheme::Metropolis,
+            Weights::MaxDegree => Scheme::MaxDegree,
+            Weights::ClosedNeighbourhood => Scheme::ClosedNeighbourhood,
+        }
+    }
+}
+
+fn over_all_pairs(arguments: &GossipArgs, text: &str, view: View, noise: ObserversNoise) -> Result<Distribution, GossipError> {
+    let weights = Matrix::of(&gossip::edges::connected(text)?, arguments.scheme());
+    let targets = arguments.target.map_or(Targets::All, Targets::One);
+    let mut progress = Progress::start();
+    let mut show = |done: usize, all: usize| progress.show(&format!("observers: {done} of {all}"));
+    let answer = gossip::all_pairs(&weights, arguments.rounds, (view, noise), targets, &mut show);
+    progress.end();
+    answer
 }
 
 fn describe(arguments: &GossipArgs, answer: &Sensitivity) -> String {
@@ -97,4 +159,43 @@ fn describe(arguments: &GossipArgs, answer: &Sensitivity) -> String {
         .row(["squared sensitivity, any contributions (upper bound)".into(), bounded(answer.upper)])
         .row(["the same, of a round".into(), bounded(answer.upper / arguments.rounds as f64)]);
     format!("{}\n  μ² of noise σ and sensitivity Δ a round: Δ²/σ² times that.\n", table.render())
+}
+
+fn describe_all(answer: &Distribution) -> String {
+    let mut table = Table::with_headings(["of the pairs", "squared sensitivity at most", "times T/n"]);
+    let (rounds, central) = (answer.rounds as f64, answer.rounds as f64 / answer.nodes as f64);
+    for &(percent, value) in &answer.quantiles {
+        table.row([format!("{percent} %"), at_most(value), number(value / central)]);
+    }
+    let worst = answer.largest_pair.map_or(String::new(), |(observer, target)| {
+        format!(
+            "The largest is what node {observer} learns of node {target}: {}, of {} that it can be at most.\n",
+            at_most(answer.largest),
+            number(rounds)
+        )
+    });
+    let doubt = match answer.not_computed {
+        0 => String::new(),
+        pairs => format!("{pairs} pairs were too nearly dependent to be computed and count with {}.\n", number(rounds)),
+    };
+    format!(
+        "{} pairs of an observer and another node, {} nodes, T = {}; what nodes learn on average: {}\n\n{}\n{worst}{doubt}μ² of noise σ and sensitivity Δ a round: Δ²/σ² times these.\n",
+        answer.pairs,
+        answer.nodes,
+        answer.rounds,
+        at_most(answer.mean),
+        table.render()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn observers_are_nodes_or_all() {
+        assert_eq!(looking("all"), Ok(Looking::Each));
+        assert_eq!(looking("3, 1"), Ok(Looking::Together(vec![3, 1])));
+        assert!(looking("").is_err() && looking("1,,2").is_err() && looking("-1").is_err() && looking("every").is_err());
+    }
 }

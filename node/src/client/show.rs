@@ -131,7 +131,7 @@ fn section<const N: usize>(text: &mut String, title: &str, headings: [&str; N], 
 fn peer(peer: &PeerStatus) -> [String; 3] {
     let answers = |reachability: &Reachability| match reachability.reachable {
         Some(true) => format!("{} answers", reachability.address),
-        Some(false) => format!("{} does not answer", reachability.address),
+        Some(false) => format!("{}: {}", reachability.address, reachability.problem.as_deref().unwrap_or("it does not answer")),
         None => reachability.address.clone(),
     };
     [peer.name.clone(), answers(&peer.private), answers(&peer.public)]

@@ -1,17 +1,20 @@
-//! Whether the peers of the peer list answer on their addresses.
+//! Whether the peers of the peer list answer, and as who: each is asked to say hello on both graphs, as `doctor` asks.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use tokio::net::TcpStream;
+use libp2p::PeerId;
 use tokio::time::timeout;
+use undertone_protocol::ask::Question;
 
 use super::config::Config;
 use super::status::{PeerStatus, Reachability};
+use crate::network::{DialFault, Graph, Hub};
 
-/// How long a peer may take to answer. Our guess: many round trips around the world, and `status` does not keep anybody waiting.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long a peer may take to answer. Our guess: a handshake and a question are some round trips around the world, and `status` does not
+/// keep anybody waiting.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// For how long an answer is good: so that asking for the status often does not knock at the peers as often.
 const FRESH: Duration = Duration::from_secs(10);
@@ -26,7 +29,7 @@ impl Peers {
     /// Everybody but this node.
     pub(super) fn of(config: &Config) -> Self {
         let me = config.identity.peer_id();
-        let address = |address: &str| Reachability { address: address.into(), reachable: None };
+        let address = |address: &str| Reachability { address: address.into(), reachable: None, problem: None };
         let others = config.peers.as_slice().iter().filter(|peer| peer.id != me);
         let peers = others.map(|peer| PeerStatus {
             name: peer.name.clone(),
@@ -42,15 +45,18 @@ impl Peers {
     }
 
     /// Looks at all of them at once, unless that was done a moment ago.
-    pub(super) async fn look(&self) -> Vec<PeerStatus> {
+    pub(super) async fn look(&self, hub: &Hub) -> Vec<PeerStatus> {
         let _one = self.looking.lock().await;
         let (looked, peers) = self.last();
         if looked.is_some_and(|looked| looked.elapsed() < FRESH) {
             return peers;
         }
         let looked = join_all(peers.into_iter().map(|mut peer| async {
-            let (private, public) = tokio::join!(answers(&peer.private.address), answers(&peer.public.address));
-            (peer.private.reachable, peer.public.reachable) = (Some(private), Some(public));
+            let Ok(id) = peer.id.parse() else { return peer };
+            let (private, public) = tokio::join!(fault(hub, Graph::Private, id), fault(hub, Graph::Public, id));
+            for (side, problem) in [(&mut peer.private, private), (&mut peer.public, public)] {
+                (side.reachable, side.problem) = (Some(problem.is_none()), problem);
+            }
             peer
         }))
         .await;
@@ -68,9 +74,11 @@ impl Peers {
     }
 }
 
-/// Whether somebody accepts connections there.
-async fn answers(address: &str) -> bool {
-    let parts: Vec<&str> = address.split('/').collect();
-    let (Some(host), Some(port)) = (parts.get(2), parts.get(4).and_then(|port| port.parse::<u16>().ok())) else { return false };
-    matches!(timeout(PATIENCE, TcpStream::connect((*host, port))).await, Ok(Ok(_)))
+/// Why the listed identity does not answer on this graph; none if it does, over a connection that there is or at its address.
+async fn fault(hub: &Hub, graph: Graph, peer: PeerId) -> Option<String> {
+    match timeout(PATIENCE, hub.ask(graph, peer, &Question::Check { digest: None }, &[])).await {
+        Ok(Ok(_)) => None,
+        Ok(Err(fault)) => Some(fault.to_string()),
+        Err(_) => Some(DialFault::Silent.to_string()),
+    }
 }

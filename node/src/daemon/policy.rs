@@ -98,14 +98,13 @@ fn not_vouched_for(plan: &Plan, me: Party, vouched: &BTreeSet<PeerId>) -> BTreeS
 }
 
 /// μ that a run of this plan is charged with before it begins: the largest of the claims that its headline rests on, which cover the tolerated
-/// class and what leaves before publishing. Δ/σ* if the plan has none (a checked plan has): a sample is never charged by, budgets are sure.
+/// class and what leaves before publishing: a sample is never charged by, budgets are sure. Δ/σ* if the plan has none: then it reveals exact sums, and
+/// that is without a bound.
 pub fn charged_mu(plan: &Plan, me: Party) -> f64 {
     let sure = |established| !matches!(established, Established::Sampled | Established::Searched);
     let headline = plan.calibration().claims.iter().filter(|claim| claim.holds_as_headline && sure(claim.established));
     let covers = |faults: Faults| headline.clone().any(|claim| claim.faults == faults || claim.faults == Faults::Any);
-    // A budget is of the ordinary adjacency: where exact sums are revealed, one value's change has no bound.
-    let ordinary = headline.clone().all(|claim| claim.changes.is_none());
-    if !(ordinary && covers(Faults::Class) && covers(Faults::BeforePublishing)) {
+    if !(covers(Faults::Class) && covers(Faults::BeforePublishing)) {
         return theorem(plan, me);
     }
     headline.clone().fold(0.0, |largest: f64, claim| largest.max(claim.mu))

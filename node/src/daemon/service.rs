@@ -47,7 +47,7 @@ pub struct Proposed {
     pub quote: Value,
     /// This node's own run, if it brought a vector or accepts such plans by itself.
     pub run: Option<RunStatus>,
-    /// The other members, each with what it answered: (name, "accepted" | "open" | "refused: …" | "not reached: …").
+    /// The other members, each with what it answered: (name, "accepted" | "open" | "declined" | "over" | "taken" | "refused: …" | "not reached: …").
     pub members: Vec<(String, String)>,
 }
 
@@ -312,7 +312,7 @@ impl Service {
             uptime_s: self.shared.begun.elapsed().as_secs_f64(),
             private: config.private.as_str().into(),
             public: config.public.as_str().into(),
-            peers: self.shared.peers.look().await,
+            peers: self.shared.peers.look(self.hub()).await,
             runs: self.runs(),
             offers: self.offers(),
             budgets: self.budgets(),

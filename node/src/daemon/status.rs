@@ -123,13 +123,16 @@ pub struct OfferStatus {
     pub received_ms: u64,
 }
 
-/// Whether a peer answers on one address.
+/// Whether a peer answers on one graph: the listed identity, in our protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reachability {
     /// As the peer list has it.
     pub address: String,
     /// None: not looked at yet.
     pub reachable: Option<bool>,
+    /// Why it is not: nobody is there, somebody else is, or it speaks otherwise.
+    #[serde(default)]
+    pub problem: Option<String>,
 }
 
 /// A peer of the peer list.

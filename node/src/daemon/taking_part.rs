@@ -167,10 +167,13 @@ struct Delivered {
 
 /// Writes what the run gave: into the state directory, and where the operator wants to see it.
 fn deliver(shared: &Shared, run: &Run, plan: &Plan, me: Party, layout: &Layout, finish: &Finish) -> Delivered {
-    let delivered = write_results(shared, run, plan, me, layout, finish);
     let digest = run.status().digest;
-    let (account, mean, problem) = match delivered {
-        Ok((account, mean)) => (Some(account), mean, None),
+    // What happened is told also where its files cannot be written.
+    let (account, mean, problem) = match Account::of(plan, me, finish) {
+        Ok(account) => match write_results(shared, run, plan, layout, finish, &account) {
+            Ok(mean) => (Some(account), mean, None),
+            Err(failure) => (Some(account), None, Some(failure)),
+        },
         Err(failure) => (None, None, Some(failure)),
     };
     if let Some(mu) = account.as_ref().and_then(Account::mu)
@@ -192,7 +195,10 @@ fn end(run: &Run, delivered: Delivered) {
         }
         if let Some(failure) = problem {
             tracing::error!(digest = status.digest, "{failure}");
-            (status.reason, status.exit_code) = (Some(failure.message), Some(failure.exit.code()));
+            // Why nothing was published matters more than that the receipt of it could not be written.
+            if status.reason.is_none() {
+                (status.reason, status.exit_code) = (Some(failure.message), Some(failure.exit.code()));
+            }
         }
     });
 }
@@ -207,16 +213,15 @@ fn describe(status: &mut RunStatus, account: &Account) {
     status.standard_error = account.standard_error();
 }
 
-/// The account, and the name of the mean's file if there is one.
+/// Writes mean and receipt; the name of the mean's file if there is one.
 fn write_results(
     shared: &Shared,
     run: &Run,
     plan: &Plan,
-    me: Party,
     layout: &Layout,
     finish: &Finish,
-) -> Result<(Account, Option<String>), Failure> {
-    let account = Account::of(plan, me, finish)?;
+    account: &Account,
+) -> Result<Option<String>, Failure> {
     let folder = run.folder();
     let mean = account.mean(plan, &finish.outcome);
     let name = mean.as_ref().map(|_| format!("mean.{}", layout.format.extension()));
@@ -230,7 +235,7 @@ fn write_results(
         publish(folder, &place, files)
             .map_err(|e| Failure::usage(format!("{}: cannot be written: {e}", place.display())).field("output"))?;
     }
-    Ok((account, name))
+    Ok(name)
 }
 
 /// Copies files in this order, each whole or not at all, for others to read.

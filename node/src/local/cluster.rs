@@ -190,8 +190,8 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &Shared) -> std::io::Result<Chi
     command.arg("--identity").arg(&files.identity).arg("--input").arg(&files.input).arg("--state").arg(&files.state);
     command.arg("--output").arg(files.output.join(format!("mean.{extension}")));
     command.arg("--receipt").arg(files.output.join("receipt.json"));
-    // The plan is the parent's own, on this machine: no policy beyond its claims.
-    command.args(["--digest", &plan.digest_hex(), "--min-colluders", "0", "--accept-claims", "sampled"]);
+    // The plan is the parent's own, on this machine: no policy beyond its claims, which were computed a moment ago.
+    command.args(["--digest", &plan.digest_hex(), "--checked", "--min-colluders", "0", "--accept-claims", "sampled"]);
     command.args(["--events", "-", "--json", "--log", if shared.log == LogFormat::Json { "json" } else { "text" }]);
     (0..shared.verbose).for_each(|_| {
         command.arg("-v");

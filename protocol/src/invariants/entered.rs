@@ -11,8 +11,9 @@ use crate::message::{Form, Round, Stage};
 use crate::mixing::Party;
 use crate::wire::{self, PublicFrame};
 
-/// So many vanished parties' openings in one node's start are looked for; more are not checked.
-const MOST_ENTERED_FOR_OTHERS: usize = 2;
+/// So many vanished parties' openings in one node's start are looked for. More would take a node that hears of that many cuts before it has missed
+/// anything itself.
+const MOST_ENTERED_FOR_OTHERS: usize = 3;
 
 /// What was committed to and opened so far.
 #[derive(Default)]
@@ -72,22 +73,28 @@ impl Entered {
         let count = found[own.len()];
         let others: Vec<&Vec<i64>> = self.openings.iter().filter(|(party, _)| **party != author).map(|(_, v)| v).collect();
         let fits = |entered: &[&Vec<i64>]| {
+            let counted = entered.len() as i128 * ONE;
             let coordinate = |i: usize| entered.iter().map(|values| i128::from(values[i])).sum::<i128>() << FRACTION_BITS;
-            let ways = |ways: &i128| {
-                count == entered.len() as i128 * ONE / ways && (0..own.len()).all(|i| found[i] == coordinate(i) / ways)
-            };
-            (1..=self.entries.len() as i128 + 1).any(|w| ways(&w))
+            let among = |ways: i128| counted / ways == count && (0..own.len()).all(|i| found[i] == coordinate(i) / ways);
+            count > 0 && (counted / count).checked_sub(1).is_some_and(|near| (near.max(1)..near + 3).any(among))
         };
-        let one = others.iter().map(|a| vec![own, *a]);
-        let two = others.iter().enumerate().flat_map(|(i, a)| others[..i].iter().map(move |b| vec![own, *a, *b]));
-        let all: Vec<Vec<&Vec<i64>>> = std::iter::once(vec![own]).chain(one).chain(two).collect();
-        let many = (1..=self.entries.len() as i128 + 1)
-            .any(|ways| (MOST_ENTERED_FOR_OTHERS as i128 + 2..=8).any(|entered| count == entered * ONE / ways));
-        if many || all.iter().any(|entered| fits(entered)) {
+        let sets = subsets(&others, MOST_ENTERED_FOR_OTHERS);
+        if sets.iter().any(|others| fits(&[&[own], &others[..]].concat())) {
             return Ok(());
         }
         Err(Violation::new("entered", format!("party {author} began ratio consensus from something else than openings")))
     }
+}
+
+/// All sets of up to `most` of these.
+fn subsets<'a>(all: &[&'a Vec<i64>], most: usize) -> Vec<Vec<&'a Vec<i64>>> {
+    let mut sets = vec![vec![]];
+    for &one in all {
+        let with = sets.iter().filter(|set| set.len() < most).map(|set| [&set[..], &[one]].concat());
+        let with: Vec<Vec<&Vec<i64>>> = with.collect();
+        sets.extend(with);
+    }
+    sets
 }
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ impl Lattice {
             state_bits: if needed <= 63 { 64 } else { 128 },
             wire_bytes,
             final_bytes: wire_bytes,
-            own_reach: 0,
+            // A state may hold everybody's values and noises: a final reaches as far.
+            own_reach: held.ceil() as i128,
             received_bound: 1,
             noise_bits: 0,
             ways: 1,

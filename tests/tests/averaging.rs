@@ -1,0 +1,147 @@
+//! `dissemination = "consensus"`: real processes that average their finals, also when one of them vanishes while they do.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use undertone_tests::{Ended, Signal, alone, follow_in, read_npy, receipt, run_in, signal};
+
+const DIMENSION: usize = 200;
+
+fn local(folder: &Path, nodes: usize, run: &str) -> Ended {
+    let _alone = alone();
+    std::fs::write(folder.join("run.toml"), run).expect("writable");
+    let line = format!("local --json --nodes {nodes} --dimension {DIMENSION} --run run.toml --output kept");
+    run_in(folder, line.split(' '))
+}
+
+fn ring(run: &str) -> String {
+    format!("version = 1\n[mechanism]\nrounds = 5\n[topology]\npublic = \"ring\"\n[run]\ndissemination = \"consensus\"\n{run}\n")
+}
+
+fn number(object: &Value, key: &str) -> f64 {
+    object[key].as_f64().unwrap_or_else(|| panic!("{key} is {}", object[key]))
+}
+
+/// How far two of these parties' means are apart in any coordinate.
+fn largest_difference(kept: &Path, parties: &[String]) -> f64 {
+    let means: Vec<Vec<f64>> = parties.iter().map(|party| read_npy(&kept.join(party).join("mean.npy")).2).collect();
+    let spread = |i: usize| {
+        let of = means.iter().map(|mean| mean[i]);
+        of.clone().fold(f64::MIN, f64::max) - of.fold(f64::MAX, f64::min)
+    };
+    (0..means[0].len()).map(spread).fold(0.0, f64::max)
+}
+
+#[test]
+fn ten_nodes_on_a_ring_end_within_nu_of_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let object = local(folder.path(), 10, &ring("accuracy = 1e-4")).json_of(0);
+    assert_eq!((&object["finished"], &object["agreed"], &object["outcome"]), (&json!(10), &json!(true), &json!("done")));
+    let (accuracy, error) = (number(&object, "accuracy"), number(&object, "standard_error"));
+    assert!(accuracy > 0.0 && accuracy <= 1e-4 && number(&object, "accuracy_of_mean") <= 0.5e-4, "{object}");
+    let names: Vec<String> = (0..10).map(|party| format!("party-{party}")).collect();
+    let apart = largest_difference(&folder.path().join("kept"), &names);
+    // Averages, not copies: they differ, and by less than was verified.
+    assert!(apart > 0.0 && apart <= accuracy * error * (1.0 + 1e-9), "{apart} of {error}");
+    let ratio = (number(&object, "rms_error") / error).powi(2);
+    assert!((ratio - 1.0).abs() <= 5.0 * (2.0 / DIMENSION as f64).sqrt(), "{ratio} times the accounted variance");
+    for name in &names {
+        let receipt = receipt::of_local(&folder.path().join("kept"), name);
+        assert_eq!((&receipt["outcome"], &receipt["agreed"]), (&json!("done"), &json!(true)));
+        assert!(number(&receipt, "accuracy") <= 1e-4);
+        receipt::assert_mu_follows(&receipt);
+    }
+}
+
+/// Killed, or stopped for good, as it begins to publish. Whoever holds its opening enters it in its stead, so that the others' mean is of all, or of all
+/// but it if it left nothing.
+fn vanishes(how: Signal) {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("run.toml"), ring("settle_ms = 3000")).expect("writable");
+    let line = format!("local --json --nodes 8 --dimension {DIMENSION} --run run.toml --output kept");
+    let (running, mut events) = follow_in(folder.path(), line.split(' '));
+    let pids = events.spawned(8);
+    events.until("publishing", |e| e["party"] == "party-3" && e["phase"] == "publishing");
+    signal(pids[3].1, how);
+    if how != Signal::SIGKILL {
+        // The others end; then it is killed, for `local` waits for all.
+        let mut ended = 0;
+        while ended < 7 {
+            events.until("an end", |e| e["event"] == "finished" && e["party"] != "party-3");
+            ended += 1;
+        }
+        signal(pids[3].1, Signal::SIGKILL);
+    }
+    let told = events.rest();
+    let object = running.wait().json_of(5);
+    let others: Vec<String> = (0..8).filter(|party| *party != 3).map(|party| format!("party-{party}")).collect();
+    let receipts: Vec<Value> = others.iter().map(|name| receipt::of_local(&folder.path().join("kept"), name)).collect();
+    let included = &receipts[0]["included"];
+    let count = included.as_array().expect("names").len();
+    assert!(count == 8 || count == 7, "{included}");
+    for receipt in &receipts {
+        assert_eq!(&receipt["included"], included, "all averaged the same finals");
+        assert!(number(receipt, "accuracy") <= 1e-3 || receipt["agreed"] == false, "{receipt}");
+        receipt::assert_mu_follows(receipt);
+    }
+    if receipts[0]["agreed"] == true {
+        let apart = largest_difference(&folder.path().join("kept"), &others);
+        assert!(apart <= 1e-3 * number(&object, "standard_error"), "{apart}");
+    }
+    println!("{how:?}: {count} of 8 in the mean; agreed {}; {} events", receipts[0]["agreed"], told.len());
+}
+
+#[test]
+fn a_kill_while_publishing_costs_nobody_the_mean() {
+    vanishes(Signal::SIGKILL);
+}
+
+#[test]
+fn a_party_that_falls_silent_while_publishing_costs_nobody_the_mean() {
+    vanishes(Signal::SIGSTOP);
+}
+
+#[test]
+fn what_cannot_be_averaged_is_refused_with_its_field() {
+    let folder = tempfile::tempdir().expect("a folder");
+    local(folder.path(), 8, &ring("accuracy = 0.0")).refused_at(2, "run.accuracy");
+    local(folder.path(), 8, &ring("accuracy = -1.0")).refused_at(2, "run.accuracy");
+    let told = local(folder.path(), 8, &ring("accuracy = 1e-12")).refused_at(2, "run.accuracy");
+    assert!(
+        told["error"]["message"].as_str().expect("a sentence").contains("raise it, or use dissemination = \"flood\""),
+        "{told}"
+    );
+    let pieces = "version = 1\n[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"], [\"party-2\", \"party-3\"]] }\n\
+                  [run]\ndissemination = \"consensus\"\n";
+    let told = local(folder.path(), 4, pieces).refused_at(2, "topology.public");
+    assert!(told["error"]["message"].as_str().expect("a sentence").contains("add edges"), "{told}");
+}
+
+/// The plan chooses by bytes; a simulated run counts them. Returns (dissemination, predicted and counted public bytes of a party).
+fn simulated(parties: usize, dimension: usize, dissemination: &str) -> (String, f64, f64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = format!(
+        "version = 1\nname = \"many\"\n[data]\nshape = [{dimension}]\n[mechanism]\nrounds = 5\n[topology]\n\
+         public = {{ kind = \"random-regular\", degree = 4 }}\n[run]\ndissemination = \"{dissemination}\"\n"
+    );
+    std::fs::write(folder.path().join("run.toml"), run).expect("writable");
+    let _alone = alone();
+    let line = format!("simulate run.toml --parties {parties} --json");
+    let object = run_in(folder.path(), line.split(' ')).json_of(0);
+    assert_eq!(object["violations"], json!([]), "{object}");
+    assert_eq!(object["finished"], json!(parties), "{object}");
+    let chosen = object["dissemination"].as_str().expect("a word").to_owned();
+    (chosen, number(&object, "predicted_bytes_per_party"), number(&object, "public_bytes_per_party"))
+}
+
+#[test]
+fn the_plan_chooses_what_sends_fewer_bytes() {
+    let (few, ..) = simulated(6, 2000, "auto");
+    let (many, predicted, counted) = simulated(40, 2000, "auto");
+    assert_eq!((few.as_str(), many.as_str()), ("flood", "consensus"));
+    let (flood, predicted_flood, counted_flood) = simulated(40, 2000, "flood");
+    println!("40 parties: consensus {counted} (all predicted: {predicted}), flood {counted_flood} ({predicted_flood})");
+    assert_eq!(flood, "flood");
+    assert!(counted < counted_flood && predicted < predicted_flood);
+}
