@@ -59,6 +59,9 @@ struct Round {
     moves: Moves,
 }
 
+/// What a reading leaves for the backward pass: gain, precision and what was read, as in [`Round`].
+type Reading = ((Array2<f64>, Array2<f64>), Array2<f64>, Array2<f64>);
+
 /// The forward pass over a run.
 struct Run {
     /// c_t, for every t.
@@ -102,12 +105,7 @@ impl Run {
     }
 
     /// The coalition reads u + η of these.
-    fn observe(
-        &mut self,
-        hidden: &mut Covariance,
-        seen: &[usize],
-        ratio: f64,
-    ) -> Option<((Array2<f64>, Array2<f64>), Array2<f64>, Array2<f64>)> {
+    fn observe(&mut self, hidden: &mut Covariance, seen: &[usize], ratio: f64) -> Option<Reading> {
         let (rows_u, rows_x) = (hidden.uu.select(Axis(0), seen), hidden.ux.select(Axis(0), seen));
         if seen.is_empty() {
             let none = || Array2::zeros((hidden.uu.nrows(), 0));

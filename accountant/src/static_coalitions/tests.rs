@@ -63,7 +63,7 @@ proptest! {
             for t in (0..rounds as u32).filter(|&t| hidden(party, t)) {
                 let mut more = rows.clone();
                 more.push(trace.state(party, t).expect("kept"));
-                let view = View::from_rows(&more, view.honest.clone(), |party| parties + party * rounds..parties + (party + 1) * rounds);
+                let view = View::from_rows(&more, view.honest.clone(), |party| trace.noises(party));
                 worst = loss::squared_losses(&view, noise).into_iter().fold(worst, f64::max);
             }
         }
