@@ -186,6 +186,9 @@ fn handing_over(gossip: &MultiGossip, seed: u64) -> Cluster {
     Cluster { lattice, values, machines, noise: noises }
 }
 
+/// In which round it joins, whether it comes back, from whom, to whom, and what.
+type Later = (u32, bool, usize, usize, Share<LatticeVector, LatticeWeight>);
+
 /// A departs in `dies_in`; shares are late, come back at once or at the end, as chance has it. In every order of these events the survivors' finals
 /// add up to their values.
 #[test]
@@ -197,7 +200,7 @@ fn roll_back_of_hand_overs_leaves_the_survivors_exact_sum() {
         let (rounds, parties) = (gossip.rounds(), gossip.parties());
         let mut c = handing_over(&gossip, seed as u64);
         let (victim, dies_in) = (rng.random_range(0..parties), rng.random_range(1..=rounds));
-        let mut later: Vec<(u32, bool, usize, usize, Share<LatticeVector, LatticeWeight>)> = vec![];
+        let mut later: Vec<Later> = vec![];
         for round in 1..=rounds {
             for from in (0..parties).filter(|&party| party != victim || round <= dies_in) {
                 let to = schedule.sends_to(round, from);
