@@ -13,9 +13,9 @@ const RUN: &str =
 #[test]
 fn a_local_run_draws_its_schedule_and_says_so() {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("run.toml"), RUN).expect("written");
+    std::fs::write(folder.path().join("run.toml"), RUN.replace("[data]\nshape = [3]\n", "")).expect("written");
     let _alone = alone();
-    let ended = run_in(folder.path(), "local --json --nodes 6 --run run.toml --output out".split(' ')).json_of(0);
+    let ended = run_in(folder.path(), "local --json --nodes 6 --dimension 3 --run run.toml --output out".split(' ')).json_of(0);
     let claims = ended["claims"].as_array().expect("claims");
     let sampled = claims.iter().find(|claim| claim["established"] == "sampled").expect("a sampled claim");
     assert_eq!((&sampled["cases"], &sampled["holds_as_headline"]), (&100.into(), &false.into()));
@@ -29,7 +29,7 @@ fn a_local_run_draws_its_schedule_and_says_so() {
     let receipts = (0..6).map(|party| read_json(&folder.path().join(format!("out/party-{party}/receipt.json"))));
     let drawn: Vec<Value> = receipts.map(|receipt| receipt["execution"]["out"].clone()).collect();
     assert!(drawn.iter().all(|out| *out == drawn[0]) && drawn[0].as_array().map(Vec::len) == Some(4), "one schedule for all");
-    let again = run_in(folder.path(), "local --json --nodes 6 --run run.toml --output again".split(' ')).json_of(0);
+    let again = run_in(folder.path(), "local --json --nodes 6 --dimension 3 --run run.toml --output again".split(' ')).json_of(0);
     assert_eq!(again["outcome"], "done");
     let other = read_json(&folder.path().join("again/party-0/receipt.json"));
     assert_ne!(other["execution"]["out"], drawn[0], "other nonces, another schedule");
