@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use undertone_accountant::gaussian;
-use undertone_accountant::static_coalitions::{Draws, Effort, searched};
+use undertone_accountant::static_coalitions::{Draws, Effort, searched, sufficient};
 use undertone_protocol::graph::Graph;
 use undertone_protocol::schedule::Schedule;
 
@@ -26,11 +26,12 @@ fn main() {
     let left = (PARTIES - 20) as f64;
     println!(
         "n = {PARTIES}, 20 colluding, 20 gone, eps = {EPSILON} against static coalitions: at an MSE of {ERROR} with 20 gone, what a search finds for \
-         coalitions that know the schedule; and the MSE at which it finds eps = {EPSILON}, with the same sigma_D/sigma*."
+         coalitions of 40 that know the schedule; the MSE at which it finds eps = {EPSILON}, with the same sigma_D/sigma*; and how many who know the \
+         schedule suffice to learn a value but for its own noise."
     );
-    println!(" T  k  shares  sigma_D/sigma*  searched eps  MSE at searched eps {EPSILON}  coalitions tried");
-    for rounds in [6, 8, 10, 12] {
-        for fanout in [1, 2, 3] {
+    println!(" T  k  shares  sigma_D/sigma*  searched eps  MSE at searched eps {EPSILON}  coalitions tried  suffice");
+    for rounds in [6, 8, 10, 12, 20] {
+        for fanout in [1, 2, 4, 6] {
             let draws = Draws { graph: Graph::complete(PARTIES), fanout, rounds, colluding: 20, dropouts: 20 };
             let mse = |square: f64| square / budget.powi(2) / left;
             let Some(ratio) = ratio_for(|ratio| mse(draws.worst_of(SEEDS, ratio)) - ERROR) else {
@@ -44,12 +45,13 @@ fn main() {
             let found = searched(schedule.out(), size, ratio, Effort { victims, starts: 2, steps: 100 });
             let mu = (found.square / (ERROR * left)).sqrt();
             println!(
-                "{rounds:2}  {fanout}  {:6}  {:14.1}  {:12.3}  {:27.4}  {:16}",
+                "{rounds:2}  {fanout}  {:6}  {:14.1}  {:12.3}  {:27.4}  {:16}  {:7}",
                 rounds * fanout,
                 ratio.sqrt(),
                 gaussian::epsilon(DELTA, mu).expect("in range"),
                 mse(found.square),
-                found.cases
+                found.cases,
+                sufficient(schedule.out())
             );
         }
     }

@@ -25,6 +25,7 @@ use crate::class::{Class, in_parallel};
 use crate::confidence;
 use crate::execution::{Adversary, Execution, ExecutionError};
 use crate::loss::Noise;
+use crate::ppsc::spreading::Spreading;
 use crate::setting::Setting;
 use crate::view::{View, rerun, seen_states};
 
@@ -278,12 +279,35 @@ fn worst_execution(setting: &Setting, claim: &Claim, noise: Noise) -> Result<(Ex
     {
         return Ok(worst);
     }
+    if claim.faults == Faults::Class
+        && let Some(spreading) = Spreading::of_class(setting)?
+    {
+        // A theorem about coalitions of this size: for the party that may lose most, those that it meets first, all that it meets while its change is
+        // still its own.
+        let (_, victim) = spreading.worst(&setting.sensitivity, ratio, |_| true);
+        let against = setting.fault_free()?.with_corrupted(first_met(setting, victim))?;
+        return Ok((against, victim));
+    }
     // A theorem: everybody else colludes, and sees all that the victim lets out.
     let victim = (0..setting.parties()).max_by(|&a, &b| setting.sensitivity[a].total_cmp(&setting.sensitivity[b]));
     let victim = victim.expect("a plan has parties");
     let against = setting.fault_free()?.with_corrupted((0..setting.parties()).filter(|&party| party != victim))?;
     let execution = if claim.faults == Faults::BeforePublishing { against.with_published([])? } else { against };
     Ok((execution, victim))
+}
+
+/// As many as a coalition has, in the order in which `victim` first exchanges with them.
+fn first_met(setting: &Setting, victim: Party) -> BTreeSet<Party> {
+    let mut met = BTreeSet::new();
+    for round in &setting.out {
+        let from = (0..setting.parties()).filter(|&from| round[from].contains(&victim));
+        for other in round[victim].iter().copied().chain(from) {
+            if met.len() < setting.coalition_size() {
+                met.insert(other);
+            }
+        }
+    }
+    met
 }
 
 /// w with Σ w = h, h the column of the honest party at `place`: wᵀy is the statistic of the optimal test. Any other w would only be a

@@ -1,24 +1,29 @@
 //! Rounds, schedule and noise for a draft (DESIGN section 5, Calibrate).
 //!
 //! For given rounds and schedule the best noise is a minimum over one number ([`crate::optimum`]). Of all T the smallest within
-//! 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than others. With PPSC T is the number of network rounds that
+//! 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than others. Where a pass over all coalitions takes
+//! long, these choices are made by a sample of the coalitions, and the noise for what was chosen by all of them. With PPSC T is the number of network rounds that
 //! the exchanges take, and a schedule is only tried if it hides all that its private graph can hide ([`coverage`]).
 
-use undertone_protocol::injection::InjectionError;
+mod error;
+
 use undertone_protocol::plan::{Calibration, Draft, Drawn};
 use undertone_protocol::run_file::{Coalitions, IndependentNoise, MechanismKind, Rounds, most_rounds};
 use undertone_protocol::schedule::Schedule;
 
-use crate::claims::{ClaimError, claims, predicted, static_claims};
-use crate::execution::ExecutionError;
-use crate::gaussian::{self, GaussianError};
+use crate::claims::{claims, predicted, static_claims};
+use crate::coalitions;
+use crate::gaussian;
 use crate::loss::Noise;
 use crate::optimum::{Optimum, Problem};
-use crate::outlook::{Remedy, against_exposure};
+use crate::outlook::against_exposure;
 use crate::ppsc::coverage::{self, Shortfall};
 use crate::ppsc::exact_sum;
+use crate::ppsc::spreading::Spreading;
 use crate::setting::Setting;
 use crate::static_coalitions::calibration;
+
+pub use error::CalibrateError;
 
 /// The share of the budget's μ² that plans are calibrated to: the gate counts numerical doubt as exceeded.
 pub const MARGIN: f64 = 1.0 - 1e-6;
@@ -36,110 +41,6 @@ pub(crate) const CLOSE_ENOUGH: f64 = 1.05;
 
 /// What other seeds can win over the first, at most, in our measurements: T that are further off are not tried again.
 const SEEDS_CAN_WIN: f64 = 1.05;
-
-/// Why a draft has no calibration.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CalibrateError {
-    /// Not a mechanism of this accountant yet.
-    #[error("mechanism.kind: only \"inca\" and \"ppsc\" can be calibrated by this version")]
-    Kind,
-    /// Fixed rounds of PPSC that are too few.
-    #[error("mechanism.rounds: in {rounds} rounds {shortfall}; {}", match enough {
-        Some(enough) => format!("write rounds = \"auto\", or at least {enough}"),
-        None => "write rounds = \"auto\"".to_string(),
-    })]
-    Short {
-        /// T.
-        rounds: u32,
-        /// What they do not do.
-        shortfall: Shortfall,
-        /// The fewest rounds that suffice, of the schedules that are tried.
-        enough: Option<usize>,
-    },
-    /// PPSC: a party's neighbours may all be against it, so that its noise is local.
-    #[error(
-        "topology.private: {party} has {degree} private neighbour{} ({}), and {size} parties may be against it (colluding {colluding} + dropouts {dropouts}): these would learn its exact value but for its own noise; add private edges at {party}, lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true for noise as large as local privacy needs",
-        if *degree == 1 { "" } else { "s" }, neighbours.join(", ")
-    )]
-    Local {
-        /// Whose noise would be local.
-        party: String,
-        /// Its private neighbours.
-        degree: usize,
-        /// Their names.
-        neighbours: Vec<String>,
-        /// `privacy.colluding`.
-        colluding: usize,
-        /// Departed parties that join them by Theorem R.
-        dropouts: usize,
-        /// The coalition's size.
-        size: usize,
-        /// Each of these suffices.
-        remedies: Vec<Remedy>,
-    },
-    /// `independent_noise = "none"` over more systems than are computed.
-    #[error(
-        "mechanism.independent_noise: without independent noise nothing but computing every coalition and fault bounds the loss, and here these are too many; use \"calibrated\", or lower privacy.colluding or privacy.dropouts"
-    )]
-    TooMany,
-    /// The paper's protocol is accounted for single departures.
-    #[error(
-        "privacy.dropouts: with mechanism.rollback = false at most 1 is accounted for, found {found}; set dropouts to 1 or rollback to true"
-    )]
-    Dropouts {
-        /// In the draft.
-        found: usize,
-    },
-    /// A party with too few neighbours for the fan-out.
-    #[error("mechanism.fanout: {fanout} out-neighbours a round are more than some party has in topology.private")]
-    Fanout {
-        /// k.
-        fanout: u32,
-    },
-    /// All neighbours of a party may be against it: what it exchanges hides nothing.
-    #[error(
-        "topology.private: {party} has {degree} private neighbours, and {size} parties may be against it (colluding{}): nothing that it exchanges would be hidden; add private edges at {party}, or lower privacy.colluding or privacy.dropouts",
-        if *dropouts > 0 { format!(" {colluding} + dropouts {dropouts}") } else { String::new() }
-    )]
-    Exposed {
-        /// Who cannot be protected.
-        party: String,
-        /// Its private neighbours.
-        degree: usize,
-        /// `privacy.colluding`.
-        colluding: usize,
-        /// Departed parties that join them by Theorem R; 0 without roll-back.
-        dropouts: usize,
-        /// The coalition's size.
-        size: usize,
-        /// Each of these suffices.
-        remedies: Vec<Remedy>,
-    },
-    /// No noise that a number can hold meets the budget.
-    #[error(
-        "privacy.epsilon: no noise reaches epsilon {epsilon} at delta {delta}; party {party} would need more than a number can hold: allow a larger epsilon or delta"
-    )]
-    Budget {
-        /// Target.
-        epsilon: f64,
-        /// Target.
-        delta: f64,
-        /// Whose loss binds.
-        party: String,
-    },
-    /// (c, Z).
-    #[error(transparent)]
-    Injection(#[from] InjectionError),
-    /// ε or δ out of range.
-    #[error(transparent)]
-    Gaussian(#[from] GaussianError),
-    /// The schedule.
-    #[error(transparent)]
-    Execution(#[from] ExecutionError),
-    /// The claims.
-    #[error(transparent)]
-    Claim(#[from] ClaimError),
-}
 
 /// Finds rounds, schedule, σ* and σ_Δ that meet the draft's (ε, δ) over its tolerated class and before publishing, with the least
 /// expected error. Deterministic. `progress` is told what is being tried, in words.
@@ -160,8 +61,15 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     }
     let mut search = Search { draft, progress, floor: 0.0 };
     search.floor = search.floor();
-    let chosen = search.choose()?;
+    let mut chosen = search.choose()?;
     let setting = Setting::of_draft(draft, &chosen.schedule)?;
+    if coalitions::sampled(&setting)
+        && coalitions::feasible(&setting)
+        && let Some(problem) = Problem::of(&setting)?
+    {
+        (search.progress)(&format!("{} rounds: the noise {}", setting.rounds(), problem.over()));
+        chosen.ratio = problem.solve(Some(chosen.ratio)).ratio;
+    }
     let noise = noise(draft, &setting, &chosen, budget)?;
     Ok(Calibration {
         rounds: setting.rounds() as u32,
@@ -272,9 +180,8 @@ fn noise(draft: &Draft, setting: &Setting, chosen: &Chosen, budget: f64) -> Resu
     let largest = setting.largest_sensitivity().powi(2);
     let (mut square, mut party) = (largest, 0);
     if let Some(problem) = Problem::of(setting)? {
-        let class = problem.class.worst(chosen.ratio)?;
-        let before = problem.before_publishing.worst(setting, chosen.ratio);
-        (square, party) = if class.square >= before.0 { (class.square.min(largest), class.party) } else { before };
+        let (worst, whose) = problem.worst(chosen.ratio)?;
+        (square, party) = (worst.min(largest), whose);
     }
     let independent_std = (square / MARGIN).sqrt() / budget;
     let correlated_std = independent_std * chosen.ratio.sqrt();
@@ -328,7 +235,7 @@ impl Search<'_> {
                 self.suffices(rounds)?;
                 match self.first(rounds as usize, None)? {
                     Some(first) => Ok(self.try_seeds(rounds as usize, first)?.0),
-                    None => self.theorem_only(rounds as usize),
+                    None => self.local_noise(rounds as usize),
                 }
             }
             Rounds::Auto => self.choose_rounds(),
@@ -377,15 +284,19 @@ impl Search<'_> {
 
     fn choose_rounds(&mut self) -> Result<Chosen, CalibrateError> {
         let mut tried: Vec<(usize, Optimum)> = Vec::new();
-        let range = match self.draft.mechanism.kind {
+        let (range, fallback) = match self.draft.mechanism.kind {
             MechanismKind::Ppsc => {
                 let fewest = self.fewest_rounds()?.ok_or(CalibrateError::Kind)?;
-                fewest..=fewest + MORE_ROUNDS
+                match self.fewest_hiding(fewest)? {
+                    Some(first) if first > fewest => (first..=first + MORE_ROUNDS.max(first / 2), fewest),
+                    Some(first) => (first..=first + MORE_ROUNDS, fewest),
+                    None => return self.local_noise(fewest),
+                }
             }
-            _ => self.shortest()..=self.longest(),
+            _ => (self.shortest()..=self.longest(), self.default_rounds()),
         };
-        let fewest = *range.start();
-        for rounds in range {
+        let step = (range.end() - range.start()).div_ceil(MORE_ROUNDS).max(1);
+        for rounds in range.step_by(step) {
             let Some(first) = self.first(rounds, tried.last().map(|(_, last)| last.ratio))? else { break };
             tried.push((rounds, first));
             let rising = tried.windows(2).rev().take(2).filter(|pair| pair[1].1.objective >= pair[0].1.objective).count();
@@ -402,7 +313,28 @@ impl Search<'_> {
                 }
             }
         }
-        self.theorem_only(if self.draft.mechanism.kind == MechanismKind::Ppsc { fewest } else { self.default_rounds() })
+        self.local_noise(fallback)
+    }
+
+    /// PPSC: the fewest rounds from `from` on, of those that are tried, in which no party's noise is local: each class is computed, or bounded by a
+    /// theorem that says less.
+    fn fewest_hiding(&self, from: usize) -> Result<Option<usize>, CalibrateError> {
+        let size = self.draft.privacy.colluding + self.draft.privacy.dropouts;
+        if self.draft.private_graph.least_degree() <= size {
+            // Some party may be left alone, in any number of rounds.
+            let setting = Setting::of_draft(self.draft, &self.schedule(from, self.seed(from, 0)?.unwrap_or(0))?)?;
+            return Ok(coalitions::feasible(&setting).then_some(from));
+        }
+        let mut rounds = from;
+        while rounds <= most_rounds(self.draft.mechanism.kind) as usize {
+            let seed = self.seed(rounds, 0)?.unwrap_or(0);
+            let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
+            if coalitions::feasible(&setting) || Spreading::of_class(&setting)?.is_some() {
+                return Ok(Some(rounds));
+            }
+            rounds += (rounds / 8).max(1);
+        }
+        Ok(None)
     }
 
     /// A custom (c, Z) has its own number of rounds.
@@ -432,13 +364,10 @@ impl Search<'_> {
     fn first(&mut self, rounds: usize, near: Option<f64>) -> Result<Option<Optimum>, CalibrateError> {
         let seed = self.seed(rounds, 0)?.unwrap_or(0);
         let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
-        let Some(problem) = Problem::of(&setting)? else { return Ok(None) };
+        let Some(problem) = Problem::sampled(&setting)? else { return Ok(None) };
         let optimum = problem.solve(near);
-        let message = format!(
-            "{rounds} rounds: expected error {:.3} times the floor over {} cases",
-            optimum.objective / self.floor,
-            problem.class.cases()
-        );
+        let message =
+            format!("{rounds} rounds: expected error {:.3} times the floor {}", optimum.objective / self.floor, problem.over());
         (self.progress)(&message);
         Ok(Some(optimum))
     }
@@ -452,7 +381,7 @@ impl Search<'_> {
                 continue;
             }
             let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
-            if let Some(problem) = Problem::of(&setting)? {
+            if let Some(problem) = Problem::sampled(&setting)? {
                 // Most are no better, and it does not take all cases to see that.
                 if let Some(found) = problem.below(first.ratio, best.1) {
                     best = (seed, found.objective);
@@ -461,7 +390,7 @@ impl Search<'_> {
         }
         let schedule = self.schedule(rounds, best.0)?;
         let setting = Setting::of_draft(self.draft, &schedule)?;
-        let optimum = match Problem::of(&setting)? {
+        let optimum = match Problem::sampled(&setting)? {
             Some(problem) if best.0 > start => problem.solve(Some(first.ratio)),
             _ => first,
         };
@@ -474,11 +403,33 @@ impl Search<'_> {
     }
 
     /// Too many parties or coalitions to compute them all: σ* = Δ/μ by the theorem, whatever the rest is. σ_Δ = σ* then costs little if
-    /// somebody departs late, and still hides single states.
-    fn theorem_only(&mut self, rounds: usize) -> Result<Chosen, CalibrateError> {
-        (self.progress)("too many coalitions to compute them all: noise as for local privacy, by the theorem");
+    /// somebody departs late, and still hides single states. With PPSC for those alone who said that local noise will do.
+    fn local_noise(&mut self, rounds: usize) -> Result<Chosen, CalibrateError> {
         let seed = self.seed(rounds, 0)?.unwrap_or(0);
-        Ok(Chosen { seed, schedule: self.schedule(rounds, seed)?, ratio: 1.0 })
+        let schedule = self.schedule(rounds, seed)?;
+        if self.draft.mechanism.kind == MechanismKind::Ppsc && !self.draft.mechanism.local_noise_ok {
+            return Err(self.alone(rounds, &schedule)?);
+        }
+        (self.progress)("too many coalitions to compute them all: noise as for local privacy, by the theorem");
+        Ok(Chosen { seed, schedule, ratio: 1.0 })
+    }
+
+    /// Who would have local noise, and rounds that would do.
+    fn alone(&self, rounds: usize, schedule: &Schedule) -> Result<CalibrateError, CalibrateError> {
+        let setting = Setting::of_draft(self.draft, schedule)?;
+        let size = setting.coalition_size();
+        let spreading = Spreading::of(&setting.fault_free()?, |_| true, size, 1);
+        Ok(CalibrateError::Alone {
+            rounds,
+            party: self.draft.members[spreading.alone().unwrap_or(0)].name.clone(),
+            colluding: setting.colluding,
+            dropouts: setting.dropouts,
+            size,
+            enough: match self.draft.mechanism.rounds {
+                Rounds::Fixed(_) => self.fewest_hiding(rounds + 1)?,
+                Rounds::Auto => None,
+            },
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::execution::{ExecutionError, Family};
 use crate::gaussian::{self, GaussianError, SLACK};
 use crate::loss::Noise;
 use crate::ppsc::exact_sum;
+use crate::ppsc::spreading::Spreading;
 use crate::setting::Setting;
 use crate::static_coalitions::Draws;
 use crate::static_coalitions::calibration::{self, EXAMPLE_SEED, Sample};
@@ -61,6 +62,9 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     let mut claims = Vec::new();
     if let Some(class) = Class::of(setting)? {
         claims.push(claim(setting.colluding, Faults::Class, class.worst(ratio)?.square, Established::Exhaustive, class.cases())?);
+    } else if let Some(spreading) = Spreading::of_class(setting)? {
+        let square = spreading.worst(&setting.sensitivity, ratio, |_| true).0;
+        claims.push(claim(setting.colluding, Faults::Class, square, Established::Theorem, 1)?);
     }
     if let Some(before) = BeforePublishing::of(setting)? {
         let square = before.worst(setting, ratio).0;
@@ -74,6 +78,10 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
         if let Some(class) = Class::of(&outsiders)? {
             let square = class.worst(ratio)?.square;
             let readers = claim(0, Faults::Class, square, Established::Exhaustive, class.cases())?;
+            claims.push(Claim { adversary: Adversary::Public, ..readers });
+        } else if let Some(spreading) = Spreading::of_class(&outsiders)? {
+            let square = spreading.worst(&setting.sensitivity, ratio, |_| true).0;
+            let readers = claim(0, Faults::Class, square, Established::Theorem, 1)?;
             claims.push(Claim { adversary: Adversary::Public, ..readers });
         }
     }

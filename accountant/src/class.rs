@@ -94,13 +94,25 @@ impl<'a> Class<'a> {
         if !coalitions::feasible(setting) {
             return Ok(None);
         }
-        let (parties, size) = (setting.parties(), setting.coalition_size());
+        Class::against(setting, coalitions::all(setting.parties(), setting.coalition_size())).map(Some)
+    }
+
+    /// The same executions against so few of its coalitions that a pass is quick: to choose by, never to claim by. All of them if these are few.
+    pub fn sampled(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
+        if !coalitions::feasible(setting) {
+            return Ok(None);
+        }
+        Class::against(setting, coalitions::sample(setting)).map(Some)
+    }
+
+    fn against(setting: &'a Setting, coalitions: Vec<Vec<Party>>) -> Result<Self, ExecutionError> {
+        let parties = setting.parties();
         let base = setting.fault_free()?;
         let crashes = if setting.rollback { vec![] } else { faults::crashes(setting)? };
         let keep = crashes.len() * Rows::bytes(parties, setting.rounds()) <= MOST_KEPT_BYTES;
         let mut class = Class {
             setting,
-            coalitions: coalitions::all(parties, size),
+            coalitions,
             screen: Screen::of(&Trace::of(&base, &setting.weights), &base),
             base,
             faults: faults::shares_of_class(setting),
@@ -110,7 +122,7 @@ impl<'a> Class<'a> {
         if keep {
             class.kept = in_parallel(class.crashes.len(), |index| Some(class.prepare(index)));
         }
-        Ok(Some(class))
+        Ok(class)
     }
 
     /// How many systems there are: executions times coalitions.

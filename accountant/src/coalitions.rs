@@ -2,6 +2,8 @@
 //!
 //! Only full-size coalitions are enumerated: what a smaller one sees and knows, a larger one that contains it sees and knows too.
 
+use std::collections::BTreeSet;
+
 use undertone_protocol::mixing::Party;
 
 use crate::faults;
@@ -10,9 +12,12 @@ use crate::setting::Setting;
 /// Coalitions that each execution is computed against at most (the bound); above, the theorem μ ≤ Δ/σ* is the headline.
 pub const MOST_COALITIONS: usize = 100_000;
 
-/// Multiplications that one pass over a class takes at most: each member makes one to verify the plan, and whoever makes the plan about a
-/// dozen. Our choice: 40 parties with one colluder and one departure are at half of it and take a minute to plan on two cores.
-pub(crate) const MOST_PRODUCTS: f64 = 6e9;
+/// Multiplications that one pass over a class takes at most: each member makes one to verify the plan, and whoever makes the plan about half a
+/// dozen. Our choice: 100 parties with one colluder and one departure are just below; a pass is 27 s of one core then.
+pub(crate) const MOST_PRODUCTS: f64 = 2e11;
+
+/// Multiplications of a pass above which choices are made by a [`sample`] of the coalitions. Our choice: a tenth of a second of one core.
+pub(crate) const SAMPLED_PRODUCTS: f64 = 4e8;
 
 /// Multiplications that the gate takes at most, while all wait for it: measured, two seconds of one core.
 pub(crate) const MOST_SETTLED: f64 = 1e10;
@@ -65,6 +70,24 @@ pub fn count(parties: usize, size: usize) -> Option<usize> {
         return Some(0);
     }
     (0..size).try_fold(1usize, |product, chosen| Some(product.checked_mul(parties - chosen)? / (chosen + 1)))
+}
+
+/// Whether a pass over all coalitions takes so long that choices are made by a [`sample`] of them.
+pub(crate) fn sampled(setting: &Setting) -> bool {
+    products(setting) > SAMPLED_PRODUCTS
+}
+
+/// Coalitions of the class, spread over all of them and always the same, so many that a pass takes [`SAMPLED_PRODUCTS`]; all if that is enough.
+pub(crate) fn sample(setting: &Setting) -> Vec<Vec<Party>> {
+    let all = all(setting.parties(), setting.coalition_size());
+    if !sampled(setting) {
+        return all;
+    }
+    let count = ((all.len() as f64 * SAMPLED_PRODUCTS / products(setting)) as usize).clamp(1, all.len());
+    // Steps of the golden section fall evenly between each other, whatever their number.
+    let step = (5f64.sqrt() - 1.0) / 2.0;
+    let chosen: BTreeSet<usize> = (0..count).map(|index| ((index as f64 * step).fract() * all.len() as f64) as usize).collect();
+    chosen.into_iter().map(|index| all[index].clone()).collect()
 }
 
 /// All coalitions of `size` out of `parties`, each ascending, in lexicographic order.

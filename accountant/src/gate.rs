@@ -7,7 +7,10 @@
 //! Where the plan is for coalitions that were chosen before START drew the schedule, what happened must lie in the tolerated class: of that the
 //! draws were. What is stated of the run is then the theorem's, for any coalition.
 
+mod bounded;
+
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use undertone_protocol::log::AgreedLogs;
 use undertone_protocol::mixing::Party;
@@ -17,7 +20,7 @@ use crate::account::{largest_mu, scaled};
 use crate::before_publishing::bound;
 use crate::class::in_parallel;
 use crate::coalitions::{self, MOST_SETTLED};
-use crate::execution::{Execution, Fate, ShareFault};
+use crate::execution::{Execution, Family, Fate, ShareFault};
 use crate::gaussian::{self, SLACK};
 use crate::loss::{Noise, squared_losses};
 use crate::ppsc::exact_sum;
@@ -26,6 +29,9 @@ use crate::screen::largest;
 use crate::setting::Setting;
 use crate::settled::{LogsError, Readings, check, exceptions};
 use crate::view::{Trace, View};
+
+/// Sets that the gate looks at where each is bounded: with 200 parties a bound takes a good second.
+const MOST_BOUNDED: usize = 4;
 
 /// Why a member was left out.
 const EXCEEDS: &str = "the loss would exceed the budget";
@@ -63,6 +69,8 @@ pub enum Basis {
     Computed,
     /// The bound on what leaves before publishing, any coalition; the execution's loss is not above it.
     BeforePublishing,
+    /// The bound of [`crate::ppsc::spreading`], any coalition of `colluding` parties; the execution's loss is not above it.
+    Spreading,
     /// Δ/σ*, any coalition and any faults; the execution's loss is not above it.
     Theorem,
 }
@@ -100,6 +108,8 @@ struct Gate<'a> {
     base: Execution,
     /// μ that the plan's (ε, δ) allows.
     budget: f64,
+    /// What the plan's class loses, where that is bounded and not computed.
+    of_class: OnceLock<Option<f64>>,
 }
 
 /// A set's largest loss.
@@ -122,7 +132,7 @@ impl<'a> Gate<'a> {
         let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
         // A δ out of range leaves nothing to spend.
         let budget = gaussian::mu(privacy.epsilon, privacy.delta).unwrap_or(0.0);
-        Ok(Gate { plan, setting, noise, base, budget })
+        Ok(Gate { plan, setting, noise, base, budget, of_class: OnceLock::new() })
     }
 
     fn judge(&self, logs: &AgreedLogs) -> Result<Verdict, LogsError> {
@@ -183,7 +193,11 @@ impl<'a> Gate<'a> {
     fn candidates(&self, logs: &AgreedLogs, least: usize) -> impl Iterator<Item = BTreeSet<Party>> {
         // Where only the theorem speaks, it says the same of every set.
         let affordable = || (MOST_SETTLED / coalitions::settled_products(&self.setting, logs.len())).max(1.0) as usize;
-        let most = if self.feasible(logs.len(), 1) { affordable() } else { 1 };
+        let most = match self.feasible(logs.len(), 1) {
+            true => affordable(),
+            false if self.setting.family == Family::Ppsc => MOST_BOUNDED,
+            false => 1,
+        };
         self.sets(logs, least).take(most)
     }
 
@@ -224,6 +238,7 @@ impl<'a> Gate<'a> {
             return self.same_sum(logs, publish);
         }
         let computed = if self.setting.rollback { self.with_roll_back(logs, publish)? } else { self.as_it_was(logs, publish)? };
+        let computed = if computed.is_none() { self.bounded(logs, publish)? } else { computed };
         let theorem = self.theorem();
         Ok(match computed {
             Some(found) if found.mu <= theorem => found,
@@ -237,10 +252,21 @@ impl<'a> Gate<'a> {
             return Ok(None);
         }
         let departed = self.departed(publish);
+        let execution = self.among_members(logs, publish)?;
+        let worst = self.worst(&[execution], &self.coalitions(publish, &departed), |_| true)?;
+        Ok(Some(self.or_departed(worst, logs, publish)?))
+    }
+
+    /// What happened to shares among the members; the departed are there to the end.
+    fn among_members(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Execution, LogsError> {
         let among = |fault: &ShareFault| publish.contains(&fault.from) && publish.contains(&fault.to);
         let shares = exceptions(self.plan, logs).into_iter().filter(among).collect();
-        let execution = self.base.clone().with_shares(shares)?.with_published(publish.iter().copied())?;
-        let mut worst = self.worst(&[execution], &self.coalitions(publish, &departed), |_| true)?;
+        Ok(self.base.clone().with_shares(shares)?.with_published(publish.iter().copied())?)
+    }
+
+    /// The members' worst loss, or a departed party's own if that is larger.
+    fn or_departed(&self, mut worst: Found, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
+        let departed = self.departed(publish);
         for &party in &departed {
             let own = self.departed_own(logs, publish, &departed, party)?;
             if own.mu > worst.mu {
@@ -249,32 +275,19 @@ impl<'a> Gate<'a> {
                 worst = Found { execution, ..own };
             }
         }
-        Ok(Some(worst))
+        Ok(worst)
     }
 
     /// `independent_noise = "none"`: what changes that keep every revealed sum lose, by Theorem R as above; then the departed's own, of whose
     /// values no sum is revealed.
     fn same_sum(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
         let departed = self.departed(publish);
-        let among = |fault: &ShareFault| publish.contains(&fault.from) && publish.contains(&fault.to);
-        let shares = exceptions(self.plan, logs).into_iter().filter(among).collect();
-        let execution = self.base.clone().with_shares(shares)?.with_published(publish.iter().copied())?;
+        let execution = self.among_members(logs, publish)?;
         let coalitions: Vec<Vec<Party>> =
             self.coalitions(publish, &departed).into_iter().map(|coalition| coalition.into_iter().collect()).collect();
         let steepest = exact_sum::steepest(&self.setting, &[execution], &coalitions)?;
-        let mut worst = Found {
-            mu: exact_sum::loss(&self.setting, &steepest, self.noise.correlated_std),
-            execution: steepest.execution,
-            basis: Basis::Computed,
-        };
-        for &party in &departed {
-            let own = self.departed_own(logs, publish, &departed, party)?;
-            if own.mu > worst.mu {
-                let execution = if own.basis == Basis::Computed { own.execution } else { worst.execution };
-                worst = Found { execution, ..own };
-            }
-        }
-        Ok(worst)
+        let mu = exact_sum::loss(&self.setting, &steepest, self.noise.correlated_std);
+        self.or_departed(Found { mu, execution: steepest.execution, basis: Basis::Computed }, logs, publish)
     }
 
     /// A departed party's own loss: the theorem before publishing; if that exceeds the budget, the view itself.

@@ -2,12 +2,17 @@
 //!
 //! All losses scale, μ² = F(r)/σ*² with r = σ_Δ²/σ*² and F falling in r, so that σ*² = F(r)/μ² meets the budget for any r, and what is
 //! left to choose is r: it minimises √F(r) times the expected error at σ* = 1.
+//!
+//! F is computed over the tolerated class; with PPSC, where that has too many coalitions, it is the theorem's of [`crate::ppsc::spreading`].
 
 use std::collections::BTreeSet;
 
-use crate::before_publishing::BeforePublishing;
+use undertone_protocol::mixing::Party;
+
+use crate::before_publishing::{BeforePublishing, largest_theorem};
 use crate::class::{Class, Seen};
 use crate::execution::ExecutionError;
+use crate::ppsc::spreading::Spreading;
 use crate::setting::Setting;
 use crate::utility::ErrorModel;
 
@@ -36,31 +41,55 @@ pub struct Problem<'a> {
     /// What is evaluated.
     pub setting: &'a Setting,
     /// The tolerated class.
-    pub class: Class<'a>,
-    /// Cut off before publishing.
-    pub before_publishing: BeforePublishing,
+    pub class: Losses<'a>,
+    /// Cut off before publishing; none where the theorem stands in.
+    before_publishing: Option<BeforePublishing>,
     /// Errors at σ* = 1.
-    pub errors: ErrorModel,
+    errors: ErrorModel,
+}
+
+/// What is known of the losses over a class.
+pub enum Losses<'a> {
+    /// Each is computed.
+    Computed(Box<Class<'a>>),
+    /// PPSC: what a theorem says of all coalitions.
+    Bounded(Spreading),
 }
 
 impl<'a> Problem<'a> {
-    /// None if the setting is too large to be exhausted.
+    /// None if the setting is too large to be exhausted, and no theorem says less of it than that of local noise.
     pub fn of(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
-        let Some(class) = Class::of(setting)? else { return Ok(None) };
-        let Some(before_publishing) = BeforePublishing::of(setting)? else { return Ok(None) };
+        Problem::with(setting, Class::of(setting)?)
+    }
+
+    /// The same over a [sample](Class::sampled) of the coalitions, where these are exhausted: F is then a lower bound.
+    pub fn sampled(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
+        Problem::with(setting, Class::sampled(setting)?)
+    }
+
+    fn with(setting: &'a Setting, class: Option<Class<'a>>) -> Result<Option<Self>, ExecutionError> {
+        let before_publishing = BeforePublishing::of(setting)?;
+        let class = match (class, &before_publishing) {
+            (Some(class), Some(_)) => Losses::Computed(Box::new(class)),
+            _ => match Spreading::of_class(setting)? {
+                Some(spreading) => Losses::Bounded(spreading),
+                None => return Ok(None),
+            },
+        };
         Ok(Some(Problem { setting, class, before_publishing, errors: ErrorModel::of(setting)? }))
     }
 
     /// The minimum, looked for around `near` (an earlier r) if there is one.
     pub fn solve(&self, near: Option<f64>) -> Optimum {
+        let Losses::Computed(class) = &self.class else { return minimise(near, |ratio| self.at(ratio)) };
         let (mut seen, mut active) = (Seen::default(), BTreeSet::new());
-        self.class.extend_active(&mut active, &self.class.screen_above(near.unwrap_or(10.0), 0.0, &mut seen));
+        class.extend_active(&mut active, &class.screen_above(near.unwrap_or(10.0), 0.0, &mut seen));
         // Solve the binding cases, check all that may be worse, add what bound: few passes, each ends at a minimum of a lower bound of F.
         for _ in 0..8 {
-            let best = minimise(near, |ratio| self.evaluate(ratio, self.class.screen_only(&active, ratio)));
-            let worse = self.class.screen_above(best.ratio, best.square, &mut seen);
+            let best = minimise(near, |ratio| self.evaluate(ratio, class.screen_only(&active, ratio)));
+            let worse = class.screen_above(best.ratio, best.square, &mut seen);
             let full = self.evaluate(best.ratio, worse.first().map_or(0.0, |case| case.square).max(best.square));
-            if !self.class.extend_active(&mut active, &worse) || full.square <= best.square * (1.0 + CLOSE) {
+            if !class.extend_active(&mut active, &worse) || full.square <= best.square * (1.0 + CLOSE) {
                 return full;
             }
         }
@@ -69,19 +98,57 @@ impl<'a> Problem<'a> {
 
     /// All of it at one r.
     pub fn at(&self, ratio: f64) -> Optimum {
-        self.evaluate(ratio, self.class.screen(ratio).first().map_or(0.0, |case| case.square))
+        let square = match &self.class {
+            Losses::Computed(class) => class.screen(ratio).first().map_or(0.0, |case| case.square),
+            Losses::Bounded(spreading) => spreading.worst(&self.setting.sensitivity, ratio, |_| true).0,
+        };
+        self.evaluate(ratio, square)
     }
 
     /// The same if its objective is below `limit`.
     pub fn below(&self, ratio: f64, limit: f64) -> Option<Optimum> {
         let square = (limit / self.errors.expected(ratio)).powi(2);
-        let before = self.before_publishing.worst(self.setting, ratio).0;
-        let class = (before < square).then(|| self.class.screen_below(ratio, square)).flatten()?;
-        Some(self.evaluate(ratio, class)).filter(|optimum| optimum.objective < limit)
+        let here = match &self.class {
+            Losses::Computed(class) => {
+                let before = self.before_publishing(ratio).0;
+                let class = (before < square).then(|| class.screen_below(ratio, square)).flatten()?;
+                self.evaluate(ratio, class)
+            }
+            Losses::Bounded(_) => self.at(ratio),
+        };
+        Some(here).filter(|optimum| optimum.objective < limit)
+    }
+
+    /// F(r) with care, never below the true one, and whose loss that is.
+    pub fn worst(&self, ratio: f64) -> Result<(f64, Party), ExecutionError> {
+        let (square, party) = match &self.class {
+            Losses::Computed(class) => class.worst(ratio).map(|case| (case.square, case.party))?,
+            Losses::Bounded(spreading) => spreading.worst(&self.setting.sensitivity, ratio, |_| true),
+        };
+        let before = self.before_publishing(ratio);
+        Ok(if square >= before.0 { (square, party) } else { before })
+    }
+
+    /// What it rests on, in words.
+    pub fn over(&self) -> String {
+        match &self.class {
+            Losses::Computed(class) => format!("over {} cases", class.cases()),
+            Losses::Bounded(_) => "for any coalition, by a theorem".to_owned(),
+        }
+    }
+
+    /// The largest μ² at σ* = 1 of what leaves before publishing, and whose it is. The gate does not compute what a departed party lost where it does
+    /// not compute the members' losses: the theorem has to be within the budget there.
+    fn before_publishing(&self, ratio: f64) -> (f64, Party) {
+        let computed = matches!(self.class, Losses::Computed(_)) || self.setting.dropouts == 0;
+        match &self.before_publishing {
+            Some(before) if computed => before.worst(self.setting, ratio),
+            _ => (largest_theorem(self.setting, ratio).unwrap_or(f64::INFINITY), 0),
+        }
     }
 
     fn evaluate(&self, ratio: f64, class: f64) -> Optimum {
-        let square = class.max(self.before_publishing.worst(self.setting, ratio).0);
+        let square = class.max(self.before_publishing(ratio).0);
         Optimum { ratio, square, objective: square.sqrt() * self.errors.expected(ratio) }
     }
 }

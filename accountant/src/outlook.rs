@@ -345,10 +345,12 @@ mod tests {
             assert!(is_local(&plan));
             against_the_theorem(&plan).iter().map(Remedy::to_string).collect::<Vec<_>>()
         };
-        // 31 choose 5 are 169,911 coalitions; 31 choose 3 would do for their number, but not for the time of a pass.
-        assert_eq!(told(31, "colluding = 4\ndropouts = 1", "5"), ["privacy.colluding = 1"]);
+        // 31 choose 5 are 169,911 coalitions, 31 choose 4 are 31,465.
+        assert_eq!(told(31, "colluding = 4\ndropouts = 1", "5"), ["privacy.colluding = 3", "privacy.dropouts = 0"]);
+        // 130 choose 2 would do for their number, but not for the time of a pass.
+        assert_eq!(told(130, "colluding = 1\ndropouts = 1", "7"), ["privacy.dropouts = 0"]);
         // One change does not suffice here.
-        let both = "privacy.colluding = 1 together with privacy.dropouts = 0";
+        let both = "privacy.colluding = 2 together with privacy.dropouts = 0";
         assert_eq!(told(60, "colluding = 3\ndropouts = 3", "\"auto\""), [both]);
         assert!(against_the_theorem(&plan(4, "[mechanism]\nrounds = 3")).is_empty());
     }

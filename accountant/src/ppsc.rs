@@ -16,7 +16,9 @@ pub mod coverage;
 pub(crate) mod exact_sum;
 pub mod execution;
 pub mod paper;
+pub mod places;
 pub mod same_sum;
+pub mod spreading;
 mod view;
 
 use std::collections::BTreeMap;

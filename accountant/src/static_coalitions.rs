@@ -27,7 +27,7 @@ use undertone_protocol::schedule::{Schedule, draw_parties};
 use crate::class::in_parallel;
 use crate::confidence;
 pub use hidden::{squared_losses, worst_with_a_share_fault};
-pub use search::{Effort, Found, searched};
+pub use search::{Effort, Found, searched, sufficient};
 
 /// Confidence with which [`Draws::chance`] holds.
 pub const CONFIDENCE: f64 = 0.999;

@@ -9,10 +9,11 @@ use undertone_protocol::log::AgreedLogs;
 use undertone_protocol::mixing::Party;
 use undertone_protocol::plan::Plan;
 
-use crate::execution::{Execution, ExecutionError};
+use crate::execution::{Execution, ExecutionError, Family};
 use crate::faults;
 use crate::gaussian;
 use crate::loss::Noise;
+use crate::ppsc::places::{self, Held};
 use crate::setting::Setting;
 use crate::settled::{self, LogsError};
 use crate::view::Trace;
@@ -78,7 +79,7 @@ pub struct ErrorModel {
     plain: f64,
     /// (constant, factor of r): mean variance over parties when one departs in mixing.
     departed: Option<(f64, f64)>,
-    /// The same when one publishes no final, over those without whose final a result is left; none above [`MOST_TRACED`] unknowns.
+    /// The same when one publishes no final, over those without whose final a result is left; none above [`MOST_TRACED`] unknowns of INCA.
     late: Option<(f64, f64)>,
     /// Whether a result is left without anybody's final. Not with PPSC, if one party ends with most of the weight.
     always: bool,
@@ -91,7 +92,11 @@ impl ErrorModel {
         let plain = parties as f64 / setting.total_weight().powi(2);
         let unknowns = parties * (setting.rounds() + 1);
         let traced = |runs: usize| unknowns <= MOST_TRACED && runs * unknowns * unknowns <= MOST_TRACED_SQUARES;
-        let late = if traced(1) { late(setting)? } else { vec![] };
+        let late = match setting.family {
+            Family::Ppsc => late_exchanges(setting),
+            _ if traced(1) => late(setting)?,
+            _ => vec![],
+        };
         let always = late.iter().all(|(_, usable)| *usable);
         let late: Vec<Summed> = late.into_iter().filter(|(_, usable)| *usable).map(|(sum, _)| sum).collect();
         let late = (!late.is_empty()).then(|| mean(&late));
@@ -151,6 +156,21 @@ fn late(setting: &Setting) -> Result<Vec<(Summed, bool)>, ExecutionError> {
         (sum, usable)
     };
     Ok((0..setting.parties()).map(of_party).collect())
+}
+
+/// The same with PPSC, where what a final holds takes no rows.
+fn late_exchanges(setting: &Setting) -> Vec<(Summed, bool)> {
+    let of_party = |(party, held): (Party, Held)| {
+        let mut values = vec![1.0; setting.parties()];
+        held.values.iter().for_each(|&value| values[value] = 0.0);
+        let weight = values.iter().zip(&setting.weights).map(|(value, weight)| value * weight).sum();
+        let independent = values.iter().sum();
+        // The other place of each γ of the missing final is in the sum.
+        let sum = Summed { weight, values, independent, correlated: held.noises as f64 };
+        let usable = enough(weight, setting.total_weight() - setting.weights[party]);
+        (sum, usable)
+    };
+    places::finals(&setting.out).into_iter().enumerate().map(of_party).collect()
 }
 
 /// Whether a mean may be written from finals of this weight, of parties of that true weight.

@@ -5,6 +5,8 @@
 //! speed drifts slows both.
 
 mod disseminations;
+mod private_rounds;
+mod simulated;
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,9 +35,19 @@ pub struct BenchmarkArgs {
     /// Runs, each with its baseline
     #[arg(long, value_name = "R", default_value_t = 3)]
     runs: usize,
-    /// Compare averaging over a random-regular public graph of degree 4 with the flood of finals over the same graph, in turns
+    /// Compare averaging over random-regular graphs of degree 4 with the flood of finals over the same graphs, in turns
     #[arg(long, conflicts_with = "relay")]
     disseminations: bool,
+    /// Count the network rounds of PPSC's private phase in the simulator, for these numbers of parties (default 8,16,50,100) and several
+    /// private graphs, against the longest chain of exchanges with common parties
+    #[arg(long, value_name = "N,…", num_args = 0.., value_delimiter = ',', default_missing_values = ["8", "16", "50", "100"], conflicts_with_all = ["relay", "disseminations"])]
+    private_rounds: Option<Vec<usize>>,
+    /// With --disseminations: not in processes but in the simulator, one run each with so many parties
+    #[arg(long, value_name = "N,…", value_delimiter = ',', requires = "disseminations", conflicts_with_all = ["nodes", "runs"])]
+    simulated: Option<Vec<usize>>,
+    /// With --simulated: seeds inputs, graphs, schedule, network and noise
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "simulated")]
+    seed: u64,
     /// Processes of the baseline (default: one for each party)
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..))]
     baseline_processes: Option<u32>,
@@ -63,6 +75,12 @@ struct Sample {
 
 /// Runs it.
 pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
+    if let Some(sizes) = &arguments.private_rounds {
+        return private_rounds::run(sizes);
+    }
+    if let Some(parties) = &arguments.simulated {
+        return simulated::run(parties, arguments.dimension, arguments.seed);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
     if let Some(numbers) = &arguments.relay {

@@ -12,7 +12,7 @@ use libp2p::{Multiaddr, PeerId};
 use serde_json::json;
 use tokio::sync::mpsc;
 use undertone_accountant::gate::{self, Verdict};
-use undertone_protocol::dissemination::FALLBACK_STAGES;
+use undertone_protocol::dissemination::MOST_STAGES;
 use undertone_protocol::exchange::Noise;
 use undertone_protocol::graph::Graph as PlanGraph;
 use undertone_protocol::lattice::LatticeVector;
@@ -34,7 +34,7 @@ use crate::network::{
 use crate::spent::Costs;
 
 /// Version of the messages in frames.
-pub const MESSAGES_VERSION: u32 = 1;
+pub const MESSAGES_VERSION: u32 = 2;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
 const OFFENCES_TOLD: u32 = 20;
@@ -347,7 +347,7 @@ impl Driver {
         let mixing_ms = u64::from(self.plan.rounds()).saturating_mul(run.round_ms);
         let deadlines_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
         // Averaging that falls back takes a few stages more.
-        let stages = 1 + self.plan.terms().map_or(0, |_| FALLBACK_STAGES);
+        let stages = 1 + self.plan.terms().map_or(0, |_| MOST_STAGES);
         let stage = self.now().plus_millis(run.settle_ms.saturating_mul(stages));
         outcome.started_at.map_or(stage, |start| start.plus_millis(deadlines_ms).max(stage))
     }

@@ -118,7 +118,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     spent.check()?;
     match arguments.checked {
         true => plan_command::check_policy(&plan, &arguments.policy)?,
-        false => plan_command::check(&plan, &arguments.policy)?,
+        false => plan_command::check_aloud(&plan, &arguments.policy)?,
     }
     let me = part::member(&plan, peer_id)?;
     let vector = part::vector(&plan, me, &arguments.input)?;

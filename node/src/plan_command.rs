@@ -66,10 +66,21 @@ pub fn run_file(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failu
 
 /// Calibrates a run for these peers. `seed` draws random graphs and the schedule; both are public.
 pub fn make(run: RunFile, peers: &Peers, seed: u64) -> Result<Plan, Failure> {
+    let (draft, calibration) = calibrated(run, peers, seed)?;
+    assemble(draft, calibration)
+}
+
+/// The first half of [`make`], which takes all of its time.
+pub(crate) fn calibrated(run: RunFile, peers: &Peers, seed: u64) -> Result<(Draft, Calibration), Failure> {
     let draft = Draft::new(run, peers, seed).map_err(|e| Failure::usage(e.to_string()).field(e.field()))?;
     let mut progress = Progress::start();
     let calibration = calibrate(&draft, &mut |step| progress.show(step)).map_err(|e| uncalibrated(&e))?;
     progress.end();
+    Ok((draft, calibration))
+}
+
+/// The second half of [`make`].
+pub(crate) fn assemble(draft: Draft, calibration: Calibration) -> Result<Plan, Failure> {
     Plan::assemble(draft.clone(), calibration.clone(), rand::random()).map_err(|e| {
         let failure = Failure::usage(e.to_string());
         let failure = match e.field() {
@@ -106,6 +117,7 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         CalibrateError::Local { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
             .hint(format!("mechanism.local_noise_ok = true, or any one of these: {}", quote::listed(remedies))),
+        CalibrateError::Alone { .. } => Failure::new(Exit::PlanRefused, error.to_string()).field("mechanism.rounds"),
         CalibrateError::Short { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
         CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
@@ -117,7 +129,7 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
 /// Checks a plan as a member would before joining.
 pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
     let plan = load(&arguments.plan)?;
-    check(&plan, &arguments.policy)?;
+    check_aloud(&plan, &arguments.policy)?;
     let mut json = quote::json(&plan);
     json["verified"] = true.into();
     let how = match quote::sample(&plan) {
@@ -152,6 +164,15 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Plan, Failure> {
 pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     check_policy(plan, policy)?;
     undertone_accountant::verify::verify(plan).map_err(|e| Failure::new(Exit::PlanRefused, e.to_string()).field("claims"))
+}
+
+/// The same, with a live line: against a hundred parties' coalitions it takes a while.
+pub fn check_aloud(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
+    let mut progress = Progress::start();
+    progress.show(&format!("recomputing every claim of {} parties", plan.parties()));
+    let checked = check(plan, policy);
+    progress.end();
+    checked
 }
 
 /// The policy alone: what the plan claims is taken for true.

@@ -90,7 +90,7 @@ impl Account {
         self.agreed
     }
 
-    /// Where finals are averaged: what the result is known to be off by; None where it was flooded, or not verified.
+    /// Where finals are averaged: what the result is known to be off by, ∞ if it was contradicted; None where it was flooded, or not verified.
     pub fn accuracy(&self) -> Option<Accuracy> {
         self.accuracy
     }
@@ -114,6 +114,9 @@ impl Account {
             }
             Ending::Done | Ending::Degraded if !self.finished() => {
                 Some("no mean was written: what is left carries too little weight, or more noise than local noise has".into())
+            }
+            Ending::Done | Ending::Degraded if self.accuracy.is_some_and(|accuracy| accuracy.standard_errors.is_infinite()) => {
+                Some("another node holds another mean of the same finals: somebody sent wrong values while averaging".into())
             }
             Ending::Done | Ending::Degraded => None,
         }

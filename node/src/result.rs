@@ -130,7 +130,12 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
         .row(["a trusted server would have given".into(), number(plan.calibration().predicted.central)])
         .row(["local noise alone would have given".into(), number(plan.calibration().predicted.local)]);
     if let Some(accuracy) = account.accuracy() {
-        table.row(["nodes differ by at most".into(), format!("{} standard errors (verified)", number(accuracy.apart))]);
+        let told = match accuracy.apart {
+            apart if apart.is_infinite() => "nobody knows: somebody sent wrong values".into(),
+            apart if account.agreed() => format!("{} standard errors (compared)", number(apart)),
+            apart => format!("{} standard errors, if nobody sent wrong values", number(apart)),
+        };
+        table.row(["nodes differ by at most".into(), told]);
     }
     if !account.departed().is_empty() {
         table.row(["departed".into(), account.departed().join(", ")]);

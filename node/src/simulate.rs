@@ -1,5 +1,6 @@
 //! `undertone simulate`: the very machines of a node in one process, over a simulated network, with the real gate.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use clap::Args;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
-use undertone_accountant::gate::gate;
+use undertone_accountant::gate::{Verdict, gate};
 use undertone_accountant::utility::realised;
 use undertone_protocol::defaults::Defaults;
 use undertone_protocol::invariants::mass::largest_difference;
@@ -114,19 +115,23 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     let peers = Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(plan_command::make(run, &peers, arguments.seed)?);
     let inputs = inputs(&plan, arguments.seed);
+    let asked = Asked::default();
     let mut totals = Totals { agreed: true, ..Totals::default() };
     let mut progress = Progress::start();
     for number in 0..arguments.runs.max(1) {
         progress.show(&format!("run {} of {}", number + 1, arguments.runs.max(1)));
         let seed = arguments.seed.wrapping_mul(1_000_003).wrapping_add(number);
         let simulated = match arguments.direct {
-            true => direct(&plan, on_lattice(&plan, &inputs), &real_gate, seed, &leaving(&plan, arguments.kills, seed)),
+            true => {
+                let gate = |plan: &Plan, logs: &AgreedLogs| asked.gate(plan, logs);
+                direct(&plan, on_lattice(&plan, &inputs), &gate, seed, &leaving(&plan, arguments.kills, seed))
+            }
             false => {
-                let faults = kills(&plan, &inputs, &arguments, number, seed);
-                simulate(&plan, &inputs, Conditions::new(seed).with_faults(faults))
+                let faults = kills(&plan, &inputs, &arguments, number, seed, &asked);
+                simulate(&plan, &inputs, Conditions::new(seed).with_faults(faults), &asked)
             }
         };
-        totals.add(&plan, &inputs, &simulated)?;
+        totals.add(&plan, &inputs, &simulated, &asked)?;
     }
     progress.end();
     if let Some(path) = &arguments.plot {
@@ -136,13 +141,37 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     Ok(totals.report(&plan, &arguments))
 }
 
-fn real_gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
-    let verdict = gate(plan, logs);
-    GateVerdict { publish: verdict.publish, reason: verdict.reason }
+/// The real gate, which every node of a run asks the same: its verdict follows from the plan and the agreed logs alone.
+#[derive(Default)]
+pub(crate) struct Asked {
+    latest: RefCell<Option<(Question, Verdict)>>,
 }
 
-fn simulate(plan: &Arc<Plan>, inputs: &[Vec<f64>], conditions: Conditions) -> Simulated {
-    Simulation::new(plan.clone(), on_lattice(plan, inputs), &real_gate, conditions).run()
+/// Digest, schedule drawn at START, logs.
+type Question = ([u8; 32], Option<u64>, AgreedLogs);
+
+impl Asked {
+    pub(crate) fn gate(&self, plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
+        self.answer(plan, logs, |verdict| GateVerdict { publish: verdict.publish.clone(), reason: verdict.reason.clone() })
+    }
+
+    fn answer<R>(&self, plan: &Plan, logs: &AgreedLogs, of: impl FnOnce(&Verdict) -> R) -> R {
+        let mut latest = self.latest.borrow_mut();
+        let same = |asked: &Question| asked.0 == *plan.digest() && asked.1 == plan.seed_at_start() && asked.2 == *logs;
+        match &*latest {
+            Some((question, verdict)) if same(question) => of(verdict),
+            _ => {
+                let question = (*plan.digest(), plan.seed_at_start(), logs.clone());
+                of(&latest.insert((question, gate(plan, logs))).1)
+            }
+        }
+    }
+}
+
+/// A run of these inputs, one vector of all of its rows a party.
+pub(crate) fn simulate(plan: &Arc<Plan>, inputs: &[Vec<f64>], conditions: Conditions, asked: &Asked) -> Simulated {
+    let gate = |plan: &Plan, logs: &AgreedLogs| asked.gate(plan, logs);
+    Simulation::new(plan.clone(), on_lattice(plan, inputs), &gate, conditions).run()
 }
 
 fn on_lattice(plan: &Plan, inputs: &[Vec<f64>]) -> Vec<LatticeVector> {
@@ -160,7 +189,8 @@ fn leaving(plan: &Plan, count: usize, seed: u64) -> Vec<Leaving> {
     (0..count).map(&mut leave).collect()
 }
 
-fn inputs(plan: &Plan, seed: u64) -> Vec<Vec<f64>> {
+/// Synthetic vectors, inside of the clipping range.
+pub(crate) fn inputs(plan: &Plan, seed: u64) -> Vec<Vec<f64>> {
     let data = &plan.draft().data;
     let rows = |party: Party| plan.draft().members[party].records.unwrap_or(1) as usize;
     let row = |party: Party, row: usize| synthetic::vector(&data.clip, data.dimension(), seed, party + row * plan.parties());
@@ -168,11 +198,11 @@ fn inputs(plan: &Plan, seed: u64) -> Vec<Vec<f64>> {
 }
 
 /// Kills at moments of mixing: between the first round's begin and the first log in a run of the same seed without kills.
-fn kills(plan: &Arc<Plan>, inputs: &[Vec<f64>], arguments: &SimulateArgs, number: u64, seed: u64) -> Vec<Fault> {
+fn kills(plan: &Arc<Plan>, inputs: &[Vec<f64>], arguments: &SimulateArgs, number: u64, seed: u64, asked: &Asked) -> Vec<Fault> {
     if arguments.kills == 0 {
         return vec![];
     }
-    let calm = simulate(plan, inputs, Conditions::new(seed));
+    let calm = simulate(plan, inputs, Conditions::new(seed), asked);
     let times =
         |phase: Phase| calm.events.iter().filter(move |(_, _, event)| *event == Event::Phase(phase)).map(|(at, _, _)| *at);
     let from = times(Phase::Mixing).min().unwrap_or(Time::ZERO).as_nanos();
@@ -198,7 +228,7 @@ fn ending(outcome: &Option<Outcome>) -> &'static str {
 }
 
 impl Totals {
-    fn add(&mut self, plan: &Plan, inputs: &[Vec<f64>], simulated: &Simulated) -> Result<(), Failure> {
+    fn add(&mut self, plan: &Plan, inputs: &[Vec<f64>], simulated: &Simulated, asked: &Asked) -> Result<(), Failure> {
         simulated.outcomes.iter().for_each(|outcome| *self.endings.entry(ending(outcome)).or_insert(0) += 1);
         self.violations.extend(simulated.violations.iter().map(|violation| format!("{violation:?}")));
         let bytes = simulated.bytes.iter();
@@ -233,16 +263,16 @@ impl Totals {
         let Some(outcome) = first else { return Ok(()) };
         self.included = outcome.included.clone();
         self.agreed &= outcome.agreed;
-        self.measure(plan, inputs, outcome)
+        self.measure(plan, inputs, outcome, asked)
     }
 
-    fn measure(&mut self, plan: &Plan, inputs: &[Vec<f64>], outcome: &Outcome) -> Result<(), Failure> {
+    fn measure(&mut self, plan: &Plan, inputs: &[Vec<f64>], outcome: &Outcome, asked: &Asked) -> Result<(), Failure> {
         let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
         let (Some(logs), Some(publishers), Some(sum)) = (&outcome.logs, publishers, &outcome.sum) else { return Ok(()) };
         let plan = &*outcome.plan(plan);
         let internal = |e: &dyn std::fmt::Display| Failure::new(Exit::Internal, e.to_string());
         let realised = realised(plan, logs, publishers, &outcome.included).map_err(|e| internal(&e))?;
-        self.epsilon = self.epsilon.max(gate(plan, logs).audit.epsilon);
+        self.epsilon = self.epsilon.max(asked.answer(plan, logs, |verdict| verdict.audit.epsilon));
         self.accounted += realised.standard_error.powi(2) * plan.draft().dimension() as f64;
         let factor = plan.lattice().step() / plan.lattice().weight_to_f64(sum.weight.0);
         let before = self.squares;

@@ -142,8 +142,10 @@ impl Agreement {
     /// The next thing to do; call again until there is none.
     pub fn step(&mut self, now: Time, sights: &Sights<'_>) -> Option<Step> {
         let said = sights.flood.calls(self.stage);
-        let excluded = self.excluded(sights, &said);
-        if let Some(party) = self.next_call(now, sights, &said) {
+        // As a rule nobody is called gone: nothing follows from anybody's calls then.
+        let calls = (!said.is_empty() || sights.in_logs.values().any(|called| !called.is_empty())).then_some(&said);
+        let excluded = calls.map(|said| self.excluded(sights, said)).unwrap_or_default();
+        if let Some(party) = self.next_call(now, sights, calls) {
             self.called.insert(party);
             return Some(Step::Say(Notice::Gone { stage: self.stage, party }));
         }
@@ -178,29 +180,24 @@ impl Agreement {
     }
 
     fn excluded(&self, sights: &Sights<'_>, said: &Calls) -> BTreeSet<Party> {
-        if said.is_empty() && sights.in_logs.values().all(BTreeSet::is_empty) {
-            return BTreeSet::new();
-        }
         let neighbours = |party| self.electorate.private.neighbours(party).to_vec();
         let found = |party| sights.gone.contains_key(&party);
         gone::excluded(&self.expected, sights.in_logs, said, found, neighbours, self.electorate.quorum())
     }
 
     /// A party to call gone: found gone a while ago, or called gone by all of its neighbours; its item not held, no set signed.
-    fn next_call(&self, now: Time, sights: &Sights<'_>, said: &Calls) -> Option<Party> {
+    fn next_call(&self, now: Time, sights: &Sights<'_>, said: Option<&Calls>) -> Option<Party> {
         let me = self.electorate.me;
         if !self.expected.contains(&me) || self.voted.is_some() || now >= self.clock.three_quarters {
             return None;
         }
         let found = |party: Party| sights.gone.get(&party).is_some_and(|since| now >= self.clock.call_at(*since));
         let open = |party: &Party| *party != me && !self.called.contains(party) && sights.items.get(*party).is_none();
-        self.expected.iter().copied().filter(open).find(|&party| found(party) || self.seconded(party, sights, said))
+        let seconded = |party| said.is_some_and(|said| self.seconded(party, sights, said));
+        self.expected.iter().copied().filter(open).find(|&party| found(party) || seconded(party))
     }
 
     fn seconded(&self, party: Party, sights: &Sights<'_>, said: &Calls) -> bool {
-        if said.is_empty() && sights.in_logs.values().all(BTreeSet::is_empty) {
-            return false;
-        }
         let (private, public) = (self.electorate.private.neighbours(party), self.electorate.public.neighbours(party));
         if private.contains(&self.electorate.me) || public.contains(&self.electorate.me) {
             return false;

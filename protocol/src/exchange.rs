@@ -499,6 +499,12 @@ impl Exchange {
         out.filter_map(|(id, share)| Some((*id, Portion { value: share.sent.as_ref()?.value.unpack(), weight: share.weight })))
     }
 
+    /// Their ids.
+    pub(crate) fn out_ids(&self) -> impl Iterator<Item = ShareId> {
+        let out = self.outgoing.iter().filter(|(_, share)| share.whereabouts == Whereabouts::Out && share.sent.is_some());
+        out.map(|(id, _)| *id)
+    }
+
     /// How many rounds' ends the state has had, and one before round 1: with INCA the rows of (c, Z) that it has.
     pub(crate) fn injections(&self) -> usize {
         if self.is_over() { self.course.rounds() as usize + 1 } else { self.round as usize }

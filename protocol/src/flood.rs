@@ -8,7 +8,9 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::commitment::{Commitment, Commitments, Nonce};
-use crate::message::{Incarnation, ItemHash, ItemSet, Members, MessageError, Notice, Seat, SignedNotice, Stage, item_hash};
+use crate::message::{
+    Incarnation, ItemHash, ItemSet, Members, MessageError, Notice, Seat, SignedNotice, Sketch, Stage, item_hash,
+};
 use crate::mixing::Party;
 use crate::wire;
 
@@ -51,7 +53,7 @@ impl Slot {
             Notice::Gone { stage, party } => Some(Slot::Gone(stage, author, party)),
             Notice::Missed => Some(Slot::Missed(author)),
             Notice::Severed { party, .. } => Some(Slot::Severed(author, party)),
-            Notice::Averaged => Some(Slot::Averaged(author)),
+            Notice::Averaged { .. } => Some(Slot::Averaged(author)),
             Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting => None,
         }
     }
@@ -367,6 +369,14 @@ impl Flood {
     /// Whether a party said that it has its result of averaging.
     pub fn averaged(&self, party: Party) -> bool {
         self.held.contains_key(&Slot::Averaged(party))
+    }
+
+    /// What a party says of its result of averaging, if it has one of all of E.
+    pub fn sketch(&self, party: Party) -> Option<&Sketch> {
+        match &self.held.get(&Slot::Averaged(party))?.notice {
+            Notice::Averaged { sketch } => sketch.as_ref(),
+            _ => None,
+        }
     }
 
     /// Who cut its edge to whom, and whether it holds the other's opening.

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::commitment::{Commitment, Commitments, Nonce};
+use crate::dissemination::sketch;
 use crate::log::{Answer, ShareId, Verdict};
 use crate::mixing::Party;
 use crate::wire;
@@ -95,6 +96,15 @@ pub struct Seat {
     pub incarnation: Incarnation,
 }
 
+/// What a party says of its result of averaging: see [`dissemination::sketch`](crate::dissemination::sketch). Public, as the result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sketch {
+    /// Of the signs.
+    pub seed: sketch::Seed,
+    /// Sums of the result's coordinates, in steps of the lattice.
+    pub sums: [i128; sketch::SUMS],
+}
+
 /// What a public message says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
@@ -166,7 +176,10 @@ pub enum Notice {
         held: bool,
     },
     /// Averaging: the author has its result.
-    Averaged,
+    Averaged {
+        /// Of a result over all of E; none of another one, or of none.
+        sketch: Option<Sketch>,
+    },
     /// Averaging, to one neighbour: I am here, and wait for others.
     Waiting,
     /// READY where the schedule is drawn at START.
@@ -228,7 +241,7 @@ impl Notice {
             | Notice::Gone { stage, .. }
             | Notice::Want { stage, .. }
             | Notice::Lack { stage, .. } => stage.phase(),
-            Notice::Missed | Notice::Severed { .. } | Notice::Averaged | Notice::Waiting => Phase::Publishing,
+            Notice::Missed | Notice::Severed { .. } | Notice::Averaged { .. } | Notice::Waiting => Phase::Publishing,
         }
     }
 
@@ -322,6 +335,7 @@ fn hex(bytes: &[u8]) -> String {
 const PUBLIC_DOMAIN: &[u8] = b"undertone/public/1\0";
 const ANSWER_DOMAIN: &[u8] = b"undertone/answer/1\0";
 const ROUND_DOMAIN: &[u8] = b"undertone/averaging/1\0";
+const SEED_DOMAIN: &[u8] = b"undertone/signs/1\0";
 
 fn public_bytes(author: Party, digest: &Digest, sequence: u64, recipient: Recipient, phase: Phase, body: &[u8]) -> Vec<u8> {
     let mut bytes = PUBLIC_DOMAIN.to_vec();
@@ -471,6 +485,12 @@ impl Signer {
         let mut signed = Round { author: self.me, digest: self.digest, form, round, view, spread, signature };
         signed.signature = self.signature(&round_bytes(&signed, values))?;
         Ok(signed)
+    }
+
+    /// A seed that nobody else can know before this node says it: a hash of its signature over a result's hash. The same for the same result.
+    pub fn seed(&self, result: &ItemHash) -> Result<sketch::Seed, MessageError> {
+        let signature = self.signature(&[SEED_DOMAIN, &self.digest, result].concat())?;
+        Ok(sketch::seed_of(&signature.0))
     }
 
     fn signature(&self, bytes: &[u8]) -> Result<Signature, MessageError> {

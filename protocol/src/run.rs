@@ -623,7 +623,7 @@ impl Run {
             Machine::Over => {}
             Machine::Publishing { .. } if self.record.finished => {}
             Machine::Publishing { averaging: Some(averaging), .. } if averaging.members().is_some() => {
-                averaging.leave();
+                averaging.leave(self.now);
                 self.carry_out_averaging();
             }
             Machine::Publishing { .. } => self.publish(Step::Over),

@@ -5,24 +5,20 @@
 //! Each direction of each connection is an ordered stream; different connections and the two graphs reorder freely. What is on its way on a
 //! connection that breaks is lost.
 
+mod checks;
 mod direct;
 mod equivocator;
 pub(crate) mod ledger;
 mod network;
 mod scenario;
 
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use sha2::{Digest, Sha256};
 
-use crate::invariants::clear::Clear;
-use crate::invariants::entered::Entered;
-use crate::invariants::gated::Gated;
-use crate::invariants::once::Once;
-use crate::invariants::ordered::Ordered;
 use crate::invariants::trace::Trace;
 use crate::invariants::{Violation, agreed, mass, weight};
 use crate::lattice::LatticeVector;
@@ -35,13 +31,14 @@ use crate::plan::Plan;
 use crate::run::{Event, GateVerdict, Identity, Input, Outcome, Output, Run};
 use crate::ticket::Ticket;
 use crate::time::Time;
-use crate::wire::Bytes;
-use ledger::{Draws, Ledger, Recording};
+use crate::wire::{self, Bytes, PrivateFrame};
+use checks::Checks;
+use ledger::{Balance, Draws, Ledger, Recording};
 use network::{Links, Queued};
 
 pub use direct::{Leaving, direct};
 pub use equivocator::Equivocation;
-pub use scenario::{Conditions, Fault, Report, random_faults};
+pub use scenario::{Conditions, Fault, PrivatePhase, Purpose, Report, random_faults};
 
 /// A stand-in for the real gate.
 pub type Gate<'a> = dyn Fn(&Plan, &AgreedLogs) -> GateVerdict + 'a;
@@ -91,13 +88,12 @@ pub struct Simulation<'a> {
     order: u64,
     now: Time,
     events: Vec<(Time, Party, Event)>,
+    private: PrivatePhase,
     trace: Trace,
     violations: Vec<Violation>,
-    once: Once,
-    clear: Clear,
-    gated: Gated,
-    entered: Entered,
-    ordered: Ordered,
+    checks: Checks,
+    balance: Balance,
+    purposes: BTreeMap<Purpose, u64>,
     /// Some node's mixing state has become its final: sums over states end here.
     settled: bool,
 }
@@ -138,7 +134,7 @@ impl<'a> Simulation<'a> {
         }
         let liar = conditions.equivocation.as_ref().map(|equivocation| equivocation.party).or(conditions.false_reveal);
         let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
-        let entered = Entered::with_width(plan.terms().map_or(0, |terms| terms.opening_bytes));
+        let checks = Checks::new(liar, plan.terms().map_or(0, |terms| terms.opening_bytes));
         let mut simulation = Simulation {
             rng: stream(conditions.seed, "network", 0),
             plan,
@@ -151,13 +147,12 @@ impl<'a> Simulation<'a> {
             order: 0,
             now: Time::ZERO,
             events: Vec::new(),
+            private: PrivatePhase::default(),
             trace: Trace::default(),
             violations: Vec::new(),
-            once: Once::except(liar),
-            clear: Clear::default(),
-            gated: Gated::default(),
-            entered,
-            ordered: Ordered::default(),
+            checks,
+            balance: Balance::default(),
+            purposes: BTreeMap::new(),
             settled: false,
         };
         simulation.prepare();
@@ -221,8 +216,10 @@ impl<'a> Simulation<'a> {
             finished_at: self.nodes.iter().map(|node| node.outcome.as_ref().map(|(at, _)| *at)).collect(),
             shares_left: self.nodes.iter().map(|node| node.shares_left).collect(),
             bytes: self.nodes.iter().map(|node| node.bytes).collect(),
+            purposes: self.purposes,
             outcomes: self.nodes.into_iter().map(|node| node.outcome.map(|(_, outcome)| outcome)).collect(),
             noised: self.noised,
+            private: self.private,
             events: self.events,
             trace: self.trace,
             violations: self.violations,
@@ -284,7 +281,14 @@ impl<'a> Simulation<'a> {
             Occurrence::Deliver { network, from, to, epoch, frame } if self.links.epoch(network, from, to) == Some(epoch) => {
                 let input = match network {
                     Network::Public => Input::Public { from, frame: Bytes::from_owner(frame) },
-                    Network::Private => Input::Private { from, frame: Bytes::from_owner(frame) },
+                    Network::Private => {
+                        match wire::read_private(&frame) {
+                            Ok(PrivateFrame::Share { .. }) => self.private.last_arrived = Some(self.now),
+                            Ok(PrivateFrame::Answer { .. }) => self.private.last_answered = Some(self.now),
+                            Err(_) => {}
+                        }
+                        Input::Private { from, frame: Bytes::from_owner(frame) }
+                    }
                 };
                 self.feed(to, input);
             }
@@ -292,6 +296,7 @@ impl<'a> Simulation<'a> {
                 if self.links.epoch(Network::Private, from, to) == Some(epoch) && ticket.take() =>
             {
                 self.nodes[from].shares_left = true;
+                self.private.first_left.get_or_insert(self.now);
                 self.transmit(Network::Private, from, to, frame);
                 self.feed(from, Input::Left);
             }
@@ -299,12 +304,17 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn transmit(&mut self, network: Network, from: Party, to: Party, frame: Arc<[u8]>) {
-        let Some(epoch) = self.links.epoch(network, from, to) else { return };
+    /// Puts a frame on its way, if there is one; how many bytes of it travel.
+    fn transmit(&mut self, network: Network, from: Party, to: Party, frame: Arc<[u8]>) -> u64 {
+        let Some(epoch) = self.links.epoch(network, from, to) else { return 0 };
+        let travels = self.links.travels(network, from, to, &frame).unwrap_or_else(|| {
+            self.violations.push(Violation::new("wire", format!("party {to} would not get what party {from} sent")));
+            frame.len()
+        }) as u64;
         let bytes = &mut self.nodes[from].bytes;
         match network {
-            Network::Private => bytes.0 += frame.len() as u64,
-            Network::Public => bytes.1 += frame.len() as u64,
+            Network::Private => bytes.0 += travels,
+            Network::Public => bytes.1 += travels,
         }
         let twice = self.conditions.duplicates > 0.0 && self.rng.random_bool(self.conditions.duplicates);
         for _ in 0..1 + usize::from(twice) {
@@ -312,6 +322,7 @@ impl<'a> Simulation<'a> {
             let at = self.links.in_order(network, from, to, at);
             self.schedule(at, Occurrence::Deliver { network, from, to, epoch, frame: frame.clone() });
         }
+        travels
     }
 
     fn connect(&mut self, network: Network, ends: (Party, Party)) {
@@ -386,14 +397,15 @@ impl<'a> Simulation<'a> {
         };
         self.trace.push(self.now, &format!("{party} {what}"), bytes);
         if let Input::Verdict(verdict) = &input {
-            self.gated.verdict(party, verdict);
+            self.checks.verdict(party, verdict);
             self.settled = true;
         }
+        let public = matches!(input, Input::Public { .. });
         if let Err(error) = self.nodes[party].run.handle(self.now, input) {
             self.violations.push(Violation::new("driver", error.to_string()));
         }
         self.drain(party);
-        self.check_sums();
+        self.check_sums(party, !public);
     }
 
     fn drain(&mut self, party: Party) {
@@ -403,24 +415,20 @@ impl<'a> Simulation<'a> {
         loop {
             match self.nodes[party].run.poll_output() {
                 Output::Public { to, frame } => {
-                    let checks = [
-                        self.once.public(&frame),
-                        self.clear.public(&frame),
-                        self.gated.public(&frame),
-                        self.entered.public(&frame),
-                    ];
-                    self.violations.extend(checks.into_iter().filter_map(Result::err));
+                    let (purpose, violations) = self.checks.public(&frame);
+                    self.violations.extend(violations);
                     let frame = self.really_sent(party, to, frame);
-                    self.transmit(Network::Public, party, to, frame);
+                    let travels = self.transmit(Network::Public, party, to, frame);
+                    if let Some(purpose) = purpose {
+                        *self.purposes.entry(purpose).or_insert(0) += travels;
+                    }
                 }
                 Output::Private { to, frame, ticket } => {
-                    self.clear.private(&frame);
-                    self.violations.extend(self.once.private(&frame).err());
-                    self.violations.extend(self.ordered.private(self.nodes[party].run.plan().schedule(), &frame).err());
+                    self.violations.extend(self.checks.private(self.nodes[party].run.plan().schedule(), &frame));
                     self.send_private(party, to, frame, ticket);
                 }
                 Output::Spend => {
-                    self.violations.extend(self.once.spend(party).err());
+                    self.violations.extend(self.checks.spend(party));
                     let at = self.after_work();
                     self.schedule(at, Occurrence::Input { party, input: Input::Spent(Ok(())) });
                 }
@@ -457,7 +465,9 @@ impl<'a> Simulation<'a> {
     fn send_private(&mut self, from: Party, to: Party, frame: Arc<[u8]>, ticket: Option<Ticket>) {
         let Some(epoch) = self.links.epoch(Network::Private, from, to) else { return };
         match ticket {
-            None => self.transmit(Network::Private, from, to, frame),
+            None => {
+                self.transmit(Network::Private, from, to, frame);
+            }
             Some(ticket) => {
                 // The transport's own queue: a share leaves a moment after it was given out, or is recalled before.
                 let longest = if self.conditions.instant { 0 } else { self.conditions.latency_us.1 * 500 };
@@ -467,14 +477,15 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Mass and weight, over all nodes, the crashed ones included.
-    fn check_sums(&mut self) {
+    /// Mass and weight over all nodes, the crashed ones included, after an event that has reached `party`. Public frames leave its state alone as a rule.
+    fn check_sums(&mut self, party: Party, thorough: bool) {
         if self.settled {
             return;
         }
-        let mixing = self.nodes.iter().enumerate().filter_map(|(party, node)| Some((party, node.run.holdings()?, &node.ledger)));
+        let nodes = &self.nodes;
+        let node = |party: Party| Some((nodes[party].run.holdings()?, &nodes[party].ledger));
         let at = self.now.as_millis();
-        for violation in ledger::check(&mixing.collect::<Vec<_>>()) {
+        for violation in self.balance.event(party, thorough, node) {
             self.violations.push(Violation { text: format!("at {at} ms: {}", violation.text), ..violation });
             self.settled = true;
         }

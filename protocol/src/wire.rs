@@ -5,8 +5,12 @@
 //! checks that against [`public_frame_limit`] or [`private_frame_limit`] before it allocates anything. Everything is checked to have been used up. Pinned hex
 //! examples at the end hold the bytes still, so that a byte-compatible successor of bincode can take its place.
 
+mod repeats;
+
 use std::ops::Range;
 use std::sync::Arc;
+
+pub use repeats::Repeats;
 
 pub use bytes::Bytes;
 

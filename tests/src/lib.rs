@@ -8,6 +8,7 @@ mod parties;
 mod process;
 pub mod receipt;
 pub mod simulated;
+pub mod table;
 pub mod testnet;
 
 use std::io::Write;

@@ -151,3 +151,34 @@ fn the_plan_chooses_what_sends_fewer_bytes() {
     let bytes = |plan: &Plan| plan.calibration().predicted.bytes_per_party;
     assert!(bytes(&auto) < bytes(&flood), "{} {}", bytes(&auto), bytes(&flood));
 }
+
+/// The same run both ways in the simulator, with what the plan would have chosen.
+#[test]
+fn the_simulated_comparison_counts_what_either_way_costs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let _alone = alone();
+    let line = "benchmark --disseminations --simulated 6,9 --dimension 300 --json";
+    let object = run_in(folder.path(), line.split(' ')).json_of(0);
+    let rows = object["simulated"].as_array().expect("a row for each number of parties");
+    assert_eq!(rows.iter().map(|row| row["parties"].clone()).collect::<Vec<_>>(), [json!(6), json!(9)]);
+    for row in rows {
+        let (flood, consensus) = (&row["flood"], &row["consensus"]);
+        for way in [flood, consensus] {
+            let parts = ["gathering", "logs", "votes", "finals", "averaging"];
+            let sum: f64 = parts.iter().filter(|part| !way[**part].is_null()).map(|part| number(way, part)).sum();
+            let public = number(way, "public_bytes_per_party");
+            assert!((sum - public).abs() <= 5.0, "each byte is counted once: {way}");
+            let off = number(way, "predicted_public_bytes_per_party") / public;
+            assert!((0.7..1.4).contains(&off), "the plan's guess: {way}");
+            assert!(number(way, "messages_in_a_row") > 5.0 + 2.0, "five rounds, logs and finals: {way}");
+        }
+        // With so few parties the flood is shorter in every respect, and exact.
+        assert_eq!((row["auto"].as_str(), number(flood, "largest_difference")), (Some("flood"), 0.0));
+        assert!(flood["averaging"].is_null() && number(consensus, "averaging") > number(consensus, "finals"), "{row}");
+        assert!(number(flood, "public_bytes_per_party") < number(consensus, "public_bytes_per_party"), "{row}");
+        assert!(number(flood, "messages_in_a_row") < number(consensus, "messages_in_a_row"), "{row}");
+        let (found, claimed) = (number(consensus, "largest_difference"), number(consensus, "largest_difference_claimed"));
+        assert!(found > 0.0 && found <= claimed && claimed <= 5e-4, "{row}");
+    }
+    run_in(folder.path(), "benchmark --simulated 6 --json".split(' ')).refused(2, "");
+}

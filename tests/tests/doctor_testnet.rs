@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use undertone_tests::testnet::{Testnet, Weather, possible};
-use undertone_tests::{Ended, Followed, Parties, Running, alone, follow_at, left_out, undertone};
+use undertone_tests::{Ended, Followed, Parties, Running, Signal, alone, follow_at, left_out, signal, undertone};
 
 const HOSTS: usize = 6;
 const WEATHER: Weather = Weather { loss_percent: 5, delay: Duration::from_millis(20) };
@@ -14,8 +14,9 @@ const RUN: &str = "version = 1\nname = \"doctor\"\n[data]\nshape = [1000]\n[mech
 
 /// A party waits for the others on its host.
 fn gather(net: &Testnet, parties: &Parties, party: usize, program: &Path) -> (Running, Followed) {
-    let pipe = parties.path(&format!("{}.events", parties.names()[party]));
-    let _ = std::fs::remove_file(&pipe);
+    // A pipe for each: of one that both had, the end of the first would close the second one's.
+    let version = program.file_name().expect("a program").display();
+    let pipe = parties.path(&format!("{}-{version}.events", parties.names()[party]));
     let mut command = net.command(party, program);
     command.args(parties.join("plan", party)).arg("--events").arg(&pipe).current_dir(parties.folder());
     let (running, mut events) = follow_at(command, &pipe);
@@ -111,7 +112,9 @@ fn doctor_finds_what_people_get_wrong_on_a_testnet() {
     assert_says(&found, &format!("this one's is {mistaken}"));
 
     // One who is too old to answer: the run could end without him, exit 5.
-    drop(nodes.pop());
+    let (frank, _) = nodes.pop().expect("the last host's");
+    signal(frank.pid(), Signal::SIGKILL);
+    frank.wait();
     nodes.push(gather(&net, &parties, HOSTS - 1, &old_version(parties.folder())));
     let found = doctor(&net, &parties, "plan.json").json_of(5);
     assert_says(&found, "frank takes no questions on the private graph");

@@ -1,173 +1,61 @@
 //! What a hostile member sends to another one, at the level of the machines: each is ignored and told, and the run goes on to the exact result.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use libp2p_identity::Keypair;
-use rand::SeedableRng;
-use rand::rngs::ChaCha8Rng;
-use undertone_protocol::lattice::{LatticeVector, LatticeWeight};
+use undertone_protocol::lattice::LatticeWeight;
 use undertone_protocol::log::ShareId;
 use undertone_protocol::message::{Network, Notice, Recipient, SignedNotice, Signer, Stage};
 use undertone_protocol::mixing::Party;
-use undertone_protocol::noise::LatticeNoise;
-use undertone_protocol::payload::Payload;
 use undertone_protocol::peers::simulated_keypair;
 use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Ending, Event, Identity, Input, Outcome, Output, Run};
-use undertone_protocol::time::Time;
-use undertone_protocol::wire::{self, Bytes};
-use undertone_tests::simulated::{on_lattice, others, plan, real_gate};
+use undertone_protocol::run::{Event, Output};
+use undertone_protocol::wire;
+use undertone_tests::simulated::plan;
+use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
 const PARTIES: usize = 4;
 const VICTIM: Party = 0;
-const HOSTILE: Party = 3;
 
 fn four() -> Arc<Plan> {
     plan(PARTIES, 3, "[mechanism]\nrounds = 4")
 }
 
-/// Four machines that hear each other at once, and what somebody slips in when the victim's first round begins.
-struct Table {
-    runs: Vec<Run>,
-    noised: Vec<LatticeVector>,
-    plan: Arc<Plan>,
-    outcomes: Vec<Option<Outcome>>,
-    /// Told by the victim: of whom, what.
-    offences: Vec<(Party, String)>,
-    /// Frames that the victim sent.
-    sent: usize,
-    now: Time,
+/// What is slipped in to the victim when its first round begins.
+fn slip(frames: Vec<(Network, Arc<[u8]>)>) -> impl FnMut(Party, &Output) -> Turn {
+    let mut frames = Some(frames);
+    move |party, output| {
+        if party != VICTIM || !matches!(output, Output::Event(Event::Round(1))) {
+            return Turn::none();
+        }
+        let slips = frames.take().into_iter().flatten();
+        Turn::slip(slips.map(|(network, frame)| Slip { network, from: HOSTILE, to: VICTIM, frame }).collect())
+    }
 }
 
-impl Table {
-    fn new(plan: &Arc<Plan>) -> Self {
-        let mut table = Table {
-            runs: vec![],
-            noised: vec![],
-            plan: plan.clone(),
-            outcomes: vec![None; PARTIES],
-            offences: vec![],
-            sent: 0,
-            now: Time::ZERO,
-        };
-        for (party, mut value) in on_lattice(plan).into_iter().enumerate() {
-            let calibration = plan.calibration();
-            let rng = ChaCha8Rng::seed_from_u64(party as u64);
-            let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
-            noise.add_independent(calibration.independent_std, &mut value);
-            let identity = Identity {
-                party,
-                key: simulated_keypair(party),
-                incarnation: [party as u8; 16],
-                nonce: [party as u8; 32],
-                epoch: 0,
-            };
-            table.noised.push(value.clone());
-            table.runs.push(Run::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO));
-        }
-        table
-    }
-
-    fn feed(&mut self, party: Party, input: Input) {
-        self.runs[party].handle(self.now, input).expect("the table asks for nothing that it should not");
-    }
-
-    /// Runs to the end; `slip` gives the frames that reach the victim from the hostile member right when its first round begins.
-    fn play(&mut self, mut slip: impl FnMut() -> Vec<(Network, Arc<[u8]>)>) {
-        for party in 0..PARTIES {
-            for peer in (0..PARTIES).filter(|&peer| peer != party) {
-                for network in [Network::Private, Network::Public] {
-                    self.feed(party, Input::Connected { network, peer });
-                }
-            }
-        }
-        let mut wakes = [Time::FAR; PARTIES];
-        while self.outcomes.iter().any(Option::is_none) {
-            let mut idle = true;
-            for (party, wake) in wakes.iter_mut().enumerate() {
-                let mut outputs = VecDeque::new();
-                loop {
-                    match self.runs[party].poll_output() {
-                        Output::Wait { until } => break *wake = until,
-                        output => outputs.push_back(output),
-                    }
-                }
-                for output in outputs {
-                    idle = false;
-                    if party == VICTIM && matches!(output, Output::Event(Event::Round(1))) {
-                        for (network, frame) in slip() {
-                            self.deliver(network, HOSTILE, VICTIM, frame);
-                        }
-                    }
-                    self.carry_out(party, output);
-                }
-            }
-            if idle {
-                self.now = wakes.into_iter().min().expect("four of them");
-                assert!(self.now < Time::FAR, "everybody waits for ever");
-                (0..PARTIES).for_each(|party| self.feed(party, Input::Tick));
-            }
-        }
-    }
-
-    fn deliver(&mut self, network: Network, from: Party, to: Party, frame: Arc<[u8]>) {
-        let frame = Bytes::from_owner(frame);
-        self.feed(
-            to,
-            match network {
-                Network::Public => Input::Public { from, frame },
-                Network::Private => Input::Private { from, frame },
-            },
-        );
-    }
-
-    fn carry_out(&mut self, party: Party, output: Output) {
-        self.sent += usize::from(party == VICTIM && matches!(output, Output::Public { .. } | Output::Private { .. }));
-        match output {
-            Output::Public { to, frame } => self.deliver(Network::Public, party, to, frame),
-            Output::Private { to, frame, ticket } => {
-                let leaves = ticket.is_none_or(|ticket| ticket.take());
-                assert!(leaves, "nothing is slow here, so nothing is recalled");
-                self.deliver(Network::Private, party, to, frame);
-                self.feed(party, Input::Left);
-            }
-            Output::Spend => self.feed(party, Input::Spent(Ok(()))),
-            Output::Audit(logs) => {
-                let verdict = real_gate(&self.plan, &logs);
-                self.feed(party, Input::Verdict(verdict));
-            }
-            Output::Event(Event::Offence { peer, text }) if party == VICTIM => self.offences.push((peer, text)),
-            Output::Finished(outcome) => self.outcomes[party] = Some(*outcome),
-            _ => {}
-        }
-    }
-
-    /// Everybody holds the exact sum over all four.
-    #[track_caller]
-    fn assert_undisturbed(&self) {
-        let everybody: BTreeSet<Party> = others(&self.plan, &[]);
-        let exact = self.noised.iter().cloned().reduce(|mut sum, value| {
-            sum.add(&value);
-            sum
-        });
-        for outcome in self.outcomes.iter().flatten() {
-            assert_eq!((&outcome.ending, outcome.agreed, &outcome.included), (&Ending::Done, true, &everybody));
-            assert!(outcome.sum.as_ref().map(|sum| &sum.value) == exact.as_ref(), "another sum");
-        }
-    }
+/// How many frames the victim sent.
+fn sent(table: &Table) -> usize {
+    table.sent.iter().filter(|((from, ..), _)| *from == VICTIM).map(|(_, count)| count).sum()
 }
 
 /// What comes of these frames: the run is undisturbed; the offences that the victim tells of the hostile member.
 #[track_caller]
 fn told_of(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<String> {
     let mut table = Table::new(plan);
-    let mut frames = Some(frames);
-    table.play(|| frames.take().unwrap_or_default());
-    assert!(frames.is_none(), "they were slipped in");
+    let count = frames.len();
+    let mut slips = slip(frames);
+    let mut slipped = 0;
+    table.play(|party, output| {
+        let turn = slips(party, output);
+        slipped += turn.slips.len();
+        turn
+    });
+    assert_eq!(slipped, count, "they were slipped in");
     table.assert_undisturbed();
-    assert!(table.offences.iter().all(|(peer, _)| *peer == HOSTILE), "{:?}", table.offences);
-    table.offences.into_iter().map(|(_, text)| text).collect()
+    // Its own machine may wonder about the answers to what it never sent.
+    table.offences.retain(|(by, ..)| *by != HOSTILE);
+    assert!(table.offences.iter().all(|(by, of, _)| (*by, *of) == (VICTIM, HOSTILE)), "{:?}", table.offences);
+    table.offences.into_iter().map(|(.., text)| text).collect()
 }
 
 fn call_gone() -> Notice {
@@ -216,14 +104,13 @@ fn a_replayed_public_message_changes_nothing() {
             .expect("signs"),
     );
     let mut table = Table::new(&plan);
-    table.play(Vec::new);
-    let usual = table.sent;
+    table.play(|_, _| Turn::none());
+    let usual = sent(&table);
     let mut table = Table::new(&plan);
     let many = (0..1000).map(|i| (Network::Public, if i % 2 == 0 { newer.clone() } else { same.clone() }));
-    let mut frames = Some(many.collect());
-    table.play(|| frames.take().unwrap_or_default());
+    table.play(slip(many.collect()));
     table.assert_undisturbed();
-    assert_eq!(table.sent, usual, "nobody is told twice");
+    assert_eq!(sent(&table), usual, "nobody is told twice");
     assert_eq!(table.offences, [], "a replay may be anybody's, and costs a look");
 }
 
@@ -284,8 +171,7 @@ fn a_share_that_comes_twice_counts_once() {
     // The victim counts this one of nothing, and the true one that follows is a second share under one id.
     let first = share(&plan, plan.digest(), due, 0, |_| {});
     let mut table = Table::new(&plan);
-    let mut frames = Some(vec![(Network::Private, first.clone()), (Network::Private, first)]);
-    table.play(|| frames.take().unwrap_or_default());
+    table.play(slip(vec![(Network::Private, first.clone()), (Network::Private, first)]));
     // Its sender's machine deducted more than the victim added: that mass is lost to the sum, and to nobody's privacy.
     let sums: Vec<_> = table.outcomes.iter().flatten().map(|outcome| outcome.sum.as_ref().map(|sum| sum.value.clone())).collect();
     assert!(sums.iter().all(|sum| *sum == sums[0]), "one result");
@@ -310,19 +196,88 @@ fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
     }
     let frames: Vec<_> = frames.iter().map(|signed| (Network::Public, wire::notice_frame(signed))).collect();
     let count = 2 * frames.len();
-    let mut frames = Some([frames.clone(), frames].concat());
     let mut calm = Table::new(&plan);
-    calm.play(Vec::new);
+    calm.play(|_, _| Turn::none());
     let mut table = Table::new(&plan);
-    table.play(|| frames.take().unwrap_or_default());
+    table.play(slip([frames.clone(), frames].concat()));
     table.assert_undisturbed();
     assert!(
-        table.offences.iter().any(|(peer, text)| *peer == HOSTILE && text.contains("two different")),
+        table.offences.iter().any(|(_, peer, text)| *peer == HOSTILE && text.contains("two different")),
         "{:?}",
         table.offences.first()
     );
     // Calls are answered 64 times with what is held (8 notices), one of each slot is passed on to two others.
-    let extra = table.sent.saturating_sub(calm.sent);
-    println!("{count} hostile frames made the victim send {extra} more than the usual {}", calm.sent);
+    let extra = sent(&table).saturating_sub(sent(&calm));
+    println!("{count} hostile frames made the victim send {extra} more than the usual {}", sent(&calm));
     assert!(extra <= 64 * 2 * PARTIES + 3 * 20, "{extra}");
+}
+
+/// Rounds last a while, so that something can come twice within one.
+fn pairs() -> Arc<Plan> {
+    plan(PARTIES, 3, "[mechanism]\nkind = \"ppsc\"\n[run]\npace_ms = 10")
+}
+
+/// With PPSC the hostile member has few edges in the schedule. A share of another run, of a round or an edge that it does not have, somebody else's, or of
+/// another length: told, not taken, and where the true one follows it counts.
+#[test]
+fn a_share_of_ppsc_that_is_not_due_or_not_one_is_told_and_ignored() {
+    let plan = pairs();
+    let (due, not_due) = rounds(&plan);
+    let id = |round, from, to| ShareId { round, from, to };
+    let zeros = vec![0; 3 * plan.lattice().wire_bytes as usize];
+    let frame = |id: ShareId| wire::share_frame(plan.digest(), id, LatticeWeight(0), &zeros);
+    // An edge that the schedule has, of two others.
+    let (one, other) = (1..=plan.rounds())
+        .find_map(|round| (1..PARTIES).find_map(|from| Some((round, (from, *plan.schedule().sends_to(round, from).first()?)))))
+        .expect("somebody hands out");
+    let cases = [
+        ("belongs to plan", share(&plan, &[0xee; 32], due, 0, |_| {})),
+        ("not due", share(&plan, plan.digest(), not_due, 0, |_| {})),
+        ("not due", share(&plan, plan.digest(), plan.rounds() + 1, 0, |_| {})),
+        ("not due", share(&plan, plan.digest(), u32::MAX, 0, |_| {})),
+        ("not due", share(&plan, plan.digest(), 0, 0, |_| {})),
+        ("not due", frame(id(one, other.0, other.1))),
+        ("not due", frame(id(due, HOSTILE, 1))),
+        ("not due", frame(id(due, VICTIM, HOSTILE))),
+        ("not due", frame(id(due, 9, VICTIM))),
+    ];
+    for (word, frame) in cases {
+        let told = told_of(&plan, vec![(Network::Private, frame)]);
+        assert!(told.len() == 1 && told[0].contains(word), "{word}: {told:?}");
+    }
+    for change in [
+        |values: &mut Vec<u8>| values.push(0),
+        |values: &mut Vec<u8>| values.clear(),
+        |values: &mut Vec<u8>| values.resize(1 << 20, 7),
+    ] {
+        let told = told_of(&plan, vec![(Network::Private, share(&plan, plan.digest(), due, 0, change))]);
+        assert!(told.len() == 1 && told[0].contains("share of round"), "{told:?}");
+    }
+    let heavy = share(&plan, plan.digest(), due, i128::MAX, |_| {});
+    assert_eq!(told_of(&plan, vec![(Network::Private, heavy)]).len(), 1);
+}
+
+/// Any residue may be an honest party's, so the largest is taken; twice it counts once. The result is spoilt, one for all, and nobody overflows.
+#[test]
+fn a_share_of_ppsc_of_the_largest_residues_counts_once() {
+    let plan = pairs();
+    let (due, _) = rounds(&plan);
+    let width = plan.lattice().wire_bytes as usize;
+    let largest = |values: &mut Vec<u8>| values.chunks_mut(width).for_each(|x| x[width - 1] = 0x7f);
+    let first = share(&plan, plan.digest(), due, 0, largest);
+    let sum = |again: bool| {
+        let mut table = Table::new(&plan);
+        table.play(|party, output| match output {
+            Output::Event(Event::Round(round)) if party == VICTIM && (*round == 1 || again) => {
+                Turn::slip(vec![Slip { network: Network::Private, from: HOSTILE, to: VICTIM, frame: first.clone() }])
+            }
+            _ => Turn::none(),
+        });
+        let sums: Vec<_> =
+            table.outcomes.iter().flatten().map(|outcome| outcome.sum.as_ref().map(|sum| sum.value.clone())).collect();
+        assert!(sums.len() == PARTIES && sums[0].is_some() && sums.iter().all(|sum| *sum == sums[0]), "one result");
+        assert_ne!(sums[0].as_ref(), Some(&table.exact()));
+        sums[0].clone()
+    };
+    assert_eq!(sum(false), sum(true), "taken once, in whichever round it comes");
 }

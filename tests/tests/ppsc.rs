@@ -182,3 +182,38 @@ fn what_cannot_be_private_is_refused_with_its_fix() {
     refused(&format!("{ppsc}rollback = false\n"), 2, "mechanism.rollback", "inca");
     refused(&format!("{ppsc}rounds = 1\n"), 2, "mechanism.rounds", "rounds = \\\"auto\\\"");
 }
+
+#[test]
+fn the_private_phase_takes_no_more_rounds_than_the_longest_chain_of_exchanges() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let object = run_in(folder.path(), "benchmark --private-rounds 6,12 --json".split(' ')).json_of(0);
+    let rows = object["private_rounds"].as_array().expect("rows");
+    assert_eq!((rows.len(), &object["holds"]), (6, &true.into()), "two sizes, three graphs each: {object}");
+    for row in rows {
+        let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row}"));
+        let chain = number("critical_path");
+        // 4 exchanges a party, each of two parties: some party takes part in 8 at least, one after the other.
+        assert!(chain >= 8.0 && number("exchanges") >= 4.0 * number("parties"), "{row}");
+        assert!(
+            number("rounds_to_last_share") >= 2.0 && number("rounds_to_last_answer") > number("rounds_to_last_share"),
+            "{row}"
+        );
+        assert!(number("rounds_to_last_answer") <= 1.3 * chain, "{row}");
+    }
+    run_in(folder.path(), "benchmark --private-rounds 1 --json".split(' ')).refused_at(2, "--private-rounds");
+}
+
+/// Twice as many parties as can be computed: what is claimed is a theorem, and the noise is far below that of local privacy.
+#[test]
+fn fifty_parties_share_their_noise_by_a_theorem() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write_run(folder.path(), "[privacy]\ncolluding = 3\n[mechanism]\nkind = \"ppsc\"\n");
+    let object = run_in(folder.path(), "simulate run.toml --parties 50 --direct --json".split(' ')).json_of(0);
+    assert_eq!(object["violations"], json!([]));
+    let number = |key: &str| object[key].as_f64().unwrap_or_else(|| panic!("{key} of {object}"));
+    assert!(number("standard_error") < 0.3 * number("local"), "{object}");
+    assert!(number("epsilon") <= number("epsilon_claimed") && number("epsilon_claimed") <= 1.0);
+    let headline =
+        object["claims"].as_array().expect("claims").iter().find(|claim| claim["faults"] == "class").expect("of the class");
+    assert_eq!((&headline["established"], &headline["holds_as_headline"]), (&"theorem".into(), &true.into()));
+}

@@ -85,6 +85,33 @@ fn twenty_parties_are_exhausted() {
 }
 
 #[test]
+fn what_a_sample_chose_is_claimed_against_all_coalitions() {
+    let draft = draft(30, "[mechanism]\nrounds = 6");
+    let calibration = calibrate(&draft, &mut |_| {}).expect("a calibration");
+    let drawn = calibration.drawn.as_ref().expect("drawn before START");
+    let setting = Setting::of_draft(&draft, &drawn.schedule).expect("a setting");
+    assert!(coalitions::sample(&setting).len() < 435 && coalitions::sampled(&setting), "a pass over all 435 takes long");
+    let claim =
+        calibration.claims.iter().find(|claim| claim.established == Established::Exhaustive && claim.faults == Faults::Class);
+    let claim = claim.expect("exhausted");
+    assert_eq!(claim.cases % 435, 0);
+    assert!((0.999..=1.0).contains(&claim.epsilon), "{}", claim.epsilon);
+    // The noise is the best for this schedule, and the schedule about as good as the first one.
+    let error = |schedule: &Schedule| {
+        let setting = Setting::of_draft(&draft, schedule).expect("a setting");
+        let budget = gaussian::mu(1.0, 1e-6).expect("in range");
+        Problem::of(&setting).expect("a problem").expect("feasible").solve(None).objective / budget
+    };
+    let expected = error(&drawn.schedule);
+    let found = Problem::of(&setting).expect("a problem").expect("feasible");
+    let found = found.at((calibration.correlated_std / calibration.independent_std).powi(2)).objective
+        / gaussian::mu(1.0, 1e-6).expect("in range");
+    assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
+    let first = Calibration::draw_schedule(&draft, 6, 0).expect("enough neighbours");
+    assert!(expected < 1.05 * error(&first), "{expected} {}", error(&first));
+}
+
+#[test]
 fn a_graph_that_cannot_protect_somebody_is_refused_with_the_party_named() {
     let ring = "[topology]\nprivate = { kind = \"ring\" }\n[mechanism]\nrounds = 4";
     let refused = calibrate(&draft(6, ring), &mut |_| {}).expect_err("both neighbours of everybody may be against it");

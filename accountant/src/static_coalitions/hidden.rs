@@ -275,10 +275,10 @@ impl Back {
         // Cov(s, x̃ | all): what is taken from Cov(s, x̃ | past).
         let mut with_x = uu.dot(&self.wu);
         general_mat_mul(1.0, &ux, &self.wx, 1.0, &mut with_x);
-        let mut moved_u = uu.dot(&self.uu);
-        general_mat_mul(1.0, &ux, &self.ux.t(), 1.0, &mut moved_u);
-        let mut moved_x = uu.dot(&self.ux);
-        general_mat_mul(1.0, &ux, &self.xx, 1.0, &mut moved_x);
+        // (u, x̃)ᵀ Λ (u, x̃), the mixed terms being twice the same.
+        let moved_u = uu.dot(&self.uu);
+        let mut moved_x = ux.dot(&self.xx);
+        general_mat_mul(2.0, &uu, &self.ux, 1.0, &mut moved_x);
         let mut worst = 0.0f64;
         for (index, &place) in places.iter().enumerate() {
             let (own_u, own_x) = (uu.row(index), ux.row(index));

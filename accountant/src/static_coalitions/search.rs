@@ -6,6 +6,9 @@ use super::hidden::squared_losses;
 use super::largest;
 use crate::class::in_parallel;
 
+/// Nobody learns more than 1 at σ* = 1, Δ = 1, whatever is climbed: from here on it is rounding.
+const ALL: f64 = 1.0 - 1e-9;
+
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
@@ -28,6 +31,22 @@ pub struct Effort {
     pub steps: usize,
 }
 
+/// How many parties that know the schedule suffice, at most, to learn some party's value but for its own noise: the fewest, over all victims, that
+/// were found to read all that reaches it.
+pub fn sufficient(out: &[Vec<Vec<Party>>]) -> usize {
+    let parties = out.first().map_or(0, Vec::len);
+    let of = |victim: Party| {
+        // The choice is the same for each size: one more reader, as long as something is unread.
+        let (mut low, mut high) = (0, parties.saturating_sub(1));
+        while low < high {
+            let middle = (low + high) / 2;
+            if readers(out, victim, middle).1 == 0 { high = middle } else { low = middle + 1 }
+        }
+        high
+    };
+    (0..parties).map(of).min().unwrap_or(0)
+}
+
 /// A coalition on the way.
 #[derive(Clone)]
 struct Climb {
@@ -38,12 +57,25 @@ struct Climb {
     cases: u64,
 }
 
-/// A coalition of `size` that knows the schedule, found by a climb from victims' in- and out-neighbours: of these the ones that learn most, one
-/// after the other, then exchanges of one member for another as long as they pay. A lower bound on what the worst coalition learns; no guarantee.
+/// A coalition of `size` that knows the schedule, found by climbs: exchanges of one member for another as long as they pay. They start from victims'
+/// in- and out-neighbours, of these the ones that learn most, one after the other; and from those who between them read most of what reaches the
+/// victim ([`readers`]). A lower bound on what the worst coalition learns; no guarantee.
 pub fn searched(out: &[Vec<Vec<Party>>], size: usize, ratio: f64, effort: Effort) -> Found {
     let parties = out.first().map_or(0, Vec::len);
     let victims = effort.victims.clamp(1, parties.max(1));
-    let mut begun = in_parallel(victims.min(parties), |index| Some(Climb::begin(out, index * parties / victims, size, ratio)));
+    // Quick, so everybody's: the ones that leave least unread.
+    let readers = |victim: Party| {
+        let (coalition, unread) = readers(out, victim, size);
+        (unread, coalition, victim)
+    };
+    let mut read: Vec<(usize, Vec<Party>, Party)> = (0..parties).map(readers).collect();
+    read.sort();
+    read.truncate(effort.starts);
+    let mut begun = in_parallel(read.len(), |index| Some(Climb::with(out, read[index].1.clone(), read[index].2, ratio)));
+    if begun.iter().all(|climb| climb.square < ALL) {
+        let victim = |index: usize| index * parties / victims;
+        begun.extend(in_parallel(victims.min(parties), |index| Some(Climb::begin(out, victim(index), size, ratio))));
+    }
     begun.sort_by(|a, b| b.square.total_cmp(&a.square).then_with(|| a.coalition.cmp(&b.coalition)));
     let starts = effort.starts.min(begun.len());
     let climbed = in_parallel(starts, |start| Some(begun[start].clone().climb(out, ratio, effort.steps)));
@@ -78,6 +110,12 @@ impl Climb {
         begun
     }
 
+    fn with(out: &[Vec<Vec<Party>>], coalition: Vec<Party>, victim: Party, ratio: f64) -> Self {
+        let mut begun = Climb { square: 0.0, coalition, order: by_contact(out, victim).0, cases: 0 };
+        begun.square = begun.learns(out, &begun.coalition.clone(), ratio);
+        begun
+    }
+
     fn learns(&mut self, out: &[Vec<Vec<Party>>], coalition: &[Party], ratio: f64) -> f64 {
         self.cases += 1;
         largest(squared_losses(out, coalition, ratio))
@@ -86,7 +124,7 @@ impl Climb {
     /// Exchanges one member for one other, closest first, as long as that pays.
     fn climb(mut self, out: &[Vec<Vec<Party>>], ratio: f64, steps: usize) -> Self {
         let (end, order) = (self.cases + steps as u64, self.order.clone());
-        loop {
+        while self.square < ALL {
             let before = self.square;
             for &enters in &order {
                 for leaves in (0..self.coalition.len()).rev() {
@@ -105,10 +143,42 @@ impl Climb {
                 }
             }
             if self.square <= before {
-                return self;
+                break;
             }
         }
+        self
     }
+}
+
+/// `size` parties that between them read as many as they can of the states that `victim` splits and of those whose shares reach it, and how many of
+/// these stay unread. Who reads them all knows the victim's balance: what went in, what went out, and, once it is published, what stayed.
+///
+/// A state is read by each of its receivers, and known to its owner; chosen one by one, whoever reads most that is unread, then whoever is in
+/// most of them.
+fn readers(out: &[Vec<Vec<Party>>], victim: Party, size: usize) -> (Vec<Party>, usize) {
+    let parties = out.first().map_or(0, Vec::len);
+    let of_round = |round: &Vec<Vec<Party>>| -> Vec<Vec<Party>> {
+        let others = (0..parties).filter(|&other| round[other].contains(&victim));
+        let each = others.map(|other| round[other].iter().copied().chain([other]).filter(|&reader| reader != victim).collect());
+        std::iter::once(round[victim].clone()).filter(|receivers| !receivers.is_empty()).chain(each).collect()
+    };
+    let states: Vec<Vec<Party>> = out.iter().flat_map(of_round).collect();
+    let mut read = vec![false; states.len()];
+    let mut coalition: Vec<Party> = Vec::new();
+    while coalition.len() < size.min(parties.saturating_sub(1)) {
+        let (mut unread, mut all) = (vec![0usize; parties], vec![0usize; parties]);
+        for (readers, read) in states.iter().zip(&read) {
+            for &reader in readers {
+                all[reader] += 1;
+                unread[reader] += usize::from(!read);
+            }
+        }
+        let others = (0..parties).filter(|party| *party != victim && !coalition.contains(party));
+        let Some(best) = others.max_by_key(|&party| (unread[party], all[party], std::cmp::Reverse(party))) else { break };
+        states.iter().zip(&mut read).for_each(|(readers, read)| *read |= readers.contains(&best));
+        coalition.push(best);
+    }
+    (coalition, read.iter().filter(|read| !**read).count())
 }
 
 /// All others, those first that exchange most shares with `victim`, and how many exchange any.

@@ -149,3 +149,17 @@ fn failures_are_what_loses_more_than_allowed() {
     assert!(draws.failures(0..20, 40.0, worst * (1.0 - 1e-9)) >= 1);
     assert!(draws.worst_without_share_faults(3, 40.0) < draws.worst(3, 40.0));
 }
+
+#[test]
+fn who_reads_all_that_reaches_a_party_learns_its_value() {
+    // Six receivers a round: a state has many readers, and the contacts of a victim, one after the other, are not the best choice of them.
+    let schedule = Schedule::draw(&Graph::complete(60), 6, 10, 3).expect("enough neighbours");
+    let found = searched(schedule.out(), 20, 1e4, Effort { victims: 1, starts: 2, steps: 1 });
+    assert!((found.square - 1.0).abs() < 1e-6, "{}", found.square);
+    assert!(found.cases <= 2, "from the first start on: {}", found.cases);
+    // The fewest who are found to suffice do, and one less do not by the same choice.
+    let few = sufficient(schedule.out());
+    assert!((10..20).contains(&few), "{few}");
+    let learns = |size: usize| searched(schedule.out(), size, 1e4, Effort { victims: 1, starts: 60, steps: 1 }).square;
+    assert!(learns(few) > 1.0 - 1e-6 && learns(few / 2) < 0.5, "{few}: {} {}", learns(few), learns(few / 2));
+}

@@ -95,3 +95,12 @@ fn without_roll_back_a_crash_leaves_noise_behind() {
     assert!((result.weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     assert!(result.weights[3] > 0.0, "what it sent stays in the mean");
 }
+
+#[test]
+fn with_ppsc_a_missing_final_costs_what_the_rows_say() {
+    let plan = plan(6, "[mechanism]\nkind = \"ppsc\"");
+    let setting = Setting::of_plan(&plan).expect("a plan");
+    let (rows, places) = (late(&setting).expect("a schedule"), late_exchanges(&setting));
+    assert_eq!(rows, places);
+    assert!(places.iter().any(|(sum, _)| sum.correlated > 0.0));
+}

@@ -9,7 +9,7 @@ use crate::cli::Report;
 use crate::failure::Failure;
 use crate::table::{Table, bytes};
 
-const WAYS: [&str; 2] = ["flood", "consensus"];
+pub(super) const WAYS: [&str; 2] = ["flood", "consensus"];
 
 /// Runs each `runs` times, in turns.
 pub(super) fn run(nodes: usize, dimension: usize, runs: usize) -> Result<Report, Failure> {
@@ -26,11 +26,17 @@ pub(super) fn run(nodes: usize, dimension: usize, runs: usize) -> Result<Report,
     Ok(report(nodes, dimension, &samples))
 }
 
+/// Neighbours of a party on either graph; where there are too few parties, everybody.
+pub(super) const DEGREE: usize = 4;
+
 /// Fixed rounds: both runs have the same plan but for how finals spread.
-fn run_file(nodes: usize, way: &str) -> String {
-    let public = if nodes > 5 { "{ kind = \"random-regular\", degree = 4 }" } else { "\"complete\"" };
+pub(super) fn run_file(nodes: usize, way: &str) -> String {
+    let graph = match nodes > DEGREE + 1 {
+        true => format!("{{ kind = \"random-regular\", degree = {DEGREE} }}"),
+        false => "\"complete\"".into(),
+    };
     format!(
-        "name = \"benchmark\"\n[mechanism]\nrounds = 5\n[topology]\npublic = {public}\n\
+        "version = 1\nname = \"benchmark\"\n[mechanism]\nrounds = 5\n[topology]\nprivate = {graph}\npublic = {graph}\n\
          [run]\ndissemination = \"{way}\"\nround_ms = 10000\nsettle_ms = 20000\njoin_ms = 120000\n"
     )
 }

@@ -1,4 +1,5 @@
-//! Carries frames to the neighbours on the two graphs. Transport only: it knows nothing of plans or messages.
+//! Carries frames to the neighbours on the two graphs. Transport only: it knows nothing of plans or messages, but that notices on a public
+//! stream repeat what others on it said (see `session.rs`).
 //!
 //! A [`Hub`] has two swarms with one identity: the private one is TCP + Noise + Yamux, the public one TCP + plaintext +
 //! Yamux. They listen on two ports, so that nothing can be talked down from one to the other. Any number of runs attach to

@@ -1,7 +1,8 @@
 //! Frames on an established edge: one task writes on the stream that we opened, one reads from the stream that the peer
 //! opened.
 //!
-//! A frame is its length (4 bytes, big endian) and that many bytes. Nothing is allocated ahead of what arrived. After the
+//! A frame is its length (4 bytes, big endian) and that many bytes; on the public graph a frame that repeats most of an earlier one of the same
+//! stream is shortened ([`Repeats`]). Nothing is allocated ahead of what arrived. After the
 //! last frame the writer closes its half; the reader closes its own when it has passed everything on. So a writer that sees
 //! the end of its stream knows that all was read.
 
@@ -12,8 +13,9 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
+use undertone_protocol::wire::Repeats;
 
-use super::{Frame, NetworkEvent, Offence, Reports, edge::Line};
+use super::{Graph, NetworkEvent, Offence, Reports, edge::Line};
 
 /// Bytes of a frame's length.
 pub(super) const HEADER: usize = 4;
@@ -89,6 +91,8 @@ async fn write_all_frames<S>(stream: &mut S, line: &Line, reports: &Reports) -> 
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    // What is private is never compared with anything.
+    let mut repeats = (line.graph == Graph::Public).then(Repeats::default);
     loop {
         if let Some(frame) = line.queue.pop() {
             if let Some(ticket) = &frame.ticket {
@@ -97,7 +101,8 @@ where
                 }
                 reports.tell(NetworkEvent::Left { graph: line.graph, peer: line.peer, token: frame.token }).await;
             }
-            write_frame(stream, &frame, line).await?;
+            let short = repeats.as_mut().and_then(|repeats| repeats.shorten(&frame.bytes));
+            write_frame(stream, short.as_deref().unwrap_or(&frame.bytes), line).await?;
             continue;
         }
         in_time(line.stall, stream.flush()).await?;
@@ -121,10 +126,10 @@ where
 }
 
 /// Length and the first piece go out in one write: plaintext sends each write as a packet of its own.
-async fn write_frame<S: AsyncWrite + Unpin>(stream: &mut S, frame: &Frame, line: &Line) -> Result<(), End> {
+async fn write_frame<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8], line: &Line) -> Result<(), End> {
     // The handle refused what is above `max_frame`, which fits 32 bits.
-    let length = frame.bytes.len() as u32;
-    let (first, rest) = frame.bytes.split_at(frame.bytes.len().min(PIECE - HEADER));
+    let length = bytes.len() as u32;
+    let (first, rest) = bytes.split_at(bytes.len().min(PIECE - HEADER));
     let mut start = Vec::with_capacity(HEADER + first.len());
     start.extend_from_slice(&length.to_be_bytes());
     start.extend_from_slice(first);
@@ -143,9 +148,16 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let budget = Arc::new(Semaphore::new(line.inbound_bytes));
+    let mut repeats = (line.graph == Graph::Public).then(Repeats::default);
     loop {
         match read_frame(&mut stream, line, &budget).await {
-            Ok(Some(bytes)) => reports.tell(NetworkEvent::Frame { graph: line.graph, peer: line.peer, bytes }).await,
+            Ok(Some(mut bytes)) => {
+                // A restored frame is no longer than one that this stream has carried in full, and few wait at once.
+                if let Some(restored) = repeats.as_mut().and_then(|repeats| repeats.restore(&bytes)) {
+                    bytes.bytes = restored;
+                }
+                reports.tell(NetworkEvent::Frame { graph: line.graph, peer: line.peer, bytes }).await;
+            }
             Ok(None) => {
                 let _ = timeout(line.stall, stream.close()).await;
                 return End::Closed;

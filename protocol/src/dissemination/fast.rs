@@ -53,8 +53,16 @@ impl Fast {
         }
     }
 
+    /// A neighbour whose message of the round that [`Fast::wants`] says a larger change than the entries allow.
+    pub fn beyond(&self, messages: &BTreeMap<Party, Bytes>) -> Option<Party> {
+        let most = *self.schedule.most.get(self.done.checked_sub(1)?)?;
+        let width = self.width(self.done as u32)?;
+        let fits = |bytes: &Bytes| integers::read_narrow(bytes, width).all(|change| change.unsigned_abs() as f64 <= most);
+        messages.iter().find(|(_, bytes)| !fits(bytes)).map(|(party, _)| *party)
+    }
+
     /// Takes the messages of the round that [`Fast::wants`] and makes the next one's vector, if others need it. Err: an own change is larger than
-    /// any that honest openings lead to.
+    /// any that honest openings and changes lead to; nobody would take it.
     pub fn step(&mut self, messages: &BTreeMap<Party, Bytes>) -> Result<Option<Vec<u8>>, &'static str> {
         let width = self.width(self.done as u32).unwrap_or(1);
         for bytes in messages.values() {
@@ -67,10 +75,11 @@ impl Fast {
         let Some(width) = self.width(self.done as u32) else { return Ok(None) };
         let mut bytes = vec![0; width * self.changes.len()];
         let fits = integers::write(self.changes.iter().map(|&change| i128::from(change)), width, &mut bytes);
-        if fits {
+        let most = self.schedule.most[self.done - 1];
+        if fits && self.changes.iter().all(|change| change.unsigned_abs() as f64 <= most) {
             Ok(Some(bytes))
         } else {
-            Err("a change is larger than the entries allow: somebody's opening is not what it announced")
+            Err("a change is larger than the entries allow: somebody sent wrong ones")
         }
     }
 

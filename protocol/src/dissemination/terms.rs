@@ -1,5 +1,7 @@
 //! What a plan fixes of averaging in public: the unit, the tolerance, and what it expects to need.
 
+use std::sync::Arc;
+
 use crate::averaging::course::Task;
 use crate::averaging::{Course, Spectrum, integers};
 use crate::graph::Graph;
@@ -51,6 +53,8 @@ pub struct Terms {
     /// A unit's size in the data of one party, in standard errors of the result: × parties / their weight for a result's.
     unit_errors: f64,
     accuracy: f64,
+    /// Of the whole public graph.
+    spectrum: Arc<Spectrum>,
     /// The course, if every final reaches as far as a party's own noise may.
     pub at_most: Course,
     /// Bytes a coordinate that a node sends to one neighbour, for finals that reach as far as is usual.
@@ -60,14 +64,14 @@ pub struct Terms {
 }
 
 /// A final's largest coordinate is expected to be about this part of what the lattice makes room for (12 standard deviations of all noise of one
-/// party at once): 6 standard deviations. It decides nothing but predictions.
-const USUAL_REACH: f64 = 0.5;
+/// party at once): 3 standard deviations, since not all of the noise is in it. It decides nothing but predictions.
+const USUAL_REACH: f64 = 0.25;
 
 impl Terms {
     /// The coarsest unit with which ν can be met.
     pub fn of(request: Request<'_>) -> Result<Self, TermsError> {
         let parties = request.graph.parties() as f64;
-        let spectrum = Spectrum::of(request.graph).ok_or(TermsError::Rounds)?;
+        let spectrum = Arc::new(Spectrum::of(request.graph).ok_or(TermsError::Rounds)?);
         let unit = |grain_log2: i32| f64::from(grain_log2).exp2() * request.lattice.step() / request.standard_error;
         // So many units of tolerance, so that the rounding of every round fits into it: about rounds × √n.
         let levels = (9.0 + (libm::log2(parties) / 2.0).ceil()).exp2();
@@ -88,6 +92,7 @@ impl Terms {
             opening_bytes: 0,
             unit_errors: 0.0,
             accuracy: request.accuracy,
+            spectrum: spectrum.clone(),
             at_most: Course { method: crate::averaging::Method::FiniteTime, steps: vec![], error: 0.0 },
             expected_bytes: 0,
             expected_rounds: 0,
@@ -143,6 +148,11 @@ impl Terms {
         }
     }
 
+    /// Of the graph between all parties of the plan: the one that is averaged over as a rule.
+    pub fn spectrum(&self) -> &Arc<Spectrum> {
+        &self.spectrum
+    }
+
     /// ν.
     pub fn accuracy(&self) -> f64 {
         self.accuracy
@@ -158,8 +168,9 @@ impl Terms {
         let most = f64::from(integers::PRODUCT_BITS).exp2();
         let fits = changes.iter().zip(&course.steps).all(|(change, step)| change / step.min(1.0) < most);
         // The last round's change stays with its node.
-        let widths = changes[..changes.len() - 1].iter().map(|&change| integers::width(change)).collect();
-        (fits && task.norm < most).then_some(Schedule { course, widths })
+        let most_sent = changes[..changes.len() - 1].to_vec();
+        let widths = most_sent.iter().map(|&change| integers::width(change)).collect();
+        (fits && task.norm < most).then_some(Schedule { course, widths, most: most_sent })
     }
 
     /// A final's coordinate in units, to the nearest.
@@ -179,4 +190,6 @@ pub struct Schedule {
     pub course: Course,
     /// Bytes a coordinate of the change that is sent after each round but the last.
     pub widths: Vec<usize>,
+    /// The largest such change, by absolute value, that openings with these ranges lead to.
+    pub most: Vec<f64>,
 }

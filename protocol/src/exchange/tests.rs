@@ -7,7 +7,7 @@ use crate::invariants::{mass, weight};
 use crate::lattice::Lattice;
 use crate::noise::LatticeNoise;
 use crate::plan::Plan;
-use crate::simulator::ledger::{self, Draws, Ledger, Recording};
+use crate::simulator::ledger::{self, Balance, Draws, Ledger, Recording};
 use crate::simulator::tests::{inputs, plan};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
@@ -24,6 +24,7 @@ struct World {
     plan: Arc<Plan>,
     nodes: Vec<Exchange>,
     ledgers: Vec<Ledger>,
+    balance: Balance,
     wires: BTreeMap<(Party, Party), VecDeque<Message>>,
     down: BTreeSet<(Party, Party)>,
     offences: Vec<String>,
@@ -44,6 +45,7 @@ impl World {
         let mut world = World {
             nodes: Vec::new(),
             ledgers: Vec::new(),
+            balance: Balance::default(),
             wires: BTreeMap::new(),
             down: BTreeSet::new(),
             offences: Vec::new(),
@@ -81,12 +83,17 @@ impl World {
                 _ => {}
             }
         }
-        assert_eq!(self.check(), []);
+        assert_eq!(self.check(me), []);
     }
 
-    fn check(&self) -> Vec<crate::invariants::Violation> {
+    /// Mass and weight after an event at a node, as the simulator looks at them, which must be what all sums made anew come to.
+    fn check(&mut self, me: Party) -> Vec<crate::invariants::Violation> {
+        let node = |party: Party| Some((&self.nodes[party], &self.ledgers[party]));
+        let found: Vec<_> = (0..self.nodes.len()).map(|party| self.balance.event(party, party == me, node)).collect();
         let nodes = self.nodes.iter().zip(&self.ledgers).enumerate();
-        ledger::check(&nodes.map(|(party, (node, ledger))| (party, node, ledger)).collect::<Vec<_>>())
+        let anew = ledger::check(&nodes.map(|(party, (node, ledger))| (party, node, ledger)).collect::<Vec<_>>());
+        assert_eq!(found.into_iter().find(|found| !found.is_empty()).unwrap_or_default(), anew);
+        anew
     }
 
     /// Lets the first message of a wire through.
@@ -204,6 +211,16 @@ fn without_faults_rounds_end_at_once_and_finals_are_exact() {
     assert!(world.nodes.iter().all(|node| node.tally() == Tally { accepted: 3, ..Tally::default() }));
     assert_eq!(world.offences, [] as [String; 0]);
     assert_eq!(world.settle(&everybody(), &everybody()), Ok(()));
+}
+
+#[test]
+fn a_node_that_holds_more_than_it_injected_is_seen_at_its_next_event() {
+    let mut world = World::new();
+    let other = inputs(&world.plan).swap_remove(2);
+    let weight = world.ledgers[1].own_weight().0;
+    world.ledgers[1] = Ledger::new(world.plan.mechanism(1), other, 2 * weight, Draws::default());
+    let violations: Vec<&str> = world.check(1).iter().map(|violation| violation.invariant).collect();
+    assert_eq!(violations, ["mass", "weight"]);
 }
 
 #[test]

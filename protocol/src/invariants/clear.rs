@@ -11,28 +11,42 @@ use crate::wire::{self, PrivateFrame, PublicFrame};
 const MARK: usize = 12;
 
 /// What was sealed so far.
-#[derive(Default)]
 pub struct Clear {
     /// The first bytes of each share's values.
     marks: BTreeSet<[u8; MARK]>,
+    /// Whether any of them begins with these two bytes: most places in a frame need no further look.
+    begins: Vec<bool>,
+}
+
+impl Default for Clear {
+    fn default() -> Self {
+        Clear { marks: BTreeSet::new(), begins: vec![false; 1 << 16] }
+    }
+}
+
+fn beginning(mark: &[u8; MARK]) -> usize {
+    usize::from(u16::from_le_bytes([mark[0], mark[1]]))
 }
 
 impl Clear {
-    /// A frame was given to the private graph.
-    pub fn private(&mut self, frame: &[u8]) {
+    /// A frame was given to the private graph. Whether it is a share that was not known before.
+    pub fn private(&mut self, frame: &[u8]) -> bool {
         if let Ok(PrivateFrame::Share { values, .. }) = wire::read_private(frame)
             && let Some(mark) = frame[values].first_chunk::<MARK>()
             && mark.iter().any(|&byte| byte != 0)
         {
-            self.marks.insert(*mark);
+            self.begins[beginning(mark)] = true;
+            return self.marks.insert(*mark);
         }
+        false
     }
 
     /// A frame was given to the public graph.
     pub fn public(&self, frame: &[u8]) -> Result<(), Violation> {
         let last = matches!(wire::read_public(frame), Ok(PublicFrame::Body { stage: Stage::Publishing, .. }));
-        let sealed = |window: &[u8]| window.first_chunk::<MARK>().is_some_and(|window| self.marks.contains(window));
-        if !last && frame.windows(MARK).any(sealed) {
+        let may_be = |mark: &&[u8; MARK]| self.begins[beginning(mark)];
+        let marks = frame.windows(MARK).filter_map(|window| window.first_chunk::<MARK>());
+        if !last && marks.filter(may_be).any(|mark| self.marks.contains(mark)) {
             return Err(Violation::new("clear", "a public frame carries bytes of a share"));
         }
         if wire::read_public(frame).is_err() {

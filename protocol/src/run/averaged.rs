@@ -11,7 +11,7 @@ use crate::mixing::{Party, Portion};
 use crate::time::Time;
 use crate::wire::Bytes;
 
-/// What a verified result is known to be off by.
+/// What a verified result is known to be off by; ∞ if somebody says that it holds another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Accuracy {
     /// Each coordinate of the sum is within this of the exact sum of the included finals, in lattice steps.
@@ -43,6 +43,7 @@ impl Run {
             terms,
             lattice: self.course.lattice,
             settle_ms: self.settle_ms,
+            quorum: self.electorate.quorum(),
         };
         let mut averaging = Averaging::new(setup, opening, self.commons.reached());
         std::mem::take(&mut self.early_rounds).into_values().for_each(|(round, values)| averaging.round(round, values));
@@ -115,13 +116,14 @@ impl Run {
     }
 
     fn conclude_averaging(&mut self, averaged: Averaged) {
-        let Averaged { included, mean, whole } = averaged;
+        let Averaged { included, mean, whole, contradicted } = averaged;
         let ending = if whole && included.len() == self.electorate.parties { Ending::Done } else { Ending::Degraded };
         let largest = self.commons.rules.terms.as_ref().map_or(0.0, |terms| 0.5 * terms.accuracy());
+        let known = |bound: f64| if contradicted.is_empty() { bound } else { f64::INFINITY };
         self.record.accuracy = mean.as_ref().map(|mean| Accuracy {
-            steps: mean.steps,
-            standard_errors: mean.standard_errors,
-            apart: mean.standard_errors + largest,
+            steps: known(mean.steps),
+            standard_errors: known(mean.standard_errors),
+            apart: known(mean.standard_errors + largest),
         });
         let lattice = self.course.lattice;
         let sum = mean.map(|mean| Sum { value: lattice.vector(mean.sum.into_iter()), weight: mean.weight });

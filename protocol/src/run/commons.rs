@@ -368,6 +368,9 @@ impl Commons {
         if self.rules.terms.is_none() || round.author != from {
             return self.offence(from, "a round of averaging that is not its own, or that this plan does not have");
         }
+        if !self.neighbours.contains(&from) {
+            return self.offence(from, "a round of averaging from somebody who is no neighbour");
+        }
         if let Err(reason) = self.flood.members().verify_round(&round, &values) {
             return self.offence(from, reason);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
-use super::scenario::Report;
+use super::scenario::{PrivatePhase, Report};
 use super::{Gate, stream};
 use crate::commitment;
 use crate::exchange::{Arrival, Course, Deed, Exchange, Opening};
@@ -200,11 +200,13 @@ impl World {
             outcomes,
             finished_at: vec![None; plan.parties()],
             noised: self.noised,
+            private: PrivatePhase::default(),
             shares_left: self.shares_left,
             events: Vec::new(),
             trace: Trace::default(),
             violations: self.violations,
             bytes: vec![(0, 0); plan.parties()],
+            purposes: BTreeMap::new(),
         }
     }
 }

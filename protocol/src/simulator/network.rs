@@ -7,6 +7,7 @@ use crate::graph::Graph;
 use crate::message::Network;
 use crate::mixing::Party;
 use crate::time::Time;
+use crate::wire::Repeats;
 
 /// Something that will happen; the earliest is on top, then the one that was queued first.
 pub(super) struct Queued<T> {
@@ -42,6 +43,8 @@ struct Link {
     epoch: u64,
     /// When the latest message of each direction arrives.
     arrives: [Time; 2],
+    /// Both ends of each direction.
+    repeats: [(Repeats, Repeats); 2],
 }
 
 pub(super) struct Links {
@@ -79,6 +82,7 @@ impl Links {
         link.up = true;
         link.epoch += 1;
         link.arrives = [Time::ZERO; 2];
+        link.repeats = Default::default();
         true
     }
 
@@ -93,5 +97,16 @@ impl Links {
         let arrives = &mut link.arrives[usize::from(from > to)];
         *arrives = at.max(*arrives);
         *arrives
+    }
+
+    /// How many bytes of a frame travel; what arrives is the same frame. None if it were another.
+    pub(super) fn travels(&mut self, network: Network, from: Party, to: Party, frame: &[u8]) -> Option<usize> {
+        if network == Network::Private {
+            return Some(frame.len());
+        }
+        let (here, there) = &mut self.link(network, from, to)?.repeats[usize::from(from > to)];
+        let short = here.shorten(frame);
+        let restored = there.restore(short.as_deref().unwrap_or(frame));
+        (restored.as_deref().unwrap_or(frame) == frame).then(|| short.map_or(frame.len(), |short| short.len()))
     }
 }

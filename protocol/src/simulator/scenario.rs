@@ -1,6 +1,6 @@
 //! What goes wrong in a simulated run, and what came of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::RngExt;
 
@@ -9,12 +9,13 @@ use super::stream;
 use crate::invariants::Violation;
 use crate::invariants::trace::Trace;
 use crate::lattice::LatticeVector;
-use crate::message::Network;
+use crate::message::{Network, Notice, Phase, Stage};
 use crate::mixing::Party;
 use crate::payload::Payload;
 use crate::plan::Plan;
 use crate::run::{Event, Outcome};
 use crate::time::Time;
+use crate::wire::{self, PublicFrame};
 
 /// Something that goes wrong at a moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,6 +111,65 @@ impl Conditions {
     }
 }
 
+/// When shares and their answers were on their way, over all nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrivatePhase {
+    /// The first share left its sender.
+    pub first_left: Option<Time>,
+    /// The last share reached its receiver.
+    pub last_arrived: Option<Time>,
+    /// The last answer to a share reached the share's sender.
+    pub last_answered: Option<Time>,
+}
+
+/// What a public frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// READY and START.
+    Gathering,
+    /// Logs, their announcements, and asking for them.
+    Logs,
+    /// Votes and lists of both stages, and calls that somebody is gone.
+    Votes,
+    /// Finals, or entries where finals are averaged; their announcements, and asking for them.
+    Finals,
+    /// Rounds of averaging, and notices about it.
+    Averaging,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Purpose; 5] = [Purpose::Gathering, Purpose::Logs, Purpose::Votes, Purpose::Finals, Purpose::Averaging];
+
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Purpose::Gathering => "gathering",
+            Purpose::Logs => "logs",
+            Purpose::Votes => "votes",
+            Purpose::Finals => "finals",
+            Purpose::Averaging => "averaging",
+        }
+    }
+
+    /// Of a frame; none of one that is none.
+    pub(super) fn of(frame: &[u8]) -> Option<Self> {
+        let notice = match wire::read_public(frame).ok()? {
+            PublicFrame::Body { stage: Stage::Settling, .. } => return Some(Purpose::Logs),
+            PublicFrame::Body { stage: Stage::Publishing, .. } => return Some(Purpose::Finals),
+            PublicFrame::Round { .. } => return Some(Purpose::Averaging),
+            PublicFrame::Notice(signed) => signed.notice,
+        };
+        Some(match (&notice, notice.phase()) {
+            (Notice::List { .. } | Notice::Vote { .. } | Notice::Gone { .. }, _) => Purpose::Votes,
+            (Notice::Missed | Notice::Severed { .. } | Notice::Averaged { .. } | Notice::Waiting, _) => Purpose::Averaging,
+            (_, Phase::Gathering) => Purpose::Gathering,
+            (_, Phase::Settling) => Purpose::Logs,
+            _ => Purpose::Finals,
+        })
+    }
+}
+
 /// What came of a simulated run.
 pub struct Report {
     /// Each party's outcome, none if it never finished (crashed, silent).
@@ -120,14 +180,18 @@ pub struct Report {
     pub noised: Vec<LatticeVector>,
     /// Whether any byte of a share left each party.
     pub shares_left: Vec<bool>,
+    /// When shares were on their way; nothing in a [direct](super::direct) run, which has no clock.
+    pub private: PrivatePhase,
     /// What each party told, in order.
     pub events: Vec<(Time, Party, Event)>,
     /// Everything that happened.
     pub trace: Trace,
     /// Invariants that did not hold.
     pub violations: Vec<Violation>,
-    /// Bytes of frames sent on the private and on the public graph, by party.
+    /// Bytes of frames sent on the private and on the public graph, by party, as they travel ([`Repeats`](crate::wire::Repeats)).
     pub bytes: Vec<(u64, u64)>,
+    /// The public ones of all parties, by what they are for.
+    pub purposes: BTreeMap<Purpose, u64>,
 }
 
 impl Report {

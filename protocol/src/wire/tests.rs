@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::log::{ReceivedEntry, SentEntry, Verdict};
-use crate::message::Seat;
+use crate::message::{Seat, Sketch};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -27,7 +27,8 @@ fn notices() -> Vec<Notice> {
         Notice::Call,
         Notice::Missed,
         Notice::Severed { party: 4, held: true },
-        Notice::Averaged,
+        Notice::Averaged { sketch: None },
+        Notice::Averaged { sketch: Some(Sketch { seed: [4; 16], sums: [-1, 2, 3, 4, 5, 6, 7, i128::MIN] }) },
         Notice::Waiting,
         Notice::Commit { incarnation: [5; 16], commitment: [7; 32] },
         Notice::Reveal { seats: vec![Seat { party: 1, incarnation: [6; 16] }], commitments: [8; 32], nonce: [9; 32] },
@@ -103,6 +104,15 @@ fn the_bytes_of_frames_are_pinned() {
     let severed = notice_frame(&signed(Notice::Severed { party: 4, held: true }, Recipient::All));
     let party = "0400000000000000";
     assert_eq!(hex(&severed), format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0a000000 {party} 01").replace(' ', ""));
+    let sketch = Some(Sketch { seed: [4; 16], sums: [-2; 8] });
+    let averaged = notice_frame(&signed(Notice::Averaged { sketch }, Recipient::All));
+    let (seed, sums) = ("04".repeat(16), format!("fe{}", "ff".repeat(15)).repeat(8));
+    assert_eq!(
+        hex(&averaged),
+        format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0b000000 01 {seed} {sums}").replace(' ', "")
+    );
+    // Where a plan has least room.
+    assert!(averaged.len() <= public_frame_limit(2, 0), "{}", averaged.len());
     let (form, signature) = (Form::Ratio, Signature([0xcc; 64]));
     let round = Round { author: 5, digest: [0xaa; 32], form, round: 2, view: 258, spread: 0.5, signature };
     let frame = round_frame(&round, &[1, 2, 3]);

@@ -1,0 +1,134 @@
+//! Why a draft has no calibration: each with what would help.
+
+use undertone_protocol::injection::InjectionError;
+
+use crate::claims::ClaimError;
+use crate::execution::ExecutionError;
+use crate::gaussian::GaussianError;
+use crate::outlook::Remedy;
+use crate::ppsc::coverage::Shortfall;
+
+/// Why a draft has no calibration.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CalibrateError {
+    /// Not a mechanism of this accountant yet.
+    #[error("mechanism.kind: only \"inca\" and \"ppsc\" can be calibrated by this version")]
+    Kind,
+    /// Fixed rounds of PPSC that are too few.
+    #[error("mechanism.rounds: in {rounds} rounds {shortfall}; {}", match enough {
+        Some(enough) => format!("write rounds = \"auto\", or at least {enough}"),
+        None => "write rounds = \"auto\"".to_string(),
+    })]
+    Short {
+        /// T.
+        rounds: u32,
+        /// What they do not do.
+        shortfall: Shortfall,
+        /// The fewest rounds that suffice, of the schedules that are tried.
+        enough: Option<usize>,
+    },
+    /// PPSC: a party's neighbours may all be against it, so that its noise is local.
+    #[error(
+        "topology.private: {party} has {degree} private neighbour{} ({}), and {size} parties may be against it (colluding {colluding} + dropouts {dropouts}): these would learn its exact value but for its own noise; add private edges at {party}, lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true for noise as large as local privacy needs",
+        if *degree == 1 { "" } else { "s" }, neighbours.join(", ")
+    )]
+    Local {
+        /// Whose noise would be local.
+        party: String,
+        /// Its private neighbours.
+        degree: usize,
+        /// Their names.
+        neighbours: Vec<String>,
+        /// `privacy.colluding`.
+        colluding: usize,
+        /// Departed parties that join them by Theorem R.
+        dropouts: usize,
+        /// The coalition's size.
+        size: usize,
+        /// Each of these suffices.
+        remedies: Vec<Remedy>,
+    },
+    /// PPSC: too many coalitions to compute them all, and exchanges of which no theorem says less than that of local noise.
+    #[error(
+        "mechanism.rounds: there are too many coalitions of {size} parties (colluding {colluding} + dropouts {dropouts}) to compute them all, and the exchanges of {rounds} rounds are too few for {party} to share its noise with others whatever {size} parties do, so that it would be that of local privacy; {}lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true", match enough {
+            Some(enough) => format!("write rounds = \"auto\" or {enough}, "),
+            None => "use fewer parties, ".to_string(),
+        }
+    )]
+    Alone {
+        /// T.
+        rounds: usize,
+        /// Whose noise would be local.
+        party: String,
+        /// `privacy.colluding`.
+        colluding: usize,
+        /// Departed parties that join them by Theorem R.
+        dropouts: usize,
+        /// The coalition's size.
+        size: usize,
+        /// Rounds that suffice.
+        enough: Option<usize>,
+    },
+    /// `independent_noise = "none"` over more systems than are computed.
+    #[error(
+        "mechanism.independent_noise: without independent noise nothing but computing every coalition and fault bounds the loss, and here these are too many; use \"calibrated\", or lower privacy.colluding or privacy.dropouts"
+    )]
+    TooMany,
+    /// The paper's protocol is accounted for single departures.
+    #[error(
+        "privacy.dropouts: with mechanism.rollback = false at most 1 is accounted for, found {found}; set dropouts to 1 or rollback to true"
+    )]
+    Dropouts {
+        /// In the draft.
+        found: usize,
+    },
+    /// A party with too few neighbours for the fan-out.
+    #[error("mechanism.fanout: {fanout} out-neighbours a round are more than some party has in topology.private")]
+    Fanout {
+        /// k.
+        fanout: u32,
+    },
+    /// All neighbours of a party may be against it: what it exchanges hides nothing.
+    #[error(
+        "topology.private: {party} has {degree} private neighbours, and {size} parties may be against it (colluding{}): nothing that it exchanges would be hidden; add private edges at {party}, or lower privacy.colluding or privacy.dropouts",
+        if *dropouts > 0 { format!(" {colluding} + dropouts {dropouts}") } else { String::new() }
+    )]
+    Exposed {
+        /// Who cannot be protected.
+        party: String,
+        /// Its private neighbours.
+        degree: usize,
+        /// `privacy.colluding`.
+        colluding: usize,
+        /// Departed parties that join them by Theorem R; 0 without roll-back.
+        dropouts: usize,
+        /// The coalition's size.
+        size: usize,
+        /// Each of these suffices.
+        remedies: Vec<Remedy>,
+    },
+    /// No noise that a number can hold meets the budget.
+    #[error(
+        "privacy.epsilon: no noise reaches epsilon {epsilon} at delta {delta}; party {party} would need more than a number can hold: allow a larger epsilon or delta"
+    )]
+    Budget {
+        /// Target.
+        epsilon: f64,
+        /// Target.
+        delta: f64,
+        /// Whose loss binds.
+        party: String,
+    },
+    /// (c, Z).
+    #[error(transparent)]
+    Injection(#[from] InjectionError),
+    /// ε or δ out of range.
+    #[error(transparent)]
+    Gaussian(#[from] GaussianError),
+    /// The schedule.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    /// The claims.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+}

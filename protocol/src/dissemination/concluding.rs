@@ -1,0 +1,102 @@
+//! How it ends for this node: with a mean and its bound, or without one.
+
+use std::collections::BTreeSet;
+
+use super::fast::Fast;
+use super::{Averaging, Electorate, Stage};
+use crate::lattice::LatticeWeight;
+use crate::mixing::Party;
+use crate::time::Time;
+
+/// What averaging came to.
+#[derive(Clone, Debug)]
+pub struct Averaged {
+    /// Whose finals are in the mean.
+    pub included: BTreeSet<Party>,
+    /// The mean with its bound; none if none was verified.
+    pub mean: Option<Mean>,
+    /// Whether these are all of E's, the bound is within ν/2, and a quorum says that it holds the same mean.
+    pub whole: bool,
+    /// Where no quorum does, who says that it holds another one: somebody has lied, and no bound is known.
+    pub contradicted: BTreeSet<Party>,
+}
+
+/// A verified mean.
+#[derive(Clone)]
+pub struct Mean {
+    /// An average of openings × their number: about the sum of finals, in steps of the lattice.
+    pub sum: Vec<i128>,
+    /// Σ of the weights, exact.
+    pub weight: LatticeWeight,
+    /// Each coordinate of `sum` is within this of the exact sum of the finals, in steps.
+    pub steps: f64,
+    /// The same for the result, in standard errors.
+    pub standard_errors: f64,
+}
+
+impl std::fmt::Debug for Mean {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mean({} coordinates, within {})", self.sum.len(), self.standard_errors)
+    }
+}
+
+impl Averaging {
+    pub(super) fn conclude_fast(&mut self, now: Time) {
+        let (Stage::Fast(fast), Some(electorate)) = (&self.stage, &self.electorate) else { return };
+        let included = electorate.members.clone();
+        let mean = self.mean(electorate, &included, self.sum_of_fast(fast, &included), fast.schedule().course.error);
+        self.end(now, included, mean);
+    }
+
+    pub(super) fn conclude_fallback(&mut self, now: Time, only_within: bool) {
+        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else { return };
+        let included = fallback.roles().included();
+        let mean = fallback.best().and_then(|best| {
+            let sum = self.sum_of_fallback(&best.mean, &included);
+            self.mean(electorate, &included, sum, best.bound)
+        });
+        if only_within && !mean.as_ref().is_some_and(|mean| self.is_within(mean)) {
+            return;
+        }
+        self.end(now, included, mean);
+    }
+
+    /// A result in steps of the sum.
+    pub(super) fn sum_of_fast(&self, fast: &Fast, included: &BTreeSet<Party>) -> Vec<i128> {
+        let count = included.len() as i128;
+        fast.state().iter().map(|&x| self.setup.terms.to_steps(i128::from(x).wrapping_mul(count))).collect()
+    }
+
+    pub(super) fn sum_of_fallback(&self, mean: &[f64], included: &BTreeSet<Party>) -> Vec<i128> {
+        let scale = included.len() as f64 * f64::from(self.setup.terms.grain_log2).exp2();
+        mean.iter().map(|x| (x * scale).round() as i128).collect()
+    }
+
+    pub(super) fn is_within(&self, mean: &Mean) -> bool {
+        mean.standard_errors <= 0.5 * self.setup.terms.accuracy()
+    }
+
+    /// `bound`: how far an average in units may be from the exact one of the openings.
+    pub(super) fn mean(&self, electorate: &Electorate, included: &BTreeSet<Party>, sum: Vec<i128>, bound: f64) -> Option<Mean> {
+        let weights = included.iter().filter_map(|party| Some(electorate.entries.get(party)?.weight.0));
+        let weight = LatticeWeight(weights.fold(0, i128::saturating_add));
+        let in_parties = self.setup.lattice.weight_to_f64(weight.0);
+        let terms = &self.setup.terms;
+        let units = bound + terms.rounded(included.len());
+        let steps = units * included.len() as f64 * f64::from(terms.grain_log2).exp2();
+        let standard_errors = units * terms.unit_errors(included.len(), in_parties);
+        (in_parties > 0.0).then_some(Mean { sum, weight, steps, standard_errors })
+    }
+
+    /// Ends with what there is: this node leaves.
+    pub fn leave(&mut self, now: Time) {
+        match self.stage {
+            Stage::Fallback { .. } => self.conclude_fallback(now, false),
+            _ => {
+                let included = self.electorate.as_ref().map(|electorate| electorate.members.clone()).unwrap_or_default();
+                self.end(now, included, None);
+            }
+        }
+        self.give_out();
+    }
+}

@@ -1,0 +1,81 @@
+//! The fast form's rounds: as many as fit to E, one after the other, until a message is missed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::entry::Entry;
+use super::{Averaging, Deed, Sights, Stage, terms};
+use crate::averaging::Spectrum;
+use crate::graph::Graph;
+use crate::message::{Form, Notice};
+use crate::mixing::Party;
+use crate::time::Time;
+use crate::wire::Bytes;
+
+impl Averaging {
+    pub(super) fn schedule(&self, members: &BTreeSet<Party>, entries: &BTreeMap<Party, Entry>) -> Option<terms::Schedule> {
+        let ranges: Vec<f64> = entries.values().map(|entry| entry.range as f64).collect();
+        let (terms, weight) = (&self.setup.terms, self.weight(entries.values()));
+        if members.len() == self.setup.graph.parties() {
+            return terms.schedule(terms.spectrum(), &ranges, weight);
+        }
+        let order: Vec<Party> = members.iter().copied().collect();
+        let index = |party: Party| order.binary_search(&party).ok();
+        let edges = self.setup.graph.edges().iter().filter_map(|&(a, b)| Some((index(a)?, index(b)?)));
+        let graph = Graph::from_edges(order.len(), &edges.collect::<Vec<_>>()).ok()?;
+        terms.schedule(&Spectrum::of(&graph)?, &ranges, weight)
+    }
+
+    fn weight<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> f64 {
+        self.setup.lattice.weight_to_f64(entries.map(|entry| entry.weight.0).fold(0, i128::saturating_add))
+    }
+
+    /// This node misses a message, or there is no fast form.
+    pub(super) fn miss(&mut self, now: Time, sights: &Sights<'_>) {
+        if !sights.flood.missed(self.setup.me) {
+            self.deeds.push(Deed::Say(Notice::Missed));
+        }
+        self.fall_back(now, sights);
+    }
+
+    pub(super) fn step_fast(&mut self, now: Time, sights: &Sights<'_>) -> bool {
+        let Stage::Fast(fast) = &mut self.stage else { return false };
+        let Some(round) = fast.wants() else { return false };
+        let here = |party: &Party| match round {
+            0 => self.openings.contains_key(party),
+            _ => self.inbox.has(*party, Form::Fast, round),
+        };
+        let lacking: Vec<Party> = fast.neighbours().iter().copied().filter(|party| !here(party)).collect();
+        if !lacking.is_empty() {
+            if lacking.iter().any(|&party| self.is_lost(party, now, sights)) {
+                self.miss(now, sights);
+                return true;
+            }
+            return false;
+        }
+        let (openings, inbox) = (&self.openings, &mut self.inbox);
+        let mut take = |party: Party| match round {
+            0 => openings.get(&party).cloned(),
+            _ => inbox.take(party, Form::Fast, round).map(|arrival| arrival.values),
+        };
+        let messages: BTreeMap<Party, Bytes> =
+            fast.neighbours().iter().filter_map(|&party| Some((party, take(party)?))).collect();
+        if let Some(party) = fast.beyond(&messages) {
+            self.breaks(party, format!("a change in round {round} of averaging that the entries do not allow"));
+            self.miss(now, sights);
+            return true;
+        }
+        let made = fast.step(&messages);
+        let done = fast.wants().is_none();
+        self.wait(now);
+        match made {
+            Ok(Some(bytes)) => self.send(Form::Fast, round + 1, 0, 0.0, &bytes, sights.connected),
+            Ok(None) if done => self.conclude_fast(now),
+            Ok(None) => {}
+            Err(reason) => {
+                self.fault(reason);
+                self.miss(now, sights);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,32 @@
+//! What a node commits to before anybody averages.
+
+use super::entry::Entry;
+use super::terms::Terms;
+use crate::averaging::integers;
+use crate::lattice::LatticeWeight;
+
+/// A final's opening and entry: what this node commits to.
+pub struct Opening {
+    pub(super) values: Vec<i64>,
+    pub(super) bytes: Vec<u8>,
+    /// The entry.
+    pub entry: Entry,
+}
+
+impl Opening {
+    /// Of a gated final.
+    ///
+    /// # Errors
+    /// A coordinate beyond what an opening has room for, which no honest final has.
+    pub fn of(terms: &Terms, value: impl Iterator<Item = i128>, weight: LatticeWeight) -> Result<Self, String> {
+        let wide: Vec<i128> = value.map(|steps| terms.opening(steps)).collect();
+        let range = wide.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0);
+        let mut bytes = vec![0; wide.len() * terms.opening_bytes];
+        let fits = integers::write(wide.iter().copied(), terms.opening_bytes, &mut bytes);
+        if !fits || range >= 1 << 47 {
+            return Err("this node's final does not fit into an opening".to_string());
+        }
+        let entry = Entry::new(weight, range as u64, &bytes);
+        Ok(Opening { values: wide.into_iter().map(|x| x as i64).collect(), bytes, entry })
+    }
+}

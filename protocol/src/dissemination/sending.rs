@@ -1,0 +1,42 @@
+//! What a node sends in rounds of averaging, and to whom.
+
+use std::collections::BTreeSet;
+
+use super::{Averaging, Deed, Stage};
+use crate::message::Form;
+use crate::mixing::Party;
+use crate::wire;
+
+impl Averaging {
+    /// To all neighbours that take part and can be reached.
+    pub(super) fn send(&mut self, form: Form, round: u32, view: u64, spread: f64, values: &[u8], connected: &BTreeSet<Party>) {
+        match self.setup.signer.round(form, round, view, spread, values) {
+            Ok(signed) => {
+                let frame = wire::round_frame(&signed, values);
+                let to: Vec<Party> = self.partners().into_iter().filter(|peer| connected.contains(peer)).collect();
+                self.deeds.extend(to.into_iter().map(|peer| Deed::Send(peer, frame.clone())));
+                let keep = self.recent.len().saturating_sub(1);
+                self.recent.drain(..keep);
+                self.recent.push(frame);
+                self.sent = Some((form, round));
+            }
+            Err(reason) => self.fault(reason.to_string()),
+        }
+    }
+
+    /// The neighbours that this node's messages go to.
+    pub(super) fn partners(&self) -> Vec<Party> {
+        match (&self.stage, &self.electorate) {
+            (Stage::Fallback { fallback, .. }, _) => fallback.roles().live.clone(),
+            (_, Some(electorate)) => electorate.neighbours.clone(),
+            (_, None) => self.setup.graph.neighbours(self.setup.me).to_vec(),
+        }
+    }
+
+    /// A neighbour can be reached (again): it may lack this node's last messages.
+    pub fn connected(&mut self, peer: Party) {
+        if self.partners().contains(&peer) {
+            self.deeds.extend(self.recent.iter().map(|frame| Deed::Send(peer, frame.clone())));
+        }
+    }
+}

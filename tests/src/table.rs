@@ -1,0 +1,334 @@
+//! Machines around a table, which hear each other at once, and what a hostile one slips in. Time moves only when everybody waits.
+
+pub mod hostile;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use undertone_protocol::averaging::integers;
+use undertone_protocol::invariants::entered::Entered;
+use undertone_protocol::invariants::mass;
+use undertone_protocol::lattice::LatticeVector;
+use undertone_protocol::log::AgreedLogs;
+use undertone_protocol::message::{Form, Network, Notice, Round, Stage};
+use undertone_protocol::mixing::Party;
+use undertone_protocol::noise::LatticeNoise;
+use undertone_protocol::payload::Payload;
+use undertone_protocol::peers::simulated_keypair;
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run::{Ending, Event, GateVerdict, Identity, Input, Outcome, Output, Run};
+use undertone_protocol::time::Time;
+use undertone_protocol::wire::{self, Bytes, PublicFrame};
+
+use crate::simulated::{on_lattice, others, real_gate};
+
+/// The member whose place at the table the others should not trust.
+pub const HOSTILE: Party = 3;
+
+/// No test here takes longer by the machines' clocks.
+const LONGEST_MS: u64 = 600_000;
+
+/// A frame that reaches somebody.
+#[derive(Clone)]
+pub struct Slip {
+    /// On which graph.
+    pub network: Network,
+    /// Whose connection it comes over.
+    pub from: Party,
+    /// Whom it reaches.
+    pub to: Party,
+    /// The frame.
+    pub frame: Arc<[u8]>,
+}
+
+/// What the hostile member makes of an output of any machine, its own included.
+pub struct Turn {
+    /// Whether the output is carried out.
+    pub passes: bool,
+    /// What reaches others before.
+    pub slips: Vec<Slip>,
+}
+
+impl Turn {
+    /// Nothing.
+    pub fn none() -> Self {
+        Turn { passes: true, slips: vec![] }
+    }
+
+    /// The output is carried out after these have arrived.
+    pub fn slip(slips: Vec<Slip>) -> Self {
+        Turn { passes: true, slips }
+    }
+
+    /// These arrive in the output's stead.
+    pub fn instead(slips: Vec<Slip>) -> Self {
+        Turn { passes: false, slips }
+    }
+}
+
+/// The machines of a plan.
+pub struct Table {
+    runs: Vec<Run>,
+    /// Each party's x̃.
+    pub noised: Vec<LatticeVector>,
+    plan: Arc<Plan>,
+    /// How it ended for each.
+    pub outcomes: Vec<Option<Outcome>>,
+    /// What machines told of others: by whom, of whom, what.
+    pub offences: Vec<(Party, Party, String)>,
+    /// What machines found wrong, and who.
+    pub faults: Vec<(Party, String)>,
+    /// Frames that machines sent: from, to, network.
+    pub sent: BTreeMap<(Party, Party, Network), usize>,
+    /// Rounds of ratio consensus that machines sent.
+    pub ratio_rounds: usize,
+    /// Each party's opening, from what its machine sent first.
+    pub openings: BTreeMap<Party, Vec<i64>>,
+    /// What the gate says in its stead.
+    pub gate: fn(&Plan, &AgreedLogs) -> GateVerdict,
+    /// The machines' clock.
+    pub now: Time,
+    entered: Entered,
+    items: BTreeMap<Party, BTreeSet<Vec<u8>>>,
+}
+
+impl Table {
+    /// Everybody has its value and its noise.
+    pub fn new(plan: &Arc<Plan>) -> Self {
+        let mut table = Table {
+            runs: vec![],
+            noised: vec![],
+            plan: plan.clone(),
+            outcomes: vec![None; plan.parties()],
+            offences: vec![],
+            faults: vec![],
+            sent: BTreeMap::new(),
+            ratio_rounds: 0,
+            openings: BTreeMap::new(),
+            gate: real_gate,
+            now: Time::ZERO,
+            entered: Entered::with_width(plan.terms().map_or(0, |terms| terms.opening_bytes)),
+            items: BTreeMap::new(),
+        };
+        for (party, mut value) in on_lattice(plan).into_iter().enumerate() {
+            let calibration = plan.calibration();
+            let rng = ChaCha8Rng::seed_from_u64(party as u64);
+            let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
+            noise.add_independent(calibration.independent_std, &mut value);
+            let identity = Identity {
+                party,
+                key: simulated_keypair(party),
+                incarnation: [party as u8; 16],
+                nonce: [party as u8; 32],
+                epoch: 0,
+            };
+            table.noised.push(value.clone());
+            table.runs.push(Run::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO));
+        }
+        table
+    }
+
+    /// An input to a machine.
+    pub fn feed(&mut self, party: Party, input: Input) {
+        self.runs[party].handle(self.now, input).expect("the table asks for nothing that it should not");
+    }
+
+    /// Runs until everybody but the hostile member has its outcome, and has nothing more to say.
+    pub fn play(&mut self, mut hostile: impl FnMut(Party, &Output) -> Turn) {
+        let parties = self.plan.parties();
+        let draft = self.plan.draft();
+        let graphs = [(Network::Private, draft.private_graph.clone()), (Network::Public, draft.public_graph.clone())];
+        for party in 0..parties {
+            for (network, graph) in &graphs {
+                let peers = graph.neighbours(party).iter();
+                peers.for_each(|&peer| self.feed(party, Input::Connected { network: *network, peer }));
+            }
+        }
+        let mut wakes = vec![Time::FAR; parties];
+        loop {
+            let mut idle = true;
+            for (party, wake) in wakes.iter_mut().enumerate() {
+                let mut outputs = VecDeque::new();
+                loop {
+                    match self.runs[party].poll_output() {
+                        Output::Wait { until } => break *wake = until,
+                        output => outputs.push_back(output),
+                    }
+                }
+                for output in outputs {
+                    idle = false;
+                    if let Output::Public { frame, .. } = &output {
+                        self.look_at(party, frame);
+                    }
+                    let Turn { passes, slips } = hostile(party, &output);
+                    slips.into_iter().for_each(|slip| self.deliver(slip));
+                    if passes {
+                        self.carry_out(party, output);
+                    }
+                }
+            }
+            let ended = (0..parties).all(|party| party == HOSTILE || self.outcomes[party].is_some());
+            if idle && ended {
+                return;
+            }
+            if idle {
+                let next = wakes.iter().copied().min().expect("a few of them");
+                assert!(next < Time::from_millis(LONGEST_MS), "somebody waits for ever: {:?}", self.offences);
+                self.now = self.now.max(next);
+                (0..parties).for_each(|party| self.feed(party, Input::Tick));
+            }
+        }
+    }
+
+    fn deliver(&mut self, slip: Slip) {
+        let Slip { network, from, to, frame } = slip;
+        let frame = Bytes::from_owner(frame);
+        self.feed(
+            to,
+            match network {
+                Network::Public => Input::Public { from, frame },
+                Network::Private => Input::Private { from, frame },
+            },
+        );
+    }
+
+    fn carry_out(&mut self, party: Party, output: Output) {
+        match output {
+            Output::Public { to, frame } => {
+                self.send(Slip { network: Network::Public, from: party, to, frame });
+            }
+            Output::Private { to, frame, ticket } => {
+                let leaves = ticket.is_none_or(|ticket| ticket.take());
+                assert!(leaves, "nothing is slow here, so nothing is recalled");
+                self.send(Slip { network: Network::Private, from: party, to, frame });
+                self.feed(party, Input::Left);
+            }
+            Output::Spend => self.feed(party, Input::Spent(Ok(()))),
+            Output::Audit(logs) => {
+                let verdict = (self.gate)(&self.plan, &logs);
+                self.feed(party, Input::Verdict(verdict));
+            }
+            Output::Event(Event::Offence { peer, text }) => self.offences.push((party, peer, text)),
+            Output::Event(Event::Fault(text)) => self.faults.push((party, text)),
+            Output::Finished(outcome) => {
+                assert!(self.outcomes[party].is_none(), "party {party} ends twice");
+                self.outcomes[party] = Some(*outcome);
+            }
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, slip: Slip) {
+        *self.sent.entry((slip.from, slip.to, slip.network)).or_insert(0) += 1;
+        self.deliver(slip);
+    }
+
+    /// What an honest machine publishes of its own is one entry, one opening that is what the entry says, and running sums that begin from it.
+    fn look_at(&mut self, party: Party, frame: &[u8]) {
+        if let Err(violation) = self.entered.public(frame)
+            && party != HOSTILE
+        {
+            panic!("party {party}: {violation:?}");
+        }
+        match wire::read_public(frame) {
+            Ok(PublicFrame::Notice(signed)) if signed.author == party => {
+                if let Notice::Item { stage: Stage::Publishing, .. } = signed.notice {
+                    let items = self.items.entry(party).or_default();
+                    items.insert(frame.to_vec());
+                    assert!(items.len() == 1 || party == HOSTILE, "party {party} publishes twice");
+                }
+            }
+            Ok(PublicFrame::Round { round: Round { form: Form::Ratio, .. }, .. }) => self.ratio_rounds += 1,
+            Ok(PublicFrame::Round { round: Round { author, form: Form::Fast, round: 0, .. }, values }) => {
+                let width = self.plan.terms().expect("it averages").opening_bytes;
+                let opening: Vec<i64> = integers::read_narrow(&frame[values], width).collect();
+                let first = self.openings.entry(author).or_insert_with(|| opening.clone());
+                assert!(*first == opening || party == HOSTILE, "party {party} opens another final than before");
+            }
+            _ => {}
+        }
+    }
+
+    /// The outcomes of all but the hostile member.
+    pub fn honest(&self) -> impl Iterator<Item = (Party, &Outcome)> {
+        let outcomes = self.outcomes.iter().enumerate().filter(|(party, _)| *party != HOSTILE);
+        outcomes.map(|(party, outcome)| (party, outcome.as_ref().expect("it ended")))
+    }
+
+    /// What one machine told of others.
+    pub fn told_by(&self, party: Party) -> Vec<(Party, &str)> {
+        self.offences.iter().filter(|(by, ..)| *by == party).map(|(_, of, text)| (*of, text.as_str())).collect()
+    }
+
+    /// Everybody's x̃, summed.
+    pub fn exact(&self) -> LatticeVector {
+        let sum = self.noised.iter().cloned().reduce(|mut sum, value| {
+            sum.add(&value);
+            sum
+        });
+        sum.expect("somebody")
+    }
+
+    /// All that ended hold the exact sum over everybody.
+    #[track_caller]
+    pub fn assert_undisturbed(&self) {
+        let everybody: BTreeSet<Party> = others(&self.plan, &[]);
+        let exact = self.exact();
+        for outcome in self.outcomes.iter().flatten() {
+            assert_eq!((&outcome.ending, outcome.agreed, &outcome.included), (&Ending::Done, true, &everybody));
+            assert!(outcome.sum.as_ref().map(|sum| &sum.value) == Some(&exact), "another sum");
+        }
+    }
+
+    /// Each honest node's mean is as near to the exact one of whom it includes as it says, and those that say `agreed` are within ν of each other.
+    /// Returns who is in these means, and how many honest nodes agreed.
+    #[track_caller]
+    pub fn assert_averaged(&self) -> (BTreeSet<Party>, usize) {
+        let terms = self.plan.terms().expect("it averages");
+        let unit = f64::from(terms.grain_log2).exp2();
+        let (mut sets, mut agreed) = (BTreeSet::new(), 0);
+        for (party, outcome) in self.honest() {
+            let sum = outcome.sum.as_ref().unwrap_or_else(|| panic!("party {party} has no mean: {outcome:?}"));
+            let accuracy = outcome.accuracy.expect("averaged");
+            let openings: Vec<&Vec<i64>> = outcome.included.iter().map(|party| &self.openings[party]).collect();
+            for (i, found) in sum.value.steps().enumerate() {
+                let exact = openings.iter().map(|opening| opening[i] as f64).sum::<f64>() * unit;
+                // Openings are rounded; the bound has that in it, too.
+                let rounded = 0.5 * openings.len() as f64 * unit.max(1.0);
+                let off = (found as f64 - exact).abs();
+                assert!(off <= accuracy.steps + rounded, "party {party} is {off} steps off, and says {}", accuracy.steps);
+            }
+            if outcome.included.len() == self.plan.parties() {
+                let off = mass::largest_difference(&sum.value, &self.exact());
+                assert!(off <= accuracy.steps, "party {party} is {off} steps off, and says {}", accuracy.steps);
+            }
+            if outcome.agreed {
+                assert!(accuracy.apart <= terms.accuracy() * (1.0 + 1e-9), "{accuracy:?}");
+                agreed += 1;
+            }
+            sets.insert(outcome.included.clone());
+        }
+        assert_eq!(sets.len(), 1, "all average the same finals: {sets:?}\n{:?}\n{:?}", self.offences, self.faults);
+        (sets.pop_first().expect("one"), agreed)
+    }
+
+    /// No honest node claims what is not so: two that say `agreed` are within ν of each other. (For vectors of up to eight coordinates, each of which has
+    /// a sum of its own.)
+    #[track_caller]
+    pub fn assert_no_claim_is_false(&self) {
+        let nu = self.plan.draft().run.accuracy;
+        let claims = self.honest().filter(|(_, outcome)| outcome.agreed).map(|(party, outcome)| {
+            let (sum, accuracy) = (outcome.sum.as_ref().expect("agreed"), outcome.accuracy.expect("agreed"));
+            (party, &outcome.included, sum, accuracy.steps / accuracy.standard_errors * nu)
+        });
+        let claims: Vec<_> = claims.collect();
+        for (a, included, sum, most) in &claims {
+            for (b, others, other, _) in &claims {
+                let off = mass::largest_difference(&sum.value, &other.value);
+                assert!(included == others && off <= *most, "parties {a} and {b} agree, and are {off} steps apart, not {most}");
+            }
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! What a hostile member of a run with `dissemination = "consensus"` enters, calls for and claims, and its lies that no neighbour can see alone, at the
+//! level of the machines: the others end within what they claim of the exact mean, or say that they did not agree; nobody publishes anything of its own
+//! twice (the table checks that of every frame).
+
+use std::sync::Arc;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use undertone_protocol::averaging::integers;
+use undertone_protocol::dissemination::MOST_STAGES;
+use undertone_protocol::dissemination::entry::Entry;
+use undertone_protocol::invariants::mass;
+use undertone_protocol::lattice::LatticeWeight;
+use undertone_protocol::log::AgreedLogs;
+use undertone_protocol::message::{Form, Network, Notice, Phase, Recipient, Signer, Sketch, Stage, item_hash};
+use undertone_protocol::peers::simulated_keypair;
+use undertone_protocol::plan::Plan;
+use undertone_protocol::run::{Ending, GateVerdict, Output};
+use undertone_protocol::time::Time;
+use undertone_protocol::wire::{self, PrivateFrame, PublicFrame};
+use undertone_tests::simulated::{others, plan, real_gate};
+use undertone_tests::table::hostile::{
+    DIMENSION, Moment, OTHER, PARTIES, VICTIM, enters, fell_back, lies, notice, once, ring, round, said, sends, sends_round,
+    signer_of, star, to, victim_averages, victim_publishes, victim_settles,
+};
+use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
+
+/// The entry of somebody whom the gate or the logs leave out, and its opening, are of no use to anybody. Nor is what it says of averaging.
+#[test]
+fn who_may_not_publish_enters_nothing() {
+    fn all_but_the_hostile(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
+        let mut verdict = real_gate(plan, logs);
+        verdict.publish.as_mut().expect("they may").remove(&HOSTILE);
+        verdict
+    }
+    let opening = vec![0; DIMENSION * ring().terms().expect("it averages").opening_bytes];
+    let entry = Entry::new(LatticeWeight(1 << 60), 0, &opening).to_bytes();
+    let mut signer = signer_of(HOSTILE);
+    let item = Notice::Item { stage: Stage::Publishing, hash: item_hash(&entry), bytes: entry.len() as u64 };
+    let mut notice = |notice| wire::notice_frame(&signer.sign(Recipient::All, notice).expect("signs"));
+    let frames = [
+        notice(item),
+        wire::body_frame(ring().digest(), Stage::Publishing, HOSTILE, &entry),
+        round(Form::Fast, 0, &opening),
+        notice(Notice::Missed),
+        notice(Notice::Severed { party: VICTIM, held: true }),
+        notice(Notice::Averaged { sketch: None }),
+    ];
+    for by_the_logs in [false, true] {
+        let mut table = Table::new(&ring());
+        if !by_the_logs {
+            table.gate = all_but_the_hostile;
+        }
+        let (mut silent, mut publishing) = (false, vec![]);
+        table.play(|party, output| {
+            silent |= by_the_logs && party == HOSTILE && enters(output, Phase::Settling);
+            let mut slips = vec![];
+            if enters(output, Phase::Publishing) && [VICTIM, OTHER].contains(&party) {
+                publishing.push(party);
+                slips = frames.iter().map(|frame| to(party, frame.clone())).collect();
+            }
+            // Whatever it says in its first rounds.
+            if let Some((_, said, values)) = sends(output).filter(|_| [VICTIM, OTHER].contains(&party)) {
+                slips.push(to(party, round(said.form, said.round, &values)));
+            }
+            Turn { passes: !(silent && party == HOSTILE), slips }
+        });
+        assert_eq!(publishing.len(), 2);
+        assert!(!fell_back(&table));
+        assert_eq!(table.assert_averaged(), (others(&ring(), &[HOSTILE]), PARTIES - 1), "by the logs: {by_the_logs}");
+    }
+}
+
+/// A run in which the hostile member announces another entry than its machine did. That does not hold it, and falls silent.
+fn with_entry(change: impl Fn(Entry) -> Entry) -> Table {
+    let mut table = Table::new(&ring());
+    let (mut signer, mut lie) = (signer_of(HOSTILE), None);
+    table.play(|party, output| {
+        let Output::Public { to: peer, frame } = output else { return Turn::none() };
+        match wire::read_public(frame) {
+            Ok(PublicFrame::Body { stage: Stage::Publishing, author: HOSTILE, bytes, .. }) if party == HOSTILE => {
+                let bytes = change(Entry::from_bytes(&frame[bytes], PARTIES).expect("an honest one")).to_bytes();
+                let announces = Notice::Item { stage: Stage::Publishing, hash: item_hash(&bytes), bytes: bytes.len() as u64 };
+                let lie = lie.get_or_insert_with(|| {
+                    let item = wire::notice_frame(&signer.sign(Recipient::All, announces).expect("signs"));
+                    [item, wire::body_frame(ring().digest(), Stage::Publishing, HOSTILE, &bytes)]
+                });
+                Turn::instead(lie.iter().map(|frame| to(*peer, frame.clone())).collect())
+            }
+            Ok(PublicFrame::Notice(signed)) if party == HOSTILE && signed.author == HOSTILE => {
+                let of_item = matches!(signed.notice, Notice::Item { stage: Stage::Publishing, .. });
+                Turn { passes: !of_item, slips: vec![] }
+            }
+            _ => Turn::none(),
+        }
+    });
+    assert!(lie.is_some());
+    table
+}
+
+#[test]
+fn an_entry_whose_range_is_not_its_openings_is_told() {
+    for range in [0, (1 << 47) - 1] {
+        let table = with_entry(|entry| Entry { range, ..entry });
+        let (included, _) = table.assert_averaged();
+        assert_eq!(included, others(&ring(), &[HOSTILE]));
+        assert!(table.told_by(VICTIM).iter().any(|(of, text)| *of == HOSTILE && text.contains("range")), "{:?}", table.offences);
+    }
+}
+
+/// A weight is as much a lie as a value: the mean is another one, or there is none; nobody overflows.
+#[test]
+fn an_entry_of_any_weight_ends_the_run() {
+    for weight in [i128::MAX / PARTIES as i128, -(i128::MAX / PARTIES as i128), 0, -1] {
+        let table = with_entry(|entry| Entry { weight: LatticeWeight(weight), ..entry });
+        table.assert_no_claim_is_false();
+        let ends: Vec<_> = table.honest().map(|(_, outcome)| (outcome.agreed, outcome.sum.is_some())).collect();
+        // Weights that add up to less than nothing have no mean.
+        assert!(ends.iter().all(|end| *end == ends[0] && end.1 == (weight >= -1)), "{weight}: {ends:?}");
+    }
+}
+
+fn says_result(frame: &[u8]) -> bool {
+    matches!(wire::read_public(frame), Ok(PublicFrame::Notice(signed)) if matches!(signed.notice, Notice::Averaged { .. }))
+}
+
+/// One that says that it holds another mean, or holds one for two: the others hold theirs by quorum.
+#[test]
+fn a_false_claim_of_another_mean_is_told_and_costs_nobody_the_agreement() {
+    let (mut table, mut signer) = (Table::new(&ring()), signer_of(HOSTILE));
+    let sketch = |x| Some(Sketch { seed: [5; 16], sums: [x; 8] });
+    let lies = [sketch(0), sketch(1), sketch(i128::MIN), None]
+        .map(|sketch| wire::notice_frame(&signer.sign(Recipient::All, Notice::Averaged { sketch }).expect("signs")));
+    let mut slip = once(victim_averages, lies.iter().map(|frame| to(VICTIM, frame.clone())).collect());
+    table.play(|party, output| match output {
+        Output::Public { frame, .. } if party == HOSTILE && says_result(frame) => Turn::instead(vec![]),
+        _ => slip(party, output),
+    });
+    assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
+    for (party, outcome) in table.honest() {
+        assert!(outcome.accuracy.is_some_and(|accuracy| accuracy.steps.is_finite()));
+        assert_eq!(table.faults.iter().filter(|(by, text)| *by == party && text.contains("another mean")).count(), 1);
+    }
+    assert!(table.told_by(VICTIM).iter().filter(|(_, text)| text.contains("two different notices")).count() >= 3);
+}
+
+/// A share of PPSC may be any residue, and the state that it leads to anything that fits into an opening: the mean is spoilt, one for all.
+#[test]
+fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
+    let plan = plan(4, DIMENSION, "[mechanism]\nkind = \"ppsc\"\n[run]\ndissemination = \"consensus\"");
+    let width = plan.lattice().wire_bytes as usize;
+    let values: Vec<u8> = (0..DIMENSION).flat_map(|_| [&vec![0xff; width - 1][..], &[0x7f]].concat()).collect();
+    let mut spoilt = 0;
+    let mut table = Table::new(&plan);
+    table.play(|party, output| match output {
+        Output::Private { to, frame, ticket } if party == HOSTILE => match wire::read_private(frame) {
+            Ok(PrivateFrame::Share { digest, id, weight, .. }) => {
+                assert!(ticket.as_ref().is_none_or(|ticket| ticket.take()));
+                spoilt += 1;
+                let frame = wire::share_frame(&digest, id, weight, &values);
+                Turn::instead(vec![Slip { network: Network::Private, from: HOSTILE, to: *to, frame }])
+            }
+            _ => Turn::none(),
+        },
+        _ => Turn::none(),
+    });
+    assert!(spoilt > 0);
+    table.assert_no_claim_is_false();
+    let exact = table.exact();
+    for (party, outcome) in table.honest() {
+        assert_eq!((&outcome.ending, outcome.agreed), (&Ending::Done, true), "party {party}");
+        let (sum, accuracy) = (outcome.sum.as_ref().expect("agreed"), outcome.accuracy.expect("averaged"));
+        assert!(mass::largest_difference(&sum.value, &exact) > 1000.0 * accuracy.steps, "it is spoilt");
+    }
+}
+
+/// Whether anybody falls back, and how many agree on everybody's mean, when the hostile member says this.
+#[track_caller]
+fn falls_back(at: Moment, frames: Vec<Arc<[u8]>>) -> (bool, usize, Vec<String>) {
+    let mut table = Table::new(&ring());
+    table.play(once(at, frames.into_iter().map(|frame| to(VICTIM, frame)).collect()));
+    let (included, agreed) = table.assert_averaged();
+    assert_eq!(included, others(&ring(), &[]));
+    (fell_back(&table), agreed, table.told_by(VICTIM).into_iter().map(|(_, text)| text.to_owned()).collect())
+}
+
+#[test]
+fn calls_to_fall_back_are_heeded_once_and_only_if_they_are_signed() {
+    let mut forged = signer_of(HOSTILE).sign(Recipient::All, Notice::Missed).expect("signs");
+    forged.signature.0[3] ^= 1;
+    let (back, agreed, told) = falls_back(victim_averages, vec![wire::notice_frame(&forged)]);
+    assert!(!back && agreed == PARTIES - 1 && told.len() == 1 && told[0].contains("its signature"), "{back} {agreed} {told:?}");
+    let missed = notice(Notice::Missed);
+    let ended: Moment = |party, output| party == VICTIM && matches!(output, Output::Finished(_));
+    // Early, late, after the end, and a thousand times: the same mean, agreed by all.
+    for (at, count) in
+        [(victim_settles as Moment, 1), (victim_publishes, 1), (victim_averages, 1), (victim_averages, 1000), (ended, 3)]
+    {
+        let (back, agreed, told) = falls_back(at, vec![missed.clone(); count]);
+        assert!(back && agreed == PARTIES - 1 && told.is_empty(), "{back} {agreed} {told:?}");
+    }
+}
+
+/// It cuts its edges, says that it did of edges that there are not, contradicts itself, and takes part all the same.
+#[test]
+fn cuts_hold_for_its_own_edges_and_cost_nobody_the_mean() {
+    for held in [true, false] {
+        let mut signer = signer_of(HOSTILE);
+        let mut frames = vec![];
+        for _ in 0..50 {
+            for party in 0..PARTIES {
+                for held in [held, !held] {
+                    let signed = signer.sign(Recipient::All, Notice::Severed { party, held }).expect("signs");
+                    frames.push(wire::notice_frame(&signed));
+                }
+            }
+        }
+        frames.insert(0, wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs")));
+        frames.push(wire::notice_frame(&signer.sign(Recipient::All, Notice::Severed { party: 77, held }).expect("signs")));
+        let mut table = Table::new(&ring());
+        table.play(once(victim_averages, frames.into_iter().map(|frame| to(VICTIM, frame)).collect()));
+        let (included, agreed) = table.assert_averaged();
+        assert_eq!((included, agreed), (others(&ring(), &[]), PARTIES - 1), "its neighbours enter its opening");
+        let told = table.told_by(VICTIM);
+        assert!(
+            told.iter().any(|(_, text)| text.contains("two different"))
+                && told.iter().any(|(_, text)| text.contains("malformed"))
+        );
+    }
+}
+
+/// Lies within every bound: what it tells one neighbour is not what it tells the other. On a ring of which it is a part no honest node can see that from
+/// where it stands, and two of them end with different means.
+#[test]
+fn a_lie_that_no_node_can_see_alone_is_seen_when_they_compare() {
+    for number in [1, 2] {
+        let mut table = Table::new(&ring());
+        lies(&mut table, Form::Fast, number, |peer, _, values| {
+            let width = values.len() / DIMENSION;
+            let sign = if peer == VICTIM { -1 } else { 1 };
+            let mut lie = vec![0; values.len()];
+            assert!(integers::write(integers::read(&values, width).map(|x| sign * x), width, &mut lie));
+            lie
+        });
+        assert!(!fell_back(&table), "nobody is told anything");
+        assert!(table.told_by(VICTIM).is_empty());
+        table.assert_no_claim_is_false();
+        let different = table.honest().any(|(_, outcome)| !outcome.agreed);
+        assert!(different, "round {number}: all hold one mean");
+        for (party, outcome) in table.honest().filter(|(_, outcome)| !outcome.agreed) {
+            assert_eq!(outcome.ending, Ending::Degraded);
+            assert!(outcome.accuracy.is_none_or(|accuracy| accuracy.standard_errors.is_infinite()), "party {party}: {outcome:?}");
+            assert!(table.faults.iter().any(|(by, text)| *by == party && text.contains("another mean")), "{:?}", table.faults);
+        }
+    }
+}
+
+/// The only neighbour of all tells each that everybody holds just what it holds itself, and may keep from them what the others say.
+#[test]
+fn a_star_whose_centre_lies_agrees_on_nothing() {
+    for passes_on in [true, false] {
+        let plan = star();
+        let mut table = Table::new(&plan);
+        let mut signer = Signer::new(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), 1 << 40);
+        let missed = wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs"));
+        let mut called = false;
+        table.play(|party, output| {
+            let mut turn = Turn::none();
+            if party == HOSTILE {
+                let hidden = matches!(output, Output::Public { frame, .. } if says_result(frame) && !passes_on);
+                turn.passes = !hidden && sends(output).is_none_or(|(_, round, _)| round.form == Form::Fast && round.round == 0);
+                return turn;
+            }
+            // With the first change that anybody tells it: all fall back.
+            if sends_round(output, Form::Fast, 1) && !std::mem::replace(&mut called, true) {
+                turn.slips = (0..PARTIES).filter(|party| *party != HOSTILE).map(|party| to(party, missed.clone())).collect();
+            }
+            if let Some((_, round, values)) = sends(output).filter(|(_, round, _)| round.form == Form::Ratio) {
+                let echo = signer.round(Form::Ratio, round.round, round.view, 0.0, &values).expect("signs");
+                turn.slips.push(to(party, wire::round_frame(&echo, &values)));
+            }
+            turn
+        });
+        assert!(called);
+        let ends: Vec<_> = table.honest().map(|(_, outcome)| (outcome.agreed, outcome.sum.is_some())).collect();
+        assert!(ends.iter().all(|end| *end == (false, true)), "passes on {passes_on}: {ends:?}");
+        table.assert_no_claim_is_false();
+        let told = table.faults.iter().filter(|(by, text)| *by != HOSTILE && text.contains("another mean")).count();
+        assert_eq!(told > 0, passes_on, "{:?}", table.faults);
+    }
+}
+
+/// Running sums that are anything at all, hundreds of rounds long: nothing is verified while they come. Once their author falls silent and is cut off, its
+/// edges take all of it with them, and the mean is the exact one of everybody's openings.
+#[test]
+fn wild_running_sums_leave_with_their_author() {
+    let settle_ms = ring().draft().run.settle_ms;
+    for wild in 0..4u8 {
+        let (mut table, mut rng) = (Table::new(&ring()), ChaCha8Rng::seed_from_u64(u64::from(wild)));
+        let missed = notice(Notice::Missed);
+        let (mut called, mut answers) = (false, 0);
+        table.play(|party, output| {
+            if victim_averages(party, output) && !std::mem::replace(&mut called, true) {
+                return Turn::slip(vec![to(VICTIM, missed.clone())]);
+            }
+            // Its own machine does not know of that call: what its neighbours say is what it answers.
+            match sends(output).filter(|(to, round, _)| *to == HOSTILE && round.form == Form::Ratio) {
+                Some(_) if answers >= 400 => Turn::none(),
+                None => Turn::none(),
+                Some((_, theirs, values)) => {
+                    answers += 1;
+                    let spread = [0.0, -1.0, f64::NAN, f64::INFINITY][rng.random_range(0..4)];
+                    let view = if wild < 3 || rng.random_bool(0.9) { theirs.view } else { 7 };
+                    let values: Vec<u8> = match wild {
+                        0 => vec![0x7f; values.len()],
+                        1 => (0..values.len()).map(|_| rng.random_range(0..=255)).collect(),
+                        2 => vec![0; values.len()],
+                        _ => values.iter().map(|x| x ^ u8::from(rng.random_bool(0.01))).collect(),
+                    };
+                    Turn::slip(vec![to(party, said(Form::Ratio, theirs.round, view, spread, &values))])
+                }
+            }
+        });
+        assert_eq!(answers, 400);
+        assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
+        assert!(table.now <= Time::from_millis(settle_ms * (2 * MOST_STAGES + 1)), "{:?}", table.now);
+        assert_eq!(table.faults, []);
+    }
+}
+
+/// Anything that a member can sign, at any time, beside, in place of or instead of what it should say.
+#[test]
+fn random_malice_ends_every_run_without_a_false_claim() {
+    let mut ends = std::collections::BTreeMap::new();
+    for seed in 0..24 {
+        let plan = if seed % 4 == 3 { star() } else { ring() };
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut signer = Signer::new(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), 1 << 40);
+        let neighbours = plan.draft().public_graph.neighbours(HOSTILE).to_vec();
+        let (rate, drops) = ([0.002, 0.02, 0.1][seed as usize % 3], [0.0, 0.02, 0.3][seed as usize / 3 % 3]);
+        let (mut table, mut budget) = (Table::new(&plan), 3000);
+        table.play(|party, output| {
+            let averages = sends(output);
+            let passes = !(party == HOSTILE && averages.is_some() && rng.random_bool(drops));
+            let mut slips = vec![];
+            while budget > 0 && rng.random_bool(rate) {
+                budget -= 1;
+                let peer = neighbours[rng.random_range(0..neighbours.len())];
+                let frame = match (rng.random_range(0..8), &averages) {
+                    (0, _) => wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs")),
+                    (1, _) => {
+                        let cut = Notice::Severed { party: rng.random_range(0..PARTIES), held: rng.random_bool(0.5) };
+                        wire::notice_frame(&signer.sign(Recipient::All, cut).expect("signs"))
+                    }
+                    (2, _) => wire::notice_frame(&signer.sign(Recipient::Party(peer), Notice::Waiting).expect("signs")),
+                    (_, Some((_, said, values))) => {
+                        let mut values = values.clone();
+                        match rng.random_range(0..4) {
+                            0 => values.iter_mut().for_each(|x| *x = rng.random_range(0..=255)),
+                            1 => values.truncate(rng.random_range(0..=values.len())),
+                            2 => values[rng.random_range(0..DIMENSION)] ^= 1,
+                            _ => {}
+                        }
+                        let number = said.round.wrapping_add(rng.random_range(0..3)).wrapping_sub(rng.random_range(0..3));
+                        let form =
+                            if rng.random_bool(0.5) { said.form } else { [Form::Fast, Form::Ratio][rng.random_range(0..2)] };
+                        let spread = if rng.random_bool(0.5) { said.spread } else { f64::from_bits(rng.random()) };
+                        wire::round_frame(&signer.round(form, number, said.view, spread, &values).expect("signs"), &values)
+                    }
+                    _ => continue,
+                };
+                slips.push(to(peer, frame));
+            }
+            Turn { passes, slips }
+        });
+        table.assert_no_claim_is_false();
+        for (_, outcome) in table.honest() {
+            let end = (outcome.agreed, outcome.sum.is_some(), outcome.included.len());
+            *ends.entry(end).or_insert(0) += 1;
+        }
+    }
+    println!("{ends:?}");
+    assert!(ends.len() >= 3, "it is a test only if runs end in several ways: {ends:?}");
+}
