@@ -103,6 +103,11 @@ async fn pump(mut from: tcp::OwnedReadHalf, mut to: tcp::OwnedWriteHalf, keep: i
     let _ = to.shutdown().await;
 }
 
+/// Ports that nobody listens on, below the range from which the system gives ports to the connections that are made here.
+fn free_ports() -> impl Iterator<Item = u16> {
+    (10_240..32_000).filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+}
+
 /// A proxy in front of `target`; returns its port.
 fn proxy(target: u16, captures: &Captures) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -206,11 +211,9 @@ fn run() -> Seen {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let captures: [Captures; 2] = Default::default();
     let (plan, mut told) = runtime.block_on(async {
-        let listeners: Vec<TcpListener> = (0..2 * PARTIES).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-        let port = |i: usize| listeners[i].local_addr().expect("bound").port();
-        let own: Vec<[u16; 2]> = (0..PARTIES).map(|party| [port(2 * party), port(2 * party + 1)]).collect();
+        let mut ports = free_ports();
+        let own: Vec<[u16; 2]> = (0..PARTIES).map(|_| [(); 2].map(|()| ports.next().expect("a free port"))).collect();
         let listed: Vec<[u16; 2]> = own.iter().map(|own| [0, 1].map(|graph| proxy(own[graph], &captures[graph]))).collect();
-        drop(listeners);
         let plan = plan(&listed);
         let parts = (0..PARTIES).map(|me| take_part(plan.clone(), me, own[me], folder.path()));
         let told = futures::future::join_all(parts).await.concat();

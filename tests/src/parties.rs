@@ -14,12 +14,12 @@ pub struct Parties {
     lines: Vec<String>,
 }
 
-/// Ports that nobody listens on, below the range from which systems give ports to outgoing connections.
+/// Ports that nobody listens on, below those from which systems give ports to outgoing connections and `undertone local` to its nodes.
 pub fn free_ports(count: usize) -> Vec<u16> {
-    const FIRST: u16 = 10_240;
-    const COUNT: u16 = 20_000;
+    const FIRST: u16 = 2_000;
+    const COUNT: u16 = 8_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = (std::process::id() % 199) as u16 * 100;
+    let start = (std::process::id() % 79) as u16 * 100;
     let fresh = || FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
     let tries = (0..COUNT).map(|_| fresh());
     let ports: Vec<u16> = tries.filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).take(count).collect();

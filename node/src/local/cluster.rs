@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::TcpListener;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -77,23 +78,17 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders) -> Result<Clust
 }
 
 /// Ports that nobody listens on now, below the range from which the system gives ports to outgoing connections
-/// (on Linux from 32768), so that the cluster's own connections do not take them before its nodes listen.
+/// (on Linux from 32768), so that the cluster's own connections do not take them before its nodes listen. Neighbouring ones,
+/// so that two clusters that start at the same moment hardly ever choose the same.
 fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
-    let mut rng = rand::rng();
-    let mut held: BTreeMap<u16, TcpListener> = BTreeMap::new();
-    for _ in 0..count * 50 + 1000 {
-        if held.len() == count {
-            break;
-        }
-        let port = rng.random_range(10_240..32_000);
-        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
-            held.insert(port, listener);
-        }
-    }
-    if held.len() < count {
+    const FROM: Range<u16> = 10_240..32_000;
+    let start = rand::rng().random_range(FROM);
+    let around = (start..FROM.end).chain(FROM.start..start);
+    let ports: Vec<u16> = around.filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).take(count).collect();
+    if ports.len() < count {
         return Err(Failure::usage("not enough free ports on 127.0.0.1").hint("stop what listens there, or use fewer nodes"));
     }
-    Ok(held.into_keys().collect())
+    Ok(ports)
 }
 
 impl Cluster {
