@@ -42,7 +42,7 @@ fn main() {
             let size = draws.colluding + draws.dropouts;
             // Where a victim has more contacts than fit, each start tries many.
             let victims = if 2 * rounds * fanout > size { 2 } else { PARTIES };
-            let found = searched(schedule.out(), size, ratio, Effort { victims, starts: 2, steps: 100 });
+            let found = searched(schedule.out(), size, ratio, Effort { victims, starts: 2, steps: 100, choices: usize::MAX });
             let mu = (found.square / (ERROR * left)).sqrt();
             println!(
                 "{rounds:2}  {fanout}  {:6}  {:14.1}  {:12.3}  {:27.4}  {:16}  {:7}",

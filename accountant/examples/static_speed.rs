@@ -36,7 +36,7 @@ fn main() {
             let square = draws.worst_of(0..40, ratio);
             let plain = (0..40).map(|seed| draws.worst_without_share_faults(seed, ratio)).fold(0.0, f64::max);
             let schedule = Schedule::draw(&draws.graph, 1, rounds, 0).expect("enough neighbours");
-            let effort = Effort { victims: 100, starts: 1, steps: 20 };
+            let effort = Effort { victims: 100, starts: 1, steps: 20, choices: usize::MAX };
             let known = if rounds == 10 { searched(schedule.out(), 40, ratio, effort).square } else { f64::NAN };
             let mu = budget * (known / square).sqrt();
             let epsilon = if mu.is_finite() { gaussian::epsilon(1e-5, mu).expect("in range") } else { f64::NAN };

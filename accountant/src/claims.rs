@@ -7,6 +7,7 @@ use crate::class::Class;
 use crate::execution::{ExecutionError, Family};
 use crate::gaussian::{self, GaussianError, SLACK};
 use crate::loss::Noise;
+use crate::optimum::LARGEST_RATIO;
 use crate::ppsc::exact_sum;
 use crate::ppsc::spreading::Spreading;
 use crate::setting::Setting;
@@ -14,9 +15,9 @@ use crate::static_coalitions::Draws;
 use crate::static_coalitions::calibration::{self, EXAMPLE_SEED, Sample};
 use crate::utility::ErrorModel;
 
-/// σ_Δ²/σ*² up to which losses are stated: calibration looks for it up to 1e6. Beyond, what the sum of the finals says of a value drowns in the
-/// rounding of what has cancelled in it (at 1e12 the fast paths were seen to be off by 3e-4).
-pub(crate) const MOST_RATIO: f64 = 1e8;
+/// σ_Δ²/σ*² up to which losses are stated: what calibration looks for, and its rounding. Beyond, what the sum of the finals says of a value drowns
+/// in the rounding of what has cancelled in it: at 1e7 fast paths are in doubt now and then, at 1e12 they were seen to be off by 3e-4.
+pub(crate) const MOST_RATIO: f64 = LARGEST_RATIO * (1.0 + 1e-6);
 
 /// Why a plan's numbers cannot be stated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -33,7 +34,7 @@ pub enum ClaimError {
     /// A noise of nothing, or noises of sizes that have nothing to do with each other.
     #[error(
         "mechanism: independent_std and correlated_std must be positive numbers, the second at most {} times the first, found {independent_std} and {correlated_std}",
-        MOST_RATIO.sqrt()
+        LARGEST_RATIO.sqrt()
     )]
     Noise {
         /// σ*.

@@ -174,7 +174,7 @@ impl<'a> Class<'a> {
 
     /// F(r) if it is at most `limit`; found out without all groups if it is not.
     pub fn screen_below(&self, ratio: f64, limit: f64) -> Option<f64> {
-        let at = self.screen.at(ratio);
+        let at = self.screen.at(ratio, self.coalitions.len(), self.setting.coalition_size());
         let exceeded = AtomicBool::new(false);
         let worst = |group: usize| {
             if exceeded.load(atomic::Ordering::Relaxed) {
@@ -216,7 +216,7 @@ impl<'a> Class<'a> {
     }
 
     fn screen_groups(&self, groups: &[usize], ratio: f64) -> Vec<Case> {
-        let at = self.screen.at(ratio);
+        let at = self.screen.at(ratio, groups.len(), self.setting.coalition_size());
         let worst = |index: usize| self.worst_of_group(&at, groups[index], ratio);
         let few = coalitions::products(self.setting) / self.groups() as f64 * (groups.len() as f64) < FEW_PRODUCTS;
         let mut cases: Vec<Case> =

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use undertone_protocol::mixing::Party;
 
+use crate::execution::Family;
 use crate::faults;
 use crate::setting::Setting;
 
@@ -22,13 +23,17 @@ pub(crate) const SAMPLED_PRODUCTS: f64 = 4e8;
 /// Multiplications that the gate takes at most, while all wait for it: measured, two seconds of one core.
 pub(crate) const MOST_SETTLED: f64 = 1e10;
 
+/// Rows of a run, n(T + 1), of which products of all pairs are kept: our choice. There are up to four such matrices at a time, of 200 MB each.
+const MOST_ROWS: usize = 5_000;
+
 /// Whether a class is exhausted: few enough coalitions, each pass in reasonable time, and the gate in little. A function of the setting
 /// alone, so that all members decide alike.
 pub fn feasible(setting: &Setting) -> bool {
     let (parties, size) = (setting.parties(), setting.coalition_size());
     let few = size < parties && count(parties, size).is_some_and(|count| count <= MOST_COALITIONS);
     let settled = |members: usize| settled_products(setting, members) <= MOST_SETTLED;
-    few && products(setting) <= MOST_PRODUCTS && settled(parties) && settled(parties.saturating_sub(setting.dropouts))
+    let fits = parties * (setting.rounds() + 1) <= MOST_ROWS;
+    few && fits && products(setting) <= MOST_PRODUCTS && settled(parties) && settled(parties.saturating_sub(setting.dropouts))
 }
 
 /// Roughly how many multiplications it takes to account for one settled execution in which `members` parties stay and all others are in
@@ -46,6 +51,15 @@ pub(crate) fn settled_products(setting: &Setting, members: usize) -> f64 {
     run + covariances + coalitions * seen * seen * (seen / 3.0 + parties)
 }
 
+/// Values and noises of all parties.
+fn unknowns(setting: &Setting) -> f64 {
+    let noises = match setting.family {
+        Family::Ppsc => setting.out.iter().flatten().map(Vec::len).sum(),
+        Family::Inca(_) => setting.parties() * setting.rounds(),
+    };
+    (setting.parties() + noises) as f64
+}
+
 fn fanout(setting: &Setting) -> f64 {
     setting.out.first().map_or(1, |round| round.iter().map(Vec::len).max().unwrap_or(1)) as f64
 }
@@ -61,7 +75,10 @@ pub(crate) fn products(setting: &Setting) -> f64 {
     let of_coalition =
         states * seen * (2.0 * seen + 2.0 * parties + size * (rounds + 1.0)) + 3.0 * faults * (3.0 * seen + 4.0 * parties);
     let of_crash = states * (states + parties) + seen * seen * (states + parties);
-    coalitions * (of_coalition + faults::crash_count(setting) as f64 * of_crash)
+    // Covariances of all pairs of rows, or of all rows with what each coalition sees.
+    let rows = states + parties;
+    let pairs = rows * unknowns(setting) * rows.min(coalitions * seen);
+    pairs + coalitions * (of_coalition + faults::crash_count(setting) as f64 * of_crash)
 }
 
 /// The number of coalitions of `size` out of `parties`; none if it does not fit.

@@ -46,12 +46,25 @@ pub fn count(setting: &Setting) -> usize {
 /// How many [`shares_of_class`] are.
 pub fn share_count(setting: &Setting) -> usize {
     if setting.family == Family::Ppsc {
-        return single_shares(setting).len();
+        return exchange_fault_count(setting);
     }
     let rounds = setting.rounds();
     // Of a share of round t: returned in t…T, accepted in t + 1…T; without roll-back also lost.
     let of_share = |round: u32| 2 * (rounds - round as usize) + 1 + usize::from(!setting.rollback);
     shares(setting).map(|(round, ..)| of_share(round)).sum()
+}
+
+/// How many [`single_shares`] are with PPSC, where they may be too many to list: of each share one return before each later hand-out of its sender
+/// and one at the end, and as many acceptances as its receiver has later hand-outs.
+fn exchange_fault_count(setting: &Setting) -> usize {
+    let mut later = vec![0usize; setting.parties()];
+    let mut count = 0usize;
+    for round in setting.out.iter().rev() {
+        let shares = || round.iter().enumerate().flat_map(|(from, out)| out.iter().map(move |&to| (from, to)));
+        count = shares().fold(count, |count, (from, to)| count.saturating_add(1 + later[from] + later[to]));
+        shares().for_each(|(from, _)| later[from] += 1);
+    }
+    count
 }
 
 /// How many [`crashes`] are.
@@ -132,4 +145,30 @@ pub fn cut_off(base: &Execution, party: Party, colluding: &[Party]) -> Result<Ex
         }
     }
     base.clone().with_shares(stay)?.with_corrupted(colluding.iter().copied())?.with_published([])
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::graph::Graph;
+    use undertone_protocol::schedule::MultiGossip;
+
+    use super::*;
+
+    #[test]
+    fn faults_of_exchanges_are_counted_without_a_list_of_them() {
+        for seed in 0..30 {
+            let parties = 3 + seed as usize % 6;
+            let gossip = MultiGossip::fitting(&Graph::complete(parties), 3 + seed as u32 % 14, seed).expect("neighbours");
+            let setting = Setting {
+                family: Family::Ppsc,
+                out: gossip.schedule().out().to_vec(),
+                sensitivity: vec![1.0; parties],
+                weights: vec![1.0; parties],
+                colluding: 1,
+                dropouts: 0,
+                rollback: true,
+            };
+            assert_eq!(share_count(&setting), single_shares(&setting).len(), "seed {seed}");
+        }
+    }
 }

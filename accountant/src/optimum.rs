@@ -18,7 +18,7 @@ use crate::utility::ErrorModel;
 
 /// r is looked for between these.
 const SMALLEST_RATIO: f64 = 1e-2;
-const LARGEST_RATIO: f64 = 1e6;
+pub(crate) const LARGEST_RATIO: f64 = 1e6;
 /// How close the minimum is found, in ln r: the objective is flat there, 2 % of r change it by less than 1e-4.
 const PRECISION: f64 = 0.02;
 

@@ -4,6 +4,8 @@
 //! |C|(T + 1) columns. One final that is seen is replaced by the sum of all: the coalition's own are functions of what it sees and knows, so
 //! that this is an invertible change of rows. In the sum the noise has cancelled; left to a factorisation, it would cancel there.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use ndarray::{Array2, ArrayView1, Axis};
 use undertone_protocol::mixing::Party;
 
@@ -16,6 +18,9 @@ pub(crate) const DOUBT: f64 = 1e-7;
 /// How far a loss of a fast path may lie below the careful one, relatively. What [`DOUBT`] lets through loses at most nine of sixteen digits;
 /// the largest difference in our property tests is 1e-10.
 pub(crate) const SCREENED: f64 = 1e-7;
+
+/// Multiplications that a pass spends on systems in doubt at most: our choice, about ten seconds.
+const MOST_CAREFUL: u64 = 30_000_000_000;
 
 /// Rows (i, t) at i·(T + 1) + t, final states at t = T, and the sum of the finals at n·(T + 1). With PPSC (i, t) is ω of i's hand-out in round
 /// t + 1, nothing where there is none.
@@ -120,15 +125,23 @@ impl Rows {
         // Whichever takes fewer products: all pairs of rows once, or those that each coalition sees.
         match coalitions.saturating_mul(each * each) > count * count {
             true => self.with_all_pairs(ratio),
-            false => At { rows: self, ratio, scaled: self.scaled(ratio), gram: None },
+            false => At { rows: self, ratio, scaled: self.scaled(ratio), gram: None, careful: AtomicU64::new(0) },
         }
     }
 
-    /// The same, for coalitions that all rows matter to.
+    /// The same, where covariances of what a coalition sees with all rows matter.
+    pub(crate) fn at_with_all(&self, ratio: f64, coalitions: usize, size: usize) -> At<'_> {
+        let each = self.parties + self.rounds * size;
+        match coalitions.saturating_mul(each) > self.values.nrows() {
+            true => self.with_all_pairs(ratio),
+            false => At { rows: self, ratio, scaled: self.scaled(ratio), gram: None, careful: AtomicU64::new(0) },
+        }
+    }
+
     pub(crate) fn with_all_pairs(&self, ratio: f64) -> At<'_> {
         let scaled = self.scaled(ratio);
         let gram = scaled.dot(&scaled.t());
-        At { rows: self, ratio, scaled, gram: Some(gram) }
+        At { rows: self, ratio, scaled, gram: Some(gram), careful: AtomicU64::new(0) }
     }
 
     /// η columns times σ_Δ.
@@ -173,6 +186,8 @@ pub(crate) struct At<'a> {
     scaled: Array2<f64>,
     /// Covariance of all rows over everybody's unknowns.
     gram: Option<Array2<f64>>,
+    /// Multiplications spent on systems in doubt.
+    careful: AtomicU64,
 }
 
 impl At<'_> {
@@ -188,6 +203,15 @@ impl At<'_> {
                 self.of_parties(left, &honest).dot(&self.of_parties(right, &honest).t())
             }
         }
+    }
+
+    /// Whether one more system may be computed with care, and that it will be.
+    pub(crate) fn may_be_careful(&self, coalition: &[Party]) -> bool {
+        let (rows, unknowns) = (self.scaled.nrows() as u64, self.scaled.ncols() as u64);
+        let seen = self.rows.seen(coalition).len() as u64;
+        // The machine's run on unit impulses, and a pivoted factorisation.
+        let cost = unknowns.saturating_mul(8 * rows + seen * seen);
+        self.careful.fetch_add(cost, Ordering::Relaxed) <= MOST_CAREFUL
     }
 
     /// Variance of a row over the unknowns of those outside `coalition`.

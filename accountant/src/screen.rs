@@ -118,15 +118,15 @@ impl Screen {
         if self.whole { 1.0 } else { 1.0 / (self.receivers[from][round].len() as f64 + 1.0) }
     }
 
-    /// At r = `ratio`, σ* = 1.
-    pub(crate) fn at(&self, ratio: f64) -> At<'_> {
-        self.rows.with_all_pairs(ratio)
+    /// At r = `ratio`, σ* = 1, for one pass over `coalitions` coalitions of `size`.
+    pub(crate) fn at(&self, ratio: f64, coalitions: usize, size: usize) -> At<'_> {
+        self.rows.at_with_all(ratio, coalitions, size)
     }
 
     /// The worst of the fault-free run (index 0) and each of `faults` (from 1) against one coalition. None if nobody is honest.
     pub(crate) fn worst(&self, at: &At<'_>, coalition: &[Party], faults: &[ShareFault], sensitivity: &[f64]) -> Option<Worst> {
         let Some(system) = System::of(self, at, coalition) else {
-            return self.worst_with_care(coalition, faults, sensitivity, at.ratio);
+            return self.worst_with_care(at, coalition, faults, sensitivity);
         };
         let mut worst: Option<Worst> = None;
         let mut consider = |index: usize, squares: &[f64]| {
@@ -140,26 +140,30 @@ impl Screen {
                 continue;
             }
             if !system.faulted(self, fault, &mut squares) {
-                squares = self.with_care(coalition, Some(fault), at.ratio);
+                squares = self.with_care(at, coalition, Some(fault));
             }
             consider(index + 1, &squares);
         }
         worst
     }
 
-    fn with_care(&self, coalition: &[Party], fault: Option<&ShareFault>, ratio: f64) -> Vec<f64> {
+    /// ∞ for everybody once a pass has spent [`MOST_CAREFUL`] this way: a run file or a plan whose systems are nearly all in doubt would take hours.
+    fn with_care(&self, at: &At<'_>, coalition: &[Party], fault: Option<&ShareFault>) -> Vec<f64> {
+        if !at.may_be_careful(coalition) {
+            return vec![f64::INFINITY; self.rows.parties() - coalition.len()];
+        }
         let execution =
             self.base.clone().with_shares(fault.into_iter().copied().collect()).expect("a fault of a share of the schedule");
         let execution = execution.with_corrupted(coalition.iter().copied()).expect("a coalition of parties");
-        squared_losses(&View::of(&execution), Noise { independent_std: 1.0, correlated_std: ratio.sqrt() })
+        squared_losses(&View::of(&execution), Noise { independent_std: 1.0, correlated_std: at.ratio.sqrt() })
     }
 
-    fn worst_with_care(&self, coalition: &[Party], faults: &[ShareFault], sensitivity: &[f64], ratio: f64) -> Option<Worst> {
+    fn worst_with_care(&self, at: &At<'_>, coalition: &[Party], faults: &[ShareFault], sensitivity: &[f64]) -> Option<Worst> {
         let honest = self.rows.honest(coalition);
         let mut worst = None;
         for (index, fault) in std::iter::once(None).chain(faults.iter().map(Some)).enumerate() {
             if fault.is_none_or(|fault| !coalition.contains(&fault.from) && !coalition.contains(&fault.to)) {
-                let (square, party) = largest(&honest, &self.with_care(coalition, fault, ratio), sensitivity);
+                let (square, party) = largest(&honest, &self.with_care(at, coalition, fault), sensitivity);
                 Worst::add(&mut worst, index, square, party);
             }
         }

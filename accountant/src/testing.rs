@@ -14,6 +14,9 @@ use crate::calibrate::calibrate;
 use crate::execution::{CustomInjection, Execution, Fate, InjectionSpec, NamedInjection, ShareFault};
 
 /// A draft of simulated parties from run-file lines; `name` and `shape` are added.
+/// Where the own draws of whoever verifies begin.
+pub(crate) const OWN_DRAWS: u64 = 17;
+
 pub(crate) fn draft(parties: usize, lines: &str) -> Draft {
     let text = format!("name = \"test\"\n[data]\nshape = [4]\n{lines}");
     let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));

@@ -96,6 +96,16 @@ pub enum VerifyError {
         /// What is wrong.
         problem: String,
     },
+    /// Static coalitions of more parties, over more rounds, than anybody could draw.
+    #[error(
+        "privacy.coalitions: a single random draw of {parties} parties over {rounds} rounds takes seconds: nobody can check a sample of them"
+    )]
+    Draws {
+        /// n.
+        parties: usize,
+        /// T.
+        rounds: usize,
+    },
     /// (c, Z).
     #[error(transparent)]
     Injection(#[from] InjectionError),
@@ -115,15 +125,15 @@ mod sampled;
 /// Recomputes every claim and every predicted number from the plan's own schedule and standard deviations.
 ///
 /// `Ok` means: every claim holds, and those that hold as headline cover the tolerated class and what leaves before publishing, within the
-/// plan's (ε, δ). Claims that are worse than the truth are accepted. Of a sampled claim a part of the draws is drawn again; where START
-/// draws the schedule it is the sampled claim that the plan's (ε, δ) is for.
-pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
+/// plan's (ε, δ). Claims that are worse than the truth are accepted. Where START draws the schedule the plan's (ε, δ) is for its sampled claim, which
+/// is held against draws from the seed `own` on: a random number that nobody else knew when the plan was made. Other plans make no use of it.
+pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
     let calibration = plan.calibration();
     let privacy = &plan.draft().privacy;
     let setting = Setting::of_plan(plan)?;
     let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
     if plan.draws_at_start() {
-        sampled::check(plan, &setting, noise)?;
+        sampled::check(plan, &setting, noise, own)?;
     } else {
         let established = claims(&setting, noise, privacy.delta)?;
         for (index, claim) in calibration.claims.iter().enumerate() {

@@ -121,6 +121,7 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         CalibrateError::Short { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
         CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
+        CalibrateError::Draws { .. } => Failure::usage(error.to_string()).field("privacy.coalitions"),
         CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }
@@ -163,7 +164,8 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Plan, Failure> {
 /// The policy first (it is quick), then every claim.
 pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     check_policy(plan, policy)?;
-    undertone_accountant::verify::verify(plan).map_err(|e| Failure::new(Exit::PlanRefused, e.to_string()).field("claims"))
+    undertone_accountant::verify::verify(plan, rand::random())
+        .map_err(|e| Failure::new(Exit::PlanRefused, e.to_string()).field("claims"))
 }
 
 /// The same, with a live line: against a hundred parties' coalitions it takes a while.

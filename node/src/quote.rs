@@ -27,6 +27,9 @@ pub fn threat(plan: &Plan) -> String {
         c => format!("any {c} of the {} parties together, and everybody who reads the public graph", plan.parties()),
     };
     let departures = match privacy.dropouts {
+        d if d > 0 && plan.draws_at_start() => {
+            format!("{d} departures tolerated at any moment, if nobody chooses them by the schedule")
+        }
         0 => "no departure tolerated".to_owned(),
         1 => "one departure tolerated at any moment".to_owned(),
         d => format!("{d} departures tolerated at any moment"),
@@ -202,7 +205,7 @@ pub fn text(plan: &Plan) -> String {
 pub struct SampleInfo {
     /// Fresh draws of schedule, coalition and departures.
     pub draws: u64,
-    /// Of these, what everybody who verifies the plan draws again.
+    /// Draws of its own that everybody makes who verifies the plan.
     pub checked: u64,
     /// p: the chance of a draw that loses more, at most, with `confidence`.
     pub chance: f64,
@@ -227,11 +230,14 @@ pub fn sample(plan: &Plan) -> Option<SampleInfo> {
 
 /// The same as a sentence.
 fn sampled(plan: &Plan) -> String {
-    let Some(SampleInfo { draws, chance, confidence, draws_for_delta, .. }) = sample(plan) else { return String::new() };
+    let Some(SampleInfo { draws, checked, chance, confidence, draws_for_delta }) = sample(plan) else { return String::new() };
+    let told = Draws::chance(0, checked);
     format!(
         "\nThe sampled claim is (ε, δ + p): in {draws} fresh draws of schedule, coalition and departures, each with its worst fault of a share, \
          p = {chance:.1e} at {} %. For p no larger than δ = {:e} it would take {draws_for_delta:.0} draws (privacy.draws). A start that a \
-         coalition ends by not revealing its nonce gives it one draw more.\n",
+         coalition ends by not revealing its nonce gives it one draw more. p is the planner's word: whoever verifies the plan holds it against \
+         {checked} draws of its own, which cannot tell a p below {told:.1e} from 0. It is for departures that have nothing to do with the schedule; \
+         against those that somebody chooses by it, or causes, the theorem alone holds.\n",
         100.0 * confidence,
         plan.draft().privacy.delta
     )

@@ -406,6 +406,9 @@ const LOG_ENTRY_BYTES: u64 = 100;
 /// A party's part of START and of the sets of two stages, which travel once in either direction of an edge ([`crate::wire::Repeats`]).
 const SETS_BYTES: u64 = 24 + 2 * 40;
 
+/// Claims of one plan: ours have six at most. Each is computed again by whoever verifies it.
+const MOST_CLAIMS: u64 = 16;
+
 fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Option<&'a Injection<Ratio>>) -> LatticeRequest<'a> {
     let sent = match &calibration.drawn {
         Some(Drawn { schedule, .. }) => (0..draft.parties()).map(|party| schedule.hand_outs(party)).max().unwrap_or(0),
@@ -502,6 +505,13 @@ impl Calibration {
             if !shaped || Self::draw_schedule(draft, self.rounds, *seed).as_ref() != Some(schedule) {
                 return Err(PlanError::Derived { field: "out".into() });
             }
+        }
+        let found = self.claims.len() as u64;
+        if found > MOST_CLAIMS {
+            return Err(PlanError::Settings {
+                field: "claims".into(),
+                problem: Problem::Count { found, least: 0, most: MOST_CLAIMS },
+            });
         }
         self.claims.iter().enumerate().try_for_each(|(index, claim)| claim.check(index, parties))?;
         self.predicted.check()

@@ -82,6 +82,16 @@ pub enum CalibrateError {
         /// In the draft.
         found: usize,
     },
+    /// Static coalitions of more parties, over more rounds, than anybody could draw.
+    #[error(
+        "privacy.coalitions: a single random draw of {parties} parties over {rounds} rounds takes seconds, and a sampled claim rests on at least a hundred; lower mechanism.rounds, or use \"any\""
+    )]
+    Draws {
+        /// n.
+        parties: usize,
+        /// T.
+        rounds: usize,
+    },
     /// A party with too few neighbours for the fan-out.
     #[error("mechanism.fanout: {fanout} out-neighbours a round are more than some party has in topology.private")]
     Fanout {

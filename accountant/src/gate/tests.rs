@@ -321,3 +321,27 @@ fn where_start_draws_the_schedule_the_class_decides_and_the_theorem_speaks() {
     assert!(verdict.reason.contains("the plan tolerates 1 and one"), "{}", verdict.reason);
     assert!(verdict.audit.epsilon < theorem, "nothing but shares has left");
 }
+
+#[test]
+fn departures_that_somebody_chose_by_the_schedule_stop_a_run_that_a_sample_is_for() {
+    let lines = "[privacy]\ncoalitions = \"static\"\ncolluding = 0\ndropouts = 6\ndraws = 100\n[mechanism]\nrounds = 3";
+    let plan = plan(24, lines).with_draw(77);
+    // With so few parties calibration ends at local noise, which nobody can break.
+    let mut gate = Gate::of(&plan).expect("a plan");
+    gate.noise.independent_std *= 0.9;
+    gate.noise.correlated_std = 30.0 * gate.noise.independent_std;
+    // All that exchange anything with one party know all of it but its own noise once its final is out.
+    let victim = 3;
+    let touches = |round: u32, party: Party| {
+        plan.schedule().sends_to(round, party).contains(&victim) || plan.schedule().sends_to(round, victim).contains(&party)
+    };
+    let contacts: Vec<Party> = (0..24).filter(|&party| (1..=3).any(|round| touches(round, party))).collect();
+    let rest = |departed: &[Party]| (0..24).filter(|party| !departed.contains(party)).collect::<Vec<_>>();
+    let verdict = gate.judge(&logs(&plan, &rest(&contacts))).expect("sane logs");
+    assert_eq!(verdict.publish, None);
+    assert!(verdict.reason.contains("of one party the departed know so much"), "{}", verdict.reason);
+    // As many that nobody chose.
+    let some: Vec<Party> = (16..16 + contacts.len()).collect();
+    let verdict = gate.judge(&logs(&plan, &rest(&some))).expect("sane logs");
+    assert_eq!(verdict.publish, Some(rest(&some).into_iter().collect()), "{}", verdict.reason);
+}

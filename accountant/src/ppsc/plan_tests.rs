@@ -25,6 +25,7 @@ use crate::gaussian;
 use crate::loss::{Noise, squared_losses};
 use crate::outlook::is_local;
 use crate::setting::Setting;
+use crate::testing::OWN_DRAWS;
 use crate::testing::{draft, logs, plan};
 use crate::utility::realised;
 use crate::verify::{VerifyError, verify};
@@ -91,7 +92,7 @@ fn components_count_without_the_colluder_inside() {
     // Readers of the public graph alone learn what the paper accounts for: three values share their noise.
     let readers = claim(&plan, Faults::Class, Established::Exhaustive, Adversary::Public);
     assert!(readers.mu < worst.mu * 0.95 && !readers.holds_as_headline, "{} {}", readers.mu, worst.mu);
-    assert_eq!(verify(&plan), Ok(()));
+    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn eight_parties_on_a_complete_graph() {
     let before = claim(&plan, Faults::BeforePublishing, Established::Exact, Adversary::Coalition);
     assert!(before.holds_as_headline && before.epsilon <= 1.0);
     assert_eq!(coverage::check(&plan.draft().private_graph, plan.schedule(), 2), Ok(()));
-    assert_eq!(verify(&plan), Ok(()));
+    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
 }
 
 #[test]
@@ -313,7 +314,7 @@ fn before_publishing_the_bound_holds_and_is_reached() {
 fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> {
     let mut value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
     change(&mut value);
-    verify(&Plan::parse(value.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}")))
+    verify(&Plan::parse(value.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}")), OWN_DRAWS)
 }
 
 #[test]
@@ -346,7 +347,7 @@ fn without_independent_noise_there_is_no_headline() {
     let most = plan.calibration().claims.iter().map(|claim| claim.epsilon).fold(0.0, f64::max);
     assert!(worst.epsilon <= 1.0 && most >= 0.999, "{} {most}", worst.epsilon);
     assert_eq!(plan.calibration().predicted.standard_error, 0.0, "the mean is exact");
-    assert_eq!(verify(&plan), Ok(()));
+    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
     let less = changed(&plan, |value| {
         let std = &mut value["mechanism"]["pairwise_std"];
         *std = json!(std.as_f64().expect("a number") * 0.99);
@@ -424,7 +425,7 @@ fn with_too_many_coalitions_a_theorem_says_that_the_noise_is_shared() {
     );
     assert!((1.0..2.0).contains(&times), "{times}");
     assert!(plan.calibration().predicted.standard_error < plan.calibration().predicted.local * 0.25);
-    assert_eq!(verify(&plan), Ok(()));
+    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
     for key in ["independent_std", "pairwise_std"] {
         let less = changed(&plan, |value| {
             let std = &mut value["mechanism"][key];
@@ -501,7 +502,7 @@ fn local_noise_is_for_those_who_say_so_however_many_coalitions_there_are() {
     assert!(calibrate(&beyond_computing(&format!("rounds = {enough}")), &mut |_| {}).is_ok(), "{enough}");
     let local = assembled(beyond_computing("rounds = 22\nlocal_noise_ok = true"));
     assert!(is_local(&local));
-    assert_eq!(verify(&local), Ok(()));
+    assert_eq!(verify(&local, OWN_DRAWS), Ok(()));
     let verdict = gate(&local, &logs(&local, &(0..64).collect::<Vec<_>>()));
     assert_eq!(verdict.publish, Some((0..64).collect()), "{}", verdict.reason);
 }

@@ -44,7 +44,7 @@ mod detours;
 
 use undertone_protocol::mixing::Party;
 
-use self::detours::{Exchanges, Family};
+use self::detours::{Exchanges, Family, Work};
 use crate::account::scaled;
 use crate::class::in_parallel;
 use crate::execution::{self, Execution, ExecutionError};
@@ -52,6 +52,9 @@ use crate::setting::Setting;
 
 /// Ways that each u's share is split over, if that many remain; K is computed for each of these.
 const SPLITS: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// Steps of the searches for ways, and of what is made of them: our choice, some three seconds of two cores. Enough for about 400 parties.
+const MOST_STEPS: u64 = 500_000_000;
 
 /// How far a change of one party's value can be spread, whoever is in the coalition.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,9 +83,11 @@ pub struct Spreading {
 
 impl Spreading {
     /// Against every coalition of `size` parties that `counts` says may be honest, joined by all others, with `failing` ≤ 1 more exchanges that do not
-    /// arrive as they do in `execution`. All finals count as seen.
+    /// arrive as they do in `execution`. All finals count as seen. Everybody may be left alone where it would take too long to say more.
     pub fn of(execution: &Execution, counts: impl Fn(Party) -> bool + Sync, size: usize, failing: usize) -> Self {
-        let exchanges = Exchanges::of(execution, &counts);
+        // Of what has happened more: a plan that was bounded shall not fail at the gate because departures make ways harder to find.
+        let most = if failing == 0 { 2 * MOST_STEPS } else { MOST_STEPS };
+        let exchanges = Exchanges::of(execution, &counts, Work::at_most(most));
         let parties = execution.parties();
         let hand_outs: Vec<Vec<u32>> = (0..parties).map(|party| hand_outs(execution, party)).collect();
         let of_party = in_parallel(parties, |v| {
@@ -93,10 +98,18 @@ impl Spreading {
             let families: Vec<(Party, Family)> =
                 honest.filter_map(|u| exchanges.family(v, u, size, failing).map(|family| (u, family))).collect();
             let among = (families.len() + 1).saturating_sub(size);
+            let ways: usize = families.iter().map(|(_, family)| family.ways().len()).sum();
+            exchanges.work().add(SPLITS.len() * hand_outs[v].len() * ways);
+            if exchanges.work().is_too_much() {
+                return Some(vec![]);
+            }
             let split = |&split: &usize| spread(&families, v, &hand_outs, among, size, split);
             Some(if among > 1 { SPLITS.iter().map(split).collect() } else { vec![] })
         });
-        Spreading { of_party }
+        match exchanges.work().is_too_much() {
+            true => Spreading { of_party: vec![vec![]; parties] },
+            false => Spreading { of_party },
+        }
     }
 
     /// For the tolerated class; none for other mechanisms, and where some party may be left alone.
@@ -105,7 +118,7 @@ impl Spreading {
             return Ok(None);
         }
         let (run, size) = (setting.fault_free()?, setting.coalition_size());
-        let exchanges = Exchanges::of(&run, |_| true);
+        let exchanges = Exchanges::of(&run, |_| true, Work::at_most(MOST_STEPS));
         if (0..setting.parties()).any(|party| exchanges.partners_of(party) <= size) {
             return Ok(None);
         }

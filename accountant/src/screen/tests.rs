@@ -26,8 +26,9 @@ fn the_way_taken_in_doubt_agrees_with_the_fast_one() {
     let screen = Screen::of(&Trace::of(&base, &setting.weights), &base);
     let faults = single_shares(&setting);
     for coalition in coalitions::all(5, 2) {
-        let fast = screen.worst(&screen.at(9.0), &coalition, &faults, &setting.sensitivity).expect("somebody is honest");
-        let careful = screen.worst_with_care(&coalition, &faults, &setting.sensitivity, 9.0).expect("somebody is honest");
+        let fast = screen.worst(&screen.at(9.0, 1, 2), &coalition, &faults, &setting.sensitivity).expect("somebody is honest");
+        let careful =
+            screen.worst_with_care(&screen.at(9.0, 1, 2), &coalition, &faults, &setting.sensitivity).expect("somebody is honest");
         assert!(
             (fast.square / careful.square - 1.0).abs() < 1e-10 && (fast.next / careful.next - 1.0).abs() < 1e-10,
             "{fast:?} {careful:?}"
@@ -69,7 +70,8 @@ fn a_change_of_rank_two_gives_what_the_faulted_run_itself_gives() {
         coalition.truncate(random.random_range(0..setting.parties()));
         coalition.sort_unstable();
         let ratio = 10f64.powf(random.random_range(-2.0..4.0));
-        let Some(system) = System::of(&screen, &screen.at(ratio), &coalition) else {
+        let at = screen.at(ratio, [1, 1_000][index % 2], coalition.len());
+        let Some(system) = System::of(&screen, &at, &coalition) else {
             doubtful += 1;
             continue;
         };
@@ -81,7 +83,7 @@ fn a_change_of_rank_two_gives_what_the_faulted_run_itself_gives() {
                 doubtful += 1;
                 continue;
             }
-            for (party, (&fast, careful)) in fast.iter().zip(screen.with_care(&coalition, Some(fault), ratio)).enumerate() {
+            for (party, (&fast, careful)) in fast.iter().zip(screen.with_care(&at, &coalition, Some(fault))).enumerate() {
                 let apart = (fast - careful).abs() / careful.max(1e-9);
                 assert!(
                     apart <= 1e-9,

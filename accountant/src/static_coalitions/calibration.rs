@@ -1,7 +1,8 @@
 //! Rounds and noise for coalitions that were chosen before the schedule is drawn, and the sample that the claim rests on.
 //!
 //! Three lots of draws that share no seed: a few for T and r, more for σ*, and fresh ones for the claim, once all parameters are fixed. The
-//! seed of the fresh ones is a hash of the parameters, so that they cannot be chosen by whoever plans.
+//! seed of the fresh ones is a hash of the parameters: everybody can draw them again. Whoever plans could still try parameters until their draws look well,
+//! so that whoever verifies the plan draws some of its own ([`crate::verify`]).
 
 use sha2::{Digest, Sha256};
 use undertone_protocol::mixing::Party;
@@ -14,7 +15,7 @@ use crate::before_publishing::theorem;
 use crate::calibrate::{CLOSE_ENOUGH, CalibrateError, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
 use crate::execution::ExecutionError;
 use crate::loss::Noise;
-use crate::optimum::{Optimum, minimise};
+use crate::optimum::{LARGEST_RATIO, Optimum, minimise};
 use crate::setting::Setting;
 use crate::utility::ErrorModel;
 
@@ -43,9 +44,6 @@ const EXPECTED_FAILURES: f64 = 0.02;
 /// How close F(r) must come to its floor: σ* within 2.5 % of the least that any σ_Δ allows.
 const CLOSE_TO_FLOOR: f64 = 1.05;
 
-/// σ_Δ a thousand times σ* at most: beyond, wider states buy nothing.
-const LARGEST_RATIO: f64 = 1e6;
-
 /// How many draws so many multiplications are enough for, within bounds.
 fn affordable(draws: &Draws, products: f64, least: u64, most: u64) -> u64 {
     ((products / draws.products()) as u64).clamp(least, most)
@@ -68,7 +66,7 @@ impl Draws {
         affordable(self, PRODUCTS_FOR_CLAIM, 100, DRAWS)
     }
 
-    /// How many of them every party that verifies the plan draws again.
+    /// How many draws of its own every party makes that verifies the plan.
     pub fn checked(&self, of: u64) -> u64 {
         affordable(self, PRODUCTS_FOR_CHECK, 10, 1_000).min(of)
     }
@@ -142,7 +140,7 @@ pub(crate) fn failures(
     failures
 }
 
-/// The first seed of the fresh draws: whoever plans has no choice of it, short of other parameters.
+/// The first seed of the fresh draws: whoever plans has no choice of it but by other parameters.
 pub(crate) fn fresh_seed(draft: &Draft, rounds: usize, noise: Noise) -> u64 {
     let mut hash = Sha256::new();
     hash.update(b"undertone/fresh-draws/1\0");
@@ -169,7 +167,8 @@ pub(crate) fn search(draws: &Draws, out: &[Vec<Vec<Party>>], ratio: f64) -> Foun
     let size = draws.colluding + draws.dropouts;
     let contacts = 2 * draws.rounds * draws.fanout;
     let each = if contacts <= size { 1 } else { contacts * size.max(1) };
-    let effort = Effort { victims: (cases / 2 / each).clamp(1, draws.graph.parties()), starts: 2, steps: cases / 4 };
+    let effort =
+        Effort { victims: (cases / 2 / each).clamp(1, draws.graph.parties()), starts: 2, steps: cases / 4, choices: cases / 2 };
     searched(out, size, ratio, effort)
 }
 
@@ -184,6 +183,9 @@ fn rounds_and_ratio(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<(us
     }
     let mut tried: Vec<(usize, Optimum)> = Vec::new();
     for rounds in FEWEST_ROUNDS..=MOST_ROUNDS {
+        if !tried.is_empty() && Draws::of_draft(draft, rounds).take_too_long() {
+            break;
+        }
         tried.push((rounds, best(draft, rounds, tried.last().map(|(_, last)| last.ratio), progress)?));
         let rising = tried.windows(2).rev().take(2).filter(|pair| pair[1].1.objective >= pair[0].1.objective).count();
         if rising == 2 {
@@ -204,6 +206,9 @@ fn best(draft: &Draft, rounds: usize, near: Option<f64>, progress: &mut dyn FnMu
     let setting = Setting::of_draft(draft, &example(draft, rounds)?)?;
     let errors = ErrorModel::of(&setting)?;
     let draws = Draws::of_draft(draft, rounds);
+    if draws.take_too_long() {
+        return Err(CalibrateError::Draws { parties: draft.parties(), rounds });
+    }
     let count = affordable(&draws, PRODUCTS_FOR_ROUNDS, 4, 32);
     let at = |ratio: f64| {
         let square = draws.worst_of(FOR_ROUNDS..FOR_ROUNDS + count, ratio).max(before(&setting, ratio).unwrap_or(1.0)).min(1.0);

@@ -29,6 +29,8 @@ pub struct Effort {
     pub starts: usize,
     /// Exchanges that are tried in each climb, at most.
     pub steps: usize,
+    /// Coalitions of a victim's contacts that are tried before that, at most; where there are more, its closest contacts are taken.
+    pub choices: usize,
 }
 
 /// How many parties that know the schedule suffice, at most, to learn some party's value but for its own noise: the fewest, over all victims, that
@@ -68,13 +70,15 @@ pub fn searched(out: &[Vec<Vec<Party>>], size: usize, ratio: f64, effort: Effort
         let (coalition, unread) = readers(out, victim, size);
         (unread, coalition, victim)
     };
-    let mut read: Vec<(usize, Vec<Party>, Party)> = (0..parties).map(readers).collect();
+    let mut read: Vec<(usize, Vec<Party>, Party)> = in_parallel(parties, |victim| Some(readers(victim)));
     read.sort();
     read.truncate(effort.starts);
     let mut begun = in_parallel(read.len(), |index| Some(Climb::with(out, read[index].1.clone(), read[index].2, ratio)));
     if begun.iter().all(|climb| climb.square < ALL) {
         let victim = |index: usize| index * parties / victims;
-        begun.extend(in_parallel(victims.min(parties), |index| Some(Climb::begin(out, victim(index), size, ratio))));
+        begun.extend(in_parallel(victims.min(parties), |index| {
+            Some(Climb::begin(out, victim(index), size, ratio, effort.choices))
+        }));
     }
     begun.sort_by(|a, b| b.square.total_cmp(&a.square).then_with(|| a.coalition.cmp(&b.coalition)));
     let starts = effort.starts.min(begun.len());
@@ -86,11 +90,12 @@ pub fn searched(out: &[Vec<Vec<Party>>], size: usize, ratio: f64, effort: Effort
 }
 
 impl Climb {
-    /// The victim's contacts; if they are more than fit, those that show most.
-    fn begin(out: &[Vec<Vec<Party>>], victim: Party, size: usize, ratio: f64) -> Self {
+    /// The victim's contacts; if they are more than fit, those that show most, if `choices` coalitions are enough to tell.
+    fn begin(out: &[Vec<Vec<Party>>], victim: Party, size: usize, ratio: f64, choices: usize) -> Self {
         let (order, contacts) = by_contact(out, victim);
         let mut begun = Climb { square: 0.0, coalition: order[..size.min(order.len())].to_vec(), order, cases: 0 };
-        if contacts <= size {
+        // Each of them in each place.
+        if contacts <= size || contacts * size > choices {
             begun.square = begun.learns(out, &begun.coalition.clone(), ratio);
             return begun;
         }
@@ -165,6 +170,8 @@ fn readers(out: &[Vec<Vec<Party>>], victim: Party, size: usize) -> (Vec<Party>, 
     let states: Vec<Vec<Party>> = out.iter().flat_map(of_round).collect();
     let mut read = vec![false; states.len()];
     let mut coalition: Vec<Party> = Vec::new();
+    let mut open = vec![true; parties];
+    open[victim] = false;
     while coalition.len() < size.min(parties.saturating_sub(1)) {
         let (mut unread, mut all) = (vec![0usize; parties], vec![0usize; parties]);
         for (readers, read) in states.iter().zip(&read) {
@@ -173,10 +180,11 @@ fn readers(out: &[Vec<Vec<Party>>], victim: Party, size: usize) -> (Vec<Party>, 
                 unread[reader] += usize::from(!read);
             }
         }
-        let others = (0..parties).filter(|party| *party != victim && !coalition.contains(party));
+        let others = (0..parties).filter(|&party| open[party]);
         let Some(best) = others.max_by_key(|&party| (unread[party], all[party], std::cmp::Reverse(party))) else { break };
         states.iter().zip(&mut read).for_each(|(readers, read)| *read |= readers.contains(&best));
         coalition.push(best);
+        open[best] = false;
     }
     (coalition, read.iter().filter(|read| !**read).count())
 }

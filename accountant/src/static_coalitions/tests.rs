@@ -107,7 +107,7 @@ fn a_climb_finds_more_than_ten_thousand_random_coalitions() {
     let random =
         in_parallel(10_000, |seed| Some(largest(squared_losses(schedule.out(), &draw_parties(30, 5, seed as u64), 30.0))));
     let random = random.into_iter().fold(0.0, f64::max);
-    let found = searched(schedule.out(), 5, 30.0, Effort { victims: 30, starts: 2, steps: 200 });
+    let found = searched(schedule.out(), 5, 30.0, Effort { victims: 30, starts: 2, steps: 200, choices: usize::MAX });
     assert!(found.square >= random, "{found:?} {random}");
     assert_eq!(found.coalition.len(), 5);
     assert!(found.cases <= 30 * 5 * 12 + 2 * 200, "{found:?}");
@@ -154,12 +154,25 @@ fn failures_are_what_loses_more_than_allowed() {
 fn who_reads_all_that_reaches_a_party_learns_its_value() {
     // Six receivers a round: a state has many readers, and the contacts of a victim, one after the other, are not the best choice of them.
     let schedule = Schedule::draw(&Graph::complete(60), 6, 10, 3).expect("enough neighbours");
-    let found = searched(schedule.out(), 20, 1e4, Effort { victims: 1, starts: 2, steps: 1 });
+    let found = searched(schedule.out(), 20, 1e4, Effort { victims: 1, starts: 2, steps: 1, choices: usize::MAX });
     assert!((found.square - 1.0).abs() < 1e-6, "{}", found.square);
     assert!(found.cases <= 2, "from the first start on: {}", found.cases);
     // The fewest who are found to suffice do, and one less do not by the same choice.
     let few = sufficient(schedule.out());
     assert!((10..20).contains(&few), "{few}");
-    let learns = |size: usize| searched(schedule.out(), size, 1e4, Effort { victims: 1, starts: 60, steps: 1 }).square;
+    let learns = |size: usize| {
+        searched(schedule.out(), size, 1e4, Effort { victims: 1, starts: 60, steps: 1, choices: usize::MAX }).square
+    };
     assert!(learns(few) > 1.0 - 1e-6 && learns(few / 2) < 0.5, "{few}: {} {}", learns(few), learns(few / 2));
+}
+
+#[test]
+fn draws_that_nobody_could_make_are_refused() {
+    let draws =
+        |parties: usize, rounds: usize| Draws { graph: Graph::complete(parties), fanout: 1, rounds, colluding: 20, dropouts: 20 };
+    assert!(!draws(200, 40).take_too_long() && !draws(500, 30).take_too_long());
+    assert!(draws(1024, 63).take_too_long());
+    let large = crate::testing::draft(1024, "[privacy]\ncoalitions = \"static\"\n[mechanism]\nrounds = 60");
+    let refused = crate::calibrate::calibrate(&large, &mut |_| {}).expect_err("too many");
+    assert!(matches!(refused, crate::calibrate::CalibrateError::Draws { parties: 1024, rounds: 60 }), "{refused}");
 }

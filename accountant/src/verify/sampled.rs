@@ -1,9 +1,10 @@
 //! The claims of a plan whose schedule START draws.
 
-use undertone_protocol::plan::{Claim, Established, Faults, Plan};
+use undertone_protocol::plan::{Adversary, Claim, Established, Faults, Plan};
 
 use super::{VerifyError, check_claim, exceeds, words};
 use crate::claims::{covers, static_claims};
+use crate::confidence;
 use crate::gaussian;
 use crate::loss::Noise;
 use crate::setting::Setting;
@@ -13,17 +14,20 @@ use crate::static_coalitions::calibration::{Sample, failures, fresh_seed};
 /// Every claim, and that the plan's (ε, δ) is covered: by draws for the tolerated class, for sure before publishing. Any coalition is covered by a
 /// claim that is sure, whatever its ε: it is the headline.
 ///
-/// All of the sample would take as long as planning did: the first [`Draws::checked`] draws are drawn again, and p must allow for the failures
-/// among these.
-pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise) -> Result<(), VerifyError> {
+/// The plan's own draws cannot be taken at its word: whoever made it could have tried one noise after the other until its draws looked well. So there are
+/// other ones here, [`Draws::checked`] of them from the seed `own` on, which nobody knew then; the plan is refused where these say that its p is too small.
+pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise, own: u64) -> Result<(), VerifyError> {
     let privacy = &plan.draft().privacy;
     let claims = &plan.calibration().claims;
+    if Draws::of_draft(plan.draft(), plan.rounds() as usize).take_too_long() {
+        return Err(VerifyError::Draws { parties: plan.parties(), rounds: plan.rounds() as usize });
+    }
     // What no fresh draw can contradict: an empty sample.
     let none = Sample { seed: 0, draws: 1, failures: 0 };
     let established = static_claims(plan.draft(), setting, noise, none)?;
     for (index, claim) in claims.iter().enumerate() {
         match claim.established {
-            Established::Sampled => check_sample(plan, noise, index, claim)?,
+            Established::Sampled => check_sample(plan, noise, index, claim, own)?,
             _ => check_claim(index, claim, &established, privacy.delta)?,
         }
     }
@@ -45,8 +49,9 @@ pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise) -> Result<(), 
     }
 }
 
-fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim) -> Result<(), VerifyError> {
+fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64) -> Result<(), VerifyError> {
     let (draft, rounds) = (plan.draft(), plan.rounds() as usize);
+    let privacy = &draft.privacy;
     let refuse = |problem: String| Err(VerifyError::Sample { index, what: words(claim), problem });
     let draws = Draws::of_draft(draft, rounds);
     let expected = fresh_seed(draft, rounds, noise);
@@ -56,25 +61,40 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim) -> Resul
     if claim.holds_as_headline || claim.faults != Faults::Class {
         return refuse("a sample covers the tolerated class, and is never a headline".into());
     }
-    if claim.size > draft.privacy.colluding {
-        return refuse(format!("its draws have coalitions of {}", draft.privacy.colluding));
+    if claim.adversary != Adversary::Coalition || claim.changes.is_some() {
+        return refuse("a sample is of coalitions, and of the change of one value".into());
     }
-    if claim.cases == 0 || claim.cases > MOST_DRAWS {
-        return refuse(format!("it names {} draws", claim.cases));
+    if claim.size > privacy.colluding {
+        return refuse(format!("its draws have coalitions of {}", privacy.colluding));
     }
-    let follows = gaussian::epsilon(draft.privacy.delta, claim.mu)?;
+    let due = privacy.draws.unwrap_or_else(|| draws.usual());
+    if claim.cases != due {
+        return refuse(format!("it names {} draws, but {due} are due for this plan", claim.cases));
+    }
+    let follows = gaussian::epsilon(privacy.delta, claim.mu)?;
     if exceeds(follows, claim.epsilon) {
         return Err(VerifyError::Epsilon { index, what: words(claim), claimed: claim.epsilon, found: follows });
     }
-    let again = draws.checked(claim.cases);
-    let found = failures(&draws, expected..expected + again, noise, draft, claim.mu, &mut |_| {});
-    let least = draft.privacy.delta + Draws::chance(found, claim.cases);
+    let least = privacy.delta + Draws::chance(0, due);
     if exceeds(least, claim.delta) {
-        let problem = format!("delta {} is below {least}: {found} of the first {again} draws lose more than mu", claim.delta);
+        return refuse(format!("delta {} is below {least}, the least that {due} draws can show", claim.delta));
+    }
+    let trials = draws.checked(due);
+    let first = OWN | (own >> 2);
+    let found = failures(&draws, first..first + trials, noise, draft, claim.mu, &mut |_| {});
+    let chance = confidence::at_least(found, trials, WRONGLY_REFUSED);
+    if exceeds(privacy.delta + chance, claim.delta) {
+        let problem = format!(
+            "delta {} is too small: {found} of {trials} draws of this machine's own lose more than mu, so that a draw fails with a chance above {chance:.1e}",
+            claim.delta
+        );
         return refuse(problem);
     }
     Ok(())
 }
 
-/// As many as a run file may ask for.
-const MOST_DRAWS: u64 = 10_000_000;
+/// Where the seeds of whoever verifies begin: planning uses those from 2⁶¹ and 2⁶² on, and below 2⁵³.
+const OWN: u64 = 1 << 63;
+
+/// The chance that draws of one's own refuse a plan whose p is right. Our choice: never in a lifetime.
+const WRONGLY_REFUSED: f64 = 1e-6;

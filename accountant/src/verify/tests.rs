@@ -1,19 +1,19 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::plan;
+use crate::testing::{OWN_DRAWS, plan};
 
 fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> {
     let mut value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
     change(&mut value);
     let text = serde_json::to_string_pretty(&value).expect("serialises");
-    verify(&Plan::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}")))
+    verify(&Plan::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}")), OWN_DRAWS)
 }
 
 #[test]
 fn an_honest_plan_is_accepted_and_each_lie_named() {
     let plan = plan(5, "[mechanism]\nrounds = 4");
-    assert_eq!(verify(&plan), Ok(()));
+    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
     assert_eq!(changed(&plan, |_| {}), Ok(()));
     let less_noise = changed(&plan, |value| {
         let std = &mut value["mechanism"]["independent_std"];
@@ -51,17 +51,19 @@ fn a_claim_that_says_more_than_the_truth_is_no_lie() {
 #[test]
 fn a_sample_follows_from_its_draws_or_is_refused() {
     let plan = plan(12, "[privacy]\ncoalitions = \"static\"\ndraws = 200\n[mechanism]\nrounds = 5");
-    assert_eq!(verify(&plan), Ok(()));
+    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
     let refused = |change: &dyn Fn(&mut Value)| match changed(&plan, change) {
         Err(VerifyError::Sample { problem, .. }) => problem,
         other => panic!("{other:?}"),
     };
-    assert!(refused(&|value| value["claims"][0]["delta"] = json!(1e-3)).contains("is below"));
+    assert!(refused(&|value| value["claims"][0]["delta"] = json!(1e-3)).contains("200 draws can show"));
+    assert!(refused(&|value| value["claims"][0]["cases"] = json!(10_000_000)).contains("200 are due"));
+    assert!(refused(&|value| value["claims"][0]["adversary"] = json!("public")).contains("of coalitions"));
     assert!(refused(&|value| value["claims"][0]["seed"] = json!(1)).contains("fresh draws"));
     assert!(refused(&|value| value["claims"][0]["holds_as_headline"] = json!(true)).contains("never a headline"));
     assert!(refused(&|value| value["claims"][0]["size"] = json!(2)).contains("coalitions of 1"));
-    // Less noise: other parameters, other fresh draws; and with their seed, draws that fail.
-    let less = |factor: f64, seed: Option<u64>| {
+    // Less noise: other parameters, other fresh draws; and with their seed, own draws that fail.
+    let less = |factor: f64, seed: Option<u64>, draws: u64, delta: Option<f64>| {
         changed(&plan, |value| {
             let std = &mut value["mechanism"]["independent_std"];
             *std = json!(std.as_f64().expect("a number") * factor);
@@ -75,12 +77,19 @@ fn a_sample_follows_from_its_draws_or_is_refused() {
             if let Some(seed) = seed {
                 value["claims"][0]["seed"] = json!(seed);
             }
+            (value["privacy"]["draws"], value["claims"][0]["cases"]) = (json!(draws), json!(draws));
+            if let Some(delta) = delta {
+                value["claims"][0]["delta"] = json!(delta);
+            }
         })
     };
-    let Err(VerifyError::Sample { problem, .. }) = less(0.8, None) else { panic!("another seed is due") };
+    let Err(VerifyError::Sample { problem, .. }) = less(0.8, None, 200, None) else { panic!("another seed is due") };
     let seed = problem.rsplit(' ').next().and_then(|seed| seed.parse().ok()).expect("it names the seed");
-    let Err(VerifyError::Sample { problem, .. }) = less(0.8, Some(seed)) else { panic!("the draws fail") };
-    assert!(problem.contains("lose more than mu"), "{problem}");
+    // However many draws it says that it made.
+    for (draws, delta) in [(200, None), (10_000_000, Some(1e-5))] {
+        let Err(VerifyError::Sample { problem, .. }) = less(0.8, Some(seed), draws, delta) else { panic!("the draws fail") };
+        assert!(problem.contains("draws of this machine's own lose more than mu"), "{problem}");
+    }
     let promise = changed(&plan, |value| value["claims"].as_array_mut().expect("a list").truncate(0));
     assert!(matches!(promise, Err(VerifyError::Missing { .. })), "{promise:?}");
 }

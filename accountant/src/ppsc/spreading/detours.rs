@@ -1,5 +1,7 @@
 //! Ways from one party to another along exchanges, of which a coalition can take few away: none has a party in common with another.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use undertone_protocol::mixing::Party;
 
 use crate::execution::{Execution, Fate};
@@ -17,6 +19,33 @@ pub(super) struct Exchanges {
     partners: Vec<Vec<Partner>>,
     /// How often two parties exchange: n × n, at most 255.
     times: Vec<u8>,
+    work: Work,
+}
+
+/// Steps of searches that were made and those that may be: with enough parties on a sparse graph they would take hours.
+///
+/// Whether all that was asked for was too much does not depend on who asked first, so that all members decide alike.
+pub(super) struct Work {
+    done: AtomicU64,
+    most: u64,
+}
+
+impl Work {
+    pub(super) fn at_most(most: u64) -> Self {
+        Work { done: AtomicU64::new(0), most }
+    }
+
+    /// Adds steps that are due.
+    pub(super) fn add(&self, steps: usize) {
+        self.done.fetch_add(steps as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+    pub(super) fn is_too_much(&self) -> bool {
+        self.done.load(Ordering::Relaxed) > self.most
+    }
 }
 
 /// Somebody with whom a party exchanges.
@@ -46,7 +75,7 @@ pub(super) struct Family {
 
 impl Exchanges {
     /// Those of `execution` between two parties that `counts` says may be honest.
-    pub(super) fn of(execution: &Execution, counts: impl Fn(Party) -> bool) -> Self {
+    pub(super) fn of(execution: &Execution, counts: impl Fn(Party) -> bool, work: Work) -> Self {
         let parties = execution.parties();
         let mut met: Vec<Vec<(Party, u32)>> = vec![Vec::new(); parties];
         for round in 1..=execution.rounds() as u32 {
@@ -64,7 +93,11 @@ impl Exchanges {
         for (party, met) in met.iter().enumerate() {
             met.iter().for_each(|&(other, _)| times[party * parties + other] = times[party * parties + other].saturating_add(1));
         }
-        Exchanges { parties, partners: met.into_iter().map(partners).collect(), times }
+        Exchanges { parties, partners: met.into_iter().map(partners).collect(), times, work }
+    }
+
+    pub(super) fn work(&self) -> &Work {
+        &self.work
     }
 
     /// With how many others a party exchanges: as many can leave it alone.
@@ -87,6 +120,9 @@ impl Exchanges {
 
     /// Ways from `v` to `u` of which some remain without any `size` other parties and without any `failing` ≤ 1 exchanges; none if none would.
     pub(super) fn family(&self, v: Party, u: Party, size: usize, failing: usize) -> Option<Family> {
+        if self.work.is_too_much() {
+            return None;
+        }
         // Each exchange between the two is a way of its own, which nobody else can take away.
         let direct = self.left_by(v, u).iter().map(|&left_by| Way { left_by, through: vec![] });
         let family = Family::of(direct.chain(self.detours(v, u, size + failing, 1)).collect(), failing);
@@ -203,6 +239,7 @@ impl<'a> Detours<'a> {
         }
         for &w in &first {
             if self.first.len() < most && self.free(w) {
+                exchanges.work.add(exchanges.partners[w].len());
                 let second = exchanges.partners(w, least).find(|&x| self.free(x) && x != w && exchanges.join(x, u, least));
                 if let Some(x) = second {
                     self.add(&[w, x]);
@@ -266,6 +303,7 @@ impl<'a> Detours<'a> {
                     Some(_) => {}
                 },
                 Step::OutOf(x) => {
+                    exchanges.work.add(exchanges.partners[x].len());
                     if self.before[x].is_some() {
                         reach(Step::Into(x));
                     }
@@ -312,7 +350,20 @@ mod tests {
     fn once(parties: usize, pairs: &[(Party, Party)]) -> Exchanges {
         let round = |&(a, b): &(Party, Party)| (0..parties).map(|from| if from == a { vec![b] } else { vec![] }).collect();
         let execution = Execution::fault_free(Kind::Ppsc, pairs.iter().map(round).collect()).expect("a schedule");
-        Exchanges::of(&execution, |_| true)
+        Exchanges::of(&execution, |_| true, Work::at_most(u64::MAX))
+    }
+
+    #[test]
+    fn a_search_that_would_take_too_long_finds_nothing() {
+        let pairs: Vec<(Party, Party)> = (0..12).map(|a| (a, (a + 1) % 12)).chain((0..12).map(|a| (a, (a + 2) % 12))).collect();
+        let within = |most: u64| {
+            let exchanges = Exchanges { work: Work::at_most(most), ..once(12, &pairs) };
+            let found = (1..12).filter(|&u| exchanges.family(0, u, 1, 0).is_some()).count();
+            (found, exchanges.work().is_too_much())
+        };
+        assert_eq!(within(u64::MAX), (11, false));
+        let (found, too_much) = within(20);
+        assert!(found < 11 && too_much, "{found}");
     }
 
     #[test]
