@@ -17,6 +17,9 @@ use crate::view::{Trace, View, seen_states};
 /// Kinds of views that are computed at most. Our choice: a few seconds for 64 parties.
 const MOST_VIEWS: usize = 2_000;
 
+/// Parties with a coalition of their receivers that are looked through for these kinds at most. Our choice: a second.
+const MOST_CHOICES: usize = 1_000_000;
+
 /// Every party cut off from all that do not collude, against every coalition.
 pub struct BeforePublishing {
     worst: Worst,
@@ -132,6 +135,7 @@ fn most_handed_out(setting: &Setting, party: Party) -> (usize, Vec<Party>) {
 /// those see most.
 fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>> {
     let mut patterns: BTreeMap<Pattern, (Party, Vec<Party>)> = BTreeMap::new();
+    let mut choices = 0;
     for party in 0..setting.parties() {
         let mut receivers: Vec<Party> = setting.out.iter().flat_map(|round| round[party].iter().copied()).collect();
         receivers.sort_unstable();
@@ -139,7 +143,10 @@ fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>>
         let size = setting.colluding.min(receivers.len());
         let strangers = (0..setting.parties()).filter(|other| *other != party && !receivers.contains(other));
         let rest: Vec<Party> = strangers.take(setting.colluding - size).collect();
-        coalitions::count(receivers.len(), size).filter(|&count| count <= coalitions::MOST_COALITIONS)?;
+        choices += coalitions::count(receivers.len(), size).filter(|&count| count <= coalitions::MOST_COALITIONS)?;
+        if choices > MOST_CHOICES {
+            return None;
+        }
         for chosen in coalitions::all(receivers.len(), size) {
             let coalition: Vec<Party> = chosen.into_iter().map(|index| receivers[index]).chain(rest.iter().copied()).collect();
             let of_round = |round: &Vec<Vec<Party>>| {

@@ -6,7 +6,7 @@ use undertone_protocol::mixing::Party;
 
 use crate::execution::{Execution, Fate};
 
-/// Ways beyond those that can be taken away, at most: the change is split over them, and more make no difference (see the parent's tests).
+/// Ways beyond those that can be taken away, at most: the change is split over them, over as many as the largest of [`super::SPLITS`].
 const MOST_BEYOND: usize = 16;
 
 /// Ways beyond those that can be taken away that are looked for with care; up to [`MOST_BEYOND`] are taken where they are easily found.
