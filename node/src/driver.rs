@@ -20,7 +20,7 @@ use undertone_protocol::log::AgreedLogs;
 use undertone_protocol::message::{Network as Side, Phase};
 use undertone_protocol::mixing::Party;
 use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Ending, Event, GateVerdict, Identity, Input, Outcome, Output, Run};
+use undertone_protocol::run::{Backlog, Ending, Event, GateVerdict, Identity, Input, Outcome, Output, Run};
 use undertone_protocol::ticket::Ticket;
 use undertone_protocol::time::Time;
 use undertone_protocol::wire::Bytes;
@@ -227,20 +227,20 @@ fn run_configuration(part: &Part) -> RunConfig {
     let plan = &part.plan;
     let members = &plan.draft().members;
     let (public_limit, private_limit) = Run::frame_limits(plan);
-    let side = |graph: &PlanGraph, private: bool, limit: usize, frames: usize| {
+    let side = |graph: &PlanGraph, private: bool, limit: usize, owed: Backlog| {
         let address =
             |party: Party| parse(if private { members[party].private.as_str() } else { members[party].public.as_str() });
         let peers = graph.neighbours(part.me).iter();
         let peers = peers.map(|&party| PeerAddress { peer_id: members[party].id, address: address(party) }).collect();
-        let mut graph = RunGraph::new(peers, limit);
-        // All that one neighbour may be owed at once: frames are shared, not copied, so that this bounds no memory of ours.
-        graph.queue_bytes = graph.queue_bytes.max(limit.saturating_mul(frames));
-        graph
+        RunGraph::new(peers, limit).owing(owed.frames, owed.bytes)
     };
+    // One neighbour gets a share and an answer a round at most. (What is queued is held anyway: neither limit bounds memory of ours by much.)
+    let shares = plan.rounds() as usize + 2;
+    let private = Backlog { frames: 2 * shares, bytes: private_limit.saturating_mul(shares) };
     RunConfig {
         digest: *plan.digest(),
-        private: side(&plan.draft().private_graph, true, private_limit, plan.rounds() as usize + 2),
-        public: side(&plan.draft().public_graph, false, public_limit, plan.parties() + 4),
+        private: side(&plan.draft().private_graph, true, private_limit, private),
+        public: side(&plan.draft().public_graph, false, public_limit, Run::most_owed(plan)),
     }
 }
 

@@ -24,6 +24,7 @@
 //! sends again what matters once it is told of a new one.
 
 mod averaged;
+mod backlog;
 mod commons;
 mod interface;
 mod outcome;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use libp2p_identity::Keypair;
 
 pub use averaged::Accuracy;
+pub use backlog::Backlog;
 pub use interface::{Input, InputError, Output};
 pub use outcome::{Ending, Event, GateVerdict, Outcome, Progress, Sum};
 

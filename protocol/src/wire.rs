@@ -427,10 +427,27 @@ fn letter<'a, T: DeserializeOwned>(wanted: u8, what: &'static str, frame: &'a [u
     }
 }
 
+/// No notice is longer, but for its set and a sketch's sums, and no header of a frame.
+pub(crate) const NOTICE_BYTES: usize = 256;
+
+/// The longest list or vote of a stage: party and hash, so many times.
+pub(crate) const fn set_bytes(parties: usize) -> usize {
+    NOTICE_BYTES + parties * (8 + 32)
+}
+
+/// The longest START: party and incarnation, so many times.
+pub(crate) const fn start_bytes(parties: usize) -> usize {
+    NOTICE_BYTES + parties * (8 + 16)
+}
+
+/// The longest frame of an item of so many bytes.
+pub(crate) const fn body_bytes(item: usize) -> usize {
+    NOTICE_BYTES + item
+}
+
 /// The longest public frame of a run: a set of all parties, or the largest item.
 pub fn public_frame_limit(parties: usize, largest_item: usize) -> usize {
-    let notice = 256 + parties * (8 + 32);
-    notice.max(256 + largest_item)
+    set_bytes(parties).max(body_bytes(largest_item))
 }
 
 /// The longest private frame of a run.

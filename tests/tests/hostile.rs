@@ -18,11 +18,24 @@ use libp2p_identity::PeerId;
 use undertone_protocol::peers::public_key;
 use undertone_tests::{Parties, alone, follow_in};
 
-/// Rounds of a second, so that the attack has time.
-const RUN: &str =
-    "version = 1\nname = \"attacked\"\n[data]\nshape = [1000]\n[mechanism]\nrounds = 4\n[run]\njoin_ms = 60000\npace_ms = 1000\n";
+/// Rounds of a second, so that the attack has time; deadlines of a minute, for the attackers take the nodes' processor time, too.
+const RUN: &str = "version = 1\nname = \"attacked\"\n[data]\nshape = [1000]\n[mechanism]\nrounds = 4\n[run]\njoin_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 1000\n";
 /// Of resident memory, at its peak; 13 MiB when nobody attacks.
 const MOST_MIB: u64 = 64;
+
+/// Before a connection that was refused is tried again: a loop without a pause would keep a processor from the nodes.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Connects, or waits a moment.
+fn connect(port: u16) -> Option<TcpStream> {
+    let socket = TcpStream::connect(("127.0.0.1", port)).ok();
+    if socket.is_none() {
+        // Nobody sends: it only paces the trying.
+        let (_sender, pace) = channel::<()>();
+        let _ = pace.recv_timeout(PAUSE);
+    }
+    socket
+}
 
 /// Attackers at work until they are dropped.
 struct Attack {
@@ -48,7 +61,7 @@ impl Attack {
         let (over, bytes) = (self.over.clone(), self.bytes.clone());
         self.threads.push(std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                let Ok(mut socket) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                let Some(mut socket) = connect(port) else { continue };
                 // What is not read must not hold us up for ever, nor must a victim that does not read.
                 let patience = Some(Duration::from_millis(500));
                 let _ =
@@ -71,7 +84,7 @@ impl Attack {
             let (over, bytes, opening) = (self.over.clone(), self.bytes.clone(), opening.to_vec());
             self.threads.push(std::thread::spawn(move || {
                 while !over.load(Ordering::Relaxed) {
-                    let Ok(mut socket) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                    let Some(mut socket) = connect(port) else { continue };
                     let _ = socket.set_read_timeout(Some(Duration::from_millis(100)));
                     if socket.write_all(&opening).is_err() {
                         continue;

@@ -8,8 +8,10 @@ use undertone_tests::{Followed, Running, Signal, alone, assert_close, follow_in,
 const NODES: usize = 8;
 const ROUNDS: u64 = 6;
 const DIMENSION: usize = 1000;
-/// Long enough for a signal to reach a party within the round that it is meant for.
+/// Long enough for a signal to reach a party some rounds before the end.
 const PACE_MS: u64 = 150;
+/// Long enough for it to reach a party within the round that it is meant for, also on a machine with other work.
+const SLOW_PACE_MS: u64 = 1000;
 
 /// A local run of 8 nodes that is being watched, with the process of each.
 struct Cluster {
@@ -28,12 +30,12 @@ struct End {
 impl Cluster {
     /// `run`: keys of the run file's [run] table.
     fn start(run: &str) -> Self {
-        Cluster::of(DIMENSION, run)
+        Cluster::of(DIMENSION, PACE_MS, run)
     }
 
-    fn of(dimension: usize, run: &str) -> Self {
+    fn of(dimension: usize, pace_ms: u64, run: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let text = format!("version = 1\n[mechanism]\nrounds = {ROUNDS}\n[run]\npace_ms = {PACE_MS}\n{run}\n");
+        let text = format!("version = 1\n[mechanism]\nrounds = {ROUNDS}\n[run]\npace_ms = {pace_ms}\n{run}\n");
         std::fs::write(folder.path().join("run.toml"), text).expect("writable");
         let line = format!("local --nodes {NODES} --dimension {dimension} --run run.toml --output kept --json");
         let (running, events) = follow_in(folder.path(), line.split(' '));
@@ -133,7 +135,8 @@ const FAR_MS: u64 = 30_000;
 /// Kills a party as it begins a round; the others end without waiting for any deadline.
 fn killed_in(round: u64, victim: usize) {
     let _alone = alone();
-    let mut cluster = Cluster::start(&format!("round_ms = {FAR_MS}\nsettle_ms = {FAR_MS}"));
+    let pace_ms = if round == ROUNDS { SLOW_PACE_MS } else { PACE_MS };
+    let mut cluster = Cluster::of(DIMENSION, pace_ms, &format!("join_ms = {FAR_MS}\nround_ms = {FAR_MS}\nsettle_ms = {FAR_MS}"));
     let pids = cluster.pids();
     cluster.until_round(victim, round);
     signal(pids[victim], Signal::SIGKILL);
@@ -142,7 +145,7 @@ fn killed_in(round: u64, victim: usize) {
     let took = end.duration_ms(&survivors(&[victim]));
     println!(
         "killed in round {round}: {took} ms from START to the last survivor's end, of which {} are the pace",
-        ROUNDS * PACE_MS
+        ROUNDS * pace_ms
     );
     // The pace, a stage's grace for who is found gone (1/32 of it, twice at most), and what a machine with other work adds to that, against 30 s.
     assert!(took < FAR_MS, "{took} ms: somebody waited for a deadline");
@@ -167,7 +170,8 @@ fn a_kill_in_the_last_round_costs_accuracy_only() {
 #[test]
 fn after_two_kills_nobody_publishes_above_the_budget() {
     let _alone = alone();
-    let mut cluster = Cluster::start("");
+    // One departure too many to leave before the deadlines: they are waited for.
+    let mut cluster = Cluster::start(&format!("join_ms = {FAR_MS}\nround_ms = 2000\nsettle_ms = 4000"));
     let pids = cluster.pids();
     cluster.until_round(2, 2);
     signal(pids[2], Signal::SIGKILL);
@@ -207,7 +211,7 @@ fn check_withheld(kept: &Path, party: &str, receipt: &Value) {
 fn a_party_that_falls_silent_costs_the_deadlines() {
     let _alone = alone();
     // A round's deadline is long enough for a machine with other work: the victim is to be the only one that misses it.
-    let (round_ms, settle_ms) = (1000, 3000);
+    let (round_ms, settle_ms) = (2000, 4000);
     let mut cluster = Cluster::start(&format!("round_ms = {round_ms}\nsettle_ms = {settle_ms}"));
     let pids = cluster.pids();
     let victim = 4;
@@ -234,7 +238,7 @@ fn too_few_to_start_and_nothing_private_leaves() {
     let _alone = alone();
     // Long vectors, so that what all handshakes take together is less than one share.
     let dimension = 20_000;
-    let mut cluster = Cluster::of(dimension, "join_ms = 2000");
+    let mut cluster = Cluster::of(dimension, PACE_MS, "join_ms = 2000");
     for (_, pid) in cluster.events.spawned(2) {
         // The first two that are started, before the last is: nobody can hold all READYs.
         signal(pid, Signal::SIGKILL);

@@ -10,10 +10,20 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use undertone_tests::{Ended, alone, npy_shape, read_json, read_npy, receipt, run_in, write_inputs, write_npy_f32};
 
+/// Deadlines that no run comes to on any machine: they cost nothing when all goes well.
+const PATIENT: &str = "[run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n";
+
 /// Runs `local` with what stands in a line.
 fn local(folder: &Path, line: &str) -> Ended {
     let _alone = alone();
     run_in(folder, format!("local --json {line}").split_whitespace())
+}
+
+/// The same with the patience of [`PATIENT`] and these lines of a run file, which lies elsewhere.
+fn patient(folder: &Path, line: &str, lines: &str) -> Ended {
+    let run = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(run.path(), format!("version = 1\n{lines}{PATIENT}")).expect("writable");
+    local(folder, &format!("{line} --run {}", run.path().display()))
 }
 
 fn folder() -> tempfile::TempDir {
@@ -81,7 +91,7 @@ fn check_error(object: &Value, dimension: usize) {
 #[test]
 fn synthetic_vectors_end_with_the_whole_final_object() {
     let folder = folder();
-    let ended = local(folder.path(), "--nodes 4 --dimension 1000");
+    let ended = patient(folder.path(), "--nodes 4 --dimension 1000", "");
     let object = ended.json_of(0);
     check_final_object(&object, 4);
     check_error(&object, 1000);
@@ -97,7 +107,7 @@ fn inputs_come_back_in_their_shape_and_all_that_is_kept_can_be_checked() {
     let inputs = folder.path().join("inputs");
     std::fs::create_dir(&inputs).expect("writable");
     let vectors = write_inputs(&inputs, 4, &[40, 30]);
-    let object = local(folder.path(), "--inputs inputs --nodes 4 --output kept --events events.jsonl").json_of(0);
+    let object = patient(folder.path(), "--inputs inputs --nodes 4 --output kept --events events.jsonl", "").json_of(0);
     check_final_object(&object, 4);
     check_error(&object, 1200);
     let kept = folder.path().join("kept");
@@ -210,7 +220,7 @@ fn single_precision_and_clipping() {
     for (name, value) in [("ann", 0.01_f32), ("ben", 3.0), ("cleo", -2.0)] {
         write_npy_f32(&inputs.join(format!("{name}.npy")), &[10, 10, 10], &[value; 1000]);
     }
-    let object = local(folder.path(), "--inputs inputs --output kept --epsilon 4 --delta 1e-5").json_of(0);
+    let object = patient(folder.path(), "--inputs inputs --output kept --epsilon 4 --delta 1e-5", "").json_of(0);
     check_final_object(&object, 3);
     assert_eq!((&object["clipped"], &object["delta"]), (&2.into(), &1e-5.into()));
     check_error(&object, 1000);
@@ -230,7 +240,7 @@ fn single_precision_and_clipping() {
 fn a_seed_repeats_data_and_schedule_but_never_noise_or_the_plan() {
     let folder = folder();
     for name in ["one", "two"] {
-        local(folder.path(), &format!("--nodes 3 --dimension 50 --seed 7 --output {name}")).json_of(0);
+        patient(folder.path(), &format!("--nodes 3 --dimension 50 --seed 7 --output {name}"), "").json_of(0);
     }
     let plan = |name: &str| read_json(&folder.path().join(name).join("plan.json"));
     let (one, two) = (plan("one"), plan("two"));
@@ -245,13 +255,15 @@ fn a_run_file_gives_what_the_flags_do_not() {
     let folder = folder();
     std::fs::write(
         folder.path().join("run.toml"),
-        "version = 1\n[data]\nclip = { kind = \"box\", low = -1.0, high = 1.0 }\nadjacency = \"zero-out\"\n[privacy]\nepsilon = 2.0\n[mechanism]\nrounds = 3\n[run]\nsettle_ms = 1234\n",
+        "version = 1\n[data]\nclip = { kind = \"box\", low = -1.0, high = 1.0 }\nadjacency = \"zero-out\"\n[privacy]\nepsilon = 2.0\n[mechanism]\nrounds = 3\n[run]\nsettle_ms = 12345\n",
     )
     .expect("writable");
-    local(folder.path(), "--nodes 3 --dimension 20 --run run.toml --epsilon 3 --output kept").json_of(0);
+    // Its deadlines are the defaults of `local`: whether all processes of a busy machine keep them is not the point here.
+    let ended = local(folder.path(), "--nodes 3 --dimension 20 --run run.toml --epsilon 3 --output kept");
+    assert!([0, 4, 5, 6].contains(&ended.code), "{}", ended.stderr);
     let plan = read_json(&folder.path().join("kept/plan.json"));
     assert_eq!(plan["privacy"]["epsilon"], 3.0, "a flag beats the file");
-    assert_eq!((&plan["mechanism"]["rounds"], &plan["run"]["settle_ms"]), (&3.into(), &1234.into()));
+    assert_eq!((&plan["mechanism"]["rounds"], &plan["run"]["settle_ms"]), (&3.into(), &12345.into()));
     assert_eq!((&plan["run"]["join_ms"], &plan["run"]["round_ms"]), (&10_000.into(), &1000.into()), "the defaults of `local`");
     let sensitivity = &plan["members"][0]["sensitivity"];
     undertone_tests::assert_close(sensitivity, 20_f64.sqrt(), 1e-12, "√d·max(|low|, |high|)");
@@ -260,8 +272,7 @@ fn a_run_file_gives_what_the_flags_do_not() {
 #[test]
 fn without_roll_back_the_run_is_the_papers() {
     let folder = folder();
-    std::fs::write(folder.path().join("run.toml"), "version = 1\n[mechanism]\nrollback = false\n").expect("writable");
-    let object = local(folder.path(), "--nodes 4 --dimension 1000 --run run.toml --output kept").json_of(0);
+    let object = patient(folder.path(), "--nodes 4 --dimension 1000 --output kept", "[mechanism]\nrollback = false\n").json_of(0);
     check_final_object(&object, 4);
     check_error(&object, 1000);
     receipt::assert_mu_follows(&receipt::of_local(&folder.path().join("kept"), "party-0"));
@@ -271,7 +282,8 @@ fn without_roll_back_the_run_is_the_papers() {
 fn people_read_a_table() {
     let folder = folder();
     let _alone = alone();
-    let ended = run_in(folder.path(), "local --nodes 3 --dimension 10".split(' '));
+    std::fs::write(folder.path().join("run.toml"), format!("version = 1\n{PATIENT}")).expect("writable");
+    let ended = run_in(folder.path(), "local --nodes 3 --dimension 10 --run run.toml".split(' '));
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     for words in [
         "The mean of 3 of 3 parties",
@@ -292,7 +304,7 @@ fn people_read_a_table() {
 
 #[test]
 fn without_anything_to_average_it_demonstrates_itself() {
-    let object = local(folder().path(), "").json_of(0);
+    let object = patient(folder().path(), "", "").json_of(0);
     assert_eq!((&object["demonstration"], &object["outcome"], &object["exit_code"]), (&true.into(), &"done".into(), &0.into()));
     let number = |key: &str| object[key].as_f64().expect("a number");
     assert!(number("epsilon") <= number("epsilon_claimed"));

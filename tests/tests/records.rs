@@ -7,7 +7,8 @@ use serde_json::Value;
 use undertone_tests::{Ended, Parties, alone, assert_close, read_json, run_in, write_npy};
 
 /// Little noise: what a mean is can be told from what it is not.
-const LOUD: &str = "[privacy]\nepsilon = 20.0\ndelta = 0.01\n[mechanism]\nrounds = 4\n";
+const LOUD: &str = "[privacy]\nepsilon = 20.0\ndelta = 0.01\n[mechanism]\nrounds = 4\n\
+     [run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n";
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -315,7 +316,9 @@ fn the_demonstration_shows_each_column() {
     let folder = folder();
     let ended = {
         let _alone = alone();
-        run_in(folder.path(), ["local", "--seed", "7", "--json", "--output", "kept"])
+        let patient = "[run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n";
+        fs::write(folder.path().join("patient.toml"), patient).expect("writable");
+        run_in(folder.path(), ["local", "--seed", "7", "--run", "patient.toml", "--json", "--output", "kept"])
     };
     let object = ended.json_of(0);
     assert_eq!((&object["parties"], &object["records"], &object["demonstration"]), (&8.into(), &8000.into(), &true.into()));

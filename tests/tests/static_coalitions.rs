@@ -13,7 +13,11 @@ const RUN: &str =
 #[test]
 fn a_local_run_draws_its_schedule_and_says_so() {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("run.toml"), RUN.replace("[data]\nshape = [3]\n", "")).expect("written");
+    std::fs::write(
+        folder.path().join("run.toml"),
+        RUN.replace("[data]\nshape = [3]\n", "") + "[run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n",
+    )
+    .expect("written");
     let _alone = alone();
     let ended = run_in(folder.path(), "local --json --nodes 6 --dimension 3 --run run.toml --output out".split(' ')).json_of(0);
     let claims = ended["claims"].as_array().expect("claims");

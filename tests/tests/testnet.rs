@@ -77,7 +77,7 @@ fn six_daemons_run_over_a_network_with_loss_and_delay() {
     for daemon in daemons {
         let (ended, took) = daemon.end();
         assert_eq!(ended.code, 0, "{}", ended.stderr);
-        assert!(took < Duration::from_secs(5), "{took:?} from SIGTERM to its end");
+        assert!(took < Duration::from_secs(30), "{took:?} from SIGTERM to its end");
     }
 }
 

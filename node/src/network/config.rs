@@ -32,11 +32,18 @@ pub struct RunGraph {
 }
 
 impl RunGraph {
-    /// Limits that follow from the longest frame: four of them, or 4 MiB, may wait for a peer; two of a peer's may wait
+    /// Limits that follow from the longest frame: four of them, or 4 MiB, and 4096 frames may wait for a peer; two of a peer's may wait
     /// for us.
     pub fn new(peers: Vec<PeerAddress>, max_frame: usize) -> RunGraph {
         let queue_bytes = max_frame.saturating_mul(4).max(4 << 20);
         RunGraph { peers, max_frame, queue_frames: 4096, queue_bytes, inbound_bytes: max_frame.saturating_mul(2) }
+    }
+
+    /// At least so many frames and bytes may wait for one peer: all that it may be owed at once. A smaller limit takes an honest peer for a
+    /// slow one, resets its edge, and owes it the same again.
+    pub fn owing(mut self, frames: usize, bytes: usize) -> RunGraph {
+        (self.queue_frames, self.queue_bytes) = (self.queue_frames.max(frames), self.queue_bytes.max(bytes));
+        self
     }
 }
 

@@ -5,6 +5,8 @@
 //! its opening, the first of these, its *steward*, enters it: that final is public by then, and bit for bit what its author committed to. So a party
 //! that vanishes costs nothing if its opening has reached a neighbour, and its own weight only if not.
 
+mod reach;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
@@ -12,6 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::flood::Flood;
 use crate::graph::Graph;
 use crate::mixing::Party;
+use reach::LiveEdges;
 
 /// The cut edges that a node has heard of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,16 +76,45 @@ impl View {
         u64::from_le_bytes(hash[..8].try_into().expect("8 of 32 bytes"))
     }
 
-    fn live(&self, graph: &Graph, members: &BTreeSet<Party>, party: Party) -> Vec<Party> {
-        let others = graph.neighbours(party).iter().copied();
-        others.filter(|&other| members.contains(&other) && !self.is_cut(party, other)).collect()
+    /// What this view means for `me`, one of the members.
+    pub fn roles(&self, graph: &Graph, members: &BTreeSet<Party>, me: Party) -> Roles {
+        let mut edges = LiveEdges::of(graph, members);
+        self.cuts.keys().for_each(|&(a, b)| edges.cut(a, b));
+        let reached = edges.reached_from(me);
+        let component: BTreeSet<Party> = reached.parties().collect();
+        let steward = |party: Party| {
+            let mut neighbours = graph.neighbours(party).iter().copied().filter(|&other| reached.has(other));
+            neighbours.find(|&other| self.cuts.get(&(other, party)) == Some(&true))
+        };
+        let vanished = members.iter().copied().filter(|&party| !reached.has(party));
+        let stewards = vanished.filter_map(|party| Some((party, steward(party)?))).collect();
+        let (live, diameter) = (edges.of_party(me).parties().collect(), edges.diameter(&reached));
+        Roles { live, component, stewards, diameter }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::public_draw::PublicDraw;
+
+    fn view(cuts: &[(Party, Party, bool)]) -> View {
+        View { cuts: cuts.iter().map(|&(a, b, held)| ((a, b), held)).collect() }
     }
 
-    fn distances(&self, graph: &Graph, members: &BTreeSet<Party>, from: Party) -> BTreeMap<Party, u32> {
+    fn all(parties: usize) -> BTreeSet<Party> {
+        (0..parties).collect()
+    }
+
+    /// Whom a party reaches, and how far they are: one breadth-first search over sets.
+    fn distances(view: &View, graph: &Graph, members: &BTreeSet<Party>, from: Party) -> BTreeMap<Party, u32> {
         let mut distances = BTreeMap::from([(from, 0)]);
         let mut front = vec![from];
         for distance in 1.. {
-            let next: BTreeSet<Party> = front.iter().flat_map(|&party| self.live(graph, members, party)).collect();
+            let live = |&party: &Party| live(view, graph, members, party);
+            let next: BTreeSet<Party> = front.iter().flat_map(live).collect();
             front = next.into_iter().filter(|party| !distances.contains_key(party)).collect();
             if front.is_empty() {
                 break;
@@ -92,31 +124,44 @@ impl View {
         distances
     }
 
-    /// What this view means for `me`.
-    pub fn roles(&self, graph: &Graph, members: &BTreeSet<Party>, me: Party) -> Roles {
-        let component: BTreeSet<Party> = self.distances(graph, members, me).into_keys().collect();
-        let steward = |party: Party| {
-            let mut neighbours = graph.neighbours(party).iter().copied().filter(|other| component.contains(other));
-            neighbours.find(|&other| self.cuts.get(&(other, party)) == Some(&true))
-        };
-        let vanished = members.iter().copied().filter(|party| !component.contains(party));
-        let stewards = vanished.filter_map(|party| Some((party, steward(party)?))).collect();
-        let longest = |&from: &Party| self.distances(graph, members, from).into_values().max().unwrap_or(0);
-        let diameter = component.iter().map(longest).max().unwrap_or(0).max(1);
-        Roles { live: self.live(graph, members, me), component, stewards, diameter }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn view(cuts: &[(Party, Party, bool)]) -> View {
-        View { cuts: cuts.iter().map(|&(a, b, held)| ((a, b), held)).collect() }
+    fn live(view: &View, graph: &Graph, members: &BTreeSet<Party>, party: Party) -> Vec<Party> {
+        let others = graph.neighbours(party).iter().copied();
+        others.filter(|&other| members.contains(&other) && !view.is_cut(party, other)).collect()
     }
 
-    fn all(parties: usize) -> BTreeSet<Party> {
-        (0..parties).collect()
+    /// A graph, who of its parties is a member, and some cuts: with words of bits that are full, nearly empty, and one of several.
+    fn any_case() -> impl Strategy<Value = (Graph, BTreeSet<Party>, View)> {
+        let sizes = prop_oneof![2usize..12, 60usize..70, 126usize..132];
+        (sizes, 1u8..=100, 0u8..30, any::<u64>()).prop_map(|(parties, density, cut, seed)| {
+            let mut draw = PublicDraw::new("undertone/tests/views", seed);
+            let mut one_in = |percent: u8| draw.below(100) < usize::from(percent);
+            let pairs = (0..parties).flat_map(|a| (a + 1..parties).map(move |b| (a, b)));
+            let edges: Vec<_> = pairs.filter(|_| one_in(density)).collect();
+            let members: BTreeSet<Party> = (0..parties).filter(|&party| party == 0 || !one_in(10)).collect();
+            let ends = edges.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
+            let cuts = ends.filter(|_| one_in(cut)).collect::<Vec<_>>();
+            let cuts = cuts.into_iter().map(|ends| (ends, one_in(50))).collect();
+            (Graph::from_edges(parties, &edges).expect("pairs, each once"), members, View { cuts })
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn roles_are_those_of_a_plain_search((graph, members, view) in any_case()) {
+            let me = *members.first().expect("party 0");
+            let roles = view.roles(&graph, &members, me);
+            let component: BTreeSet<Party> = distances(&view, &graph, &members, me).into_keys().collect();
+            let longest = |&from: &Party| distances(&view, &graph, &members, from).into_values().max().unwrap_or(0);
+            prop_assert_eq!(roles.diameter, component.iter().map(longest).max().unwrap_or(0).max(1));
+            prop_assert_eq!(&roles.live, &live(&view, &graph, &members, me));
+            for &party in members.difference(&component) {
+                let holds = |&&other: &&Party| component.contains(&other) && view.cuts.get(&(other, party)) == Some(&true);
+                prop_assert_eq!(roles.stewards.get(&party), graph.neighbours(party).iter().find(holds));
+            }
+            prop_assert!(roles.stewards.keys().all(|party| members.contains(party) && !component.contains(party)));
+            prop_assert_eq!(roles.component, component);
+        }
     }
 
     #[test]

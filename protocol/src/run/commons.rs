@@ -60,6 +60,10 @@ impl ItemRules {
         wire::FINAL_HEADER + self.dimension * self.lattice.final_bytes as usize
     }
 
+    pub(super) fn log_limit(&self) -> usize {
+        self.log_limit
+    }
+
     pub(super) fn largest(&self) -> usize {
         self.log_limit.max(self.final_limit())
     }
@@ -438,3 +442,6 @@ impl Commons {
         later
     }
 }
+
+#[cfg(test)]
+mod tests;

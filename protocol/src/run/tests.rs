@@ -18,7 +18,7 @@ fn at(ms: u64) -> Time {
     Time::from_millis(ms)
 }
 
-fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
+pub(super) fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
     let value = inputs(plan).swap_remove(me);
     let noise = Box::new(Quiet(*plan.lattice()));
     let identity =
