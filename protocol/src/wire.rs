@@ -427,9 +427,9 @@ fn letter<'a, T: DeserializeOwned>(wanted: u8, what: &'static str, frame: &'a [u
     }
 }
 
-/// The longest public frame of a run: a set of all parties, or the largest item.
+/// The longest public frame of a run: a set of all parties, sums of a result that name them, or the largest item.
 pub fn public_frame_limit(parties: usize, largest_item: usize) -> usize {
-    let notice = 256 + parties * (8 + 32);
+    let notice = 512 + parties * (8 + 32);
     notice.max(256 + largest_item)
 }
 
