@@ -34,7 +34,7 @@ use crate::network::{
 use crate::spent::Costs;
 
 /// Version of the messages in frames.
-pub const MESSAGES_VERSION: u32 = 2;
+pub const MESSAGES_VERSION: u32 = 3;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
 const OFFENCES_TOLD: u32 = 20;
@@ -346,8 +346,8 @@ impl Driver {
         let run = &self.plan.draft().run;
         let mixing_ms = u64::from(self.plan.rounds()).saturating_mul(run.round_ms);
         let deadlines_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
-        // Averaging that falls back takes a few stages more.
-        let stages = 1 + self.plan.terms().map_or(0, |_| MOST_STAGES);
+        // Averaging takes more than one where somebody holds it up.
+        let stages = self.plan.terms().map_or(1, |_| MOST_STAGES);
         let stage = self.now().plus_millis(run.settle_ms.saturating_mul(stages));
         outcome.started_at.map_or(stage, |start| start.plus_millis(deadlines_ms).max(stage))
     }

@@ -132,7 +132,8 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     if let Some(accuracy) = account.accuracy() {
         let told = match accuracy.apart {
             apart if apart.is_infinite() => "nobody knows: somebody sent wrong values".into(),
-            apart if account.agreed() => format!("{} standard errors (compared)", number(apart)),
+            // What comparing shows of lies depends on the dimension: `undertone_protocol::dissemination::sketch`.
+            apart if account.agreed() => format!("{} standard errors, if nobody sent wrong values (compared)", number(apart)),
             apart => format!("{} standard errors, if nobody sent wrong values", number(apart)),
         };
         table.row(["nodes differ by at most".into(), told]);

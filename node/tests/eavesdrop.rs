@@ -25,7 +25,8 @@ use undertone_protocol::peers::Peers;
 use undertone_protocol::plan::Plan;
 use undertone_protocol::run_file::RawRunFile;
 
-const PARTIES: usize = 3;
+/// So many that sets are long enough to be sent as what differs from an earlier one.
+const PARTIES: usize = 4;
 const DIMENSION: usize = 3000;
 
 /// Everything that went over one connection to a proxy.
@@ -362,6 +363,30 @@ fn frames(mut stream: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
+/// The frames in full: `01 08 which start length before after` stands for one with a run of the `which`th of the last four long notices in between.
+fn restored(frames: Vec<&[u8]>) -> Vec<Vec<u8>> {
+    let mut kept: Vec<Vec<u8>> = vec![];
+    let mut restored = vec![];
+    for frame in frames {
+        let number = |at: usize| u32::from_le_bytes(frame[at..at + 4].try_into().expect("four")) as usize;
+        if frame[..2] == [1, 8] {
+            let (start, length) = (number(3), number(7));
+            let (before, after) = frame[11..].split_at(start);
+            let run = &kept[usize::from(frame[2])][start..start + length];
+            restored.push([before, run, after].concat());
+            continue;
+        }
+        if frame[..2] == [1, 1] && (256..=64 << 10).contains(&frame.len()) {
+            if kept.len() == 4 {
+                kept.remove(0);
+            }
+            kept.push(frame.to_vec());
+        }
+        restored.push(frame.to_vec());
+    }
+    restored
+}
+
 /// Verifies a notice `01 01 author digest phase sequence recipient signature body`; returns its author and kind.
 fn verify(frame: &[u8], digest: &[u8; 32], keys: &[PublicKey]) -> (u32, u32) {
     let author: [u8; 4] = frame[2..6].try_into().expect("four");
@@ -394,7 +419,7 @@ fn the_private_graph_is_sealed_the_public_one_is_readable_and_nothing_is_told() 
     let (private, public) = (all(&seen.private), all(&seen.public));
     println!("{} bytes private, {} bytes public, {} bytes told", private.len(), public.len(), seen.told.len());
 
-    // The private graph: three parties' shares of three rounds went through the proxies, and nothing can be made of them.
+    // The private graph: the parties' shares of three rounds went through the proxies, and nothing can be made of them.
     let share = DIMENSION * seen.plan.lattice().wire_bytes as usize;
     assert!(private.len() > PARTIES * seen.plan.rounds() as usize * share, "everything went through the proxies");
     assert!(!holds(&private, digest), "a plan digest in clear");
@@ -415,10 +440,10 @@ fn the_private_graph_is_sealed_the_public_one_is_readable_and_nothing_is_told() 
     let (mut kinds, mut hashes, mut bodies) = (std::collections::BTreeSet::new(), vec![], vec![]);
     for side in seen.public.iter().flat_map(|capture| [&capture.to_listener, &capture.from_listener]) {
         for (_, stream) in streams(side) {
-            for frame in frames(&stream) {
+            for frame in restored(frames(&stream)) {
                 match &frame[..2] {
                     [1, 1] => {
-                        let (author, kind) = verify(frame, digest, &keys);
+                        let (author, kind) = verify(&frame, digest, &keys);
                         kinds.insert((author, kind));
                         if kind == 2 {
                             let body = &frame[48 + 64..];

@@ -9,18 +9,20 @@
 //!    opening, those that have their result as well, for the others' sake. A neighbour that is gone, or silent for `settle_ms`, is *cut off*, by a signed and flooded
 //!    notice; what follows from all cuts is in [`view`]. It ends when a difference of at most ν/2 to the exact mean is verified, or after
 //!    [`FALLBACK_STAGES`] × `settle_ms` without one.
-//! 4. **Comparing.** Whoever has its result floods a few sums of it ([`sketch`]), and waits for those of the others, briefly.
+//! 4. **Comparing.** Whoever has its result says so; once the others have theirs it floods sums of it with random signs ([`sketch`]), and waits for those of
+//!    the others, briefly.
 //!
-//! Nobody counts `agreed` unless its result has exactly E's finals and a quorum's sums are near its own: two nodes that do are within ν of each other,
-//! whichever form each finished with.
+//! Nobody counts `agreed` unless its result has exactly E's finals and a quorum's sums are near its own. If nobody lied, two nodes that do are within ν of
+//! each other, whichever form each finished with: their bounds say so. If somebody did they are as near as sums can show: [`sketch`] says how near that is.
 //!
 //! All of this is for neighbours that follow the protocol. One that lies can spoil the mean, as it can with its own value; what it cannot do:
 //!
 //! - Be believed where it can be checked: an opening that is not the one of its entry, or a change beyond what the entries allow, is told and not used,
 //!   and its author is *broken*: it is not waited for any more.
 //! - Hold up the others for ever: nobody is waited for longer than [`LONGEST_WAIT`] × `settle_ms` (in ratio consensus up to half as long again), whatever
-//!   it says.
-//! - Leave two honest nodes with different results that both are called accurate, unless their difference is too small for the sums to show.
+//!   it says; nor the fast form as a whole for longer than [`FAST_STAGES`], or all of averaging for longer than [`MOST_STAGES`] of them.
+//! - Leave two honest nodes with different results that both are agreed, unless their difference is too small for the sums to show. It cannot make its
+//!   lie fit the sums: nobody knows their signs before the results are fixed that they compare (`comparing` has the argument).
 //! - Fill memory: a neighbour's messages of two rounds are kept in each form, and of nobody else.
 //!
 //! Privacy is that of publishing all finals: every message is a function of the openings of E, of signed notices and of time; each party enters one
@@ -56,7 +58,7 @@ use crate::message::{Form, Notice, Signer};
 use crate::mixing::Party;
 use crate::time::Time;
 use crate::wire::Bytes;
-use comparing::Uncompared;
+use comparing::Comparing;
 use entry::Entry;
 use fallback::Fallback;
 use fast::Fast;
@@ -72,8 +74,16 @@ pub const FALLBACK_STAGES: u64 = 4;
 /// A neighbour that says that it waits for others is waited for so many times `settle_ms`: one for the party that it waits for, and as much again.
 pub const LONGEST_WAIT: u64 = 2;
 
-/// All of averaging takes at most so many times `settle_ms` once E is agreed and a message is missed.
-pub const MOST_STAGES: u64 = LONGEST_WAIT + FALLBACK_STAGES;
+/// The fast form is given up so many times `settle_ms` after E was agreed: else a neighbour that says each round just in time would hold up a run for
+/// [`LONGEST_WAIT`] of them a round. Our choice: 24 s by default, which is 240 rounds of 0.1 s each, and longer than ratio consensus may take, which has
+/// more rounds to do and larger ones. So a network that is too slow for this would not be helped by more.
+pub const FAST_STAGES: u64 = 6;
+
+/// All honest nodes have a result, or none, so many times `settle_ms` before they stop comparing: the last sums are told half-way.
+pub const COMPARING_STAGES: u64 = 2;
+
+/// All of averaging takes at most so many times `settle_ms` once E is agreed, whatever anybody does.
+pub const MOST_STAGES: u64 = FAST_STAGES + FALLBACK_STAGES + COMPARING_STAGES;
 
 /// What an averaging node is given.
 pub struct Setup {
@@ -125,6 +135,8 @@ pub enum Deed {
 
 /// E, as all know it.
 struct Electorate {
+    /// When this node knew it.
+    begun: Time,
     members: BTreeSet<Party>,
     entries: BTreeMap<Party, Entry>,
     neighbours: Vec<Party>,
@@ -160,10 +172,7 @@ pub struct Averaging {
     waits: Time,
     beat: Time,
     ended: bool,
-    /// Until it is given out.
-    result: Option<Uncompared>,
-    /// Whose sums were compared with this node's, and whether they are near.
-    compared: BTreeMap<Party, bool>,
+    comparing: Comparing,
     deeds: Vec<Deed>,
 }
 
@@ -183,8 +192,7 @@ impl Averaging {
             waits: Time::ZERO,
             beat: Time::FAR,
             ended: false,
-            result: None,
-            compared: BTreeMap::new(),
+            comparing: Comparing::default(),
             deeds: Vec::new(),
         };
         averaging.send(Form::Fast, 0, 0, 0.0, &opening.bytes, connected);
@@ -232,7 +240,7 @@ impl Averaging {
         let neighbours: Vec<Party> = graph.neighbours(me).iter().copied().filter(|other| members.contains(other)).collect();
         let ratio_width = ratio::width(entries.values().map(|entry| entry.range as f64).sum()).min(16);
         let schedule = self.schedule(&members, &entries);
-        self.electorate = Some(Electorate { members, entries, neighbours: neighbours.clone(), ratio_width });
+        self.electorate = Some(Electorate { begun: now, members, entries, neighbours: neighbours.clone(), ratio_width });
         neighbours.iter().for_each(|&author| self.check_opening(author));
         self.wait(now);
         match schedule {

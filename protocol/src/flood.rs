@@ -1,6 +1,6 @@
 //! Notices that everybody gets: each is checked, kept once and passed on once. Memory is bounded by the slots, whatever peers send: a
 //! READY and a START of each party, and for each of the two stages an item and up to n other versions of it that its author signed as well
-//! (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a message, that it has its result, and n cut edges; 10n + 5n² notices in all, each no longer than a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
+//! (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a message, that it has its result, four sketches of it, and n cut edges; 14n + 5n² notices in all, each no longer than a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::commitment::{Commitment, Commitments, Nonce};
+use crate::dissemination::sketch::MOST_SKETCHES;
 use crate::message::{
     Incarnation, ItemHash, ItemSet, Members, MessageError, Notice, Seat, SignedNotice, Sketch, Stage, item_hash,
 };
@@ -39,6 +40,8 @@ pub enum Slot {
     Severed(Party, Party),
     /// That a party has its result of averaging.
     Averaged(Party),
+    /// A party's sums of it, by number.
+    Sums(Party, u8),
 }
 
 impl Slot {
@@ -54,6 +57,7 @@ impl Slot {
             Notice::Missed => Some(Slot::Missed(author)),
             Notice::Severed { party, .. } => Some(Slot::Severed(author, party)),
             Notice::Averaged { .. } => Some(Slot::Averaged(author)),
+            Notice::Sums { number, .. } => Some(Slot::Sums(author, number)),
             Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting => None,
         }
     }
@@ -279,6 +283,7 @@ impl Flood {
             Notice::Reveal { seats, .. } => self.commits && ascending(seats, parties, |seat| seat.party),
             Notice::List { set, .. } | Notice::Vote { set, .. } => ascending(set, parties, |entry| entry.0),
             Notice::Gone { party, .. } | Notice::Severed { party, .. } => *party < parties,
+            Notice::Sums { number, unheard, .. } => *number < MOST_SKETCHES && ascending(unheard, parties, |party| *party),
             _ => true,
         }
     }
@@ -366,17 +371,21 @@ impl Flood {
         self.held.contains_key(&Slot::Missed(party))
     }
 
-    /// Whether a party said that it has its result of averaging.
-    pub fn averaged(&self, party: Party) -> bool {
-        self.held.contains_key(&Slot::Averaged(party))
-    }
-
-    /// What a party says of its result of averaging, if it has one of all of E.
-    pub fn sketch(&self, party: Party) -> Option<&Sketch> {
-        match &self.held.get(&Slot::Averaged(party))?.notice {
-            Notice::Averaged { sketch } => sketch.as_ref(),
+    /// Whether a party said that it has ended averaging; if so, whether with a result over all of E.
+    pub fn averaged(&self, party: Party) -> Option<bool> {
+        match self.held.get(&Slot::Averaged(party))?.notice {
+            Notice::Averaged { whole } => Some(whole),
             _ => None,
         }
+    }
+
+    /// A party's sums of its result of averaging, each with those of whose ends it had not heard.
+    pub fn sums(&self, party: Party) -> impl Iterator<Item = (&[Party], &Sketch)> {
+        let all = Slot::Sums(party, 0)..=Slot::Sums(party, u8::MAX);
+        self.held.range(all).filter_map(|(_, held)| match &held.notice {
+            Notice::Sums { unheard, sketch, .. } => Some((&unheard[..], &**sketch)),
+            _ => None,
+        })
     }
 
     /// Who cut its edge to whom, and whether it holds the other's opening.
@@ -452,6 +461,11 @@ mod tests {
         assert_eq!(flood.receive(&frame, newest, false), Ok(Receipt::New(Slot::Ready(2))));
     }
 
+    fn sums(number: u8, unheard: Vec<Party>, sum: i64) -> Notice {
+        let sketch = Sketch { seed: [1; 16], sums: [sum; crate::dissemination::sketch::SUMS] };
+        Notice::Sums { number, unheard, sketch: Box::new(sketch) }
+    }
+
     /// A member of three that signs whatever it can, many times over.
     #[test]
     fn a_members_flood_fills_its_slots_and_no_more() {
@@ -469,13 +483,16 @@ mod tests {
                 notices.push(Notice::Vote { stage, early: true, set: vec![(1, hash)] });
                 notices.extend((0..3).map(|party| Notice::Gone { stage, party }));
             }
+            notices.push(Notice::Averaged { whole: turn % 2 == 0 });
+            notices.extend((0..=u8::MAX).step_by(1 + 50 * usize::from(turn > 0)).map(|number| sums(number, vec![], turn.into())));
             for notice in notices {
                 let (frame, notice) = signed(&mut signer, notice);
                 passed_on += u32::from(matches!(flood.receive(&frame, notice, false), Ok(Receipt::New(_))));
             }
         }
-        assert_eq!(flood.held().count(), 2 + 2 * (3 + 3), "one slot each");
-        assert_eq!(passed_on, 2 * (1 + REPLACEMENTS) + 2 * (3 + 3));
+        let once = 2 * (3 + 3) + 1 + usize::from(MOST_SKETCHES);
+        assert_eq!(flood.held().count(), 2 + once, "one slot each");
+        assert_eq!(passed_on as usize, 2 * (1 + REPLACEMENTS as usize) + once);
         let (frame, latest) = signed(&mut signer, Notice::Ready { incarnation: [255; 16] });
         assert_eq!(flood.receive(&frame, latest, false), Ok(Receipt::Stale));
     }
@@ -491,6 +508,9 @@ mod tests {
             Notice::Gone { stage: Stage::Settling, party: 3 },
             Notice::List { stage: Stage::Settling, set: vec![(1, [0; 32]), (1, [0; 32])] },
             Notice::Start { seats: vec![Seat { party: 3, incarnation: [0; 16] }] },
+            sums(MOST_SKETCHES, vec![], 0),
+            sums(0, vec![2, 0], 0),
+            sums(0, vec![3], 0),
         ] {
             let (frame, notice) = signed(&mut signer, notice);
             assert_eq!(flood.receive(&frame, notice, false), Err(FloodError::Malformed(1)));

@@ -15,7 +15,8 @@
 //! - Mass and weight are conserved to the bit at every event; after roll-back the finals of the agreed set add up to its parties'
 //!   noisy values, to the bit.
 //! - A share is counted at most once, by its sender or by its receiver.
-//! - Two nodes that say `agreed` name the same set and hold the same bits; where finals are averaged, means that are as near as the plan says.
+//! - Two nodes that say `agreed` name the same set and hold the same bits; where finals are averaged, means that are as near as the plan says if nobody
+//!   lied, and else as near as sums of them can show: [`dissemination::sketch`] says how near that is.
 //! - No final leaves before the gate has passed the agreed logs, and no share before the plan is marked as spent.
 //! - Nothing that a peer sends is an error, a panic, or kept without a bound that the plan gives.
 //! - Types that hold inputs, noise, shares or keys print none of it.

@@ -96,13 +96,13 @@ pub struct Seat {
     pub incarnation: Incarnation,
 }
 
-/// What a party says of its result of averaging: see [`dissemination::sketch`](crate::dissemination::sketch). Public, as the result is.
+/// What a party tells of its result of averaging: see [`dissemination::sketch`](crate::dissemination::sketch). Public, as the result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sketch {
     /// Of the signs.
     pub seed: sketch::Seed,
-    /// Sums of the result's coordinates, in steps of the lattice.
-    pub sums: [i128; sketch::SUMS],
+    /// Sums of the result's coordinates, in units that the plan and E fix.
+    pub sums: [i64; sketch::SUMS],
 }
 
 /// What a public message says.
@@ -175,10 +175,10 @@ pub enum Notice {
         /// Whether the author holds the party's opening, so that it can enter it in the party's stead.
         held: bool,
     },
-    /// Averaging: the author has its result.
+    /// Averaging: the author has its result, or knows that it gets none, and never changes it again.
     Averaged {
-        /// Of a result over all of E; none of another one, or of none.
-        sketch: Option<Sketch>,
+        /// Whether it is over all of E, and as accurate as the plan asks for: then it tells its sums.
+        whole: bool,
     },
     /// Averaging, to one neighbour: I am here, and wait for others.
     Waiting,
@@ -197,6 +197,15 @@ pub enum Notice {
         commitments: Commitments,
         /// The author's.
         nonce: Nonce,
+    },
+    /// Averaging: sums of the author's result.
+    Sums {
+        /// Its first ones are 0.
+        number: u8,
+        /// Members of E of whose [`Averaged`](Notice::Averaged) the author had not heard before it told the seed, ascending. For these the sums prove nothing.
+        unheard: Vec<Party>,
+        /// The sums.
+        sketch: Box<Sketch>,
     },
 }
 
@@ -241,7 +250,9 @@ impl Notice {
             | Notice::Gone { stage, .. }
             | Notice::Want { stage, .. }
             | Notice::Lack { stage, .. } => stage.phase(),
-            Notice::Missed | Notice::Severed { .. } | Notice::Averaged { .. } | Notice::Waiting => Phase::Publishing,
+            Notice::Missed | Notice::Severed { .. } | Notice::Averaged { .. } | Notice::Sums { .. } | Notice::Waiting => {
+                Phase::Publishing
+            }
         }
     }
 
@@ -335,7 +346,7 @@ fn hex(bytes: &[u8]) -> String {
 const PUBLIC_DOMAIN: &[u8] = b"undertone/public/1\0";
 const ANSWER_DOMAIN: &[u8] = b"undertone/answer/1\0";
 const ROUND_DOMAIN: &[u8] = b"undertone/averaging/1\0";
-const SEED_DOMAIN: &[u8] = b"undertone/signs/1\0";
+const SEED_DOMAIN: &[u8] = b"undertone/signs/2\0";
 
 fn public_bytes(author: Party, digest: &Digest, sequence: u64, recipient: Recipient, phase: Phase, body: &[u8]) -> Vec<u8> {
     let mut bytes = PUBLIC_DOMAIN.to_vec();
@@ -487,9 +498,9 @@ impl Signer {
         Ok(signed)
     }
 
-    /// A seed that nobody else can know before this node says it: a hash of its signature over a result's hash. The same for the same result.
-    pub fn seed(&self, result: &ItemHash) -> Result<sketch::Seed, MessageError> {
-        let signature = self.signature(&[SEED_DOMAIN, &self.digest, result].concat())?;
+    /// The seed of this node's sums of that number, which nobody else can know before it tells it: a hash of a signature that it shows to nobody.
+    pub fn seed(&self, number: u8) -> Result<sketch::Seed, MessageError> {
+        let signature = self.signature(&[SEED_DOMAIN, &self.digest[..], &[number]].concat())?;
         Ok(sketch::seed_of(&signature.0))
     }
 

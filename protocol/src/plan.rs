@@ -18,6 +18,7 @@ pub use error::{DraftError, PlanError};
 pub use file::MOST_PLAN_BYTES;
 
 use crate::dissemination::entry::ENTRY_BYTES;
+use crate::dissemination::sketch;
 use crate::dissemination::terms::{Request, Terms};
 use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeError, LatticeRequest, Travel};
@@ -382,7 +383,8 @@ impl Plan {
         let share = dimension * u64::from(self.lattice.wire_bytes) + FRAME_BYTES;
         // Both ends of an edge send. A notice goes to all neighbours but the one that it came from.
         let ends = 2 * self.draft.public_graph.edges().len() as u64;
-        let notice = (ends + 1).saturating_sub(parties) * FRAME_BYTES;
+        let copies = (ends + 1).saturating_sub(parties);
+        let notice = copies * FRAME_BYTES;
         // READY and START, and of either stage an item and a vote; a body is asked for, and sent to each party once.
         let everybodys = 6 * parties * notice + ends * parties * SETS_BYTES;
         let bodies = |bytes: u64| parties * others * (bytes + FRAME_BYTES);
@@ -391,7 +393,8 @@ impl Plan {
             None => bodies(dimension * u64::from(self.lattice.final_bytes)),
             Some(terms) => {
                 let rounds = terms.expected_rounds as u64 * FRAME_BYTES;
-                let said = parties * notice + bodies(ENTRY_BYTES as u64);
+                // That it has its result, and sums of it.
+                let said = parties * (2 * notice + copies * SKETCH_BYTES) + bodies(ENTRY_BYTES as u64);
                 ends * (dimension * terms.expected_bytes as u64 + rounds) + said
             }
         };
@@ -401,6 +404,8 @@ impl Plan {
 
 /// Frame, signature, ids of one message: measured, 115 to 165.
 const FRAME_BYTES: u64 = 140;
+/// Of a notice that tells sums of a result.
+const SKETCH_BYTES: u64 = 16 + 8 * sketch::SUMS as u64;
 /// A share's entries in the logs of its sender and its receiver, with the signed answer: our estimate.
 const LOG_ENTRY_BYTES: u64 = 100;
 /// A party's part of START and of the sets of two stages, which travel once in either direction of an edge ([`crate::wire::Repeats`]).

@@ -625,7 +625,7 @@ impl Run {
             Machine::Over => {}
             Machine::Publishing { .. } if self.record.finished => {}
             Machine::Publishing { averaging: Some(averaging), .. } if averaging.members().is_some() => {
-                averaging.leave(self.now);
+                averaging.leave(self.now, &averaged::sights(&self.commons, &self.gone));
                 self.carry_out_averaging();
             }
             Machine::Publishing { .. } => self.publish(Step::Over),

@@ -427,8 +427,8 @@ fn letter<'a, T: DeserializeOwned>(wanted: u8, what: &'static str, frame: &'a [u
     }
 }
 
-/// No notice is longer, but for its set and a sketch's sums, and no header of a frame.
-pub(crate) const NOTICE_BYTES: usize = 256;
+/// No notice is longer, sums of a result included, but for the set that it names, and no header of a frame.
+pub(crate) const NOTICE_BYTES: usize = 512;
 
 /// The longest list or vote of a stage: party and hash, so many times.
 pub(crate) const fn set_bytes(parties: usize) -> usize {

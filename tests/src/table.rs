@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use undertone_protocol::averaging::integers;
+use undertone_protocol::dissemination::sketch;
 use undertone_protocol::invariants::entered::Entered;
 use undertone_protocol::invariants::mass;
 use undertone_protocol::lattice::LatticeVector;
@@ -314,21 +315,29 @@ impl Table {
         (sets.pop_first().expect("one"), agreed)
     }
 
-    /// No honest node claims what is not so: two that say `agreed` are within ν of each other. (For vectors of up to eight coordinates, each of which has
-    /// a sum of its own.)
+    /// No honest node claims what is not so: two that say `agreed` are as near to each other as sums can show, or as both are to a third.
     #[track_caller]
     pub fn assert_no_claim_is_false(&self) {
+        let (apart, most) = (self.agreed_apart(), 2.0 * sketch::reach(self.plan.draft().dimension()));
+        assert!(apart <= most, "two nodes agree, and are {apart} times ν apart, not {most} times");
+    }
+
+    /// The largest difference in a coordinate between any two honest nodes that say `agreed`, in ν. They name the same parties.
+    #[track_caller]
+    pub fn agreed_apart(&self) -> f64 {
         let nu = self.plan.draft().run.accuracy;
         let claims = self.honest().filter(|(_, outcome)| outcome.agreed).map(|(party, outcome)| {
             let (sum, accuracy) = (outcome.sum.as_ref().expect("agreed"), outcome.accuracy.expect("agreed"));
             (party, &outcome.included, sum, accuracy.steps / accuracy.standard_errors * nu)
         });
         let claims: Vec<_> = claims.collect();
-        for (a, included, sum, most) in &claims {
+        let mut apart = 0.0f64;
+        for (a, included, sum, of_nu) in &claims {
             for (b, others, other, _) in &claims {
-                let off = mass::largest_difference(&sum.value, &other.value);
-                assert!(included == others && off <= *most, "parties {a} and {b} agree, and are {off} steps apart, not {most}");
+                assert!(included == others, "parties {a} and {b} agree on other sets");
+                apart = apart.max(mass::largest_difference(&sum.value, &other.value) / of_nu);
             }
         }
+        apart
     }
 }

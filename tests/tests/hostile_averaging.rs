@@ -1,27 +1,24 @@
-//! What a hostile member of a run with `dissemination = "consensus"` enters, calls for and claims, and its lies that no neighbour can see alone, at the
-//! level of the machines: the others end within what they claim of the exact mean, or say that they did not agree; nobody publishes anything of its own
-//! twice (the table checks that of every frame).
+//! What a hostile member of a run with `dissemination = "consensus"` enters and calls for, at the level of the machines: the others end within what they
+//! claim of the exact mean; nobody publishes anything of its own twice (the table checks that of every frame).
 
 use std::sync::Arc;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::averaging::integers;
 use undertone_protocol::dissemination::MOST_STAGES;
 use undertone_protocol::dissemination::entry::Entry;
 use undertone_protocol::invariants::mass;
 use undertone_protocol::lattice::LatticeWeight;
 use undertone_protocol::log::AgreedLogs;
-use undertone_protocol::message::{Form, Network, Notice, Phase, Recipient, Signer, Sketch, Stage, item_hash};
-use undertone_protocol::peers::simulated_keypair;
+use undertone_protocol::message::{Form, Network, Notice, Phase, Recipient, Stage, item_hash};
 use undertone_protocol::plan::Plan;
 use undertone_protocol::run::{Ending, GateVerdict, Output};
 use undertone_protocol::time::Time;
 use undertone_protocol::wire::{self, PrivateFrame, PublicFrame};
 use undertone_tests::simulated::{others, plan, real_gate};
 use undertone_tests::table::hostile::{
-    DIMENSION, Moment, OTHER, PARTIES, VICTIM, enters, fell_back, lies, notice, once, ring, round, said, sends, sends_round,
-    signer_of, star, to, victim_averages, victim_publishes, victim_settles,
+    DIMENSION, Moment, OTHER, PARTIES, VICTIM, enters, fell_back, notice, once, ring, round, said, sends, signer_of, to,
+    victim_averages, victim_publishes, victim_settles,
 };
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
@@ -44,7 +41,7 @@ fn who_may_not_publish_enters_nothing() {
         round(Form::Fast, 0, &opening),
         notice(Notice::Missed),
         notice(Notice::Severed { party: VICTIM, held: true }),
-        notice(Notice::Averaged { sketch: None }),
+        notice(Notice::Averaged { whole: true }),
     ];
     for by_the_logs in [false, true] {
         let mut table = Table::new(&ring());
@@ -118,30 +115,6 @@ fn an_entry_of_any_weight_ends_the_run() {
         // Weights that add up to less than nothing have no mean.
         assert!(ends.iter().all(|end| *end == ends[0] && end.1 == (weight >= -1)), "{weight}: {ends:?}");
     }
-}
-
-fn says_result(frame: &[u8]) -> bool {
-    matches!(wire::read_public(frame), Ok(PublicFrame::Notice(signed)) if matches!(signed.notice, Notice::Averaged { .. }))
-}
-
-/// One that says that it holds another mean, or holds one for two: the others hold theirs by quorum.
-#[test]
-fn a_false_claim_of_another_mean_is_told_and_costs_nobody_the_agreement() {
-    let (mut table, mut signer) = (Table::new(&ring()), signer_of(HOSTILE));
-    let sketch = |x| Some(Sketch { seed: [5; 16], sums: [x; 8] });
-    let lies = [sketch(0), sketch(1), sketch(i128::MIN), None]
-        .map(|sketch| wire::notice_frame(&signer.sign(Recipient::All, Notice::Averaged { sketch }).expect("signs")));
-    let mut slip = once(victim_averages, lies.iter().map(|frame| to(VICTIM, frame.clone())).collect());
-    table.play(|party, output| match output {
-        Output::Public { frame, .. } if party == HOSTILE && says_result(frame) => Turn::instead(vec![]),
-        _ => slip(party, output),
-    });
-    assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
-    for (party, outcome) in table.honest() {
-        assert!(outcome.accuracy.is_some_and(|accuracy| accuracy.steps.is_finite()));
-        assert_eq!(table.faults.iter().filter(|(by, text)| *by == party && text.contains("another mean")).count(), 1);
-    }
-    assert!(table.told_by(VICTIM).iter().filter(|(_, text)| text.contains("two different notices")).count() >= 3);
 }
 
 /// A share of PPSC may be any residue, and the state that it leads to anything that fits into an opening: the mean is spoilt, one for all.
@@ -229,67 +202,6 @@ fn cuts_hold_for_its_own_edges_and_cost_nobody_the_mean() {
     }
 }
 
-/// Lies within every bound: what it tells one neighbour is not what it tells the other. On a ring of which it is a part no honest node can see that from
-/// where it stands, and two of them end with different means.
-#[test]
-fn a_lie_that_no_node_can_see_alone_is_seen_when_they_compare() {
-    for number in [1, 2] {
-        let mut table = Table::new(&ring());
-        lies(&mut table, Form::Fast, number, |peer, _, values| {
-            let width = values.len() / DIMENSION;
-            let sign = if peer == VICTIM { -1 } else { 1 };
-            let mut lie = vec![0; values.len()];
-            assert!(integers::write(integers::read(&values, width).map(|x| sign * x), width, &mut lie));
-            lie
-        });
-        assert!(!fell_back(&table), "nobody is told anything");
-        assert!(table.told_by(VICTIM).is_empty());
-        table.assert_no_claim_is_false();
-        let different = table.honest().any(|(_, outcome)| !outcome.agreed);
-        assert!(different, "round {number}: all hold one mean");
-        for (party, outcome) in table.honest().filter(|(_, outcome)| !outcome.agreed) {
-            assert_eq!(outcome.ending, Ending::Degraded);
-            assert!(outcome.accuracy.is_none_or(|accuracy| accuracy.standard_errors.is_infinite()), "party {party}: {outcome:?}");
-            assert!(table.faults.iter().any(|(by, text)| *by == party && text.contains("another mean")), "{:?}", table.faults);
-        }
-    }
-}
-
-/// The only neighbour of all tells each that everybody holds just what it holds itself, and may keep from them what the others say.
-#[test]
-fn a_star_whose_centre_lies_agrees_on_nothing() {
-    for passes_on in [true, false] {
-        let plan = star();
-        let mut table = Table::new(&plan);
-        let mut signer = Signer::new(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), 1 << 40);
-        let missed = wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs"));
-        let mut called = false;
-        table.play(|party, output| {
-            let mut turn = Turn::none();
-            if party == HOSTILE {
-                let hidden = matches!(output, Output::Public { frame, .. } if says_result(frame) && !passes_on);
-                turn.passes = !hidden && sends(output).is_none_or(|(_, round, _)| round.form == Form::Fast && round.round == 0);
-                return turn;
-            }
-            // With the first change that anybody tells it: all fall back.
-            if sends_round(output, Form::Fast, 1) && !std::mem::replace(&mut called, true) {
-                turn.slips = (0..PARTIES).filter(|party| *party != HOSTILE).map(|party| to(party, missed.clone())).collect();
-            }
-            if let Some((_, round, values)) = sends(output).filter(|(_, round, _)| round.form == Form::Ratio) {
-                let echo = signer.round(Form::Ratio, round.round, round.view, 0.0, &values).expect("signs");
-                turn.slips.push(to(party, wire::round_frame(&echo, &values)));
-            }
-            turn
-        });
-        assert!(called);
-        let ends: Vec<_> = table.honest().map(|(_, outcome)| (outcome.agreed, outcome.sum.is_some())).collect();
-        assert!(ends.iter().all(|end| *end == (false, true)), "passes on {passes_on}: {ends:?}");
-        table.assert_no_claim_is_false();
-        let told = table.faults.iter().filter(|(by, text)| *by != HOSTILE && text.contains("another mean")).count();
-        assert_eq!(told > 0, passes_on, "{:?}", table.faults);
-    }
-}
-
 /// Running sums that are anything at all, hundreds of rounds long: nothing is verified while they come. Once their author falls silent and is cut off, its
 /// edges take all of it with them, and the mean is the exact one of everybody's openings.
 #[test]
@@ -323,62 +235,7 @@ fn wild_running_sums_leave_with_their_author() {
         });
         assert_eq!(answers, 400);
         assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
-        assert!(table.now <= Time::from_millis(settle_ms * (2 * MOST_STAGES + 1)), "{:?}", table.now);
+        assert!(table.now <= Time::from_millis(settle_ms * (MOST_STAGES + 1)), "{:?}", table.now);
         assert_eq!(table.faults, []);
     }
-}
-
-/// Anything that a member can sign, at any time, beside, in place of or instead of what it should say.
-#[test]
-fn random_malice_ends_every_run_without_a_false_claim() {
-    let mut ends = std::collections::BTreeMap::new();
-    for seed in 0..24 {
-        let plan = if seed % 4 == 3 { star() } else { ring() };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut signer = Signer::new(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), 1 << 40);
-        let neighbours = plan.draft().public_graph.neighbours(HOSTILE).to_vec();
-        let (rate, drops) = ([0.002, 0.02, 0.1][seed as usize % 3], [0.0, 0.02, 0.3][seed as usize / 3 % 3]);
-        let (mut table, mut budget) = (Table::new(&plan), 3000);
-        table.play(|party, output| {
-            let averages = sends(output);
-            let passes = !(party == HOSTILE && averages.is_some() && rng.random_bool(drops));
-            let mut slips = vec![];
-            while budget > 0 && rng.random_bool(rate) {
-                budget -= 1;
-                let peer = neighbours[rng.random_range(0..neighbours.len())];
-                let frame = match (rng.random_range(0..8), &averages) {
-                    (0, _) => wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs")),
-                    (1, _) => {
-                        let cut = Notice::Severed { party: rng.random_range(0..PARTIES), held: rng.random_bool(0.5) };
-                        wire::notice_frame(&signer.sign(Recipient::All, cut).expect("signs"))
-                    }
-                    (2, _) => wire::notice_frame(&signer.sign(Recipient::Party(peer), Notice::Waiting).expect("signs")),
-                    (_, Some((_, said, values))) => {
-                        let mut values = values.clone();
-                        match rng.random_range(0..4) {
-                            0 => values.iter_mut().for_each(|x| *x = rng.random_range(0..=255)),
-                            1 => values.truncate(rng.random_range(0..=values.len())),
-                            2 => values[rng.random_range(0..DIMENSION)] ^= 1,
-                            _ => {}
-                        }
-                        let number = said.round.wrapping_add(rng.random_range(0..3)).wrapping_sub(rng.random_range(0..3));
-                        let form =
-                            if rng.random_bool(0.5) { said.form } else { [Form::Fast, Form::Ratio][rng.random_range(0..2)] };
-                        let spread = if rng.random_bool(0.5) { said.spread } else { f64::from_bits(rng.random()) };
-                        wire::round_frame(&signer.round(form, number, said.view, spread, &values).expect("signs"), &values)
-                    }
-                    _ => continue,
-                };
-                slips.push(to(peer, frame));
-            }
-            Turn { passes, slips }
-        });
-        table.assert_no_claim_is_false();
-        for (_, outcome) in table.honest() {
-            let end = (outcome.agreed, outcome.sum.is_some(), outcome.included.len());
-            *ends.entry(end).or_insert(0) += 1;
-        }
-    }
-    println!("{ends:?}");
-    assert!(ends.len() >= 3, "it is a test only if runs end in several ways: {ends:?}");
 }

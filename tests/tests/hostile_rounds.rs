@@ -2,10 +2,11 @@
 //! and ignored, or leads to the fall-back, and the others end within what they claim of the exact mean. Nobody publishes anything of its own twice (the
 //! table checks that of every frame), and nothing piles up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use libp2p_identity::Keypair;
-use undertone_protocol::dissemination::MOST_STAGES;
+use undertone_protocol::dissemination::{FAST_STAGES, MOST_STAGES};
 use undertone_protocol::message::{Form, Network, Notice, Recipient, Round, Signature, Signer};
 use undertone_protocol::mixing::Party;
 use undertone_protocol::peers::simulated_keypair;
@@ -14,8 +15,8 @@ use undertone_protocol::time::Time;
 use undertone_protocol::wire::{self, PublicFrame};
 use undertone_tests::simulated::others;
 use undertone_tests::table::hostile::{
-    self, DIMENSION, FAR, Moment, OTHER, PARTIES, VICTIM, fell_back, kept, lies, once, ring, round, sends, sends_round,
-    signer_of, to, victim_averages, victim_publishes, victim_settles,
+    self, DIMENSION, FAR, Moment, OTHER, PARTIES, VICTIM, fell_back, kept, last_round, lies, once, path, ring, round, says,
+    sends, sends_round, signer_of, to, victim_averages, victim_publishes, victim_settles,
 };
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
@@ -208,6 +209,34 @@ fn who_only_says_that_it_waits_is_not_waited_for_for_ever() {
         assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1), "its neighbours enter its opening");
         assert!(table.now <= Time::from_millis(settle_ms * (MOST_STAGES + 1)), "{:?}", table.now);
     }
+}
+
+/// It keeps each round until just before its neighbours' patience ends.
+#[test]
+fn who_says_each_round_just_in_time_does_not_hold_up_all_of_them() {
+    let (plan, mut table) = (path(), Table::new(&path()));
+    let settle_ms = plan.draft().run.settle_ms;
+    // A neighbour says that it waits four times a stage.
+    let late = 7;
+    assert!(u64::from(last_round(&plan)) * late > 4 * FAST_STAGES, "else it could be in time with all of them");
+    let (mut kept, mut waited) = (BTreeMap::<u32, Vec<Slip>>::new(), 0);
+    table.play(|party, output| {
+        if let Some((peer, round, _)) = sends(output).filter(|_| party == HOSTILE)
+            && round.form == Form::Fast
+            && round.round > 0
+            && let Output::Public { frame, .. } = output
+        {
+            kept.entry(round.round).or_default().push(to(peer, frame.clone()));
+            return Turn::instead(vec![]);
+        }
+        let waits = matches!(output, Output::Public { to: HOSTILE, .. }) && says(output) == Some((VICTIM, Notice::Waiting));
+        waited += u64::from(waits);
+        let next = if waits && waited % late == 0 { kept.pop_first() } else { None };
+        Turn::slip(next.map(|(_, slips)| slips).unwrap_or_default())
+    });
+    assert!(fell_back(&table), "{:?}", table.now);
+    assert_eq!(table.assert_averaged(), (others(&plan, &[]), PARTIES - 1));
+    assert!(table.now <= Time::from_millis(settle_ms * (FAST_STAGES + 1)), "{:?}", table.now);
 }
 
 /// Openings and rounds in any number, long before anybody can use them, and rounds of every number while others go on: two a form are kept.

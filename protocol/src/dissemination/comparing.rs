@@ -1,18 +1,49 @@
-//! What follows a result: its sums are flooded, and compared with what others say of theirs.
+//! What follows a result: its author says that it has one, tells sums of it once the others have theirs, and compares what they tell with its own.
+//!
+//! Sums compare nothing if somebody knew their signs too early: who holds back its last message to one victim, and has read the seeds of all others,
+//! can send it a lie that none of their sums shows. So results come first, and signs after them:
+//!
+//! 1. Who has its result says so ([`Notice::Averaged`]), and never changes it again.
+//! 2. Then it tells its sums ([`Notice::Sums`]), and of whom it had *not* heard that they had ended. The seed is a hash of a signature of its own that it
+//!    shows to nobody: until it tells the seed, nobody else knows anything of it.
+//!
+//! V counts the sums of U only if U had heard of V's end. Let both be honest: V's result was fixed before it said that it had ended, and U told the seed after
+//! it had read that. So both results were fixed before anybody but U knew the signs, and no lie to either can have been made for them. V need not commit
+//! itself to its result, as by a hash: it is V that compares, and V knows that it has kept it. What dishonest nodes say of theirs is worth nothing either
+//! way: that is what the quorum is for. Two honest nodes whose results a quorum confirmed share an honest one whose result is near to both.
+//!
+//! Who waits for whom: sums are told once all have ended that are not gone, or an eighth of `settle_ms` after somebody has that no earlier sums of this
+//! node took into account. There are [`MOST_SKETCHES`](super::sketch::MOST_SKETCHES) at most, or liars who end one after the other could ask for
+//! them without end; the last are kept until nobody is left to end, or all honest ones must have. So whoever ends is in somebody's sums, late at worst.
+//!
+//! What is compared is the mean that was given out, or will be. A node that has one of the fast form keeps it when others fall back: if the fall-back's
+//! is near to it all agree, else those with the mean that a quorum holds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
-use super::{Averaged, Averaging, Deed, MOST_STAGES, Mean, Sights, Stage, sketch};
+use super::sketch::{self, MOST_SKETCHES, Measure};
+use super::{Averaged, Averaging, Deed, MOST_STAGES, Mean, Sights};
 use crate::message::{Notice, Sketch};
 use crate::mixing::Party;
 use crate::time::Time;
 
-/// A result that waits for the others' sums.
-pub(super) struct Uncompared {
-    averaged: Averaged,
-    since: Time,
+/// What a node that has ended still does with its result.
+#[derive(Default)]
+pub(super) struct Comparing {
+    /// Of all of E and within ν/2, as it was when this node ended; none if it was not.
+    mean: Option<Arc<Mean>>,
+    /// Until it is given out.
+    result: Option<Averaged>,
+    ended_at: Time,
+    /// Whose sums were compared with this node's, and whether they are near.
+    compared: BTreeMap<Party, bool>,
+    /// How many sums this node has told.
+    told: u8,
+    /// Whose ends these took into account.
+    heard: BTreeSet<Party>,
+    /// Since when there has been another.
+    unheard_since: Option<Time>,
 }
 
 impl Averaging {
@@ -22,85 +53,169 @@ impl Averaging {
             return;
         }
         let all = self.electorate.as_ref().is_some_and(|electorate| electorate.members == included);
-        let whole = mean.as_ref().filter(|mean| all && self.is_within(mean));
-        let sketch = whole.and_then(|mean| {
-            let mut hash = Sha256::new();
-            mean.sum.iter().for_each(|x| hash.update(x.to_le_bytes()));
-            let seed = self.setup.signer.seed(&hash.finalize().into()).ok()?;
-            Some(Sketch { seed, sums: sketch::sums(&seed, mean.sum.iter().copied()) })
-        });
-        self.deeds.push(Deed::Say(Notice::Averaged { sketch }));
+        let mean = mean.map(Arc::new);
+        let whole = mean.clone().filter(|mean| all && self.is_within(mean));
+        self.deeds.push(Deed::Say(Notice::Averaged { whole: whole.is_some() }));
         let averaged = Averaged { included, whole: whole.is_some(), mean, contradicted: BTreeSet::new() };
-        self.result = Some(Uncompared { averaged, since: now });
+        self.comparing = Comparing { mean: whole, result: Some(averaged), ended_at: now, ..Comparing::default() };
+    }
+
+    /// All of E but this node.
+    fn others(&self) -> impl Iterator<Item = Party> {
+        let members = self.electorate.iter().flat_map(|electorate| electorate.members.iter().copied());
+        members.filter(|party| *party != self.setup.me)
+    }
+
+    /// So many times `settle_ms` after E was agreed.
+    pub(super) fn stages_end(&self, stages: u64) -> Time {
+        let begun = self.electorate.as_ref().map_or(Time::ZERO, |electorate| electorate.begun);
+        begun.plus_millis(self.setup.settle_ms.saturating_mul(stages))
     }
 
     /// Until when the others' sums are waited for before a result is given out: those of a quorum as long as averaging may take, of the rest briefly.
-    pub(super) fn compared_by(&self, result: &Uncompared) -> Time {
-        let settle_ms = self.setup.settle_ms;
-        result.since.plus_millis(match result.averaged.whole {
-            false => 0,
-            true if self.is_confirmed() => settle_ms / 4,
-            true => settle_ms.saturating_mul(MOST_STAGES),
-        })
+    pub(super) fn given_out_by(&self) -> Time {
+        let ended_at = self.comparing.ended_at;
+        match &self.comparing.result {
+            None => Time::FAR,
+            Some(result) if !result.whole => ended_at,
+            Some(_) if self.is_confirmed() => ended_at.plus_millis(self.setup.settle_ms / 4),
+            Some(_) => self.stages_end(MOST_STAGES).max(ended_at),
+        }
     }
 
-    /// Whether a quorum holds this node's mean: of all of E, if E is smaller.
+    /// When this node tells its sums (again).
+    pub(super) fn tells_at(&self, sights: &Sights<'_>) -> Time {
+        let Some(since) = self.comparing.unheard_since.filter(|_| self.comparing.told < MOST_SKETCHES) else { return Time::FAR };
+        let mut left = self.others().filter(|party| sights.flood.averaged(*party).is_none()).peekable();
+        if left.peek().is_none() {
+            since
+        } else if self.comparing.told + 1 == MOST_SKETCHES {
+            self.stages_end(MOST_STAGES - 1).max(since)
+        } else if left.all(|party| sights.gone.contains_key(&party)) {
+            since
+        } else {
+            since.plus_millis(self.setup.settle_ms / 8)
+        }
+    }
+
+    /// Whether a quorum holds this node's mean: all of E, if E is smaller.
     fn is_confirmed(&self) -> bool {
         let needed = self.electorate.as_ref().map_or(0, |electorate| electorate.members.len()).min(self.setup.quorum);
-        1 + self.compared.values().filter(|near| **near).count() >= needed
+        1 + self.comparing.compared.values().filter(|near| **near).count() >= needed
     }
 
-    /// Compares this node's result of all of E with what others say of theirs, and gives it out.
+    /// Compares this node's result of all of E with what others say of theirs, tells them of its own, and gives it out.
     pub(super) fn compare(&mut self, now: Time, sights: &Sights<'_>) {
-        let Some(electorate) = self.electorate.as_ref().filter(|_| self.ended) else { return };
-        let others = || electorate.members.iter().copied().filter(|party| *party != self.setup.me);
-        let said = others().filter(|party| !self.compared.contains_key(party));
-        let said: Vec<(Party, Sketch)> = said.filter_map(|party| Some((party, *sights.flood.sketch(party)?))).collect();
-        let waits = others().any(|party| !sights.flood.averaged(party) && !sights.gone.contains_key(&party));
-        if let Some((sum, apart)) = self.whole_sum().filter(|_| !said.is_empty()) {
-            for (party, sketch) in said {
-                let own = sketch::sums(&sketch.seed, sum.iter().copied());
-                let near = sketch::are_near(&own, &sketch.sums, sum.len(), apart);
-                self.compared.insert(party, near);
-                if !near {
-                    self.fault(format!(
-                        "party {party} says that it holds another mean of the same finals: somebody sent wrong values"
-                    ));
-                }
-            }
+        if !self.ended {
+            return;
         }
-        if self.result.as_ref().is_some_and(|result| !waits || now >= self.compared_by(result)) {
+        self.compare_sums(sights);
+        self.tell_sums(now, sights);
+        let answers = |party: Party| match sights.flood.averaged(party) {
+            Some(false) => true,
+            _ => self.comparing.compared.contains_key(&party) || sights.gone.contains_key(&party),
+        };
+        if self.others().all(answers) || now >= self.given_out_by() {
             self.give_out();
         }
     }
 
+    fn compare_sums(&mut self, sights: &Sights<'_>) {
+        let Some((mean, measure)) = self.measured() else { return };
+        let me = self.setup.me;
+        let open = self.others().filter(|party| !self.comparing.compared.contains_key(party));
+        let said = open.filter_map(|party| {
+            let (_, sketch) = sights.flood.sums(party).find(|(unheard, _)| !unheard.contains(&me))?;
+            Some((party, *sketch))
+        });
+        for (party, Sketch { seed, sums }) in said.collect::<Vec<_>>() {
+            let own = sketch::sums(&seed, mean.sum.iter().copied(), &measure);
+            let near = sketch::are_near(&own, &sums, mean.sum.len(), &measure);
+            self.comparing.compared.insert(party, near);
+            if !near {
+                self.fault(format!(
+                    "party {party} says that it holds another mean of the same finals: somebody sent wrong values"
+                ));
+            }
+        }
+    }
+
+    fn tell_sums(&mut self, now: Time, sights: &Sights<'_>) {
+        if self.comparing.mean.is_none() {
+            return;
+        }
+        let has_result = |party: &Party| sights.flood.averaged(*party) == Some(true);
+        if self.others().any(|party| has_result(&party) && !self.comparing.heard.contains(&party)) {
+            self.comparing.unheard_since.get_or_insert(now);
+        }
+        if now >= self.tells_at(sights) {
+            self.tell_sums_now(sights);
+        }
+    }
+
+    fn tell_sums_now(&mut self, sights: &Sights<'_>) {
+        let Some((mean, measure)) = self.measured() else { return };
+        let (heard, unheard): (Vec<Party>, Vec<Party>) = self.others().partition(|party| sights.flood.averaged(*party).is_some());
+        let number = self.comparing.told;
+        match self.setup.signer.seed(number) {
+            Ok(seed) => {
+                let sums = sketch::sums(&seed, mean.sum.iter().copied(), &measure);
+                let sketch = Box::new(Sketch { seed, sums });
+                self.deeds.push(Deed::Say(Notice::Sums { number, unheard, sketch }));
+            }
+            Err(reason) => self.fault(reason.to_string()),
+        }
+        self.comparing.told += 1;
+        self.comparing.heard.extend(heard);
+        self.comparing.unheard_since = None;
+    }
+
     /// Gives out the result. One that a quorum holds is agreed, whatever a few others say: they have lied, or were lied to.
-    pub(super) fn give_out(&mut self) {
+    fn give_out(&mut self) {
         let confirmed = self.is_confirmed();
-        let Some(Uncompared { mut averaged, .. }) = self.result.take() else { return };
+        let Some(mut averaged) = self.comparing.result.take() else { return };
         if averaged.whole && !confirmed {
-            averaged.contradicted = self.compared.iter().filter(|(_, near)| !**near).map(|(party, _)| *party).collect();
+            let compared = self.comparing.compared.iter();
+            averaged.contradicted = compared.filter(|(_, near)| !**near).map(|(party, _)| *party).collect();
             averaged.whole = false;
         }
         self.deeds.push(Deed::Ended(Box::new(averaged)));
     }
 
-    /// This node's sum over all of E, as far as it has one, and how far another node's may be from it in each coordinate, in steps.
-    fn whole_sum(&self) -> Option<(Vec<i128>, f64)> {
-        let electorate = self.electorate.as_ref()?;
-        let members = &electorate.members;
-        let (sum, bound) = match &self.stage {
-            Stage::Waiting => return None,
-            Stage::Fast(fast) if fast.wants().is_none() => (self.sum_of_fast(fast, members), fast.schedule().course.error),
-            Stage::Fast(_) => return None,
-            Stage::Fallback { fallback, .. } => {
-                let best = fallback.best().filter(|_| fallback.roles().included() == *members)?;
-                (self.sum_of_fallback(&best.mean, members), best.bound)
-            }
+    /// The last words of a node that leaves, and its result.
+    pub(super) fn give_out_at_once(&mut self, sights: &Sights<'_>) {
+        let unheard = |party| sights.flood.averaged(party) == Some(true) && !self.comparing.heard.contains(&party);
+        if self.others().any(unheard) && self.comparing.told < MOST_SKETCHES {
+            self.tell_sums_now(sights);
+        }
+        self.give_out();
+    }
+
+    /// The mean that is compared, and how: another's over all of E may be off by ν/2 at most, or it would not tell its sums.
+    fn measured(&self) -> Option<(Arc<Mean>, Measure)> {
+        let (mean, electorate) = (self.comparing.mean.clone()?, self.electorate.as_ref()?);
+        let terms = &self.setup.terms;
+        let (parties, weight) = (electorate.members.len(), self.setup.lattice.weight_to_f64(mean.weight.0));
+        let unit_steps = parties as f64 * f64::from(terms.grain_log2).exp2();
+        let most = 0.5 * terms.accuracy() / terms.unit_errors(parties, weight) * unit_steps;
+        let measure = Measure::of(mean.steps, most);
+        Some((mean, measure))
+    }
+
+    /// Whether nobody who averages needs this node any more, as far as it knows: all that are not gone have ended, and those with a result
+    /// have told sums that take each other's ends into account.
+    pub fn is_over(&self, sights: &Sights<'_>) -> bool {
+        let Some(electorate) = &self.electorate else { return true };
+        let (flood, here) = (sights.flood, |party: &Party| !sights.gone.contains_key(party));
+        let has_result = |party: &Party| here(party) && flood.averaged(*party) == Some(true);
+        let has_heard = |party: Party, other: Party| flood.sums(party).any(|(unheard, _)| !unheard.contains(&other));
+        let with_result = || electorate.members.iter().copied().filter(has_result);
+        let has_told = |party: Party| {
+            // As a rule one sketch is for all.
+            flood.sums(party).any(|(unheard, _)| !unheard.iter().any(has_result))
+                || with_result().all(|other| other == party || has_heard(party, other))
         };
-        let own = self.mean(electorate, members, vec![], bound)?;
-        // The other's bound is ν/2 at most: it says its sums only then.
-        (own.standard_errors > 0.0)
-            .then(|| (sum, own.steps + own.steps / own.standard_errors * 0.5 * self.setup.terms.accuracy()))
+        electorate.members.iter().filter(|party| here(party)).all(|party| flood.averaged(*party).is_some())
+            && (with_result().count() < 2 || with_result().all(has_told))
     }
 }

@@ -1,9 +1,10 @@
 //! How it ends for this node: with a mean and its bound, or without one.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::fast::Fast;
-use super::{Averaging, Electorate, Stage};
+use super::{Averaging, Electorate, Sights, Stage};
 use crate::lattice::LatticeWeight;
 use crate::mixing::Party;
 use crate::time::Time;
@@ -14,8 +15,8 @@ pub struct Averaged {
     /// Whose finals are in the mean.
     pub included: BTreeSet<Party>,
     /// The mean with its bound; none if none was verified.
-    pub mean: Option<Mean>,
-    /// Whether these are all of E's, the bound is within ν/2, and a quorum says that it holds the same mean.
+    pub mean: Option<Arc<Mean>>,
+    /// Whether these are all of E's, the bound is within ν/2, and a quorum says that it holds a mean [near](super::sketch) to this one.
     pub whole: bool,
     /// Where no quorum does, who says that it holds another one: somebody has lied, and no bound is known.
     pub contradicted: BTreeSet<Party>,
@@ -89,7 +90,7 @@ impl Averaging {
     }
 
     /// Ends with what there is: this node leaves.
-    pub fn leave(&mut self, now: Time) {
+    pub fn leave(&mut self, now: Time, sights: &Sights<'_>) {
         match self.stage {
             Stage::Fallback { .. } => self.conclude_fallback(now, false),
             _ => {
@@ -97,6 +98,6 @@ impl Averaging {
                 self.end(now, included, None);
             }
         }
-        self.give_out();
+        self.give_out_at_once(sights);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::Entry;
-use super::{Averaging, Deed, Sights, Stage, terms};
+use super::{Averaging, Deed, FAST_STAGES, Sights, Stage, terms};
 use crate::averaging::Spectrum;
 use crate::graph::Graph;
 use crate::message::{Form, Notice};
@@ -46,7 +46,8 @@ impl Averaging {
         };
         let lacking: Vec<Party> = fast.neighbours().iter().copied().filter(|party| !here(party)).collect();
         if !lacking.is_empty() {
-            if lacking.iter().any(|&party| self.is_lost(party, now, sights)) {
+            let is_late = now >= self.stages_end(FAST_STAGES);
+            if is_late || lacking.iter().any(|&party| self.is_lost(party, now, sights)) {
                 self.miss(now, sights);
                 return true;
             }

@@ -1,6 +1,6 @@
 //! Who is waited for, and for how long.
 
-use super::{Averaging, Deed, LONGEST_WAIT, Sights, Stage};
+use super::{Averaging, Deed, FAST_STAGES, LONGEST_WAIT, Sights, Stage};
 use crate::message::{Form, Notice};
 use crate::mixing::Party;
 use crate::time::Time;
@@ -55,15 +55,16 @@ impl Averaging {
 
     /// When to advance although nothing happened.
     pub fn wake(&self, now: Time, sights: &Sights<'_>) -> Time {
-        let result = self.result.as_ref().map_or(Time::FAR, |result| self.compared_by(result));
+        let compares = self.given_out_by().min(self.tells_at(sights));
         if !self.is_waiting(now) {
-            return result;
+            return compares;
         }
         let patience = self.partners().into_iter().map(|party| self.patience(party, sights)).filter(|&at| at > now);
         let ends = match &self.stage {
+            Stage::Fast(_) => self.stages_end(FAST_STAGES),
             Stage::Fallback { ends, .. } if !self.ended => *ends,
             _ => Time::FAR,
         };
-        patience.chain([self.beat, ends, result]).min().unwrap_or(Time::FAR)
+        patience.chain([self.beat, ends, compares]).min().unwrap_or(Time::FAR)
     }
 }

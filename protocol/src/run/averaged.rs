@@ -18,15 +18,15 @@ pub struct Accuracy {
     pub steps: f64,
     /// The same for the result, in standard errors.
     pub standard_errors: f64,
-    /// Two nodes that say `agreed` are within this of each other, in standard errors: this node's own bound and the largest that another may
-    /// have, half of the plan's ν.
+    /// Two nodes that say `agreed` are within this of each other, in standard errors, if nobody lied: this node's own bound and the largest that another
+    /// may have, half of the plan's ν. Of lies, [`sketch`](crate::dissemination::sketch) says what comparing shows.
     pub apart: f64,
 }
 
 /// Rounds of averaging that came before this node had its own final: one a neighbour and form.
 pub(super) type Early = BTreeMap<(Party, Form), (Round, Bytes)>;
 
-fn sights<'a>(commons: &'a Commons, gone: &'a BTreeMap<Party, Time>) -> Sights<'a> {
+pub(super) fn sights<'a>(commons: &'a Commons, gone: &'a BTreeMap<Party, Time>) -> Sights<'a> {
     Sights { flood: &commons.flood, gone, connected: commons.reached(), heard: &commons.heard }
 }
 
@@ -126,7 +126,7 @@ impl Run {
             apart: known(mean.standard_errors + largest),
         });
         let lattice = self.course.lattice;
-        let sum = mean.map(|mean| Sum { value: lattice.vector(mean.sum.into_iter()), weight: mean.weight });
+        let sum = mean.map(|mean| Sum { value: lattice.vector(mean.sum.iter().copied()), weight: mean.weight });
         self.finish(ending, included, whole, sum);
     }
 
@@ -142,7 +142,6 @@ impl Run {
     /// Whether nobody who averages needs this node any more, as far as it knows.
     pub(super) fn all_averaged(&self) -> bool {
         let Machine::Publishing { averaging: Some(averaging), .. } = &self.machine else { return true };
-        let done = |party: &Party| self.commons.flood.averaged(*party) || self.gone.contains_key(party);
-        averaging.members().is_none_or(|members| members.iter().all(done))
+        averaging.is_over(&sights(&self.commons, &self.gone))
     }
 }

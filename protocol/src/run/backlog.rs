@@ -2,8 +2,9 @@
 
 use super::Run;
 use super::commons::ItemRules;
+use crate::dissemination::sketch::MOST_SKETCHES;
 use crate::exchange::Course;
-use crate::message::Sketch;
+use crate::mixing::Party;
 use crate::plan::Plan;
 use crate::wire;
 
@@ -16,9 +17,9 @@ pub struct Backlog {
     pub bytes: usize,
 }
 
-/// A notice of each party: READY, START, that it missed a message and that it has its result of averaging, and in each of the two stages its item,
-/// a list and a vote.
-const NOTICES_OF_A_PARTY: usize = 4 + 2 * 3;
+/// Notices of each party: READY, START, that it missed a message and that it has its result of averaging, sums of that, and in each of the two stages
+/// its item, a list and a vote.
+const NOTICES_OF_A_PARTY: usize = 4 + MOST_SKETCHES as usize + 2 * 3;
 
 /// Notices that a party of which something is wrong adds for each of the others: in each stage these call it gone, it calls them gone, and it signs
 /// another version of its item; they cut it off, and it them. One that vanished adds fewer.
@@ -34,8 +35,8 @@ const SHORT_FRAMES: usize = 4096;
 
 impl Run {
     /// The most that a public neighbour is owed at once, as long as no more parties depart or lie than the plan's `dropouts` and `colluding`: all notices
-    /// held, every item, and what goes on meanwhile. The notices of n parties, of whom none departs, are 10n frames and about 184 n² bytes (16.6 MB for
-    /// 300, 193 MB for 1024): START names everybody once, two lists and two votes each do with a hash. It takes little memory to let these wait:
+    /// held, every item, and what goes on meanwhile. The notices of n parties, of whom none departs, are 14n frames and about 216 n² bytes: START names
+    /// everybody once, sums do, and two lists and two votes each do with a hash. It takes little memory to let these wait:
     /// notices and items are held anyway, once for all neighbours, and a frame in a queue is some 40 bytes beside them. Only rounds of averaging are held
     /// by nothing else, hence few of them.
     pub fn most_owed(plan: &Plan) -> Backlog {
@@ -44,8 +45,9 @@ impl Run {
         let notice = wire::NOTICE_BYTES;
         let suspects = (privacy.dropouts + privacy.colluding).min(parties);
         let about = suspects * parties * NOTICES_ABOUT_A_PARTY;
-        let sets = wire::start_bytes(parties) + 2 * 2 * wire::set_bytes(parties);
-        let of_a_party = NOTICES_OF_A_PARTY * notice + sets + size_of::<Sketch>();
+        let sums = MOST_SKETCHES as usize * parties * size_of::<Party>();
+        let sets = wire::start_bytes(parties) + 2 * 2 * wire::set_bytes(parties) + sums;
+        let of_a_party = NOTICES_OF_A_PARTY * notice + sets;
         let held = Backlog { frames: parties * NOTICES_OF_A_PARTY + about, bytes: parties * of_a_party + about * notice };
         let items = wire::body_bytes(rules.log_limit()) + wire::body_bytes(rules.final_limit());
         let (longest, _) = Run::frame_limits(plan);

@@ -2,6 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+use undertone_protocol::averaging::integers;
+use undertone_protocol::dissemination::sketch::{self, SUMS, Seed};
 use undertone_protocol::message::{Form, Network, Notice, Phase, Recipient, Round, Signer};
 use undertone_protocol::mixing::Party;
 use undertone_protocol::peers::simulated_keypair;
@@ -20,8 +24,8 @@ pub const VICTIM: Party = 2;
 pub const OTHER: Party = 4;
 /// No neighbour of the victim's.
 pub const FAR: Party = 0;
-/// So few that each coordinate has a sum of its own when results are compared.
-pub const DIMENSION: usize = 6;
+/// Several coordinates share each of the sums that are compared, so that there is room for lies between these.
+pub const DIMENSION: usize = 200;
 
 const RUN: &str = "[mechanism]\nrounds = 4\n[run]\ndissemination = \"consensus\"\n";
 
@@ -38,6 +42,24 @@ pub fn star() -> Arc<Plan> {
     let edges: Vec<String> = (0..PARTIES).filter(|party| *party != HOSTILE).map(|party| edge(&party)).collect();
     let topology = format!("[topology]\npublic = {{ kind = \"edges\", edges = [{}] }}", edges.join(", "));
     STAR.get_or_init(|| plan(PARTIES, DIMENSION, &format!("{RUN}{topology}"))).clone()
+}
+
+/// The hostile member is in the midst of the longest graph that there is.
+pub fn path() -> Arc<Plan> {
+    static PATH: OnceLock<Arc<Plan>> = OnceLock::new();
+    let edges: Vec<String> = (1..PARTIES).map(|party| format!("[\"party-{}\", \"party-{party}\"]", party - 1)).collect();
+    let topology = format!("[topology]\npublic = {{ kind = \"edges\", edges = [{}] }}", edges.join(", "));
+    PATH.get_or_init(|| plan(PARTIES, DIMENSION, &format!("{RUN}{topology}"))).clone()
+}
+
+/// The last round of the fast form that anybody sends.
+pub fn last_round(plan: &Arc<Plan>) -> u32 {
+    let mut last = 0;
+    Table::new(plan).play(|_, output| {
+        last = sends(output).filter(|(_, round, _)| round.form == Form::Fast).map_or(last, |(_, round, _)| last.max(round.round));
+        Turn::none()
+    });
+    last
 }
 
 /// Signs for a party of it.
@@ -72,6 +94,54 @@ pub fn sends(output: &Output) -> Option<(Party, Round, Vec<u8>)> {
         Ok(PublicFrame::Round { round, values }) => Some((*to, round, frame[values].to_vec())),
         _ => None,
     }
+}
+
+/// A notice that this output sends, with its author.
+pub fn says(output: &Output) -> Option<(Party, Notice)> {
+    let Output::Public { frame, .. } = output else { return None };
+    match wire::read_public(frame) {
+        Ok(PublicFrame::Notice(signed)) => Some((signed.author, signed.notice)),
+        _ => None,
+    }
+}
+
+/// Whether this is a notice of one's own result.
+pub fn is_of_result(notice: &Notice) -> bool {
+    matches!(notice, Notice::Averaged { .. } | Notice::Sums { .. })
+}
+
+/// A round's vector that is off by `size` in most coordinates, and has the same sums as the true one under all of these seeds.
+pub fn unseen_lie(seeds: &[Seed], truth: &[u8], size: f64, rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let width = truth.len() / DIMENSION;
+    let mut lie: Vec<i128> = integers::read(truth, width).collect();
+    let signs = seeds.iter().map(|seed| sketch::signs(seed).take(DIMENSION).map(|added| if added { 1.0 } else { -1.0 }));
+    let signs: Vec<Vec<f64>> = signs.map(Iterator::collect).collect();
+    for sum in 0..SUMS {
+        let at: Vec<usize> = (sum..DIMENSION).step_by(SUMS).collect();
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let without = |mut vector: Vec<f64>, basis: &[Vec<f64>]| {
+            for unit in basis {
+                let along = dot(&vector, unit);
+                vector.iter_mut().zip(unit).for_each(|(x, unit)| *x -= along * unit);
+            }
+            vector
+        };
+        let mut basis: Vec<Vec<f64>> = vec![];
+        for signs in &signs {
+            let rest = without(at.iter().map(|&i| signs[i]).collect(), &basis);
+            let norm = dot(&rest, &rest).sqrt();
+            if norm > 1e-6 {
+                basis.push(rest.iter().map(|x| x / norm).collect());
+            }
+        }
+        let random = at.iter().map(|_| if rng.random_bool(0.5) { size } else { -size }).collect();
+        let off = without(random, &basis);
+        at.iter().zip(off).for_each(|(&i, off)| lie[i] += off.round() as i128);
+    }
+    let most = (1i128 << (8 * width - 1)) - 1;
+    let mut bytes = vec![0; truth.len()];
+    assert!(integers::write(lie.into_iter().map(|x| x.clamp(-most, most)), width, &mut bytes));
+    bytes
 }
 
 /// Whether it sends this round.

@@ -40,9 +40,6 @@ impl Work {
         self.done.fetch_add(steps as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn steps(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
-    }
     pub(super) fn is_too_much(&self) -> bool {
         self.done.load(Ordering::Relaxed) > self.most
     }
