@@ -90,7 +90,7 @@ impl Account {
         self.agreed
     }
 
-    /// Where finals are averaged: what the result is known to be off by, ∞ if it was contradicted; None where it was flooded, or not verified.
+    /// Where finals are averaged: what the result is off by if nobody lied, ∞ if it was contradicted; None where it was flooded, or not verified.
     pub fn accuracy(&self) -> Option<Accuracy> {
         self.accuracy
     }

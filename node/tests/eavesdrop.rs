@@ -25,8 +25,7 @@ use undertone_protocol::peers::Peers;
 use undertone_protocol::plan::Plan;
 use undertone_protocol::run_file::RawRunFile;
 
-/// So many that sets are long enough to be sent as what differs from an earlier one.
-const PARTIES: usize = 4;
+const PARTIES: usize = 3;
 const DIMENSION: usize = 3000;
 
 /// Everything that went over one connection to a proxy.
@@ -410,6 +409,17 @@ fn verify(frame: &[u8], digest: &[u8; 32], keys: &[PublicKey]) -> (u32, u32) {
     let author = u32::from_le_bytes(author);
     assert!(keys[author as usize].verify(&signed, signature), "its author's signature");
     (author, u32::from_le_bytes(body[..4].try_into().expect("four")))
+}
+
+/// Sets of few parties are too short for it.
+#[test]
+fn frames_that_repeat_a_part_of_an_earlier_one_are_read_in_full() {
+    let mut sender = undertone_protocol::wire::Repeats::default();
+    let notice = |author: u8| [&[1, 1][..], &[author; 70], &[7; 250], &[author; 9]].concat();
+    let in_full: Vec<Vec<u8>> = (0..6).flat_map(|author| [notice(author), vec![1, 1, author]]).collect();
+    let sent: Vec<Vec<u8>> = in_full.iter().map(|frame| sender.shorten(frame).unwrap_or(frame.clone())).collect();
+    assert_eq!(sent.iter().filter(|frame| frame[1] == 8).count(), 5);
+    assert_eq!(restored(sent.iter().map(|frame| &frame[..]).collect()), in_full);
 }
 
 #[test]

@@ -62,6 +62,35 @@ fn a_false_claim_of_another_mean_is_told_and_costs_nobody_the_agreement() {
     assert_eq!((told("two different notices"), told("malformed")), (3, 2), "{:?}", table.told_by(VICTIM));
 }
 
+/// One sketch each, which takes all into account; a second one for somebody who says only later that it has ended.
+#[test]
+fn sums_are_told_once_to_all_and_again_for_whoever_ends_later() {
+    for late in [false, true] {
+        let (mut table, mut told, mut kept) = (Table::new(&ring()), BTreeMap::new(), vec![]);
+        table.play(|party, output| {
+            let Some((author, notice)) = says(output) else {
+                let ended = party == VICTIM && matches!(output, Output::Finished(_));
+                return Turn::slip(if ended { std::mem::take(&mut kept) } else { vec![] });
+            };
+            if let (Output::Public { to: VICTIM, frame }, true) = (output, late && author == HOSTILE && is_of_result(&notice)) {
+                kept.push(to(VICTIM, frame.clone()));
+            }
+            match notice {
+                Notice::Sums { number, unheard, .. } if author == party => drop(told.insert((party, number), unheard)),
+                _ => {}
+            }
+            Turn { passes: !(late && party == HOSTILE && says_result(output)), slips: vec![] }
+        });
+        assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
+        let mut expected: BTreeMap<(Party, u8), Vec<Party>> = (0..PARTIES).map(|party| ((party, 0), vec![])).collect();
+        for party in (0..PARTIES).filter(|party| late && *party != HOSTILE) {
+            expected.insert((party, 0), vec![HOSTILE]);
+            expected.insert((party, 1), vec![]);
+        }
+        assert_eq!(told, expected, "late: {late}");
+    }
+}
+
 /// It holds back its last round from the victim until all others have told their sums, reads their seeds, and then sends a lie that none of them shows.
 #[test]
 fn a_lie_made_for_the_signs_that_others_have_told_is_seen() {

@@ -66,7 +66,7 @@ pub struct Outcome {
     pub verdict: Option<GateVerdict>,
     /// Whose finals were summed.
     pub included: BTreeSet<Party>,
-    /// Whether enough members signed that set.
+    /// Whether enough members signed that set; with averaging also whether by their sums a quorum holds this mean.
     pub agreed: bool,
     /// The sum of these finals and of their weights.
     pub sum: Option<Sum>,
