@@ -136,7 +136,10 @@ pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
     let how = match quote::sample(&plan) {
         None => "every claim was recomputed".to_owned(),
         Some(sample) => {
-            format!("every claim was recomputed; of {} draws the first {} were drawn again", sample.draws, sample.checked)
+            format!(
+                "every claim was recomputed but the sampled one, which {} draws of this machine's own do not contradict",
+                sample.checked
+            )
         }
     };
     let text = quote::text(&plan) + &format!("\nPlan {} holds: {how}.\n", plan.digest_hex());

@@ -27,12 +27,13 @@ pub fn threat(plan: &Plan) -> String {
         c => format!("any {c} of the {} parties together, and everybody who reads the public graph", plan.parties()),
     };
     let departures = match privacy.dropouts {
-        d if d > 0 && plan.draws_at_start() => {
-            format!("{d} departures tolerated at any moment, if nobody chooses them by the schedule")
-        }
         0 => "no departure tolerated".to_owned(),
         1 => "one departure tolerated at any moment".to_owned(),
         d => format!("{d} departures tolerated at any moment"),
+    };
+    let departures = match privacy.dropouts {
+        d if d > 0 && plan.draws_at_start() => departures + ", unless somebody chooses who departs by the schedule",
+        _ => departures,
     };
     format!("Honest but curious: {coalition}; {departures}; not parties that lie about their values")
 }
@@ -234,12 +235,14 @@ fn sampled(plan: &Plan) -> String {
     let told = Draws::chance(0, checked);
     format!(
         "\nThe sampled claim is (ε, δ + p): in {draws} fresh draws of schedule, coalition and departures, each with its worst fault of a share, \
-         p = {chance:.1e} at {} %. For p no larger than δ = {:e} it would take {draws_for_delta:.0} draws (privacy.draws). A start that a \
+         p = {} at {} %. For p no larger than δ = {:e} it would take {draws_for_delta:.0} draws (privacy.draws). A start that a \
          coalition ends by not revealing its nonce gives it one draw more. p is the planner's word: whoever verifies the plan holds it against \
-         {checked} draws of its own, which cannot tell a p below {told:.1e} from 0. It is for departures that have nothing to do with the schedule; \
+         {checked} draws of its own, which cannot tell a p below {} from 0. It is for departures that have nothing to do with the schedule; \
          against those that somebody chooses by it, or causes, the theorem alone holds.\n",
+        at_most(chance),
         100.0 * confidence,
-        plan.draft().privacy.delta
+        plan.draft().privacy.delta,
+        at_most(told),
     )
 }
 
@@ -270,8 +273,12 @@ fn claims(claims: &[Claim]) -> String {
             }
             Established::Searched => format!("{} searched cases: NOT a guarantee", claim.cases),
         };
+        let delta = match claim.established {
+            Established::Sampled => at_most(claim.delta),
+            _ => format!("{:e}", claim.delta),
+        };
         let headline = if claim.holds_as_headline { "yes" } else { "" };
-        table.row([who, faults.into(), at_most(claim.epsilon), format!("{:e}", claim.delta), how, headline.into()]);
+        table.row([who, faults.into(), at_most(claim.epsilon), delta, how, headline.into()]);
     }
     table.render()
 }

@@ -45,6 +45,9 @@ fn sampled_claims_are_for_those_who_accept_them() {
     parties.write("run.toml", RUN);
     let told = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"]);
     assert!(told.stdout.contains("fresh draws") && told.stdout.contains("NOT a guarantee"), "{}", told.stdout);
+    assert!(told.stdout.contains("unless somebody chooses who departs by the schedule"), "{}", told.stdout);
+    let verified = parties.run(["verify", "plan.json", "--accept-claims", "sampled"]);
+    assert!(verified.stdout.contains("draws of this machine's own do not contradict"), "{}", verified.stdout);
     parties.run(["verify", "plan.json", "--json"]).refused_at(3, "--accept-claims");
     let sure = parties.run(["verify", "plan.json", "--json", "--accept-claims", "sampled"]).json_of(0);
     assert_eq!((&sure["verified"], &sure["sample"]["draws"]), (&true.into(), &100.into()));
