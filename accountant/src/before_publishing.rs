@@ -48,7 +48,7 @@ impl BeforePublishing {
     /// these are too many.
     ///
     /// What comes back from the coalition is a function of what it saw before, so that a loss depends on the rounds in which the coalition is
-    /// sent to, and on nothing else: one view stands for all parties and coalitions of a [`Pattern`].
+    /// sent to, and on nothing else: one view stands for all parties and coalitions of a `Pattern`.
     pub fn of(setting: &Setting) -> Result<Option<Self>, ExecutionError> {
         let (parties, size) = (setting.parties(), setting.colluding);
         let Some(count) = coalitions::count(parties.saturating_sub(1), size).filter(|_| size < parties) else { return Ok(None) };

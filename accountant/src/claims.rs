@@ -118,7 +118,7 @@ fn theorems(setting: &Setting, noise: Noise, delta: f64) -> Result<[Claim; 2], C
 }
 
 /// All claims of a plan whose schedule START draws: what fresh draws showed of coalitions that were chosen before, what a search found for
-/// those that know the schedule, and the theorems, which alone make the headline. `setting` is that of [`example`](calibration::example).
+/// those that know the schedule, and the theorems, which alone make the headline. `setting` is that of `calibration::example`.
 pub fn static_claims(draft: &Draft, setting: &Setting, noise: Noise, sample: Sample) -> Result<Vec<Claim>, ClaimError> {
     let delta = draft.privacy.delta;
     let mut claims = vec![sampled(draft, sample)?, found(draft, setting, noise)?];

@@ -19,7 +19,7 @@ use undertone_protocol::run_file::RunFile;
 use undertone_protocol::simulator::{Conditions, Fault, Report, Simulation};
 use undertone_protocol::time::Time;
 
-/// A calibrated plan of simulated parties; `lines` follow `shape` in the run file's [data] table.
+/// A calibrated plan of simulated parties; `lines` follow `shape` in the run file's `[data]` table.
 #[track_caller]
 pub fn plan(parties: usize, dimension: usize, lines: &str) -> Arc<Plan> {
     let text = format!("name = \"simulated\"\n[data]\nshape = [{dimension}]\n{lines}");

@@ -2,7 +2,7 @@
 //!
 //! Three lots of draws that share no seed: a few for T and r, more for σ*, and fresh ones for the claim, once all parameters are fixed. The
 //! seed of the fresh ones is a hash of the parameters: everybody can draw them again. Whoever plans could still try parameters until their draws look well,
-//! so that whoever verifies the plan draws some of its own ([`crate::verify`]).
+//! so that whoever verifies the plan draws some of its own ([`crate::verify()`]).
 
 use sha2::{Digest, Sha256};
 use undertone_protocol::mixing::Party;

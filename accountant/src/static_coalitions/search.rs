@@ -61,7 +61,7 @@ struct Climb {
 
 /// A coalition of `size` that knows the schedule, found by climbs: exchanges of one member for another as long as they pay. They start from victims'
 /// in- and out-neighbours, of these the ones that learn most, one after the other; and from those who between them read most of what reaches the
-/// victim ([`readers`]). A lower bound on what the worst coalition learns; no guarantee.
+/// victim (`readers`). A lower bound on what the worst coalition learns; no guarantee.
 pub fn searched(out: &[Vec<Vec<Party>>], size: usize, ratio: f64, effort: Effort) -> Found {
     let parties = out.first().map_or(0, Vec::len);
     let victims = effort.victims.clamp(1, parties.max(1));
