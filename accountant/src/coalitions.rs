@@ -131,6 +131,22 @@ fn extend(chosen: &mut Vec<Party>, from: Party, parties: usize, size: usize, lis
 mod tests {
     use super::*;
 
+    /// Few coalitions do not make a run small: covariances of all its rows take memory and time, too.
+    #[test]
+    fn runs_that_are_too_large_are_not_exhausted() {
+        let nobody_colludes = |parties: usize, rounds: usize| Setting {
+            family: Family::Ppsc,
+            out: vec![(0..parties).map(|party| vec![(party + 1) % parties]).collect(); rounds],
+            sensitivity: vec![1.0; parties],
+            weights: vec![1.0; parties],
+            colluding: 0,
+            dropouts: 0,
+            rollback: true,
+        };
+        assert!(feasible(&nobody_colludes(100, 12)));
+        assert!(!feasible(&nobody_colludes(800, 12)));
+    }
+
     #[test]
     fn every_coalition_once() {
         assert_eq!(all(4, 2), [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]);

@@ -214,6 +214,11 @@ impl At<'_> {
         self.careful.fetch_add(cost, Ordering::Relaxed) <= MOST_CAREFUL
     }
 
+    #[cfg(test)]
+    pub(crate) fn spend_all_care(&self) {
+        self.careful.store(MOST_CAREFUL + 1, Ordering::Relaxed);
+    }
+
     /// Variance of a row over the unknowns of those outside `coalition`.
     pub(crate) fn variance(&self, row: usize, coalition: &[Party]) -> f64 {
         let known = |party: Party| self.own(row, party).iter().map(|x| x * x).sum::<f64>();

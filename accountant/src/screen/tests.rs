@@ -96,3 +96,15 @@ fn a_change_of_rank_two_gives_what_the_faulted_run_itself_gives() {
     println!("{compared} losses compared, {doubtful} systems in doubt, largest difference {largest:e}");
     assert!(compared > 5_000 && doubtful < compared / 20, "{compared} compared, {doubtful} in doubt");
 }
+
+#[test]
+fn systems_in_doubt_that_would_take_hours_count_as_seen() {
+    let setting = any_setting(&mut ChaCha8Rng::seed_from_u64(1));
+    let base = setting.fault_free().expect("a schedule");
+    let screen = Screen::of(&Trace::of(&base, &setting.weights), &base);
+    let at = screen.at(9.0, 1, 0);
+    assert!(screen.with_care(&at, &[], None).iter().all(|square| square.is_finite()));
+    at.spend_all_care();
+    let squares = screen.with_care(&at, &[], None);
+    assert!(squares.len() == setting.parties() && squares.iter().all(|square| square.is_infinite()), "{squares:?}");
+}

@@ -30,6 +30,10 @@ fn an_honest_plan_is_accepted_and_each_lie_named() {
     assert!(matches!(larger, Err(VerifyError::Unknown { index: 0, .. })), "{larger:?}");
     let missing = changed(&plan, |value| value["claims"].as_array_mut().expect("a list").clear());
     assert!(matches!(missing, Err(VerifyError::Missing { .. })), "{missing:?}");
+    let mut many: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
+    many["claims"] = json!(vec![many["claims"][0].clone(); 17]);
+    let refused = Plan::parse(many.to_string().as_bytes()).expect_err("each would be computed again");
+    assert_eq!(refused.field(), Some("claims"), "{refused}");
     let predicted = changed(&plan, |value| value["predicted"]["standard_error"] = json!(0.1));
     assert!(matches!(predicted, Err(VerifyError::Predicted { field: "standard_error", .. })), "{predicted:?}");
     let promise = changed(&plan, |value| value["privacy"]["epsilon"] = json!(0.9));
