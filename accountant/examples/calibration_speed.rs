@@ -15,8 +15,13 @@ use undertone_protocol::plan::{Draft, Plan};
 use undertone_protocol::run_file::RunFile;
 
 fn main() {
-    println!("parties mechanism          T   plan    verify  gate    epsilon(class) /floor: plain  departed  late");
-    let asked: Vec<usize> = std::env::args().skip(1).map(|number| number.parse().expect("a number")).collect();
+    println!(
+        "parties mechanism          T   plan    verify  gate    epsilon(class) /floor: plain  departed  late"
+    );
+    let asked: Vec<usize> = std::env::args()
+        .skip(1)
+        .map(|number| number.parse().expect("a number"))
+        .collect();
     let (inca, papers, ppsc) = ("rollback = true", "rollback = false", "kind = \"ppsc\"");
     if let [parties, colluding, dropouts] = asked[..] {
         return report(parties, colluding, dropouts, inca);
@@ -59,11 +64,36 @@ fn fault_free(plan: &Plan) -> AgreedLogs {
     let schedule = plan.schedule();
     let log = |party: usize| {
         let rounds = 1..=plan.rounds();
-        let due = rounds.clone().flat_map(|round| schedule.sends_to(round, party).iter().map(move |&to| (round, to)));
-        let sent = due.map(|(round, to)| SentEntry { round, to, left: true, answer: None }).collect();
-        let from = rounds.flat_map(|round| schedule.receives_from(round, party).into_iter().map(move |from| (round, from)));
-        let received = from.map(|(round, from)| ReceivedEntry { round, from, applied: round }).collect();
-        Log { party, sent, received, gone: vec![] }
+        let due = rounds
+            .clone()
+            .flat_map(|round| schedule.sends_to(round, party).iter().map(move |&to| (round, to)));
+        let sent = due
+            .map(|(round, to)| SentEntry {
+                round,
+                to,
+                left: true,
+                answer: None,
+            })
+            .collect();
+        let from = rounds.flat_map(|round| {
+            schedule
+                .receives_from(round, party)
+                .into_iter()
+                .map(move |from| (round, from))
+        });
+        let received = from
+            .map(|(round, from)| ReceivedEntry {
+                round,
+                from,
+                applied: round,
+            })
+            .collect();
+        Log {
+            party,
+            sent,
+            received,
+            gone: vec![],
+        }
     };
     (0..plan.parties()).map(|party| (party, log(party))).collect()
 }

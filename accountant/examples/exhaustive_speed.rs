@@ -22,10 +22,18 @@ const RATIO: f64 = 30.0;
 const SAMPLE: usize = 200;
 
 fn main() {
-    println!("parties colluding dropouts rollback  T  systems    prepare  one pass   with care  dense, each  dense/pass");
-    for (parties, colluding, rollback) in
-        [(8, 1, false), (16, 1, false), (16, 1, true), (16, 2, true), (24, 1, true), (32, 1, true), (48, 1, true)]
-    {
+    println!(
+        "parties colluding dropouts rollback  T  systems    prepare  one pass   with care  dense, each  dense/pass"
+    );
+    for (parties, colluding, rollback) in [
+        (8, 1, false),
+        (16, 1, false),
+        (16, 1, true),
+        (16, 2, true),
+        (24, 1, true),
+        (32, 1, true),
+        (48, 1, true),
+    ] {
         report(parties, colluding, rollback);
     }
 }
@@ -55,8 +63,16 @@ fn report(parties: usize, colluding: usize, rollback: bool) {
     let (_, dense) = timed(|| {
         for index in 0..SAMPLE {
             let system = index * systems / SAMPLE;
-            let execution = class.system(system % executions, system / executions).expect("in the class");
-            let losses = squared_losses(&View::of(&execution), Noise { independent_std: 1.0, correlated_std: RATIO.sqrt() });
+            let execution = class
+                .system(system % executions, system / executions)
+                .expect("in the class");
+            let losses = squared_losses(
+                &View::of(&execution),
+                Noise {
+                    independent_std: 1.0,
+                    correlated_std: RATIO.sqrt(),
+                },
+            );
             assert!(losses.iter().all(|loss| *loss <= careful * (1.0 + 1e-9)));
         }
     });

@@ -29,20 +29,41 @@ fn main() {
          coalitions of 40 that know the schedule; the MSE at which it finds eps = {EPSILON}, with the same sigma_D/sigma*; and how many who know the \
          schedule suffice to learn a value but for its own noise."
     );
-    println!(" T  k  shares  sigma_D/sigma*  searched eps  MSE at searched eps {EPSILON}  coalitions tried  suffice");
+    println!(
+        " T  k  shares  sigma_D/sigma*  searched eps  MSE at searched eps {EPSILON}  coalitions tried  suffice"
+    );
     for rounds in [6, 8, 10, 12, 20] {
         for fanout in [1, 2, 4, 6] {
-            let draws = Draws { graph: Graph::complete(PARTIES), fanout, rounds, colluding: 20, dropouts: 20 };
+            let draws = Draws {
+                graph: Graph::complete(PARTIES),
+                fanout,
+                rounds,
+                colluding: 20,
+                dropouts: 20,
+            };
             let mse = |square: f64| square / budget.powi(2) / left;
             let Some(ratio) = ratio_for(|ratio| mse(draws.worst_of(SEEDS, ratio)) - ERROR) else {
-                println!("{rounds:2}  {fanout}  {:6}  no sigma_D reaches that error", rounds * fanout);
+                println!(
+                    "{rounds:2}  {fanout}  {:6}  no sigma_D reaches that error",
+                    rounds * fanout
+                );
                 continue;
             };
             let schedule = Schedule::draw(&draws.graph, fanout, rounds, 0).expect("enough neighbours");
             let size = draws.colluding + draws.dropouts;
             // Where a victim has more contacts than fit, each start tries many.
             let victims = if 2 * rounds * fanout > size { 2 } else { PARTIES };
-            let found = searched(schedule.out(), size, ratio, Effort { victims, starts: 2, steps: 100, choices: usize::MAX });
+            let found = searched(
+                schedule.out(),
+                size,
+                ratio,
+                Effort {
+                    victims,
+                    starts: 2,
+                    steps: 100,
+                    choices: usize::MAX,
+                },
+            );
             let mu = (found.square / (ERROR * left)).sqrt();
             println!(
                 "{rounds:2}  {fanout}  {:6}  {:14.1}  {:12.3}  {:27.4}  {:16}  {:7}",
@@ -66,7 +87,11 @@ fn ratio_for(above: impl Fn(f64) -> f64) -> Option<f64> {
     }
     while high / low > 1.02 {
         let middle = (low * high).sqrt();
-        if above(middle) > 0.0 { low = middle } else { high = middle }
+        if above(middle) > 0.0 {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     Some(high)
 }

@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_accountant::gossip::{Observers, ObserversNoise, Scheme, Threat, View, Weights, edges, sensitivity};
+use undertone_accountant::gossip::{
+    Observers, ObserversNoise, Scheme, Threat, View, Weights, edges, sensitivity,
+};
 use undertone_protocol::graph::Graph;
 
 const ROUNDS: usize = 200;
@@ -22,16 +24,28 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--observers" => observers = arguments.next().and_then(|n| n.parse().ok()).expect("a number of observers"),
+            "--observers" => {
+                observers = arguments
+                    .next()
+                    .and_then(|n| n.parse().ok())
+                    .expect("a number of observers")
+            }
             _ => path = Some(argument),
         }
     }
     let start = Instant::now();
     let graph = match &path {
-        Some(path) => edges::connected(&std::fs::read_to_string(path).expect("readable")).expect("a connected graph"),
+        Some(path) => {
+            edges::connected(&std::fs::read_to_string(path).expect("readable")).expect("a connected graph")
+        }
         None => grown(4039, 22),
     };
-    println!("{} nodes, {} edges, read in {:.3} s", graph.parties(), graph.edges().len(), start.elapsed().as_secs_f64());
+    println!(
+        "{} nodes, {} edges, read in {:.3} s",
+        graph.parties(),
+        graph.edges().len(),
+        start.elapsed().as_secs_f64()
+    );
     let weights = Weights::of(&graph, Scheme::Metropolis);
     pairs(&weights);
     over_rounds(&weights, graph.edges().len());
@@ -41,7 +55,12 @@ fn main() {
 
 fn threat(observer: &usize, rounds: usize) -> Threat<'_> {
     let observers = std::slice::from_ref(observer);
-    Threat { observers, rounds, view: View::Sum, noise: ObserversNoise::Unknown }
+    Threat {
+        observers,
+        rounds,
+        view: View::Sum,
+        noise: ObserversNoise::Unknown,
+    }
 }
 
 /// The median of three.
@@ -58,11 +77,22 @@ fn seconds(mut work: impl FnMut()) -> f64 {
 fn pairs(weights: &Weights) {
     println!("\none observer and one target, T = {ROUNDS}, from the loaded graph");
     let last = weights.nodes() - 1;
-    for (observer, target) in [(0, 1), (0, last), (last, last - 1), (last / 2, last / 2), (300.min(last), 0)] {
+    for (observer, target) in [
+        (0, 1),
+        (0, last),
+        (last, last - 1),
+        (last / 2, last / 2),
+        (300.min(last), 0),
+    ] {
         let mut answer = None;
-        let time = seconds(|| answer = Some(sensitivity(weights, &threat(&observer, ROUNDS), target).expect("an answer")));
+        let time = seconds(|| {
+            answer = Some(sensitivity(weights, &threat(&observer, ROUNDS), target).expect("an answer"))
+        });
         let answer = answer.expect("measured");
-        println!("  {observer:5} <- {target:5}  {time:.3} s   {:.9e} … {:.9e}", answer.lower, answer.upper);
+        println!(
+            "  {observer:5} <- {target:5}  {time:.3} s   {:.9e} … {:.9e}",
+            answer.lower, answer.upper
+        );
     }
 }
 
@@ -74,7 +104,10 @@ fn over_rounds(weights: &Weights, edges: usize) {
             sensitivity(weights, &threat(&0, rounds), 1).expect("an answer");
         });
         let unit = (rounds * (edges + rounds)) as f64;
-        println!("  T = {rounds:4}  {time:.4} s   {:.2} ns for each of T (edges + T)", time / unit * 1e9);
+        println!(
+            "  T = {rounds:4}  {time:.4} s   {:.2} ns for each of T (edges + T)",
+            time / unit * 1e9
+        );
         points.push((unit.ln(), time.ln()));
     }
     println!("  time grows like (T (edges + T)) ^ {:.2}", slope(&points));
@@ -90,14 +123,20 @@ fn over_sizes() {
             sensitivity(&weights, &threat(&0, ROUNDS), 1).expect("an answer");
         });
         let unit = (ROUNDS * (graph.edges().len() + ROUNDS)) as f64;
-        println!("  n = {nodes:5}  {time:.4} s   {:.2} ns for each of T (edges + T)", time / unit * 1e9);
+        println!(
+            "  n = {nodes:5}  {time:.4} s   {:.2} ns for each of T (edges + T)",
+            time / unit * 1e9
+        );
         points.push(((nodes as f64).ln(), time.ln()));
     }
     println!("  time grows like n ^ {:.2}", slope(&points));
 }
 
 fn distribution(weights: &Weights, count: usize) {
-    println!("\nupper values, T = {ROUNDS}: {count} observers, all {} targets each", weights.nodes());
+    println!(
+        "\nupper values, T = {ROUNDS}: {count} observers, all {} targets each",
+        weights.nodes()
+    );
     let targets: Vec<usize> = (0..weights.nodes()).collect();
     let (mut all, mut slowest) = (Vec::with_capacity(count * targets.len()), 0.0f64);
     for index in 0..count {
@@ -107,12 +146,18 @@ fn distribution(weights: &Weights, count: usize) {
         all.extend(prepared.sensitivities().iter().map(|answer| answer.upper));
         slowest = slowest.max(start.elapsed().as_secs_f64());
         if index == 0 {
-            println!("  observer 0: {} targets need no matrix of their own", prepared.settled_at_once());
+            println!(
+                "  observer 0: {} targets need no matrix of their own",
+                prepared.settled_at_once()
+            );
         }
     }
     all.sort_unstable_by(f64::total_cmp);
     let central = ROUNDS as f64 / weights.nodes() as f64;
-    println!("  slowest observer {slowest:.1} s; T/n = {central:.3e}; mean {:.3e}", all.iter().sum::<f64>() / all.len() as f64);
+    println!(
+        "  slowest observer {slowest:.1} s; T/n = {central:.3e}; mean {:.3e}",
+        all.iter().sum::<f64>() / all.len() as f64
+    );
     for percent in [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 100.0] {
         let value = all[((all.len() - 1) as f64 * percent / 100.0) as usize];
         println!("  {percent:5} %  {value:.4e}  = {:.3} T/n", value / central);
@@ -142,5 +187,6 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
     let (x, y) = (mean(|p| p.0), mean(|p| p.1));
-    points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>()
+    points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>()
+        / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>()
 }

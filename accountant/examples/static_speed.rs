@@ -13,10 +13,21 @@ use undertone_protocol::graph::Graph;
 use undertone_protocol::schedule::Schedule;
 
 fn main() {
-    let draws = |rounds, dropouts| Draws { graph: Graph::complete(200), fanout: 1, rounds, colluding: 20, dropouts };
-    for (what, draws) in [("T = 20, coalitions of 20", draws(20, 0)), ("T = 10, 20 colluding and 20 departed", draws(10, 20))] {
+    let draws = |rounds, dropouts| Draws {
+        graph: Graph::complete(200),
+        fanout: 1,
+        rounds,
+        colluding: 20,
+        dropouts,
+    };
+    for (what, draws) in [
+        ("T = 20, coalitions of 20", draws(20, 0)),
+        ("T = 10, 20 colluding and 20 departed", draws(10, 20)),
+    ] {
         let start = Instant::now();
-        let worst = (0..100).map(|seed| draws.worst_without_share_faults(seed, 300.0)).fold(0.0, f64::max);
+        let worst = (0..100)
+            .map(|seed| draws.worst_without_share_faults(seed, 300.0))
+            .fold(0.0, f64::max);
         let without = start.elapsed().as_secs_f64() * 10.0;
         let start = Instant::now();
         let with = draws.worst_of(0..1000, 300.0);
@@ -34,12 +45,27 @@ fn main() {
         let draws = draws(rounds, 20);
         for ratio in [100.0, 300.0, 1000.0, 3000.0, 10_000.0] {
             let square = draws.worst_of(0..40, ratio);
-            let plain = (0..40).map(|seed| draws.worst_without_share_faults(seed, ratio)).fold(0.0, f64::max);
+            let plain = (0..40)
+                .map(|seed| draws.worst_without_share_faults(seed, ratio))
+                .fold(0.0, f64::max);
             let schedule = Schedule::draw(&draws.graph, 1, rounds, 0).expect("enough neighbours");
-            let effort = Effort { victims: 100, starts: 1, steps: 20, choices: usize::MAX };
-            let known = if rounds == 10 { searched(schedule.out(), 40, ratio, effort).square } else { f64::NAN };
+            let effort = Effort {
+                victims: 100,
+                starts: 1,
+                steps: 20,
+                choices: usize::MAX,
+            };
+            let known = if rounds == 10 {
+                searched(schedule.out(), 40, ratio, effort).square
+            } else {
+                f64::NAN
+            };
             let mu = budget * (known / square).sqrt();
-            let epsilon = if mu.is_finite() { gaussian::epsilon(1e-5, mu).expect("in range") } else { f64::NAN };
+            let epsilon = if mu.is_finite() {
+                gaussian::epsilon(1e-5, mu).expect("in range")
+            } else {
+                f64::NAN
+            };
             let mse = |square: f64| square / budget.powi(2) / 180.0;
             println!(
                 "T = {rounds:2}, ratio {ratio:6}: sigma*2 = {:8.3}, sigma_D2 = {:10.1}, MSE with 20 gone {:.5} (without a share's fault {:.5}); \

@@ -56,7 +56,11 @@ pub struct GaussianAccount {
 }
 
 /// The third of ε, δ and μ from the two others. Every answer is on the safe side: see [`crate::gaussian`].
-pub fn gaussian(epsilon: Option<f64>, delta: Option<f64>, mu: Option<f64>) -> Result<GaussianAccount, AccountError> {
+pub fn gaussian(
+    epsilon: Option<f64>,
+    delta: Option<f64>,
+    mu: Option<f64>,
+) -> Result<GaussianAccount, AccountError> {
     let (epsilon, delta, mu) = match (epsilon, delta, mu) {
         (Some(epsilon), Some(delta), None) => (epsilon, delta, gaussian::mu(epsilon, delta)?),
         (Some(epsilon), None, Some(mu)) => (epsilon, gaussian::delta(epsilon, mu)?, mu),
@@ -67,7 +71,13 @@ pub fn gaussian(epsilon: Option<f64>, delta: Option<f64>, mu: Option<f64>) -> Re
         }
     };
     let noise_multiplier = Guarantee { epsilon, delta, mu }.noise_multiplier();
-    Ok(GaussianAccount { epsilon, delta, mu, noise_multiplier, unbounded: mu.is_infinite() })
+    Ok(GaussianAccount {
+        epsilon,
+        delta,
+        mu,
+        noise_multiplier,
+        unbounded: mu.is_infinite(),
+    })
 }
 
 /// `account inca`.
@@ -101,7 +111,12 @@ pub struct InferredLosses {
 }
 
 /// The losses of an execution (EXECUTION.json) at these standard deviations. `sensitivity` serves where the file has none.
-pub fn inca(execution: &str, noise: Noise, sensitivity: f64, delta: f64) -> Result<InferredLosses, AccountError> {
+pub fn inca(
+    execution: &str,
+    noise: Noise,
+    sensitivity: f64,
+    delta: f64,
+) -> Result<InferredLosses, AccountError> {
     let execution = Execution::parse(execution)?;
     check_scale("--independent-std", noise.independent_std)?;
     check_scale("--correlated-std", noise.correlated_std)?;
@@ -129,7 +144,11 @@ pub fn inca(execution: &str, noise: Noise, sensitivity: f64, delta: f64) -> Resu
 
 /// That a standard deviation or sensitivity is zero or a positive number.
 pub(crate) fn check_scale(flag: &'static str, found: f64) -> Result<(), AccountError> {
-    if found >= 0.0 && found.is_finite() { Ok(()) } else { Err(AccountError::Scale { flag, found }) }
+    if found >= 0.0 && found.is_finite() {
+        Ok(())
+    } else {
+        Err(AccountError::Scale { flag, found })
+    }
 }
 
 /// μᵢ² of every honest party, its Δᵢ² included.
@@ -137,28 +156,49 @@ pub fn party_losses(execution: &Execution, noise: Noise, sensitivity: f64) -> BT
     let view = View::of(execution);
     let squares = squared_losses(&view, noise);
     let sensitivity = |party: Party| execution.sensitivity().map_or(sensitivity, |each| each[party]);
-    view.honest.iter().zip(squares).map(|(&party, square)| (party, scaled(sensitivity(party), square))).collect()
+    view.honest
+        .iter()
+        .zip(squares)
+        .map(|(&party, square)| (party, scaled(sensitivity(party), square)))
+        .collect()
 }
 
 /// Δ² · loss, where nothing that cannot change (Δ = 0) loses anything.
 pub(crate) fn scaled(sensitivity: f64, square: f64) -> f64 {
-    if sensitivity == 0.0 { 0.0 } else { sensitivity * sensitivity * square }
+    if sensitivity == 0.0 {
+        0.0
+    } else {
+        sensitivity * sensitivity * square
+    }
 }
 
 /// The root of the largest.
 pub(crate) fn largest_mu(losses: &BTreeMap<Party, f64>) -> f64 {
-    losses.values().fold(0.0, |largest: f64, &loss| largest.max(loss)).sqrt()
+    losses
+        .values()
+        .fold(0.0, |largest: f64, &loss| largest.max(loss))
+        .sqrt()
 }
 
 fn weights(execution: &Execution) -> Vec<f64> {
     if execution.goes_beyond_the_paper() {
         let states = seen_states(execution);
         let even = vec![1.0; execution.parties()];
-        return Trace::keeping(execution, &even, |party, round| states.contains(&(party, round))).weights().to_vec();
+        return Trace::keeping(execution, &even, |party, round| states.contains(&(party, round)))
+            .weights()
+            .to_vec();
     }
-    let online = |party: Party| (1..=execution.rounds() as u32).filter(|&round| execution.online(round, party)).count();
-    let Some(injection) = execution.injection() else { return vec![] };
-    (0..execution.parties()).map(|party| injection.c()[..=online(party)].iter().sum()).collect()
+    let online = |party: Party| {
+        (1..=execution.rounds() as u32)
+            .filter(|&round| execution.online(round, party))
+            .count()
+    };
+    let Some(injection) = execution.injection() else {
+        return vec![];
+    };
+    (0..execution.parties())
+        .map(|party| injection.c()[..=online(party)].iter().sum())
+        .collect()
 }
 
 pub(crate) fn is_false(value: &bool) -> bool {
@@ -170,8 +210,15 @@ pub(crate) fn finite<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok,
     value.is_finite().then_some(*value).serialize(serializer)
 }
 
-pub(crate) fn finite_values<S: Serializer>(values: &BTreeMap<Party, f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(values.iter().map(|(party, value)| (party.to_string(), value.is_finite().then_some(*value))))
+pub(crate) fn finite_values<S: Serializer>(
+    values: &BTreeMap<Party, f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(
+        values
+            .iter()
+            .map(|(party, value)| (party.to_string(), value.is_finite().then_some(*value))),
+    )
 }
 
 #[cfg(test)]

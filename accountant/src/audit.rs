@@ -94,19 +94,49 @@ pub struct Attacked {
 impl<'a> Attack<'a> {
     /// On the claim that sets the headline, in its worst execution.
     pub fn of(plan: &'a Plan) -> Result<Self, AuditError> {
-        let headline = plan.calibration().claims.iter().filter(|claim| claim.holds_as_headline);
-        let claim = headline.max_by(|a, b| a.mu.total_cmp(&b.mu)).ok_or(AuditError::NoClaim)?.clone();
+        let headline = plan
+            .calibration()
+            .claims
+            .iter()
+            .filter(|claim| claim.holds_as_headline);
+        let claim = headline
+            .max_by(|a, b| a.mu.total_cmp(&b.mu))
+            .ok_or(AuditError::NoClaim)?
+            .clone();
         let calibration = plan.calibration();
-        let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+        let noise = Noise {
+            independent_std: calibration.independent_std,
+            correlated_std: calibration.correlated_std,
+        };
         let setting = Setting::of_plan(plan)?;
         let (execution, victim) = worst_execution(&setting, &claim, noise)?;
         let view = View::of(&execution);
-        let place = view.honest.iter().position(|&party| party == victim).expect("the victim is honest");
-        let weights = optimal_weights(&view, noise, place).into_iter().map(|w| w * setting.sensitivity[victim]).collect();
+        let place = view
+            .honest
+            .iter()
+            .position(|&party| party == victim)
+            .expect("the victim is honest");
+        let weights = optimal_weights(&view, noise, place)
+            .into_iter()
+            .map(|w| w * setting.sensitivity[victim])
+            .collect();
         let states = seen_states(&execution);
         let corrupted = corrupted(&execution);
-        let finals = execution.published().iter().copied().filter(|party| !corrupted.contains(party)).collect();
-        Ok(Attack { plan, claim, execution, victim, states, finals, weights })
+        let finals = execution
+            .published()
+            .iter()
+            .copied()
+            .filter(|party| !corrupted.contains(party))
+            .collect();
+        Ok(Attack {
+            plan,
+            claim,
+            execution,
+            victim,
+            states,
+            finals,
+            weights,
+        })
     }
 
     /// The claim that is attacked.
@@ -134,7 +164,10 @@ impl<'a> Attack<'a> {
         if !(noise_scale > 0.0 && noise_scale <= LARGEST_SCALE) {
             return Err(AuditError::Scale { found: noise_scale });
         }
-        let (before, all) = (pairs.div_ceil(4), pairs.div_ceil(4).div_ceil(BATCH) + pairs.div_ceil(BATCH));
+        let (before, all) = (
+            pairs.div_ceil(4),
+            pairs.div_ceil(4).div_ceil(BATCH) + pairs.div_ceil(BATCH),
+        );
         let mut done = 0;
         let mut progress = |batches: u64| {
             done += batches;
@@ -142,16 +175,36 @@ impl<'a> Attack<'a> {
         };
         let sums = self.batches(before, 0, noise_scale, seed, &mut progress, |x, changed| {
             let squares = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>();
-            [x.len() as f64, x.iter().sum(), changed.iter().sum(), squares(x), squares(changed)]
+            [
+                x.len() as f64,
+                x.iter().sum(),
+                changed.iter().sum(),
+                squares(x),
+                squares(changed),
+            ]
         });
         let threshold = self.threshold(&sums, pairs);
-        let counts = self.batches(pairs, before.div_ceil(BATCH), noise_scale, seed, &mut progress, |x, changed| {
-            let above = |values: &[f64]| values.iter().filter(|&&v| v > threshold).count() as f64;
-            [x.len() as f64, above(x), above(changed), 0.0, 0.0]
-        });
+        let counts = self.batches(
+            pairs,
+            before.div_ceil(BATCH),
+            noise_scale,
+            seed,
+            &mut progress,
+            |x, changed| {
+                let above = |values: &[f64]| values.iter().filter(|&&v| v > threshold).count() as f64;
+                [x.len() as f64, above(x), above(changed), 0.0, 0.0]
+            },
+        );
         let [_, mistaken, found, ..] = counts.map(|count| count as u64);
         let delta = self.claim.delta;
-        Ok(Attacked { epsilon_lower: lower_bound(found, mistaken, pairs, delta), delta, pairs, threshold, found, mistaken })
+        Ok(Attacked {
+            epsilon_lower: lower_bound(found, mistaken, pairs, delta),
+            delta,
+            pairs,
+            threshold,
+            found,
+            mistaken,
+        })
     }
 
     /// Sums over `pairs` pairs, in batches numbered from `first`, of what `of` makes of the log-likelihood ratios with x and with x′.
@@ -176,7 +229,8 @@ impl<'a> Attack<'a> {
                 let ratios = |changed| self.ratios(changed, noise_scale, seed, first + batch);
                 Some(of(&ratios(false)[..used], &ratios(true)[..used]))
             });
-            each.iter().for_each(|part| sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x));
+            each.iter()
+                .for_each(|part| sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x));
             progress(count);
         }
         sums
@@ -192,7 +246,11 @@ impl<'a> Attack<'a> {
         let half = plan.draft().sensitivity(self.victim) / 2.0;
         let mut noises: Vec<LatticeNoise<ChaCha8Rng>> = (0..plan.parties())
             .map(|party| {
-                let scale = if corrupted.contains(&party) { 0.0 } else { noise_scale };
+                let scale = if corrupted.contains(&party) {
+                    0.0
+                } else {
+                    noise_scale
+                };
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
                 rng.set_stream((batch * 2 + u64::from(changed)) * plan.parties() as u64 + party as u64);
                 LatticeNoise::new(rng, *plan.lattice(), size, calibration.correlated_std * scale)
@@ -211,22 +269,39 @@ impl<'a> Attack<'a> {
                 if !corrupted.contains(&party) {
                     noise.add_independent(calibration.independent_std * noise_scale, &mut value);
                 }
-                Mixing::new(plan.mechanism(party), value.pack(), LatticeWeight(0), false, noise)
+                Mixing::new(
+                    plan.mechanism(party),
+                    value.pack(),
+                    LatticeWeight(0),
+                    false,
+                    noise,
+                )
             })
             .collect();
         let mut ratios = vec![0.0; size];
         let mut add = |weight: f64, state: &LatticeVector| {
             let each = state.to_f64(weight * plan.lattice().step());
-            ratios.iter_mut().zip(each).for_each(|(ratio, part)| *ratio += part);
+            ratios
+                .iter_mut()
+                .zip(each)
+                .for_each(|(ratio, part)| *ratio += part);
         };
         let mut weights = self.weights.iter();
         let mut seen: Vec<((Party, u32), LatticeVector)> = Vec::new();
         let keep = |party, round| self.states.contains(&(party, round));
-        let finals =
-            rerun(&self.execution, machines, &mut noises, keep, |party, round, state| seen.push(((party, round), state)));
+        let finals = rerun(
+            &self.execution,
+            machines,
+            &mut noises,
+            keep,
+            |party, round, state| seen.push(((party, round), state)),
+        );
         seen.sort_by_key(|&(place, _)| place);
-        seen.iter().for_each(|(_, state)| add(*weights.next().expect("one a row"), state));
-        self.finals.iter().for_each(|&party| add(*weights.next().expect("one a row"), &finals[party].value));
+        seen.iter()
+            .for_each(|(_, state)| add(*weights.next().expect("one a row"), state));
+        self.finals
+            .iter()
+            .for_each(|&party| add(*weights.next().expect("one a row"), &finals[party].value));
         ratios
     }
 
@@ -240,8 +315,17 @@ impl<'a> Attack<'a> {
             (chance * pairs as f64) as u64
         };
         let candidates = (-20..=100).map(|step| low + std * f64::from(step) / 20.0);
-        let bound = |&threshold: &f64| lower_bound(expected(high, threshold), expected(low, threshold), pairs, self.claim.delta);
-        let best = candidates.map(|threshold| (bound(&threshold), threshold)).max_by(|a, b| a.0.total_cmp(&b.0));
+        let bound = |&threshold: &f64| {
+            lower_bound(
+                expected(high, threshold),
+                expected(low, threshold),
+                pairs,
+                self.claim.delta,
+            )
+        };
+        let best = candidates
+            .map(|threshold| (bound(&threshold), threshold))
+            .max_by(|a, b| a.0.total_cmp(&b.0));
         best.expect("there are candidates").1
     }
 }
@@ -250,8 +334,15 @@ impl<'a> Attack<'a> {
 fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
     // Each count may miss its chance with half of what is left.
     let alpha = (1.0 - CONFIDENCE) / 2.0;
-    let (at_least, at_most) = (confidence::at_least(found, pairs, alpha), confidence::at_most(mistaken, pairs, alpha));
-    if at_least <= delta { 0.0 } else { ((at_least - delta) / at_most).ln().max(0.0) }
+    let (at_least, at_most) = (
+        confidence::at_least(found, pairs, alpha),
+        confidence::at_most(mistaken, pairs, alpha),
+    );
+    if at_least <= delta {
+        0.0
+    } else {
+        ((at_least - delta) / at_most).ln().max(0.0)
+    }
 }
 
 fn corrupted(execution: &Execution) -> BTreeSet<Party> {
@@ -262,7 +353,11 @@ fn corrupted(execution: &Execution) -> BTreeSet<Party> {
 }
 
 /// The execution that the claim's loss is that of, with its coalition, and who loses it.
-fn worst_execution(setting: &Setting, claim: &Claim, noise: Noise) -> Result<(Execution, Party), ExecutionError> {
+fn worst_execution(
+    setting: &Setting,
+    claim: &Claim,
+    noise: Noise,
+) -> Result<(Execution, Party), ExecutionError> {
     let ratio = (noise.correlated_std / noise.independent_std).powi(2);
     let exhaustive = matches!(claim.established, Established::Exhaustive | Established::Exact);
     if exhaustive
@@ -289,10 +384,17 @@ fn worst_execution(setting: &Setting, claim: &Claim, noise: Noise) -> Result<(Ex
         return Ok((against, victim));
     }
     // A theorem: everybody else colludes, and sees all that the victim lets out.
-    let victim = (0..setting.parties()).max_by(|&a, &b| setting.sensitivity[a].total_cmp(&setting.sensitivity[b]));
+    let victim =
+        (0..setting.parties()).max_by(|&a, &b| setting.sensitivity[a].total_cmp(&setting.sensitivity[b]));
     let victim = victim.expect("a plan has parties");
-    let against = setting.fault_free()?.with_corrupted((0..setting.parties()).filter(|&party| party != victim))?;
-    let execution = if claim.faults == Faults::BeforePublishing { against.with_published([])? } else { against };
+    let against = setting
+        .fault_free()?
+        .with_corrupted((0..setting.parties()).filter(|&party| party != victim))?;
+    let execution = if claim.faults == Faults::BeforePublishing {
+        against.with_published([])?
+    } else {
+        against
+    };
     Ok((execution, victim))
 }
 
@@ -322,7 +424,9 @@ fn optimal_weights(view: &View, noise: Noise, place: usize) -> Vec<f64> {
     let qr = Mat::from_fn(honest + view.a.ncols(), rows, entry).col_piv_qr();
     let (r, order) = (qr.thin_R(), qr.P().arrays().0);
     let first = if rows == 0 { 0.0 } else { r[(0, 0)].abs() };
-    let rank = (0..r.nrows().min(rows)).take_while(|&k| r[(k, k)].abs() > 1e-12 * first).count();
+    let rank = (0..r.nrows().min(rows))
+        .take_while(|&k| r[(k, k)].abs() > 1e-12 * first)
+        .count();
     // Σ of the independent rows is R₁₁ᵀ R₁₁.
     let mut u = vec![0.0; rank];
     for k in 0..rank {

@@ -51,13 +51,22 @@ impl BeforePublishing {
     /// sent to, and on nothing else: one view stands for all parties and coalitions of a `Pattern`.
     pub fn of(setting: &Setting) -> Result<Option<Self>, ExecutionError> {
         let (parties, size) = (setting.parties(), setting.colluding);
-        let Some(count) = coalitions::count(parties.saturating_sub(1), size).filter(|_| size < parties) else { return Ok(None) };
+        let Some(count) = coalitions::count(parties.saturating_sub(1), size).filter(|_| size < parties)
+        else {
+            return Ok(None);
+        };
         let cases = parties.saturating_mul(count);
         if setting.family == Family::Ppsc {
-            let worst = Worst::HandOuts((0..parties).map(|party| most_handed_out(setting, party)).collect());
+            let worst = Worst::HandOuts(
+                (0..parties)
+                    .map(|party| most_handed_out(setting, party))
+                    .collect(),
+            );
             return Ok(Some(BeforePublishing { worst, cases }));
         }
-        let Some(patterns) = patterns(setting) else { return Ok(None) };
+        let Some(patterns) = patterns(setting) else {
+            return Ok(None);
+        };
         let base = setting.fault_free()?;
         let pairs: Vec<(Party, Vec<Party>)> = patterns.into_values().collect();
         let views = in_parallel(pairs.len(), |index| {
@@ -65,8 +74,17 @@ impl BeforePublishing {
             Some(view(setting, &base, *party, coalition))
         });
         let views = views.into_iter().zip(pairs);
-        let views = views.map(|(view, (party, coalition))| view.map(|view| CutOff { party, coalition, view }));
-        Ok(Some(BeforePublishing { worst: Worst::Views(views.collect::<Result<_, _>>()?), cases }))
+        let views = views.map(|(view, (party, coalition))| {
+            view.map(|view| CutOff {
+                party,
+                coalition,
+                view,
+            })
+        });
+        Ok(Some(BeforePublishing {
+            worst: Worst::Views(views.collect::<Result<_, _>>()?),
+            cases,
+        }))
     }
 
     /// How many parties and coalitions there are.
@@ -84,7 +102,10 @@ impl BeforePublishing {
     pub fn worst_loss(&self, setting: &Setting, noise: Noise) -> f64 {
         match &self.worst {
             Worst::Views(_) => {
-                self.worst(setting, (noise.correlated_std / noise.independent_std).powi(2)).0.sqrt() / noise.independent_std
+                self.worst(setting, (noise.correlated_std / noise.independent_std).powi(2))
+                    .0
+                    .sqrt()
+                    / noise.independent_std
             }
             Worst::HandOuts(each) => {
                 let loss = |(party, (seen, _)): (Party, &(usize, Vec<Party>))| {
@@ -96,22 +117,42 @@ impl BeforePublishing {
     }
 
     /// The execution of that loss, its coalition as `corrupted`, and whose it is; none if nobody loses anything.
-    pub fn worst_execution(&self, setting: &Setting, ratio: f64) -> Result<Option<(Execution, Party)>, ExecutionError> {
-        let (_, party, Some(coalition)) = self.largest(setting, ratio) else { return Ok(None) };
+    pub fn worst_execution(
+        &self,
+        setting: &Setting,
+        ratio: f64,
+    ) -> Result<Option<(Execution, Party)>, ExecutionError> {
+        let (_, party, Some(coalition)) = self.largest(setting, ratio) else {
+            return Ok(None);
+        };
         Ok(Some((cut_off(&setting.fault_free()?, party, coalition)?, party)))
     }
 
     /// The largest loss, whose it is, and the coalition; none if nobody loses anything.
     fn largest(&self, setting: &Setting, ratio: f64) -> (f64, Party, Option<&[Party]>) {
-        let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
-        let worse = |worst: (f64, Party, _), loss: (f64, Party, _)| if loss.0 > worst.0 { loss } else { worst };
+        let noise = Noise {
+            independent_std: 1.0,
+            correlated_std: ratio.sqrt(),
+        };
+        let worse =
+            |worst: (f64, Party, _), loss: (f64, Party, _)| if loss.0 > worst.0 { loss } else { worst };
         match &self.worst {
             Worst::Views(views) => {
-                let loss = |cut: &CutOff| scaled(setting.sensitivity[cut.party], squared_losses(&cut.view, noise)[0]);
-                views.iter().map(|cut| (loss(cut), cut.party, Some(cut.coalition.as_slice()))).fold((0.0, 0, None), worse)
+                let loss = |cut: &CutOff| {
+                    scaled(
+                        setting.sensitivity[cut.party],
+                        squared_losses(&cut.view, noise)[0],
+                    )
+                };
+                views
+                    .iter()
+                    .map(|cut| (loss(cut), cut.party, Some(cut.coalition.as_slice())))
+                    .fold((0.0, 0, None), worse)
             }
             Worst::HandOuts(each) => {
-                let loss = |party: Party, seen: usize| scaled(setting.sensitivity[party], hand_outs_seen(seen, ratio));
+                let loss = |party: Party, seen: usize| {
+                    scaled(setting.sensitivity[party], hand_outs_seen(seen, ratio))
+                };
                 let losses = each.iter().enumerate();
                 losses
                     .map(|(party, (seen, coalition))| (loss(party, *seen), party, Some(coalition.as_slice())))
@@ -124,7 +165,11 @@ impl BeforePublishing {
 /// How often `party` hands out to the coalition that it hands out to most, and that coalition: its receivers by how often they receive.
 fn most_handed_out(setting: &Setting, party: Party) -> (usize, Vec<Party>) {
     let mut received = vec![0usize; setting.parties()];
-    setting.out.iter().flat_map(|round| &round[party]).for_each(|&to| received[to] += 1);
+    setting
+        .out
+        .iter()
+        .flat_map(|round| &round[party])
+        .for_each(|&to| received[to] += 1);
     let mut order: Vec<Party> = (0..setting.parties()).filter(|&other| other != party).collect();
     order.sort_by_key(|&other| (std::cmp::Reverse(received[other]), other));
     order.truncate(setting.colluding);
@@ -137,18 +182,27 @@ fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>>
     let mut patterns: BTreeMap<Pattern, (Party, Vec<Party>)> = BTreeMap::new();
     let mut choices = 0;
     for party in 0..setting.parties() {
-        let mut receivers: Vec<Party> = setting.out.iter().flat_map(|round| round[party].iter().copied()).collect();
+        let mut receivers: Vec<Party> = setting
+            .out
+            .iter()
+            .flat_map(|round| round[party].iter().copied())
+            .collect();
         receivers.sort_unstable();
         receivers.dedup();
         let size = setting.colluding.min(receivers.len());
         let strangers = (0..setting.parties()).filter(|other| *other != party && !receivers.contains(other));
         let rest: Vec<Party> = strangers.take(setting.colluding - size).collect();
-        choices += coalitions::count(receivers.len(), size).filter(|&count| count <= coalitions::MOST_COALITIONS)?;
+        choices +=
+            coalitions::count(receivers.len(), size).filter(|&count| count <= coalitions::MOST_COALITIONS)?;
         if choices > MOST_CHOICES {
             return None;
         }
         for chosen in coalitions::all(receivers.len(), size) {
-            let coalition: Vec<Party> = chosen.into_iter().map(|index| receivers[index]).chain(rest.iter().copied()).collect();
+            let coalition: Vec<Party> = chosen
+                .into_iter()
+                .map(|index| receivers[index])
+                .chain(rest.iter().copied())
+                .collect();
             let of_round = |round: &Vec<Vec<Party>>| {
                 let out = &round[party];
                 (out.len(), out.iter().filter(|to| coalition.contains(to)).count())
@@ -166,11 +220,22 @@ fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>>
     Some(patterns)
 }
 
-fn view(setting: &Setting, base: &Execution, party: Party, coalition: &[Party]) -> Result<View, ExecutionError> {
+fn view(
+    setting: &Setting,
+    base: &Execution,
+    party: Party,
+    coalition: &[Party],
+) -> Result<View, ExecutionError> {
     let execution = cut_off(base, party, coalition)?;
     let seen = seen_states(&execution);
-    let trace = Trace::keeping(&execution, &setting.weights, |who, round| who == party && seen.contains(&(who, round)));
-    let rows: Vec<&[f64]> = seen.iter().filter(|(who, _)| *who == party).filter_map(|&(who, t)| trace.state(who, t)).collect();
+    let trace = Trace::keeping(&execution, &setting.weights, |who, round| {
+        who == party && seen.contains(&(who, round))
+    });
+    let rows: Vec<&[f64]> = seen
+        .iter()
+        .filter(|(who, _)| *who == party)
+        .filter_map(|&(who, t)| trace.state(who, t))
+        .collect();
     // Nothing of it ever reaches an honest party and nothing of theirs reaches it: only its own unknowns matter.
     Ok(View::from_rows(&rows, vec![party], |party| trace.noises(party)))
 }
@@ -189,11 +254,14 @@ pub fn bound(setting: &Setting, party: Party, noise: Noise) -> Result<f64, Execu
     if sensitivity == 0.0 {
         return Ok(0.0);
     }
-    let Noise { independent_std, correlated_std } = noise;
+    let Noise {
+        independent_std,
+        correlated_std,
+    } = noise;
     match setting.family {
-        Family::Inca(_) => {
-            Ok(sensitivity * theorem(setting, party, (correlated_std / independent_std).powi(2))?.sqrt() / independent_std)
-        }
+        Family::Inca(_) => Ok(sensitivity
+            * theorem(setting, party, (correlated_std / independent_std).powi(2))?.sqrt()
+            / independent_std),
         Family::Ppsc => Ok(sensitivity * loss_of_hand_outs(setting.hand_outs(party), noise)),
     }
 }
@@ -208,10 +276,17 @@ fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
 
 /// The largest Δ²-scaled bound of [`theorem`] over all parties, at σ* = 1.
 pub fn largest_theorem(setting: &Setting, ratio: f64) -> Result<f64, ExecutionError> {
-    let of_party = |party: Party| Ok(scaled(setting.sensitivity[party], theorem(setting, party, ratio)?));
+    let of_party = |party: Party| {
+        Ok(scaled(
+            setting.sensitivity[party],
+            theorem(setting, party, ratio)?,
+        ))
+    };
     (0..setting.parties())
         .map(of_party)
-        .try_fold(0.0, |largest: f64, square: Result<f64, ExecutionError>| Ok(largest.max(square?)))
+        .try_fold(0.0, |largest: f64, square: Result<f64, ExecutionError>| {
+            Ok(largest.max(square?))
+        })
 }
 
 /// PPSC, μ² at σ* = 1 and Δ = 1 of a party of whose hand-outs k are seen, before its final is: 1/(1 + r/k); 0 for k = 0.
@@ -229,7 +304,11 @@ pub fn largest_theorem(setting: &Setting, ratio: f64) -> Result<f64, ExecutionEr
 /// A party that is cut off reaches that bound, with k its hand-outs to the coalition: those to honest parties stay with it, which then has the
 /// state of before, γ and all, and nobody read them. So the worst coalition is the one that is handed out to most often.
 fn hand_outs_seen(seen: usize, ratio: f64) -> f64 {
-    if seen == 0 { 0.0 } else { 1.0 / (1.0 + ratio / seen as f64) }
+    if seen == 0 {
+        0.0
+    } else {
+        1.0 / (1.0 + ratio / seen as f64)
+    }
 }
 
 /// INCA: the bound for any party.
@@ -238,7 +317,11 @@ fn hand_outs_seen(seen: usize, ratio: f64) -> f64 {
 /// injections, c_t x̃ + Z_t η, t < T, sees x̃ through noise that is still out. For D_Inc the sums of the first t + 1 are
 /// (t + 1)/(T + 1) x̃ + η_{t+1}, independent noises: μ² = 1/(σ*² + σ_Δ²/Σ_{t≤T}(t/(T + 1))²). For D_EI all but one of the noises
 /// are seen: 1/(σ*² + σ_Δ²). For any (c, Z) it is the loss of that view.
-fn seen_before_cancelling(injection: &InjectionSpec, rounds: usize, ratio: f64) -> Result<f64, ExecutionError> {
+fn seen_before_cancelling(
+    injection: &InjectionSpec,
+    rounds: usize,
+    ratio: f64,
+) -> Result<f64, ExecutionError> {
     match injection {
         InjectionSpec::Named(NamedInjection::Incremental) => {
             let last = rounds as f64 + 1.0;
@@ -260,12 +343,20 @@ fn seen_before_cancelling(injection: &InjectionSpec, rounds: usize, ratio: f64) 
 /// The loss of {c_t x̃ + Z_t η, t < T}: sums of them are functions of them and see no more.
 fn seen_injections(injection: &Injection<f64>, ratio: f64) -> f64 {
     let rounds = injection.rounds();
-    let rows: Vec<Vec<f64>> =
-        (0..rounds).map(|t| std::iter::once(injection.c()[t]).chain(injection.z(t).iter().copied()).collect()).collect();
+    let rows: Vec<Vec<f64>> = (0..rounds)
+        .map(|t| {
+            std::iter::once(injection.c()[t])
+                .chain(injection.z(t).iter().copied())
+                .collect()
+        })
+        .collect();
     let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
     squared_losses(
         &View::from_rows(&rows, vec![0], |_| 1..rounds + 1),
-        Noise { independent_std: 1.0, correlated_std: ratio.sqrt() },
+        Noise {
+            independent_std: 1.0,
+            correlated_std: ratio.sqrt(),
+        },
     )[0]
 }
 
@@ -291,14 +382,19 @@ mod tests {
         let base = setting.fault_free().expect("a schedule");
         let before = BeforePublishing::of(&setting).expect("executions").expect("few");
         assert_eq!(before.cases(), 5 * 6);
-        let noise = Noise { independent_std: 1.0, correlated_std: 3.0 };
+        let noise = Noise {
+            independent_std: 1.0,
+            correlated_std: 3.0,
+        };
         let mut worst = 0.0f64;
         for coalition in coalitions::all(5, 2) {
             for party in (0..5).filter(|party| !coalition.contains(party)) {
                 let view = View::of(&cut_off(&base, party, &coalition).expect("an execution"));
                 // Nobody else loses more in that execution than it does when cut off itself: hence the maximum over all.
                 let losses = squared_losses(&view, noise).into_iter().zip(&view.honest);
-                worst = losses.map(|(square, &who)| scaled(setting.sensitivity[who], square)).fold(worst, f64::max);
+                worst = losses
+                    .map(|(square, &who)| scaled(setting.sensitivity[who], square))
+                    .fold(worst, f64::max);
             }
         }
         let found = before.worst(&setting, 9.0).0;
@@ -314,9 +410,13 @@ mod tests {
                     (NamedInjection::Incremental, Injection::incremental(rounds)),
                     (NamedInjection::Early, Injection::early(rounds)),
                 ] {
-                    let closed = seen_before_cancelling(&InjectionSpec::Named(named), rounds, ratio).expect("closed form");
+                    let closed = seen_before_cancelling(&InjectionSpec::Named(named), rounds, ratio)
+                        .expect("closed form");
                     let view = seen_injections(&injection, ratio);
-                    assert!((closed / view - 1.0).abs() < 1e-10, "{named:?} {rounds} {ratio}: {closed} {view}");
+                    assert!(
+                        (closed / view - 1.0).abs() < 1e-10,
+                        "{named:?} {rounds} {ratio}: {closed} {view}"
+                    );
                 }
             }
         }

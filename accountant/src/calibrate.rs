@@ -49,7 +49,9 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         return Err(CalibrateError::Kind);
     }
     if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {
-        return Err(CalibrateError::Dropouts { found: draft.privacy.dropouts });
+        return Err(CalibrateError::Dropouts {
+            found: draft.privacy.dropouts,
+        });
     }
     protects_everybody(draft)?;
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
@@ -59,7 +61,11 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     if draft.mechanism.independent_noise == IndependentNoise::None {
         return without_independent_noise(draft, budget, progress);
     }
-    let mut search = Search { draft, progress, floor: 0.0 };
+    let mut search = Search {
+        draft,
+        progress,
+        floor: 0.0,
+    };
     search.floor = search.floor();
     let mut chosen = search.choose()?;
     let setting = Setting::of_draft(draft, &chosen.schedule)?;
@@ -67,7 +73,11 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         && coalitions::feasible(&setting)
         && let Some(problem) = Problem::of(&setting)?
     {
-        (search.progress)(&format!("{} rounds: the noise {}", setting.rounds(), problem.over()));
+        (search.progress)(&format!(
+            "{} rounds: the noise {}",
+            setting.rounds(),
+            problem.over()
+        ));
         chosen.ratio = problem.solve(Some(chosen.ratio)).ratio;
     }
     let noise = noise(draft, &setting, &chosen, budget)?;
@@ -75,15 +85,26 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         rounds: setting.rounds() as u32,
         claims: claims(&setting, noise, draft.privacy.delta)?,
         predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
-        drawn: Some(Drawn { seed: chosen.seed, schedule: chosen.schedule }),
+        drawn: Some(Drawn {
+            seed: chosen.seed,
+            schedule: chosen.schedule,
+        }),
         independent_std: noise.independent_std,
         correlated_std: noise.correlated_std,
     })
 }
 
 /// For coalitions that are chosen before START draws the schedule.
-fn for_static(draft: &Draft, budget: f64, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
-    let calibration::Chosen { rounds, noise, sample } = calibration::chosen(draft, budget, progress)?;
+fn for_static(
+    draft: &Draft,
+    budget: f64,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Calibration, CalibrateError> {
+    let calibration::Chosen {
+        rounds,
+        noise,
+        sample,
+    } = calibration::chosen(draft, budget, progress)?;
     let setting = Setting::of_draft(draft, &calibration::example(draft, rounds)?)?;
     progress("a coalition that knows the schedule is looked for");
     Ok(Calibration {
@@ -97,8 +118,16 @@ fn for_static(draft: &Draft, budget: f64, progress: &mut dyn FnMut(&str)) -> Res
 }
 
 /// PPSC as the paper has it: the least σ_γ over the schedules that are tried.
-fn without_independent_noise(draft: &Draft, budget: f64, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
-    let search = Search { draft, progress, floor: 0.0 };
+fn without_independent_noise(
+    draft: &Draft,
+    budget: f64,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Calibration, CalibrateError> {
+    let search = Search {
+        draft,
+        progress,
+        floor: 0.0,
+    };
     let rounds = match draft.mechanism.rounds {
         Rounds::Fixed(rounds) => {
             search.suffices(rounds)?;
@@ -110,8 +139,11 @@ fn without_independent_noise(draft: &Draft, budget: f64, progress: &mut dyn FnMu
     for seed in 0..search.seeds() {
         if search.covers(rounds, seed)?.is_none() {
             let setting = Setting::of_draft(draft, &search.schedule(rounds, seed)?)?;
-            let needed = exact_sum::pairwise_std_needed(&setting, budget * MARGIN.sqrt())?.ok_or(CalibrateError::TooMany)?;
-            (search.progress)(&format!("{rounds} rounds: schedule {seed} needs {needed:.3} an exchange"));
+            let needed = exact_sum::pairwise_std_needed(&setting, budget * MARGIN.sqrt())?
+                .ok_or(CalibrateError::TooMany)?;
+            (search.progress)(&format!(
+                "{rounds} rounds: schedule {seed} needs {needed:.3} an exchange"
+            ));
             if best.is_none_or(|(least, _)| needed < least) {
                 best = Some((needed, seed));
             }
@@ -120,10 +152,17 @@ fn without_independent_noise(draft: &Draft, budget: f64, progress: &mut dyn FnMu
     let (correlated_std, seed) = best.expect("rounds are those of a schedule that was tried");
     let schedule = search.schedule(rounds, seed)?;
     let setting = Setting::of_draft(draft, &schedule)?;
-    let noise = Noise { independent_std: 0.0, correlated_std };
+    let noise = Noise {
+        independent_std: 0.0,
+        correlated_std,
+    };
     if !correlated_std.is_normal() {
         let party = draft.members[0].name.clone();
-        return Err(CalibrateError::Budget { epsilon: draft.privacy.epsilon, delta: draft.privacy.delta, party });
+        return Err(CalibrateError::Budget {
+            epsilon: draft.privacy.epsilon,
+            delta: draft.privacy.delta,
+            party,
+        });
     }
     Ok(Calibration {
         rounds: rounds as u32,
@@ -139,7 +178,11 @@ fn without_independent_noise(draft: &Draft, budget: f64, progress: &mut dyn FnMu
 /// believe itself hidden. A party that has everybody else for a neighbour asked for no less: more edges there cannot be.
 fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
     let colluding = draft.privacy.colluding;
-    let dropouts = if draft.mechanism.rollback { draft.privacy.dropouts } else { 0 };
+    let dropouts = if draft.mechanism.rollback {
+        draft.privacy.dropouts
+    } else {
+        0
+    };
     let size = colluding + dropouts;
     let degree = |party: usize| draft.private_graph.neighbours(party).len();
     if draft.mechanism.kind == MechanismKind::Ppsc {
@@ -150,7 +193,14 @@ fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
             let name = draft.members[party].name.clone();
             let least = (0..draft.parties()).map(degree).min().unwrap_or(0);
             let remedies = against_exposure(draft, least);
-            Err(CalibrateError::Exposed { party: name, degree: degree(party), colluding, dropouts, size, remedies })
+            Err(CalibrateError::Exposed {
+                party: name,
+                degree: degree(party),
+                colluding,
+                dropouts,
+                size,
+                remedies,
+            })
         }
         None => Ok(()),
     }
@@ -161,7 +211,9 @@ fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
 fn hides_everybody(draft: &Draft, size: usize) -> Result<(), CalibrateError> {
     let neighbours = |party: usize| draft.private_graph.neighbours(party);
     let exposed = (0..draft.parties()).find(|&party| neighbours(party).len() <= size);
-    let Some(party) = exposed.filter(|_| !draft.mechanism.local_noise_ok) else { return Ok(()) };
+    let Some(party) = exposed.filter(|_| !draft.mechanism.local_noise_ok) else {
+        return Ok(());
+    };
     let name = |party: usize| draft.members[party].name.clone();
     Err(CalibrateError::Local {
         party: name(party),
@@ -187,9 +239,16 @@ fn noise(draft: &Draft, setting: &Setting, chosen: &Chosen, budget: f64) -> Resu
     let correlated_std = independent_std * chosen.ratio.sqrt();
     if !(independent_std.is_normal() && correlated_std.is_normal()) {
         let party = draft.members[party].name.clone();
-        return Err(CalibrateError::Budget { epsilon: draft.privacy.epsilon, delta: draft.privacy.delta, party });
+        return Err(CalibrateError::Budget {
+            epsilon: draft.privacy.epsilon,
+            delta: draft.privacy.delta,
+            party,
+        });
     }
-    Ok(Noise { independent_std, correlated_std })
+    Ok(Noise {
+        independent_std,
+        correlated_std,
+    })
 }
 
 /// What is taken: the schedule of a seed, and r.
@@ -209,7 +268,8 @@ struct Search<'a> {
 impl Search<'_> {
     fn floor(&self) -> f64 {
         let parties = self.draft.parties() as f64;
-        self.draft.largest_sensitivity() * (parties / self.draft.honest().max(1) as f64).sqrt() / self.draft.total_weight()
+        self.draft.largest_sensitivity() * (parties / self.draft.honest().max(1) as f64).sqrt()
+            / self.draft.total_weight()
     }
 
     fn schedule(&self, rounds: usize, seed: u64) -> Result<Schedule, CalibrateError> {
@@ -247,7 +307,11 @@ impl Search<'_> {
         match self.covers(rounds as usize, 0)? {
             Some(shortfall) if self.seed(rounds as usize, 1)?.is_none() => {
                 let enough = self.fewest_rounds()?;
-                Err(CalibrateError::Short { rounds, shortfall, enough })
+                Err(CalibrateError::Short {
+                    rounds,
+                    shortfall,
+                    enough,
+                })
             }
             _ => Ok(()),
         }
@@ -297,14 +361,24 @@ impl Search<'_> {
         };
         let step = (range.end() - range.start()).div_ceil(MORE_ROUNDS).max(1);
         for rounds in range.step_by(step) {
-            let Some(first) = self.first(rounds, tried.last().map(|(_, last)| last.ratio))? else { break };
+            let Some(first) = self.first(rounds, tried.last().map(|(_, last)| last.ratio))? else {
+                break;
+            };
             tried.push((rounds, first));
-            let rising = tried.windows(2).rev().take(2).filter(|pair| pair[1].1.objective >= pair[0].1.objective).count();
+            let rising = tried
+                .windows(2)
+                .rev()
+                .take(2)
+                .filter(|pair| pair[1].1.objective >= pair[0].1.objective)
+                .count();
             if rising == 2 {
                 break;
             }
         }
-        let best = tried.iter().map(|(_, optimum)| optimum.objective).fold(f64::INFINITY, f64::min);
+        let best = tried
+            .iter()
+            .map(|(_, optimum)| optimum.objective)
+            .fold(f64::INFINITY, f64::min);
         for &(rounds, first) in &tried {
             if first.objective <= best * CLOSE_ENOUGH * SEEDS_CAN_WIN {
                 let (chosen, objective) = self.try_seeds(rounds, first)?;
@@ -322,7 +396,10 @@ impl Search<'_> {
         let size = self.draft.privacy.colluding + self.draft.privacy.dropouts;
         if self.draft.private_graph.least_degree() <= size {
             // Some party may be left alone, in any number of rounds.
-            let setting = Setting::of_draft(self.draft, &self.schedule(from, self.seed(from, 0)?.unwrap_or(0))?)?;
+            let setting = Setting::of_draft(
+                self.draft,
+                &self.schedule(from, self.seed(from, 0)?.unwrap_or(0))?,
+            )?;
             return Ok(coalitions::feasible(&setting).then_some(from));
         }
         let mut rounds = from;
@@ -351,7 +428,10 @@ impl Search<'_> {
 
     fn longest(&self) -> usize {
         let shortest = self.shortest();
-        (shortest..=MOST_ROUNDS.max(shortest)).take_while(|&rounds| self.fits(rounds)).last().unwrap_or(shortest)
+        (shortest..=MOST_ROUNDS.max(shortest))
+            .take_while(|&rounds| self.fits(rounds))
+            .last()
+            .unwrap_or(shortest)
     }
 
     /// Enough for everybody's value to spread, log₂ n, and two more.
@@ -364,10 +444,15 @@ impl Search<'_> {
     fn first(&mut self, rounds: usize, near: Option<f64>) -> Result<Option<Optimum>, CalibrateError> {
         let seed = self.seed(rounds, 0)?.unwrap_or(0);
         let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
-        let Some(problem) = Problem::sampled(&setting)? else { return Ok(None) };
+        let Some(problem) = Problem::sampled(&setting)? else {
+            return Ok(None);
+        };
         let optimum = problem.solve(near);
-        let message =
-            format!("{rounds} rounds: expected error {:.3} times the floor {}", optimum.objective / self.floor, problem.over());
+        let message = format!(
+            "{rounds} rounds: expected error {:.3} times the floor {}",
+            optimum.objective / self.floor,
+            problem.over()
+        );
         (self.progress)(&message);
         Ok(Some(optimum))
     }
@@ -399,7 +484,14 @@ impl Search<'_> {
             optimum.objective / self.floor,
             best.0
         ));
-        Ok((Chosen { seed: best.0, schedule, ratio: optimum.ratio }, optimum.objective))
+        Ok((
+            Chosen {
+                seed: best.0,
+                schedule,
+                ratio: optimum.ratio,
+            },
+            optimum.objective,
+        ))
     }
 
     /// Too many parties or coalitions to compute them all: σ* = Δ/μ by the theorem, whatever the rest is. σ_Δ = σ* then costs little if
@@ -410,8 +502,14 @@ impl Search<'_> {
         if self.draft.mechanism.kind == MechanismKind::Ppsc && !self.draft.mechanism.local_noise_ok {
             return Err(self.alone(rounds, &schedule)?);
         }
-        (self.progress)("too many coalitions to compute them all: noise as for local privacy, by the theorem");
-        Ok(Chosen { seed, schedule, ratio: 1.0 })
+        (self.progress)(
+            "too many coalitions to compute them all: noise as for local privacy, by the theorem",
+        );
+        Ok(Chosen {
+            seed,
+            schedule,
+            ratio: 1.0,
+        })
     }
 
     /// Who would have local noise, and rounds that would do.

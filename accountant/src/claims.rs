@@ -29,7 +29,9 @@ pub enum ClaimError {
     #[error(transparent)]
     Execution(#[from] ExecutionError),
     /// Without independent noise nothing but computing every system bounds the loss, and these are too many.
-    #[error("there are too many coalitions and faults to compute them all, and without independent noise no theorem stands in")]
+    #[error(
+        "there are too many coalitions and faults to compute them all, and without independent noise no theorem stands in"
+    )]
     TooMany,
     /// A noise of nothing, or noises of sizes that have nothing to do with each other.
     #[error(
@@ -48,42 +50,82 @@ pub enum ClaimError {
 ///
 /// Never states a loss below the true one of its class.
 pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>, ClaimError> {
-    let Noise { independent_std, correlated_std } = noise;
+    let Noise {
+        independent_std,
+        correlated_std,
+    } = noise;
     if setting.reveals_sums(noise) && correlated_std > 0.0 && correlated_std.is_finite() {
         return exact_sum::claims(setting, correlated_std, delta);
     }
     let ratio = (correlated_std / independent_std).powi(2);
-    let numbers = independent_std > 0.0 && correlated_std > 0.0 && independent_std.is_finite() && correlated_std.is_finite();
+    let numbers = independent_std > 0.0
+        && correlated_std > 0.0
+        && independent_std.is_finite()
+        && correlated_std.is_finite();
     if !numbers || ratio > MOST_RATIO {
-        return Err(ClaimError::Noise { independent_std, correlated_std });
+        return Err(ClaimError::Noise {
+            independent_std,
+            correlated_std,
+        });
     }
     let claim = |size: usize, faults: Faults, square: f64, established: Established, cases: usize| {
         of_square(size, faults, square, noise, delta, established, cases)
     };
     let mut claims = Vec::new();
     if let Some(class) = Class::of(setting)? {
-        claims.push(claim(setting.colluding, Faults::Class, class.worst(ratio)?.square, Established::Exhaustive, class.cases())?);
+        claims.push(claim(
+            setting.colluding,
+            Faults::Class,
+            class.worst(ratio)?.square,
+            Established::Exhaustive,
+            class.cases(),
+        )?);
     } else if let Some(spreading) = Spreading::of_class(setting)? {
         let square = spreading.worst(&setting.sensitivity, ratio, |_| true).0;
-        claims.push(claim(setting.colluding, Faults::Class, square, Established::Theorem, 1)?);
+        claims.push(claim(
+            setting.colluding,
+            Faults::Class,
+            square,
+            Established::Theorem,
+            1,
+        )?);
     }
     if let Some(before) = BeforePublishing::of(setting)? {
         let square = before.worst(setting, ratio).0;
-        let established = if setting.family == Family::Ppsc { Established::Exact } else { Established::Exhaustive };
-        claims.push(claim(setting.colluding, Faults::BeforePublishing, square, established, before.cases())?);
+        let established = if setting.family == Family::Ppsc {
+            Established::Exact
+        } else {
+            Established::Exhaustive
+        };
+        claims.push(claim(
+            setting.colluding,
+            Faults::BeforePublishing,
+            square,
+            established,
+            before.cases(),
+        )?);
     }
     claims.extend(theorems(setting, noise, delta)?);
     if setting.family == Family::Ppsc && setting.colluding > 0 {
         // What the paper claims, beside what a coalition inside the private graph learns.
-        let outsiders = Setting { colluding: 0, ..setting.clone() };
+        let outsiders = Setting {
+            colluding: 0,
+            ..setting.clone()
+        };
         if let Some(class) = Class::of(&outsiders)? {
             let square = class.worst(ratio)?.square;
             let readers = claim(0, Faults::Class, square, Established::Exhaustive, class.cases())?;
-            claims.push(Claim { adversary: Adversary::Public, ..readers });
+            claims.push(Claim {
+                adversary: Adversary::Public,
+                ..readers
+            });
         } else if let Some(spreading) = Spreading::of_class(&outsiders)? {
             let square = spreading.worst(&setting.sensitivity, ratio, |_| true).0;
             let readers = claim(0, Faults::Class, square, Established::Theorem, 1)?;
-            claims.push(Claim { adversary: Adversary::Public, ..readers });
+            claims.push(Claim {
+                adversary: Adversary::Public,
+                ..readers
+            });
         }
     }
     mark_headline(&mut claims);
@@ -102,7 +144,19 @@ fn of_square(
     let mu = square.sqrt() / noise.independent_std * (1.0 + SLACK);
     let (adversary, epsilon, cases) = (Adversary::Coalition, gaussian::epsilon(delta, mu)?, cases as u64);
     let (seed, changes) = (None, None);
-    Ok(Claim { adversary, size, faults, mu, epsilon, delta, established, cases, seed, changes, holds_as_headline: false })
+    Ok(Claim {
+        adversary,
+        size,
+        faults,
+        mu,
+        epsilon,
+        delta,
+        established,
+        cases,
+        seed,
+        changes,
+        holds_as_headline: false,
+    })
 }
 
 /// What is proved of any coalition.
@@ -112,14 +166,35 @@ fn theorems(setting: &Setting, noise: Noise, delta: f64) -> Result<[Claim; 2], C
     let largest = setting.largest_sensitivity().powi(2);
     let before = largest_theorem(setting, ratio)?;
     Ok([
-        of_square(everybody_else, Faults::BeforePublishing, before, noise, delta, Established::Theorem, 1)?,
-        of_square(everybody_else, Faults::Any, largest, noise, delta, Established::Theorem, 1)?,
+        of_square(
+            everybody_else,
+            Faults::BeforePublishing,
+            before,
+            noise,
+            delta,
+            Established::Theorem,
+            1,
+        )?,
+        of_square(
+            everybody_else,
+            Faults::Any,
+            largest,
+            noise,
+            delta,
+            Established::Theorem,
+            1,
+        )?,
     ])
 }
 
 /// All claims of a plan whose schedule START draws: what fresh draws showed of coalitions that were chosen before, what a search found for
 /// those that know the schedule, and the theorems, which alone make the headline. `setting` is that of `calibration::example`.
-pub fn static_claims(draft: &Draft, setting: &Setting, noise: Noise, sample: Sample) -> Result<Vec<Claim>, ClaimError> {
+pub fn static_claims(
+    draft: &Draft,
+    setting: &Setting,
+    noise: Noise,
+    sample: Sample,
+) -> Result<Vec<Claim>, ClaimError> {
     let delta = draft.privacy.delta;
     let mut claims = vec![sampled(draft, sample)?, found(draft, setting, noise)?];
     claims.extend(theorems(setting, noise, delta)?);
@@ -155,8 +230,19 @@ fn found(draft: &Draft, setting: &Setting, noise: Noise) -> Result<Claim, ClaimE
     let found = calibration::search(&draws, &setting.out, ratio);
     let square = found.square.min(1.0) * setting.largest_sensitivity().powi(2);
     let (size, cases) = (draft.privacy.colluding, found.cases as usize);
-    let claim = of_square(size, Faults::Class, square, noise, draft.privacy.delta, Established::Searched, cases)?;
-    Ok(Claim { seed: Some(EXAMPLE_SEED), ..claim })
+    let claim = of_square(
+        size,
+        Faults::Class,
+        square,
+        noise,
+        draft.privacy.delta,
+        Established::Searched,
+        cases,
+    )?;
+    Ok(Claim {
+        seed: Some(EXAMPLE_SEED),
+        ..claim
+    })
 }
 
 /// For each fault set the smallest ε among the claims that cover it and are exhaustive, exact or a theorem.
@@ -171,7 +257,10 @@ fn mark_headline(claims: &mut [Claim]) {
 
 /// Whether a claim says something about a fault set, for sure.
 pub(crate) fn covers(claim: &Claim, faults: Faults) -> bool {
-    let sure = matches!(claim.established, Established::Exact | Established::Exhaustive | Established::Theorem);
+    let sure = matches!(
+        claim.established,
+        Established::Exact | Established::Exhaustive | Established::Theorem
+    );
     sure && claim.changes.is_none()
         && claim.adversary == Adversary::Coalition
         && (claim.faults == faults || claim.faults == Faults::Any)

@@ -62,7 +62,12 @@ pub struct Seen {
 impl Seen {
     /// The most that a group can lose at r, with what the fast paths may be off.
     fn bound(&self, group: usize, ratio: f64) -> f64 {
-        let bounds = self.of_group.get(group).into_iter().flatten().map(|&(at, square)| square * f64::max(at / ratio, 1.0));
+        let bounds = self
+            .of_group
+            .get(group)
+            .into_iter()
+            .flatten()
+            .map(|&(at, square)| square * f64::max(at / ratio, 1.0));
         bounds.fold(f64::INFINITY, f64::min) * (1.0 + SCREENED)
     }
 
@@ -94,7 +99,11 @@ impl<'a> Class<'a> {
         if !coalitions::feasible(setting) {
             return Ok(None);
         }
-        Class::against(setting, coalitions::all(setting.parties(), setting.coalition_size())).map(Some)
+        Class::against(
+            setting,
+            coalitions::all(setting.parties(), setting.coalition_size()),
+        )
+        .map(Some)
     }
 
     /// The same executions against so few of its coalitions that a pass is quick: to choose by, never to claim by. All of them if these are few.
@@ -108,7 +117,11 @@ impl<'a> Class<'a> {
     fn against(setting: &'a Setting, coalitions: Vec<Vec<Party>>) -> Result<Self, ExecutionError> {
         let parties = setting.parties();
         let base = setting.fault_free()?;
-        let crashes = if setting.rollback { vec![] } else { faults::crashes(setting)? };
+        let crashes = if setting.rollback {
+            vec![]
+        } else {
+            faults::crashes(setting)?
+        };
         let keep = crashes.len() * Rows::bytes(parties, setting.rounds()) <= MOST_KEPT_BYTES;
         let mut class = Class {
             setting,
@@ -149,7 +162,9 @@ impl<'a> Class<'a> {
     pub fn system(&self, execution: usize, coalition: usize) -> Result<Execution, ExecutionError> {
         let execution = match execution {
             0 => self.base.clone(),
-            fault if fault <= self.faults.len() => self.base.clone().with_shares(vec![self.faults[fault - 1]])?,
+            fault if fault <= self.faults.len() => {
+                self.base.clone().with_shares(vec![self.faults[fault - 1]])?
+            }
             crash => self.crashes[crash - 1 - self.faults.len()].clone(),
         };
         execution.with_corrupted(self.coalitions[coalition].iter().copied())
@@ -164,7 +179,9 @@ impl<'a> Class<'a> {
 
     /// The same for the groups alone that may be above `floor` by what was seen of them at other ratios.
     pub fn screen_above(&self, ratio: f64, floor: f64, seen: &mut Seen) -> Vec<Case> {
-        let open: Vec<usize> = (0..self.groups()).filter(|&group| seen.bound(group, ratio) >= floor).collect();
+        let open: Vec<usize> = (0..self.groups())
+            .filter(|&group| seen.bound(group, ratio) >= floor)
+            .collect();
         let cases = self.screen_groups(&open, ratio);
         for case in &cases {
             seen.add(self.group(case), ratio, case.square);
@@ -174,7 +191,9 @@ impl<'a> Class<'a> {
 
     /// F(r) if it is at most `limit`; found out without all groups if it is not.
     pub fn screen_below(&self, ratio: f64, limit: f64) -> Option<f64> {
-        let at = self.screen.at(ratio, self.coalitions.len(), self.setting.coalition_size());
+        let at = self
+            .screen
+            .at(ratio, self.coalitions.len(), self.setting.coalition_size());
         let exceeded = AtomicBool::new(false);
         let worst = |group: usize| {
             if exceeded.load(atomic::Ordering::Relaxed) {
@@ -205,7 +224,9 @@ impl<'a> Class<'a> {
     /// F(r) over some groups only: a lower bound.
     pub fn screen_only(&self, groups: &BTreeSet<usize>, ratio: f64) -> f64 {
         let groups: Vec<usize> = groups.iter().copied().collect();
-        self.screen_groups(&groups, ratio).first().map_or(0.0, |case| case.square)
+        self.screen_groups(&groups, ratio)
+            .first()
+            .map_or(0.0, |case| case.square)
     }
 
     /// Adds the worst groups of a screening; false if all of these were in already.
@@ -218,10 +239,16 @@ impl<'a> Class<'a> {
     fn screen_groups(&self, groups: &[usize], ratio: f64) -> Vec<Case> {
         let at = self.screen.at(ratio, groups.len(), self.setting.coalition_size());
         let worst = |index: usize| self.worst_of_group(&at, groups[index], ratio);
-        let few = coalitions::products(self.setting) / self.groups() as f64 * (groups.len() as f64) < FEW_PRODUCTS;
-        let mut cases: Vec<Case> =
-            if few { (0..groups.len()).filter_map(worst).collect() } else { in_parallel(groups.len(), worst) };
-        cases.sort_by(|a, b| descending(a.square, b.square).then((a.execution, a.coalition).cmp(&(b.execution, b.coalition))));
+        let few =
+            coalitions::products(self.setting) / self.groups() as f64 * (groups.len() as f64) < FEW_PRODUCTS;
+        let mut cases: Vec<Case> = if few {
+            (0..groups.len()).filter_map(worst).collect()
+        } else {
+            in_parallel(groups.len(), worst)
+        };
+        cases.sort_by(|a, b| {
+            descending(a.square, b.square).then((a.execution, a.coalition).cmp(&(b.execution, b.coalition)))
+        });
         cases
     }
 
@@ -233,9 +260,25 @@ impl<'a> Class<'a> {
     }
 
     fn worst_of_coalition(&self, at: &At<'_>, coalition: usize) -> Option<Case> {
-        let worst = self.screen.worst(at, &self.coalitions[coalition], &self.faults, &self.setting.sensitivity)?;
-        let Worst { square, party, index, next } = worst;
-        Some(Case { square, party, coalition, execution: index, next })
+        let worst = self.screen.worst(
+            at,
+            &self.coalitions[coalition],
+            &self.faults,
+            &self.setting.sensitivity,
+        )?;
+        let Worst {
+            square,
+            party,
+            index,
+            next,
+        } = worst;
+        Some(Case {
+            square,
+            party,
+            coalition,
+            execution: index,
+            next,
+        })
     }
 
     fn worst_of_crash(&self, crash: usize, ratio: f64) -> Option<Case> {
@@ -253,15 +296,35 @@ impl<'a> Class<'a> {
             let squares = match at.squared_losses(coalition) {
                 Some(squares) => squares,
                 None => {
-                    let against = self.crashes[crash].clone().with_corrupted(coalition.iter().copied()).ok()?;
-                    squared_losses(&View::of(&against), Noise { independent_std: 1.0, correlated_std: ratio.sqrt() })
+                    let against = self.crashes[crash]
+                        .clone()
+                        .with_corrupted(coalition.iter().copied())
+                        .ok()?;
+                    squared_losses(
+                        &View::of(&against),
+                        Noise {
+                            independent_std: 1.0,
+                            correlated_std: ratio.sqrt(),
+                        },
+                    )
                 }
             };
             let (square, party) = largest(&rows.honest(coalition), &squares, &self.setting.sensitivity);
             Worst::add(&mut worst, index, square, party);
         }
-        let Worst { square, party, index, next } = worst?;
-        Some(Case { square, party, coalition: index, execution: 1 + self.faults.len() + crash, next })
+        let Worst {
+            square,
+            party,
+            index,
+            next,
+        } = worst?;
+        Some(Case {
+            square,
+            party,
+            coalition: index,
+            execution: 1 + self.faults.len() + crash,
+            next,
+        })
     }
 
     fn prepare(&self, crash: usize) -> Rows {
@@ -276,7 +339,11 @@ impl<'a> Class<'a> {
         let mut rest = 0.0f64;
         for (index, case) in self.screen(ratio).into_iter().enumerate() {
             rest = rest.max(case.next);
-            if index >= AGAIN || worst.as_ref().is_some_and(|worst| case.square * (1.0 + SCREENED) <= worst.square) {
+            if index >= AGAIN
+                || worst
+                    .as_ref()
+                    .is_some_and(|worst| case.square * (1.0 + SCREENED) <= worst.square)
+            {
                 rest = rest.max(case.square);
                 break;
             }
@@ -286,16 +353,34 @@ impl<'a> Class<'a> {
             }
         }
         let worst = worst.expect("a class has the fault-free execution and at least one honest party");
-        Ok(Case { square: worst.square.max(rest * (1.0 + SCREENED)), ..worst })
+        Ok(Case {
+            square: worst.square.max(rest * (1.0 + SCREENED)),
+            ..worst
+        })
     }
 
     fn again(&self, case: Case, ratio: f64) -> Result<Case, ExecutionError> {
         let view = View::of(&self.execution(&case)?);
-        let squares = squared_losses(&view, Noise { independent_std: 1.0, correlated_std: ratio.sqrt() });
-        let losses =
-            view.honest.iter().zip(squares).map(|(&party, square)| (scaled(self.setting.sensitivity[party], square), party));
-        let (square, party) = losses.max_by(|a, b| a.0.total_cmp(&b.0)).expect("somebody is honest");
-        Ok(Case { square, party, ..case })
+        let squares = squared_losses(
+            &view,
+            Noise {
+                independent_std: 1.0,
+                correlated_std: ratio.sqrt(),
+            },
+        );
+        let losses = view
+            .honest
+            .iter()
+            .zip(squares)
+            .map(|(&party, square)| (scaled(self.setting.sensitivity[party], square), party));
+        let (square, party) = losses
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .expect("somebody is honest");
+        Ok(Case {
+            square,
+            party,
+            ..case
+        })
     }
 }
 
@@ -305,15 +390,27 @@ fn descending(a: f64, b: f64) -> Ordering {
 
 /// `work(0)`, …, `work(count − 1)` on all cores, in order.
 pub(crate) fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> Option<T> + Sync) -> Vec<T> {
-    let cores = thread::available_parallelism().map_or(1, usize::from).min(16).min(count.max(1));
-    let part = |core: usize| (core..count).step_by(cores).map(|index| (index, work(index))).collect::<Vec<_>>();
+    let cores = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(16)
+        .min(count.max(1));
+    let part = |core: usize| {
+        (core..count)
+            .step_by(cores)
+            .map(|index| (index, work(index)))
+            .collect::<Vec<_>>()
+    };
     let mut results: Vec<(usize, Option<T>)> = thread::scope(|scope| {
         let part = &part;
         let others: Vec<_> = (1..cores).map(|core| scope.spawn(move || part(core))).collect();
         let mut results = part(0);
         for other in others {
             // A panic in a worker is a bug of ours: it goes on here.
-            results.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            results.extend(
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
         }
         results
     });

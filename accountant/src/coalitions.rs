@@ -33,7 +33,10 @@ pub fn feasible(setting: &Setting) -> bool {
     let few = size < parties && count(parties, size).is_some_and(|count| count <= MOST_COALITIONS);
     let settled = |members: usize| settled_products(setting, members) <= MOST_SETTLED;
     let fits = parties * (setting.rounds() + 1) <= MOST_ROWS;
-    few && fits && products(setting) <= MOST_PRODUCTS && settled(parties) && settled(parties.saturating_sub(setting.dropouts))
+    few && fits
+        && products(setting) <= MOST_PRODUCTS
+        && settled(parties)
+        && settled(parties.saturating_sub(setting.dropouts))
 }
 
 /// Roughly how many multiplications it takes to account for one settled execution in which `members` parties stay and all others are in
@@ -46,8 +49,8 @@ pub(crate) fn settled_products(setting: &Setting, members: usize) -> f64 {
     let unknowns = parties * (rounds + 1.0);
     let seen = (parties + rounds * size * fanout(setting)).min(unknowns);
     let run = unknowns * unknowns * 8.0;
-    let covariances =
-        (unknowns.powi(3) + coalitions * seen * seen * size * (rounds + 1.0)).min(coalitions * seen * seen * unknowns);
+    let covariances = (unknowns.powi(3) + coalitions * seen * seen * size * (rounds + 1.0))
+        .min(coalitions * seen * seen * unknowns);
     run + covariances + coalitions * seen * seen * (seen / 3.0 + parties)
 }
 
@@ -61,19 +64,26 @@ fn unknowns(setting: &Setting) -> f64 {
 }
 
 fn fanout(setting: &Setting) -> f64 {
-    setting.out.first().map_or(1, |round| round.iter().map(Vec::len).max().unwrap_or(1)) as f64
+    setting
+        .out
+        .first()
+        .map_or(1, |round| round.iter().map(Vec::len).max().unwrap_or(1)) as f64
 }
 
 /// Roughly how many multiplications a pass takes.
 pub(crate) fn products(setting: &Setting) -> f64 {
-    let (parties, rounds, size) = (setting.parties() as f64, setting.rounds() as f64, setting.coalition_size() as f64);
+    let (parties, rounds, size) = (
+        setting.parties() as f64,
+        setting.rounds() as f64,
+        setting.coalition_size() as f64,
+    );
     let coalitions = count(setting.parties(), setting.coalition_size()).unwrap_or(usize::MAX) as f64;
     let states = parties * rounds;
     let seen = (parties + fanout(setting) * rounds * size).min(states + parties);
     let faults = faults::share_count(setting) as f64;
     // Two products with L⁻¹ and two with L⁻¹H, the coalition's columns, and a few dot products a fault (not vectorised: counted thrice).
-    let of_coalition =
-        states * seen * (2.0 * seen + 2.0 * parties + size * (rounds + 1.0)) + 3.0 * faults * (3.0 * seen + 4.0 * parties);
+    let of_coalition = states * seen * (2.0 * seen + 2.0 * parties + size * (rounds + 1.0))
+        + 3.0 * faults * (3.0 * seen + 4.0 * parties);
     let of_crash = states * (states + parties) + seen * seen * (states + parties);
     // Covariances of all pairs of rows, or of all rows with what each coalition sees.
     let rows = states + parties;
@@ -86,7 +96,9 @@ pub fn count(parties: usize, size: usize) -> Option<usize> {
     if size > parties {
         return Some(0);
     }
-    (0..size).try_fold(1usize, |product, chosen| Some(product.checked_mul(parties - chosen)? / (chosen + 1)))
+    (0..size).try_fold(1usize, |product, chosen| {
+        Some(product.checked_mul(parties - chosen)? / (chosen + 1))
+    })
 }
 
 /// Whether a pass over all coalitions takes so long that choices are made by a [`sample`] of them.
@@ -103,7 +115,9 @@ pub(crate) fn sample(setting: &Setting) -> Vec<Vec<Party>> {
     let count = ((all.len() as f64 * SAMPLED_PRODUCTS / products(setting)) as usize).clamp(1, all.len());
     // Steps of the golden section fall evenly between each other, whatever their number.
     let step = (5f64.sqrt() - 1.0) / 2.0;
-    let chosen: BTreeSet<usize> = (0..count).map(|index| ((index as f64 * step).fract() * all.len() as f64) as usize).collect();
+    let chosen: BTreeSet<usize> = (0..count)
+        .map(|index| ((index as f64 * step).fract() * all.len() as f64) as usize)
+        .collect();
     chosen.into_iter().map(|index| all[index].clone()).collect()
 }
 

@@ -53,9 +53,18 @@ pub struct Composed {
 
 /// The loss of all `releases`, chosen adaptively or not, and its ε at `delta`. Neither is ever below the true one.
 pub fn compose(releases: &[Release], delta: f64) -> Result<Composed, GaussianError> {
-    let losses = releases.iter().map(|release| release.mu()).collect::<Result<Vec<f64>, _>>()?;
+    let losses = releases
+        .iter()
+        .map(|release| release.mu())
+        .collect::<Result<Vec<f64>, _>>()?;
     let mu = gaussian::compose(&losses)?;
-    Ok(Composed { releases: releases.len(), mu, epsilon: gaussian::epsilon(delta, mu)?, delta, unbounded: mu.is_infinite() })
+    Ok(Composed {
+        releases: releases.len(),
+        mu,
+        epsilon: gaussian::epsilon(delta, mu)?,
+        delta,
+        unbounded: mu.is_infinite(),
+    })
 }
 
 #[cfg(test)]
@@ -64,7 +73,11 @@ mod tests {
 
     #[test]
     fn squares_add_and_are_converted_once() {
-        let answer = compose(&[Release::Loss(0.3), Release::Loss(0.4), Release::Loss(0.0)], 1e-6).expect("an answer");
+        let answer = compose(
+            &[Release::Loss(0.3), Release::Loss(0.4), Release::Loss(0.0)],
+            1e-6,
+        )
+        .expect("an answer");
         assert!((answer.mu - 0.5).abs() < 1e-11 && answer.mu >= 0.5);
         assert_eq!((answer.releases, answer.unbounded), (3, false));
         let exact = gaussian::epsilon(1e-6, 0.5).expect("in range");
@@ -76,14 +89,20 @@ mod tests {
         for (epsilon, delta) in [(1.0, 1e-6), (0.0, 0.1), (8.0, 1e-10), (0.1, 1e-300), (3.0, 0.999)] {
             let mu = Release::Guarantee { epsilon, delta }.mu().expect("in range");
             let budget = gaussian::mu(epsilon, delta).expect("in range");
-            assert!(mu >= budget && mu <= budget * (1.0 + 1e-8), "{epsilon}, {delta}: {budget} {mu}");
+            assert!(
+                mu >= budget && mu <= budget * (1.0 + 1e-8),
+                "{epsilon}, {delta}: {budget} {mu}"
+            );
             assert!(gaussian::delta(epsilon, mu).expect("in range") >= delta);
         }
     }
 
     #[test]
     fn sixteen_equal_releases_cost_four_times_one() {
-        let releases = [Release::Guarantee { epsilon: 0.5, delta: 1e-6 }; 16];
+        let releases = [Release::Guarantee {
+            epsilon: 0.5,
+            delta: 1e-6,
+        }; 16];
         let one = releases[0].mu().expect("in range");
         let all = compose(&releases, 1e-6).expect("an answer");
         assert!((all.mu / one - 4.0).abs() < 1e-10);
@@ -98,6 +117,15 @@ mod tests {
         let json = serde_json::to_value(open).expect("serialises");
         assert!(json["mu"].is_null() && json["epsilon"].is_null() && json["unbounded"] == true);
         assert!(compose(&[Release::Loss(-1.0)], 1e-6).is_err() && compose(&[], 0.0).is_err());
-        assert!(compose(&[Release::Guarantee { epsilon: 1.0, delta: 0.0 }], 1e-6).is_err());
+        assert!(
+            compose(
+                &[Release::Guarantee {
+                    epsilon: 1.0,
+                    delta: 0.0
+                }],
+                1e-6
+            )
+            .is_err()
+        );
     }
 }

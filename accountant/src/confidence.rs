@@ -18,7 +18,8 @@ pub fn at_most(found: u64, trials: u64, alpha: f64) -> f64 {
         return 1.0;
     }
     // P(Bin(n, p) ≤ k) = 1 − I_p(k + 1, n − k).
-    let (_, high) = bracket(|p| incomplete_beta(p, found as f64 + 1.0, (trials - found) as f64) > 1.0 - alpha);
+    let (_, high) =
+        bracket(|p| incomplete_beta(p, found as f64 + 1.0, (trials - found) as f64) > 1.0 - alpha);
     (high * (1.0 + ROUNDING)).min(1.0)
 }
 
@@ -31,7 +32,11 @@ fn bracket(holds: impl Fn(f64) -> bool) -> (f64, f64) {
     // Chances of 1e-9 to ten digits.
     for _ in 0..64 {
         let middle = low + (high - low) / 2.0;
-        if holds(middle) { high = middle } else { low = middle }
+        if holds(middle) {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     (low, high)
 }
@@ -78,7 +83,10 @@ mod tests {
         for (trials, alpha) in [(10_000u64, 1e-3f64), (10, 0.05), (1_000_000, 5e-4)] {
             let exact = -(alpha.ln() / trials as f64).exp_m1();
             let found = at_most(0, trials, alpha);
-            assert!(found >= exact && found <= exact * (1.0 + 3.0 * ROUNDING), "{found} {exact}");
+            assert!(
+                found >= exact && found <= exact * (1.0 + 3.0 * ROUNDING),
+                "{found} {exact}"
+            );
             let found = at_least(trials, trials, alpha);
             assert!(found <= 1.0 - exact && found >= (1.0 - exact) * (1.0 - 3.0 * ROUNDING));
         }
@@ -96,8 +104,14 @@ mod tests {
         let (low, high) = (at_least(3, 10, 0.025), at_most(3, 10, 0.025));
         let at_or_above: f64 = (3..=10).map(|k| term(k, low)).sum();
         let at_or_below: f64 = (0..=3).map(|k| term(k, high)).sum();
-        assert!((at_or_above - 0.025).abs() < 1e-5 && at_or_above <= 0.025, "{at_or_above}");
-        assert!((at_or_below - 0.025).abs() < 1e-5 && at_or_below <= 0.025, "{at_or_below}");
+        assert!(
+            (at_or_above - 0.025).abs() < 1e-5 && at_or_above <= 0.025,
+            "{at_or_above}"
+        );
+        assert!(
+            (at_or_below - 0.025).abs() < 1e-5 && at_or_below <= 0.025,
+            "{at_or_below}"
+        );
     }
 
     #[test]

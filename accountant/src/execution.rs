@@ -43,29 +43,53 @@ pub enum ExecutionError {
 impl ExecutionError {
     /// Why serde refused the text.
     pub(crate) fn syntax(error: &serde_json::Error) -> Self {
-        ExecutionError::Syntax { line: error.line(), column: error.column(), message: error.to_string() }
+        ExecutionError::Syntax {
+            line: error.line(),
+            column: error.column(),
+            message: error.to_string(),
+        }
     }
 }
 
 pub(crate) fn invalid(place: impl Into<String>, problem: impl Into<String>) -> ExecutionError {
-    ExecutionError::Invalid { place: place.into(), problem: problem.into() }
+    ExecutionError::Invalid {
+        place: place.into(),
+        problem: problem.into(),
+    }
 }
 
 /// That `party` is one of 0 … `parties` − 1.
-pub(crate) fn check_party(parties: usize, place: impl Fn() -> String, party: Party) -> Result<(), ExecutionError> {
+pub(crate) fn check_party(
+    parties: usize,
+    place: impl Fn() -> String,
+    party: Party,
+) -> Result<(), ExecutionError> {
     if party < parties {
         return Ok(());
     }
-    Err(invalid(place(), format!("party {party} is out of range: parties count from 0 to {}", parties - 1)))
+    Err(invalid(
+        place(),
+        format!(
+            "party {party} is out of range: parties count from 0 to {}",
+            parties - 1
+        ),
+    ))
 }
 
 /// A list of parties, each in range and none twice.
-pub(crate) fn party_set(parties: usize, place: &str, list: &[Party]) -> Result<BTreeSet<Party>, ExecutionError> {
+pub(crate) fn party_set(
+    parties: usize,
+    place: &str,
+    list: &[Party],
+) -> Result<BTreeSet<Party>, ExecutionError> {
     let mut set = BTreeSet::new();
     for (index, &party) in list.iter().enumerate() {
         check_party(parties, || format!("{place}[{index}]"), party)?;
         if !set.insert(party) {
-            return Err(invalid(format!("{place}[{index}]"), format!("party {party} is listed twice")));
+            return Err(invalid(
+                format!("{place}[{index}]"),
+                format!("party {party} is listed twice"),
+            ));
         }
     }
     Ok(set)
@@ -258,20 +282,30 @@ impl Execution {
     }
 
     /// The same run against another coalition.
-    pub fn with_corrupted(mut self, corrupted: impl IntoIterator<Item = Party>) -> Result<Self, ExecutionError> {
+    pub fn with_corrupted(
+        mut self,
+        corrupted: impl IntoIterator<Item = Party>,
+    ) -> Result<Self, ExecutionError> {
         self.raw.observed = None;
         self.raw.corrupted = Some(corrupted.into_iter().collect());
         self.raw.try_into()
     }
 
     /// The same run with these departed parties taken out again by all others.
-    pub fn with_rolled_back(mut self, departed: impl IntoIterator<Item = Party>) -> Result<Self, ExecutionError> {
-        self.raw.rolled_back = Some(departed.into_iter().collect::<Vec<_>>()).filter(|departed| !departed.is_empty());
+    pub fn with_rolled_back(
+        mut self,
+        departed: impl IntoIterator<Item = Party>,
+    ) -> Result<Self, ExecutionError> {
+        self.raw.rolled_back =
+            Some(departed.into_iter().collect::<Vec<_>>()).filter(|departed| !departed.is_empty());
         self.raw.try_into()
     }
 
     /// The same run in which only the finals of these parties are seen.
-    pub fn with_published(mut self, published: impl IntoIterator<Item = Party>) -> Result<Self, ExecutionError> {
+    pub fn with_published(
+        mut self,
+        published: impl IntoIterator<Item = Party>,
+    ) -> Result<Self, ExecutionError> {
         self.raw.published = Some(published.into_iter().collect());
         self.raw.try_into()
     }
@@ -306,7 +340,9 @@ impl Execution {
     pub(crate) fn mechanism(&self, party: Party) -> Mechanism<f64> {
         match &self.injection {
             Some(injection) => Mechanism::Injection(injection.clone()),
-            None => Mechanism::HandOver { hand_outs: self.noises(party).len() },
+            None => Mechanism::HandOver {
+                hand_outs: self.noises(party).len(),
+            },
         }
     }
 
@@ -327,15 +363,30 @@ impl Execution {
 
     /// Whether `party` is online in `round` (0…T).
     pub fn online(&self, round: u32, party: Party) -> bool {
-        self.raw.online.as_ref().is_none_or(|online| online[round as usize][party])
+        self.raw
+            .online
+            .as_ref()
+            .is_none_or(|online| online[round as usize][party])
     }
 
     /// How the share that `from`, online, sends to its out-neighbour `to` in `round` fared.
     pub fn outcome(&self, round: u32, from: Party, to: Party) -> ShareOutcome {
         match self.faults.get(&(round, from, to)) {
-            Some(fault) => ShareOutcome { fate: fault.fate, applied: self.applied(fault), seen: fault.seen },
-            None if self.online(round, to) => ShareOutcome { fate: Fate::Accepted, applied: round, seen: true },
-            None => ShareOutcome { fate: Fate::Returned, applied: round, seen: false },
+            Some(fault) => ShareOutcome {
+                fate: fault.fate,
+                applied: self.applied(fault),
+                seen: fault.seen,
+            },
+            None if self.online(round, to) => ShareOutcome {
+                fate: Fate::Accepted,
+                applied: round,
+                seen: true,
+            },
+            None => ShareOutcome {
+                fate: Fate::Returned,
+                applied: round,
+                seen: false,
+            },
         }
     }
 
@@ -417,16 +468,25 @@ impl RawExecution {
             return Err(invalid("parties", "must be at least 1"));
         }
         if self.family == Family::Ppsc {
-            return ppsc::execution::check_sizes(self.parties, self.rounds, self.out.iter().flatten().map(Vec::len).sum());
+            return ppsc::execution::check_sizes(
+                self.parties,
+                self.rounds,
+                self.out.iter().flatten().map(Vec::len).sum(),
+            );
         }
         if self.rounds == 0 {
             return Err(invalid("rounds", "must be at least 1"));
         }
-        let size = self.parties.checked_mul(self.parties).and_then(|square| square.checked_mul(self.rounds.checked_add(1)?));
+        let size = self
+            .parties
+            .checked_mul(self.parties)
+            .and_then(|square| square.checked_mul(self.rounds.checked_add(1)?));
         if size.is_none_or(|size| size > LARGEST_ROUND) {
             return Err(invalid(
                 "parties",
-                format!("parties² · (rounds + 1) must be at most {LARGEST_ROUND}: this is too large to account exactly"),
+                format!(
+                    "parties² · (rounds + 1) must be at most {LARGEST_ROUND}: this is too large to account exactly"
+                ),
             ));
         }
         Ok(())
@@ -457,7 +517,10 @@ impl RawExecution {
                     return Err(invalid(place, format!("party {from} sends to itself")));
                 }
                 if self.family == Family::Ppsc && neighbours.len() > 1 {
-                    return Err(invalid(place, format!("party {from} sends to more than one party: with PPSC to one at most")));
+                    return Err(invalid(
+                        place,
+                        format!("party {from} sends to more than one party: with PPSC to one at most"),
+                    ));
                 }
             }
         }
@@ -467,12 +530,20 @@ impl RawExecution {
     fn check_online(&self) -> Result<(), ExecutionError> {
         let Some(online) = &self.online else { return Ok(()) };
         if online.len() != self.rounds + 1 {
-            let problem = format!("has {} rows, expected {}: one for before round 1, one a round", online.len(), self.rounds + 1);
+            let problem = format!(
+                "has {} rows, expected {}: one for before round 1, one a round",
+                online.len(),
+                self.rounds + 1
+            );
             return Err(invalid("online", problem));
         }
         for (round, row) in online.iter().enumerate() {
             if row.len() != self.parties {
-                let problem = format!("has {} entries, expected one for each of {} parties", row.len(), self.parties);
+                let problem = format!(
+                    "has {} entries, expected one for each of {} parties",
+                    row.len(),
+                    self.parties
+                );
                 return Err(invalid(format!("online[{round}]"), problem));
             }
         }
@@ -486,13 +557,25 @@ impl RawExecution {
     }
 
     fn check_sensitivity(&self) -> Result<(), ExecutionError> {
-        let Some(sensitivity) = &self.sensitivity else { return Ok(()) };
+        let Some(sensitivity) = &self.sensitivity else {
+            return Ok(());
+        };
         if sensitivity.len() != self.parties {
-            let problem = format!("has {} entries, expected one for each of {} parties", sensitivity.len(), self.parties);
+            let problem = format!(
+                "has {} entries, expected one for each of {} parties",
+                sensitivity.len(),
+                self.parties
+            );
             return Err(invalid("sensitivity", problem));
         }
-        match sensitivity.iter().position(|&delta| !(delta >= 0.0 && delta.is_finite())) {
-            Some(party) => Err(invalid(format!("sensitivity[{party}]"), "must be zero or a positive number")),
+        match sensitivity
+            .iter()
+            .position(|&delta| !(delta >= 0.0 && delta.is_finite()))
+        {
+            Some(party) => Err(invalid(
+                format!("sensitivity[{party}]"),
+                "must be zero or a positive number",
+            )),
             None => Ok(()),
         }
     }
@@ -511,16 +594,23 @@ impl RawExecution {
     }
 
     fn injection(&self) -> Result<Option<Injection<f64>>, ExecutionError> {
-        let Family::Inca(injection) = &self.family else { return Ok(None) };
+        let Family::Inca(injection) = &self.family else {
+            return Ok(None);
+        };
         Ok(Some(match injection {
             InjectionSpec::Named(NamedInjection::Incremental) => Injection::incremental(self.rounds),
             InjectionSpec::Named(NamedInjection::Early) => Injection::early(self.rounds),
             InjectionSpec::Custom(CustomInjection { c, z }) => {
                 if c.len() != self.rounds + 1 {
-                    let problem = format!("has {} entries, expected {}: one more than rounds", c.len(), self.rounds + 1);
+                    let problem = format!(
+                        "has {} entries, expected {}: one more than rounds",
+                        c.len(),
+                        self.rounds + 1
+                    );
                     return Err(invalid("injection.c", problem));
                 }
-                Injection::custom(c.clone(), z.clone()).map_err(|error| invalid("injection", error.to_string()))?
+                Injection::custom(c.clone(), z.clone())
+                    .map_err(|error| invalid("injection", error.to_string()))?
             }
         }))
     }
@@ -530,11 +620,17 @@ impl RawExecution {
         for (index, fault) in self.shares.iter().flatten().enumerate() {
             let place = |key: &str| format!("shares[{index}].{key}");
             if fault.round == 0 || fault.round as usize > self.rounds {
-                return Err(invalid(place("round"), format!("{} is out of range: rounds are 1 to {}", fault.round, self.rounds)));
+                return Err(invalid(
+                    place("round"),
+                    format!("{} is out of range: rounds are 1 to {}", fault.round, self.rounds),
+                ));
             }
             self.check_party(|| place("from"), fault.from)?;
             self.check_party(|| place("to"), fault.to)?;
-            if faults.insert((fault.round, fault.from, fault.to), *fault).is_some() {
+            if faults
+                .insert((fault.round, fault.from, fault.to), *fault)
+                .is_some()
+            {
                 return Err(invalid(format!("shares[{index}]"), "this share is listed twice"));
             }
         }
@@ -549,26 +645,41 @@ impl RawExecution {
                 for (index, &(party, round)) in observed.iter().enumerate() {
                     self.check_party(|| format!("observed[{index}]"), party)?;
                     if round as usize >= self.rounds {
-                        let problem =
-                            format!("round {round} is out of range: states that are split have t from 0 to {}", self.rounds - 1);
+                        let problem = format!(
+                            "round {round} is out of range: states that are split have t from 0 to {}",
+                            self.rounds - 1
+                        );
                         return Err(invalid(format!("observed[{index}]"), problem));
                     }
                     set.insert((party, round));
                 }
                 Ok(Adversary::Observed(set))
             }
-            _ => Err(invalid("corrupted", "give exactly one of \"corrupted\" and \"observed\"")),
+            _ => Err(invalid(
+                "corrupted",
+                "give exactly one of \"corrupted\" and \"observed\"",
+            )),
         }
     }
 
     fn published(&self, rolled_back: &BTreeSet<Party>) -> Result<BTreeSet<Party>, ExecutionError> {
         let Some(published) = &self.published else {
-            let here = |&party: &Party| self.online.as_ref().is_none_or(|online| online[self.rounds][party]);
-            return Ok((0..self.parties).filter(here).filter(|party| !rolled_back.contains(party)).collect());
+            let here = |&party: &Party| {
+                self.online
+                    .as_ref()
+                    .is_none_or(|online| online[self.rounds][party])
+            };
+            return Ok((0..self.parties)
+                .filter(here)
+                .filter(|party| !rolled_back.contains(party))
+                .collect());
         };
         let published = self.party_set("published", published)?;
         match published.intersection(rolled_back).next() {
-            Some(party) => Err(invalid("published", format!("party {party} is rolled back: it has no final state"))),
+            Some(party) => Err(invalid(
+                "published",
+                format!("party {party} is rolled back: it has no final state"),
+            )),
             None => Ok(published),
         }
     }
@@ -587,10 +698,16 @@ impl Execution {
                 ));
             }
             if !self.online(round, from) {
-                return Err(invalid(place("from"), format!("party {from} is offline in round {round} and sends nothing")));
+                return Err(invalid(
+                    place("from"),
+                    format!("party {from} is offline in round {round} and sends nothing"),
+                ));
             }
             if fault.applied.is_some_and(|applied| applied < round) {
-                return Err(invalid(place("applied"), format!("must be {round} or later: the share was sent in round {round}")));
+                return Err(invalid(
+                    place("applied"),
+                    format!("must be {round} or later: the share was sent in round {round}"),
+                ));
             }
             let (taker, applied) = match fault.fate {
                 Fate::Accepted => (to, self.applied(fault)),

@@ -16,7 +16,14 @@ pub fn single_shares(setting: &Setting) -> Vec<ShareFault> {
     let mut faults = Vec::new();
     for (round, from, to) in shares(setting) {
         for applied in round..=rounds {
-            let fault = |fate| ShareFault { round, from, to, fate, applied: Some(applied), seen: true };
+            let fault = |fate| ShareFault {
+                round,
+                from,
+                to,
+                fate,
+                applied: Some(applied),
+                seen: true,
+            };
             if tells_apart(setting, from, applied) {
                 faults.push(fault(Fate::Returned));
             }
@@ -30,12 +37,17 @@ pub fn single_shares(setting: &Setting) -> Vec<ShareFault> {
 
 /// Whether it matters that `party` gains mass at the end of `round` and not at that of the next.
 fn tells_apart(setting: &Setting, party: Party, round: u32) -> bool {
-    setting.family != Family::Ppsc || setting.out.get(round as usize).is_none_or(|next| !next[party].is_empty())
+    setting.family != Family::Ppsc
+        || setting
+            .out
+            .get(round as usize)
+            .is_none_or(|next| !next[party].is_empty())
 }
 
 /// Whether mass that `party` gains at the end of `applied` might as well have come in `round`.
 fn at_once(setting: &Setting, party: Party, round: u32, applied: u32) -> bool {
-    setting.family == Family::Ppsc && (round..applied).all(|later| setting.out[later as usize][party].is_empty())
+    setting.family == Family::Ppsc
+        && (round..applied).all(|later| setting.out[later as usize][party].is_empty())
 }
 
 /// How many executions the class has, the fault-free one included.
@@ -60,8 +72,15 @@ fn exchange_fault_count(setting: &Setting) -> usize {
     let mut later = vec![0usize; setting.parties()];
     let mut count = 0usize;
     for round in setting.out.iter().rev() {
-        let shares = || round.iter().enumerate().flat_map(|(from, out)| out.iter().map(move |&to| (from, to)));
-        count = shares().fold(count, |count, (from, to)| count.saturating_add(1 + later[from] + later[to]));
+        let shares = || {
+            round
+                .iter()
+                .enumerate()
+                .flat_map(|(from, out)| out.iter().map(move |&to| (from, to)))
+        };
+        count = shares().fold(count, |count, (from, to)| {
+            count.saturating_add(1 + later[from] + later[to])
+        });
         shares().for_each(|(from, _)| later[from] += 1);
     }
     count
@@ -69,14 +88,21 @@ fn exchange_fault_count(setting: &Setting) -> usize {
 
 /// How many [`crashes`] are.
 pub fn crash_count(setting: &Setting) -> usize {
-    if setting.rollback || setting.dropouts == 0 { 0 } else { setting.parties() * (4 * setting.rounds() - 2) }
+    if setting.rollback || setting.dropouts == 0 {
+        0
+    } else {
+        setting.parties() * (4 * setting.rounds() - 2)
+    }
 }
 
 /// Every share of the schedule: (round, from, to).
 pub fn shares(setting: &Setting) -> impl Iterator<Item = (u32, Party, Party)> {
     let indexed = |(index, parties): (usize, &Vec<Vec<Party>>)| {
-        let shares: Vec<_> =
-            parties.iter().enumerate().flat_map(|(from, out)| out.iter().map(move |&to| (index as u32 + 1, from, to))).collect();
+        let shares: Vec<_> = parties
+            .iter()
+            .enumerate()
+            .flat_map(|(from, out)| out.iter().map(move |&to| (index as u32 + 1, from, to)))
+            .collect();
         shares
     };
     setting.out.iter().enumerate().flat_map(indexed)
@@ -86,7 +112,14 @@ pub fn shares(setting: &Setting) -> impl Iterator<Item = (u32, Party, Party)> {
 pub fn shares_of_class(setting: &Setting) -> Vec<ShareFault> {
     let mut faults = single_shares(setting);
     if !setting.rollback {
-        let lost = |(round, from, to)| ShareFault { round, from, to, fate: Fate::Lost, applied: None, seen: true };
+        let lost = |(round, from, to)| ShareFault {
+            round,
+            from,
+            to,
+            fate: Fate::Lost,
+            applied: None,
+            seen: true,
+        };
         faults.extend(shares(setting).map(lost));
     }
     faults
@@ -99,7 +132,11 @@ pub fn crashes(setting: &Setting) -> Result<Vec<Execution>, ExecutionError> {
     if setting.dropouts > 0 {
         for party in 0..setting.parties() {
             for round in 1..=setting.rounds() as u32 {
-                let later: &[bool] = if (round as usize) < setting.rounds() { &[false, true] } else { &[false] };
+                let later: &[bool] = if (round as usize) < setting.rounds() {
+                    &[false, true]
+                } else {
+                    &[false]
+                };
                 for &lost_at_once in &[false, true] {
                     for &lost_later in later {
                         executions.push(crash(setting, &base, party, round, lost_at_once, lost_later)?);
@@ -122,10 +159,23 @@ pub fn crash(
     lost_later: bool,
 ) -> Result<Execution, ExecutionError> {
     let rounds = setting.rounds() as u32;
-    let online = (0..=rounds).map(|t| (0..setting.parties()).map(|other| other != party || t < round).collect()).collect();
+    let online = (0..=rounds)
+        .map(|t| {
+            (0..setting.parties())
+                .map(|other| other != party || t < round)
+                .collect()
+        })
+        .collect();
     let lost = shares(setting)
         .filter(|&(t, _, to)| to == party && ((t == round && lost_at_once) || (t > round && lost_later)))
-        .map(|(round, from, to)| ShareFault { round, from, to, fate: Fate::Lost, applied: None, seen: true })
+        .map(|(round, from, to)| ShareFault {
+            round,
+            from,
+            to,
+            fate: Fate::Lost,
+            applied: None,
+            seen: true,
+        })
         .collect();
     base.clone().with_online(online)?.with_shares(lost)
 }
@@ -139,12 +189,22 @@ pub fn cut_off(base: &Execution, party: Party, colluding: &[Party]) -> Result<Ex
             for &to in base.out(round, from) {
                 let other = if from == party { to } else { from };
                 if (from == party || to == party) && !colluding.contains(&other) {
-                    stay.push(ShareFault { round, from, to, fate: Fate::Returned, applied: None, seen: false });
+                    stay.push(ShareFault {
+                        round,
+                        from,
+                        to,
+                        fate: Fate::Returned,
+                        applied: None,
+                        seen: false,
+                    });
                 }
             }
         }
     }
-    base.clone().with_shares(stay)?.with_corrupted(colluding.iter().copied())?.with_published([])
+    base.clone()
+        .with_shares(stay)?
+        .with_corrupted(colluding.iter().copied())?
+        .with_published([])
 }
 
 #[cfg(test)]
@@ -158,7 +218,8 @@ mod tests {
     fn faults_of_exchanges_are_counted_without_a_list_of_them() {
         for seed in 0..30 {
             let parties = 3 + seed as usize % 6;
-            let gossip = MultiGossip::fitting(&Graph::complete(parties), 3 + seed as u32 % 14, seed).expect("neighbours");
+            let gossip = MultiGossip::fitting(&Graph::complete(parties), 3 + seed as u32 % 14, seed)
+                .expect("neighbours");
             let setting = Setting {
                 family: Family::Ppsc,
                 out: gossip.schedule().out().to_vec(),
@@ -168,7 +229,11 @@ mod tests {
                 dropouts: 0,
                 rollback: true,
             };
-            assert_eq!(share_count(&setting), single_shares(&setting).len(), "seed {seed}");
+            assert_eq!(
+                share_count(&setting),
+                single_shares(&setting).len(),
+                "seed {seed}"
+            );
         }
     }
 }

@@ -170,19 +170,35 @@ pub fn compose(losses: &[f64]) -> Result<f64, GaussianError> {
         check_mu(mu)?;
         square += mu * mu;
     }
-    Ok(if square == 0.0 { 0.0 } else { square.sqrt() * (1.0 + SLACK) })
+    Ok(if square == 0.0 {
+        0.0
+    } else {
+        square.sqrt() * (1.0 + SLACK)
+    })
 }
 
 fn check_epsilon(epsilon: f64) -> Result<(), GaussianError> {
-    if epsilon >= 0.0 && epsilon.is_finite() { Ok(()) } else { Err(GaussianError::Epsilon { found: epsilon }) }
+    if epsilon >= 0.0 && epsilon.is_finite() {
+        Ok(())
+    } else {
+        Err(GaussianError::Epsilon { found: epsilon })
+    }
 }
 
 fn check_delta(delta: f64) -> Result<(), GaussianError> {
-    if delta > 0.0 && delta < 1.0 { Ok(()) } else { Err(GaussianError::Delta { found: delta }) }
+    if delta > 0.0 && delta < 1.0 {
+        Ok(())
+    } else {
+        Err(GaussianError::Delta { found: delta })
+    }
 }
 
 fn check_mu(mu: f64) -> Result<(), GaussianError> {
-    if mu >= 0.0 { Ok(()) } else { Err(GaussianError::Mu { found: mu }) }
+    if mu >= 0.0 {
+        Ok(())
+    } else {
+        Err(GaussianError::Mu { found: mu })
+    }
 }
 
 /// ln δ, less what rounding the logarithm of a tiny δ can add.
@@ -236,7 +252,9 @@ fn mills_drop(x: f64, mu: f64) -> f64 {
     let (centre, half) = (x + mu / 2.0, mu / 2.0);
     half * NODES
         .iter()
-        .map(|&(node, weight)| weight * (mills_slope(centre - half * node) + mills_slope(centre + half * node)))
+        .map(|&(node, weight)| {
+            weight * (mills_slope(centre - half * node) + mills_slope(centre + half * node))
+        })
         .sum::<f64>()
 }
 
@@ -245,7 +263,11 @@ const FRACTION_FROM: f64 = 4.0;
 
 /// Mills' ratio M(s) = Φ(−s)/φ(s). `s` ≥ −1/2 here, where it is far from overflow.
 fn mills(s: f64) -> f64 {
-    if s < FRACTION_FROM { FRAC_PI_2.sqrt() * (0.5 * s * s).exp() * libm::erfc(s / SQRT_2) } else { 1.0 / (s + fraction_tail(s)) }
+    if s < FRACTION_FROM {
+        FRAC_PI_2.sqrt() * (0.5 * s * s).exp() * libm::erfc(s / SQRT_2)
+    } else {
+        1.0 / (s + fraction_tail(s))
+    }
 }
 
 /// −M′(s) = 1 − s M(s), positive.

@@ -83,8 +83,16 @@ pub struct Sensitivity {
 }
 
 impl Sensitivity {
-    const UNBOUNDED: Self = Sensitivity { lower: f64::INFINITY, upper: f64::INFINITY, unbounded: true };
-    const NONE: Self = Sensitivity { lower: 0.0, upper: 0.0, unbounded: false };
+    const UNBOUNDED: Self = Sensitivity {
+        lower: f64::INFINITY,
+        upper: f64::INFINITY,
+        unbounded: true,
+    };
+    const NONE: Self = Sensitivity {
+        lower: 0.0,
+        upper: 0.0,
+        unbounded: false,
+    };
 }
 
 /// Why there is no answer.
@@ -132,7 +140,9 @@ pub enum GossipError {
         expected: usize,
     },
     /// More than this machine should be asked for.
-    #[error("--rounds {rounds} times {observers} observers is too large to account exactly: at most {LARGEST_GRAM} together")]
+    #[error(
+        "--rounds {rounds} times {observers} observers is too large to account exactly: at most {LARGEST_GRAM} together"
+    )]
     TooLarge {
         /// T.
         rounds: usize,
@@ -154,7 +164,9 @@ impl GossipError {
             GossipError::Weights(_) | GossipError::Nodes { .. } => "--weights",
             GossipError::Rounds | GossipError::TooLarge { .. } => "--rounds",
             GossipError::Target { .. } => "--target",
-            GossipError::Observer { .. } | GossipError::Observers { .. } | GossipError::NearlyDependent => "--observers",
+            GossipError::Observer { .. } | GossipError::Observers { .. } | GossipError::NearlyDependent => {
+                "--observers"
+            }
         }
     }
 }
@@ -166,7 +178,10 @@ impl Threat<'_> {
         }
         let mut sorted = self.observers.to_vec();
         sorted.sort_unstable();
-        let repeated = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        let repeated = sorted
+            .windows(2)
+            .find(|pair| pair[0] == pair[1])
+            .map(|pair| pair[0]);
         if sorted.is_empty() || repeated.is_some() {
             return Err(GossipError::Observers { repeated });
         }
@@ -175,7 +190,10 @@ impl Threat<'_> {
         }
         match self.rounds.checked_mul(self.observers.len()) {
             Some(size) if size <= LARGEST_GRAM => Ok(()),
-            _ => Err(GossipError::TooLarge { rounds: self.rounds, observers: self.observers.len() }),
+            _ => Err(GossipError::TooLarge {
+                rounds: self.rounds,
+                observers: self.observers.len(),
+            }),
         }
     }
 
@@ -189,9 +207,18 @@ impl Threat<'_> {
     /// Observers who know their noise know from their messages just θₜ, that is the sums of the round before.
     fn shape(&self) -> Shape {
         match (self.view, self.noise) {
-            (View::Sum, _) => Shape { first: 1, rounds: self.rounds },
-            (View::Messages, ObserversNoise::Unknown) => Shape { first: 0, rounds: self.rounds },
-            (View::Messages, ObserversNoise::Known) => Shape { first: 1, rounds: self.rounds - 1 },
+            (View::Sum, _) => Shape {
+                first: 1,
+                rounds: self.rounds,
+            },
+            (View::Messages, ObserversNoise::Unknown) => Shape {
+                first: 0,
+                rounds: self.rounds,
+            },
+            (View::Messages, ObserversNoise::Known) => Shape {
+                first: 1,
+                rounds: self.rounds - 1,
+            },
         }
     }
 }
@@ -206,15 +233,27 @@ struct Shape {
 }
 
 /// `account gossip`: the sensitivity of `target` on a connected graph (EDGES.txt) with these weights.
-pub fn account(edges: &str, scheme: Scheme, threat: &Threat<'_>, target: usize) -> Result<Sensitivity, GossipError> {
+pub fn account(
+    edges: &str,
+    scheme: Scheme,
+    threat: &Threat<'_>,
+    target: usize,
+) -> Result<Sensitivity, GossipError> {
     let graph = edges::connected(edges)?;
     sensitivity(&Weights::of(&graph, scheme), threat, target)
 }
 
 /// The sensitivity of `target` when every round has the same weights.
-pub fn sensitivity(weights: &Weights, threat: &Threat<'_>, target: usize) -> Result<Sensitivity, GossipError> {
+pub fn sensitivity(
+    weights: &Weights,
+    threat: &Threat<'_>,
+    target: usize,
+) -> Result<Sensitivity, GossipError> {
     if target >= weights.nodes() {
-        return Err(GossipError::Target { found: target, nodes: weights.nodes() });
+        return Err(GossipError::Target {
+            found: target,
+            nodes: weights.nodes(),
+        });
     }
     let observers = Observers::of(weights, threat, &[target])?;
     Ok(observers.sensitivity(0))

@@ -36,12 +36,16 @@ pub fn squared_losses(view: &View, noise: Noise) -> Vec<f64> {
     if kept == 0 || rows == 0 {
         return losses;
     }
-    let transposed = Mat::from_fn(scaled.m.ncols(), kept, |unknown, row| scaled.m[[scaled.kept[row], unknown]]);
+    let transposed = Mat::from_fn(scaled.m.ncols(), kept, |unknown, row| {
+        scaled.m[[scaled.kept[row], unknown]]
+    });
     let qr = transposed.col_piv_qr();
     let (r, order) = (qr.thin_R(), qr.P().arrays().0);
     let full = r.nrows().min(kept);
     let first = r[(0, 0)].abs();
-    let rank = (0..full).take_while(|&k| r[(k, k)].abs() > DEPENDENT * first).count();
+    let rank = (0..full)
+        .take_while(|&k| r[(k, k)].abs() > DEPENDENT * first)
+        .count();
     for (party, loss) in losses.iter_mut().enumerate() {
         let h = |k: usize| scaled.b[[scaled.kept[order[k]], party]];
         // R₁₁ᵀ u = h on the independent rows; then hᵀ Σ⁺ h = ‖u‖².
@@ -53,7 +57,9 @@ pub fn squared_losses(view: &View, noise: Noise) -> Vec<f64> {
         *loss += u.iter().map(|x| x * x).sum::<f64>();
         for k in rank..kept {
             let terms = (0..rank).map(|j| r[(j, k)] * u[j]);
-            let (explained, size) = terms.fold((0.0, h(k).abs()), |(sum, size), term| (sum + term, size + term.abs()));
+            let (explained, size) = terms.fold((0.0, h(k).abs()), |(sum, size), term| {
+                (sum + term, size + term.abs())
+            });
             if (h(k) - explained).abs() > ROUNDING * size {
                 *loss = f64::INFINITY;
             }
@@ -82,8 +88,14 @@ impl Scaled {
         let mut kept = Vec::with_capacity(rows);
         for row in 0..rows {
             let (values, noises) = (view.b.row(row), view.a.row(row));
-            let scaled = values.iter().map(|x| x * noise.independent_std).chain(noises.iter().map(|x| x * noise.correlated_std));
-            m.row_mut(row).iter_mut().zip(scaled).for_each(|(entry, x)| *entry = x);
+            let scaled = values
+                .iter()
+                .map(|x| x * noise.independent_std)
+                .chain(noises.iter().map(|x| x * noise.correlated_std));
+            m.row_mut(row)
+                .iter_mut()
+                .zip(scaled)
+                .for_each(|(entry, x)| *entry = x);
             let length = m.row(row).dot(&m.row(row)).sqrt();
             let size = values.dot(&values).sqrt() + noises.dot(&noises).sqrt();
             // Noise of the size of rounding is none.
@@ -111,14 +123,18 @@ impl Scaled {
 
 /// The rank of a list of vectors of one length, by a pivoted QR.
 pub fn rank(vectors: &[Vec<f64>]) -> usize {
-    let Some(length) = vectors.first().map(Vec::len).filter(|&length| length > 0) else { return 0 };
+    let Some(length) = vectors.first().map(Vec::len).filter(|&length| length > 0) else {
+        return 0;
+    };
     let matrix = Mat::from_fn(length, vectors.len(), |row, column| vectors[column][row]);
     let qr = matrix.col_piv_qr();
     let r = qr.thin_R();
     let full = r.nrows().min(vectors.len());
     let first = r[(0, 0)].abs();
     // The vectors of Lemma 4.4 have entries of at least 1/(k+1); 1e-9 is far from both them and rounding.
-    (0..full).take_while(|&k| first > 0.0 && r[(k, k)].abs() > 1e-9 * first).count()
+    (0..full)
+        .take_while(|&k| first > 0.0 && r[(k, k)].abs() > 1e-9 * first)
+        .count()
 }
 
 #[cfg(test)]

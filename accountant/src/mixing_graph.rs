@@ -32,7 +32,9 @@ impl HiddenStates {
     /// round (the literal W_{t+1} undercounts after temporary dropouts), and hidden if it was seen in none of the rounds that it lasted.
     pub(crate) fn of(execution: &Execution) -> Self {
         let honest: BTreeSet<Party> = match execution.adversary() {
-            Adversary::Corrupted(corrupted) => (0..execution.parties()).filter(|party| !corrupted.contains(party)).collect(),
+            Adversary::Corrupted(corrupted) => (0..execution.parties())
+                .filter(|party| !corrupted.contains(party))
+                .collect(),
             Adversary::Observed(_) => (0..execution.parties()).collect(),
         };
         let seen = seen_states(execution);
@@ -42,13 +44,25 @@ impl HiddenStates {
             for round in (1..=execution.rounds() as u32).filter(|&round| execution.online(round, from)) {
                 if (since..round).all(|t| !seen.contains(&(from, t))) {
                     let out = execution.out(round, from);
-                    let to = out.iter().copied().filter(|&to| execution.online(round, to)).collect();
-                    states.push(HiddenState { from, part: 1.0 / (out.len() as f64 + 1.0), to });
+                    let to = out
+                        .iter()
+                        .copied()
+                        .filter(|&to| execution.online(round, to))
+                        .collect();
+                    states.push(HiddenState {
+                        from,
+                        part: 1.0 / (out.len() as f64 + 1.0),
+                        to,
+                    });
                 }
                 since = round;
             }
         }
-        HiddenStates { parties: execution.parties(), honest, states }
+        HiddenStates {
+            parties: execution.parties(),
+            honest,
+            states,
+        }
     }
 
     /// The rank of {W e_i − e_i} over hidden states: Lemma 4.4's vectors, each coordinate times its party's weight.
@@ -81,7 +95,9 @@ impl HiddenStates {
     }
 
     fn reaches_all(&self, edges: &BTreeSet<(Party, Party)>) -> bool {
-        let Some(&start) = self.honest.first() else { return true };
+        let Some(&start) = self.honest.first() else {
+            return true;
+        };
         let (mut reached, mut open) = (BTreeSet::from([start]), vec![start]);
         while let Some(from) = open.pop() {
             for &(_, to) in edges.range((from, 0)..(from + 1, 0)) {

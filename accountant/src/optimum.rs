@@ -76,19 +76,34 @@ impl<'a> Problem<'a> {
                 None => return Ok(None),
             },
         };
-        Ok(Some(Problem { setting, class, before_publishing, errors: ErrorModel::of(setting)? }))
+        Ok(Some(Problem {
+            setting,
+            class,
+            before_publishing,
+            errors: ErrorModel::of(setting)?,
+        }))
     }
 
     /// The minimum, looked for around `near` (an earlier r) if there is one.
     pub fn solve(&self, near: Option<f64>) -> Optimum {
-        let Losses::Computed(class) = &self.class else { return minimise(near, |ratio| self.at(ratio)) };
+        let Losses::Computed(class) = &self.class else {
+            return minimise(near, |ratio| self.at(ratio));
+        };
         let (mut seen, mut active) = (Seen::default(), BTreeSet::new());
-        class.extend_active(&mut active, &class.screen_above(near.unwrap_or(10.0), 0.0, &mut seen));
+        class.extend_active(
+            &mut active,
+            &class.screen_above(near.unwrap_or(10.0), 0.0, &mut seen),
+        );
         // Solve the binding cases, check all that may be worse, add what bound: few passes, each ends at a minimum of a lower bound of F.
         for _ in 0..8 {
-            let best = minimise(near, |ratio| self.evaluate(ratio, class.screen_only(&active, ratio)));
+            let best = minimise(near, |ratio| {
+                self.evaluate(ratio, class.screen_only(&active, ratio))
+            });
             let worse = class.screen_above(best.ratio, best.square, &mut seen);
-            let full = self.evaluate(best.ratio, worse.first().map_or(0.0, |case| case.square).max(best.square));
+            let full = self.evaluate(
+                best.ratio,
+                worse.first().map_or(0.0, |case| case.square).max(best.square),
+            );
             if !class.extend_active(&mut active, &worse) || full.square <= best.square * (1.0 + CLOSE) {
                 return full;
             }
@@ -111,7 +126,9 @@ impl<'a> Problem<'a> {
         let here = match &self.class {
             Losses::Computed(class) => {
                 let before = self.before_publishing(ratio).0;
-                let class = (before < square).then(|| class.screen_below(ratio, square)).flatten()?;
+                let class = (before < square)
+                    .then(|| class.screen_below(ratio, square))
+                    .flatten()?;
                 self.evaluate(ratio, class)
             }
             Losses::Bounded(_) => self.at(ratio),
@@ -126,7 +143,11 @@ impl<'a> Problem<'a> {
             Losses::Bounded(spreading) => spreading.worst(&self.setting.sensitivity, ratio, |_| true),
         };
         let before = self.before_publishing(ratio);
-        Ok(if square >= before.0 { (square, party) } else { before })
+        Ok(if square >= before.0 {
+            (square, party)
+        } else {
+            before
+        })
     }
 
     /// What it rests on, in words.
@@ -149,7 +170,11 @@ impl<'a> Problem<'a> {
 
     fn evaluate(&self, ratio: f64, class: f64) -> Optimum {
         let square = class.max(self.before_publishing(ratio).0);
-        Optimum { ratio, square, objective: square.sqrt() * self.errors.expected(ratio) }
+        Optimum {
+            ratio,
+            square,
+            objective: square.sqrt() * self.errors.expected(ratio),
+        }
     }
 }
 

@@ -50,15 +50,26 @@ pub fn gone(plan: &Plan) -> Result<Vec<Gone>, ExecutionError> {
     let scale = plan.scales().root_mean_square();
     let each = |percent: usize| {
         let count = (parties * percent).div_ceil(100);
-        let error = if plan.draft().mechanism.rollback { Some(rolled_back(plan, count)) } else { left_behind(plan, count)? };
+        let error = if plan.draft().mechanism.rollback {
+            Some(rolled_back(plan, count))
+        } else {
+            left_behind(plan, count)?
+        };
         let standard_error = error.map(|error| error * scale).filter(|error| error.is_finite());
-        Ok(Gone { percent, parties: count, standard_error, tolerated: count <= dropouts })
+        Ok(Gone {
+            percent,
+            parties: count,
+            standard_error,
+            tolerated: count <= dropouts,
+        })
     };
     GONE_PERCENT.into_iter().map(each).collect()
 }
 
 fn rolled_back(plan: &Plan, gone: usize) -> f64 {
-    let mut weights: Vec<f64> = (0..plan.parties()).map(|party| plan.draft().weight(party)).collect();
+    let mut weights: Vec<f64> = (0..plan.parties())
+        .map(|party| plan.draft().weight(party))
+        .collect();
     weights.sort_by(f64::total_cmp);
     let rest = &weights[..weights.len() - gone];
     plan.calibration().independent_std * (rest.len() as f64).sqrt() / rest.iter().sum::<f64>()
@@ -69,17 +80,26 @@ fn left_behind(plan: &Plan, gone: usize) -> Result<Option<f64>, ExecutionError> 
     if parties * (rounds + 1) > MOST_UNKNOWNS {
         return Ok(None);
     }
-    let setting = Setting::of_plan(plan)
-        .map_err(|error| ExecutionError::Invalid { place: "injection".into(), problem: error.to_string() })?;
+    let setting = Setting::of_plan(plan).map_err(|error| ExecutionError::Invalid {
+        place: "injection".into(),
+        problem: error.to_string(),
+    })?;
     let base = setting.fault_free()?;
     let calibration = plan.calibration();
-    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+    let noise = Noise {
+        independent_std: calibration.independent_std,
+        correlated_std: calibration.correlated_std,
+    };
     let choices = if gone == 0 { 1 } else { CHOICES };
     let mut variance = 0.0;
     for choice in 0..choices {
         // Spread over parties and rounds; two of one choice are different parties.
-        let leaves =
-            |index: usize| ((index * parties / gone.max(1) + choice * 5) % parties, 1 + (choice * 7 + index * 3) % rounds);
+        let leaves = |index: usize| {
+            (
+                (index * parties / gone.max(1) + choice * 5) % parties,
+                1 + (choice * 7 + index * 3) % rounds,
+            )
+        };
         let leaving: Vec<(Party, usize)> = (0..gone).map(leaves).collect();
         variance += crashed(&setting, &base, &leaving, noise)? / choices as f64;
     }
@@ -87,10 +107,19 @@ fn left_behind(plan: &Plan, gone: usize) -> Result<Option<f64>, ExecutionError> 
 }
 
 /// The variance of the result if these parties send nothing from these rounds on; what was due to them stays with its senders.
-fn crashed(setting: &Setting, base: &Execution, leaving: &[(Party, usize)], noise: Noise) -> Result<f64, ExecutionError> {
+fn crashed(
+    setting: &Setting,
+    base: &Execution,
+    leaving: &[(Party, usize)],
+    noise: Noise,
+) -> Result<f64, ExecutionError> {
     let here = |party: Party, round: usize| leaving.iter().all(|&(who, from)| who != party || round < from);
-    let online = (0..=setting.rounds()).map(|t| (0..setting.parties()).map(|party| here(party, t)).collect()).collect();
-    let rest = (0..setting.parties()).filter(|&party| here(party, setting.rounds())).collect();
+    let online = (0..=setting.rounds())
+        .map(|t| (0..setting.parties()).map(|party| here(party, t)).collect())
+        .collect();
+    let rest = (0..setting.parties())
+        .filter(|&party| here(party, setting.rounds()))
+        .collect();
     Ok(summed(&base.clone().with_online(online)?, &setting.weights, &rest).variance(noise))
 }
 
@@ -117,8 +146,14 @@ pub fn curve(plan: &Plan) -> Result<Vec<AtEpsilon>, GaussianError> {
     let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
     let at = |epsilon: f64| {
         let factor = budget / gaussian::mu(epsilon, privacy.delta)?;
-        let [standard_error, central, local] = [predicted.standard_error, predicted.central, predicted.local].map(|e| e * factor);
-        Ok(AtEpsilon { epsilon, standard_error, central, local })
+        let [standard_error, central, local] =
+            [predicted.standard_error, predicted.central, predicted.local].map(|e| e * factor);
+        Ok(AtEpsilon {
+            epsilon,
+            standard_error,
+            central,
+            local,
+        })
     };
     CURVE.into_iter().map(at).collect()
 }
@@ -145,7 +180,10 @@ pub struct Remedy {
 
 impl Remedy {
     fn one(setting: &'static str, value: usize) -> Self {
-        Remedy { change: Change { setting, value }, with: None }
+        Remedy {
+            change: Change { setting, value },
+            with: None,
+        }
     }
 }
 
@@ -171,16 +209,26 @@ impl fmt::Display for Remedy {
 /// exchanges is known to its neighbours.
 pub fn against_exposure(draft: &Draft, degree: usize) -> Vec<Remedy> {
     let colluding = draft.privacy.colluding;
-    let dropouts = if draft.mechanism.rollback { draft.privacy.dropouts } else { 0 };
+    let dropouts = if draft.mechanism.rollback {
+        draft.privacy.dropouts
+    } else {
+        0
+    };
     let mut remedies = Vec::new();
     let mut needed = (colluding + dropouts + 1).min(draft.parties() - 1);
     // A regular graph has an even number of edge ends.
     needed += needed * draft.parties() % 2;
     remedies.push(Remedy::one("topology.private", needed));
-    if let Some(fewer) = degree.checked_sub(1 + dropouts).filter(|fewer| (1..colluding).contains(fewer)) {
+    if let Some(fewer) = degree
+        .checked_sub(1 + dropouts)
+        .filter(|fewer| (1..colluding).contains(fewer))
+    {
         remedies.push(Remedy::one("privacy.colluding", fewer));
     }
-    if let Some(fewer) = degree.checked_sub(1 + colluding).filter(|fewer| *fewer < dropouts) {
+    if let Some(fewer) = degree
+        .checked_sub(1 + colluding)
+        .filter(|fewer| *fewer < dropouts)
+    {
         remedies.push(Remedy::one("privacy.dropouts", fewer));
     }
     remedies
@@ -188,7 +236,10 @@ pub fn against_exposure(draft: &Draft, degree: usize) -> Vec<Remedy> {
 
 /// Whether the plan's noise is that of local privacy: nothing less than Δ/σ* bounds its headline.
 pub fn is_local(plan: &Plan) -> bool {
-    plan.calibration().claims.iter().any(|claim| claim.holds_as_headline && claim.faults == Faults::Any)
+    plan.calibration()
+        .claims
+        .iter()
+        .any(|claim| claim.holds_as_headline && claim.faults == Faults::Any)
 }
 
 /// What would let most of the noise cancel, where the headline is the theorem's and the noise that of local privacy: rounds in which no
@@ -197,17 +248,30 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
     if !is_local(plan) || plan.draws_at_start() || plan.draft().mechanism.kind != MechanismKind::Inca {
         return vec![];
     }
-    let Ok(here) = Setting::of_plan(plan) else { return vec![] };
+    let Ok(here) = Setting::of_plan(plan) else {
+        return vec![];
+    };
     let draft = plan.draft();
     let (colluding, dropouts) = (draft.privacy.colluding, draft.privacy.dropouts);
     // By Theorem R nobody departs from the paper's protocol to the coalition.
-    let size = |colluding: usize, dropouts: usize| if here.rollback { colluding + dropouts } else { colluding };
+    let size = |colluding: usize, dropouts: usize| {
+        if here.rollback {
+            colluding + dropouts
+        } else {
+            colluding
+        }
+    };
     let fanout = draft.mechanism.fanout as usize;
     let with_rounds = |rounds: usize, colluding: usize, dropouts: usize| {
         let schedule = Calibration::draw_schedule(draft, rounds as u32, 0);
-        let fits =
-            draft.mechanism.injection.exact(rounds as u32).is_ok() && rounds * fanout >= size(colluding, dropouts) + BEYOND;
-        let setting = |out: &[Vec<Vec<Party>>]| Setting { colluding, dropouts, out: out.to_vec(), ..here.clone() };
+        let fits = draft.mechanism.injection.exact(rounds as u32).is_ok()
+            && rounds * fanout >= size(colluding, dropouts) + BEYOND;
+        let setting = |out: &[Vec<Vec<Party>>]| Setting {
+            colluding,
+            dropouts,
+            out: out.to_vec(),
+            ..here.clone()
+        };
         fits && schedule.is_some_and(|schedule| coalitions::feasible(&setting(schedule.out())))
     };
     let suffices = |colluding: usize, dropouts: usize| match draft.mechanism.rounds {
@@ -216,8 +280,13 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
     };
     let mut remedies = vec![];
     if let Rounds::Fixed(rounds) = draft.mechanism.rounds {
-        let more = (rounds as usize + 1..=MOST_ROUNDS).find(|&rounds| with_rounds(rounds, colluding, dropouts));
-        let other = more.or_else(|| (1..rounds as usize).rev().find(|&rounds| with_rounds(rounds, colluding, dropouts)));
+        let more =
+            (rounds as usize + 1..=MOST_ROUNDS).find(|&rounds| with_rounds(rounds, colluding, dropouts));
+        let other = more.or_else(|| {
+            (1..rounds as usize)
+                .rev()
+                .find(|&rounds| with_rounds(rounds, colluding, dropouts))
+        });
         remedies.extend(other.map(|rounds| Remedy::one("mechanism.rounds", rounds)));
     }
     let fewer = (1..colluding).rev().find(|&fewer| suffices(fewer, dropouts));
@@ -225,12 +294,20 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
     let fewer = (0..dropouts).rev().find(|&fewer| suffices(colluding, fewer));
     remedies.extend(fewer.map(|fewer| Remedy::one("privacy.dropouts", fewer)));
     if remedies.is_empty() {
-        let pairs = (1..colluding).flat_map(|colluding| (0..dropouts).map(move |dropouts| (colluding, dropouts)));
-        let most =
-            pairs.filter(|&(colluding, dropouts)| suffices(colluding, dropouts)).max_by_key(|pair| (pair.0 + pair.1, pair.0));
+        let pairs =
+            (1..colluding).flat_map(|colluding| (0..dropouts).map(move |dropouts| (colluding, dropouts)));
+        let most = pairs
+            .filter(|&(colluding, dropouts)| suffices(colluding, dropouts))
+            .max_by_key(|pair| (pair.0 + pair.1, pair.0));
         remedies.extend(most.map(|(colluding, dropouts)| Remedy {
-            change: Change { setting: "privacy.colluding", value: colluding },
-            with: Some(Change { setting: "privacy.dropouts", value: dropouts }),
+            change: Change {
+                setting: "privacy.colluding",
+                value: colluding,
+            },
+            with: Some(Change {
+                setting: "privacy.dropouts",
+                value: dropouts,
+            }),
         }));
     }
     remedies
@@ -251,7 +328,10 @@ mod tests {
         let predicted = &plan.calibration().predicted;
         let same = |a: Option<f64>, b: f64| (a.expect("computed") / b - 1.0).abs() < 1e-12;
         assert!(same(gone[0].standard_error, predicted.standard_error) && gone[0].tolerated);
-        assert!(same(gone[4].standard_error, predicted.standard_error_one_dropout.expect("tolerated")));
+        assert!(same(
+            gone[4].standard_error,
+            predicted.standard_error_one_dropout.expect("tolerated")
+        ));
     }
 
     #[test]
@@ -261,7 +341,11 @@ mod tests {
         let error = |index: usize| gone[index].standard_error.expect("computed");
         assert!((error(0) / plan.calibration().predicted.standard_error - 1.0).abs() < 1e-12);
         // A crash in rounds 1 to 4 by turns: near the mean over all of them.
-        let expected = plan.calibration().predicted.standard_error_one_dropout.expect("tolerated");
+        let expected = plan
+            .calibration()
+            .predicted
+            .standard_error_one_dropout
+            .expect("tolerated");
         assert!((error(4) / expected - 1.0).abs() < 0.2, "{} {expected}", error(4));
     }
 
@@ -270,24 +354,47 @@ mod tests {
         let here = plan(4, "[mechanism]\nrounds = 4");
         let there = plan(4, "[privacy]\nepsilon = 3.0\n[mechanism]\nrounds = 4");
         let curve = curve(&here).expect("a budget");
-        let at = |epsilon: f64| curve.iter().find(|at| at.epsilon == epsilon).expect("on the curve");
+        let at = |epsilon: f64| {
+            curve
+                .iter()
+                .find(|at| at.epsilon == epsilon)
+                .expect("on the curve")
+        };
         for (epsilon, plan) in [(1.0, &here), (3.0, &there)] {
             let predicted = &plan.calibration().predicted;
             assert!((at(epsilon).standard_error / predicted.standard_error - 1.0).abs() < 1e-9);
             assert!((at(epsilon).local / predicted.local - 1.0).abs() < 1e-9);
         }
-        assert!(curve.windows(2).all(|pair| pair[1].standard_error < pair[0].standard_error));
+        assert!(
+            curve
+                .windows(2)
+                .all(|pair| pair[1].standard_error < pair[0].standard_error)
+        );
     }
 
     #[test]
     fn each_remedy_suffices() {
         let ring = |privacy: &str| {
-            draft(7, &format!("[privacy]\n{privacy}\n[topology]\nprivate = {{ kind = \"ring\" }}\n[mechanism]\nrounds = 3"))
+            draft(
+                7,
+                &format!(
+                    "[privacy]\n{privacy}\n[topology]\nprivate = {{ kind = \"ring\" }}\n[mechanism]\nrounds = 3"
+                ),
+            )
         };
         let exposed = ring("colluding = 1\ndropouts = 1");
-        assert!(matches!(calibrate(&exposed, &mut |_| {}), Err(CalibrateError::Exposed { .. })));
+        assert!(matches!(
+            calibrate(&exposed, &mut |_| {}),
+            Err(CalibrateError::Exposed { .. })
+        ));
         let remedies = against_exposure(&exposed, 2);
-        assert_eq!(remedies, [Remedy::one("topology.private", 4), Remedy::one("privacy.dropouts", 0)]);
+        assert_eq!(
+            remedies,
+            [
+                Remedy::one("topology.private", 4),
+                Remedy::one("privacy.dropouts", 0)
+            ]
+        );
         assert!(calibrate(&ring("colluding = 1\ndropouts = 0"), &mut |_| {}).is_ok());
         let regular = "[privacy]\ncolluding = 1\ndropouts = 1\n[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\n[mechanism]\nrounds = 3";
         assert!(calibrate(&draft(7, regular), &mut |_| {}).is_ok());
@@ -296,10 +403,16 @@ mod tests {
     /// The plan, and what each of its remedies makes of it.
     fn with_remedies(parties: usize, colluding: usize, dropouts: usize, rounds: &str) -> Vec<(Remedy, f64)> {
         let run = |colluding: usize, dropouts: usize, rounds: &str| {
-            plan(parties, &format!("[privacy]\ncolluding = {colluding}\ndropouts = {dropouts}\n[mechanism]\nrounds = {rounds}"))
+            plan(
+                parties,
+                &format!(
+                    "[privacy]\ncolluding = {colluding}\ndropouts = {dropouts}\n[mechanism]\nrounds = {rounds}"
+                ),
+            )
         };
         let here = run(colluding, dropouts, rounds);
-        let noise = |plan: &Plan| plan.calibration().predicted.standard_error / plan.calibration().predicted.local;
+        let noise =
+            |plan: &Plan| plan.calibration().predicted.standard_error / plan.calibration().predicted.local;
         assert!(is_local(&here) && noise(&here) > 0.999, "{}", noise(&here));
         let remedied = |remedy: Remedy| {
             let (mut colluding, mut dropouts, mut rounds) = (colluding, dropouts, rounds.to_owned());
@@ -312,7 +425,10 @@ mod tests {
                 }
             }
             let there = run(colluding, dropouts, &rounds);
-            assert!(!is_local(&there) && against_the_theorem(&there).is_empty(), "{remedy}");
+            assert!(
+                !is_local(&there) && against_the_theorem(&there).is_empty(),
+                "{remedy}"
+            );
             (remedy, noise(&there))
         };
         against_the_theorem(&here).into_iter().map(remedied).collect()
@@ -322,13 +438,26 @@ mod tests {
     fn too_few_rounds_to_hide_in_are_said_with_the_number_that_suffices() {
         for (parties, colluding, dropouts, rounds, expected) in [
             (8, 1, 1, "1", vec![Remedy::one("mechanism.rounds", 3)]),
-            (8, 1, 1, "2", vec![Remedy::one("mechanism.rounds", 3), Remedy::one("privacy.dropouts", 0)]),
+            (
+                8,
+                1,
+                1,
+                "2",
+                vec![
+                    Remedy::one("mechanism.rounds", 3),
+                    Remedy::one("privacy.dropouts", 0),
+                ],
+            ),
             (
                 8,
                 2,
                 1,
                 "3",
-                vec![Remedy::one("mechanism.rounds", 4), Remedy::one("privacy.colluding", 1), Remedy::one("privacy.dropouts", 0)],
+                vec![
+                    Remedy::one("mechanism.rounds", 4),
+                    Remedy::one("privacy.colluding", 1),
+                    Remedy::one("privacy.dropouts", 0),
+                ],
             ),
         ] {
             let found = with_remedies(parties, colluding, dropouts, rounds);
@@ -341,14 +470,26 @@ mod tests {
     #[test]
     fn too_many_coalitions_are_said_with_the_number_that_suffices() {
         let told = |parties: usize, privacy: &str, rounds: &str| {
-            let plan = plan(parties, &format!("[privacy]\n{privacy}\n[mechanism]\nrounds = {rounds}"));
+            let plan = plan(
+                parties,
+                &format!("[privacy]\n{privacy}\n[mechanism]\nrounds = {rounds}"),
+            );
             assert!(is_local(&plan));
-            against_the_theorem(&plan).iter().map(Remedy::to_string).collect::<Vec<_>>()
+            against_the_theorem(&plan)
+                .iter()
+                .map(Remedy::to_string)
+                .collect::<Vec<_>>()
         };
         // 31 choose 5 are 169,911 coalitions, 31 choose 4 are 31,465.
-        assert_eq!(told(31, "colluding = 4\ndropouts = 1", "5"), ["privacy.colluding = 3", "privacy.dropouts = 0"]);
+        assert_eq!(
+            told(31, "colluding = 4\ndropouts = 1", "5"),
+            ["privacy.colluding = 3", "privacy.dropouts = 0"]
+        );
         // 130 choose 2 would do for their number, but not for the time of a pass.
-        assert_eq!(told(130, "colluding = 1\ndropouts = 1", "7"), ["privacy.dropouts = 0"]);
+        assert_eq!(
+            told(130, "colluding = 1\ndropouts = 1", "7"),
+            ["privacy.dropouts = 0"]
+        );
         // One change does not suffice here.
         let both = "privacy.colluding = 2 together with privacy.dropouts = 0";
         assert_eq!(told(60, "colluding = 3\ndropouts = 3", "\"auto\""), [both]);

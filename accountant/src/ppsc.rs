@@ -77,13 +77,27 @@ pub fn account(
     // Refuse a bad δ before any work.
     gaussian::epsilon(delta, 0.0)?;
     let view = view(&execution);
-    let squares = squared_losses(&view, Noise { independent_std, correlated_std: pairwise_std });
+    let squares = squared_losses(
+        &view,
+        Noise {
+            independent_std,
+            correlated_std: pairwise_std,
+        },
+    );
     let of_party = |party: Party| execution.sensitivity().map_or(sensitivity, |each| each[party]);
-    let losses: BTreeMap<Party, f64> =
-        view.honest.iter().zip(&squares).map(|(&party, &square)| (party, scaled(of_party(party), square))).collect();
+    let losses: BTreeMap<Party, f64> = view
+        .honest
+        .iter()
+        .zip(&squares)
+        .map(|(&party, &square)| (party, scaled(of_party(party), square)))
+        .collect();
     let mu = largest_mu(&losses);
     let together = same_sum::SameSum::of(&view);
-    let largest = view.honest.iter().map(|&party| of_party(party)).fold(0.0, f64::max);
+    let largest = view
+        .honest
+        .iter()
+        .map(|&party| of_party(party))
+        .fold(0.0, f64::max);
     let same_sum_mu = match largest * together.largest {
         0.0 => 0.0,
         positive => positive / pairwise_std,
@@ -108,8 +122,13 @@ pub fn account(
 /// before that only the view knows.
 pub fn independent_std_needed(view: &View, pairwise_std: f64, mu: f64) -> Option<f64> {
     let within = |independent_std: f64| {
-        let noise = Noise { independent_std, correlated_std: pairwise_std };
-        squared_losses(view, noise).into_iter().all(|square| square <= mu * mu)
+        let noise = Noise {
+            independent_std,
+            correlated_std: pairwise_std,
+        };
+        squared_losses(view, noise)
+            .into_iter()
+            .all(|square| square <= mu * mu)
     };
     if within(0.0) {
         return Some(0.0);
@@ -122,7 +141,11 @@ pub fn independent_std_needed(view: &View, pairwise_std: f64, mu: f64) -> Option
     let mut low = 0.0;
     while high - low > 1e-13 * high {
         let middle = low + (high - low) / 2.0;
-        if within(middle) { high = middle } else { low = middle }
+        if within(middle) {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     Some(high)
 }

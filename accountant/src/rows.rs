@@ -60,18 +60,38 @@ impl Rows {
                 // The trace kept all: a party without a hand-out hands out nothing.
                 false => trace.state(party, round as u32).unwrap_or(&nothing),
             };
-            let of_party = |owner: Party| std::iter::once(row[owner]).chain(row[trace.noises(owner)].iter().copied());
-            unknowns.row_mut(index).iter_mut().zip((0..parties).flat_map(of_party)).for_each(|(entry, x)| *entry = x);
+            let of_party =
+                |owner: Party| std::iter::once(row[owner]).chain(row[trace.noises(owner)].iter().copied());
+            unknowns
+                .row_mut(index)
+                .iter_mut()
+                .zip((0..parties).flat_map(of_party))
+                .for_each(|(entry, x)| *entry = x);
             values.row_mut(index).assign(&ArrayView1::from(&row[..parties]));
             if round == rounds && summed[party] {
                 let (mut above, mut sum) = unknowns.view_mut().split_at(Axis(0), count);
                 sum.row_mut(0).scaled_add(1.0, &above.row_mut(index));
-                values.row_mut(count).scaled_add(1.0, &ArrayView1::from(&row[..parties]));
+                values
+                    .row_mut(count)
+                    .scaled_add(1.0, &ArrayView1::from(&row[..parties]));
             }
         }
-        let readers = (0..count).map(|index| readers(execution, index / (rounds + 1), index % (rounds + 1) + 1)).collect();
-        let published = (0..parties).map(|party| execution.published().contains(&party)).collect();
-        Rows { parties, rounds, values, unknowns, columns, readers, published, summed }
+        let readers = (0..count)
+            .map(|index| readers(execution, index / (rounds + 1), index % (rounds + 1) + 1))
+            .collect();
+        let published = (0..parties)
+            .map(|party| execution.published().contains(&party))
+            .collect();
+        Rows {
+            parties,
+            rounds,
+            values,
+            unknowns,
+            columns,
+            readers,
+            published,
+            summed,
+        }
     }
 
     /// n.
@@ -96,7 +116,9 @@ impl Rows {
 
     /// The parties outside of `coalition`, ascending.
     pub(crate) fn honest(&self, coalition: &[Party]) -> Vec<Party> {
-        (0..self.parties).filter(|party| !coalition.contains(party)).collect()
+        (0..self.parties)
+            .filter(|party| !coalition.contains(party))
+            .collect()
     }
 
     /// Rows that span what `coalition` sees.
@@ -106,7 +128,11 @@ impl Rows {
         let honest = || (0..self.parties).filter(|&party| !inside[party]);
         // The sum is seen only if no honest final in it is missing.
         let whole = honest().all(|party| !self.summed[party] || self.published[party]);
-        let replaced = if whole { honest().find(|&party| self.summed[party]) } else { None };
+        let replaced = if whole {
+            honest().find(|&party| self.summed[party])
+        } else {
+            None
+        };
         let mut seen: Vec<usize> = replaced.map(|_| self.sum()).into_iter().collect();
         for party in honest() {
             let states = (0..self.rounds).map(|round| self.row(party, round));
@@ -125,7 +151,13 @@ impl Rows {
         // Whichever takes fewer products: all pairs of rows once, or those that each coalition sees.
         match coalitions.saturating_mul(each * each) > count * count {
             true => self.with_all_pairs(ratio),
-            false => At { rows: self, ratio, scaled: self.scaled(ratio), gram: None, careful: AtomicU64::new(0) },
+            false => At {
+                rows: self,
+                ratio,
+                scaled: self.scaled(ratio),
+                gram: None,
+                careful: AtomicU64::new(0),
+            },
         }
     }
 
@@ -134,14 +166,26 @@ impl Rows {
         let each = self.parties + self.rounds * size;
         match coalitions.saturating_mul(each) > self.values.nrows() {
             true => self.with_all_pairs(ratio),
-            false => At { rows: self, ratio, scaled: self.scaled(ratio), gram: None, careful: AtomicU64::new(0) },
+            false => At {
+                rows: self,
+                ratio,
+                scaled: self.scaled(ratio),
+                gram: None,
+                careful: AtomicU64::new(0),
+            },
         }
     }
 
     pub(crate) fn with_all_pairs(&self, ratio: f64) -> At<'_> {
         let scaled = self.scaled(ratio);
         let gram = scaled.dot(&scaled.t());
-        At { rows: self, ratio, scaled, gram: Some(gram), careful: AtomicU64::new(0) }
+        At {
+            rows: self,
+            ratio,
+            scaled,
+            gram: Some(gram),
+            careful: AtomicU64::new(0),
+        }
     }
 
     /// η columns times σ_Δ.
@@ -151,7 +195,9 @@ impl Rows {
         for mut row in scaled.rows_mut() {
             let row = row.as_slice_mut().expect("row-major");
             for party in 0..self.parties {
-                row[self.columns[party] + 1..self.columns[party + 1]].iter_mut().for_each(|x| *x *= spread);
+                row[self.columns[party] + 1..self.columns[party + 1]]
+                    .iter_mut()
+                    .for_each(|x| *x *= spread);
             }
         }
         scaled
@@ -195,12 +241,16 @@ impl At<'_> {
     pub(crate) fn covariance(&self, left: &[usize], right: &[usize], coalition: &[Party]) -> Array2<f64> {
         match &self.gram {
             Some(gram) => {
-                let all = Array2::from_shape_fn((left.len(), right.len()), |(a, b)| gram[[left[a], right[b]]]);
-                all - self.of_parties(left, coalition).dot(&self.of_parties(right, coalition).t())
+                let all =
+                    Array2::from_shape_fn((left.len(), right.len()), |(a, b)| gram[[left[a], right[b]]]);
+                all - self
+                    .of_parties(left, coalition)
+                    .dot(&self.of_parties(right, coalition).t())
             }
             None => {
                 let honest = self.rows.honest(coalition);
-                self.of_parties(left, &honest).dot(&self.of_parties(right, &honest).t())
+                self.of_parties(left, &honest)
+                    .dot(&self.of_parties(right, &honest).t())
             }
         }
     }
@@ -231,7 +281,8 @@ impl At<'_> {
     /// The columns of one party in one row.
     fn own(&self, row: usize, party: Party) -> &[f64] {
         let (columns, first) = (&self.rows.columns, row * self.scaled.ncols());
-        &self.scaled.as_slice().expect("a copy of a row-major array")[first + columns[party]..first + columns[party + 1]]
+        &self.scaled.as_slice().expect("a copy of a row-major array")
+            [first + columns[party]..first + columns[party + 1]]
     }
 
     /// The columns of some parties in some rows.
@@ -253,9 +304,15 @@ impl At<'_> {
     pub(crate) fn squared_losses(&self, coalition: &[Party]) -> Option<Vec<f64>> {
         let (seen, honest) = (self.rows.seen(coalition), self.rows.honest(coalition));
         let inverse = inverse_factor(self.covariance(&seen, &seen, coalition))?;
-        let h = Array2::from_shape_fn((seen.len(), honest.len()), |(a, b)| self.rows.values[[seen[a], honest[b]]]);
+        let h = Array2::from_shape_fn((seen.len(), honest.len()), |(a, b)| {
+            self.rows.values[[seen[a], honest[b]]]
+        });
         let h = inverse.dot(&h);
-        Some((0..honest.len()).map(|party| h.column(party).iter().map(|x| x * x).sum()).collect())
+        Some(
+            (0..honest.len())
+                .map(|party| h.column(party).iter().map(|x| x * x).sum())
+                .collect(),
+        )
     }
 }
 
@@ -266,7 +323,10 @@ pub(crate) fn inverse_factor(mut matrix: Array2<f64>) -> Option<Array2<f64>> {
         for column in 0..=row {
             let known = {
                 let (a, b) = (matrix.row(row), matrix.row(column));
-                dot(&a.to_slice().expect("row-major")[..column], &b.to_slice().expect("row-major")[..column])
+                dot(
+                    &a.to_slice().expect("row-major")[..column],
+                    &b.to_slice().expect("row-major")[..column],
+                )
             };
             let rest = matrix[[row, column]] - known;
             if row != column {
@@ -299,7 +359,12 @@ pub(crate) fn inverse_factor(mut matrix: Array2<f64>) -> Option<Array2<f64>> {
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let (a4, b4) = (a.chunks_exact(4), b.chunks_exact(4));
-    let rest: f64 = a4.remainder().iter().zip(b4.remainder()).map(|(x, y)| x * y).sum();
+    let rest: f64 = a4
+        .remainder()
+        .iter()
+        .zip(b4.remainder())
+        .map(|(x, y)| x * y)
+        .sum();
     for (x, y) in a4.zip(b4) {
         for lane in 0..4 {
             sums[lane] += x[lane] * y[lane];

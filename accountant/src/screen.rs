@@ -32,19 +32,38 @@ impl Worst {
     /// With one more system.
     pub(crate) fn add(worst: &mut Option<Worst>, index: usize, square: f64, party: Party) {
         *worst = Some(match *worst {
-            None => Worst { square, party, index, next: 0.0 },
-            Some(before) if square > before.square => Worst { square, party, index, next: before.square },
-            Some(before) => Worst { next: before.next.max(square), ..before },
+            None => Worst {
+                square,
+                party,
+                index,
+                next: 0.0,
+            },
+            Some(before) if square > before.square => Worst {
+                square,
+                party,
+                index,
+                next: before.square,
+            },
+            Some(before) => Worst {
+                next: before.next.max(square),
+                ..before
+            },
         });
     }
 }
 
 /// The largest Δ²-scaled loss of one system, and whose.
 pub(crate) fn largest(honest: &[Party], squares: &[f64], sensitivity: &[f64]) -> (f64, Party) {
-    let losses = honest.iter().zip(squares).map(|(&party, &square)| (scaled(sensitivity[party], square), party));
+    let losses = honest
+        .iter()
+        .zip(squares)
+        .map(|(&party, &square)| (scaled(sensitivity[party], square), party));
     // Overflow somewhere: doubt counts as seen.
     let losses = losses.map(|(square, party)| (if square.is_nan() { f64::INFINITY } else { square }, party));
-    losses.fold((f64::NEG_INFINITY, 0), |most, loss| if loss.0 > most.0 { loss } else { most })
+    losses.fold(
+        (f64::NEG_INFINITY, 0),
+        |most, loss| if loss.0 > most.0 { loss } else { most },
+    )
 }
 
 /// The fault-free run, prepared for every coalition and ratio.
@@ -64,9 +83,17 @@ impl Screen {
     pub(crate) fn of(trace: &Trace, base: &Execution) -> Self {
         let (parties, rounds) = (trace.parties(), trace.rounds());
         let rows = Rows::of(trace, base);
-        let receivers = (0..parties).map(|party| (1..=rounds as u32).map(|t| base.out(t, party).to_vec()).collect()).collect();
+        let receivers = (0..parties)
+            .map(|party| (1..=rounds as u32).map(|t| base.out(t, party).to_vec()).collect())
+            .collect();
         let whole = *base.family() == Family::Ppsc;
-        let mut screen = Screen { rows, receivers, whole, gains: Array2::zeros((0, 0)), base: base.clone() };
+        let mut screen = Screen {
+            rows,
+            receivers,
+            whole,
+            gains: Array2::zeros((0, 0)),
+            base: base.clone(),
+        };
         screen.gains = screen.propagate();
         screen
     }
@@ -115,7 +142,11 @@ impl Screen {
 
     /// What a share is of the row of round `round` (from 0) of its sender.
     fn part(&self, from: Party, round: usize) -> f64 {
-        if self.whole { 1.0 } else { 1.0 / (self.receivers[from][round].len() as f64 + 1.0) }
+        if self.whole {
+            1.0
+        } else {
+            1.0 / (self.receivers[from][round].len() as f64 + 1.0)
+        }
     }
 
     /// At r = `ratio`, σ* = 1, for one pass over `coalitions` coalitions of `size`.
@@ -124,7 +155,13 @@ impl Screen {
     }
 
     /// The worst of the fault-free run (index 0) and each of `faults` (from 1) against one coalition. None if nobody is honest.
-    pub(crate) fn worst(&self, at: &At<'_>, coalition: &[Party], faults: &[ShareFault], sensitivity: &[f64]) -> Option<Worst> {
+    pub(crate) fn worst(
+        &self,
+        at: &At<'_>,
+        coalition: &[Party],
+        faults: &[ShareFault],
+        sensitivity: &[f64],
+    ) -> Option<Worst> {
         let Some(system) = System::of(self, at, coalition) else {
             return self.worst_with_care(at, coalition, faults, sensitivity);
         };
@@ -152,13 +189,30 @@ impl Screen {
         if !at.may_be_careful(coalition) {
             return vec![f64::INFINITY; self.rows.parties() - coalition.len()];
         }
-        let execution =
-            self.base.clone().with_shares(fault.into_iter().copied().collect()).expect("a fault of a share of the schedule");
-        let execution = execution.with_corrupted(coalition.iter().copied()).expect("a coalition of parties");
-        squared_losses(&View::of(&execution), Noise { independent_std: 1.0, correlated_std: at.ratio.sqrt() })
+        let execution = self
+            .base
+            .clone()
+            .with_shares(fault.into_iter().copied().collect())
+            .expect("a fault of a share of the schedule");
+        let execution = execution
+            .with_corrupted(coalition.iter().copied())
+            .expect("a coalition of parties");
+        squared_losses(
+            &View::of(&execution),
+            Noise {
+                independent_std: 1.0,
+                correlated_std: at.ratio.sqrt(),
+            },
+        )
     }
 
-    fn worst_with_care(&self, at: &At<'_>, coalition: &[Party], faults: &[ShareFault], sensitivity: &[f64]) -> Option<Worst> {
+    fn worst_with_care(
+        &self,
+        at: &At<'_>,
+        coalition: &[Party],
+        faults: &[ShareFault],
+        sensitivity: &[f64],
+    ) -> Option<Worst> {
         let honest = self.rows.honest(coalition);
         let mut worst = None;
         for (index, fault) in std::iter::once(None).chain(faults.iter().map(Some)).enumerate() {
@@ -196,16 +250,24 @@ impl System {
         let (honest, seen) = (rows.honest(coalition), rows.seen(coalition));
         let inverse = inverse_factor(at.covariance(&seen, &seen, coalition))?;
         let all: Vec<usize> = (0..rows.sum()).collect();
-        let values = Array2::from_shape_fn((all.len(), honest.len()), |(row, column)| rows.values[[row, honest[column]]]);
+        let values = Array2::from_shape_fn((all.len(), honest.len()), |(row, column)| {
+            rows.values[[row, honest[column]]]
+        });
         let states = at.covariance(&all, &seen, coalition).dot(&inverse.t());
-        let gains = Array2::from_shape_fn((screen.gains.nrows(), seen.len()), |(gain, row)| screen.gains[[gain, seen[row]]]);
+        let gains = Array2::from_shape_fn((screen.gains.nrows(), seen.len()), |(gain, row)| {
+            screen.gains[[gain, seen[row]]]
+        });
         let gains = gains.dot(&inverse.t());
-        let h = Array2::from_shape_fn((seen.len(), honest.len()), |(row, column)| rows.values[[seen[row], honest[column]]]);
+        let h = Array2::from_shape_fn((seen.len(), honest.len()), |(row, column)| {
+            rows.values[[seen[row], honest[column]]]
+        });
         let h = inverse.dot(&h);
         let variances = all.iter().map(|&row| at.variance(row, coalition)).collect();
         let explained = states.rows().into_iter().map(|row| row.dot(&row)).collect();
         Some(System {
-            squares: (0..honest.len()).map(|party| h.column(party).iter().map(|x| x * x).sum()).collect(),
+            squares: (0..honest.len())
+                .map(|party| h.column(party).iter().map(|x| x * x).sum())
+                .collect(),
             gains_h: gains.dot(&h),
             states_h: states.dot(&h),
             variances,
@@ -230,11 +292,19 @@ impl System {
             Fate::Lost => None,
         };
         let less = screen.gain(fault.to, fault.round);
-        let gained = more.map_or(&self.nothing[..self.gains.ncols()], |gain| slice(&self.gains, gain));
-        let gained_h = more.map_or(&self.nothing[..self.gains_h.ncols()], |gain| slice(&self.gains_h, gain));
+        let gained = more.map_or(&self.nothing[..self.gains.ncols()], |gain| {
+            slice(&self.gains, gain)
+        });
+        let gained_h = more.map_or(&self.nothing[..self.gains_h.ncols()], |gain| {
+            slice(&self.gains_h, gain)
+        });
         let missed = slice(&self.gains, less);
         let view = slice(&self.states, state);
-        let change: Vec<f64> = gained.iter().zip(missed).map(|(gained, missed)| part * (gained - missed)).collect();
+        let change: Vec<f64> = gained
+            .iter()
+            .zip(missed)
+            .map(|(gained, missed)| part * (gained - missed))
+            .collect();
         let (aa, av, vv) = (dot(&change, &change), dot(&change, view), self.explained[state]);
         // Σ″ = I + U C Uᵀ, U = (a, v), C = (γ 1; 1 0): Woodbury with (C⁻¹ + UᵀU) = (aa, 1 + av; 1 + av, vv − γ).
         let (diagonal, corner) = (vv - self.variances[state], 1.0 + av);
@@ -244,9 +314,18 @@ impl System {
             return false;
         }
         // Of one length and without an index in sight, so that it runs several parties at a time.
-        let (values, states_h, missed_h) = (slice(&self.values, state), slice(&self.states_h, state), slice(&self.gains_h, less));
+        let (values, states_h, missed_h) = (
+            slice(&self.values, state),
+            slice(&self.states_h, state),
+            slice(&self.gains_h, less),
+        );
         let inverse = 1.0 / determinant;
-        let terms = values.iter().zip(states_h).zip(missed_h).zip(gained_h).zip(&self.squares);
+        let terms = values
+            .iter()
+            .zip(states_h)
+            .zip(missed_h)
+            .zip(gained_h)
+            .zip(&self.squares);
         for (square, ((((value, seen), missed), gained), before)) in squares.iter_mut().zip(terms) {
             let ah = part * (gained - missed);
             let (ax, vx) = (ah + value * aa, seen + value * av);

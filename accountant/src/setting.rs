@@ -35,7 +35,9 @@ impl Setting {
         Ok(Setting {
             family: family(draft, schedule.rounds())?,
             out: schedule.out().to_vec(),
-            sensitivity: (0..draft.parties()).map(|party| draft.sensitivity(party)).collect(),
+            sensitivity: (0..draft.parties())
+                .map(|party| draft.sensitivity(party))
+                .collect(),
             weights: (0..draft.parties()).map(|party| draft.weight(party)).collect(),
             colluding: draft.privacy.colluding,
             dropouts: draft.privacy.dropouts,
@@ -64,12 +66,18 @@ impl Setting {
 
     /// The largest Δᵢ.
     pub fn largest_sensitivity(&self) -> f64 {
-        self.sensitivity.iter().fold(0.0, |largest, &delta| largest.max(delta))
+        self.sensitivity
+            .iter()
+            .fold(0.0, |largest, &delta| largest.max(delta))
     }
 
     /// How many parties a coalition has that the class is computed against: by Theorem R the departed join the colluding.
     pub fn coalition_size(&self) -> usize {
-        if self.rollback { self.colluding + self.dropouts } else { self.colluding }
+        if self.rollback {
+            self.colluding + self.dropouts
+        } else {
+            self.colluding
+        }
     }
 
     /// W: the sum of all weights.
@@ -103,7 +111,10 @@ fn family(draft: &Draft, rounds: usize) -> Result<Family, InjectionError> {
         custom => {
             let exact = custom.exact(rounds as u32)?.to_f64();
             let z = (0..=exact.rounds()).map(|t| exact.z(t).to_vec()).collect();
-            InjectionSpec::Custom(CustomInjection { c: exact.c().to_vec(), z })
+            InjectionSpec::Custom(CustomInjection {
+                c: exact.c().to_vec(),
+                z,
+            })
         }
     }))
 }

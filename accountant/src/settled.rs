@@ -39,9 +39,16 @@ pub enum LogsError {
 pub(crate) fn check(plan: &Plan, logs: &AgreedLogs) -> Result<(), LogsError> {
     for (&party, log) in logs {
         let Some(member) = plan.draft().members.get(party) else {
-            return Err(LogsError::Unknown { party, parties: plan.parties() });
+            return Err(LogsError::Unknown {
+                party,
+                parties: plan.parties(),
+            });
         };
-        log.check(party, plan.parties(), plan.schedule()).map_err(|error| LogsError::Log { name: member.name.clone(), error })?;
+        log.check(party, plan.parties(), plan.schedule())
+            .map_err(|error| LogsError::Log {
+                name: member.name.clone(),
+                error,
+            })?;
     }
     Ok(())
 }
@@ -53,12 +60,22 @@ pub(crate) fn exceptions(plan: &Plan, logs: &AgreedLogs) -> Vec<ShareFault> {
         let ShareId { round, from, to } = id;
         match fate {
             log::Fate::Accepted { applied } if applied == round => None,
-            log::Fate::Accepted { applied } => {
-                Some(ShareFault { round, from, to, fate: Fate::Accepted, applied: Some(applied), seen: true })
-            }
-            log::Fate::Returned { applied, seen } => {
-                Some(ShareFault { round, from, to, fate: Fate::Returned, applied: Some(applied), seen })
-            }
+            log::Fate::Accepted { applied } => Some(ShareFault {
+                round,
+                from,
+                to,
+                fate: Fate::Accepted,
+                applied: Some(applied),
+                seen: true,
+            }),
+            log::Fate::Returned { applied, seen } => Some(ShareFault {
+                round,
+                from,
+                to,
+                fate: Fate::Returned,
+                applied: Some(applied),
+                seen,
+            }),
         }
     };
     fates.into_iter().filter_map(fault).collect()
@@ -86,11 +103,18 @@ impl Readings {
             .filter(|party| !logs.contains_key(party))
             .map(|party| {
                 let received = logs.values().flat_map(|log| &log.received);
-                let last = received.filter(|entry| entry.from == party).map(|entry| entry.round).max();
+                let last = received
+                    .filter(|entry| entry.from == party)
+                    .map(|entry| entry.round)
+                    .max();
                 (party, last.unwrap_or(0).max(at_least))
             })
             .collect();
-        let mut readings = Readings { online_until, sure: exceptions(plan, logs), open: Vec::new() };
+        let mut readings = Readings {
+            online_until,
+            sure: exceptions(plan, logs),
+            open: Vec::new(),
+        };
         for (&from, log) in logs {
             for entry in log.sent.iter().filter(|entry| !logs.contains_key(&entry.to)) {
                 readings.sent_to_departed(from, entry, rounds);
@@ -99,7 +123,14 @@ impl Readings {
         for (&party, &until) in &readings.online_until.clone() {
             for round in 1..=until {
                 for &to in plan.schedule().sends_to(round, party) {
-                    readings.sent_by_departed(ShareId { round, from: party, to }, logs);
+                    readings.sent_by_departed(
+                        ShareId {
+                            round,
+                            from: party,
+                            to,
+                        },
+                        logs,
+                    );
                 }
             }
         }
@@ -111,8 +142,20 @@ impl Readings {
     }
 
     fn sent_to_departed(&mut self, from: Party, entry: &SentEntry, rounds: u32) {
-        let &SentEntry { round, to, left, ref answer } = entry;
-        let fault = |fate, applied, seen| ShareFault { round, from, to, fate, applied, seen };
+        let &SentEntry {
+            round,
+            to,
+            left,
+            ref answer,
+        } = entry;
+        let fault = |fate, applied, seen| ShareFault {
+            round,
+            from,
+            to,
+            fate,
+            applied,
+            seen,
+        };
         match answer.as_ref().map(|answer| answer.verdict) {
             _ if !left => self.sure.push(fault(Fate::Returned, Some(round), false)),
             Some(Verdict::Refused) => self.sure.push(fault(Fate::Returned, Some(rounds), true)),
@@ -122,7 +165,10 @@ impl Readings {
             // Accepted, and never handed on.
             Some(Verdict::Accepted { .. }) => self.sure.push(fault(Fate::Lost, None, true)),
             None if self.online(to, round) => {
-                self.open.push([fault(Fate::Lost, None, true), fault(Fate::Accepted, Some(round), true)]);
+                self.open.push([
+                    fault(Fate::Lost, None, true),
+                    fault(Fate::Accepted, Some(round), true),
+                ]);
             }
             None => self.sure.push(fault(Fate::Lost, None, true)),
         }
@@ -130,11 +176,21 @@ impl Readings {
 
     fn sent_by_departed(&mut self, id: ShareId, logs: &AgreedLogs) {
         let ShareId { round, from, to } = id;
-        let fault = |fate, applied, seen| ShareFault { round, from, to, fate, applied, seen };
+        let fault = |fate, applied, seen| ShareFault {
+            round,
+            from,
+            to,
+            fate,
+            applied,
+            seen,
+        };
         match logs.get(&to).map(|log| log.applied(round, from)) {
             Some(Some(applied)) if applied == round => {}
             Some(Some(applied)) => self.sure.push(fault(Fate::Accepted, Some(applied), true)),
-            Some(None) => self.open.push([fault(Fate::Lost, None, true), fault(Fate::Returned, Some(round), false)]),
+            Some(None) => self.open.push([
+                fault(Fate::Lost, None, true),
+                fault(Fate::Returned, Some(round), false),
+            ]),
             // Between two departed parties: accepted if both were there; else it stays.
             None => {}
         }
@@ -142,18 +198,31 @@ impl Readings {
 
     /// How many ways there are to read the logs; none if more than [`MOST_READINGS`].
     pub(crate) fn count(&self) -> Option<usize> {
-        1usize.checked_shl(self.open.len() as u32).filter(|&count| self.open.len() < 64 && count <= MOST_READINGS)
+        1usize
+            .checked_shl(self.open.len() as u32)
+            .filter(|&count| self.open.len() < 64 && count <= MOST_READINGS)
     }
 
     /// One reading: its bits choose for each open share. Reading 0: what nobody lists is lost.
     pub(crate) fn execution(&self, base: &Execution, reading: usize) -> Result<Execution, ExecutionError> {
         let parties = base.parties();
-        let online =
-            (0..=base.rounds() as u32).map(|t| (0..parties).map(|party| t == 0 || self.online(party, t)).collect()).collect();
-        let open =
-            self.open.iter().enumerate().map(|(index, options)| options[if index < 64 { (reading >> index) & 1 } else { 0 }]);
+        let online = (0..=base.rounds() as u32)
+            .map(|t| {
+                (0..parties)
+                    .map(|party| t == 0 || self.online(party, t))
+                    .collect()
+            })
+            .collect();
+        let open = self
+            .open
+            .iter()
+            .enumerate()
+            .map(|(index, options)| options[if index < 64 { (reading >> index) & 1 } else { 0 }]);
         let shares = self.sure.iter().copied().chain(open).collect();
-        base.clone().with_shares(vec![])?.with_online(online)?.with_shares(shares)
+        base.clone()
+            .with_shares(vec![])?
+            .with_online(online)?
+            .with_shares(shares)
     }
 }
 
@@ -171,7 +240,10 @@ pub(crate) fn likely(
         return Ok(execution.with_published(publishers.iter().copied())?);
     }
     let departed = (0..plan.parties()).filter(|party| !publishers.contains(party));
-    Ok(execution.with_published([])?.with_rolled_back(departed)?.with_published(publishers.iter().copied())?)
+    Ok(execution
+        .with_published([])?
+        .with_rolled_back(departed)?
+        .with_published(publishers.iter().copied())?)
 }
 
 #[cfg(test)]
@@ -185,20 +257,32 @@ mod tests {
     use crate::testing::{logs, plan};
 
     fn answer(verdict: Verdict) -> Option<Answer> {
-        Some(Answer { verdict, signature: Signature([0; 64]) })
+        Some(Answer {
+            verdict,
+            signature: Signature([0; 64]),
+        })
     }
 
     #[test]
     fn what_was_sent_to_a_silent_party_is_read_as_the_logs_allow() {
         let plan = plan(5, "[mechanism]\nrounds = 4");
-        let base = Setting::of_plan(&plan).expect("a plan").fault_free().expect("a schedule");
+        let base = Setting::of_plan(&plan)
+            .expect("a plan")
+            .fault_free()
+            .expect("a schedule");
         let mut logs = logs(&plan, &[0, 1, 2, 3]);
         // Party 4 lived for three rounds: somebody has its share of round 3; that of round 2 is in nobody's log.
         let to = plan.schedule().sends_to(3, 4)[0];
         let received = &mut logs.get_mut(&to).expect("a member").received;
-        received.push(ReceivedEntry { round: 3, from: 4, applied: 4 });
+        received.push(ReceivedEntry {
+            round: 3,
+            from: 4,
+            applied: 4,
+        });
         received.sort_by_key(|entry| (entry.round, entry.from));
-        let senders: Vec<Party> = (1..=4).map(|round| plan.schedule().receives_from(round, 4)[0]).collect();
+        let senders: Vec<Party> = (1..=4)
+            .map(|round| plan.schedule().receives_from(round, 4)[0])
+            .collect();
         let mut sent = |round: usize, left: bool, answer: Option<Answer>| {
             let entry = &mut logs.get_mut(&senders[round - 1]).expect("a member").sent[round - 1];
             (entry.left, entry.answer) = (left, answer);
@@ -208,17 +292,63 @@ mod tests {
         sent(3, true, None);
         sent(4, true, answer(Verdict::Accepted { applied: 4 }));
         let readings = Readings::of(&plan, &logs, 0);
-        assert_eq!(readings.count(), Some(8), "its shares of rounds 1 and 2, and the unanswered one of round 3");
+        assert_eq!(
+            readings.count(),
+            Some(8),
+            "its shares of rounds 1 and 2, and the unanswered one of round 3"
+        );
         let execution = readings.execution(&base, 0).expect("an execution");
         assert!(execution.online(3, 4) && !execution.online(4, 4));
         let fared = |round: u32| execution.outcome(round, senders[round as usize - 1], 4);
-        assert_eq!(fared(1), ShareOutcome { fate: Fate::Returned, applied: 1, seen: false });
-        assert_eq!(fared(2), ShareOutcome { fate: Fate::Returned, applied: 4, seen: true });
-        assert_eq!(fared(3), ShareOutcome { fate: Fate::Lost, applied: 3, seen: true });
-        assert_eq!(fared(4), ShareOutcome { fate: Fate::Lost, applied: 4, seen: true }, "accepted, and never handed on");
-        assert_eq!(execution.outcome(3, 4, to), ShareOutcome { fate: Fate::Accepted, applied: 4, seen: true });
+        assert_eq!(
+            fared(1),
+            ShareOutcome {
+                fate: Fate::Returned,
+                applied: 1,
+                seen: false
+            }
+        );
+        assert_eq!(
+            fared(2),
+            ShareOutcome {
+                fate: Fate::Returned,
+                applied: 4,
+                seen: true
+            }
+        );
+        assert_eq!(
+            fared(3),
+            ShareOutcome {
+                fate: Fate::Lost,
+                applied: 3,
+                seen: true
+            }
+        );
+        assert_eq!(
+            fared(4),
+            ShareOutcome {
+                fate: Fate::Lost,
+                applied: 4,
+                seen: true
+            },
+            "accepted, and never handed on"
+        );
+        assert_eq!(
+            execution.outcome(3, 4, to),
+            ShareOutcome {
+                fate: Fate::Accepted,
+                applied: 4,
+                seen: true
+            }
+        );
         let fates: BTreeSet<Fate> = (0..8)
-            .map(|reading| readings.execution(&base, reading).expect("an execution").outcome(3, senders[2], 4).fate)
+            .map(|reading| {
+                readings
+                    .execution(&base, reading)
+                    .expect("an execution")
+                    .outcome(3, senders[2], 4)
+                    .fate
+            })
             .collect();
         assert_eq!(fates, BTreeSet::from([Fate::Accepted, Fate::Lost]));
     }
@@ -227,8 +357,14 @@ mod tests {
     fn too_many_readings_are_none() {
         let plan = plan(5, "[mechanism]\nrounds = 9");
         let mut logs = logs(&plan, &[0, 1, 2, 3]);
-        logs.values_mut().flat_map(|log| &mut log.sent).for_each(|entry| entry.left = true);
+        logs.values_mut()
+            .flat_map(|log| &mut log.sent)
+            .for_each(|entry| entry.left = true);
         assert_eq!(Readings::of(&plan, &logs, 9).count(), None);
-        assert_eq!(Readings::of(&plan, &logs, 0).count(), Some(1), "nobody has heard of party 4: what was sent to it is lost");
+        assert_eq!(
+            Readings::of(&plan, &logs, 0).count(),
+            Some(1),
+            "nobody has heard of party 4: what was sent to it is lost"
+        );
     }
 }

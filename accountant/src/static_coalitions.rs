@@ -54,14 +54,18 @@ impl Draws {
     /// The largest squared loss of the draw of `seed` over the tolerated class, at σ* = 1, Δ = 1 and σ_Δ² = `ratio`; never below it, ∞ where it
     /// is in doubt or there is no schedule.
     pub fn worst(&self, seed: u64, ratio: f64) -> f64 {
-        let Some(schedule) = Schedule::draw(&self.graph, self.fanout, self.rounds, seed) else { return f64::INFINITY };
+        let Some(schedule) = Schedule::draw(&self.graph, self.fanout, self.rounds, seed) else {
+            return f64::INFINITY;
+        };
         let against = draw_parties(self.graph.parties(), self.colluding + self.dropouts, seed);
         worst_with_a_share_fault(schedule.out(), &against, ratio).unwrap_or(f64::INFINITY)
     }
 
     /// The same without faults of shares.
     pub fn worst_without_share_faults(&self, seed: u64, ratio: f64) -> f64 {
-        let Some(schedule) = Schedule::draw(&self.graph, self.fanout, self.rounds, seed) else { return f64::INFINITY };
+        let Some(schedule) = Schedule::draw(&self.graph, self.fanout, self.rounds, seed) else {
+            return f64::INFINITY;
+        };
         let against = draw_parties(self.graph.parties(), self.colluding + self.dropouts, seed);
         largest(squared_losses(schedule.out(), &against, ratio))
     }
@@ -79,12 +83,19 @@ impl Draws {
 
     /// How many draws lose more than `most` (μ² at σ* = 1, Δ = 1).
     pub fn failures(&self, seeds: Range<u64>, ratio: f64, most: f64) -> u64 {
-        self.all(seeds, ratio).into_iter().filter(|&square| square.is_nan() || square > most).count() as u64
+        self.all(seeds, ratio)
+            .into_iter()
+            .filter(|&square| square.is_nan() || square > most)
+            .count() as u64
     }
 
     /// Roughly how many multiplications a draw takes.
     pub fn products(&self) -> f64 {
-        let honest = self.graph.parties().saturating_sub(self.colluding + self.dropouts).max(1) as f64;
+        let honest = self
+            .graph
+            .parties()
+            .saturating_sub(self.colluding + self.dropouts)
+            .max(1) as f64;
         (self.rounds as f64 * 7.0 + 3.0) * honest.powi(3) + 1e4
     }
 
@@ -106,7 +117,13 @@ impl Draws {
 }
 
 fn largest(losses: Option<Vec<f64>>) -> f64 {
-    let worst = |worst: f64, loss: f64| if loss.is_nan() { f64::INFINITY } else { worst.max(loss) };
+    let worst = |worst: f64, loss: f64| {
+        if loss.is_nan() {
+            f64::INFINITY
+        } else {
+            worst.max(loss)
+        }
+    };
     losses.map_or(f64::INFINITY, |losses| losses.into_iter().fold(0.0, worst))
 }
 

@@ -34,21 +34,49 @@ pub(crate) fn plan(parties: usize, lines: &str) -> Plan {
 
 /// Logs of these parties in which every share among them, and none other, arrived in its round.
 pub(crate) fn logs(plan: &Plan, members: &[Party]) -> AgreedLogs {
-    members.iter().map(|&party| (party, log(plan, members, party))).collect()
+    members
+        .iter()
+        .map(|&party| (party, log(plan, members, party)))
+        .collect()
 }
 
 fn log(plan: &Plan, members: &[Party], party: Party) -> Log {
     let schedule = plan.schedule();
     let rounds = 1..=plan.rounds();
-    let due = rounds.clone().flat_map(|round| schedule.sends_to(round, party).iter().map(move |&to| (round, to)));
-    let sent = due.map(|(round, to)| SentEntry { round, to, left: members.contains(&to), answer: None }).collect();
-    let received = rounds
-        .flat_map(|round| schedule.receives_from(round, party).into_iter().map(move |from| (round, from)))
-        .filter(|(_, from)| members.contains(from))
-        .map(|(round, from)| ReceivedEntry { round, from, applied: round })
+    let due = rounds
+        .clone()
+        .flat_map(|round| schedule.sends_to(round, party).iter().map(move |&to| (round, to)));
+    let sent = due
+        .map(|(round, to)| SentEntry {
+            round,
+            to,
+            left: members.contains(&to),
+            answer: None,
+        })
         .collect();
-    let gone = (0..plan.parties()).filter(|other| !members.contains(other)).collect();
-    Log { party, sent, received, gone }
+    let received = rounds
+        .flat_map(|round| {
+            schedule
+                .receives_from(round, party)
+                .into_iter()
+                .map(move |from| (round, from))
+        })
+        .filter(|(_, from)| members.contains(from))
+        .map(|(round, from)| ReceivedEntry {
+            round,
+            from,
+            applied: round,
+        })
+        .collect();
+    let gone = (0..plan.parties())
+        .filter(|other| !members.contains(other))
+        .collect();
+    Log {
+        party,
+        sent,
+        received,
+        gone,
+    }
 }
 
 /// A random order.
@@ -71,7 +99,9 @@ pub(crate) fn random_out(
         others.truncate(fanout(random));
         others
     };
-    (0..rounds).map(|_| (0..parties).map(&mut neighbours).collect()).collect()
+    (0..rounds)
+        .map(|_| (0..parties).map(&mut neighbours).collect())
+        .collect()
 }
 
 /// D_Inc, D_EI, or some other valid (c, Z).
@@ -84,7 +114,11 @@ pub(crate) fn random_injection(rounds: usize, random: &mut ChaCha8Rng) -> Inject
             c[rounds] += 1.0 - c.iter().sum::<f64>();
             // Each noise enters when its row comes, with a trace of the others: far from singular.
             let mut z: Vec<Vec<f64>> = (0..=rounds)
-                .map(|t| (0..rounds).map(|k| f64::from(u8::from(t == k)) + random.random_range(-0.1..0.1)).collect())
+                .map(|t| {
+                    (0..rounds)
+                        .map(|k| f64::from(u8::from(t == k)) + random.random_range(-0.1..0.1))
+                        .collect()
+                })
                 .collect();
             for k in 0..rounds {
                 z[rounds][k] -= z.iter().map(|row| row[k]).sum::<f64>();
@@ -95,7 +129,11 @@ pub(crate) fn random_injection(rounds: usize, random: &mut ChaCha8Rng) -> Inject
 }
 
 /// Random fates of shares: more and worse ones for those to and from `loose` parties; only these lose any.
-pub(crate) fn random_faults(run: &Execution, loose: &BTreeSet<Party>, random: &mut ChaCha8Rng) -> Vec<ShareFault> {
+pub(crate) fn random_faults(
+    run: &Execution,
+    loose: &BTreeSet<Party>,
+    random: &mut ChaCha8Rng,
+) -> Vec<ShareFault> {
     let rounds = run.rounds() as u32;
     let mut faults = Vec::new();
     for round in 1..=rounds {
@@ -105,15 +143,24 @@ pub(crate) fn random_faults(run: &Execution, loose: &BTreeSet<Party>, random: &m
                 if !random.random_bool(if of_loose { 0.6 } else { 0.3 }) {
                     continue;
                 }
-                let fate =
-                    [Fate::Accepted, Fate::Returned, Fate::Lost][(random.next_u32() % if of_loose { 3 } else { 2 }) as usize];
+                let fate = [Fate::Accepted, Fate::Returned, Fate::Lost]
+                    [(random.next_u32() % if of_loose { 3 } else { 2 }) as usize];
                 let taker = if fate == Fate::Accepted { to } else { from };
-                let open: Vec<u32> = (round..=rounds).filter(|&applied| run.online(applied, taker)).collect();
+                let open: Vec<u32> = (round..=rounds)
+                    .filter(|&applied| run.online(applied, taker))
+                    .collect();
                 if fate != Fate::Lost && open.is_empty() {
                     continue;
                 }
                 let applied = (fate != Fate::Lost).then(|| open[random.random_range(0..open.len())]);
-                faults.push(ShareFault { round, from, to, fate, applied, seen: random.random_bool(0.7) });
+                faults.push(ShareFault {
+                    round,
+                    from,
+                    to,
+                    fate,
+                    applied,
+                    seen: random.random_bool(0.7),
+                });
             }
         }
     }

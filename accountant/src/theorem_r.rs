@@ -53,7 +53,11 @@ pub fn dominating(
     let rounds = execution.rounds() as u32;
     let parties = execution.parties();
     let online = (0..=rounds)
-        .map(|t| (0..parties).map(|party| departed.contains(&party) || execution.online(t, party)).collect())
+        .map(|t| {
+            (0..parties)
+                .map(|party| departed.contains(&party) || execution.online(t, party))
+                .collect()
+        })
         .collect();
     let among = execution
         .shares()

@@ -37,7 +37,9 @@ impl Summed {
         let parties = trace.parties();
         let mut sum = vec![0.0; trace.unknowns()];
         for &party in included {
-            sum.iter_mut().zip(trace.last(party)).for_each(|(total, x)| *total += x);
+            sum.iter_mut()
+                .zip(trace.last(party))
+                .for_each(|(total, x)| *total += x);
         }
         let square = |part: &[f64]| part.iter().map(|x| x * x).sum::<f64>();
         Summed {
@@ -52,7 +54,9 @@ impl Summed {
     fn exact(own: &[f64], included: &BTreeSet<Party>) -> Self {
         Summed {
             weight: included.iter().map(|&party| own[party]).sum(),
-            values: (0..own.len()).map(|party| f64::from(u8::from(included.contains(&party)))).collect(),
+            values: (0..own.len())
+                .map(|party| f64::from(u8::from(included.contains(&party))))
+                .collect(),
             independent: included.len() as f64,
             correlated: 0.0,
         }
@@ -63,7 +67,8 @@ impl Summed {
         if self.weight == 0.0 {
             return f64::INFINITY;
         }
-        let total = noise.independent_std.powi(2) * self.independent + noise.correlated_std.powi(2) * self.correlated;
+        let total =
+            noise.independent_std.powi(2) * self.independent + noise.correlated_std.powi(2) * self.correlated;
         total / (self.weight * self.weight)
     }
 }
@@ -91,14 +96,19 @@ impl ErrorModel {
         let parties = setting.parties();
         let plain = parties as f64 / setting.total_weight().powi(2);
         let unknowns = parties * (setting.rounds() + 1);
-        let traced = |runs: usize| unknowns <= MOST_TRACED && runs * unknowns * unknowns <= MOST_TRACED_SQUARES;
+        let traced =
+            |runs: usize| unknowns <= MOST_TRACED && runs * unknowns * unknowns <= MOST_TRACED_SQUARES;
         let late = match setting.family {
             Family::Ppsc => late_exchanges(setting),
             _ if traced(1) => late(setting)?,
             _ => vec![],
         };
         let always = late.iter().all(|(_, usable)| *usable);
-        let late: Vec<Summed> = late.into_iter().filter(|(_, usable)| *usable).map(|(sum, _)| sum).collect();
+        let late: Vec<Summed> = late
+            .into_iter()
+            .filter(|(_, usable)| *usable)
+            .map(|(sum, _)| sum)
+            .collect();
         let late = (!late.is_empty()).then(|| mean(&late));
         let departed = match setting.rollback {
             // Exact mean over the rest.
@@ -109,7 +119,12 @@ impl ErrorModel {
             false if traced(parties * setting.rounds()) => Some(mean(&crashes(setting)?)),
             false => None,
         };
-        Ok(ErrorModel { plain, departed, late, always })
+        Ok(ErrorModel {
+            plain,
+            departed,
+            late,
+            always,
+        })
     }
 
     /// Standard error without a fault.
@@ -132,7 +147,10 @@ impl ErrorModel {
     /// What calibration minimises, at σ* = 1 and σ_Δ² = `ratio`: one party departs, nine times in ten in mixing and once in ten in publishing
     /// (otherwise σ_Δ → ∞ looks free). Where no result is left no noise helps: these count for nothing.
     pub fn expected(&self, ratio: f64) -> f64 {
-        let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
+        let noise = Noise {
+            independent_std: 1.0,
+            correlated_std: ratio.sqrt(),
+        };
         let departed = self.departed(noise).unwrap_or(self.plain(noise));
         0.9 * departed + 0.1 * self.late.map_or(departed, |terms| error(terms, noise))
     }
@@ -163,14 +181,27 @@ fn late_exchanges(setting: &Setting) -> Vec<(Summed, bool)> {
     let of_party = |(party, held): (Party, Held)| {
         let mut values = vec![1.0; setting.parties()];
         held.values.iter().for_each(|&value| values[value] = 0.0);
-        let weight = values.iter().zip(&setting.weights).map(|(value, weight)| value * weight).sum();
+        let weight = values
+            .iter()
+            .zip(&setting.weights)
+            .map(|(value, weight)| value * weight)
+            .sum();
         let independent = values.iter().sum();
         // The other place of each γ of the missing final is in the sum.
-        let sum = Summed { weight, values, independent, correlated: held.noises as f64 };
+        let sum = Summed {
+            weight,
+            values,
+            independent,
+            correlated: held.noises as f64,
+        };
         let usable = enough(weight, setting.total_weight() - setting.weights[party]);
         (sum, usable)
     };
-    places::finals(&setting.out).into_iter().enumerate().map(of_party).collect()
+    places::finals(&setting.out)
+        .into_iter()
+        .enumerate()
+        .map(of_party)
+        .collect()
 }
 
 /// Whether a mean may be written from finals of this weight, of parties of that true weight.
@@ -194,7 +225,12 @@ fn crashes(setting: &Setting) -> Result<Vec<Summed>, ExecutionError> {
 
 fn mean(sums: &[Summed]) -> (f64, f64) {
     let count = sums.len() as f64;
-    let average = |of: fn(&Summed) -> f64| sums.iter().map(|sum| of(sum) / (sum.weight * sum.weight)).sum::<f64>() / count;
+    let average = |of: fn(&Summed) -> f64| {
+        sums.iter()
+            .map(|sum| of(sum) / (sum.weight * sum.weight))
+            .sum::<f64>()
+            / count
+    };
     (average(|sum| sum.independent), average(|sum| sum.correlated))
 }
 
@@ -230,10 +266,17 @@ pub fn realised(
     included: &BTreeSet<Party>,
 ) -> Result<Realised, LogsError> {
     let calibration = plan.calibration();
-    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
-    let own: Vec<f64> = (0..plan.parties()).map(|party| plan.draft().weight(party)).collect();
-    let setting = Setting::of_plan(plan)
-        .map_err(|error| ExecutionError::Invalid { place: "injection".into(), problem: error.to_string() })?;
+    let noise = Noise {
+        independent_std: calibration.independent_std,
+        correlated_std: calibration.correlated_std,
+    };
+    let own: Vec<f64> = (0..plan.parties())
+        .map(|party| plan.draft().weight(party))
+        .collect();
+    let setting = Setting::of_plan(plan).map_err(|error| ExecutionError::Invalid {
+        place: "injection".into(),
+        problem: error.to_string(),
+    })?;
     let base = setting.fault_free()?;
     let summed = if setting.rollback && included == publishers {
         // Roll-back: the finals of all who publish add up to the sum of their x̃, to the bit.
@@ -243,11 +286,20 @@ pub fn realised(
         summed(&settled::likely(plan, &base, logs, publishers)?, &own, included)
     };
     let standard_error = summed.variance(noise).sqrt();
-    let expected: f64 = if setting.rollback { publishers.iter().map(|&party| own[party]).sum() } else { own.iter().sum() };
+    let expected: f64 = if setting.rollback {
+        publishers.iter().map(|&party| own[party]).sum()
+    } else {
+        own.iter().sum()
+    };
     let true_weight: f64 = included.iter().map(|&party| own[party]).sum();
     let weights = match summed.weight == 0.0 {
         true => vec![0.0; own.len()],
-        false => summed.values.iter().zip(&own).map(|(value, weight)| value * weight / summed.weight).collect(),
+        false => summed
+            .values
+            .iter()
+            .zip(&own)
+            .map(|(value, weight)| value * weight / summed.weight)
+            .collect(),
     };
     Ok(Realised {
         usable: enough(summed.weight, true_weight) && standard_error <= local_error(plan, included),
@@ -262,7 +314,9 @@ pub fn realised(
 /// (With uneven weights a σ for each would be less, less even than what a plan without faults gives.)
 fn local_error(plan: &Plan, included: &BTreeSet<Party>) -> f64 {
     let privacy = &plan.draft().privacy;
-    let Ok(budget) = gaussian::mu(privacy.epsilon, privacy.delta) else { return 0.0 };
+    let Ok(budget) = gaussian::mu(privacy.epsilon, privacy.delta) else {
+        return 0.0;
+    };
     let weight: f64 = included.iter().map(|&party| plan.draft().weight(party)).sum();
     // A sum of everybody's local noise, and a margin for rounding.
     plan.draft().largest_sensitivity() * (included.len() as f64).sqrt() / (budget * weight) * (1.0 + 1e-5)

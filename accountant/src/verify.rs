@@ -31,7 +31,9 @@ pub enum VerifyError {
         found: f64,
     },
     /// A claim whose ε does not follow from its μ.
-    #[error("claims[{index}] ({what}): epsilon {claimed} is below {found}, which follows from its mu at its delta")]
+    #[error(
+        "claims[{index}] ({what}): epsilon {claimed} is below {found}, which follows from its mu at its delta"
+    )]
     Epsilon {
         /// Of the claim.
         index: usize,
@@ -131,7 +133,10 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
     let calibration = plan.calibration();
     let privacy = &plan.draft().privacy;
     let setting = Setting::of_plan(plan)?;
-    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+    let noise = Noise {
+        independent_std: calibration.independent_std,
+        correlated_std: calibration.correlated_std,
+    };
     if plan.draws_at_start() {
         sampled::check(plan, &setting, noise, own)?;
     } else {
@@ -141,20 +146,30 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
         }
         match setting.reveals_sums(noise) {
             // The plan says that exact sums are revealed, and that this is meant: it has no headline, and keeps its word for other changes.
-            true => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| claim.faults == faults)?,
+            true => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
+                claim.faults == faults
+            })?,
             false => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
                 claim.holds_as_headline && covers(claim, faults)
             })?,
         }
     }
     let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
-    check_predicted(&calibration.predicted, &predicted(&setting, noise, budget)?.times(plan.scales().root_mean_square()))
+    check_predicted(
+        &calibration.predicted,
+        &predicted(&setting, noise, budget)?.times(plan.scales().root_mean_square()),
+    )
 }
 
 fn check_claim(index: usize, claim: &Claim, established: &[Claim], delta: f64) -> Result<(), VerifyError> {
     let what = words(claim);
     if claim.delta != delta {
-        return Err(VerifyError::Delta { index, what, claimed: claim.delta, expected: delta });
+        return Err(VerifyError::Delta {
+            index,
+            what,
+            claimed: claim.delta,
+            expected: delta,
+        });
     }
     let same = |truth: &&Claim| {
         truth.adversary == claim.adversary
@@ -163,13 +178,25 @@ fn check_claim(index: usize, claim: &Claim, established: &[Claim], delta: f64) -
             && truth.changes == claim.changes
             && truth.size >= claim.size
     };
-    let Some(truth) = established.iter().find(same) else { return Err(VerifyError::Unknown { index, what }) };
+    let Some(truth) = established.iter().find(same) else {
+        return Err(VerifyError::Unknown { index, what });
+    };
     if exceeds(truth.mu, claim.mu) {
-        return Err(VerifyError::Loss { index, what, claimed: claim.mu, found: truth.mu });
+        return Err(VerifyError::Loss {
+            index,
+            what,
+            claimed: claim.mu,
+            found: truth.mu,
+        });
     }
     let follows = gaussian::epsilon(claim.delta, claim.mu)?;
     if exceeds(follows, claim.epsilon) {
-        return Err(VerifyError::Epsilon { index, what, claimed: claim.epsilon, found: follows });
+        return Err(VerifyError::Epsilon {
+            index,
+            what,
+            claimed: claim.epsilon,
+            found: follows,
+        });
     }
     if claim.cases > truth.cases || claim.holds_as_headline && claim.changes.is_some() {
         return Err(VerifyError::Unknown { index, what });
@@ -182,12 +209,28 @@ fn exceeds(truth: f64, said: f64) -> bool {
     truth.is_nan() || said.is_nan() || truth > said * (1.0 + ROUNDING)
 }
 
-fn check_cover(claims: &[Claim], epsilon: f64, covers: impl Fn(&Claim, Faults) -> bool) -> Result<(), VerifyError> {
-    for (faults, name) in [(Faults::Class, "the tolerated class"), (Faults::BeforePublishing, "what leaves before publishing")] {
-        let best = claims.iter().filter(|claim| covers(claim, faults)).map(|claim| claim.epsilon).reduce(f64::min);
+fn check_cover(
+    claims: &[Claim],
+    epsilon: f64,
+    covers: impl Fn(&Claim, Faults) -> bool,
+) -> Result<(), VerifyError> {
+    for (faults, name) in [
+        (Faults::Class, "the tolerated class"),
+        (Faults::BeforePublishing, "what leaves before publishing"),
+    ] {
+        let best = claims
+            .iter()
+            .filter(|claim| covers(claim, faults))
+            .map(|claim| claim.epsilon)
+            .reduce(f64::min);
         match best {
             None => return Err(VerifyError::Missing { faults: name }),
-            Some(found) if exceeds(found, epsilon) => return Err(VerifyError::Budget { promised: epsilon, found }),
+            Some(found) if exceeds(found, epsilon) => {
+                return Err(VerifyError::Budget {
+                    promised: epsilon,
+                    found,
+                });
+            }
             Some(_) => {}
         }
     }
@@ -196,9 +239,21 @@ fn check_cover(claims: &[Claim], epsilon: f64, covers: impl Fn(&Claim, Faults) -
 
 fn check_predicted(said: &Predicted, found: &Predicted) -> Result<(), VerifyError> {
     let pairs = [
-        ("standard_error", Some(said.standard_error), Some(found.standard_error)),
-        ("standard_error_one_dropout", said.standard_error_one_dropout, found.standard_error_one_dropout),
-        ("standard_error_late_dropout", said.standard_error_late_dropout, found.standard_error_late_dropout),
+        (
+            "standard_error",
+            Some(said.standard_error),
+            Some(found.standard_error),
+        ),
+        (
+            "standard_error_one_dropout",
+            said.standard_error_one_dropout,
+            found.standard_error_one_dropout,
+        ),
+        (
+            "standard_error_late_dropout",
+            said.standard_error_late_dropout,
+            found.standard_error_late_dropout,
+        ),
         ("central", Some(said.central), Some(found.central)),
         ("local", Some(said.local), Some(found.local)),
         ("error_floor", Some(said.error_floor), Some(found.error_floor)),
@@ -210,7 +265,11 @@ fn check_predicted(said: &Predicted, found: &Predicted) -> Result<(), VerifyErro
             _ => false,
         };
         if !same {
-            return Err(VerifyError::Predicted { field, claimed, found });
+            return Err(VerifyError::Predicted {
+                field,
+                claimed,
+                found,
+            });
         }
     }
     Ok(())

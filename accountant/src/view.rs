@@ -57,22 +57,43 @@ impl Trace {
     /// Runs `execution` and keeps what party i hands out in round t + 1 where `keep(i, t)`; finals are always kept.
     pub fn keeping(execution: &Execution, weights: &[f64], keep: impl Fn(Party, u32) -> bool) -> Self {
         let (parties, rounds, unknowns) = (execution.parties(), execution.rounds(), execution.unknowns());
-        let noises: Vec<usize> =
-            (0..parties).map(|party| parties + execution.noises(party).start).chain(std::iter::once(unknowns)).collect();
-        let mut names: Vec<Names> = noises[..parties].iter().map(|&first| Names { unknowns, first }).collect();
+        let noises: Vec<usize> = (0..parties)
+            .map(|party| parties + execution.noises(party).start)
+            .chain(std::iter::once(unknowns))
+            .collect();
+        let mut names: Vec<Names> = noises[..parties]
+            .iter()
+            .map(|&first| Names { unknowns, first })
+            .collect();
         let machines: Vec<Mixing<Impulse, f64>> = (0..parties)
             .map(|party| {
                 let value = Impulse::unit(unknowns, party);
                 let record = !execution.rolled_back().is_empty();
-                Mixing::new(execution.mechanism(party), value, weights[party], record, &mut names[party])
+                Mixing::new(
+                    execution.mechanism(party),
+                    value,
+                    weights[party],
+                    record,
+                    &mut names[party],
+                )
             })
             .collect();
         let mut states = BTreeMap::new();
         let last = rerun(execution, machines, &mut names, keep, |party, round, state| {
             states.insert((party, round), state.0);
         });
-        let (finals, weights) = last.into_iter().map(|portion| (portion.value.0, portion.weight)).unzip();
-        Trace { parties, rounds, noises, states, finals, weights }
+        let (finals, weights) = last
+            .into_iter()
+            .map(|portion| (portion.value.0, portion.weight))
+            .unzip();
+        Trace {
+            parties,
+            rounds,
+            noises,
+            states,
+            finals,
+            weights,
+        }
     }
 
     /// n.
@@ -128,7 +149,11 @@ where
     let rounds = execution.rounds() as u32;
     let states = *execution.family() != Family::Ppsc;
     let mut at = |machines: &[Mixing<P, W>], round: u32| {
-        for (party, machine) in machines.iter().enumerate().filter(|&(party, _)| states && keep(party, round)) {
+        for (party, machine) in machines
+            .iter()
+            .enumerate()
+            .filter(|&(party, _)| states && keep(party, round))
+        {
             seen(party, round, machine.state().value);
         }
     };
@@ -148,7 +173,11 @@ where
                 false => machines[arrival.to].accept(arrival.from, &arrival.share),
             }
         }
-        for (party, machine) in machines.iter_mut().enumerate().filter(|&(party, _)| execution.online(round, party)) {
+        for (party, machine) in machines
+            .iter_mut()
+            .enumerate()
+            .filter(|&(party, _)| execution.online(round, party))
+        {
             match round == rounds {
                 true => machine.cancel(),
                 false => machine.inject(&mut noises[party], round),
@@ -156,8 +185,13 @@ where
         }
         at(&machines, round);
     }
-    handed_out.into_iter().for_each(|(party, round, state)| seen(party, round, state));
-    machines.into_iter().map(|machine| machine.finish(execution.rolled_back())).collect()
+    handed_out
+        .into_iter()
+        .for_each(|(party, round, state)| seen(party, round, state));
+    machines
+        .into_iter()
+        .map(|machine| machine.finish(execution.rolled_back()))
+        .collect()
 }
 
 /// Everybody who is online splits its state, or hands it over; what leaves is due where the execution says.
@@ -171,7 +205,11 @@ fn send<P, W>(
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    for (from, machine) in machines.iter_mut().enumerate().filter(|&(from, _)| execution.online(round, from)) {
+    for (from, machine) in machines
+        .iter_mut()
+        .enumerate()
+        .filter(|&(from, _)| execution.online(round, from))
+    {
         let out = execution.out(round, from);
         if out.is_empty() && *execution.family() == Family::Ppsc {
             continue;
@@ -185,7 +223,12 @@ fn send<P, W>(
             let outcome = execution.outcome(round, from, to);
             if outcome.fate != Fate::Lost {
                 let back = outcome.fate == Fate::Returned;
-                arrivals.entry(outcome.applied).or_default().push(Arrival { from, to, back, share: share.clone() });
+                arrivals.entry(outcome.applied).or_default().push(Arrival {
+                    from,
+                    to,
+                    back,
+                    share: share.clone(),
+                });
             }
         }
     }
@@ -206,7 +249,9 @@ impl View {
     /// Runs `execution` and keeps what its adversary sees.
     pub fn of(execution: &Execution) -> Self {
         let states = seen_states(execution);
-        let trace = Trace::keeping(execution, &vec![1.0; execution.parties()], |party, round| states.contains(&(party, round)));
+        let trace = Trace::keeping(execution, &vec![1.0; execution.parties()], |party, round| {
+            states.contains(&(party, round))
+        });
         Self::select(&trace, execution, &states)
     }
 
@@ -221,22 +266,35 @@ impl View {
             Adversary::Corrupted(corrupted) => corrupted,
             Adversary::Observed(_) => &none,
         };
-        let finals = execution.published().iter().filter(|party| !corrupted.contains(party));
+        let finals = execution
+            .published()
+            .iter()
+            .filter(|party| !corrupted.contains(party));
         let rows: Vec<&[f64]> = states
             .iter()
-            .map(|&(party, round)| trace.state(party, round).expect("the trace kept the states that are seen"))
+            .map(|&(party, round)| {
+                trace
+                    .state(party, round)
+                    .expect("the trace kept the states that are seen")
+            })
             .chain(finals.map(|&party| trace.last(party)))
             .collect();
-        let honest = (0..trace.parties).filter(|party| !corrupted.contains(party)).collect();
+        let honest = (0..trace.parties)
+            .filter(|party| !corrupted.contains(party))
+            .collect();
         Self::from_rows(&rows, honest, |party| trace.noises(party))
     }
 
     /// Restricts rows over all unknowns to those of `honest`, whose noises are where `noises` says: what corrupted parties injected is known
     /// and drops out.
     pub fn from_rows(rows: &[&[f64]], honest: Vec<Party>, noises: impl Fn(Party) -> Range<usize>) -> Self {
-        let b = Array2::from_shape_fn((rows.len(), honest.len()), |(row, column)| rows[row][honest[column]]);
+        let b = Array2::from_shape_fn((rows.len(), honest.len()), |(row, column)| {
+            rows[row][honest[column]]
+        });
         let columns: Vec<usize> = honest.iter().flat_map(|&party| noises(party)).collect();
-        let a = Array2::from_shape_fn((rows.len(), columns.len()), |(row, column)| rows[row][columns[column]]);
+        let a = Array2::from_shape_fn((rows.len(), columns.len()), |(row, column)| {
+            rows[row][columns[column]]
+        });
         View { honest, b, a }
     }
 }
@@ -250,7 +308,9 @@ pub(crate) fn seen_states(execution: &Execution) -> BTreeSet<(Party, u32)> {
     };
     let mut seen = BTreeSet::new();
     for round in 1..=execution.rounds() as u32 {
-        for from in (0..execution.parties()).filter(|from| !corrupted.contains(from) && execution.online(round, *from)) {
+        for from in (0..execution.parties())
+            .filter(|from| !corrupted.contains(from) && execution.online(round, *from))
+        {
             let reads = |to: &Party| {
                 let outcome = execution.outcome(round, from, *to);
                 // What a corrupted party holds is known, whatever the file says about `seen`.

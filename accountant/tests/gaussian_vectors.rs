@@ -7,12 +7,17 @@ fn vectors(kind: &str) -> Vec<[f64; 3]> {
     let file: Value = serde_json::from_str(include_str!("vectors/gaussian.json")).expect("vectors parse");
     let rows = file[kind].as_array().expect("a list").clone();
     assert!(rows.len() > 20);
-    rows.into_iter().map(|row| [0, 1, 2].map(|index| row[index].as_f64().expect("a number"))).collect()
+    rows.into_iter()
+        .map(|row| [0, 1, 2].map(|index| row[index].as_f64().expect("a number")))
+        .collect()
 }
 
 #[track_caller]
 fn assert_close(found: f64, expected: f64, relative: f64) {
-    assert!((found - expected).abs() <= relative * expected.abs(), "found {found:e}, expected {expected:e}");
+    assert!(
+        (found - expected).abs() <= relative * expected.abs(),
+        "found {found:e}, expected {expected:e}"
+    );
 }
 
 #[test]

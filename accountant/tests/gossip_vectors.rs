@@ -18,7 +18,10 @@ fn whole(value: &Value) -> usize {
 /// The graph as an edge list, each edge in both directions.
 fn edge_list(graph: &Value) -> String {
     let edges = graph["edges"].as_array().expect("a list");
-    edges.iter().map(|edge| format!("{} {}\n{} {}\n", edge[0], edge[1], edge[1], edge[0])).collect()
+    edges
+        .iter()
+        .map(|edge| format!("{} {}\n{} {}\n", edge[0], edge[1], edge[1], edge[0]))
+        .collect()
 }
 
 fn scheme(name: &str) -> Scheme {
@@ -46,19 +49,40 @@ fn sensitivities() {
     assert_eq!(cases.len(), 100);
     for case in cases {
         let name = case.to_string();
-        let observers: Vec<usize> = case["observers"].as_array().expect("a list").iter().map(whole).collect();
+        let observers: Vec<usize> = case["observers"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(whole)
+            .collect();
         let threat = Threat {
             observers: &observers,
             rounds: whole(&case["rounds"]),
-            view: if text(case, "view") == "sum" { View::Sum } else { View::Messages },
-            noise: if text(case, "observers_noise") == "known" { ObserversNoise::Known } else { ObserversNoise::Unknown },
+            view: if text(case, "view") == "sum" {
+                View::Sum
+            } else {
+                View::Messages
+            },
+            noise: if text(case, "observers_noise") == "known" {
+                ObserversNoise::Known
+            } else {
+                ObserversNoise::Unknown
+            },
         };
         let list = edge_list(&vectors["graphs"][text(case, "graph")]);
-        let answer = gossip::account(&list, scheme(text(case, "weights")), &threat, whole(&case["target"])).expect("an answer");
+        let answer = gossip::account(
+            &list,
+            scheme(text(case, "weights")),
+            &threat,
+            whole(&case["target"]),
+        )
+        .expect("an answer");
         assert_close(&name, answer.lower, &case["sensitivity_squared_lower"]);
         assert_close(&name, answer.upper, &case["sensitivity_squared_upper"]);
         // One contribution that the upper value must cover.
-        let alternating = case["sensitivity_squared_alternating"].as_f64().unwrap_or(f64::INFINITY);
+        let alternating = case["sensitivity_squared_alternating"]
+            .as_f64()
+            .unwrap_or(f64::INFINITY);
         assert!(answer.upper >= alternating * (1.0 - 1e-9), "{name}");
         assert_eq!(answer.unbounded, case["sensitivity_squared_upper"].is_null());
     }

@@ -15,17 +15,25 @@ fn list(value: &Value) -> &Vec<Value> {
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
-    list(value).iter().map(|x| x.as_f64().expect("a number")).collect()
+    list(value)
+        .iter()
+        .map(|x| x.as_f64().expect("a number"))
+        .collect()
 }
 
 #[track_caller]
 fn assert_close(name: &str, found: f64, expected: f64) {
-    assert!((found - expected).abs() <= 1e-9 * expected.abs() + 1e-14, "{name}: found {found:e}, expected {expected:e}");
+    assert!(
+        (found - expected).abs() <= 1e-9 * expected.abs() + 1e-14,
+        "{name}: found {found:e}, expected {expected:e}"
+    );
 }
 
 /// Its place among the edges of its iteration: these are in order of the components, as the parties are.
 fn slot(all: &[Exchange], exchange: &Exchange) -> usize {
-    all.iter().filter(|other| other.iteration == exchange.iteration && other.out < exchange.out).count()
+    all.iter()
+        .filter(|other| other.iteration == exchange.iteration && other.out < exchange.out)
+        .count()
 }
 
 fn each(mut check: impl FnMut(&str, &Value, &Execution)) {
@@ -42,7 +50,11 @@ fn matrices_of_the_edge_sequence() {
     each(|name, sequence, execution| {
         let view = view(execution);
         for (row, expected) in list(&sequence["C"]).iter().enumerate() {
-            assert_eq!(view.b.row(row).to_vec(), numbers(expected), "{name}: C, row {row}");
+            assert_eq!(
+                view.b.row(row).to_vec(),
+                numbers(expected),
+                "{name}: C, row {row}"
+            );
         }
         for (row, expected) in list(&sequence["D"]).iter().enumerate() {
             // Columns component by component there, iteration by iteration here.
@@ -50,12 +62,17 @@ fn matrices_of_the_edge_sequence() {
             let all = exchanges(execution);
             for exchange in &all {
                 let column = execution.noises(exchange.out).start + exchange.noise;
-                found[slot(&all, exchange) * execution.rounds() + exchange.iteration as usize - 1] = view.a[[row, column]];
+                found[slot(&all, exchange) * execution.rounds() + exchange.iteration as usize - 1] =
+                    view.a[[row, column]];
             }
             assert_eq!(found, numbers(expected), "{name}: D, row {row}");
         }
         let rank = sequence["rank_of_D"].as_u64().expect("a number") as usize;
-        assert_eq!(components(execution).len(), execution.parties() - rank, "{name}: a rank short of full is a component");
+        assert_eq!(
+            components(execution).len(),
+            execution.parties() - rank,
+            "{name}: a rank short of full is a component"
+        );
     });
 }
 
@@ -65,16 +82,24 @@ fn states_and_their_consensus() {
         let noise: Vec<Vec<f64>> = list(&sequence["noise"]).iter().map(numbers).collect();
         let all = exchanges(execution);
         let draw = |party: usize, k: usize| {
-            let exchange = all.iter().find(|exchange| (exchange.out, exchange.noise) == (party, k)).expect("one a noise");
+            let exchange = all
+                .iter()
+                .find(|exchange| (exchange.out, exchange.noise) == (party, k))
+                .expect("one a noise");
             noise[exchange.iteration as usize - 1][slot(&all, exchange)]
         };
         let mut x = finals(execution, &numbers(&sequence["input"]), draw);
         assert_eq!(x, numbers(&sequence["output"]), "{name}");
         for _ in 0..30 {
             let n = x.len();
-            x = (0..n).map(|i| x[i] + 0.1 * (x[(i + 1) % n] - x[i]) + 0.1 * (x[(i + n - 1) % n] - x[i])).collect();
+            x = (0..n)
+                .map(|i| x[i] + 0.1 * (x[(i + 1) % n] - x[i]) + 0.1 * (x[(i + n - 1) % n] - x[i]))
+                .collect();
         }
-        for (found, expected) in x.iter().zip(numbers(&sequence["after_30_consensus_rounds_on_10_cycle_a_0.1"])) {
+        for (found, expected) in x
+            .iter()
+            .zip(numbers(&sequence["after_30_consensus_rounds_on_10_cycle_a_0.1"]))
+        {
             assert_close(name, *found, expected);
         }
     });
@@ -83,20 +108,41 @@ fn states_and_their_consensus() {
 #[test]
 fn accounts() {
     each(|name, sequence, execution| {
-        let answer = ppsc::account(&sequence["execution"].to_string(), 2.0, 0.0, 1.0, 1e-6).expect("an answer");
+        let answer =
+            ppsc::account(&sequence["execution"].to_string(), 2.0, 0.0, 1.0, 1e-6).expect("an answer");
         let least = answer.smallest_singular_value.expect("D is not zero");
-        assert_close(name, least, sequence["smallest_singular_value"].as_f64().expect("a number"));
-        assert!(answer.sum_revealed && answer.unbounded && answer.mu.is_infinite(), "{name}: the sums are public");
+        assert_close(
+            name,
+            least,
+            sequence["smallest_singular_value"].as_f64().expect("a number"),
+        );
+        assert!(
+            answer.sum_revealed && answer.unbounded && answer.mu.is_infinite(),
+            "{name}: the sums are public"
+        );
         assert_eq!(answer.components, components(execution));
         for row in list(&sequence["replace_one_losses_with_independent_noise"]) {
-            let (pairwise, independent) = (row[0].as_f64().expect("a number"), row[1].as_f64().expect("a number"));
-            let noise = Noise { independent_std: independent, correlated_std: pairwise };
-            for (found, expected) in squared_losses(&view(execution), noise).into_iter().zip(numbers(&row[2])) {
+            let (pairwise, independent) = (
+                row[0].as_f64().expect("a number"),
+                row[1].as_f64().expect("a number"),
+            );
+            let noise = Noise {
+                independent_std: independent,
+                correlated_std: pairwise,
+            };
+            for (found, expected) in squared_losses(&view(execution), noise)
+                .into_iter()
+                .zip(numbers(&row[2]))
+            {
                 assert_close(name, found, expected);
             }
         }
         for row in list(&sequence["independent_std_needed"]).iter().map(numbers) {
-            assert_close(name, independent_std_needed(&view(execution), row[0], row[1]).expect("in reach"), row[2]);
+            assert_close(
+                name,
+                independent_std_needed(&view(execution), row[0], row[1]).expect("in reach"),
+                row[2],
+            );
         }
     });
 }
@@ -108,18 +154,27 @@ fn closed_forms_of_the_paper() {
         assert_close("kappa", closed_forms::kappa(row[0], row[1]), row[2]);
     }
     for row in list(&vectors["S_star"]).iter().map(numbers) {
-        let found = closed_forms::iterations_to_change_every_state(row[0], row[1] as usize, row[2] as usize, row[3]);
+        let found =
+            closed_forms::iterations_to_change_every_state(row[0], row[1] as usize, row[2] as usize, row[3]);
         assert_close("S*", found, row[4]);
     }
     let cycle: Vec<(usize, usize)> = (0..10).map(|i| (i, (i + 1) % 10)).collect();
     for (name, weight) in [("cycle10_a0_1", 0.1), ("cycle10_a0_25", 0.25)] {
         let expected = vectors["lambda_G"][name].as_f64().expect("a number");
-        assert_close(name, closed_forms::algebraic_connectivity(10, &cycle, weight), expected);
+        assert_close(
+            name,
+            closed_forms::algebraic_connectivity(10, &cycle, weight),
+            expected,
+        );
     }
     // Table 1's ‖d‖² = 27,100, q = 3, S = 25, δ = 1e-6.
     for row in list(&vectors["T_theorem2"]).iter().map(numbers) {
         assert_close("sigma", closed_forms::kappa(row[0], 1e-6) / row[2], row[3]);
         let connectivity = closed_forms::algebraic_connectivity(10, &cycle, 0.1);
-        assert_close("T", closed_forms::consensus_rounds(row[1], 10, 27_100.0, 3, 25, row[3], connectivity), row[4]);
+        assert_close(
+            "T",
+            closed_forms::consensus_rounds(row[1], 10, 27_100.0, 3, 25, row[3], connectivity),
+            row[4],
+        );
     }
 }

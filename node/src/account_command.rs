@@ -81,7 +81,13 @@ pub fn run(command: AccountCommand) -> Result<Report, Failure> {
 
 fn gaussian(arguments: &GaussianArgs) -> Result<Report, Failure> {
     let answer = account::gaussian(arguments.epsilon, arguments.delta, arguments.mu).map_err(refuse)?;
-    let GaussianAccount { epsilon, delta, mu, noise_multiplier, .. } = answer;
+    let GaussianAccount {
+        epsilon,
+        delta,
+        mu,
+        noise_multiplier,
+        ..
+    } = answer;
     let mut table = Table::new();
     table
         .row(["ε".into(), at_most(epsilon)])
@@ -93,10 +99,19 @@ fn gaussian(arguments: &GaussianArgs) -> Result<Report, Failure> {
 
 fn inca(arguments: &IncaArgs) -> Result<Report, Failure> {
     let text = read_input(&arguments.execution, "EXECUTION.json")?;
-    let noise = Noise { independent_std: arguments.independent_std, correlated_std: arguments.correlated_std };
+    let noise = Noise {
+        independent_std: arguments.independent_std,
+        correlated_std: arguments.correlated_std,
+    };
     let answer = account::inca(&text, noise, arguments.sensitivity, arguments.delta)
         .map_err(|error| refuse_execution(&arguments.execution, error))?;
-    let InferredLosses { mu, epsilon, delta, losses, .. } = &answer;
+    let InferredLosses {
+        mu,
+        epsilon,
+        delta,
+        losses,
+        ..
+    } = &answer;
     let text = format!(
         "{}\n  largest: μ = {}, ε = {} at δ = {delta:e}\n",
         table_of_losses(losses).render(),
@@ -117,18 +132,27 @@ fn table_of_losses(losses: &BTreeMap<Party, f64>) -> Table {
 
 /// A loss for people, never shown below what it is.
 fn bounded(value: f64) -> String {
-    if value.is_finite() { at_most(value) } else { "unbounded".into() }
+    if value.is_finite() {
+        at_most(value)
+    } else {
+        "unbounded".into()
+    }
 }
 
 /// An execution file or edge list: unusable input if it cannot be read.
 fn read_input(path: &Path, field: &str) -> Result<String, Failure> {
-    read_text(path, field).map_err(|failure| Failure { exit: Exit::InputUnusable, ..failure })
+    read_text(path, field).map_err(|failure| Failure {
+        exit: Exit::InputUnusable,
+        ..failure
+    })
 }
 
 /// What the accountant refuses of an execution: the file, with its place, or a flag.
 fn refuse_execution(path: &Path, error: AccountError) -> Failure {
     match error {
-        AccountError::Execution(error) => Failure::input(format!("{}: {error}", path.display())).field(path.display()),
+        AccountError::Execution(error) => {
+            Failure::input(format!("{}: {error}", path.display())).field(path.display())
+        }
         other => refuse(other),
     }
 }

@@ -36,7 +36,9 @@ pub fn run(arguments: &AuditArgs) -> Result<Report, Failure> {
     let attack = Attack::of(&plan).map_err(refuse)?;
     let mut progress = Progress::start();
     let mut show = |done: u64, all: u64| progress.show(&format!("attacking: {} %", 100 * done / all));
-    let attacked = attack.run(arguments.pairs, arguments.noise_scale, arguments.seed, &mut show).map_err(refuse)?;
+    let attacked = attack
+        .run(arguments.pairs, arguments.noise_scale, arguments.seed, &mut show)
+        .map_err(refuse)?;
     progress.end();
     Ok(report(&plan, &attack, &attacked, arguments))
 }
@@ -70,10 +72,16 @@ fn report(plan: &Plan, attack: &Attack<'_>, attacked: &Attacked, arguments: &Aud
     let mut table = Table::new();
     table
         .row(["ε claimed".into(), number(claim.epsilon)])
-        .row(["ε at least, by this attack".into(), number(attacked.epsilon_lower)])
+        .row([
+            "ε at least, by this attack".into(),
+            number(attacked.epsilon_lower),
+        ])
         .row(["confidence".into(), format!("{} %", 100.0 * CONFIDENCE)])
         .row(["pairs of runs".into(), attacked.pairs.to_string()])
-        .row(["threshold (log-likelihood ratio)".into(), number(attacked.threshold)])
+        .row([
+            "threshold (log-likelihood ratio)".into(),
+            number(attacked.threshold),
+        ])
         .row(["x′ found, of runs with x′".into(), attacked.found.to_string()])
         .row(["x taken for x′".into(), attacked.mistaken.to_string()])
         .row(["σ's times".into(), number(arguments.noise_scale)])

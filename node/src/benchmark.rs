@@ -81,7 +81,10 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
     if let Some(parties) = &arguments.simulated {
         return simulated::run(parties, arguments.dimension, arguments.seed);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
     if let Some(numbers) = &arguments.relay {
         return runtime.block_on(relay(numbers));
@@ -96,7 +99,13 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
         let number = |key: &str| object[key].as_u64().unwrap_or(0);
         let (private_bytes, public_bytes) = (number("private_bytes"), number("public_bytes"));
         let frame = share_bytes(&object, private_bytes);
-        let baseline_s = runtime.block_on(baseline(arguments.processes(), [private_bytes, public_bytes], frame))?.as_secs_f64();
+        let baseline_s = runtime
+            .block_on(baseline(
+                arguments.processes(),
+                [private_bytes, public_bytes],
+                frame,
+            ))?
+            .as_secs_f64();
         samples.push(Sample {
             wall_s: object["wall_s"].as_f64().unwrap_or(f64::NAN),
             baseline_s,
@@ -120,13 +129,24 @@ fn local(arguments: &BenchmarkArgs) -> Result<Value, Failure> {
 /// The final object of `local`, which must end well.
 fn local_with(nodes: usize, dimension: usize, more: &[&str]) -> Result<Value, Failure> {
     let output = Command::new(std::env::current_exe().map_err(failed)?)
-        .args(["local", "--json", "--nodes", &nodes.to_string(), "--dimension", &dimension.to_string()])
+        .args([
+            "local",
+            "--json",
+            "--nodes",
+            &nodes.to_string(),
+            "--dimension",
+            &dimension.to_string(),
+        ])
         .args(more)
         .stderr(Stdio::null())
         .output()
         .map_err(failed)?;
     let object: Value = serde_json::from_slice(&output.stdout).map_err(failed)?;
-    if object["exit_code"] == 0 { Ok(object) } else { Err(failed(format!("the run ended with {}", object["exit_code"]))) }
+    if object["exit_code"] == 0 {
+        Ok(object)
+    } else {
+        Err(failed(format!("the run ended with {}", object["exit_code"])))
+    }
 }
 
 /// A share's length, near enough: what a party sends in a round.
@@ -146,16 +166,23 @@ fn seed(index: u64) -> [u8; 31] {
 /// One of the baseline's processes: it serves the one before it and sends to the one after it. It says where it listens, is told where the
 /// next one does, says that it is connected, is told to begin, and says when its bytes have arrived.
 async fn relay(numbers: &[u64]) -> Result<Report, Failure> {
-    let &[index, processes, frame, private_bytes, public_bytes] = numbers else { return Err(failed("five numbers")) };
+    let &[index, processes, frame, private_bytes, public_bytes] = numbers else {
+        return Err(failed("five numbers"));
+    };
     let server = Server::start(seed(index), frame as usize).await.map_err(failed)?;
     let [private, public] = server.addresses();
     println!("{private} {public}");
     tokio::spawn(server.run());
     let next = addresses(&told().await?)?;
-    let client = Client::connect(seed((index + 1) % processes), next, frame as usize).await.map_err(failed)?;
+    let client = Client::connect(seed((index + 1) % processes), next, frame as usize)
+        .await
+        .map_err(failed)?;
     println!("connected");
     told().await?;
-    client.transfer(private_bytes, public_bytes).await.map_err(failed)?;
+    client
+        .transfer(private_bytes, public_bytes)
+        .await
+        .map_err(failed)?;
     println!("arrived");
     // Until nobody needs it any more: it may still be receiving.
     told().await?;
@@ -165,7 +192,11 @@ async fn relay(numbers: &[u64]) -> Result<Report, Failure> {
 /// The next line from the parent; empty once it is gone.
 async fn told() -> Result<String, Failure> {
     let read = || std::io::stdin().lines().next().transpose();
-    Ok(tokio::task::spawn_blocking(read).await.map_err(failed)?.map_err(failed)?.unwrap_or_default())
+    Ok(tokio::task::spawn_blocking(read)
+        .await
+        .map_err(failed)?
+        .map_err(failed)?
+        .unwrap_or_default())
 }
 
 fn addresses(line: &str) -> Result<[Multiaddr; 2], Failure> {
@@ -187,19 +218,39 @@ struct Relay {
 impl Relay {
     fn spawn(numbers: [u64; 5]) -> Result<Relay, Failure> {
         let mut command = tokio::process::Command::new(std::env::current_exe().map_err(failed)?);
-        command.args(["benchmark", "--relay"]).args(numbers.map(|number| number.to_string()));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().map_err(failed)?;
-        let (Some(told), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Err(failed("no pipes")) };
-        Ok(Relay { _child: child, told, says: BufReader::new(stdout).lines() })
+        command
+            .args(["benchmark", "--relay"])
+            .args(numbers.map(|number| number.to_string()));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        let (Some(told), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failed("no pipes"));
+        };
+        Ok(Relay {
+            _child: child,
+            told,
+            says: BufReader::new(stdout).lines(),
+        })
     }
 
     async fn tell(&mut self, line: &str) -> Result<(), Failure> {
-        self.told.write_all(format!("{line}\n").as_bytes()).await.map_err(failed)
+        self.told
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .map_err(failed)
     }
 
     async fn expect(&mut self, line: &str) -> Result<(), Failure> {
         let said = self.says.next_line().await.map_err(failed)?;
-        if said.as_deref() == Some(line) { Ok(()) } else { Err(failed(format!("a process of the baseline said {said:?}"))) }
+        if said.as_deref() == Some(line) {
+            Ok(())
+        } else {
+            Err(failed(format!("a process of the baseline said {said:?}")))
+        }
     }
 }
 
@@ -207,8 +258,18 @@ impl Relay {
 async fn baseline(processes: u64, bytes: [u64; 2], frame: usize) -> Result<Duration, Failure> {
     // Each an even part; the first ones carry the remainder.
     let part = |bytes: u64, index: u64| bytes / processes + u64::from(index < bytes % processes);
-    let numbers = |index| [index, processes, frame.max(8) as u64, part(bytes[0], index), part(bytes[1], index)];
-    let mut relays = (0..processes).map(|index| Relay::spawn(numbers(index))).collect::<Result<Vec<_>, _>>()?;
+    let numbers = |index| {
+        [
+            index,
+            processes,
+            frame.max(8) as u64,
+            part(bytes[0], index),
+            part(bytes[1], index),
+        ]
+    };
+    let mut relays = (0..processes)
+        .map(|index| Relay::spawn(numbers(index)))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut listening = Vec::new();
     for relay in &mut relays {
         let line = relay.says.next_line().await.map_err(failed)?.unwrap_or_default();
@@ -238,7 +299,11 @@ fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
 }
 
 fn memory(peak: u64, vectors: f64) -> String {
-    if vectors > 0.0 { format!("{} = 48 MiB + {vectors:.1} × the vector", bytes(peak)) } else { bytes(peak) }
+    if vectors > 0.0 {
+        format!("{} = 48 MiB + {vectors:.1} × the vector", bytes(peak))
+    } else {
+        bytes(peak)
+    }
 }
 
 fn report(arguments: &BenchmarkArgs, samples: &[Sample]) -> Report {
@@ -262,12 +327,25 @@ fn report(arguments: &BenchmarkArgs, samples: &[Sample]) -> Report {
     table
         .row(["START to the result".into(), format!("{wall_s:.3} s")])
         .row([
-            format!("its bytes ({} private, {} public), {} processes", bytes(private), bytes(public), arguments.processes()),
+            format!(
+                "its bytes ({} private, {} public), {} processes",
+                bytes(private),
+                bytes(public),
+                arguments.processes()
+            ),
             format!("{baseline_s:.3} s"),
         ])
         .row(["ratio (median of the pairs)".into(), format!("{ratio:.2}")])
-        .row(["processor time of all nodes, start to end".into(), format!("{cpu_s:.2} s")])
+        .row([
+            "processor time of all nodes, start to end".into(),
+            format!("{cpu_s:.2} s"),
+        ])
         .row(["largest node's peak memory".into(), memory(peak as u64, vectors)]);
-    let title = format!("{} processes, {} coordinates, {} runs\n", arguments.nodes, arguments.dimension, samples.len());
+    let title = format!(
+        "{} processes, {} coordinates, {} runs\n",
+        arguments.nodes,
+        arguments.dimension,
+        samples.len()
+    );
     Report::done(json, title + &table.render())
 }

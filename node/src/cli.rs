@@ -8,8 +8,8 @@ use undertone_protocol::defaults::{self, Defaults};
 
 use crate::failure::{Exit, Failure};
 use crate::{
-    account_command, audit_command, benchmark, client, daemon, doctor, identity_command, join, local, logging, plan_command,
-    simulate, testnet,
+    account_command, audit_command, benchmark, client, daemon, doctor, identity_command, join, local,
+    logging, plan_command, simulate, testnet,
 };
 
 /// Average real vectors across machines, with no server, under differential privacy.
@@ -118,7 +118,11 @@ fn run_file_help() -> String {
             Some(local) => format!("; local: {local}"),
             None => String::new(),
         };
-        text += &format!("  {:<28} {} ({default}{local})\n", setting.field(), setting.explanation);
+        text += &format!(
+            "  {:<28} {} ({default}{local})\n",
+            setting.field(),
+            setting.explanation
+        );
     }
     text += "Clipping bounds are public: take them from what you know of the quantity, never from the data.";
     text
@@ -165,7 +169,11 @@ pub struct Report {
 impl Report {
     /// A report of a command that did what it was asked.
     pub fn done(json: serde_json::Value, text: String) -> Self {
-        Report { json, text, exit: Exit::Done.code() }
+        Report {
+            json,
+            text,
+            exit: Exit::Done.code(),
+        }
     }
 }
 
@@ -223,8 +231,17 @@ fn refuse_arguments(error: &clap::Error, json: bool) -> i32 {
     if json && !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let text = error.to_string();
         // Its first paragraph: the sentence, and the arguments that it is about.
-        let message: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-        println!("{}", Failure::usage(message.join(" ").trim_start_matches("error: ")).hint("see `undertone --help`").to_json());
+        let message: Vec<&str> = text
+            .lines()
+            .take_while(|line| !line.is_empty())
+            .map(str::trim)
+            .collect();
+        println!(
+            "{}",
+            Failure::usage(message.join(" ").trim_start_matches("error: "))
+                .hint("see `undertone --help`")
+                .to_json()
+        );
     } else {
         let _ = error.print();
     }

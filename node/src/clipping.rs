@@ -38,7 +38,10 @@ fn clip_to_ball(radius: f64, values: &mut [f64]) -> bool {
 
 /// Clips a party's vector, or each of its records; returns how many of them that changed.
 pub fn clip_all(data: &Data, values: &mut [f64]) -> usize {
-    values.chunks_mut(data.dimension()).map(|vector| usize::from(clip(&data.clip, vector))).sum()
+    values
+        .chunks_mut(data.dimension())
+        .map(|vector| usize::from(clip(&data.clip, vector)))
+        .sum()
 }
 
 /// The mean of rows of `dimension` coordinates each, of which there is at least one.
@@ -46,7 +49,9 @@ pub fn mean_of_rows(values: &[f64], dimension: usize) -> Vec<f64> {
     let mut mean = vec![0.0; dimension];
     // Divided first: no sum of finite numbers may overflow.
     let share = dimension as f64 / values.len() as f64;
-    values.chunks(dimension).for_each(|row| mean.iter_mut().zip(row).for_each(|(m, v)| *m += v * share));
+    values
+        .chunks(dimension)
+        .for_each(|row| mean.iter_mut().zip(row).for_each(|(m, v)| *m += v * share));
     mean
 }
 
@@ -58,7 +63,9 @@ pub fn onto_lattice(plan: &Plan, party: usize, clipped: &[f64]) -> LatticeVector
         Unit::Record => {
             let dimension = plan.draft().dimension();
             let mut sum = plan.lattice().zeros(dimension);
-            clipped.chunks(dimension).for_each(|record| sum.add(&one_onto_lattice(plan, party, 1.0, record)));
+            clipped
+                .chunks(dimension)
+                .for_each(|record| sum.add(&one_onto_lattice(plan, party, 1.0, record)));
             sum
         }
     }
@@ -67,10 +74,14 @@ pub fn onto_lattice(plan: &Plan, party: usize, clipped: &[f64]) -> LatticeVector
 fn one_onto_lattice(plan: &Plan, party: usize, weight: f64, clipped: &[f64]) -> LatticeVector {
     match &plan.draft().data.clip {
         Clip::L2 { radius } => ball_onto_lattice(plan.lattice(), radius * weight, weight, clipped),
-        Clip::Box { .. } => plan.lattice().encode(clipped.iter().enumerate().map(|(i, value)| {
-            let (low, high) = plan.input_range(party, i).expect("a box has a range for every coordinate");
-            (value * weight / plan.scales().at(i)).max(low).min(high)
-        })),
+        Clip::Box { .. } => plan
+            .lattice()
+            .encode(clipped.iter().enumerate().map(|(i, value)| {
+                let (low, high) = plan
+                    .input_range(party, i)
+                    .expect("a box has a range for every coordinate");
+                (value * weight / plan.scales().at(i)).max(low).min(high)
+            })),
     }
 }
 
@@ -112,7 +123,10 @@ mod tests {
             assert!(clip(&ball, &mut values));
             assert!((values[0].hypot(values[1]) - 5.0).abs() < 1e-12);
         }
-        let cube = Clip::Box { low: Bound::All(-1.0), high: Bound::Each(vec![1.0, 1.0, 3.0]) };
+        let cube = Clip::Box {
+            low: Bound::All(-1.0),
+            high: Bound::Each(vec![1.0, 1.0, 3.0]),
+        };
         let mut values = [0.5, -3.0, 2.0];
         assert!(clip(&cube, &mut values));
         assert_eq!(values, [0.5, -1.0, 2.0]);
@@ -120,7 +134,9 @@ mod tests {
 
     /// A plan of 4 parties with 3 records each of 2 columns.
     fn plan_of_records(data: &str) -> Plan {
-        let text = format!("name = \"rows\"\n[data]\nshape = [2]\nunit = \"record\"\n{data}\n[mechanism]\nrounds = 3\n");
+        let text = format!(
+            "name = \"rows\"\n[data]\nshape = [2]\nunit = \"record\"\n{data}\n[mechanism]\nrounds = 3\n"
+        );
         let run = RunFile::parse(&text, 4).unwrap();
         plan_command::make(run, &Peers::simulated(4, Some(3)).unwrap(), 0).unwrap()
     }
@@ -138,14 +154,20 @@ mod tests {
         let cell = plan.lattice().value_step();
         // Each of three rows is rounded towards zero by less than a cell.
         for (found, exact) in sum.iter().zip([0.6 + 0.6 - 0.3, 0.8 + 0.8]) {
-            assert!((found - exact).abs() < 3.0 * cell, "{found} for {exact}, cell {cell}");
+            assert!(
+                (found - exact).abs() < 3.0 * cell,
+                "{found} for {exact}, cell {cell}"
+            );
         }
         // Replacing one row moves the sum by at most 2C, opposite corners included.
         let mut other = values.clone();
         other[..2].copy_from_slice(&[-0.6, -0.8]);
         let moved = in_units(&plan, &onto_lattice(&plan, 0, &other));
         let distance = (sum[0] - moved[0]).hypot(sum[1] - moved[1]);
-        assert!(distance <= plan.draft().sensitivity(0) && distance > 2.0 - 4.0 * cell, "{distance}");
+        assert!(
+            distance <= plan.draft().sensitivity(0) && distance > 2.0 - 4.0 * cell,
+            "{distance}"
+        );
     }
 
     #[test]
@@ -157,7 +179,10 @@ mod tests {
         let values: Vec<f64> = (0..rows).map(|row| (row as f64 * 0.618).fract()).collect();
         let sum = in_units(&plan, &onto_lattice(&plan, 0, &values))[0];
         let exact: f64 = values.iter().sum();
-        assert!((sum - exact).abs() < 1e-3 * plan.calibration().independent_std, "{sum} for {exact}");
+        assert!(
+            (sum - exact).abs() < 1e-3 * plan.calibration().independent_std,
+            "{sum} for {exact}"
+        );
     }
 
     #[test]
@@ -168,12 +193,18 @@ mod tests {
         assert_eq!(values[5], 500.0);
         let sum = in_units(&plan, &onto_lattice(&plan, 1, &values));
         let cell = plan.lattice().value_step();
-        assert!((sum[0] - 1.5).abs() < 3.0 * cell && (sum[1] - 1040.0 / 460.0).abs() < 3.0 * cell, "{sum:?}");
+        assert!(
+            (sum[0] - 1.5).abs() < 3.0 * cell && (sum[1] - 1040.0 / 460.0).abs() < 3.0 * cell,
+            "{sum:?}"
+        );
         let mut other = values.clone();
         other[..2].copy_from_slice(&[0.0, 40.0]);
         let moved = in_units(&plan, &onto_lattice(&plan, 1, &other));
         let distance = (sum[0] - moved[0]).hypot(sum[1] - moved[1]);
-        assert!(distance <= plan.draft().sensitivity(1) && distance > 2f64.sqrt() - 4.0 * cell, "{distance}");
+        assert!(
+            distance <= plan.draft().sensitivity(1) && distance > 2f64.sqrt() - 4.0 * cell,
+            "{distance}"
+        );
     }
 
     #[test]
@@ -182,7 +213,11 @@ mod tests {
         let lattice = Lattice::fit(&LatticeRequest {
             parties: 8,
             dimension: 3,
-            travel: Travel::Split { fanout: 1, injection: &injection, received_bound: 1 },
+            travel: Travel::Split {
+                fanout: 1,
+                injection: &injection,
+                received_bound: 1,
+            },
             value_bound: 1.0,
             rows: 1,
             weight_bound: WEIGHT_UNIT,

@@ -44,11 +44,19 @@ pub struct DoctorArgs {
 pub fn run(arguments: DoctorArgs) -> Result<Report, Failure> {
     let plan = Arc::new(plan_command::load(&arguments.plan)?);
     let identity = Identity::load(&arguments.identity)?;
-    let me = plan.draft().members.iter().position(|member| member.id == identity.peer_id()).ok_or_else(|| {
-        Failure::new(Exit::PlanRefused, format!("the identity {} is not a member of this plan", identity.peer_id()))
+    let me = plan
+        .draft()
+        .members
+        .iter()
+        .position(|member| member.id == identity.peer_id())
+        .ok_or_else(|| {
+            Failure::new(
+                Exit::PlanRefused,
+                format!("the identity {} is not a member of this plan", identity.peer_id()),
+            )
             .field("--identity")
             .hint("use the identity whose id is in the peer list, or ask for a plan that lists this one")
-    })?;
+        })?;
     let patience = Duration::from_millis(arguments.timeout_ms.max(1));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -60,7 +68,12 @@ pub fn run(arguments: DoctorArgs) -> Result<Report, Failure> {
 }
 
 /// All edges of this party: first whether there is somebody, everywhere at once; then how fast, one after the other.
-async fn visit_all(plan: &Arc<Plan>, me: Party, identity: &Identity, patience: Duration) -> Result<Vec<Visit>, Failure> {
+async fn visit_all(
+    plan: &Arc<Plan>,
+    me: Party,
+    identity: &Identity,
+    patience: Duration,
+) -> Result<Vec<Visit>, Failure> {
     let subjects = subjects(plan, me);
     let hub = hub(plan, &subjects, identity, patience).await?;
     let mut visits = JoinSet::new();
@@ -87,23 +100,53 @@ fn subjects(plan: &Plan, me: Party) -> Vec<Subject> {
     let of = |graph: Graph, party: Party| {
         let member = &draft.members[party];
         let [private, public] = [&member.private, &member.public].map(|address| parse(address.as_str()));
-        let (address, other) = if graph == Graph::Private { (private, public) } else { (public, private) };
-        Subject { party, name: member.name.clone(), peer: member.id, graph, address, other }
+        let (address, other) = if graph == Graph::Private {
+            (private, public)
+        } else {
+            (public, private)
+        };
+        Subject {
+            party,
+            name: member.name.clone(),
+            peer: member.id,
+            graph,
+            address,
+            other,
+        }
     };
-    let private = draft.private_graph.neighbours(me).iter().map(|&party| of(Graph::Private, party));
-    let public = draft.public_graph.neighbours(me).iter().map(|&party| of(Graph::Public, party));
+    let private = draft
+        .private_graph
+        .neighbours(me)
+        .iter()
+        .map(|&party| of(Graph::Private, party));
+    let public = draft
+        .public_graph
+        .neighbours(me)
+        .iter()
+        .map(|&party| of(Graph::Public, party));
     private.chain(public).collect()
 }
 
 /// Asks only, and listens on ports that nobody knows: the listed ones may be in use by this party's own node.
-async fn hub(plan: &Plan, subjects: &[Subject], identity: &Identity, patience: Duration) -> Result<Hub, Failure> {
-    debug_assert!(plan.parties() > subjects.len() / 2, "at most one subject for each party and graph");
+async fn hub(
+    plan: &Plan,
+    subjects: &[Subject],
+    identity: &Identity,
+    patience: Duration,
+) -> Result<Hub, Failure> {
+    debug_assert!(
+        plan.parties() > subjects.len() / 2,
+        "at most one subject for each party and graph"
+    );
     let listening = |graph: Graph| Listening {
         listen: parse("/ip4/127.0.0.1/tcp/0"),
         peers: subjects
             .iter()
             .filter(|subject| subject.graph == graph)
-            .map(|subject| PeerAddress { peer_id: subject.peer, address: subject.address.clone() })
+            .map(|subject| PeerAddress {
+                peer_id: subject.peer,
+                address: subject.address.clone(),
+            })
             .collect(),
     };
     let config = HubConfig {
@@ -111,9 +154,15 @@ async fn hub(plan: &Plan, subjects: &[Subject], identity: &Identity, patience: D
         version: MESSAGES_VERSION,
         private: listening(Graph::Private),
         public: listening(Graph::Public),
-        patience: Patience { dial: patience, hello: patience, ..Patience::default() },
+        patience: Patience {
+            dial: patience,
+            hello: patience,
+            ..Patience::default()
+        },
     };
-    Hub::start_asking(config).await.map_err(|error| Failure::usage(error.to_string()))
+    Hub::start_asking(config)
+        .await
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Bytes of one share on the wire, at most.

@@ -28,8 +28,8 @@ use undertone_protocol::wire::Bytes;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::network::{
-    Frame, Graph, Handle, Hub, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience, PeerAddress, RunConfig,
-    RunGraph, TakeTicket,
+    Frame, Graph, Handle, Hub, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience,
+    PeerAddress, RunConfig, RunGraph, TakeTicket,
 };
 use crate::spent::Costs;
 
@@ -103,7 +103,10 @@ struct Driver {
 
 /// Takes part in the run, with a network of its own. `finished` is called once with the result, before this node lingers for the others' sake; if it
 /// fails, the node still lingers, and this fails afterwards.
-pub async fn drive(part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
+pub async fn drive(
+    part: Part,
+    finished: impl FnMut(&Finish) -> Result<(), Failure>,
+) -> Result<Finish, Failure> {
     drive_until(part, pending(), finished).await
 }
 
@@ -141,7 +144,11 @@ async fn drive_alone(
 }
 
 /// The same over a hub that has other runs too.
-pub async fn drive_on(hub: &Hub, part: Part, finished: impl FnMut(&Finish) -> Result<(), Failure>) -> Result<Finish, Failure> {
+pub async fn drive_on(
+    hub: &Hub,
+    part: Part,
+    finished: impl FnMut(&Finish) -> Result<(), Failure>,
+) -> Result<Finish, Failure> {
     let (attachment, inbox) = hub.attach(run_configuration(&part)).map_err(refused)?;
     let result = drive_with(attachment.handle(), inbox, part, pending(), finished).await;
     attachment.shutdown(FLUSH).await;
@@ -166,8 +173,15 @@ async fn drive_with(
         let until = driver.carry_out().await;
         if let Some(result) = driver.result() {
             undelivered = finished(&result).err();
-            let alone = matches!(result.outcome.ending, Ending::Aborted { .. } | Ending::Spent { .. });
-            linger = Some(if alone { driver.now() } else { driver.others_end(&result.outcome) });
+            let alone = matches!(
+                result.outcome.ending,
+                Ending::Aborted { .. } | Ending::Spent { .. }
+            );
+            linger = Some(if alone {
+                driver.now()
+            } else {
+                driver.others_end(&result.outcome)
+            });
             finish = Some(result);
         }
         if linger.is_some_and(|end| leaving || driver.complete || driver.now() >= end) {
@@ -188,8 +202,10 @@ async fn drive_with(
             () = tokio::time::sleep_until(wake.into()) => driver.feed(Input::Tick),
         }
     }
-    let mut finish = finish.ok_or_else(|| Failure::new(crate::failure::Exit::Internal, "the network ended before the run"))?;
-    (finish.private_bytes, finish.public_bytes) = (driver.network.private_bytes(), driver.network.public_bytes());
+    let mut finish = finish
+        .ok_or_else(|| Failure::new(crate::failure::Exit::Internal, "the network ended before the run"))?;
+    (finish.private_bytes, finish.public_bytes) =
+        (driver.network.private_bytes(), driver.network.public_bytes());
     match undelivered {
         Some(failure) => Err(failure),
         None => Ok(finish),
@@ -212,7 +228,10 @@ pub fn parse(address: &str) -> Multiaddr {
 /// Where the plan says that this party listens.
 pub fn hub_configuration(part: &Part) -> HubConfig {
     let member = &part.plan.draft().members[part.me];
-    let listening = |address: &str| Listening { listen: parse(address), peers: vec![] };
+    let listening = |address: &str| Listening {
+        listen: parse(address),
+        peers: vec![],
+    };
     HubConfig {
         key: part.key.clone(),
         version: MESSAGES_VERSION,
@@ -228,19 +247,37 @@ fn run_configuration(part: &Part) -> RunConfig {
     let members = &plan.draft().members;
     let (public_limit, private_limit) = Run::frame_limits(plan);
     let side = |graph: &PlanGraph, private: bool, limit: usize, owed: Backlog| {
-        let address =
-            |party: Party| parse(if private { members[party].private.as_str() } else { members[party].public.as_str() });
+        let address = |party: Party| {
+            parse(if private {
+                members[party].private.as_str()
+            } else {
+                members[party].public.as_str()
+            })
+        };
         let peers = graph.neighbours(part.me).iter();
-        let peers = peers.map(|&party| PeerAddress { peer_id: members[party].id, address: address(party) }).collect();
+        let peers = peers
+            .map(|&party| PeerAddress {
+                peer_id: members[party].id,
+                address: address(party),
+            })
+            .collect();
         RunGraph::new(peers, limit).owing(owed.frames, owed.bytes)
     };
     // One neighbour gets a share and an answer a round at most. (What is queued is held anyway: neither limit bounds memory of ours by much.)
     let shares = plan.rounds() as usize + 2;
-    let private = Backlog { frames: 2 * shares, bytes: private_limit.saturating_mul(shares) };
+    let private = Backlog {
+        frames: 2 * shares,
+        bytes: private_limit.saturating_mul(shares),
+    };
     RunConfig {
         digest: *plan.digest(),
         private: side(&plan.draft().private_graph, true, private_limit, private),
-        public: side(&plan.draft().public_graph, false, public_limit, Run::most_owed(plan)),
+        public: side(
+            &plan.draft().public_graph,
+            false,
+            public_limit,
+            Run::most_owed(plan),
+        ),
     }
 }
 
@@ -252,9 +289,29 @@ fn epoch() -> u64 {
 
 impl Driver {
     fn new(part: Part, begun: Instant, network: Handle, audits: mpsc::Sender<Verdict>) -> Self {
-        let Part { plan, me, key, value, noise, costs, events } = part;
-        let peers = plan.draft().members.iter().enumerate().map(|(party, member)| (member.id, party)).collect();
-        let identity = Identity { party: me, key, incarnation: rand::random(), nonce: rand::random(), epoch: epoch() };
+        let Part {
+            plan,
+            me,
+            key,
+            value,
+            noise,
+            costs,
+            events,
+        } = part;
+        let peers = plan
+            .draft()
+            .members
+            .iter()
+            .enumerate()
+            .map(|(party, member)| (member.id, party))
+            .collect();
+        let identity = Identity {
+            party: me,
+            key,
+            incarnation: rand::random(),
+            nonce: rand::random(),
+            epoch: epoch(),
+        };
         let run = Run::new(plan.clone(), identity, value, noise, Time::ZERO);
         Driver {
             plan,
@@ -296,7 +353,15 @@ impl Driver {
                 Output::Public { to, frame } => self.send(Graph::Public, to, Frame::new(frame)),
                 Output::Private { to, frame, ticket } => {
                     let ticket = ticket.map(|ticket| Arc::new(ShareTicket(ticket)) as Arc<dyn TakeTicket>);
-                    self.send(Graph::Private, to, Frame { bytes: frame, ticket, token: 0 });
+                    self.send(
+                        Graph::Private,
+                        to,
+                        Frame {
+                            bytes: frame,
+                            ticket,
+                            token: 0,
+                        },
+                    );
                 }
                 Output::Spend => {
                     let result = self.costs.spend().map_err(|failure| failure.to_string());
@@ -325,8 +390,14 @@ impl Driver {
 
     fn audited(&mut self, gate: Verdict) {
         let verdict = match self.costs.settle(gate.audit.mu) {
-            Ok(()) => GateVerdict { publish: gate.publish.clone(), reason: gate.reason.clone() },
-            Err(failure) => GateVerdict { publish: None, reason: failure.message },
+            Ok(()) => GateVerdict {
+                publish: gate.publish.clone(),
+                reason: gate.reason.clone(),
+            },
+            Err(failure) => GateVerdict {
+                publish: None,
+                reason: failure.message,
+            },
         };
         self.gate = Some(gate);
         self.feed(Input::Verdict(verdict));
@@ -335,9 +406,17 @@ impl Driver {
     /// How it ended, once, when the machine has finished.
     fn result(&mut self) -> Option<Finish> {
         let (outcome, at) = self.finish.take()?;
-        let wall_s = outcome.started_at.map_or(0.0, |start| at.since(start) as f64 / 1e9);
+        let wall_s = outcome
+            .started_at
+            .map_or(0.0, |start| at.since(start) as f64 / 1e9);
         let (private_bytes, public_bytes) = (self.network.private_bytes(), self.network.public_bytes());
-        Some(Finish { outcome, gate: self.gate.take(), wall_s, private_bytes, public_bytes })
+        Some(Finish {
+            outcome,
+            gate: self.gate.take(),
+            wall_s,
+            private_bytes,
+            public_bytes,
+        })
     }
 
     /// Until when others may still want items of this node, if nobody says earlier that all is done: the end of the plan's deadlines, and at
@@ -349,7 +428,9 @@ impl Driver {
         // Averaging takes more than one where somebody holds it up.
         let stages = self.plan.terms().map_or(1, |_| MOST_STAGES);
         let stage = self.now().plus_millis(run.settle_ms.saturating_mul(stages));
-        outcome.started_at.map_or(stage, |start| start.plus_millis(deadlines_ms).max(stage))
+        outcome
+            .started_at
+            .map_or(stage, |start| start.plus_millis(deadlines_ms).max(stage))
     }
 
     fn network_event(&mut self, event: NetworkEvent) {
@@ -378,7 +459,12 @@ impl Driver {
                 drop(permit);
             }
             NetworkEvent::Left { .. } => self.feed(Input::Left),
-            NetworkEvent::Offence { graph, peer, address, offence } => {
+            NetworkEvent::Offence {
+                graph,
+                peer,
+                address,
+                offence,
+            } => {
                 let party = peer.and_then(|peer| self.party(&peer));
                 let who = match (party, address) {
                     (Some(party), _) => self.name(party).to_owned(),
@@ -389,10 +475,14 @@ impl Driver {
             }
             NetworkEvent::Stranger { graph, peer, address } => {
                 if self.strangers.len() < OFFENCES_TOLD as usize && self.strangers.insert(peer) {
-                    self.fault(&format!("{peer} at {address} is not in the plan and was refused on the {graph} graph"));
+                    self.fault(&format!(
+                        "{peer} at {address} is not in the plan and was refused on the {graph} graph"
+                    ));
                 }
             }
-            NetworkEvent::ListenFailed { graph, reason } => self.fault(&format!("listening on the {graph} graph: {reason}")),
+            NetworkEvent::ListenFailed { graph, reason } => {
+                self.fault(&format!("listening on the {graph} graph: {reason}"))
+            }
         }
     }
 
@@ -407,8 +497,15 @@ impl Driver {
             Graph::Public => Side::Public,
         };
         tracing::debug!(peer = self.name(peer), %graph, up, "edge");
-        self.peer_event(peer, &format!("{graph} {}", if up { "connected" } else { "disconnected" }));
-        self.feed(if up { Input::Connected { network, peer } } else { Input::Disconnected { network, peer } });
+        self.peer_event(
+            peer,
+            &format!("{graph} {}", if up { "connected" } else { "disconnected" }),
+        );
+        self.feed(if up {
+            Input::Connected { network, peer }
+        } else {
+            Input::Disconnected { network, peer }
+        });
     }
 
     fn peer_event(&self, peer: Party, state: &str) {

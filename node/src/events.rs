@@ -35,17 +35,22 @@ impl Events {
         let sink: Option<Box<dyn Write + Send>> = match path {
             None => None,
             Some(path) if path == Path::new("-") => Some(Box::new(std::io::stdout())),
-            Some(path) => Some(Box::new(
-                File::create(path)
-                    .map_err(|e| Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--events"))?,
-            )),
+            Some(path) => Some(Box::new(File::create(path).map_err(|e| {
+                Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--events")
+            })?)),
         };
-        Ok(Events { sink: sink.map(|sink| Sink::Lines(Arc::new(Mutex::new(sink)))), begun })
+        Ok(Events {
+            sink: sink.map(|sink| Sink::Lines(Arc::new(Mutex::new(sink)))),
+            begun,
+        })
     }
 
     /// Hands each event to `listener`, which must not wait.
     pub fn listened(listener: impl Fn(&Value) + Send + Sync + 'static, begun: Instant) -> Self {
-        Events { sink: Some(Sink::Listener(Arc::new(listener))), begun }
+        Events {
+            sink: Some(Sink::Listener(Arc::new(listener))),
+            begun,
+        }
     }
 
     /// Writes one event of a party with its own fields. A full disk does not stop a run: events are for watching it.

@@ -35,9 +35,18 @@ impl Exit {
     /// The one with this code.
     pub fn of(code: i32) -> Option<Self> {
         use Exit::*;
-        [Done, Usage, PlanRefused, Aborted, Degraded, PrivacyRefused, InputUnusable, Internal]
-            .into_iter()
-            .find(|e| e.code() == code)
+        [
+            Done,
+            Usage,
+            PlanRefused,
+            Aborted,
+            Degraded,
+            PrivacyRefused,
+            InputUnusable,
+            Internal,
+        ]
+        .into_iter()
+        .find(|e| e.code() == code)
     }
 
     /// Of several nodes' codes the one that `local` exits with: the worst in the order 70, 6, 3, 7, 2, 4, 5, 0.
@@ -77,7 +86,12 @@ pub struct Failure {
 impl Failure {
     /// A failure with a message alone.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Failure { exit, message: message.into(), field: None, hint: None }
+        Failure {
+            exit,
+            message: message.into(),
+            field: None,
+            hint: None,
+        }
     }
 
     /// Exit 2.
@@ -120,7 +134,11 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.message)?;
-        if let Some(field) = self.field.as_ref().filter(|field| !self.message.contains(field.as_str())) {
+        if let Some(field) = self
+            .field
+            .as_ref()
+            .filter(|field| !self.message.contains(field.as_str()))
+        {
             write!(f, " (at {field})")?;
         }
         if let Some(hint) = &self.hint {

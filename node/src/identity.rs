@@ -48,7 +48,12 @@ const LONGEST_FILE: u64 = 16 << 10;
 impl Identity {
     /// A fresh key from the operating system's randomness.
     pub fn generate(name: String, private: Option<String>, public: Option<String>) -> Self {
-        Identity { keypair: Keypair::generate_ed25519(), name, private, public }
+        Identity {
+            keypair: Keypair::generate_ed25519(),
+            name,
+            private,
+            public,
+        }
     }
 
     /// Who it is.
@@ -59,18 +64,27 @@ impl Identity {
     /// Writes it to a new file with mode 0600; an existing file is never touched.
     pub fn create(&self, path: &Path) -> Result<(), Failure> {
         let refused = |e: std::io::Error| {
-            let failure = Failure::usage(format!("{}: cannot be created: {e}", path.display())).field("--out");
+            let failure =
+                Failure::usage(format!("{}: cannot be created: {e}", path.display())).field("--out");
             if e.kind() == std::io::ErrorKind::AlreadyExists {
-                failure.hint("an identity is never overwritten; choose another file, or move the old one away")
+                failure
+                    .hint("an identity is never overwritten; choose another file, or move the old one away")
             } else {
                 failure.hint("choose a folder that exists and that you can write to")
             }
         };
-        let secret =
-            self.keypair.to_protobuf_encoding().map_err(|e| Failure::usage(format!("the key cannot be encoded: {e}")))?;
-        let mut text =
-            String::from("# Undertone identity. Whoever has this file can speak as this party: keep it secret.\nversion = 1\n");
-        text += &format!("name = {:?}\nsecret = \"{}\"\n", self.name, STANDARD.encode(secret));
+        let secret = self
+            .keypair
+            .to_protobuf_encoding()
+            .map_err(|e| Failure::usage(format!("the key cannot be encoded: {e}")))?;
+        let mut text = String::from(
+            "# Undertone identity. Whoever has this file can speak as this party: keep it secret.\nversion = 1\n",
+        );
+        text += &format!(
+            "name = {:?}\nsecret = \"{}\"\n",
+            self.name,
+            STANDARD.encode(secret)
+        );
         for (key, address) in [("private", &self.private), ("public", &self.public)] {
             if let Some(address) = address {
                 text += &format!("{key} = {address:?}\n");
@@ -81,36 +95,59 @@ impl Identity {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(refused)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(refused)
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(refused)
     }
 
     /// Reads it; refused if anybody but its owner can read the file.
     pub fn load(path: &Path) -> Result<Self, Failure> {
-        let at = |what: String| Failure::usage(format!("identity {}: {what}", path.display())).field("--identity");
-        let file = File::open(path)
-            .map_err(|e| at(format!("cannot be opened: {e}")).hint("make one with `undertone identity new --out FILE`"))?;
-        only_ours(&file)
-            .map_err(|mode| at(format!("others can read it (mode {mode:04o})")).hint(format!("chmod 600 {}", path.display())))?;
+        let at =
+            |what: String| Failure::usage(format!("identity {}: {what}", path.display())).field("--identity");
+        let file = File::open(path).map_err(|e| {
+            at(format!("cannot be opened: {e}")).hint("make one with `undertone identity new --out FILE`")
+        })?;
+        only_ours(&file).map_err(|mode| {
+            at(format!("others can read it (mode {mode:04o})")).hint(format!("chmod 600 {}", path.display()))
+        })?;
         let mut text = String::new();
-        file.take(LONGEST_FILE).read_to_string(&mut text).map_err(|e| at(format!("cannot be read: {e}")))?;
+        file.take(LONGEST_FILE)
+            .read_to_string(&mut text)
+            .map_err(|e| at(format!("cannot be read: {e}")))?;
         // The parser's own message would quote the line, and the line may be the secret.
-        let contents: Contents = toml::from_str(&text)
-            .map_err(|_| at("is not an identity file".into()).hint("make a new one with `undertone identity new --out FILE`"))?;
+        let contents: Contents = toml::from_str(&text).map_err(|_| {
+            at("is not an identity file".into())
+                .hint("make a new one with `undertone identity new --out FILE`")
+        })?;
         if contents.version != 1 {
-            return Err(at(format!("has version {}, this program knows 1", contents.version)));
+            return Err(at(format!(
+                "has version {}, this program knows 1",
+                contents.version
+            )));
         }
-        let key = STANDARD.decode(&contents.secret).ok().and_then(|bytes| Keypair::from_protobuf_encoding(&bytes).ok());
+        let key = STANDARD
+            .decode(&contents.secret)
+            .ok()
+            .and_then(|bytes| Keypair::from_protobuf_encoding(&bytes).ok());
         let keypair = key.filter(|key| key.clone().try_into_ed25519().is_ok());
-        let keypair =
-            keypair.ok_or_else(|| at("its secret is not an ed25519 key".into()).hint("restore the file from a backup"))?;
-        Ok(Identity { keypair, name: contents.name, private: contents.private, public: contents.public })
+        let keypair = keypair.ok_or_else(|| {
+            at("its secret is not an ed25519 key".into()).hint("restore the file from a backup")
+        })?;
+        Ok(Identity {
+            keypair,
+            name: contents.name,
+            private: contents.private,
+            public: contents.public,
+        })
     }
 
     /// The lines that the others paste into their `peers.toml`.
     pub fn peer_lines(&self) -> String {
         let address = |given: &Option<String>, port: u16| match given {
             Some(address) => format!("{address:?}"),
-            None => format!("\"/ip4/192.0.2.1/tcp/{port}\"  # replace by the address where the others reach you"),
+            None => {
+                format!("\"/ip4/192.0.2.1/tcp/{port}\"  # replace by the address where the others reach you")
+            }
         };
         format!(
             "[[peer]]\nname = {:?}\nid = \"{}\"\nprivate = {}\npublic = {}\n",
@@ -155,7 +192,10 @@ mod tests {
         assert_eq!(again.peer_lines(), identity.peer_lines());
         let failure = identity.create(&path).unwrap_err();
         assert!(failure.hint.unwrap().contains("never overwritten"));
-        assert_eq!(format!("{identity:?}"), format!("Identity(alice, {})", identity.peer_id()));
+        assert_eq!(
+            format!("{identity:?}"),
+            format!("Identity(alice, {})", identity.peer_id())
+        );
     }
 
     #[cfg(unix)]
@@ -164,10 +204,14 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("alice.key");
-        Identity::generate("alice".into(), None, None).create(&path).unwrap();
+        Identity::generate("alice".into(), None, None)
+            .create(&path)
+            .unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let failure = Identity::load(&path).unwrap_err();
-        assert!(failure.message.contains("others can read it") && failure.hint.unwrap().contains("chmod 600"));
+        assert!(
+            failure.message.contains("others can read it") && failure.hint.unwrap().contains("chmod 600")
+        );
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         std::fs::write(&path, "secret = MARKED").unwrap();
         let failure = Identity::load(&path).unwrap_err();

@@ -48,7 +48,14 @@ pub fn run(command: IdentityCommand) -> Result<Report, Failure> {
 }
 
 fn create(arguments: NewArgs) -> Result<Identity, Failure> {
-    let stem = || arguments.out.file_stem().and_then(|stem| stem.to_str()).unwrap_or("party").to_lowercase();
+    let stem = || {
+        arguments
+            .out
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or("party")
+            .to_lowercase()
+    };
     let name = arguments.name.clone().unwrap_or_else(stem);
     check_name(&name)?;
     for (flag, address) in [("--private", &arguments.private), ("--public", &arguments.public)] {
@@ -66,7 +73,10 @@ fn create(arguments: NewArgs) -> Result<Identity, Failure> {
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {
-    let fine = (1..=32).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let fine = (1..=32).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     if fine {
         return Ok(());
     }

@@ -23,11 +23,24 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
 
 /// Refuses a table whose names are not these, in this order. Files without a name for each column say nothing.
 pub fn check_columns(columns: &[String], layout: &Layout, path: &Path) -> Result<(), Failure> {
-    let Some(found) = layout.columns().filter(|found| found.len() == columns.len()) else { return Ok(()) };
-    let Some(at) = found.iter().zip(columns).position(|(found, planned)| found != planned) else { return Ok(()) };
+    let Some(found) = layout.columns().filter(|found| found.len() == columns.len()) else {
+        return Ok(());
+    };
+    let Some(at) = found
+        .iter()
+        .zip(columns)
+        .position(|(found, planned)| found != planned)
+    else {
+        return Ok(());
+    };
     Err(unusable(
         path,
-        &format!("column {} is {:?}, the plan has {:?} there (data.columns)", at + 1, found[at], columns[at]),
+        &format!(
+            "column {} is {:?}, the plan has {:?} there (data.columns)",
+            at + 1,
+            found[at],
+            columns[at]
+        ),
         "put the columns into the plan's order and call them as it does",
     ))
 }
@@ -40,7 +53,10 @@ fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
     let (found, dimension) = (layout.len(), plan.draft().dimension());
     Err(unusable(
         path,
-        &format!("shape {:?} ({found} coordinates), the plan has {expected:?} ({dimension} coordinates)", layout.shape),
+        &format!(
+            "shape {:?} ({found} coordinates), the plan has {expected:?} ({dimension} coordinates)",
+            layout.shape
+        ),
         "every member brings a vector of the plan's shape",
     ))
 }
@@ -48,7 +64,11 @@ fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
 fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
     let (expected, member) = (&plan.draft().data.shape, &plan.draft().members[me]);
     let Some((count, shape)) = layout.records() else {
-        return Err(unusable(path, no_records(layout), "bring a matrix with one record a row, as .npy, .csv or .json"));
+        return Err(unusable(
+            path,
+            no_records(layout),
+            "bring a matrix with one record a row, as .npy, .csv or .json",
+        ));
     };
     if &shape != expected {
         return Err(unusable(
@@ -71,13 +91,17 @@ fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result
 /// Why a file has no records.
 pub fn no_records(layout: &Layout) -> &'static str {
     match layout.format {
-        Format::Safetensors { .. } => "a model is one vector; it has no rows that could be records (data.unit is \"record\")",
+        Format::Safetensors { .. } => {
+            "a model is one vector; it has no rows that could be records (data.unit is \"record\")"
+        }
         _ => "a single number has no rows that could be records (data.unit is \"record\")",
     }
 }
 
 fn unusable(path: &Path, what: &str, hint: &str) -> Failure {
-    Failure::input(format!("{}: {what}", path.display())).field("--input").hint(hint)
+    Failure::input(format!("{}: {what}", path.display()))
+        .field("--input")
+        .hint(hint)
 }
 
 /// What the mean looks like in a party's own format.

@@ -74,7 +74,14 @@ struct Prepared {
 pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let begun = Instant::now();
     let prepared = prepare(&arguments, begun)?;
-    let Prepared { plan, me, identity, spent, vector, events } = prepared;
+    let Prepared {
+        plan,
+        me,
+        identity,
+        spent,
+        vector,
+        events,
+    } = prepared;
     let layout = input::layout_of_mean(&plan, &vector.layout);
     let (value, noise, clipped) = part::privatise(&plan, me, vector)?;
     let part = Part {
@@ -105,7 +112,11 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let clipped = arguments.show_private.then_some(clipped);
     let name = &plan.draft().members[me].name;
     let outcome = delivery.account.outcome();
-    events.emit(name, "finished", serde_json::json!({ "exit_code": delivery.exit().code(), "outcome": outcome }));
+    events.emit(
+        name,
+        "finished",
+        serde_json::json!({ "exit_code": delivery.exit().code(), "outcome": outcome }),
+    );
     Ok(result::report(&plan, &finish, &delivery, clipped, begun))
 }
 
@@ -113,7 +124,10 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     let plan = Arc::new(plan_command::load(&arguments.plan)?);
     let identity = Identity::load(&arguments.identity)?;
     let peer_id = identity.peer_id();
-    let state = arguments.state.clone().unwrap_or_else(|| with_suffix(&arguments.identity, ".state"));
+    let state = arguments
+        .state
+        .clone()
+        .unwrap_or_else(|| with_suffix(&arguments.identity, ".state"));
     let spent = Spent::open(&state, &plan.digest_hex(), &peer_id.to_string())?;
     spent.check()?;
     match arguments.checked {
@@ -122,11 +136,27 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     }
     let me = part::member(&plan, peer_id)?;
     let vector = part::vector(&plan, me, &arguments.input)?;
-    let files = [Some((&arguments.output, "--output")), arguments.receipt.as_ref().map(|path| (path, "--receipt"))];
-    files.into_iter().flatten().try_for_each(|(path, flag)| writable(path, flag))?;
-    room(&arguments.output, input::layout_of_mean(&plan, &vector.layout).written_bytes())?;
+    let files = [
+        Some((&arguments.output, "--output")),
+        arguments.receipt.as_ref().map(|path| (path, "--receipt")),
+    ];
+    files
+        .into_iter()
+        .flatten()
+        .try_for_each(|(path, flag)| writable(path, flag))?;
+    room(
+        &arguments.output,
+        input::layout_of_mean(&plan, &vector.layout).written_bytes(),
+    )?;
     let events = Events::open(arguments.events.as_deref(), begun)?;
-    Ok(Prepared { plan, me, identity, spent, vector, events })
+    Ok(Prepared {
+        plan,
+        me,
+        identity,
+        spent,
+        vector,
+        events,
+    })
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -143,30 +173,42 @@ fn writable(path: &Path, flag: &str) -> Result<(), Failure> {
         Ok(_) if path.is_dir() => "it is a folder".into(),
         Ok(_) => return Ok(()),
     };
-    Err(Failure::usage(format!("{}: cannot be written: {problem}", path.display()))
-        .field(flag)
-        .hint("name a file in a folder that exists and that you can write to"))
+    Err(
+        Failure::usage(format!("{}: cannot be written: {problem}", path.display()))
+            .field(flag)
+            .hint("name a file in a folder that exists and that you can write to"),
+    )
 }
 
-const UNWRITTEN: &str = "the run itself is over and its plan is spent: ask another party for the mean, which is the same for all";
+const UNWRITTEN: &str =
+    "the run itself is over and its plan is spent: ask another party for the mean, which is the same for all";
 
 /// Refuses a folder without room for the mean. What others write meanwhile is not known.
 fn room(path: &Path, needed: u64) -> Result<(), Failure> {
     // A file system that does not tell may have room.
-    let Ok(volume) = nix::sys::statvfs::statvfs(folder_of(path)) else { return Ok(()) };
+    let Ok(volume) = nix::sys::statvfs::statvfs(folder_of(path)) else {
+        return Ok(());
+    };
     // Their types differ from system to system.
     #[allow(clippy::unnecessary_cast)]
     let free = (volume.blocks_available() as u64).saturating_mul(volume.fragment_size() as u64);
     if free >= needed {
         return Ok(());
     }
-    Err(Failure::usage(format!("{}: {} are free there, the mean takes up to {}", path.display(), bytes(free), bytes(needed)))
-        .field("--output")
-        .hint("make room, or name a file on another disk"))
+    Err(Failure::usage(format!(
+        "{}: {} are free there, the mean takes up to {}",
+        path.display(),
+        bytes(free),
+        bytes(needed)
+    ))
+    .field("--output")
+    .hint("make room, or name a file on another disk"))
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 fn write_result(
@@ -183,9 +225,18 @@ fn write_result(
         tracing::error!("{}", failure.message);
         failure.hint(UNWRITTEN)
     };
-    let receipt = arguments.receipt.as_ref().and_then(|path| account.write(path, &identity.keypair).err());
-    let mean = account.mean(plan, &finish.outcome).and_then(|mean| vector_file::write(&arguments.output, layout, &mean).err());
-    Ok(Delivery { account, mean: mean.map(told), receipt: receipt.map(told) })
+    let receipt = arguments
+        .receipt
+        .as_ref()
+        .and_then(|path| account.write(path, &identity.keypair).err());
+    let mean = account
+        .mean(plan, &finish.outcome)
+        .and_then(|mean| vector_file::write(&arguments.output, layout, &mean).err());
+    Ok(Delivery {
+        account,
+        mean: mean.map(told),
+        receipt: receipt.map(told),
+    })
 }
 
 #[cfg(test)]
@@ -199,6 +250,10 @@ mod tests {
         room(&path, 1).unwrap();
         room(Path::new("mean.npy"), 1).unwrap();
         let failure = room(&path, u64::MAX).unwrap_err();
-        assert_eq!((failure.exit, failure.field.as_deref()), (Exit::Usage, Some("--output")), "{failure}");
+        assert_eq!(
+            (failure.exit, failure.field.as_deref()),
+            (Exit::Usage, Some("--output")),
+            "{failure}"
+        );
     }
 }

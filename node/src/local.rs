@@ -69,7 +69,8 @@ struct Folders {
 impl Folders {
     fn new(output: Option<&Path>) -> Result<Self, Failure> {
         let scratch = tempfile::tempdir().map_err(|e| {
-            Failure::usage(format!("no temporary folder can be made: {e}")).hint("set TMPDIR to a folder with room")
+            Failure::usage(format!("no temporary folder can be made: {e}"))
+                .hint("set TMPDIR to a folder with room")
         })?;
         let output = output.map_or_else(|| scratch.path().join("output"), Path::to_path_buf);
         let unwritable = |e: std::io::Error| {
@@ -109,11 +110,16 @@ pub fn run(arguments: LocalArgs, shared: &Shared) -> Result<Report, Failure> {
     let ended = cluster.run(&plan, &events, &mut progress, shared)?;
     progress.end();
     let demonstrated = arguments.inputs.is_none() && arguments.dimension.is_none();
-    let summary = summary::Summary::of(&plan, &parties, &ended, &folders.output, begun)?.of_demonstration(demonstrated);
+    let summary =
+        summary::Summary::of(&plan, &parties, &ended, &folders.output, begun)?.of_demonstration(demonstrated);
     let json = summary.json();
     std::fs::write(folders.output.join("summary.json"), format!("{json:#}\n"))
         .map_err(|e| Failure::usage(format!("summary.json cannot be written: {e}")).field("--output"))?;
-    Ok(Report { text: summary.text(arguments.output.as_deref()), json, exit: summary.exit() })
+    Ok(Report {
+        text: summary.text(arguments.output.as_deref()),
+        json,
+        exit: summary.exit(),
+    })
 }
 
 fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
@@ -148,8 +154,11 @@ fn gather_parties(
 ) -> Result<(RunFile, Vec<LocalParty>), Failure> {
     let place = arguments.run.clone().unwrap_or_else(|| PathBuf::from("local"));
     let resolve = |raw: RawRunFile, parties: usize| {
-        let run = raw.resolve(parties, Defaults::Local).map_err(|e| plan_command::run_failure(&place, &e))?;
-        run.supported().map_err(|e| plan_command::run_failure(&place, &e))?;
+        let run = raw
+            .resolve(parties, Defaults::Local)
+            .map_err(|e| plan_command::run_failure(&place, &e))?;
+        run.supported()
+            .map_err(|e| plan_command::run_failure(&place, &e))?;
         Ok(run)
     };
     if let Some(inputs) = &arguments.inputs {
@@ -159,7 +168,10 @@ fn gather_parties(
     }
     let nodes = arguments.nodes.unwrap_or(8);
     if nodes < 3 {
-        return Err(Failure::usage(format!("--nodes is {nodes}; a private average needs at least 3 parties")).field("--nodes"));
+        return Err(Failure::usage(format!(
+            "--nodes is {nodes}; a private average needs at least 3 parties"
+        ))
+        .field("--nodes"));
     }
     let Some(dimension) = arguments.dimension else {
         demonstration::describe(&mut raw)?;
@@ -167,13 +179,18 @@ fn gather_parties(
         return Ok((run, demonstration::parties(nodes, seed, folders.scratch.path())?));
     };
     if dimension == 0 {
-        return Err(Failure::usage("--dimension is 0; a vector needs at least one coordinate").field("--dimension"));
+        return Err(
+            Failure::usage("--dimension is 0; a vector needs at least one coordinate").field("--dimension"),
+        );
     }
     match &raw.data.shape {
         None => raw.data.shape = Some(vec![dimension]),
         Some(shape) if shape.iter().product::<usize>() == dimension => {}
         Some(shape) => {
-            return Err(Failure::usage(format!("--dimension {dimension} does not fit data.shape {shape:?}")).field("--dimension"));
+            return Err(Failure::usage(format!(
+                "--dimension {dimension} does not fit data.shape {shape:?}"
+            ))
+            .field("--dimension"));
         }
     }
     let run = resolve(raw, nodes)?;

@@ -16,11 +16,18 @@ use crate::{clipping, input};
 
 /// Which party of the plan this node is (exit 3 if none).
 pub fn member(plan: &Plan, peer_id: PeerId) -> Result<Party, Failure> {
-    plan.draft().members.iter().position(|member| member.id == peer_id).ok_or_else(|| {
-        Failure::new(Exit::PlanRefused, format!("the identity {peer_id} is not a member of this plan"))
+    plan.draft()
+        .members
+        .iter()
+        .position(|member| member.id == peer_id)
+        .ok_or_else(|| {
+            Failure::new(
+                Exit::PlanRefused,
+                format!("the identity {peer_id} is not a member of this plan"),
+            )
             .field("--identity")
             .hint("use the identity whose id is in the peer list, or ask for a plan that lists this one")
-    })
+        })
 }
 
 /// Reads what the party brings and holds it against the plan (exit 7).
@@ -34,13 +41,22 @@ pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure
 pub type SystemNoise = LatticeNoise<ChaCha12Rng>;
 
 /// Clips, weighs or sums up, rounds and adds η*: from here on only x̃ exists. Returns how many vectors or records clipping changed.
-pub fn privatise(plan: &Plan, me: Party, vector: VectorFile) -> Result<(LatticeVector, SystemNoise, usize), Failure> {
+pub fn privatise(
+    plan: &Plan,
+    me: Party,
+    vector: VectorFile,
+) -> Result<(LatticeVector, SystemNoise, usize), Failure> {
     let calibration = plan.calibration();
     let mut values = vector.values;
     let clipped = clipping::clip_all(&plan.draft().data, &mut values);
     let mut value = clipping::onto_lattice(plan, me, &values);
     let rng = ChaCha12Rng::try_from_rng(&mut SysRng).map_err(no_randomness)?;
-    let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
+    let mut noise = LatticeNoise::new(
+        rng,
+        *plan.lattice(),
+        plan.draft().dimension(),
+        calibration.correlated_std,
+    );
     noise.add_independent(calibration.independent_std, &mut value);
     Ok((value, noise, clipped))
 }

@@ -43,7 +43,8 @@ pub struct VerifyArgs {
 
 /// Makes a plan from files.
 pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
-    let peers = Peers::parse(&read_text(&arguments.peers, "--peers")?).map_err(|e| peers_failure(&arguments.peers, &e))?;
+    let peers = Peers::parse(&read_text(&arguments.peers, "--peers")?)
+        .map_err(|e| peers_failure(&arguments.peers, &e))?;
     let text = read_text(&arguments.run, "RUN.toml")?;
     let run = run_file(&text, &peers, &arguments.run)?;
     let plan = make(run, &peers, rand::random()).map_err(|failure| failure.in_file(&arguments.run))?;
@@ -52,7 +53,11 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
         plot::quote(&plan, path)?;
     }
     let mut text = quote::text(&plan);
-    text += &format!("\nPlan {} written to {}\n", plan.digest_hex(), arguments.out.display());
+    text += &format!(
+        "\nPlan {} written to {}\n",
+        plan.digest_hex(),
+        arguments.out.display()
+    );
     text += "Send that very file to every member; each checks it with `undertone verify` before joining.\n";
     Ok(Report::done(quote::json(&plan), text))
 }
@@ -97,9 +102,9 @@ pub(crate) fn assemble(draft: Draft, calibration: Calibration) -> Result<Plan, F
 /// What would fit on a lattice, with numbers that suffice each by itself.
 fn would_fit(draft: &Draft, calibration: &Calibration, error: &PlanError) -> Option<String> {
     match error {
-        PlanError::Lattice(LatticeError::TooWide { .. }) => {
-            calibration.most_rounds(draft).map(|rounds| format!("mechanism.rounds = {rounds} suffices"))
-        }
+        PlanError::Lattice(LatticeError::TooWide { .. }) => calibration
+            .most_rounds(draft)
+            .map(|rounds| format!("mechanism.rounds = {rounds} suffices")),
         // What sampling adds does not depend on δ; two digits, rounded up.
         PlanError::Lattice(LatticeError::Sampling { added, .. }) => {
             Some(format!("privacy.delta = {:.1e} suffices", 10.0 * added * 1.05))
@@ -113,11 +118,19 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
     match error {
         CalibrateError::Exposed { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
-            .hint(format!("any one of these suffices: {}; a larger epsilon or more rounds do not", quote::listed(remedies))),
+            .hint(format!(
+                "any one of these suffices: {}; a larger epsilon or more rounds do not",
+                quote::listed(remedies)
+            )),
         CalibrateError::Local { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
-            .hint(format!("mechanism.local_noise_ok = true, or any one of these: {}", quote::listed(remedies))),
-        CalibrateError::Alone { .. } => Failure::new(Exit::PlanRefused, error.to_string()).field("mechanism.rounds"),
+            .hint(format!(
+                "mechanism.local_noise_ok = true, or any one of these: {}",
+                quote::listed(remedies)
+            )),
+        CalibrateError::Alone { .. } => {
+            Failure::new(Exit::PlanRefused, error.to_string()).field("mechanism.rounds")
+        }
         CalibrateError::Short { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
         CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
@@ -148,8 +161,8 @@ pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
 
 /// Reads a plan file (exit 3 if it is not one).
 pub fn load(path: &Path) -> Result<Plan, Failure> {
-    let bytes =
-        std::fs::read(path).map_err(|e| Failure::usage(format!("{}: cannot be read: {e}", path.display())).field("PLAN.json"))?;
+    let bytes = std::fs::read(path)
+        .map_err(|e| Failure::usage(format!("{}: cannot be read: {e}", path.display())).field("PLAN.json"))?;
     parse(&bytes, &path.display().to_string())
 }
 
@@ -183,9 +196,16 @@ pub fn check_aloud(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
 /// The policy alone: what the plan claims is taken for true.
 pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
-    if let Some(digest) = policy.digest.as_ref().filter(|digest| !digest.eq_ignore_ascii_case(&plan.digest_hex())) {
-        return Err(refused(format!("the plan's digest is {}, not {digest}", plan.digest_hex()), "--digest")
-            .hint("you were sent another file than the others; ask for theirs"));
+    if let Some(digest) = policy
+        .digest
+        .as_ref()
+        .filter(|digest| !digest.eq_ignore_ascii_case(&plan.digest_hex()))
+    {
+        return Err(refused(
+            format!("the plan's digest is {}, not {digest}", plan.digest_hex()),
+            "--digest",
+        )
+        .hint("you were sent another file than the others; ask for theirs"));
     }
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
@@ -195,19 +215,28 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     let colluding = plan.draft().privacy.colluding;
     if colluding < policy.min_colluders {
         return Err(refused(
-            format!("the plan covers coalitions of up to {colluding}, your policy asks for {}", policy.min_colluders),
+            format!(
+                "the plan covers coalitions of up to {colluding}, your policy asks for {}",
+                policy.min_colluders
+            ),
             "--min-colluders",
         )
         .hint("ask for a plan with privacy.colluding at least that large"));
     }
     let target = plan.draft().privacy.epsilon;
-    let sampled = plan.calibration().claims.iter().any(|claim| claim.established == Established::Sampled);
+    let sampled = plan
+        .calibration()
+        .claims
+        .iter()
+        .any(|claim| claim.established == Established::Sampled);
     if sampled
         && policy.accept_claims == AcceptClaims::Exact
         && policy.max_epsilon.is_none()
         && let Some(claimed) = claimed.filter(|&claimed| claimed > target)
     {
-        let message = format!("only a sampled claim says that the plan keeps its ε = {target}; what is sure is ε = {claimed}");
+        let message = format!(
+            "only a sampled claim says that the plan keeps its ε = {target}; what is sure is ε = {claimed}"
+        );
         return Err(refused(message, "--accept-claims").hint(
             "join with --accept-claims sampled if a sample is enough for you, or with --max-epsilon at or above what is sure",
         ));
@@ -219,10 +248,19 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
 /// claims before publishing.
 fn epsilon_for(plan: &Plan, accepted: AcceptClaims) -> Option<f64> {
     let claims = &plan.calibration().claims;
-    let of_sample = claims.iter().filter(|claim| claim.established == Established::Sampled).map(|claim| claim.epsilon);
-    let of_sample = of_sample.reduce(f64::min).filter(|_| accepted == AcceptClaims::Sampled);
-    let Some(epsilon) = of_sample else { return plan.epsilon_claimed() };
-    let before = claims.iter().filter(|claim| claim.holds_as_headline && claim.faults == Faults::BeforePublishing);
+    let of_sample = claims
+        .iter()
+        .filter(|claim| claim.established == Established::Sampled)
+        .map(|claim| claim.epsilon);
+    let of_sample = of_sample
+        .reduce(f64::min)
+        .filter(|_| accepted == AcceptClaims::Sampled);
+    let Some(epsilon) = of_sample else {
+        return plan.epsilon_claimed();
+    };
+    let before = claims
+        .iter()
+        .filter(|claim| claim.holds_as_headline && claim.faults == Faults::BeforePublishing);
     Some(before.map(|claim| claim.epsilon).fold(epsilon, f64::max))
 }
 
@@ -230,10 +268,11 @@ fn epsilon_for(plan: &Plan, accepted: AcceptClaims) -> Option<f64> {
 fn within_epsilon(plan: &Plan, claimed: Option<f64>, policy: &Policy) -> Result<(), Failure> {
     let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
     match (claimed, policy.max_epsilon) {
-        (Some(claimed), Some(most)) if claimed > most => {
-            Err(refused(format!("the plan claims ε = {claimed}, your policy allows {most}"), "--max-epsilon")
-                .hint("ask for a plan with a smaller epsilon"))
-        }
+        (Some(claimed), Some(most)) if claimed > most => Err(refused(
+            format!("the plan claims ε = {claimed}, your policy allows {most}"),
+            "--max-epsilon",
+        )
+        .hint("ask for a plan with a smaller epsilon")),
         (Some(_), _) => Ok(()),
         (None, None) if quote::reveals_sums(plan) => Ok(()),
         (None, Some(_)) if quote::reveals_sums(plan) => {
@@ -250,9 +289,13 @@ fn within_epsilon(plan: &Plan, claimed: Option<f64>, policy: &Policy) -> Result<
 pub fn read_text(path: &Path, field: &str) -> Result<String, Failure> {
     const MOST: u64 = 16 << 20;
     let refused = |what: String| Failure::usage(format!("{}: {what}", path.display())).field(field);
-    let length = std::fs::metadata(path).map_err(|e| refused(format!("cannot be read: {e}")))?.len();
+    let length = std::fs::metadata(path)
+        .map_err(|e| refused(format!("cannot be read: {e}")))?
+        .len();
     if length > MOST {
-        return Err(refused(format!("{length} bytes are more than such a file ever has")));
+        return Err(refused(format!(
+            "{length} bytes are more than such a file ever has"
+        )));
     }
     std::fs::read_to_string(path).map_err(|e| refused(format!("cannot be read: {e}")))
 }

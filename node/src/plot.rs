@@ -38,20 +38,62 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
     let root = SVGBackend::with_string(svg, (960, 420)).into_drawing_area();
     root.fill(&WHITE)?;
     let (left, right) = root.split_horizontally(500);
-    let of = |value: fn(&AtEpsilon) -> f64| curve.iter().map(|at| (at.epsilon, value(at))).collect::<Vec<_>>();
+    let of =
+        |value: fn(&AtEpsilon) -> f64| curve.iter().map(|at| (at.epsilon, value(at))).collect::<Vec<_>>();
     let lines = [
-        Line { name: "local noise", color: LOCAL, points: of(|at| at.local) },
-        Line { name: "this plan", color: OURS, points: of(|at| at.standard_error) },
-        Line { name: "trusted server", color: CENTRAL, points: of(|at| at.central) },
+        Line {
+            name: "local noise",
+            color: LOCAL,
+            points: of(|at| at.local),
+        },
+        Line {
+            name: "this plan",
+            color: OURS,
+            points: of(|at| at.standard_error),
+        },
+        Line {
+            name: "trusted server",
+            color: CENTRAL,
+            points: of(|at| at.central),
+        },
     ];
     let (low, high) = extent(&lines);
-    let (first, last) = (curve.first().map_or(0.1, |at| at.epsilon), curve.last().map_or(10.0, |at| at.epsilon));
-    let target = (plan.draft().privacy.epsilon, plan.calibration().predicted.standard_error);
-    let axes = Axes { title: "Error against epsilon", x: "epsilon", y: "standard error per coordinate", marks: vec![target] };
-    chart(&left, &axes, (first..last).log_scale(), (low / 1.3..high * 1.3).log_scale(), &lines)?;
-    let points: Vec<(f64, f64)> = gone.iter().filter_map(|gone| Some((gone.percent as f64, gone.standard_error?))).collect();
-    let lines = [Line { name: "this plan", color: OURS, points: points.clone() }];
-    let axes = Axes { title: "Error with parties gone for good", x: "percent of the parties", y: "", marks: points };
+    let (first, last) = (
+        curve.first().map_or(0.1, |at| at.epsilon),
+        curve.last().map_or(10.0, |at| at.epsilon),
+    );
+    let target = (
+        plan.draft().privacy.epsilon,
+        plan.calibration().predicted.standard_error,
+    );
+    let axes = Axes {
+        title: "Error against epsilon",
+        x: "epsilon",
+        y: "standard error per coordinate",
+        marks: vec![target],
+    };
+    chart(
+        &left,
+        &axes,
+        (first..last).log_scale(),
+        (low / 1.3..high * 1.3).log_scale(),
+        &lines,
+    )?;
+    let points: Vec<(f64, f64)> = gone
+        .iter()
+        .filter_map(|gone| Some((gone.percent as f64, gone.standard_error?)))
+        .collect();
+    let lines = [Line {
+        name: "this plan",
+        color: OURS,
+        points: points.clone(),
+    }];
+    let axes = Axes {
+        title: "Error with parties gone for good",
+        x: "percent of the parties",
+        y: "",
+        marks: points,
+    };
     chart(&right, &axes, 0.0..20.0, 0.0..extent(&lines).1 * 1.2, &lines)?;
     root.present()?;
     Ok(())
@@ -69,15 +111,28 @@ fn draw_simulation(svg: &mut String, runs: &[f64], accounted: f64, plan: &Plan) 
     root.fill(&WHITE)?;
     let last = runs.len().max(2) as f64;
     let predicted = &plan.calibration().predicted;
-    let level = |name, color, error: f64| Line { name, color, points: vec![(1.0, error), (last, error)] };
+    let level = |name, color, error: f64| Line {
+        name,
+        color,
+        points: vec![(1.0, error), (last, error)],
+    };
     let lines = [
         level("local noise", LOCAL, predicted.local),
         level("accounted", OURS, accounted),
         level("trusted server", CENTRAL, predicted.central),
     ];
-    let marks: Vec<(f64, f64)> = runs.iter().enumerate().map(|(run, &error)| (run as f64 + 1.0, error)).collect();
+    let marks: Vec<(f64, f64)> = runs
+        .iter()
+        .enumerate()
+        .map(|(run, &error)| (run as f64 + 1.0, error))
+        .collect();
     let high = marks.iter().map(|mark| mark.1).fold(extent(&lines).1, f64::max);
-    let axes = Axes { title: "Error of each run", x: "run", y: "root mean square over coordinates", marks };
+    let axes = Axes {
+        title: "Error of each run",
+        x: "run",
+        y: "root mean square over coordinates",
+        marks,
+    };
     chart(&root, &axes, 1.0..last, 0.0..high * 1.1, &lines)?;
     root.present()?;
     Ok(())
@@ -98,23 +153,51 @@ fn draw_pairs(svg: &mut String, found: &Distribution) -> Drawn {
     let most = found.histogram.iter().map(|bin| bin.2).max().unwrap_or(1) as f64;
     let (left, right) = (first.min(central) / 1.5, rounds * 1.5);
     let mut builder = ChartBuilder::on(&root);
-    let title = format!("What one node learns of another: {} pairs, {} nodes, T = {}", found.pairs, found.nodes, found.rounds);
-    builder.caption(title, ("sans-serif", 16)).margin(12).x_label_area_size(40).y_label_area_size(64);
+    let title = format!(
+        "What one node learns of another: {} pairs, {} nodes, T = {}",
+        found.pairs, found.nodes, found.rounds
+    );
+    builder
+        .caption(title, ("sans-serif", 16))
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(64);
     let mut chart = builder.build_cartesian_2d((left..right).log_scale(), (0.5..most * 3.0).log_scale())?;
     let short = |value: &f64| crate::table::number(*value);
     let mut mesh = chart.configure_mesh();
-    mesh.x_desc("squared sensitivity, upper bound").y_desc("pairs").x_label_formatter(&short).y_label_formatter(&short).draw()?;
-    let bars =
-        found.histogram.iter().map(|&(low, high, pairs)| Rectangle::new([(low, 0.5), (high, pairs as f64)], OURS.filled()));
-    chart.draw_series(bars)?.label("pairs").legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 18, y + 5)], OURS.filled()));
-    let levels =
-        [("T/n: the sum alone, as a trusted server gives it", CENTRAL, central), ("T: nothing is hidden", LOCAL, rounds)];
+    mesh.x_desc("squared sensitivity, upper bound")
+        .y_desc("pairs")
+        .x_label_formatter(&short)
+        .y_label_formatter(&short)
+        .draw()?;
+    let bars = found
+        .histogram
+        .iter()
+        .map(|&(low, high, pairs)| Rectangle::new([(low, 0.5), (high, pairs as f64)], OURS.filled()));
+    chart
+        .draw_series(bars)?
+        .label("pairs")
+        .legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 18, y + 5)], OURS.filled()));
+    let levels = [
+        (
+            "T/n: the sum alone, as a trusted server gives it",
+            CENTRAL,
+            central,
+        ),
+        ("T: nothing is hidden", LOCAL, rounds),
+    ];
     for (name, color, at) in levels {
         let line = LineSeries::new([(at, 0.5), (at, most * 3.0)], color.stroke_width(2));
         let series = chart.draw_series(line)?;
-        series.label(name).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+        series
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
     }
-    chart.configure_series_labels().background_style(WHITE).border_style(BLACK).draw()?;
+    chart
+        .configure_series_labels()
+        .background_style(WHITE)
+        .border_style(BLACK)
+        .draw()?;
     drop(chart);
     root.present()?;
     Ok(())
@@ -128,7 +211,13 @@ struct Axes {
     marks: Vec<(f64, f64)>,
 }
 
-fn chart<X, Y>(area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>, axes: &Axes, x: X, y: Y, lines: &[Line]) -> Drawn
+fn chart<X, Y>(
+    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    axes: &Axes,
+    x: X,
+    y: Y,
+    lines: &[Line],
+) -> Drawn
 where
     X: AsRangedCoord<Value = f64>,
     Y: AsRangedCoord<Value = f64>,
@@ -136,25 +225,51 @@ where
     Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
     let mut builder = ChartBuilder::on(area);
-    builder.caption(axes.title, ("sans-serif", 16)).margin(12).x_label_area_size(40).y_label_area_size(64);
+    builder
+        .caption(axes.title, ("sans-serif", 16))
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(64);
     let mut chart = builder.build_cartesian_2d(x, y)?;
     let short = |value: &f64| crate::table::number(*value);
-    chart.configure_mesh().x_desc(axes.x).y_desc(axes.y).x_label_formatter(&short).y_label_formatter(&short).draw()?;
+    chart
+        .configure_mesh()
+        .x_desc(axes.x)
+        .y_desc(axes.y)
+        .x_label_formatter(&short)
+        .y_label_formatter(&short)
+        .draw()?;
     for line in lines {
         let color = line.color;
-        let series = chart.draw_series(LineSeries::new(line.points.iter().copied(), color.stroke_width(2)))?;
-        series.label(line.name).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+        let series = chart.draw_series(LineSeries::new(
+            line.points.iter().copied(),
+            color.stroke_width(2),
+        ))?;
+        series
+            .label(line.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
     }
     chart.draw_series(axes.marks.iter().map(|&mark| Circle::new(mark, 3, OURS.filled())))?;
-    chart.configure_series_labels().background_style(WHITE).border_style(BLACK).draw()?;
+    chart
+        .configure_series_labels()
+        .background_style(WHITE)
+        .border_style(BLACK)
+        .draw()?;
     Ok(())
 }
 
 /// The smallest and the largest value; 0 to 1 where there is none.
 fn extent(lines: &[Line]) -> (f64, f64) {
-    let values = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
+    let values = || {
+        lines
+            .iter()
+            .flat_map(|line| line.points.iter().map(|point| point.1))
+    };
     match values().next() {
-        Some(_) => (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)),
+        Some(_) => (
+            values().fold(f64::INFINITY, f64::min),
+            values().fold(0.0, f64::max),
+        ),
         None => (0.0, 1.0),
     }
 }

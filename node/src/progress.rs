@@ -13,7 +13,11 @@ pub struct Progress {
 impl Progress {
     /// Looks at standard error.
     pub fn start() -> Self {
-        Progress { terminal: std::io::stderr().is_terminal(), shown: 0, last: String::new() }
+        Progress {
+            terminal: std::io::stderr().is_terminal(),
+            shown: 0,
+            last: String::new(),
+        }
     }
 
     /// Replaces the line.

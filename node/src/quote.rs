@@ -18,13 +18,24 @@ pub fn threat(plan: &Plan) -> String {
         c if plan.draws_at_start() => {
             let when = match plan.draft().private_graph == Graph::complete(plan.parties()) {
                 true => "chosen before the schedule was drawn",
-                false => "drawn at random (the private graph is not complete: one chosen with it in view may learn more)",
+                false => {
+                    "drawn at random (the private graph is not complete: one chosen with it in view may learn more)"
+                }
             };
-            format!("a coalition of {c} of the {} parties, {when}, and everybody who reads the public graph", plan.parties())
+            format!(
+                "a coalition of {c} of the {} parties, {when}, and everybody who reads the public graph",
+                plan.parties()
+            )
         }
         0 => "outsiders who read the public graph".to_owned(),
-        1 => format!("any one of the {} parties, and everybody who reads the public graph", plan.parties()),
-        c => format!("any {c} of the {} parties together, and everybody who reads the public graph", plan.parties()),
+        1 => format!(
+            "any one of the {} parties, and everybody who reads the public graph",
+            plan.parties()
+        ),
+        c => format!(
+            "any {c} of the {} parties together, and everybody who reads the public graph",
+            plan.parties()
+        ),
     };
     let departures = match privacy.dropouts {
         0 => "no departure tolerated".to_owned(),
@@ -32,7 +43,9 @@ pub fn threat(plan: &Plan) -> String {
         d => format!("{d} departures tolerated at any moment"),
     };
     let departures = match privacy.dropouts {
-        d if d > 0 && plan.draws_at_start() => departures + ", unless somebody chooses who departs by the schedule",
+        d if d > 0 && plan.draws_at_start() => {
+            departures + ", unless somebody chooses who departs by the schedule"
+        }
         _ => departures,
     };
     format!("Honest but curious: {coalition}; {departures}; not parties that lie about their values")
@@ -48,14 +61,20 @@ pub fn protected(plan: &Plan) -> String {
     };
     let range = match &draft.data.clip {
         Clip::L2 { radius } => format!("L2 norm at most {}", number(*radius)),
-        Clip::Box { low: Bound::All(low), high: Bound::All(high) } => {
+        Clip::Box {
+            low: Bound::All(low),
+            high: Bound::All(high),
+        } => {
             format!("each coordinate from {} to {}", number(*low), number(*high))
         }
         Clip::Box { .. } => "each coordinate within an interval of its own".into(),
     };
     match draft.data.unit {
         Unit::Party => format!("each party's whole vector ({range}), {change}"),
-        Unit::Record => format!("each single one of {} records ({range}), {change}", draft.total_weight()),
+        Unit::Record => format!(
+            "each single one of {} records ({range}), {change}",
+            draft.total_weight()
+        ),
     }
 }
 
@@ -66,12 +85,16 @@ pub fn independent_std(plan: &Plan) -> Option<f64> {
 
 /// σ_Δ of INCA; null with PPSC.
 pub fn correlated_std(plan: &Plan) -> Option<f64> {
-    plan.iterations().is_none().then_some(plan.calibration().correlated_std)
+    plan.iterations()
+        .is_none()
+        .then_some(plan.calibration().correlated_std)
 }
 
 /// σ_γ of PPSC; null with INCA.
 pub fn pairwise_std(plan: &Plan) -> Option<f64> {
-    plan.iterations().is_some().then_some(plan.calibration().correlated_std)
+    plan.iterations()
+        .is_some()
+        .then_some(plan.calibration().correlated_std)
 }
 
 /// Whether a change of one value alone shows in an exact sum, with certainty (PPSC without independent noise): the plan has claims, but no ε of
@@ -88,8 +111,13 @@ pub fn revealed(plan: &Plan) -> Option<String> {
     let sums = match components.len() {
         1 => "the exact sum of everybody's values".to_owned(),
         2..=6 => {
-            let lists = components.iter().map(|component| component.iter().map(name).collect::<Vec<_>>().join(", "));
-            format!("the exact sum of each component of the private graph ({})", lists.collect::<Vec<_>>().join(" | "))
+            let lists = components
+                .iter()
+                .map(|component| component.iter().map(name).collect::<Vec<_>>().join(", "));
+            format!(
+                "the exact sum of each component of the private graph ({})",
+                lists.collect::<Vec<_>>().join(" | ")
+            )
         }
         many => format!("the exact sum of each of the {many} components of the private graph"),
     };
@@ -110,7 +138,9 @@ fn smallest_sum(plan: &Plan) -> String {
     let privacy = &plan.draft().privacy;
     let size = privacy.colluding + privacy.dropouts;
     match smallest_component(&plan.draft().private_graph, size) {
-        Some(1) => format!(". Without {size} parties the smallest sum is one value alone: its noise is that of local privacy"),
+        Some(1) => format!(
+            ". Without {size} parties the smallest sum is one value alone: its noise is that of local privacy"
+        ),
         Some(values) if size > 0 => {
             format!(". Without any {size} parties (colluding or departed) the smallest has {values} values")
         }
@@ -160,7 +190,9 @@ pub fn json(plan: &Plan) -> Value {
 /// The quote as a person reads it.
 pub fn text(plan: &Plan) -> String {
     let (draft, calibration) = (plan.draft(), plan.calibration());
-    let iterations = plan.iterations().map_or(String::new(), |s| format!(" for {s} iterations of multi-gossip"));
+    let iterations = plan
+        .iterations()
+        .map_or(String::new(), |s| format!(" for {s} iterations of multi-gossip"));
     let mut text = format!(
         "{}: mean over {} parties, {} coordinates, {} rounds{iterations}\n{}.\n\n",
         draft.name,
@@ -180,11 +212,23 @@ pub fn text(plan: &Plan) -> String {
     text += &sampled(plan);
     text += &format!(
         "\nNoise{}: σ* = {} a party, {} = {} {} (it cancels); sampling it in f64 adds at most {:.1e} to δ\n\n",
-        if plan.scales().differ() { ", in widths of each column" } else { "" },
+        if plan.scales().differ() {
+            ", in widths of each column"
+        } else {
+            ""
+        },
         number(calibration.independent_std),
-        if plan.iterations().is_some() { "σ_γ" } else { "σ_Δ" },
+        if plan.iterations().is_some() {
+            "σ_γ"
+        } else {
+            "σ_Δ"
+        },
         number(calibration.correlated_std),
-        if plan.iterations().is_some() { "an exchange" } else { "between parties" },
+        if plan.iterations().is_some() {
+            "an exchange"
+        } else {
+            "between parties"
+        },
         plan.lattice().sampling_delta(&plan.lattice_request()),
     );
     text += &errors(plan);
@@ -218,8 +262,15 @@ pub struct SampleInfo {
 
 /// Of a plan that has a sampled claim.
 pub fn sample(plan: &Plan) -> Option<SampleInfo> {
-    let claim = plan.calibration().claims.iter().find(|claim| claim.established == Established::Sampled)?;
-    let (draws, delta) = (Draws::of_draft(plan.draft(), plan.rounds() as usize), plan.draft().privacy.delta);
+    let claim = plan
+        .calibration()
+        .claims
+        .iter()
+        .find(|claim| claim.established == Established::Sampled)?;
+    let (draws, delta) = (
+        Draws::of_draft(plan.draft(), plan.rounds() as usize),
+        plan.draft().privacy.delta,
+    );
     Some(SampleInfo {
         draws: claim.cases,
         checked: draws.checked(claim.cases),
@@ -231,7 +282,16 @@ pub fn sample(plan: &Plan) -> Option<SampleInfo> {
 
 /// The same as a sentence.
 fn sampled(plan: &Plan) -> String {
-    let Some(SampleInfo { draws, checked, chance, confidence, draws_for_delta }) = sample(plan) else { return String::new() };
+    let Some(SampleInfo {
+        draws,
+        checked,
+        chance,
+        confidence,
+        draws_for_delta,
+    }) = sample(plan)
+    else {
+        return String::new();
+    };
     let told = Draws::chance(0, checked);
     format!(
         "\nThe sampled claim is (ε, δ + p): in {draws} fresh draws of schedule, coalition and departures, each with its worst fault of a share, \
@@ -247,7 +307,14 @@ fn sampled(plan: &Plan) -> String {
 }
 
 fn claims(claims: &[Claim]) -> String {
-    let mut table = Table::with_headings(["claim against", "under", "ε", "δ", "how it was established", "headline"]);
+    let mut table = Table::with_headings([
+        "claim against",
+        "under",
+        "ε",
+        "δ",
+        "how it was established",
+        "headline",
+    ]);
     for claim in claims {
         let who = match claim.adversary {
             Adversary::Public => "readers of the public graph".to_owned(),
@@ -269,7 +336,10 @@ fn claims(claims: &[Claim]) -> String {
             Established::Theorem => "theorem".to_owned(),
             Established::Sampled => format!("{} sampled cases: NOT a guarantee", claim.cases),
             Established::Searched if claim.seed.is_some() => {
-                format!("{} searched cases that know the schedule: NOT a guarantee", claim.cases)
+                format!(
+                    "{} searched cases that know the schedule: NOT a guarantee",
+                    claim.cases
+                )
             }
             Established::Searched => format!("{} searched cases: NOT a guarantee", claim.cases),
         };
@@ -278,7 +348,14 @@ fn claims(claims: &[Claim]) -> String {
             _ => format!("{:e}", claim.delta),
         };
         let headline = if claim.holds_as_headline { "yes" } else { "" };
-        table.row([who, faults.into(), at_most(claim.epsilon), delta, how, headline.into()]);
+        table.row([
+            who,
+            faults.into(),
+            at_most(claim.epsilon),
+            delta,
+            how,
+            headline.into(),
+        ]);
     }
     table.render()
 }
@@ -286,7 +363,11 @@ fn claims(claims: &[Claim]) -> String {
 fn errors(plan: &Plan) -> String {
     let predicted = &plan.calibration().predicted;
     let floor = predicted.error_floor;
-    let scale = if plan.scales().differ() { "root mean square over columns" } else { "per coordinate" };
+    let scale = if plan.scales().differ() {
+        "root mean square over columns"
+    } else {
+        "per coordinate"
+    };
     let mut table = Table::with_headings(["standard error of the mean", scale, "× floor"]);
     let mut row = |what: &str, value: f64| {
         table.row([what.into(), number(value), format!("{:.2}", value / floor)]);
@@ -301,7 +382,12 @@ fn errors(plan: &Plan) -> String {
     row("floor for these colluders", floor);
     row("a trusted server", predicted.central);
     row("local noise alone", predicted.local);
-    format!("{}\nEach party sends about {}.\n{}", table.render(), bytes(predicted.bytes_per_party), averaging(plan))
+    format!(
+        "{}\nEach party sends about {}.\n{}",
+        table.render(),
+        bytes(predicted.bytes_per_party),
+        averaging(plan)
+    )
 }
 
 /// How finals spread, if not to everybody.
@@ -329,13 +415,27 @@ fn others(plan: &Plan) -> String {
             }
             false => "more than the plan tolerates: a run may be withheld",
         };
-        gone.row([format!("{} %", row.percent), row.parties.to_string(), shown(row.standard_error), note.into()]);
+        gone.row([
+            format!("{} %", row.percent),
+            row.parties.to_string(),
+            shown(row.standard_error),
+            note.into(),
+        ]);
     }
     let mut curve = Table::with_headings(["ε", "this plan", "a trusted server", "local noise"]);
     for at in outlook::curve(plan).unwrap_or_default() {
-        curve.row([number(at.epsilon), number(at.standard_error), number(at.central), number(at.local)]);
+        curve.row([
+            number(at.epsilon),
+            number(at.standard_error),
+            number(at.central),
+            number(at.local),
+        ]);
     }
-    let mut text = format!("\n{}\nStandard error at other ε:\n{}", gone.render(), curve.render());
+    let mut text = format!(
+        "\n{}\nStandard error at other ε:\n{}",
+        gone.render(),
+        curve.render()
+    );
     if outlook::is_local(plan) {
         text += &format!("\n{}\n", why_local(plan));
     }
@@ -344,7 +444,11 @@ fn others(plan: &Plan) -> String {
 
 /// Why nothing cancels, and what would help.
 fn why_local(plan: &Plan) -> String {
-    let computed = plan.calibration().claims.iter().any(|claim| claim.faults == Faults::Class);
+    let computed = plan
+        .calibration()
+        .claims
+        .iter()
+        .any(|claim| claim.faults == Faults::Class);
     let why = match computed {
         true => "In so few rounds a coalition may be all that a party exchanges shares with",
         false => "There are too many coalitions to compute them all",
@@ -359,5 +463,9 @@ fn why_local(plan: &Plan) -> String {
 
 /// Changes that suffice each by itself, as a sentence.
 pub fn listed(remedies: &[Remedy]) -> String {
-    remedies.iter().map(Remedy::to_string).collect::<Vec<_>>().join(", or ")
+    remedies
+        .iter()
+        .map(Remedy::to_string)
+        .collect::<Vec<_>>()
+        .join(", or ")
 }

@@ -45,9 +45,15 @@ impl Account {
             audit.faults.extend(missing_finals(plan, outcome));
         }
         let realised = error_of(plan, finish)?;
-        let names = |parties: &BTreeSet<Party>| parties.iter().map(|&p| plan.draft().members[p].name.clone()).collect::<Vec<_>>();
+        let names = |parties: &BTreeSet<Party>| {
+            parties
+                .iter()
+                .map(|&p| plan.draft().members[p].name.clone())
+                .collect::<Vec<_>>()
+        };
         let departed = audit.as_ref().map_or(vec![], |audit| names(&audit.departed));
-        let weight = |(party, weight): (usize, &f64)| (plan.draft().members[party].name.clone(), json!(weight));
+        let weight =
+            |(party, weight): (usize, &f64)| (plan.draft().members[party].name.clone(), json!(weight));
         let mut account = Account {
             ending: outcome.ending.clone(),
             party: plan.draft().members[me].name.clone(),
@@ -56,7 +62,9 @@ impl Account {
             agreed: outcome.agreed,
             averaged: plan.terms().is_some(),
             accuracy: outcome.accuracy,
-            weights: realised.as_ref().map_or(Map::new(), |r| r.weights.iter().enumerate().map(weight).collect()),
+            weights: realised
+                .as_ref()
+                .map_or(Map::new(), |r| r.weights.iter().enumerate().map(weight).collect()),
             audit,
             realised,
             receipt: Value::Null,
@@ -72,7 +80,8 @@ impl Account {
 
     /// Whether a mean was written.
     pub fn finished(&self) -> bool {
-        matches!(self.ending, Ending::Done | Ending::Degraded) && self.realised.as_ref().is_some_and(|r| r.usable)
+        matches!(self.ending, Ending::Done | Ending::Degraded)
+            && self.realised.as_ref().is_some_and(|r| r.usable)
     }
 
     /// Names whose finals were summed.
@@ -124,7 +133,10 @@ impl Account {
 
     /// ε as it turned out; None if nothing left, or if it is unbounded.
     pub fn epsilon(&self) -> Option<f64> {
-        self.audit.as_ref().map(|audit| audit.epsilon).filter(|e| e.is_finite())
+        self.audit
+            .as_ref()
+            .map(|audit| audit.epsilon)
+            .filter(|e| e.is_finite())
     }
 
     /// μ as it turned out; None if nothing left.
@@ -134,12 +146,17 @@ impl Account {
 
     /// Whether the loss as it turned out is infinite.
     pub fn unbounded(&self) -> bool {
-        self.audit.as_ref().is_some_and(|audit| audit.epsilon.is_infinite())
+        self.audit
+            .as_ref()
+            .is_some_and(|audit| audit.epsilon.is_infinite())
     }
 
     /// Of the mean, per coordinate, noise only.
     pub fn standard_error(&self) -> Option<f64> {
-        self.realised.as_ref().map(|r| r.standard_error).filter(|e| e.is_finite())
+        self.realised
+            .as_ref()
+            .map(|r| r.standard_error)
+            .filter(|e| e.is_finite())
     }
 
     /// The result is Σ bᵢxᵢ + noise: bᵢ by name.
@@ -164,21 +181,35 @@ impl Account {
         let factor = lattice.step() / lattice.weight_to_f64(sum.weight.0);
         let mut mean = sum.value.to_f64(factor);
         if plan.scales().differ() {
-            mean.iter_mut().enumerate().for_each(|(i, value)| *value *= plan.scales().at(i));
+            mean.iter_mut()
+                .enumerate()
+                .for_each(|(i, value)| *value *= plan.scales().at(i));
         }
         Some(mean)
     }
 
     fn object(&self, plan: &Plan) -> Result<Value, Failure> {
         let calibration = plan.calibration();
-        let unwritten = |e: serde_json::Error| Failure::new(Exit::Internal, format!("the receipt cannot be written: {e}"));
-        let mut execution =
-            self.audit.as_ref().map(|audit| serde_json::to_value(&audit.execution)).transpose().map_err(unwritten)?;
+        let unwritten = |e: serde_json::Error| {
+            Failure::new(Exit::Internal, format!("the receipt cannot be written: {e}"))
+        };
+        let mut execution = self
+            .audit
+            .as_ref()
+            .map(|audit| serde_json::to_value(&audit.execution))
+            .transpose()
+            .map_err(unwritten)?;
         // By contract. Where the others published without this node, μ has their finals all the same: it is not below the execution's.
         if let (Ending::Withheld { .. }, Some(execution)) = (&self.ending, &mut execution) {
             execution["published"] = json!([]);
         }
-        let finite = |number: f64| if number.is_finite() { json!(number) } else { Value::Null };
+        let finite = |number: f64| {
+            if number.is_finite() {
+                json!(number)
+            } else {
+                Value::Null
+            }
+        };
         let mut receipt = json!({
             "version": 1,
             "digest": plan.digest_hex(),
@@ -214,15 +245,17 @@ impl Account {
         }
         if let Some(mu) = self.audit.as_ref().and_then(|audit| audit.same_sum_mu) {
             receipt["same_sum_mu"] = finite(mu);
-            receipt["same_sum_epsilon"] = gaussian::epsilon(plan.draft().privacy.delta, mu).map_or(Value::Null, finite);
+            receipt["same_sum_epsilon"] =
+                gaussian::epsilon(plan.draft().privacy.delta, mu).map_or(Value::Null, finite);
         }
         Ok(receipt)
     }
 
     /// Writes the receipt and, beside it, its signature.
     pub fn write(&self, path: &Path, key: &Keypair) -> Result<(), Failure> {
-        let refused =
-            |e: std::io::Error| Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--receipt");
+        let refused = |e: std::io::Error| {
+            Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--receipt")
+        };
         let text = format!("{:#}\n", self.receipt);
         std::fs::write(path, &text).map_err(refused)?;
         let mut signed = path.as_os_str().to_owned();
@@ -235,7 +268,9 @@ impl Account {
 fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
     let mut bytes = b"undertone/receipt/1\0".to_vec();
     bytes.extend_from_slice(&Sha256::digest(receipt.as_bytes()));
-    let signature = key.sign(&bytes).map_err(|e| Failure::new(Exit::Internal, format!("the receipt cannot be signed: {e}")))?;
+    let signature = key
+        .sign(&bytes)
+        .map_err(|e| Failure::new(Exit::Internal, format!("the receipt cannot be signed: {e}")))?;
     Ok(STANDARD.encode(signature))
 }
 
@@ -253,16 +288,35 @@ fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
 
 /// Sentences about finals that were let through by the gate and did not arrive in time.
 fn missing_finals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
-    let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref()).filter(|_| outcome.sum.is_some());
-    let missing = publishers.into_iter().flatten().filter(|party| !outcome.included.contains(party));
-    missing.map(|&party| format!("no final of {} was agreed on", plan.draft().members[party].name)).collect()
+    let publishers = outcome
+        .verdict
+        .as_ref()
+        .and_then(|verdict| verdict.publish.as_ref())
+        .filter(|_| outcome.sum.is_some());
+    let missing = publishers
+        .into_iter()
+        .flatten()
+        .filter(|party| !outcome.included.contains(party));
+    missing
+        .map(|&party| format!("no final of {} was agreed on", plan.draft().members[party].name))
+        .collect()
 }
 
 fn error_of(plan: &Plan, finish: &Finish) -> Result<Option<Realised>, Failure> {
     let outcome = &finish.outcome;
-    let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
-    let (Some(logs), Some(publishers), Some(_)) = (&outcome.logs, publishers, &outcome.sum) else { return Ok(None) };
+    let publishers = outcome
+        .verdict
+        .as_ref()
+        .and_then(|verdict| verdict.publish.as_ref());
+    let (Some(logs), Some(publishers), Some(_)) = (&outcome.logs, publishers, &outcome.sum) else {
+        return Ok(None);
+    };
     realised(plan, logs, publishers, &outcome.included)
         .map(Some)
-        .map_err(|e| Failure::new(Exit::Internal, format!("the gate passed logs that the accountant refuses: {e}")))
+        .map_err(|e| {
+            Failure::new(
+                Exit::Internal,
+                format!("the gate passed logs that the accountant refuses: {e}"),
+            )
+        })
 }

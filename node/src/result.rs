@@ -28,7 +28,8 @@ pub struct Delivery {
 impl Delivery {
     /// What the process exits with.
     pub fn exit(&self) -> Exit {
-        self.unwritten().map_or(self.account.exit(), |failure| failure.exit)
+        self.unwritten()
+            .map_or(self.account.exit(), |failure| failure.exit)
     }
 
     /// Whether a mean was written.
@@ -42,13 +43,29 @@ impl Delivery {
 }
 
 /// The report of `join`. `clipped` is a statistic of the private input: None unless its owner asked to see it.
-pub fn report(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usize>, begun: Instant) -> Report {
+pub fn report(
+    plan: &Plan,
+    finish: &Finish,
+    delivery: &Delivery,
+    clipped: Option<usize>,
+    begun: Instant,
+) -> Report {
     let json = object(plan, finish, delivery, clipped, begun);
     let text = text(plan, &json, delivery);
-    Report { json, text, exit: delivery.exit().code() }
+    Report {
+        json,
+        text,
+        exit: delivery.exit().code(),
+    }
 }
 
-fn object(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usize>, begun: Instant) -> Value {
+fn object(
+    plan: &Plan,
+    finish: &Finish,
+    delivery: &Delivery,
+    clipped: Option<usize>,
+    begun: Instant,
+) -> Value {
     let account = &delivery.account;
     let mut object = json!({
         "party": account.party(),
@@ -91,7 +108,10 @@ fn object(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usi
     if let Some(clipped) = clipped {
         object["clipped"] = clipped.into();
     }
-    if let Some(errors) = account.standard_error().and_then(|error| standard_errors(plan, error)) {
+    if let Some(errors) = account
+        .standard_error()
+        .and_then(|error| standard_errors(plan, error))
+    {
         object["standard_errors"] = errors.into();
     }
     object
@@ -101,7 +121,11 @@ fn object(plan: &Plan, finish: &Finish, delivery: &Delivery, clipped: Option<usi
 pub fn standard_errors(plan: &Plan, error: f64) -> Option<Vec<f64>> {
     let scales = plan.scales();
     let even = error / scales.root_mean_square();
-    scales.differ().then(|| (0..plan.draft().dimension()).map(|i| even * scales.at(i)).collect())
+    scales.differ().then(|| {
+        (0..plan.draft().dimension())
+            .map(|i| even * scales.at(i))
+            .collect()
+    })
 }
 
 fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
@@ -110,7 +134,11 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     if let Some(failure) = delivery.unwritten() {
         text += &format!("Not everything is written: {failure}\n\n");
     } else if account.finished() {
-        text += &format!("The mean of {} of {} parties is written.\n\n", account.included().len(), plan.parties());
+        text += &format!(
+            "The mean of {} of {} parties is written.\n\n",
+            account.included().len(),
+            plan.parties()
+        );
     } else {
         text += &format!("No mean: {}.\n\n", account.outcome());
     }
@@ -123,17 +151,33 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
         .row(["protected against".into(), quote::threat(plan)])
         .row([
             "ε claimed before the run".into(),
-            format!("{} at δ = {:e}", shown("epsilon_claimed", at_most), plan.draft().privacy.delta),
+            format!(
+                "{} at δ = {:e}",
+                shown("epsilon_claimed", at_most),
+                plan.draft().privacy.delta
+            ),
         ])
         .row(["ε as it turned out".into(), shown("epsilon", at_most)])
-        .row(["standard error per coordinate".into(), shown("standard_error", number)])
-        .row(["a trusted server would have given".into(), number(plan.calibration().predicted.central)])
-        .row(["local noise alone would have given".into(), number(plan.calibration().predicted.local)]);
+        .row([
+            "standard error per coordinate".into(),
+            shown("standard_error", number),
+        ])
+        .row([
+            "a trusted server would have given".into(),
+            number(plan.calibration().predicted.central),
+        ])
+        .row([
+            "local noise alone would have given".into(),
+            number(plan.calibration().predicted.local),
+        ]);
     if let Some(accuracy) = account.accuracy() {
         let told = match accuracy.apart {
             apart if apart.is_infinite() => "nobody knows: somebody sent wrong values".into(),
             // What comparing shows of lies depends on the dimension: `undertone_protocol::dissemination::sketch`.
-            apart if account.agreed() => format!("{} standard errors, if nobody sent wrong values (compared)", number(apart)),
+            apart if account.agreed() => format!(
+                "{} standard errors, if nobody sent wrong values (compared)",
+                number(apart)
+            ),
             apart => format!("{} standard errors, if nobody sent wrong values", number(apart)),
         };
         table.row(["nodes differ by at most".into(), told]);

@@ -11,12 +11,18 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 /// # Panics
 /// Outside of a runtime.
 pub fn leave() -> impl Future<Output = Signal> {
-    let streams = signal(SignalKind::interrupt()).and_then(|interrupt| Ok([interrupt, signal(SignalKind::terminate())?]));
+    let streams = signal(SignalKind::interrupt())
+        .and_then(|interrupt| Ok([interrupt, signal(SignalKind::terminate())?]));
     async move {
         // Without handlers the first signal ends the process.
-        let Ok(mut streams) = streams else { return pending().await };
+        let Ok(mut streams) = streams else {
+            return pending().await;
+        };
         let first = next(&mut streams).await;
-        tracing::warn!(signal = first.as_str(), "leaving; the same again ends this process at once");
+        tracing::warn!(
+            signal = first.as_str(),
+            "leaving; the same again ends this process at once"
+        );
         tokio::spawn(async move {
             let second = next(&mut streams).await;
             std::process::exit(128 + second as i32);

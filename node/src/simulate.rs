@@ -112,11 +112,15 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
         return Err(Failure::usage("--kills leaves fewer than two parties").field("--kills"));
     }
     let records = (run.data.unit == Unit::Record).then_some(RECORDS);
-    let peers = Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
+    let peers =
+        Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(plan_command::make(run, &peers, arguments.seed)?);
     let inputs = inputs(&plan, arguments.seed);
     let asked = Asked::default();
-    let mut totals = Totals { agreed: true, ..Totals::default() };
+    let mut totals = Totals {
+        agreed: true,
+        ..Totals::default()
+    };
     let mut progress = Progress::start();
     for number in 0..arguments.runs.max(1) {
         progress.show(&format!("run {} of {}", number + 1, arguments.runs.max(1)));
@@ -124,7 +128,13 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
         let simulated = match arguments.direct {
             true => {
                 let gate = |plan: &Plan, logs: &AgreedLogs| asked.gate(plan, logs);
-                direct(&plan, on_lattice(&plan, &inputs), &gate, seed, &leaving(&plan, arguments.kills, seed))
+                direct(
+                    &plan,
+                    on_lattice(&plan, &inputs),
+                    &gate,
+                    seed,
+                    &leaving(&plan, arguments.kills, seed),
+                )
             }
             false => {
                 let faults = kills(&plan, &inputs, &arguments, number, seed, &asked);
@@ -152,12 +162,17 @@ type Question = ([u8; 32], Option<u64>, AgreedLogs);
 
 impl Asked {
     pub(crate) fn gate(&self, plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
-        self.answer(plan, logs, |verdict| GateVerdict { publish: verdict.publish.clone(), reason: verdict.reason.clone() })
+        self.answer(plan, logs, |verdict| GateVerdict {
+            publish: verdict.publish.clone(),
+            reason: verdict.reason.clone(),
+        })
     }
 
     fn answer<R>(&self, plan: &Plan, logs: &AgreedLogs, of: impl FnOnce(&Verdict) -> R) -> R {
         let mut latest = self.latest.borrow_mut();
-        let same = |asked: &Question| asked.0 == *plan.digest() && asked.1 == plan.seed_at_start() && asked.2 == *logs;
+        let same = |asked: &Question| {
+            asked.0 == *plan.digest() && asked.1 == plan.seed_at_start() && asked.2 == *logs
+        };
         match &*latest {
             Some((question, verdict)) if same(question) => of(verdict),
             _ => {
@@ -169,13 +184,22 @@ impl Asked {
 }
 
 /// A run of these inputs, one vector of all of its rows a party.
-pub(crate) fn simulate(plan: &Arc<Plan>, inputs: &[Vec<f64>], conditions: Conditions, asked: &Asked) -> Simulated {
+pub(crate) fn simulate(
+    plan: &Arc<Plan>,
+    inputs: &[Vec<f64>],
+    conditions: Conditions,
+    asked: &Asked,
+) -> Simulated {
     let gate = |plan: &Plan, logs: &AgreedLogs| asked.gate(plan, logs);
     Simulation::new(plan.clone(), on_lattice(plan, inputs), &gate, conditions).run()
 }
 
 fn on_lattice(plan: &Plan, inputs: &[Vec<f64>]) -> Vec<LatticeVector> {
-    inputs.iter().enumerate().map(|(party, values)| clipping::onto_lattice(plan, party, values)).collect()
+    inputs
+        .iter()
+        .enumerate()
+        .map(|(party, values)| clipping::onto_lattice(plan, party, values))
+        .collect()
 }
 
 /// So many parties that leave for good, in random rounds.
@@ -184,7 +208,11 @@ fn leaving(plan: &Plan, count: usize, seed: u64) -> Vec<Leaving> {
     let mut parties: Vec<Party> = (0..plan.parties()).collect();
     let mut leave = |_| {
         let party = parties.swap_remove(rng.random_range(0..parties.len()));
-        Leaving { party, round: rng.random_range(1..=plan.rounds()), sends: rng.random_bool(0.5) }
+        Leaving {
+            party,
+            round: rng.random_range(1..=plan.rounds()),
+            sends: rng.random_bool(0.5),
+        }
     };
     (0..count).map(&mut leave).collect()
 }
@@ -193,26 +221,49 @@ fn leaving(plan: &Plan, count: usize, seed: u64) -> Vec<Leaving> {
 pub(crate) fn inputs(plan: &Plan, seed: u64) -> Vec<Vec<f64>> {
     let data = &plan.draft().data;
     let rows = |party: Party| plan.draft().members[party].records.unwrap_or(1) as usize;
-    let row = |party: Party, row: usize| synthetic::vector(&data.clip, data.dimension(), seed, party + row * plan.parties());
-    (0..plan.parties()).map(|party| (0..rows(party)).flat_map(|index| row(party, index)).collect()).collect()
+    let row = |party: Party, row: usize| {
+        synthetic::vector(&data.clip, data.dimension(), seed, party + row * plan.parties())
+    };
+    (0..plan.parties())
+        .map(|party| (0..rows(party)).flat_map(|index| row(party, index)).collect())
+        .collect()
 }
 
 /// Kills at moments of mixing: between the first round's begin and the first log in a run of the same seed without kills.
-fn kills(plan: &Arc<Plan>, inputs: &[Vec<f64>], arguments: &SimulateArgs, number: u64, seed: u64, asked: &Asked) -> Vec<Fault> {
+fn kills(
+    plan: &Arc<Plan>,
+    inputs: &[Vec<f64>],
+    arguments: &SimulateArgs,
+    number: u64,
+    seed: u64,
+    asked: &Asked,
+) -> Vec<Fault> {
     if arguments.kills == 0 {
         return vec![];
     }
     let calm = simulate(plan, inputs, Conditions::new(seed), asked);
-    let times =
-        |phase: Phase| calm.events.iter().filter(move |(_, _, event)| *event == Event::Phase(phase)).map(|(at, _, _)| *at);
+    let times = |phase: Phase| {
+        calm.events
+            .iter()
+            .filter(move |(_, _, event)| *event == Event::Phase(phase))
+            .map(|(at, _, _)| *at)
+    };
     let from = times(Phase::Mixing).min().unwrap_or(Time::ZERO).as_nanos();
-    let to = times(Phase::Settling).min().unwrap_or(Time::ZERO).as_nanos().max(from + 1);
+    let to = times(Phase::Settling)
+        .min()
+        .unwrap_or(Time::ZERO)
+        .as_nanos()
+        .max(from + 1);
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let mut parties: Vec<Party> = (0..plan.parties()).collect();
     let mut kill = |_| {
         let party = parties.swap_remove(rng.random_range(0..parties.len()));
         let at = Time::from_nanos(rng.random_range(from..to));
-        if number.is_multiple_of(2) { Fault::Crash { party, at } } else { Fault::Silence { party, at } }
+        if number.is_multiple_of(2) {
+            Fault::Crash { party, at }
+        } else {
+            Fault::Silence { party, at }
+        }
     };
     (0..arguments.kills).map(&mut kill).collect()
 }
@@ -228,12 +279,27 @@ fn ending(outcome: &Option<Outcome>) -> &'static str {
 }
 
 impl Totals {
-    fn add(&mut self, plan: &Plan, inputs: &[Vec<f64>], simulated: &Simulated, asked: &Asked) -> Result<(), Failure> {
-        simulated.outcomes.iter().for_each(|outcome| *self.endings.entry(ending(outcome)).or_insert(0) += 1);
-        self.violations.extend(simulated.violations.iter().map(|violation| format!("{violation:?}")));
+    fn add(
+        &mut self,
+        plan: &Plan,
+        inputs: &[Vec<f64>],
+        simulated: &Simulated,
+        asked: &Asked,
+    ) -> Result<(), Failure> {
+        simulated
+            .outcomes
+            .iter()
+            .for_each(|outcome| *self.endings.entry(ending(outcome)).or_insert(0) += 1);
+        self.violations.extend(
+            simulated
+                .violations
+                .iter()
+                .map(|violation| format!("{violation:?}")),
+        );
         let bytes = simulated.bytes.iter();
         bytes.for_each(|(private, public)| {
-            (self.private_bytes, self.public_bytes) = (self.private_bytes + private, self.public_bytes + public)
+            (self.private_bytes, self.public_bytes) =
+                (self.private_bytes + private, self.public_bytes + public)
         });
         let results: Vec<(Party, &Outcome)> = simulated
             .outcomes
@@ -251,14 +317,20 @@ impl Totals {
             false => sum(outcome) == first.and_then(sum),
         });
         self.same_bits += u64::from(same);
-        let survivors: BTreeSet<Party> = (0..plan.parties()).filter(|&p| simulated.outcomes[p].is_some()).collect();
+        let survivors: BTreeSet<Party> = (0..plan.parties())
+            .filter(|&p| simulated.outcomes[p].is_some())
+            .collect();
         let exact = |outcome: &Outcome| {
             let steps = outcome.accuracy.map_or(0.0, |accuracy| accuracy.steps);
-            let off =
-                outcome.sum.as_ref().zip(simulated.sum_over(&survivors)).map(|(s, exact)| largest_difference(&s.value, &exact));
+            let off = outcome
+                .sum
+                .as_ref()
+                .zip(simulated.sum_over(&survivors))
+                .map(|(s, exact)| largest_difference(&s.value, &exact));
             outcome.included == survivors && off.is_some_and(|off| off <= steps)
         };
-        self.exact += u64::from(results.len() == survivors.len() && results.iter().all(|(_, outcome)| exact(outcome)));
+        self.exact +=
+            u64::from(results.len() == survivors.len() && results.iter().all(|(_, outcome)| exact(outcome)));
         self.finished += results.len() as u64;
         let Some(outcome) = first else { return Ok(()) };
         self.included = outcome.included.clone();
@@ -266,30 +338,57 @@ impl Totals {
         self.measure(plan, inputs, outcome, asked)
     }
 
-    fn measure(&mut self, plan: &Plan, inputs: &[Vec<f64>], outcome: &Outcome, asked: &Asked) -> Result<(), Failure> {
-        let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
-        let (Some(logs), Some(publishers), Some(sum)) = (&outcome.logs, publishers, &outcome.sum) else { return Ok(()) };
+    fn measure(
+        &mut self,
+        plan: &Plan,
+        inputs: &[Vec<f64>],
+        outcome: &Outcome,
+        asked: &Asked,
+    ) -> Result<(), Failure> {
+        let publishers = outcome
+            .verdict
+            .as_ref()
+            .and_then(|verdict| verdict.publish.as_ref());
+        let (Some(logs), Some(publishers), Some(sum)) = (&outcome.logs, publishers, &outcome.sum) else {
+            return Ok(());
+        };
         let plan = &*outcome.plan(plan);
         let internal = |e: &dyn std::fmt::Display| Failure::new(Exit::Internal, e.to_string());
         let realised = realised(plan, logs, publishers, &outcome.included).map_err(|e| internal(&e))?;
-        self.epsilon = self.epsilon.max(asked.answer(plan, logs, |verdict| verdict.audit.epsilon));
+        self.epsilon = self
+            .epsilon
+            .max(asked.answer(plan, logs, |verdict| verdict.audit.epsilon));
         self.accounted += realised.standard_error.powi(2) * plan.draft().dimension() as f64;
         let factor = plan.lattice().step() / plan.lattice().weight_to_f64(sum.weight.0);
         let before = self.squares;
-        let means: Vec<Vec<f64>> = inputs.iter().map(|input| clipping::mean_of_rows(input, plan.draft().dimension())).collect();
+        let means: Vec<Vec<f64>> = inputs
+            .iter()
+            .map(|input| clipping::mean_of_rows(input, plan.draft().dimension()))
+            .collect();
         for (i, value) in sum.value.to_f64(factor).into_iter().enumerate() {
             let value = value * plan.scales().at(i);
-            let truth: f64 = realised.weights.iter().zip(&means).map(|(b, mean)| b * mean[i]).sum();
+            let truth: f64 = realised
+                .weights
+                .iter()
+                .zip(&means)
+                .map(|(b, mean)| b * mean[i])
+                .sum();
             self.squares += (value - truth).powi(2);
             self.largest = self.largest.max((value - truth).abs());
             self.coordinates += 1;
         }
-        self.errors.push(((self.squares - before) / plan.draft().dimension() as f64).sqrt());
+        self.errors
+            .push(((self.squares - before) / plan.draft().dimension() as f64).sqrt());
         Ok(())
     }
 
     fn report(self, plan: &Plan, arguments: &SimulateArgs) -> Report {
-        let names = |parties: &BTreeSet<Party>| parties.iter().map(|&p| plan.draft().members[p].name.clone()).collect::<Vec<_>>();
+        let names = |parties: &BTreeSet<Party>| {
+            parties
+                .iter()
+                .map(|&p| plan.draft().members[p].name.clone())
+                .collect::<Vec<_>>()
+        };
         let per = |total: f64| (self.coordinates > 0).then(|| (total / self.coordinates as f64).sqrt());
         let (rms, accounted) = (per(self.squares), per(self.accounted));
         // The mean of N squares of normal errors has a relative standard deviation of √(2/N), its root half of that.
@@ -299,7 +398,11 @@ impl Totals {
         });
         let predicted = &plan.calibration().predicted;
         let runs = arguments.runs.max(1);
-        let exit = if self.violations.is_empty() { Exit::Done } else { Exit::Internal };
+        let exit = if self.violations.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Internal
+        };
         let json = json!({
             "parties": plan.parties(), "runs": runs, "finished": self.finished, "endings": self.endings,
             "included": names(&self.included), "agreed": self.agreed,
@@ -322,8 +425,14 @@ impl Totals {
             table.row([format!("nodes {ending}"), nodes.to_string()]);
         }
         table
-            .row(["runs whose survivors hold their exact sum".into(), format!("{} of {runs}", self.exact)])
-            .row(["runs whose results have the same bits".into(), format!("{} of {runs}", self.same_bits)])
+            .row([
+                "runs whose survivors hold their exact sum".into(),
+                format!("{} of {runs}", self.exact),
+            ])
+            .row([
+                "runs whose results have the same bits".into(),
+                format!("{} of {runs}", self.same_bits),
+            ])
             .row(["ε claimed".into(), shown(plan.epsilon_claimed())])
             .row(["largest ε as it turned out".into(), at_most(self.epsilon)])
             .row(["accounted error per coordinate".into(), shown(accounted)])
@@ -331,12 +440,23 @@ impl Totals {
             .row(["  its square".into(), shown(rms.map(|rms| rms * rms))])
             .row([
                 "  95 % interval".into(),
-                interval.map_or("–".to_owned(), |[low, high]| format!("{} to {}", number(low), number(high))),
+                interval.map_or("–".to_owned(), |[low, high]| {
+                    format!("{} to {}", number(low), number(high))
+                }),
             ])
             .row(["a trusted server".into(), number(predicted.central)])
             .row(["local noise alone".into(), number(predicted.local)])
             .row(["invariants broken".into(), self.violations.len().to_string()]);
-        let title = format!("{} parties, {runs} runs, {} kills each, seed {}\n", plan.parties(), arguments.kills, arguments.seed);
-        Report { json, text: title + &table.render(), exit: exit.code() }
+        let title = format!(
+            "{} parties, {runs} runs, {} kills each, seed {}\n",
+            plan.parties(),
+            arguments.kills,
+            arguments.seed
+        );
+        Report {
+            json,
+            text: title + &table.render(),
+            exit: exit.code(),
+        }
     }
 }

@@ -42,27 +42,39 @@ impl Spent {
         };
         std::fs::create_dir_all(&folder).map_err(refused)?;
         tempfile::tempfile_in(&folder).map_err(refused)?;
-        Ok(Spent { file: folder.join(format!("{digest}-{peer_id}")) })
+        Ok(Spent {
+            file: folder.join(format!("{digest}-{peer_id}")),
+        })
     }
 
     /// Looked for first of all, before anything is sent.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.file.exists() { Err(self.refusal()) } else { Ok(()) }
+        if self.file.exists() {
+            Err(self.refusal())
+        } else {
+            Ok(())
+        }
     }
 
     /// Spends the plan: creates the file exclusively and syncs it and its folder, before the first share leaves.
     pub fn spend(&self) -> Result<(), Failure> {
         match OpenOptions::new().write(true).create_new(true).open(&self.file) {
-            Ok(file) => file.sync_all().and_then(|()| sync_folder(&self.file)).map_err(|e| self.unwritten(e)),
+            Ok(file) => file
+                .sync_all()
+                .and_then(|()| sync_folder(&self.file))
+                .map_err(|e| self.unwritten(e)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(self.refusal()),
             Err(e) => Err(self.unwritten(e)),
         }
     }
 
     fn refusal(&self) -> Failure {
-        Failure::new(Exit::PrivacyRefused, "this node has already taken part in this plan")
-            .field(self.file.display())
-            .hint("a second run with fresh noise would cost privacy twice; make a new plan")
+        Failure::new(
+            Exit::PrivacyRefused,
+            "this node has already taken part in this plan",
+        )
+        .field(self.file.display())
+        .hint("a second run with fresh noise would cost privacy twice; make a new plan")
     }
 
     fn unwritten(&self, e: io::Error) -> Failure {
@@ -71,7 +83,8 @@ impl Spent {
 }
 
 fn sync_folder(file: &Path) -> io::Result<()> {
-    file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    file.parent()
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 #[cfg(test)]

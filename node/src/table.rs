@@ -15,7 +15,10 @@ impl Table {
 
     /// A table with a line under its first row.
     pub fn with_headings<const N: usize>(headings: [&str; N]) -> Self {
-        let mut table = Table { rows: vec![], ruled: true };
+        let mut table = Table {
+            rows: vec![],
+            ruled: true,
+        };
         table.row(headings.map(String::from));
         table
     }
@@ -29,11 +32,22 @@ impl Table {
     /// The text, every line indented by two spaces.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| self.rows.iter().filter_map(|r| r.get(column)).map(|c| c.chars().count()).max().unwrap_or(0);
+        let width = |column: usize| {
+            self.rows
+                .iter()
+                .filter_map(|r| r.get(column))
+                .map(|c| c.chars().count())
+                .max()
+                .unwrap_or(0)
+        };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let mut text = String::new();
         for (i, row) in self.rows.iter().enumerate() {
-            let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
+            let cells: Vec<String> = row
+                .iter()
+                .zip(&widths)
+                .map(|(cell, &width)| format!("{cell:<width$}"))
+                .collect();
             text += &format!("  {}\n", cells.join("  ").trim_end());
             if i == 0 && self.ruled {
                 let rule: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
@@ -58,7 +72,9 @@ pub fn number(value: f64) -> String {
 /// Places after the point; none where an exponent is more readable.
 fn decimals(value: f64) -> Option<usize> {
     let magnitude = value.abs().log10().floor();
-    (-4.0..6.0).contains(&magnitude).then(|| (3.0 - magnitude).clamp(0.0, 8.0) as usize)
+    (-4.0..6.0)
+        .contains(&magnitude)
+        .then(|| (3.0 - magnitude).clamp(0.0, 8.0) as usize)
 }
 
 /// The same for what a person may rely on as an upper bound, such as ε: what is shown is never below `value`.
@@ -84,7 +100,11 @@ pub fn bytes(count: u64) -> String {
         value /= 1000.0;
         unit += 1;
     }
-    if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+    if unit == 0 {
+        format!("{count} B")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +115,10 @@ mod tests {
     fn columns_line_up() {
         let mut table = Table::with_headings(["who", "error"]);
         table.row(["alice".into(), number(0.0123456)]);
-        assert_eq!(table.render(), "  who    error\n  -----  -------\n  alice  0.01235\n");
+        assert_eq!(
+            table.render(),
+            "  who    error\n  -----  -------\n  alice  0.01235\n"
+        );
         assert_eq!(number(1234.5), "1234"); // half to even
         assert_eq!(number(-2.5e-9), "-2.500e-9");
         assert_eq!(bytes(1_500_000), "1.5 MB");
@@ -103,14 +126,30 @@ mod tests {
 
     #[test]
     fn bounds_are_never_shown_below_what_they_are() {
-        assert_eq!((at_most(0.82864), number(0.82864)), ("0.8287".into(), "0.8286".into()));
-        assert_eq!((at_most(1.0), at_most(0.0), at_most(0.99996)), ("1.000".into(), "0".into(), "1.0000".into()));
-        assert_eq!((at_most(1.00001), at_most(9.99991), at_most(1234.2)), ("1.001".into(), "10.000".into(), "1235".into()));
-        assert_eq!((at_most(1.23401e-7), at_most(1_234_500.1)), ("1.235e-7".into(), "1.235e6".into()));
+        assert_eq!(
+            (at_most(0.82864), number(0.82864)),
+            ("0.8287".into(), "0.8286".into())
+        );
+        assert_eq!(
+            (at_most(1.0), at_most(0.0), at_most(0.99996)),
+            ("1.000".into(), "0".into(), "1.0000".into())
+        );
+        assert_eq!(
+            (at_most(1.00001), at_most(9.99991), at_most(1234.2)),
+            ("1.001".into(), "10.000".into(), "1235".into())
+        );
+        assert_eq!(
+            (at_most(1.23401e-7), at_most(1_234_500.1)),
+            ("1.235e-7".into(), "1.235e6".into())
+        );
         let mut value = 1.7e-9;
         while value < 1e9 {
-            let (shown, nearest): (f64, f64) = (at_most(value).parse().unwrap(), number(value).parse().unwrap());
-            assert!(shown >= value && shown >= nearest && shown <= value * 1.002, "{value}: {shown}");
+            let (shown, nearest): (f64, f64) =
+                (at_most(value).parse().unwrap(), number(value).parse().unwrap());
+            assert!(
+                shown >= value && shown >= nearest && shown <= value * 1.002,
+                "{value}: {shown}"
+            );
             value *= 1.003_17;
         }
     }

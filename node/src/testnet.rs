@@ -47,21 +47,40 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Prepares, meets, and runs the daemon until it is told to end.
 pub fn run(arguments: TestnetArgs) -> Result<Report, Failure> {
-    let TestnetArgs { node, nodes, folder, meet, output, meet_ms } = &arguments;
+    let TestnetArgs {
+        node,
+        nodes,
+        folder,
+        meet,
+        output,
+        meet_ms,
+    } = &arguments;
     if node > nodes {
-        let text = format!("There are {nodes} nodes this time; {} has nothing to do.\n", name_of(*node));
-        return Ok(Report::done(serde_json::json!({ "nodes": nodes, "node": node }), text));
+        let text = format!(
+            "There are {nodes} nodes this time; {} has nothing to do.\n",
+            name_of(*node)
+        );
+        return Ok(Report::done(
+            serde_json::json!({ "nodes": nodes, "node": node }),
+            text,
+        ));
     }
     let identity = prepare(*node, folder)?;
     let lines = format!("{}records = {}\n", identity.peer_lines(), demonstration::PATIENTS);
     leave(meet, &identity.name, &lines)?;
     let met = wait_for(*nodes, meet, Duration::from_millis(*meet_ms))?;
-    write(&folder.join("peers.toml"), &format!("version = 1\n{}", met.concat()))?;
+    write(
+        &folder.join("peers.toml"),
+        &format!("version = 1\n{}", met.concat()),
+    )?;
     let config = folder.join("node.toml");
     if !config.exists() {
         write(&config, &configuration(&met, output))?;
     }
-    daemon::run(NodeArgs { config: Some(config), ..NodeArgs::default() })
+    daemon::run(NodeArgs {
+        config: Some(config),
+        ..NodeArgs::default()
+    })
 }
 
 fn name_of(node: u16) -> String {
@@ -104,9 +123,12 @@ fn wait_for(nodes: u16, meet: &Path, patience: Duration) -> Result<Vec<String>, 
             Ok(lines) => met.push(lines),
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(refused(&path, "--meet", &e)),
             Err(_) if begun.elapsed() > patience => {
-                return Err(Failure::usage(format!("{next} did not show up in {} within {patience:?}", meet.display()))
-                    .field("--nodes")
-                    .hint("start as many nodes as --nodes says"));
+                return Err(Failure::usage(format!(
+                    "{next} did not show up in {} within {patience:?}",
+                    meet.display()
+                ))
+                .field("--nodes")
+                .hint("start as many nodes as --nodes says"));
             }
             Err(_) => std::thread::sleep(LOOK),
         }
@@ -116,7 +138,11 @@ fn wait_for(nodes: u16, meet: &Path, patience: Duration) -> Result<Vec<String>, 
 
 /// One's own containers: everybody vouches for everybody, and the first node's plans are accepted unasked.
 fn configuration(met: &[String], output: &Path) -> String {
-    let ids: Vec<&str> = met.iter().flat_map(|lines| lines.lines()).filter_map(|line| line.strip_prefix("id = ")).collect();
+    let ids: Vec<&str> = met
+        .iter()
+        .flat_map(|lines| lines.lines())
+        .filter_map(|line| line.strip_prefix("id = "))
+        .collect();
     format!(
         "# Made by `undertone testnet` and never overwritten; see deploy/testnet/node.toml for what can be said here.\n\
          version = 1\noutput = {:?}\n\
@@ -134,7 +160,9 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn refused(path: &Path, flag: &str, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("{}: {error}", path.display())).field(flag).hint("choose a folder that this user may write to")
+    Failure::usage(format!("{}: {error}", path.display()))
+        .field(flag)
+        .hint("choose a folder that this user may write to")
 }
 
 #[cfg(test)]
@@ -161,7 +189,10 @@ mod tests {
         let ids = [3, 1, 2].map(arrive);
         let met = waiting.join().unwrap().unwrap();
         let peers = Peers::parse(&format!("version = 1\n{}", met.concat())).unwrap();
-        assert_eq!(peers.as_slice().iter().map(|peer| peer.id).collect::<Vec<_>>(), [ids[1], ids[2], ids[0]]);
+        assert_eq!(
+            peers.as_slice().iter().map(|peer| peer.id).collect::<Vec<_>>(),
+            [ids[1], ids[2], ids[0]]
+        );
         assert_eq!(peers.as_slice()[2].private.as_str(), "/dns/node-3/tcp/7001");
         assert_eq!(arrive(3), ids[0], "made once");
         let failure = wait_for(4, &meet, Duration::ZERO).unwrap_err();

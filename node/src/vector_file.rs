@@ -101,7 +101,10 @@ pub struct Layout {
 impl Layout {
     /// Of a `.npy`.
     pub fn npy(shape: Vec<usize>, dtype: Dtype) -> Self {
-        Layout { shape, format: Format::Npy(dtype) }
+        Layout {
+            shape,
+            format: Format::Npy(dtype),
+        }
     }
 
     /// Coordinates.
@@ -135,7 +138,10 @@ impl Layout {
 
     /// The same file with one record in place of its matrix: what the mean over records looks like.
     pub fn of_one_record(&self, record: &[usize]) -> Layout {
-        Layout { shape: record.to_vec(), format: self.format.clone() }
+        Layout {
+            shape: record.to_vec(),
+            format: self.format.clone(),
+        }
     }
 
     /// Bytes that a file of this layout takes, at most, but for what names and metadata are quoted with.
@@ -150,9 +156,9 @@ impl Layout {
         let values = match &self.format {
             Format::Npy(dtype) => self.len().saturating_mul(size(*dtype)),
             Format::Csv { .. } | Format::Json => self.len().saturating_mul(CHARACTERS),
-            Format::Safetensors { tensors, .. } => tensors
-                .iter()
-                .fold(0usize, |sum, tensor| sum.saturating_add(tensor.len().saturating_mul(size(tensor.dtype)) + 256)),
+            Format::Safetensors { tensors, .. } => tensors.iter().fold(0usize, |sum, tensor| {
+                sum.saturating_add(tensor.len().saturating_mul(size(tensor.dtype)) + 256)
+            }),
         };
         values.saturating_add(4096) as u64
     }
@@ -179,13 +185,15 @@ impl Layout {
         };
         if is_model(self) != is_model(other) || shapes[0] != shapes[1] {
             return Some(
-                [(self, shapes[0]), (other, shapes[1])].map(|(layout, shape)| format!("{} of shape {shape:?}", layout.kind())),
+                [(self, shapes[0]), (other, shapes[1])]
+                    .map(|(layout, shape)| format!("{} of shape {shape:?}", layout.kind())),
             );
         }
         match (dtype(self), dtype(other), self.columns(), other.columns()) {
-            (Some(one), Some(two), ..) if one != two => {
-                Some([(one, shapes[0]), (two, shapes[1])].map(|(dtype, shape)| format!("{} of shape {shape:?}", dtype.name())))
-            }
+            (Some(one), Some(two), ..) if one != two => Some(
+                [(one, shapes[0]), (two, shapes[1])]
+                    .map(|(dtype, shape)| format!("{} of shape {shape:?}", dtype.name())),
+            ),
             (.., Some(one), Some(two)) if one != two => {
                 let at = one.iter().zip(two).position(|(a, b)| a != b).unwrap_or(0);
                 Some([one, two].map(|names| format!("a table whose column {} is {:?}", at + 1, names[at])))
@@ -206,7 +214,12 @@ impl Layout {
 
 fn tensor_mismatch(own: &[Tensor], others: &[Tensor]) -> Option<[String; 2]> {
     let say = |tensor: &Tensor| {
-        format!("a model whose tensor {:?} is {} of shape {:?}", tensor.name, tensor.dtype.name(), tensor.shape)
+        format!(
+            "a model whose tensor {:?} is {} of shape {:?}",
+            tensor.name,
+            tensor.dtype.name(),
+            tensor.shape
+        )
     };
     for pair in own.iter().zip(others) {
         if pair.0 != pair.1 {
@@ -241,13 +254,23 @@ struct Problem {
 
 impl Problem {
     fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Problem { what: what.into(), hint: hint.into() }
+        Problem {
+            what: what.into(),
+            hint: hint.into(),
+        }
     }
 
     /// A number that has no mean; `place` is where it stands.
     fn not_finite(place: impl fmt::Display, value: f64) -> Self {
-        let what = if value.is_nan() { "not a number (NaN)" } else { "infinite" };
-        Problem::new(format!("{place} is {what}"), "replace or drop such numbers before averaging")
+        let what = if value.is_nan() {
+            "not a number (NaN)"
+        } else {
+            "infinite"
+        };
+        Problem::new(
+            format!("{place} is {what}"),
+            "replace or drop such numbers before averaging",
+        )
     }
 }
 
@@ -260,9 +283,14 @@ const FORMATS: &str = "save it as .npy (numpy.save(path, vector)), .csv, .json o
 /// multiple of what is really in the file, whatever its header says.
 pub fn read(path: &Path) -> Result<VectorFile, Failure> {
     let refused = |problem: Problem| {
-        Failure::input(format!("{}: {}", path.display(), problem.what)).field(path.display()).hint(problem.hint)
+        Failure::input(format!("{}: {}", path.display(), problem.what))
+            .field(path.display())
+            .hint(problem.hint)
     };
-    let extension = path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
+    let extension = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .map(str::to_ascii_lowercase);
     let reader = match extension.as_deref() {
         Some("npy") => npy::read,
         Some("csv") => csv::read,
@@ -270,11 +298,17 @@ pub fn read(path: &Path) -> Result<VectorFile, Failure> {
         Some("safetensors") => safetensors::read,
         _ => {
             let found = extension.map_or("no extension".to_owned(), |e| format!(".{e}"));
-            return Err(refused(Problem::new(format!("{found} is not a format that can be read"), FORMATS)));
+            return Err(refused(Problem::new(
+                format!("{found} is not a format that can be read"),
+                FORMATS,
+            )));
         }
     };
     let unreadable = |e: std::io::Error| {
-        refused(Problem::new(format!("cannot be opened: {e}"), "name a file that exists and that you can read"))
+        refused(Problem::new(
+            format!("cannot be opened: {e}"),
+            "name a file that exists and that you can read",
+        ))
     };
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
@@ -294,10 +328,15 @@ pub fn write(path: &Path, layout: &Layout, values: &[f64]) -> Result<(), Failure
             .field(path.display())
             .hint("choose another --output, or make room")
     };
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(refused)?;
     let mut out = BufWriter::with_capacity(1 << 20, file.as_file_mut());
-    write_to(&mut out, layout, values).and_then(|()| out.flush()).map_err(refused)?;
+    write_to(&mut out, layout, values)
+        .and_then(|()| out.flush())
+        .map_err(refused)?;
     drop(out);
     file.as_file().sync_all().map_err(refused)?;
     readable(file.as_file()).map_err(refused)?;

@@ -60,7 +60,9 @@ impl NoiseSource<LatticeVector> for Marked {
 
 fn vector(lattice: &Lattice, steps: impl Iterator<Item = i128>) -> LatticeVector {
     let width = lattice.final_bytes as usize;
-    let bytes: Vec<u8> = steps.flat_map(|step| step.to_le_bytes()[..width].to_vec()).collect();
+    let bytes: Vec<u8> = steps
+        .flat_map(|step| step.to_le_bytes()[..width].to_vec())
+        .collect();
     lattice.final_from_bytes(&bytes, DIMENSION).expect("small enough")
 }
 
@@ -79,17 +81,26 @@ fn address(port: u16) -> Multiaddr {
 
 /// Carries one connection and keeps what it carried.
 async fn carry(client: TcpStream, target: u16, capture: Arc<Mutex<Capture>>) {
-    let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else { return };
+    let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else {
+        return;
+    };
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
     let keep = |capture: &Arc<Mutex<Capture>>, listener: bool| {
         let capture = capture.clone();
         move |bytes: &[u8]| {
             let mut capture = capture.lock().expect("no panic");
-            let side = if listener { &mut capture.to_listener } else { &mut capture.from_listener };
+            let side = if listener {
+                &mut capture.to_listener
+            } else {
+                &mut capture.from_listener
+            };
             side.extend_from_slice(bytes);
         }
     };
-    tokio::join!(pump(from_client, to_server, keep(&capture, true)), pump(from_server, to_client, keep(&capture, false)));
+    tokio::join!(
+        pump(from_client, to_server, keep(&capture, true)),
+        pump(from_server, to_client, keep(&capture, false))
+    );
 }
 
 async fn pump(mut from: tcp::OwnedReadHalf, mut to: tcp::OwnedWriteHalf, keep: impl Fn(&[u8])) {
@@ -113,7 +124,10 @@ fn proxy(target: u16, captures: &Captures) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("a socket");
     let port = listener.local_addr().expect("bound").port();
-    let (listener, captures) = (tokio::net::TcpListener::from_std(listener).expect("in a runtime"), captures.clone());
+    let (listener, captures) = (
+        tokio::net::TcpListener::from_std(listener).expect("in a runtime"),
+        captures.clone(),
+    );
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             let capture = Arc::default();
@@ -129,14 +143,19 @@ fn plan(listed: &[[u16; 2]]) -> Arc<Plan> {
     for (party, [private, public]) in listed.iter().enumerate() {
         let id = key(party).public().to_peer_id();
         let (private, public) = (address(*private), address(*public));
-        let _ = write!(peers, "[[peer]]\nname = \"p{party}\"\nid = \"{id}\"\nprivate = \"{private}\"\npublic = \"{public}\"\n");
+        let _ = write!(
+            peers,
+            "[[peer]]\nname = \"p{party}\"\nid = \"{id}\"\nprivate = \"{private}\"\npublic = \"{public}\"\n"
+        );
     }
     let peers = Peers::parse(&peers).expect("a peer list");
     // An ε so large that values are many steps of the lattice.
     let run = format!(
         "name = \"marked\"\n[data]\nshape = [{DIMENSION}]\n[privacy]\nepsilon = 8.0\n[mechanism]\nrounds = 3\n[run]\nround_ms = 5000\nsettle_ms = 2000\n"
     );
-    let run = RawRunFile::parse(&run).and_then(|raw| raw.resolve(PARTIES, Defaults::Local)).expect("a run file");
+    let run = RawRunFile::parse(&run)
+        .and_then(|raw| raw.resolve(PARTIES, Defaults::Local))
+        .expect("a run file");
     Arc::new(undertone::plan_command::make(run, &peers, 3).expect("a plan"))
 }
 
@@ -166,9 +185,17 @@ impl Write for Log {
 async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> Vec<u8> {
     let begun = Instant::now();
     let values: Vec<f64> = (0..DIMENSION).map(|i| value(me, i)).collect();
-    let noise = Marked { lattice: *plan.lattice(), correlated_std: plan.calibration().correlated_std, party: me };
+    let noise = Marked {
+        lattice: *plan.lattice(),
+        correlated_std: plan.calibration().correlated_std,
+        party: me,
+    };
     let events = folder.join(format!("{me}.events"));
-    let spent = Spent::open(&folder.join(me.to_string()), &plan.digest_hex(), &key(me).public().to_peer_id().to_string());
+    let spent = Spent::open(
+        &folder.join(me.to_string()),
+        &plan.digest_hex(),
+        &key(me).public().to_peer_id().to_string(),
+    );
     let part = Part {
         plan: plan.clone(),
         me,
@@ -185,10 +212,16 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
     let delivered = |finish: &Finish| {
         let account = Account::of(&plan, me, finish)?;
         account.write(&receipt, &key(me))?;
-        delivery = Some(Delivery { account, mean: None, receipt: None });
+        delivery = Some(Delivery {
+            account,
+            mean: None,
+            receipt: None,
+        });
         Ok(())
     };
-    let finish = driver::drive_over(configuration, part, delivered).await.expect("a run");
+    let finish = driver::drive_over(configuration, part, delivered)
+        .await
+        .expect("a run");
     let report = result::report(&plan, &finish, &delivery.expect("a result"), None, begun);
     assert_eq!(report.exit, 0, "{}", report.json);
     let mut told = format!("{}\n{}\n{finish:?}\n", report.json, report.text).into_bytes();
@@ -208,12 +241,21 @@ fn run() -> Seen {
         .try_init()
         .expect("the first one in this process");
     let folder = tempfile::tempdir().expect("a folder");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let captures: [Captures; 2] = Default::default();
     let (plan, mut told) = runtime.block_on(async {
         let mut ports = free_ports();
-        let own: Vec<[u16; 2]> = (0..PARTIES).map(|_| [(); 2].map(|()| ports.next().expect("a free port"))).collect();
-        let listed: Vec<[u16; 2]> = own.iter().map(|own| [0, 1].map(|graph| proxy(own[graph], &captures[graph]))).collect();
+        let own: Vec<[u16; 2]> = (0..PARTIES)
+            .map(|_| [(); 2].map(|()| ports.next().expect("a free port")))
+            .collect();
+        let listed: Vec<[u16; 2]> = own
+            .iter()
+            .map(|own| [0, 1].map(|graph| proxy(own[graph], &captures[graph])))
+            .collect();
         let plan = plan(&listed);
         let parts = (0..PARTIES).map(|me| take_part(plan.clone(), me, own[me], folder.path()));
         let told = futures::future::join_all(parts).await.concat();
@@ -223,9 +265,17 @@ fn run() -> Seen {
     told.extend(log.0.lock().expect("no panic").iter());
     let [private, public] = captures.map(|captures| {
         let captures = captures.lock().expect("no panic");
-        captures.iter().map(|capture| std::mem::take(&mut *capture.lock().expect("no panic"))).collect()
+        captures
+            .iter()
+            .map(|capture| std::mem::take(&mut *capture.lock().expect("no panic")))
+            .collect()
     });
-    Seen { plan, private, public, told }
+    Seen {
+        plan,
+        private,
+        public,
+        told,
+    }
 }
 
 fn holds(haystack: &[u8], needle: &[u8]) -> bool {
@@ -233,12 +283,20 @@ fn holds(haystack: &[u8], needle: &[u8]) -> bool {
 }
 
 fn all(captures: &[Capture]) -> Vec<u8> {
-    captures.iter().flat_map(|capture| [&capture.to_listener[..], &capture.from_listener]).flatten().copied().collect()
+    captures
+        .iter()
+        .flat_map(|capture| [&capture.to_listener[..], &capture.from_listener])
+        .flatten()
+        .copied()
+        .collect()
 }
 
 /// Two neighbouring coordinates in `width` bytes each.
 fn pair(steps: [i128; 2], width: usize) -> Vec<u8> {
-    steps.iter().flat_map(|step| step.to_le_bytes()[..width].to_vec()).collect()
+    steps
+        .iter()
+        .flat_map(|step| step.to_le_bytes()[..width].to_vec())
+        .collect()
 }
 
 /// The secrets of the run as they would look in bytes and in words.
@@ -248,11 +306,18 @@ fn markers(plan: &Plan) -> Vec<(String, Vec<u8>)> {
     let mut secret = |what: &str, steps: [i128; 2]| {
         for width in [lattice.wire_bytes as usize, lattice.final_bytes as usize, 8, 16] {
             let bytes = pair(steps, width);
-            let list = bytes[..8.min(bytes.len())].iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+            let list = bytes[..8.min(bytes.len())]
+                .iter()
+                .map(u8::to_string)
+                .collect::<Vec<_>>()
+                .join(", ");
             markers.push((format!("{what} as a list of bytes"), list.into_bytes()));
             let hex: String = bytes[..8].iter().map(|byte| format!("{byte:02x}")).collect();
             markers.push((format!("{what} in hexadecimal"), hex.clone().into_bytes()));
-            markers.push((format!("{what} in upper-case hexadecimal"), hex.to_uppercase().into_bytes()));
+            markers.push((
+                format!("{what} in upper-case hexadecimal"),
+                hex.to_uppercase().into_bytes(),
+            ));
             markers.push((format!("{what} in {width} bytes"), bytes));
         }
         // Short numbers are everywhere.
@@ -261,8 +326,16 @@ fn markers(plan: &Plan) -> Vec<(String, Vec<u8>)> {
         }
     };
     for party in 0..PARTIES {
-        let own = undertone::clipping::onto_lattice(plan, party, &(0..DIMENSION).map(|i| value(party, i)).collect::<Vec<_>>());
-        let mut noise = Marked { lattice: *lattice, correlated_std: plan.calibration().correlated_std, party };
+        let own = undertone::clipping::onto_lattice(
+            plan,
+            party,
+            &(0..DIMENSION).map(|i| value(party, i)).collect::<Vec<_>>(),
+        );
+        let mut noise = Marked {
+            lattice: *lattice,
+            correlated_std: plan.calibration().correlated_std,
+            party,
+        };
         let first_two = |vector: &LatticeVector| {
             let mut steps = vector.steps();
             [0; 2].map(|_| steps.next().expect("thousands"))
@@ -270,21 +343,41 @@ fn markers(plan: &Plan) -> Vec<(String, Vec<u8>)> {
         secret(&format!("the value of {party}"), first_two(&own));
         for k in 0..plan.rounds() as usize {
             let round = plan.injection().expect("a plan of INCA").first_use(k) as u32;
-            secret(&format!("noise {k} of {party}"), [0, 1].map(|i| noise.steps(k, round, i)));
+            secret(
+                &format!("noise {k} of {party}"),
+                [0, 1].map(|i| noise.steps(k, round, i)),
+            );
         }
         let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(party)));
         let mut mixing = Mixing::new(plan.mechanism(party), own.pack(), weight, true, &mut noise);
-        secret(&format!("the first state of {party}"), first_two(&mixing.state().value));
+        secret(
+            &format!("the first state of {party}"),
+            first_two(&mixing.state().value),
+        );
         let share = mixing.split(plan.schedule().sends_to(1, party), |state| state.value.pack());
-        secret(&format!("the first share of {party}"), first_two(&share.value.unpack()));
+        secret(
+            &format!("the first share of {party}"),
+            first_two(&share.value.unpack()),
+        );
     }
     for party in 0..PARTIES {
         let number = value(party, 0);
-        markers.push((format!("the number of {party} in digits"), number.to_string().as_bytes()[..9].to_vec()));
-        markers.push((format!("the number of {party} in f64"), number.to_le_bytes().to_vec()));
+        markers.push((
+            format!("the number of {party} in digits"),
+            number.to_string().as_bytes()[..9].to_vec(),
+        ));
+        markers.push((
+            format!("the number of {party} in f64"),
+            number.to_le_bytes().to_vec(),
+        ));
         markers.push((
             format!("the number of {party} in f32"),
-            (number as f32).to_le_bytes().iter().chain(&(value(party, 1) as f32).to_le_bytes()).copied().collect(),
+            (number as f32)
+                .to_le_bytes()
+                .iter()
+                .chain(&(value(party, 1) as f32).to_le_bytes())
+                .copied()
+                .collect(),
         ));
     }
     markers
@@ -295,7 +388,11 @@ fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0f64; 256];
     bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1.0);
     let total = bytes.len() as f64;
-    -counts.iter().filter(|count| **count > 0.0).map(|count| count / total * (count / total).log2()).sum::<f64>()
+    -counts
+        .iter()
+        .filter(|count| **count > 0.0)
+        .map(|count| count / total * (count / total).log2())
+        .sum::<f64>()
 }
 
 // A reader of the public graph that knows the wire, and nothing of this program.
@@ -330,7 +427,9 @@ fn streams(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
         assert_eq!(header[0], 0, "Yamux version");
         bytes = rest;
         if header[1] == 0 {
-            let Some((data, rest)) = bytes.split_at_checked(number(8) as usize) else { break };
+            let Some((data, rest)) = bytes.split_at_checked(number(8) as usize) else {
+                break;
+            };
             bytes = rest;
             match streams.iter_mut().find(|(id, _)| *id == number(4)) {
                 Some((_, stream)) => stream.extend_from_slice(data),
@@ -352,10 +451,14 @@ fn frames(mut stream: &[u8]) -> Vec<&[u8]> {
     if stream.first() != Some(&b'H') {
         return vec![];
     }
-    let Some((_, mut stream)) = stream.split_at_checked(134) else { return vec![] };
+    let Some((_, mut stream)) = stream.split_at_checked(134) else {
+        return vec![];
+    };
     let mut frames = vec![];
     while let Some((length, rest)) = stream.split_first_chunk::<4>() {
-        let Some((frame, rest)) = rest.split_at_checked(u32::from_be_bytes(*length) as usize) else { break };
+        let Some((frame, rest)) = rest.split_at_checked(u32::from_be_bytes(*length) as usize) else {
+            break;
+        };
         frames.push(frame);
         stream = rest;
     }
@@ -407,7 +510,10 @@ fn verify(frame: &[u8], digest: &[u8; 32], keys: &[PublicKey]) -> (u32, u32) {
     signed.extend_from_slice(&[0; 4]);
     signed.extend_from_slice(&Sha256::digest(body));
     let author = u32::from_le_bytes(author);
-    assert!(keys[author as usize].verify(&signed, signature), "its author's signature");
+    assert!(
+        keys[author as usize].verify(&signed, signature),
+        "its author's signature"
+    );
     (author, u32::from_le_bytes(body[..4].try_into().expect("four")))
 }
 
@@ -416,8 +522,13 @@ fn verify(frame: &[u8], digest: &[u8; 32], keys: &[PublicKey]) -> (u32, u32) {
 fn frames_that_repeat_a_part_of_an_earlier_one_are_read_in_full() {
     let mut sender = undertone_protocol::wire::Repeats::default();
     let notice = |author: u8| [&[1, 1][..], &[author; 70], &[7; 250], &[author; 9]].concat();
-    let in_full: Vec<Vec<u8>> = (0..6).flat_map(|author| [notice(author), vec![1, 1, author]]).collect();
-    let sent: Vec<Vec<u8>> = in_full.iter().map(|frame| sender.shorten(frame).unwrap_or(frame.clone())).collect();
+    let in_full: Vec<Vec<u8>> = (0..6)
+        .flat_map(|author| [notice(author), vec![1, 1, author]])
+        .collect();
+    let sent: Vec<Vec<u8>> = in_full
+        .iter()
+        .map(|frame| sender.shorten(frame).unwrap_or(frame.clone()))
+        .collect();
     assert_eq!(sent.iter().filter(|frame| frame[1] == 8).count(), 5);
     assert_eq!(restored(sent.iter().map(|frame| &frame[..]).collect()), in_full);
 }
@@ -427,17 +538,37 @@ fn the_private_graph_is_sealed_the_public_one_is_readable_and_nothing_is_told() 
     let seen = run();
     let digest = seen.plan.digest();
     let (private, public) = (all(&seen.private), all(&seen.public));
-    println!("{} bytes private, {} bytes public, {} bytes told", private.len(), public.len(), seen.told.len());
+    println!(
+        "{} bytes private, {} bytes public, {} bytes told",
+        private.len(),
+        public.len(),
+        seen.told.len()
+    );
 
     // The private graph: the parties' shares of three rounds went through the proxies, and nothing can be made of them.
     let share = DIMENSION * seen.plan.lattice().wire_bytes as usize;
-    assert!(private.len() > PARTIES * seen.plan.rounds() as usize * share, "everything went through the proxies");
+    assert!(
+        private.len() > PARTIES * seen.plan.rounds() as usize * share,
+        "everything went through the proxies"
+    );
     assert!(!holds(&private, digest), "a plan digest in clear");
     assert!(!holds(&private, &digest[..8]), "a part of one");
-    for word in [&b"/yamux"[..], b"/undertone", &[1, 3, digest[0], digest[1], digest[2]]] {
-        assert!(!holds(&private, word), "{:?} in clear", String::from_utf8_lossy(word));
+    for word in [
+        &b"/yamux"[..],
+        b"/undertone",
+        &[1, 3, digest[0], digest[1], digest[2]],
+    ] {
+        assert!(
+            !holds(&private, word),
+            "{:?} in clear",
+            String::from_utf8_lossy(word)
+        );
     }
-    for capture in seen.private.iter().flat_map(|capture| [&capture.to_listener, &capture.from_listener]) {
+    for capture in seen
+        .private
+        .iter()
+        .flat_map(|capture| [&capture.to_listener, &capture.from_listener])
+    {
         // Only what is long enough to tell; the first bytes are the negotiation of Noise.
         if capture.len() > 20_000 {
             let bits = entropy(&capture[1000..]);
@@ -448,7 +579,11 @@ fn the_private_graph_is_sealed_the_public_one_is_readable_and_nothing_is_told() 
     // The public graph, by somebody who has the plan's keys and a description of the wire.
     let keys: Vec<PublicKey> = (0..PARTIES).map(|party| key(party).public()).collect();
     let (mut kinds, mut hashes, mut bodies) = (std::collections::BTreeSet::new(), vec![], vec![]);
-    for side in seen.public.iter().flat_map(|capture| [&capture.to_listener, &capture.from_listener]) {
+    for side in seen
+        .public
+        .iter()
+        .flat_map(|capture| [&capture.to_listener, &capture.from_listener])
+    {
         for (_, stream) in streams(side) {
             for frame in restored(frames(&stream)) {
                 match &frame[..2] {
@@ -469,19 +604,35 @@ fn the_private_graph_is_sealed_the_public_one_is_readable_and_nothing_is_told() 
     // READY, START, items and votes of everybody; each body is one that its author signed for.
     for author in 0..PARTIES as u32 {
         for kind in [0, 1, 2, 4] {
-            assert!(kinds.contains(&(author, kind)), "kind {kind} of party {author} was read and verified: {kinds:?}");
+            assert!(
+                kinds.contains(&(author, kind)),
+                "kind {kind} of party {author} was read and verified: {kinds:?}"
+            );
         }
     }
-    assert!(bodies.len() >= PARTIES && bodies.iter().all(|hash| hashes.contains(hash)), "bodies have the signed hashes");
+    assert!(
+        bodies.len() >= PARTIES && bodies.iter().all(|hash| hashes.contains(hash)),
+        "bodies have the signed hashes"
+    );
 
     // Nobody tells a marked value or noise, in the clear, in a log, an event, a receipt or a report.
-    assert!(holds(&seen.told, b"TRACE") && holds(&seen.told, b"phase"), "the log is one");
+    assert!(
+        holds(&seen.told, b"TRACE") && holds(&seen.told, b"phase"),
+        "the log is one"
+    );
     for (what, marker) in markers(&seen.plan) {
-        for (place, bytes) in [("the private graph", &private), ("the public graph", &public), ("what was told", &seen.told)] {
+        for (place, bytes) in [
+            ("the private graph", &private),
+            ("the public graph", &public),
+            ("what was told", &seen.told),
+        ] {
             assert!(!holds(bytes, &marker), "{what} is in {place}");
         }
     }
     for word in ["clipped", "rms_"] {
-        assert!(!holds(&seen.told, word.as_bytes()), "{word} is a statistic of raw data");
+        assert!(
+            !holds(&seen.told, word.as_bytes()),
+            "{word} is a statistic of raw data"
+        );
     }
 }

@@ -6,7 +6,10 @@ use undertone::daemon::config::KEYS;
 use undertone_protocol::defaults::SETTINGS;
 
 fn undertone(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_undertone")).args(arguments).output().expect("the binary starts")
+    Command::new(env!("CARGO_BIN_EXE_undertone"))
+        .args(arguments)
+        .output()
+        .expect("the binary starts")
 }
 
 fn help(command: &str) -> String {
@@ -27,18 +30,39 @@ const COMMANDS: [(&str, &str); 17] = [
     ("plan", "<RUN.toml> --peers --out"),
     ("verify", "<PLAN.json>"),
     ("doctor", "<PLAN.json> --identity --timeout-ms"),
-    ("join", "<PLAN.json> --identity --input --output --receipt --state --events --show-private"),
-    ("local", "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed"),
+    (
+        "join",
+        "<PLAN.json> --identity --input --output --receipt --state --events --show-private",
+    ),
+    (
+        "local",
+        "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed",
+    ),
     ("testnet", "--node --nodes --folder --meet --output --meet-ms"),
-    ("submit", "[PLAN.json] --propose --input --data-file --data-set --wait --api --token-file --config"),
-    ("accept", "<DIGEST> --input --data-file --data-set --wait --api --token-file --config"),
+    (
+        "submit",
+        "[PLAN.json] --propose --input --data-file --data-set --wait --api --token-file --config",
+    ),
+    (
+        "accept",
+        "<DIGEST> --input --data-file --data-set --wait --api --token-file --config",
+    ),
     ("status", "[DIGEST] --ready --api --token-file --config"),
-    ("node", "--config --identity --state --data --peers --output --api --max-epsilon"),
+    (
+        "node",
+        "--config --identity --state --data --peers --output --api --max-epsilon",
+    ),
     ("watch", "<DIGEST> --events --api --token-file --config"),
-    ("result", "<DIGEST> --output --receipt --api --token-file --config"),
+    (
+        "result",
+        "<DIGEST> --output --receipt --api --token-file --config",
+    ),
     ("withdraw", "<DIGEST> --api --token-file --config"),
     ("account gaussian", "--epsilon --delta --mu"),
-    ("account inca", "<EXECUTION.json> --independent-std --correlated-std --sensitivity --delta"),
+    (
+        "account inca",
+        "<EXECUTION.json> --independent-std --correlated-std --sensitivity --delta",
+    ),
 ];
 
 #[test]
@@ -46,9 +70,20 @@ fn every_command_tells_its_flags() {
     for (command, flags) in COMMANDS {
         let text = help(command);
         let shared = "--json --log --verbose --help";
-        let policy = if ["verify", "join"].contains(&command) { POLICY } else { "" };
-        for flag in flags.split(' ').chain(shared.split(' ')).chain(policy.split_whitespace()) {
-            assert!(text.contains(flag), "`undertone {command} --help` does not tell {flag}:\n{text}");
+        let policy = if ["verify", "join"].contains(&command) {
+            POLICY
+        } else {
+            ""
+        };
+        for flag in flags
+            .split(' ')
+            .chain(shared.split(' '))
+            .chain(policy.split_whitespace())
+        {
+            assert!(
+                text.contains(flag),
+                "`undertone {command} --help` does not tell {flag}:\n{text}"
+            );
         }
     }
 }
@@ -58,7 +93,10 @@ fn the_first_page_tells_commands_exit_codes_and_where_to_begin() {
     let text = help("");
     for (command, _) in COMMANDS {
         let first = command.split(' ').next().expect("a word");
-        assert!(text.contains(&format!(" {first} ")), "{first} is missing from\n{text}");
+        assert!(
+            text.contains(&format!(" {first} ")),
+            "{first} is missing from\n{text}"
+        );
     }
     for code in [
         "0 done",
@@ -72,7 +110,10 @@ fn the_first_page_tells_commands_exit_codes_and_where_to_begin() {
     ] {
         assert!(text.contains(code), "{code} is missing from\n{text}");
     }
-    assert!(text.contains("undertone local --nodes 8 --dimension 1000 --epsilon 1 --delta 1e-6"), "{text}");
+    assert!(
+        text.contains("undertone local --nodes 8 --dimension 1000 --epsilon 1 --delta 1e-6"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -80,9 +121,17 @@ fn every_key_of_the_run_file_is_told_with_its_default() {
     for command in ["plan", "local"] {
         let text = help(command);
         for setting in SETTINGS {
-            assert!(text.contains(&setting.field()), "{} is missing from `{command} --help`", setting.field());
+            assert!(
+                text.contains(&setting.field()),
+                "{} is missing from `{command} --help`",
+                setting.field()
+            );
             for default in [setting.default, setting.local].into_iter().flatten() {
-                assert!(text.contains(default), "{} = {default} is missing from `{command} --help`", setting.field());
+                assert!(
+                    text.contains(default),
+                    "{} = {default} is missing from `{command} --help`",
+                    setting.field()
+                );
             }
         }
     }
@@ -92,8 +141,16 @@ fn every_key_of_the_run_file_is_told_with_its_default() {
 fn every_key_of_the_configuration_is_told_with_its_default() {
     let text = help("node");
     for key in KEYS {
-        assert!(text.contains(&key.field()), "{} is missing from `node --help`", key.field());
-        assert!(text.contains(key.explanation) && text.contains(key.default.unwrap_or("none")), "{}", key.field());
+        assert!(
+            text.contains(&key.field()),
+            "{} is missing from `node --help`",
+            key.field()
+        );
+        assert!(
+            text.contains(key.explanation) && text.contains(key.default.unwrap_or("none")),
+            "{}",
+            key.field()
+        );
     }
 }
 
@@ -101,18 +158,34 @@ fn every_key_of_the_configuration_is_told_with_its_default() {
 fn it_tells_its_version() {
     let output = undertone(&["--version"]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("undertone {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        format!("undertone {}\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
 fn what_is_no_command_is_a_usage_error() {
-    for arguments in [&[][..], &["average"], &["plan"], &["local", "--nodes", "many"], &["account", "inca"]] {
+    for arguments in [
+        &[][..],
+        &["average"],
+        &["plan"],
+        &["local", "--nodes", "many"],
+        &["account", "inca"],
+    ] {
         assert_eq!(undertone(arguments).status.code(), Some(2), "{arguments:?}");
         let json = undertone(&[arguments, &["--json"]].concat());
         assert_eq!(json.status.code(), Some(2));
         let object: serde_json::Value =
             serde_json::from_slice(&json.stdout).unwrap_or_else(|e| panic!("{arguments:?} --json: {e}"));
-        assert_eq!((&object["exit_code"], &object["error"]["kind"]), (&2.into(), &"usage".into()), "{object}");
-        assert!(object["error"]["message"].as_str().is_some_and(|m| !m.is_empty()), "{object}");
+        assert_eq!(
+            (&object["exit_code"], &object["error"]["kind"]),
+            (&2.into(), &"usage".into()),
+            "{object}"
+        );
+        assert!(
+            object["error"]["message"].as_str().is_some_and(|m| !m.is_empty()),
+            "{object}"
+        );
     }
 }

@@ -16,12 +16,19 @@ use undertone_protocol::payload::{Payload, Ratio};
 use undertone_protocol::wire::Bytes;
 
 fn main() {
-    let dimension = std::env::args().nth(1).and_then(|d| d.parse().ok()).unwrap_or(1_000_000);
+    let dimension = std::env::args()
+        .nth(1)
+        .and_then(|d| d.parse().ok())
+        .unwrap_or(1_000_000);
     let injection = Injection::exact_incremental(6);
     let lattice = Lattice::fit(&LatticeRequest {
         parties: 8,
         dimension,
-        travel: Travel::Split { fanout: 1, injection: &injection, received_bound: 1 },
+        travel: Travel::Split {
+            fanout: 1,
+            injection: &injection,
+            received_bound: 1,
+        },
         value_bound: 1.0,
         rows: 1,
         weight_bound: WEIGHT_UNIT,
@@ -34,15 +41,30 @@ fn main() {
     .expect("it fits");
     println!("{dimension} coordinates, {lattice:?}");
     let mut noise = LatticeNoise::new(ChaCha12Rng::seed_from_u64(1), lattice, dimension, 15.6);
-    let values: Vec<f64> = (0..dimension).map(|i| (i as f64).sin() / (dimension as f64).sqrt()).collect();
+    let values: Vec<f64> = (0..dimension)
+        .map(|i| (i as f64).sin() / (dimension as f64).sqrt())
+        .collect();
     let mut x = lattice.encode(values.iter().copied());
     let copy = median(|| drop(std::hint::black_box(x.clone())));
-    let show = |what: &str, time: f64| println!("{what:<28} {:8.2} ms  {:6.1} × copy", time * 1e3, time / copy);
+    let show =
+        |what: &str, time: f64| println!("{what:<28} {:8.2} ms  {:6.1} × copy", time * 1e3, time / copy);
     show("copy", copy);
-    show("encode input", median(|| drop(std::hint::black_box(lattice.encode(values.iter().copied())))));
-    show("independent noise", median(|| noise.add_independent(3.68, &mut x)));
-    show("correlated noise, round 0", median(|| drop(std::hint::black_box(noise.draw(0, 0)))));
-    show("correlated noise, round 5", median(|| drop(std::hint::black_box(noise.draw(5, 5)))));
+    show(
+        "encode input",
+        median(|| drop(std::hint::black_box(lattice.encode(values.iter().copied())))),
+    );
+    show(
+        "independent noise",
+        median(|| noise.add_independent(3.68, &mut x)),
+    );
+    show(
+        "correlated noise, round 0",
+        median(|| drop(std::hint::black_box(noise.draw(0, 0)))),
+    );
+    show(
+        "correlated noise, round 5",
+        median(|| drop(std::hint::black_box(noise.draw(5, 5)))),
+    );
     let (eta, share) = (noise.draw(1, 1), noise.draw(2, 2));
     x = eta.unpack();
     let (plus, minus) = (Ratio::whole(1), Ratio::whole(-1));
@@ -51,9 +73,15 @@ fn main() {
     show("a round: 4 terms, split", median(|| x.add_and_divide(&terms, 2)));
     x = share.unpack();
     let mut bytes = vec![];
-    show("share to bytes", median(|| bytes = lattice.share_to_bytes(&x, 7).expect("within the bound")));
+    show(
+        "share to bytes",
+        median(|| bytes = lattice.share_to_bytes(&x, 7).expect("within the bound")),
+    );
     let bytes = Bytes::from(bytes);
-    show("check a share", median(|| drop(lattice.share(bytes.clone(), dimension, 2).expect("on the grid"))));
+    show(
+        "check a share",
+        median(|| drop(lattice.share(bytes.clone(), dimension, 2).expect("on the grid"))),
+    );
 }
 
 fn median(mut work: impl FnMut()) -> f64 {

@@ -125,8 +125,24 @@ pub struct Agreement {
 
 impl Agreement {
     /// Begins a stage in which items of `expected` are waited for. `called`: whom this node's own log calls gone.
-    pub fn new(electorate: Electorate, stage: Stage, expected: BTreeSet<Party>, clock: Clock, called: BTreeSet<Party>) -> Self {
-        Agreement { electorate, stage, expected, clock, called, listed: false, voted: None, agreed: false, over: false }
+    pub fn new(
+        electorate: Electorate,
+        stage: Stage,
+        expected: BTreeSet<Party>,
+        clock: Clock,
+        called: BTreeSet<Party>,
+    ) -> Self {
+        Agreement {
+            electorate,
+            stage,
+            expected,
+            clock,
+            called,
+            listed: false,
+            voted: None,
+            agreed: false,
+            over: false,
+        }
     }
 
     /// Whose items are waited for.
@@ -143,11 +159,15 @@ impl Agreement {
     pub fn step(&mut self, now: Time, sights: &Sights<'_>) -> Option<Step> {
         let said = sights.flood.calls(self.stage);
         // As a rule nobody is called gone: nothing follows from anybody's calls then.
-        let calls = (!said.is_empty() || sights.in_logs.values().any(|called| !called.is_empty())).then_some(&said);
+        let calls =
+            (!said.is_empty() || sights.in_logs.values().any(|called| !called.is_empty())).then_some(&said);
         let excluded = calls.map(|said| self.excluded(sights, said)).unwrap_or_default();
         if let Some(party) = self.next_call(now, sights, calls) {
             self.called.insert(party);
-            return Some(Step::Say(Notice::Gone { stage: self.stage, party }));
+            return Some(Step::Say(Notice::Gone {
+                stage: self.stage,
+                party,
+            }));
         }
         if let Some(vote) = self.vote(now, sights, &excluded) {
             return Some(Step::Say(vote));
@@ -156,7 +176,10 @@ impl Agreement {
             self.listed = true;
             let mut set = sights.items.set();
             set.retain(|(party, _)| self.expected.contains(party) && !excluded.contains(party));
-            return Some(Step::Say(Notice::List { stage: self.stage, set }));
+            return Some(Step::Say(Notice::List {
+                stage: self.stage,
+                set,
+            }));
         }
         if !self.agreed
             && let Some(set) = self.agreed(sights)
@@ -174,15 +197,29 @@ impl Agreement {
     /// When to step again although nothing happened.
     pub fn wake(&self, now: Time, gone: &BTreeMap<Party, Time>) -> Time {
         let clock = [self.clock.half, self.clock.three_quarters, self.clock.end];
-        let calls = gone.iter().filter(|(party, _)| self.expected.contains(party) && !self.called.contains(party));
+        let calls = gone
+            .iter()
+            .filter(|(party, _)| self.expected.contains(party) && !self.called.contains(party));
         let calls = calls.map(|(_, since)| self.clock.call_at(*since));
-        clock.into_iter().chain(calls).filter(|&at| at > now).min().unwrap_or(Time::FAR)
+        clock
+            .into_iter()
+            .chain(calls)
+            .filter(|&at| at > now)
+            .min()
+            .unwrap_or(Time::FAR)
     }
 
     fn excluded(&self, sights: &Sights<'_>, said: &Calls) -> BTreeSet<Party> {
         let neighbours = |party| self.electorate.private.neighbours(party).to_vec();
         let found = |party| sights.gone.contains_key(&party);
-        gone::excluded(&self.expected, sights.in_logs, said, found, neighbours, self.electorate.quorum())
+        gone::excluded(
+            &self.expected,
+            sights.in_logs,
+            said,
+            found,
+            neighbours,
+            self.electorate.quorum(),
+        )
     }
 
     /// A party to call gone: found gone a while ago, or called gone by all of its neighbours; its item not held, no set signed.
@@ -191,19 +228,34 @@ impl Agreement {
         if !self.expected.contains(&me) || self.voted.is_some() || now >= self.clock.three_quarters {
             return None;
         }
-        let found = |party: Party| sights.gone.get(&party).is_some_and(|since| now >= self.clock.call_at(*since));
-        let open = |party: &Party| *party != me && !self.called.contains(party) && sights.items.get(*party).is_none();
+        let found = |party: Party| {
+            sights
+                .gone
+                .get(&party)
+                .is_some_and(|since| now >= self.clock.call_at(*since))
+        };
+        let open = |party: &Party| {
+            *party != me && !self.called.contains(party) && sights.items.get(*party).is_none()
+        };
         let seconded = |party| said.is_some_and(|said| self.seconded(party, sights, said));
-        self.expected.iter().copied().filter(open).find(|&party| found(party) || seconded(party))
+        self.expected
+            .iter()
+            .copied()
+            .filter(open)
+            .find(|&party| found(party) || seconded(party))
     }
 
     fn seconded(&self, party: Party, sights: &Sights<'_>, said: &Calls) -> bool {
-        let (private, public) = (self.electorate.private.neighbours(party), self.electorate.public.neighbours(party));
+        let (private, public) = (
+            self.electorate.private.neighbours(party),
+            self.electorate.public.neighbours(party),
+        );
         if private.contains(&self.electorate.me) || public.contains(&self.electorate.me) {
             return false;
         }
-        let has_called =
-            |caller: Party, party: Party| gone::calls(said, caller, party) || gone::calls(sights.in_logs, caller, party);
+        let has_called = |caller: Party, party: Party| {
+            gone::calls(said, caller, party) || gone::calls(sights.in_logs, caller, party)
+        };
         let is_called = |party: Party| self.expected.iter().any(|&caller| has_called(caller, party));
         let mut witnesses = private
             .iter()
@@ -226,7 +278,11 @@ impl Agreement {
             return None;
         };
         self.voted = Some(set.clone());
-        Some(Notice::Vote { stage: self.stage, early, set })
+        Some(Notice::Vote {
+            stage: self.stage,
+            early,
+            set,
+        })
     }
 
     /// The items of all who are expected and not excluded, if they are held and none of them was called gone by this node or has signed
@@ -245,9 +301,15 @@ impl Agreement {
     /// What to sign at three quarters, if it is held in full.
     fn electable(&self, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
         let admissible = |set: &ItemSet| {
-            !set.is_empty() && set.iter().all(|(party, _)| self.expected.contains(party) && !excluded.contains(party))
+            !set.is_empty()
+                && set
+                    .iter()
+                    .all(|(party, _)| self.expected.contains(party) && !excluded.contains(party))
         };
-        let early = sights.flood.votes(self.stage).filter(|vote| vote.early && admissible(vote.set));
+        let early = sights
+            .flood
+            .votes(self.stage)
+            .filter(|vote| vote.early && admissible(vote.set));
         let set = match most_signed(early) {
             Some((vote, _)) => vote.set.clone(),
             None => self.listed_by_most(sights, excluded),
@@ -266,12 +328,17 @@ impl Agreement {
         let elected = |((party, _), count): &((Party, ItemHash), usize)| {
             2 * count > self.electorate.parties && self.expected.contains(party) && !excluded.contains(party)
         };
-        counts.into_iter().filter(elected).map(|(entry, _)| entry).collect()
+        counts
+            .into_iter()
+            .filter(elected)
+            .map(|(entry, _)| entry)
+            .collect()
     }
 
     fn agreed(&self, sights: &Sights<'_>) -> Option<ItemSet> {
         let (vote, signers) = most_signed(sights.flood.votes(self.stage))?;
-        let agreed = signers >= self.electorate.quorum() && !vote.set.is_empty() && sights.items.hold_all(vote.set);
+        let agreed =
+            signers >= self.electorate.quorum() && !vote.set.is_empty() && sights.items.hold_all(vote.set);
         agreed.then(|| vote.set.clone())
     }
 }

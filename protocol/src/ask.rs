@@ -132,11 +132,20 @@ impl Context {
     }
 
     fn sign(&self, key: &Keypair, domain: &[u8], message: &[u8], payload: &[u8]) -> Signature {
-        let signature = key.sign(&self.covered(domain, message, payload)).expect("ed25519 signs everything");
+        let signature = key
+            .sign(&self.covered(domain, message, payload))
+            .expect("ed25519 signs everything");
         Signature(signature.try_into().expect("an ed25519 signature has 64 bytes"))
     }
 
-    fn check(&self, key: &PublicKey, domain: &[u8], message: &[u8], payload: &[u8], by: &Signature) -> Result<(), AskError> {
+    fn check(
+        &self,
+        key: &PublicKey,
+        domain: &[u8],
+        message: &[u8],
+        payload: &[u8],
+        by: &Signature,
+    ) -> Result<(), AskError> {
         let fine = key.verify(&self.covered(domain, message, payload), &by.0);
         if fine { Ok(()) } else { Err(AskError::Signature) }
     }
@@ -155,10 +164,20 @@ impl Context {
 
     /// Reads a question of the asker with this key; the nonce of this context does not matter. Returns the context with the
     /// question's nonce, the question, and its payload.
-    pub fn read_question<'a>(mut self, key: &PublicKey, frame: &'a [u8]) -> Result<(Context, Question, &'a [u8]), AskError> {
+    pub fn read_question<'a>(
+        mut self,
+        key: &PublicKey,
+        frame: &'a [u8],
+    ) -> Result<(Context, Question, &'a [u8]), AskError> {
         let (nonce, signature, question, payload) = wire::read_question(frame)?;
         self.nonce = nonce;
-        self.check(key, QUESTION_DOMAIN, &wire::question_to_bytes(&question), payload, &signature)?;
+        self.check(
+            key,
+            QUESTION_DOMAIN,
+            &wire::question_to_bytes(&question),
+            payload,
+            &signature,
+        )?;
         if payload.len() > question.payload_limit() {
             return Err(AskError::TooLong);
         }
@@ -171,14 +190,26 @@ impl Context {
         if nonce != self.nonce {
             return Err(AskError::Signature);
         }
-        self.check(key, REPLY_DOMAIN, &wire::reply_to_bytes(&reply), payload, &signature)?;
+        self.check(
+            key,
+            REPLY_DOMAIN,
+            &wire::reply_to_bytes(&reply),
+            payload,
+            &signature,
+        )?;
         let fits = |text: &str| text.len() <= TEXT_LIMIT;
         let fine = match &reply {
-            Reply::Checked { software, plan, seen, .. } => fits(software) && fits(seen) && plan.as_deref().is_none_or(fits),
+            Reply::Checked {
+                software, plan, seen, ..
+            } => fits(software) && fits(seen) && plan.as_deref().is_none_or(fits),
             Reply::Refused { reason } => fits(reason),
             Reply::Echoed | Reply::Taken => true,
         };
-        if fine && payload.len() <= ECHO_LIMIT { Ok((reply, payload)) } else { Err(AskError::TooLong) }
+        if fine && payload.len() <= ECHO_LIMIT {
+            Ok((reply, payload))
+        } else {
+            Err(AskError::TooLong)
+        }
     }
 }
 
@@ -189,25 +220,53 @@ mod tests {
 
     fn context() -> Context {
         let id = |party| simulated_keypair(party).public().to_peer_id();
-        Context { asker: id(0), answerer: id(1), network: Network::Public, nonce: [7; 16] }
+        Context {
+            asker: id(0),
+            answerer: id(1),
+            network: Network::Public,
+            nonce: [7; 16],
+        }
     }
 
     #[test]
     fn a_question_is_its_askers_for_one_peer_on_one_graph() {
         let (asker, ours) = (simulated_keypair(0), context());
-        let question = Question::Check { digest: Some([5; 32]) };
+        let question = Question::Check {
+            digest: Some([5; 32]),
+        };
         let frame = ours.question(&asker, &question, &[]);
-        let read = Context { nonce: [0; 16], ..ours }.read_question(&asker.public(), &frame).expect("a good question");
+        let read = Context {
+            nonce: [0; 16],
+            ..ours
+        }
+        .read_question(&asker.public(), &frame)
+        .expect("a good question");
         assert_eq!((read.0.nonce, read.1, read.2), (ours.nonce, question, &[][..]));
         let elsewhere = [
-            Context { asker: ours.answerer, ..ours },
-            Context { answerer: ours.asker, ..ours },
-            Context { network: Network::Private, ..ours },
+            Context {
+                asker: ours.answerer,
+                ..ours
+            },
+            Context {
+                answerer: ours.asker,
+                ..ours
+            },
+            Context {
+                network: Network::Private,
+                ..ours
+            },
         ];
         for context in elsewhere {
-            assert_eq!(context.read_question(&asker.public(), &frame).unwrap_err(), AskError::Signature);
+            assert_eq!(
+                context.read_question(&asker.public(), &frame).unwrap_err(),
+                AskError::Signature
+            );
         }
-        assert_eq!(ours.read_question(&simulated_keypair(2).public(), &frame).unwrap_err(), AskError::Signature);
+        assert_eq!(
+            ours.read_question(&simulated_keypair(2).public(), &frame)
+                .unwrap_err(),
+            AskError::Signature
+        );
         let mut other = frame.clone();
         *other.last_mut().expect("not empty") ^= 1;
         assert!(ours.read_question(&asker.public(), &other).is_err());
@@ -217,15 +276,37 @@ mod tests {
     fn a_reply_is_to_one_question() {
         let (answerer, ours) = (simulated_keypair(1), context());
         let frame = ours.reply(&answerer, &Reply::Echoed, b"bytes");
-        assert_eq!(ours.read_reply(&answerer.public(), &frame), Ok((Reply::Echoed, &b"bytes"[..])));
-        let later = Context { nonce: [8; 16], ..ours };
-        assert_eq!(later.read_reply(&answerer.public(), &frame), Err(AskError::Signature));
+        assert_eq!(
+            ours.read_reply(&answerer.public(), &frame),
+            Ok((Reply::Echoed, &b"bytes"[..]))
+        );
+        let later = Context {
+            nonce: [8; 16],
+            ..ours
+        };
+        assert_eq!(
+            later.read_reply(&answerer.public(), &frame),
+            Err(AskError::Signature)
+        );
         let mut forged = frame.clone();
         *forged.last_mut().expect("not empty") ^= 1;
-        assert_eq!(ours.read_reply(&answerer.public(), &forged), Err(AskError::Signature));
-        let long = ours.reply(&answerer, &Reply::Refused { reason: "x".repeat(TEXT_LIMIT + 1) }, &[]);
+        assert_eq!(
+            ours.read_reply(&answerer.public(), &forged),
+            Err(AskError::Signature)
+        );
+        let long = ours.reply(
+            &answerer,
+            &Reply::Refused {
+                reason: "x".repeat(TEXT_LIMIT + 1),
+            },
+            &[],
+        );
         assert_eq!(ours.read_reply(&answerer.public(), &long), Err(AskError::TooLong));
         let payload = ours.question(&simulated_keypair(0), &Question::Check { digest: None }, &[1]);
-        assert_eq!(ours.read_question(&simulated_keypair(0).public(), &payload).unwrap_err(), AskError::TooLong);
+        assert_eq!(
+            ours.read_question(&simulated_keypair(0).public(), &payload)
+                .unwrap_err(),
+            AskError::TooLong
+        );
     }
 }

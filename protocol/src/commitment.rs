@@ -29,7 +29,10 @@ pub fn commitment(digest: &Digest, party: Party, nonce: &Nonce) -> Commitment {
 }
 
 /// What a START says of the commitments of its members, ascending by party.
-pub fn commitments<'a>(digest: &Digest, members: impl IntoIterator<Item = (Party, &'a Commitment)>) -> Commitments {
+pub fn commitments<'a>(
+    digest: &Digest,
+    members: impl IntoIterator<Item = (Party, &'a Commitment)>,
+) -> Commitments {
     hash(COMMITMENTS_DOMAIN, digest, members)
 }
 
@@ -39,7 +42,11 @@ pub fn seed<'a>(digest: &Digest, nonces: impl IntoIterator<Item = (Party, &'a No
     u64::from_be_bytes(*hash.first_chunk().expect("a hash has 32 bytes"))
 }
 
-fn hash<'a>(domain: &[u8], digest: &Digest, entries: impl IntoIterator<Item = (Party, &'a [u8; 32])>) -> [u8; 32] {
+fn hash<'a>(
+    domain: &[u8],
+    digest: &Digest,
+    entries: impl IntoIterator<Item = (Party, &'a [u8; 32])>,
+) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(domain);
     hash.update(digest);
@@ -62,8 +69,16 @@ mod tests {
         assert_ne!(drawn, seed(&digest, [(0, &b), (2, &a)]));
         assert_ne!(drawn, seed(&digest, [(0, &a), (1, &b)]));
         assert_ne!(drawn, seed(&digest, [(0, &a)]));
-        assert_ne!(commitment(&digest, 0, &a), commitment(&digest, 1, &a), "nobody can repeat another's");
-        assert_ne!(commitment(&digest, 0, &a), commitments(&digest, [(0, &a)]), "one domain each");
+        assert_ne!(
+            commitment(&digest, 0, &a),
+            commitment(&digest, 1, &a),
+            "nobody can repeat another's"
+        );
+        assert_ne!(
+            commitment(&digest, 0, &a),
+            commitments(&digest, [(0, &a)]),
+            "one domain each"
+        );
     }
 
     #[test]

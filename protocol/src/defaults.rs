@@ -29,7 +29,11 @@ pub enum Defaults {
 impl Setting {
     /// The dotted name, as messages call it: "privacy.epsilon".
     pub fn field(&self) -> String {
-        if self.section.is_empty() { self.key.to_string() } else { format!("{}.{}", self.section, self.key) }
+        if self.section.is_empty() {
+            self.key.to_string()
+        } else {
+            format!("{}.{}", self.section, self.key)
+        }
     }
 
     /// The default as TOML text.
@@ -48,16 +52,29 @@ const fn setting(
     unit: &'static str,
     explanation: &'static str,
 ) -> Setting {
-    Setting { section, key, default: Some(default), local: None, unit, explanation }
+    Setting {
+        section,
+        key,
+        default: Some(default),
+        local: None,
+        unit,
+        explanation,
+    }
 }
 
 impl Setting {
     const fn or_local(self, local: &'static str) -> Self {
-        Setting { local: Some(local), ..self }
+        Setting {
+            local: Some(local),
+            ..self
+        }
     }
 
     const fn without_default(self) -> Self {
-        Setting { default: None, ..self }
+        Setting {
+            default: None,
+            ..self
+        }
     }
 }
 
@@ -120,7 +137,13 @@ mod tests {
 
     #[test]
     fn local_differs_where_it_should() {
-        let value = |field: &str, defaults| SETTINGS.iter().find(|s| s.field() == field).unwrap().value(defaults);
+        let value = |field: &str, defaults| {
+            SETTINGS
+                .iter()
+                .find(|s| s.field() == field)
+                .unwrap()
+                .value(defaults)
+        };
         assert_eq!(value("run.join_ms", Defaults::File), Some("120000"));
         assert_eq!(value("run.join_ms", Defaults::Local), Some("10000"));
         assert_eq!(value("run.round_ms", Defaults::Local), Some("1000"));
@@ -132,7 +155,10 @@ mod tests {
     #[test]
     fn sections_are_contiguous_and_keys_unique() {
         let mut fields: Vec<String> = SETTINGS.iter().map(Setting::field).collect();
-        let sections = document(Defaults::File).lines().filter(|line| line.starts_with('[')).count();
+        let sections = document(Defaults::File)
+            .lines()
+            .filter(|line| line.starts_with('['))
+            .count();
         assert_eq!(sections, 5);
         fields.sort();
         fields.dedup();

@@ -237,15 +237,31 @@ impl Averaging {
     pub fn begin(&mut self, now: Time, entries: BTreeMap<Party, Entry>, sights: &Sights<'_>) {
         let (me, graph) = (self.setup.me, self.setup.graph.clone());
         let members: BTreeSet<Party> = entries.keys().copied().collect();
-        let neighbours: Vec<Party> = graph.neighbours(me).iter().copied().filter(|other| members.contains(other)).collect();
+        let neighbours: Vec<Party> = graph
+            .neighbours(me)
+            .iter()
+            .copied()
+            .filter(|other| members.contains(other))
+            .collect();
         let ratio_width = ratio::width(entries.values().map(|entry| entry.range as f64).sum()).min(16);
         let schedule = self.schedule(&members, &entries);
-        self.electorate = Some(Electorate { begun: now, members, entries, neighbours: neighbours.clone(), ratio_width });
+        self.electorate = Some(Electorate {
+            begun: now,
+            members,
+            entries,
+            neighbours: neighbours.clone(),
+            ratio_width,
+        });
         neighbours.iter().for_each(|&author| self.check_opening(author));
         self.wait(now);
         match schedule {
             Some(schedule) => {
-                self.stage = Stage::Fast(Fast::new(schedule, self.setup.terms.opening_bytes, neighbours, self.own.clone()));
+                self.stage = Stage::Fast(Fast::new(
+                    schedule,
+                    self.setup.terms.opening_bytes,
+                    neighbours,
+                    self.own.clone(),
+                ));
             }
             // In pieces, or of finals that reach too far: then what is left of the graph averages as well as it can.
             None => self.miss(now, sights),

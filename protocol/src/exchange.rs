@@ -131,7 +131,12 @@ pub struct Exchange {
 impl Exchange {
     /// Begins round 1. `mixing` is what [`Course::begin`] made.
     pub fn new(course: Course, mixing: Mixing<LatticeVector, LatticeWeight>, opening: Opening) -> Self {
-        let Opening { start, now, absent, connected } = opening;
+        let Opening {
+            start,
+            now,
+            absent,
+            connected,
+        } = opening;
         let mut exchange = Exchange {
             course,
             mixing,
@@ -168,15 +173,23 @@ impl Exchange {
 
     /// When round `round` ends at the latest.
     pub fn deadline(&self, round: u32) -> Time {
-        self.start.plus_millis(u64::from(round).saturating_mul(self.course.round_ms))
+        self.start
+            .plus_millis(u64::from(round).saturating_mul(self.course.round_ms))
     }
 
     /// When to call [`Exchange::advance`] although nothing happened.
     pub fn wake(&self, now: Time) -> Time {
         let round = self.round.min(self.course.rounds());
-        let earlier = [self.began.plus_millis(self.course.pace_ms), self.began.plus_millis(self.course.handover_patience_ms())];
+        let earlier = [
+            self.began.plus_millis(self.course.pace_ms),
+            self.began.plus_millis(self.course.handover_patience_ms()),
+        ];
         let running = earlier.into_iter().filter(|&at| !self.is_over() && at > now);
-        running.chain([self.deadline(round)]).filter(|&at| at > now).min().unwrap_or(Time::FAR)
+        running
+            .chain([self.deadline(round)])
+            .filter(|&at| at > now)
+            .min()
+            .unwrap_or(Time::FAR)
     }
 
     /// Ends every round that can end now.
@@ -198,14 +211,28 @@ impl Exchange {
         }
         let handover = self.began.plus_millis(self.course.handover_patience_ms());
         let in_hand = |from: Party| {
-            self.received.contains_key(&(self.round, from)) || self.gone.contains(&from) || self.missed.contains(&from)
+            self.received.contains_key(&(self.round, from))
+                || self.gone.contains(&from)
+                || self.missed.contains(&from)
         };
         let left = |to: &Party| {
-            let id = ShareId { round: self.round, from: self.course.me, to: *to };
+            let id = ShareId {
+                round: self.round,
+                from: self.course.me,
+                to: *to,
+            };
             let given_up = self.missed.contains(to) && (!self.connected.contains(to) || now >= handover);
-            given_up || self.gone.contains(to) || self.outgoing.get(&id).is_none_or(|share| share.ticket.left())
+            given_up
+                || self.gone.contains(to)
+                || self.outgoing.get(&id).is_none_or(|share| share.ticket.left())
         };
-        self.course.due_in(self.round).all(in_hand) && self.course.schedule.sends_to(self.round, self.course.me).iter().all(left)
+        self.course.due_in(self.round).all(in_hand)
+            && self
+                .course
+                .schedule
+                .sends_to(self.round, self.course.me)
+                .iter()
+                .all(left)
     }
 
     fn begin_round(&mut self, now: Time, round: u32) {
@@ -217,7 +244,14 @@ impl Exchange {
         let last = (round, Party::MAX);
         let later = self.waiting.split_off(&last);
         for ((round, from), arrival) in std::mem::replace(&mut self.waiting, later) {
-            self.take_in(ShareId { round, from, to: self.course.me }, arrival);
+            self.take_in(
+                ShareId {
+                    round,
+                    from,
+                    to: self.course.me,
+                },
+                arrival,
+            );
         }
     }
 
@@ -225,11 +259,16 @@ impl Exchange {
     fn hand_out(&mut self, round: u32, to: &[Party]) {
         let Some(&first) = to.first() else { return };
         let (course, length) = (&self.course, self.course.share_bytes());
-        let id = |to: Party| ShareId { round, from: course.me, to };
+        let id = |to: Party| ShareId {
+            round,
+            from: course.me,
+            to,
+        };
         let mut frame = None;
         let share = self.mixing.split(to, |state| {
             let write = |bytes: &mut [u8]| course.lattice.write_share(&state.value, round, bytes);
-            let (made, written) = wire::share_frame_with(&course.digest, id(first), state.weight, length, write);
+            let (made, written) =
+                wire::share_frame_with(&course.digest, id(first), state.weight, length, write);
             if written.is_err() {
                 return state.value.pack();
             }
@@ -240,25 +279,55 @@ impl Exchange {
         let Some(frame) = frame else {
             // Twelve standard deviations fit, whatever peers send: see `Lattice::share_bound`.
             to.iter().for_each(|&to| self.mixing.take_back(to, &share));
-            let text = format!("this node's shares of round {round} do not fit on the wire and were not sent");
+            let text =
+                format!("this node's shares of round {round} do not fit on the wire and were not sent");
             return self.deeds.push(Deed::Fault(text));
         };
         let values = &frame[frame.len() - length..];
-        let others = to[1..].iter().map(|&to| (id(to), wire::share_frame(&course.digest, id(to), share.weight, values)));
+        let others = to[1..].iter().map(|&to| {
+            (
+                id(to),
+                wire::share_frame(&course.digest, id(to), share.weight, values),
+            )
+        });
         for (id, frame) in std::iter::once((id(first), frame.clone())).chain(others) {
             let ticket = Ticket::new();
             if self.connected.contains(&id.to) {
-                self.deeds.push(Deed::Share { to: id.to, frame: frame.clone(), ticket: ticket.clone() });
+                self.deeds.push(Deed::Share {
+                    to: id.to,
+                    frame: frame.clone(),
+                    ticket: ticket.clone(),
+                });
             }
-            let sent = Some(Sent { frame, value: share.value.clone() });
+            let sent = Some(Sent {
+                frame,
+                value: share.value.clone(),
+            });
             let weight = share.weight;
-            self.outgoing.insert(id, Outgoing { sent, weight, ticket, whereabouts: Whereabouts::Out, answer: None });
+            self.outgoing.insert(
+                id,
+                Outgoing {
+                    sent,
+                    weight,
+                    ticket,
+                    whereabouts: Whereabouts::Out,
+                    answer: None,
+                },
+            );
         }
     }
 
     fn end_round(&mut self) {
-        let id = |from, to| ShareId { round: self.round, from, to };
-        let ids: Vec<ShareId> = self.outgoing.range(id(0, 0)..=id(Party::MAX, Party::MAX)).map(|(id, _)| *id).collect();
+        let id = |from, to| ShareId {
+            round: self.round,
+            from,
+            to,
+        };
+        let ids: Vec<ShareId> = self
+            .outgoing
+            .range(id(0, 0)..=id(Party::MAX, Party::MAX))
+            .map(|(id, _)| *id)
+            .collect();
         for id in ids {
             if self.outgoing[&id].ticket.recall() {
                 self.take_back(id);
@@ -279,17 +348,33 @@ impl Exchange {
 
     /// Puts an own share's mass back. False: its frame is gone, since its receiver had accepted it.
     fn take_back(&mut self, id: ShareId) -> bool {
-        let Some(share) = self.outgoing.get_mut(&id) else { return false };
-        let Some(sent) = share.sent.take() else { return false };
+        let Some(share) = self.outgoing.get_mut(&id) else {
+            return false;
+        };
+        let Some(sent) = share.sent.take() else {
+            return false;
+        };
         share.whereabouts = Whereabouts::Back;
-        self.mixing.take_back(id.to, &Portion { value: sent.value, weight: share.weight });
+        self.mixing.take_back(
+            id.to,
+            &Portion {
+                value: sent.value,
+                weight: share.weight,
+            },
+        );
         true
     }
 
     /// A share arrived from `peer` over its authenticated channel.
     pub(crate) fn share(&mut self, peer: Party, id: ShareId, arrival: Arrival) {
         if id.to != self.course.me || id.from != peer || !self.course.is_due(id.round, peer) {
-            return self.offence(peer, format!("a share that is not due: round {}, from {} to {}", id.round, id.from, id.to));
+            return self.offence(
+                peer,
+                format!(
+                    "a share that is not due: round {}, from {} to {}",
+                    id.round, id.from, id.to
+                ),
+            );
         }
         let key = (id.round, peer);
         if let Some(&verdict) = self.received.get(&key) {
@@ -301,7 +386,10 @@ impl Exchange {
             if arrival.values.len() == self.course.share_bytes() {
                 self.waiting.entry(key).or_insert(arrival);
             } else {
-                self.offence(peer, format!("a share of round {} of {} bytes", id.round, arrival.values.len()));
+                self.offence(
+                    peer,
+                    format!("a share of round {} of {} bytes", id.round, arrival.values.len()),
+                );
                 self.say(id, Verdict::Refused);
             }
         } else {
@@ -313,15 +401,27 @@ impl Exchange {
     fn take_in(&mut self, id: ShareId, arrival: Arrival) {
         let weight = arrival.weight;
         let grid = self.course.lattice.round_grid(id.round);
-        let carries = weight.0.unsigned_abs() <= self.course.weight_bound.0.unsigned_abs() && weight.0 % grid == 0;
-        let value = self.course.lattice.share(arrival.values, self.course.dimension, id.round);
+        let carries =
+            weight.0.unsigned_abs() <= self.course.weight_bound.0.unsigned_abs() && weight.0 % grid == 0;
+        let value = self
+            .course
+            .lattice
+            .share(arrival.values, self.course.dimension, id.round);
         match value {
             Ok(value) if carries => {
                 self.mixing.accept(id.from, &Portion { value, weight });
-                self.say(id, Verdict::Accepted { applied: self.round.min(self.course.rounds()) });
+                self.say(
+                    id,
+                    Verdict::Accepted {
+                        applied: self.round.min(self.course.rounds()),
+                    },
+                );
             }
             Ok(_) => {
-                self.offence(id.from, format!("its share of round {} carries an impossible weight", id.round));
+                self.offence(
+                    id.from,
+                    format!("its share of round {} carries an impossible weight", id.round),
+                );
                 self.say(id, Verdict::Refused);
             }
             Err(reason) => {
@@ -347,13 +447,25 @@ impl Exchange {
             Verdict::Refused => true,
             Verdict::Accepted { applied } => (id.round..=rounds).contains(&applied),
         };
-        let known = self.outgoing.get_mut(&id).filter(|share| id.to == peer && share.ticket.left() && possible);
+        let known = self
+            .outgoing
+            .get_mut(&id)
+            .filter(|share| id.to == peer && share.ticket.left() && possible);
         let Some(share) = known else {
-            return self.offence(peer, format!("an answer to no share that it was sent: round {}, to {}", id.round, id.to));
+            return self.offence(
+                peer,
+                format!(
+                    "an answer to no share that it was sent: round {}, to {}",
+                    id.round, id.to
+                ),
+            );
         };
         match &share.answer {
             Some(before) if before.verdict != answer.verdict => {
-                self.offence(peer, format!("two different answers to the share of round {}", id.round));
+                self.offence(
+                    peer,
+                    format!("two different answers to the share of round {}", id.round),
+                );
             }
             Some(_) => {}
             None => {
@@ -371,7 +483,11 @@ impl Exchange {
         for (id, share) in self.outgoing.iter().filter(|(id, _)| id.to == peer) {
             let open = share.answer.is_none() && share.whereabouts == Whereabouts::Out;
             if let Some(sent) = share.sent.as_ref().filter(|_| open) {
-                self.deeds.push(Deed::Share { to: id.to, frame: sent.frame.clone(), ticket: share.ticket.clone() });
+                self.deeds.push(Deed::Share {
+                    to: id.to,
+                    frame: sent.frame.clone(),
+                    ticket: share.ticket.clone(),
+                });
             }
         }
     }
@@ -403,7 +519,9 @@ impl Exchange {
 
     /// Whether a share that is due from this party has not come.
     pub fn is_owed_by(&self, party: Party) -> bool {
-        self.course.due().any(|(round, from)| from == party && !self.received.contains_key(&(round, from)))
+        self.course
+            .due()
+            .any(|(round, from)| from == party && !self.received.contains_key(&(round, from)))
     }
 
     /// The log, to be signed; from now on every share that was not answered before is refused. `gone`: whom it calls gone.
@@ -413,18 +531,39 @@ impl Exchange {
         let mut due: BTreeMap<(u32, Party), SentEntry> = BTreeMap::new();
         for round in 1..=self.course.rounds() {
             for &to in self.course.schedule.sends_to(round, self.course.me) {
-                due.insert((round, to), SentEntry { round, to, left: false, answer: None });
+                due.insert(
+                    (round, to),
+                    SentEntry {
+                        round,
+                        to,
+                        left: false,
+                        answer: None,
+                    },
+                );
             }
         }
         for (id, share) in &self.outgoing {
-            let entry = SentEntry { round: id.round, to: id.to, left: share.ticket.left(), answer: share.answer.clone() };
+            let entry = SentEntry {
+                round: id.round,
+                to: id.to,
+                left: share.ticket.left(),
+                answer: share.answer.clone(),
+            };
             due.insert((id.round, id.to), entry);
         }
-        let received = self.received.iter().filter_map(|(&(round, from), verdict)| match *verdict {
-            Verdict::Accepted { applied } => Some(ReceivedEntry { round, from, applied }),
-            Verdict::Refused => None,
-        });
-        Log { party: self.course.me, sent: due.into_values().collect(), received: received.collect(), gone }
+        let received = self
+            .received
+            .iter()
+            .filter_map(|(&(round, from), verdict)| match *verdict {
+                Verdict::Accepted { applied } => Some(ReceivedEntry { round, from, applied }),
+                Verdict::Refused => None,
+            });
+        Log {
+            party: self.course.me,
+            sent: due.into_values().collect(),
+            received: received.collect(),
+            gone,
+        }
     }
 
     /// The final state, from the agreed logs: shares that the logs send back are taken back in T, then everybody outside of `publishers` is
@@ -439,7 +578,12 @@ impl Exchange {
     ) -> Result<Portion<LatticeVector, LatticeWeight>, Party> {
         let fates = fates(logs, self.course.rounds());
         let out = |share: &Outgoing| share.whereabouts == Whereabouts::Out;
-        let ids: Vec<ShareId> = self.outgoing.iter().filter(|(_, share)| out(share)).map(|(id, _)| *id).collect();
+        let ids: Vec<ShareId> = self
+            .outgoing
+            .iter()
+            .filter(|(_, share)| out(share))
+            .map(|(id, _)| *id)
+            .collect();
         for id in ids {
             let back = match fates.get(&id) {
                 Some(fate) => matches!(fate, Fate::Returned { .. }),
@@ -449,12 +593,17 @@ impl Exchange {
                 return Err(id.to);
             }
         }
-        let departed = (0..self.course.parties).filter(|party| !publishers.contains(party)).collect();
+        let departed = (0..self.course.parties)
+            .filter(|party| !publishers.contains(party))
+            .collect();
         Ok(self.mixing.finish(&departed))
     }
 
     fn was_refused(&self, id: ShareId) -> bool {
-        self.outgoing[&id].answer.as_ref().is_some_and(|answer| answer.verdict == Verdict::Refused)
+        self.outgoing[&id]
+            .answer
+            .as_ref()
+            .is_some_and(|answer| answer.verdict == Verdict::Refused)
     }
 
     /// Own shares by what became of them so far.
@@ -463,7 +612,13 @@ impl Exchange {
         for share in self.outgoing.values() {
             match (&share.answer, share.whereabouts) {
                 (_, Whereabouts::Back) => tally.returned += 1,
-                (Some(Answer { verdict: Verdict::Accepted { .. }, .. }), _) => tally.accepted += 1,
+                (
+                    Some(Answer {
+                        verdict: Verdict::Accepted { .. },
+                        ..
+                    }),
+                    _,
+                ) => tally.accepted += 1,
                 (Some(_), _) => tally.refused += 1,
                 (None, _) => tally.unanswered += 1,
             }
@@ -490,24 +645,45 @@ impl Exchange {
 
     /// The shares that joined the state, as (round, from).
     pub(crate) fn accepted_from(&self) -> impl Iterator<Item = (u32, Party)> {
-        self.received.iter().filter(|(_, verdict)| **verdict != Verdict::Refused).map(|(key, _)| *key)
+        self.received
+            .iter()
+            .filter(|(_, verdict)| **verdict != Verdict::Refused)
+            .map(|(key, _)| *key)
     }
 
     /// Own shares that are deducted, as far as their values are still here (an accepted one's are dropped).
     pub(crate) fn out(&self) -> impl Iterator<Item = (ShareId, Portion<LatticeVector, LatticeWeight>)> {
-        let out = self.outgoing.iter().filter(|(_, share)| share.whereabouts == Whereabouts::Out);
-        out.filter_map(|(id, share)| Some((*id, Portion { value: share.sent.as_ref()?.value.unpack(), weight: share.weight })))
+        let out = self
+            .outgoing
+            .iter()
+            .filter(|(_, share)| share.whereabouts == Whereabouts::Out);
+        out.filter_map(|(id, share)| {
+            Some((
+                *id,
+                Portion {
+                    value: share.sent.as_ref()?.value.unpack(),
+                    weight: share.weight,
+                },
+            ))
+        })
     }
 
     /// Their ids.
     pub(crate) fn out_ids(&self) -> impl Iterator<Item = ShareId> {
-        let out = self.outgoing.iter().filter(|(_, share)| share.whereabouts == Whereabouts::Out && share.sent.is_some());
+        let out = self
+            .outgoing
+            .iter()
+            .filter(|(_, share)| share.whereabouts == Whereabouts::Out && share.sent.is_some());
         out.map(|(id, _)| *id)
     }
 
     /// How many rounds' ends the state has had, and one before round 1: with INCA the rows of (c, Z) that it has.
     pub(crate) fn injections(&self) -> usize {
-        if self.is_over() { self.course.rounds() as usize + 1 } else { self.round as usize }
+        if self.is_over() {
+            self.course.rounds() as usize + 1
+        } else {
+            self.round as usize
+        }
     }
 }
 

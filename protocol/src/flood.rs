@@ -10,7 +10,8 @@ use thiserror::Error;
 use crate::commitment::{Commitment, Commitments, Nonce};
 use crate::dissemination::sketch::MOST_SKETCHES;
 use crate::message::{
-    Incarnation, ItemHash, ItemSet, Members, MessageError, Notice, Seat, SignedNotice, Sketch, Stage, item_hash,
+    Incarnation, ItemHash, ItemSet, Members, MessageError, Notice, Seat, SignedNotice, Sketch, Stage,
+    item_hash,
 };
 use crate::mixing::Party;
 use crate::wire;
@@ -84,7 +85,13 @@ impl Held {
             Notice::Vote { set, .. } => item_hash(&wire::set_to_bytes(set)),
             _ => [0; 32],
         };
-        Held { sequence: signed.sequence, frame, notice: signed.notice, set_hash, replaced: 0 }
+        Held {
+            sequence: signed.sequence,
+            frame,
+            notice: signed.notice,
+            set_hash,
+            replaced: 0,
+        }
     }
 }
 
@@ -165,13 +172,20 @@ pub struct Flood {
 }
 
 fn ascending<T>(entries: &[T], parties: usize, party: impl Fn(&T) -> Party) -> bool {
-    entries.windows(2).all(|pair| party(&pair[0]) < party(&pair[1])) && entries.last().is_none_or(|last| party(last) < parties)
+    entries.windows(2).all(|pair| party(&pair[0]) < party(&pair[1]))
+        && entries.last().is_none_or(|last| party(last) < parties)
 }
 
 impl Flood {
     /// Nothing held yet.
     pub fn new(me: Party, members: Members) -> Self {
-        Flood { me, members, commits: false, held: BTreeMap::new(), versions: BTreeMap::new() }
+        Flood {
+            me,
+            members,
+            commits: false,
+            held: BTreeMap::new(),
+            versions: BTreeMap::new(),
+        }
     }
 
     /// The same for a plan whose READYs commit and whose STARTs reveal, if `commits`: only that kind is taken.
@@ -189,7 +203,12 @@ impl Flood {
     ///
     /// # Errors
     /// The notice is not taken and nothing changes.
-    pub fn receive(&mut self, frame: &[u8], signed: SignedNotice, gathered: bool) -> Result<Receipt, FloodError> {
+    pub fn receive(
+        &mut self,
+        frame: &[u8],
+        signed: SignedNotice,
+        gathered: bool,
+    ) -> Result<Receipt, FloodError> {
         let author = signed.author;
         self.members.same_plan(&signed.digest)?;
         if author >= self.members.len() {
@@ -204,9 +223,17 @@ impl Flood {
             return Ok(Receipt::Known(slot));
         }
         if let Notice::Item { stage, hash, .. } = signed.notice
-            && self.versions.get(&(stage, author, hash)).is_some_and(|version| version.notice == signed.notice)
+            && self
+                .versions
+                .get(&(stage, author, hash))
+                .is_some_and(|version| version.notice == signed.notice)
         {
-            return Ok(Receipt::Version { stage, author, hash, new: false });
+            return Ok(Receipt::Version {
+                stage,
+                author,
+                hash,
+                new: false,
+            });
         }
         if author == self.me {
             // An earlier start of this node, or a forgery: neither matters to anyone any more.
@@ -227,25 +254,46 @@ impl Flood {
         if contradicts {
             return self.contradiction(frame, signed, slot);
         }
-        self.held.insert(slot, Held { replaced, ..Held::new(signed, frame.into()) });
+        self.held.insert(
+            slot,
+            Held {
+                replaced,
+                ..Held::new(signed, frame.into())
+            },
+        );
         Ok(Receipt::New(slot))
     }
 
     /// A second notice in a slot that takes one: kept only if it is another version of an item.
-    fn contradiction(&mut self, frame: &[u8], signed: SignedNotice, slot: Slot) -> Result<Receipt, FloodError> {
+    fn contradiction(
+        &mut self,
+        frame: &[u8],
+        signed: SignedNotice,
+        slot: Slot,
+    ) -> Result<Receipt, FloodError> {
         let author = signed.author;
-        let Notice::Item { stage, hash, .. } = signed.notice else { return Err(FloodError::Two { author, slot }) };
+        let Notice::Item { stage, hash, .. } = signed.notice else {
+            return Err(FloodError::Two { author, slot });
+        };
         let held = self.versions_of(stage, author).count();
         if held >= self.members.len() || self.version(stage, author, &hash).is_some() {
             return Err(FloodError::Two { author, slot });
         }
-        self.versions.insert((stage, author, hash), Held::new(signed, frame.into()));
-        Ok(Receipt::Version { stage, author, hash, new: true })
+        self.versions
+            .insert((stage, author, hash), Held::new(signed, frame.into()));
+        Ok(Receipt::Version {
+            stage,
+            author,
+            hash,
+            new: true,
+        })
     }
 
     /// The versions of an item that came after the first.
     fn versions_of(&self, stage: Stage, author: Party) -> impl Iterator<Item = &Held> {
-        self.versions.range((stage, author, ItemHash::default())..=(stage, author, [u8::MAX; 32])).map(|(_, held)| held)
+        self.versions
+            .range((stage, author, ItemHash::default())..=(stage, author, [u8::MAX; 32]))
+            .map(|(_, held)| held)
     }
 
     /// Whether a party signed more than one item of a stage.
@@ -261,7 +309,8 @@ impl Flood {
     /// The announcement of the version of a party's item that has this hash.
     pub fn version(&self, stage: Stage, author: Party, hash: &ItemHash) -> Option<&Held> {
         let first = self.get(Slot::Item(stage, author));
-        let first = first.filter(|held| matches!(&held.notice, Notice::Item { hash: of_first, .. } if of_first == hash));
+        let first = first
+            .filter(|held| matches!(&held.notice, Notice::Item { hash: of_first, .. } if of_first == hash));
         first.or_else(|| self.versions.get(&(stage, author, *hash)))
     }
 
@@ -283,7 +332,9 @@ impl Flood {
             Notice::Reveal { seats, .. } => self.commits && ascending(seats, parties, |seat| seat.party),
             Notice::List { set, .. } | Notice::Vote { set, .. } => ascending(set, parties, |entry| entry.0),
             Notice::Gone { party, .. } | Notice::Severed { party, .. } => *party < parties,
-            Notice::Sums { number, unheard, .. } => *number < MOST_SKETCHES && ascending(unheard, parties, |party| *party),
+            Notice::Sums { number, unheard, .. } => {
+                *number < MOST_SKETCHES && ascending(unheard, parties, |party| *party)
+            }
             _ => true,
         }
     }
@@ -295,7 +346,9 @@ impl Flood {
 
     /// The announcements of items' later versions, in order.
     pub fn versions(&self) -> impl Iterator<Item = (Stage, Party, ItemHash, &Held)> {
-        self.versions.iter().map(|(&(stage, author, hash), held)| (stage, author, hash, held))
+        self.versions
+            .iter()
+            .map(|(&(stage, author, hash), held)| (stage, author, hash, held))
     }
 
     /// What is held in a slot.
@@ -322,14 +375,21 @@ impl Flood {
     /// The commitments that a party's START names, and the nonce that it reveals.
     pub fn reveal(&self, party: Party) -> Option<(&Commitments, &Nonce)> {
         match &self.get(Slot::Start(party))?.notice {
-            Notice::Reveal { commitments, nonce, .. } => Some((commitments, nonce)),
+            Notice::Reveal {
+                commitments, nonce, ..
+            } => Some((commitments, nonce)),
             _ => None,
         }
     }
 
     /// Every party with a READY, in order.
     pub fn readies(&self) -> Vec<Seat> {
-        let seat = |party| Some(Seat { party, incarnation: self.ready(party)? });
+        let seat = |party| {
+            Some(Seat {
+                party,
+                incarnation: self.ready(party)?,
+            })
+        };
         (0..self.members.len()).filter_map(seat).collect()
     }
 
@@ -349,21 +409,28 @@ impl Flood {
     /// All votes of a stage, by signer.
     pub fn votes(&self, stage: Stage) -> impl Iterator<Item = HeldVote<'_>> {
         let all = Slot::Vote(stage, 0)..=Slot::Vote(stage, Party::MAX);
-        self.held.range(all).filter_map(|(slot, held)| match (slot, &held.notice) {
-            (Slot::Vote(_, signer), Notice::Vote { early, set, .. }) => {
-                Some(HeldVote { signer: *signer, early: *early, set, hash: held.set_hash })
-            }
-            _ => None,
-        })
+        self.held
+            .range(all)
+            .filter_map(|(slot, held)| match (slot, &held.notice) {
+                (Slot::Vote(_, signer), Notice::Vote { early, set, .. }) => Some(HeldVote {
+                    signer: *signer,
+                    early: *early,
+                    set,
+                    hash: held.set_hash,
+                }),
+                _ => None,
+            })
     }
 
     /// All lists of a stage.
     pub fn lists(&self, stage: Stage) -> impl Iterator<Item = (Party, &ItemSet)> {
         let all = Slot::List(stage, 0)..=Slot::List(stage, Party::MAX);
-        self.held.range(all).filter_map(|(slot, held)| match (slot, &held.notice) {
-            (Slot::List(_, author), Notice::List { set, .. }) => Some((*author, set)),
-            _ => None,
-        })
+        self.held
+            .range(all)
+            .filter_map(|(slot, held)| match (slot, &held.notice) {
+                (Slot::List(_, author), Notice::List { set, .. }) => Some((*author, set)),
+                _ => None,
+            })
     }
 
     /// Whether a party said that it missed a message of averaging.
@@ -391,10 +458,12 @@ impl Flood {
     /// Who cut its edge to whom, and whether it holds the other's opening.
     pub fn severed(&self) -> impl Iterator<Item = (Party, Party, bool)> {
         let all = Slot::Severed(0, 0)..=Slot::Severed(Party::MAX, Party::MAX);
-        self.held.range(all).filter_map(|(slot, held)| match (slot, &held.notice) {
-            (Slot::Severed(author, _), Notice::Severed { party, held }) => Some((*author, *party, *held)),
-            _ => None,
-        })
+        self.held
+            .range(all)
+            .filter_map(|(slot, held)| match (slot, &held.notice) {
+                (Slot::Severed(author, _), Notice::Severed { party, held }) => Some((*author, *party, *held)),
+                _ => None,
+            })
     }
 
     /// Who called whom gone in a stage.
@@ -422,7 +491,10 @@ mod tests {
     }
 
     fn flood() -> Flood {
-        Flood::new(0, Members::new([1; 32], (0..3).map(|party| key(party).public()).collect()))
+        Flood::new(
+            0,
+            Members::new([1; 32], (0..3).map(|party| key(party).public()).collect()),
+        )
     }
 
     fn signed(signer: &mut Signer, notice: Notice) -> (Arc<[u8]>, SignedNotice) {
@@ -434,15 +506,36 @@ mod tests {
     fn each_notice_is_new_once_and_a_second_one_is_an_offence() {
         let (mut flood, mut signer) = (flood(), Signer::new(1, [1; 32], key(1), 0));
         let stage = Stage::Settling;
-        let (frame, vote) = signed(&mut signer, Notice::Vote { stage, early: true, set: vec![(0, [0; 32])] });
+        let (frame, vote) = signed(
+            &mut signer,
+            Notice::Vote {
+                stage,
+                early: true,
+                set: vec![(0, [0; 32])],
+            },
+        );
         let slot = Slot::Vote(stage, 1);
         assert_eq!(flood.receive(&frame, vote.clone(), false), Ok(Receipt::New(slot)));
         assert_eq!(flood.receive(&frame, vote, false), Ok(Receipt::Known(slot)));
-        let (frame, other) = signed(&mut signer, Notice::Vote { stage, early: true, set: vec![(1, [0; 32])] });
+        let (frame, other) = signed(
+            &mut signer,
+            Notice::Vote {
+                stage,
+                early: true,
+                set: vec![(1, [0; 32])],
+            },
+        );
         let mut forged = other.clone();
         forged.signature.0[0] ^= 1;
-        assert_eq!(flood.receive(&frame, forged, false), Err(MessageError::Signature(1).into()), "no false accusation");
-        assert_eq!(flood.receive(&frame, other, false), Err(FloodError::Two { author: 1, slot }));
+        assert_eq!(
+            flood.receive(&frame, forged, false),
+            Err(MessageError::Signature(1).into()),
+            "no false accusation"
+        );
+        assert_eq!(
+            flood.receive(&frame, other, false),
+            Err(FloodError::Two { author: 1, slot })
+        );
         assert_eq!(flood.votes(stage).count(), 1);
         assert_eq!(flood.held().count(), 1);
     }
@@ -450,20 +543,35 @@ mod tests {
     #[test]
     fn a_newer_ready_replaces_until_a_start_is_signed() {
         let (mut flood, mut signer) = (flood(), Signer::new(2, [1; 32], key(2), 7));
-        let ready = |incarnation| Notice::Ready { incarnation: [incarnation; 16] };
+        let ready = |incarnation| Notice::Ready {
+            incarnation: [incarnation; 16],
+        };
         let (old_frame, old) = signed(&mut signer, ready(1));
         let (frame, new) = signed(&mut signer, ready(2));
-        assert_eq!(flood.receive(&frame, new, false), Ok(Receipt::New(Slot::Ready(2))));
+        assert_eq!(
+            flood.receive(&frame, new, false),
+            Ok(Receipt::New(Slot::Ready(2)))
+        );
         assert_eq!(flood.receive(&old_frame, old, false), Ok(Receipt::Stale));
         let (frame, newest) = signed(&mut signer, ready(3));
         assert_eq!(flood.receive(&frame, newest.clone(), true), Ok(Receipt::Stale));
         assert_eq!(flood.ready(2), Some([2; 16]));
-        assert_eq!(flood.receive(&frame, newest, false), Ok(Receipt::New(Slot::Ready(2))));
+        assert_eq!(
+            flood.receive(&frame, newest, false),
+            Ok(Receipt::New(Slot::Ready(2)))
+        );
     }
 
     fn sums(number: u8, unheard: Vec<Party>, sum: i64) -> Notice {
-        let sketch = Sketch { seed: [1; 16], sums: [sum; crate::dissemination::sketch::SUMS] };
-        Notice::Sums { number, unheard, sketch: Box::new(sketch) }
+        let sketch = Sketch {
+            seed: [1; 16],
+            sums: [sum; crate::dissemination::sketch::SUMS],
+        };
+        Notice::Sums {
+            number,
+            unheard,
+            sketch: Box::new(sketch),
+        }
     }
 
     /// A member of three that signs whatever it can, many times over.
@@ -474,26 +582,56 @@ mod tests {
         for turn in 0..200u8 {
             let hash = [turn; 32];
             let mut notices = vec![
-                Notice::Ready { incarnation: [turn; 16] },
-                Notice::Start { seats: vec![Seat { party: 2, incarnation: [turn; 16] }] },
+                Notice::Ready {
+                    incarnation: [turn; 16],
+                },
+                Notice::Start {
+                    seats: vec![Seat {
+                        party: 2,
+                        incarnation: [turn; 16],
+                    }],
+                },
             ];
             for stage in Stage::ALL {
-                notices.push(Notice::Item { stage, hash, bytes: 9 });
-                notices.push(Notice::List { stage, set: vec![(0, hash)] });
-                notices.push(Notice::Vote { stage, early: true, set: vec![(1, hash)] });
+                notices.push(Notice::Item {
+                    stage,
+                    hash,
+                    bytes: 9,
+                });
+                notices.push(Notice::List {
+                    stage,
+                    set: vec![(0, hash)],
+                });
+                notices.push(Notice::Vote {
+                    stage,
+                    early: true,
+                    set: vec![(1, hash)],
+                });
                 notices.extend((0..3).map(|party| Notice::Gone { stage, party }));
             }
             notices.push(Notice::Averaged { whole: turn % 2 == 0 });
-            notices.extend((0..=u8::MAX).step_by(1 + 50 * usize::from(turn > 0)).map(|number| sums(number, vec![], turn.into())));
+            notices.extend(
+                (0..=u8::MAX)
+                    .step_by(1 + 50 * usize::from(turn > 0))
+                    .map(|number| sums(number, vec![], turn.into())),
+            );
             for notice in notices {
                 let (frame, notice) = signed(&mut signer, notice);
-                passed_on += u32::from(matches!(flood.receive(&frame, notice, false), Ok(Receipt::New(_))));
+                passed_on += u32::from(matches!(
+                    flood.receive(&frame, notice, false),
+                    Ok(Receipt::New(_))
+                ));
             }
         }
         let once = 2 * (3 + 3) + 1 + usize::from(MOST_SKETCHES);
         assert_eq!(flood.held().count(), 2 + once, "one slot each");
         assert_eq!(passed_on as usize, 2 * (1 + REPLACEMENTS as usize) + once);
-        let (frame, latest) = signed(&mut signer, Notice::Ready { incarnation: [255; 16] });
+        let (frame, latest) = signed(
+            &mut signer,
+            Notice::Ready {
+                incarnation: [255; 16],
+            },
+        );
         assert_eq!(flood.receive(&frame, latest, false), Ok(Receipt::Stale));
     }
 
@@ -501,22 +639,48 @@ mod tests {
     fn strangers_and_disorder_are_refused() {
         let mut flood = flood();
         let mut stranger = Signer::new(9, [1; 32], key(1), 0);
-        let (frame, notice) = signed(&mut stranger, Notice::Gone { stage: Stage::Settling, party: 0 });
-        assert_eq!(flood.receive(&frame, notice, false), Err(MessageError::Author(9).into()));
+        let (frame, notice) = signed(
+            &mut stranger,
+            Notice::Gone {
+                stage: Stage::Settling,
+                party: 0,
+            },
+        );
+        assert_eq!(
+            flood.receive(&frame, notice, false),
+            Err(MessageError::Author(9).into())
+        );
         let mut signer = Signer::new(1, [1; 32], key(1), 0);
         for notice in [
-            Notice::Gone { stage: Stage::Settling, party: 3 },
-            Notice::List { stage: Stage::Settling, set: vec![(1, [0; 32]), (1, [0; 32])] },
-            Notice::Start { seats: vec![Seat { party: 3, incarnation: [0; 16] }] },
+            Notice::Gone {
+                stage: Stage::Settling,
+                party: 3,
+            },
+            Notice::List {
+                stage: Stage::Settling,
+                set: vec![(1, [0; 32]), (1, [0; 32])],
+            },
+            Notice::Start {
+                seats: vec![Seat {
+                    party: 3,
+                    incarnation: [0; 16],
+                }],
+            },
             sums(MOST_SKETCHES, vec![], 0),
             sums(0, vec![2, 0], 0),
             sums(0, vec![3], 0),
         ] {
             let (frame, notice) = signed(&mut signer, notice);
-            assert_eq!(flood.receive(&frame, notice, false), Err(FloodError::Malformed(1)));
+            assert_eq!(
+                flood.receive(&frame, notice, false),
+                Err(FloodError::Malformed(1))
+            );
         }
         let mut elsewhere = Signer::new(1, [2; 32], key(1), 0);
         let (frame, notice) = signed(&mut elsewhere, Notice::Ready { incarnation: [0; 16] });
-        assert!(matches!(flood.receive(&frame, notice, false), Err(FloodError::Message(MessageError::Digest { .. }))));
+        assert!(matches!(
+            flood.receive(&frame, notice, false),
+            Err(FloodError::Message(MessageError::Digest { .. }))
+        ));
     }
 }

@@ -44,7 +44,10 @@ struct Said<'a> {
 
 impl<'a> Said<'a> {
     fn of(flood: &'a Flood, party: Party) -> Option<Self> {
-        Some(Said { seats: flood.start(party)?, commitments: flood.reveal(party).map(|(commitments, _)| commitments) })
+        Some(Said {
+            seats: flood.start(party)?,
+            commitments: flood.reveal(party).map(|(commitments, _)| commitments),
+        })
     }
 
     fn is(&self, signed: &Signed) -> bool {
@@ -74,8 +77,25 @@ pub struct Gathering {
 
 impl Gathering {
     /// Begins when this node floods its READY.
-    pub fn new(me: Party, incarnation: Incarnation, parties: usize, min_parties: usize, join_ms: u64, opened: Time) -> Self {
-        Gathering { me, incarnation, parties, min_parties, join_ms, opened, draw: None, signed: None, called: BTreeSet::new() }
+    pub fn new(
+        me: Party,
+        incarnation: Incarnation,
+        parties: usize,
+        min_parties: usize,
+        join_ms: u64,
+        opened: Time,
+    ) -> Self {
+        Gathering {
+            me,
+            incarnation,
+            parties,
+            min_parties,
+            join_ms,
+            opened,
+            draw: None,
+            signed: None,
+            called: BTreeSet::new(),
+        }
     }
 
     /// The same where START draws the schedule.
@@ -89,7 +109,10 @@ impl Gathering {
         let incarnation = self.incarnation;
         match &self.draw {
             None => Notice::Ready { incarnation },
-            Some(draw) => Notice::Commit { incarnation, commitment: commitment(&draw.digest, self.me, &draw.nonce) },
+            Some(draw) => Notice::Commit {
+                incarnation,
+                commitment: commitment(&draw.digest, self.me, &draw.nonce),
+            },
         }
     }
 
@@ -100,7 +123,10 @@ impl Gathering {
 
     /// When to step again although nothing happened.
     pub fn wake(&self) -> Time {
-        self.signed.as_ref().map_or(self.opened, |(at, _)| *at).plus_millis(self.join_ms)
+        self.signed
+            .as_ref()
+            .map_or(self.opened, |(at, _)| *at)
+            .plus_millis(self.join_ms)
     }
 
     /// The next thing to do; call again until there is none.
@@ -110,7 +136,10 @@ impl Gathering {
         };
         let members = || signed.seats.iter().map(|seat| seat.party);
         let said = |party: &Party| Said::of(flood, *party).is_some_and(|said| said.is(signed));
-        let (all, late) = (members().all(|party| said(&party)), now >= at.plus_millis(self.join_ms));
+        let (all, late) = (
+            members().all(|party| said(&party)),
+            now >= at.plus_millis(self.join_ms),
+        );
         if !(all || late) {
             return None;
         }
@@ -121,27 +150,42 @@ impl Gathering {
             return Some(Step::Begin(members().collect(), self.seed(flood, &signed.seats)));
         }
         let lacking: Vec<Party> = members().filter(|party| !said(party)).collect();
-        Some(Step::Abort(format!("no common START with parties {lacking:?} within join_ms = {}", self.join_ms)))
+        Some(Step::Abort(format!(
+            "no common START with parties {lacking:?} within join_ms = {}",
+            self.join_ms
+        )))
     }
 
     /// Whether a party's nonce is not the one that it committed to. Its READY is the one that its START names: none is replaced once this
     /// node has signed.
     fn lies(&self, flood: &Flood, party: Party) -> bool {
-        let Some(Draw { digest, .. }) = &self.draw else { return false };
-        let fits = |(_, nonce): (&Commitments, &Nonce)| flood.commitment(party) == Some(&commitment(digest, party, nonce));
+        let Some(Draw { digest, .. }) = &self.draw else {
+            return false;
+        };
+        let fits = |(_, nonce): (&Commitments, &Nonce)| {
+            flood.commitment(party) == Some(&commitment(digest, party, nonce))
+        };
         !flood.reveal(party).is_some_and(fits)
     }
 
     /// The schedule's seed, once every START is here.
     fn seed(&self, flood: &Flood, seats: &[Seat]) -> Option<u64> {
-        let nonces = seats.iter().filter_map(|seat| Some((seat.party, flood.reveal(seat.party)?.1)));
-        self.draw.as_ref().map(|draw| commitment::seed(&draw.digest, nonces))
+        let nonces = seats
+            .iter()
+            .filter_map(|seat| Some((seat.party, flood.reveal(seat.party)?.1)));
+        self.draw
+            .as_ref()
+            .map(|draw| commitment::seed(&draw.digest, nonces))
     }
 
     /// The hash of the commitments of these seats, as their READYs here have them.
     fn commitments(&self, flood: &Flood, seats: &[Seat]) -> Option<Commitments> {
-        let held = seats.iter().filter_map(|seat| Some((seat.party, flood.commitment(seat.party)?)));
-        self.draw.as_ref().map(|draw| commitment::commitments(&draw.digest, held))
+        let held = seats
+            .iter()
+            .filter_map(|seat| Some((seat.party, flood.commitment(seat.party)?)));
+        self.draw
+            .as_ref()
+            .map(|draw| commitment::commitments(&draw.digest, held))
     }
 
     fn sign(&mut self, now: Time, flood: &Flood) -> Option<Step> {
@@ -157,26 +201,45 @@ impl Gathering {
                 self.signed(now, flood, readies)
             } else {
                 let (found, needed) = (readies.len(), self.min_parties);
-                Step::Abort(format!("{found} parties are ready after join_ms = {}, min_parties is {needed}", self.join_ms))
+                Step::Abort(format!(
+                    "{found} parties are ready after join_ms = {}, min_parties is {needed}",
+                    self.join_ms
+                ))
             });
         }
-        let uncalled = (0..self.parties).find(|party| self.names_me(flood, *party) && !self.called.contains(party))?;
+        let uncalled =
+            (0..self.parties).find(|party| self.names_me(flood, *party) && !self.called.contains(party))?;
         self.called.insert(uncalled);
         Some(Step::Call)
     }
 
     fn signed(&mut self, now: Time, flood: &Flood, seats: Vec<Seat>) -> Step {
         let commitments = self.commitments(flood, &seats);
-        self.signed = Some((now, Signed { seats: seats.clone(), commitments }));
+        self.signed = Some((
+            now,
+            Signed {
+                seats: seats.clone(),
+                commitments,
+            },
+        ));
         Step::Say(match (&self.draw, commitments) {
-            (Some(draw), Some(commitments)) => Notice::Reveal { seats, commitments, nonce: draw.nonce },
+            (Some(draw), Some(commitments)) => Notice::Reveal {
+                seats,
+                commitments,
+                nonce: draw.nonce,
+            },
             _ => Notice::Start { seats },
         })
     }
 
     fn names_me(&self, flood: &Flood, party: Party) -> bool {
-        let me = Seat { party: self.me, incarnation: self.incarnation };
-        flood.start(party).is_some_and(|seats| seats.len() >= self.min_parties && seats.contains(&me))
+        let me = Seat {
+            party: self.me,
+            incarnation: self.incarnation,
+        };
+        flood
+            .start(party)
+            .is_some_and(|seats| seats.len() >= self.min_parties && seats.contains(&me))
     }
 
     /// The START of somebody else to join: it names this start of this node, and every READY that it names is held and newest. If there are several,
@@ -190,7 +253,11 @@ impl Gathering {
             .filter(|said| said.seats.iter().all(current) && same(said))
             .collect();
         let signers = |said: &Said<'_>| candidates.iter().filter(|other| *other == said).count();
-        candidates.iter().rev().max_by_key(|said| signers(said)).map(|said| said.seats.to_vec())
+        candidates
+            .iter()
+            .rev()
+            .max_by_key(|said| signers(said))
+            .map(|said| said.seats.to_vec())
     }
 }
 
@@ -220,27 +287,41 @@ mod tests {
         /// Party 0 of four, three of which suffice; it has flooded its own READY.
         fn new() -> Self {
             let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
-            let mut bench =
-                Bench { flood: Flood::new(0, members), machine: Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO), said: 0 };
+            let mut bench = Bench {
+                flood: Flood::new(0, members),
+                machine: Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO),
+                said: 0,
+            };
             bench.own(Notice::Ready { incarnation: [0; 16] });
             bench
         }
 
         fn own(&mut self, notice: Notice) {
-            let signed = Signer::new(0, [1; 32], key(0), 0).sign(Recipient::All, notice).expect("signs");
+            let signed = Signer::new(0, [1; 32], key(0), 0)
+                .sign(Recipient::All, notice)
+                .expect("signs");
             self.flood.publish(signed);
         }
 
         fn hear(&mut self, party: Party, notice: Notice) {
             let epoch = self.said;
             self.said += 1;
-            let signed = Signer::new(party, [1; 32], key(party), epoch).sign(Recipient::All, notice).expect("signs");
+            let signed = Signer::new(party, [1; 32], key(party), epoch)
+                .sign(Recipient::All, notice)
+                .expect("signs");
             let frame: Arc<[u8]> = wire::notice_frame(&signed);
-            self.flood.receive(&frame, signed, self.machine.has_signed()).expect("good");
+            self.flood
+                .receive(&frame, signed, self.machine.has_signed())
+                .expect("good");
         }
 
         fn ready(&mut self, party: Party) {
-            self.hear(party, Notice::Ready { incarnation: [party as u8; 16] });
+            self.hear(
+                party,
+                Notice::Ready {
+                    incarnation: [party as u8; 16],
+                },
+            );
         }
 
         fn step(&mut self, ms: u64) -> Option<Step> {
@@ -253,7 +334,15 @@ mod tests {
     }
 
     fn start(parties: &[Party]) -> Notice {
-        Notice::Start { seats: parties.iter().map(|&party| Seat { party, incarnation: [party as u8; 16] }).collect() }
+        Notice::Start {
+            seats: parties
+                .iter()
+                .map(|&party| Seat {
+                    party,
+                    incarnation: [party as u8; 16],
+                })
+                .collect(),
+        }
     }
 
     #[test]
@@ -280,7 +369,10 @@ mod tests {
         assert_eq!(bench.step(JOIN_MS - 1), None);
         assert_eq!(bench.step(JOIN_MS), Some(Step::Say(start(&[0, 1, 2]))));
         assert_eq!(bench.step(2 * JOIN_MS - 1), None);
-        assert!(matches!(bench.step(2 * JOIN_MS), Some(Step::Abort(_))), "the others never said START");
+        assert!(
+            matches!(bench.step(2 * JOIN_MS), Some(Step::Abort(_))),
+            "the others never said START"
+        );
     }
 
     #[test]
@@ -292,7 +384,11 @@ mod tests {
         assert_eq!(bench.step(1), None, "asked once");
         bench.ready(2);
         bench.ready(3);
-        assert_eq!(bench.step(2), Some(Step::Say(start(&[0, 1, 2]))), "joining beats proposing all four");
+        assert_eq!(
+            bench.step(2),
+            Some(Step::Say(start(&[0, 1, 2]))),
+            "joining beats proposing all four"
+        );
         assert_eq!(bench.step(2), None, "exactly one START, ever");
     }
 
@@ -301,7 +397,9 @@ mod tests {
         let mut bench = Bench::new();
         (1..3).for_each(|party| bench.ready(party));
         bench.hear(1, start(&[1, 2, 3]));
-        let Notice::Start { mut seats } = start(&[0, 1, 2]) else { unreachable!("it is one") };
+        let Notice::Start { mut seats } = start(&[0, 1, 2]) else {
+            unreachable!("it is one")
+        };
         seats[0].incarnation = [9; 16];
         bench.hear(2, Notice::Start { seats });
         assert_eq!(bench.step(1), None);
@@ -316,22 +414,44 @@ mod tests {
     }
 
     fn committed(party: Party) -> Notice {
-        Notice::Commit { incarnation: [party as u8; 16], commitment: commitment(&[1; 32], party, &nonce(party)) }
+        Notice::Commit {
+            incarnation: [party as u8; 16],
+            commitment: commitment(&[1; 32], party, &nonce(party)),
+        }
     }
 
     fn reveal(parties: &[Party], nonce: Nonce) -> Notice {
-        let Notice::Start { seats } = start(parties) else { unreachable!("it is one") };
-        let each: Vec<_> = parties.iter().map(|&party| (party, commitment(&[1; 32], party, &self::nonce(party)))).collect();
-        let commitments = commitment::commitments(&[1; 32], each.iter().map(|(party, commitment)| (*party, commitment)));
-        Notice::Reveal { seats, commitments, nonce }
+        let Notice::Start { seats } = start(parties) else {
+            unreachable!("it is one")
+        };
+        let each: Vec<_> = parties
+            .iter()
+            .map(|&party| (party, commitment(&[1; 32], party, &self::nonce(party))))
+            .collect();
+        let commitments = commitment::commitments(
+            &[1; 32],
+            each.iter().map(|(party, commitment)| (*party, commitment)),
+        );
+        Notice::Reveal {
+            seats,
+            commitments,
+            nonce,
+        }
     }
 
     /// Party 0 of four in a plan whose schedule START draws.
     fn drawing() -> Bench {
         let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
         let machine = Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO);
-        let machine = machine.drawing(Some(Draw { digest: [1; 32], nonce: nonce(0) }));
-        let mut bench = Bench { flood: Flood::new(0, members).committing(true), machine, said: 0 };
+        let machine = machine.drawing(Some(Draw {
+            digest: [1; 32],
+            nonce: nonce(0),
+        }));
+        let mut bench = Bench {
+            flood: Flood::new(0, members).committing(true),
+            machine,
+            said: 0,
+        };
         let ready = bench.machine.ready();
         assert_eq!(ready, committed(0));
         bench.own(ready);
@@ -365,14 +485,33 @@ mod tests {
     fn a_start_over_other_commitments_is_another_start() {
         let mut bench = drawing();
         (1..3).for_each(|party| bench.hear(party, committed(party)));
-        let Notice::Reveal { seats, nonce, .. } = reveal(&[0, 1, 2], nonce(1)) else { unreachable!("it is one") };
-        bench.hear(1, Notice::Reveal { seats, commitments: [7; 32], nonce });
-        assert_eq!(bench.step(1), Some(Step::Call), "its READYs are not those that are here");
+        let Notice::Reveal { seats, nonce, .. } = reveal(&[0, 1, 2], nonce(1)) else {
+            unreachable!("it is one")
+        };
+        bench.hear(
+            1,
+            Notice::Reveal {
+                seats,
+                commitments: [7; 32],
+                nonce,
+            },
+        );
+        assert_eq!(
+            bench.step(1),
+            Some(Step::Call),
+            "its READYs are not those that are here"
+        );
         assert_eq!(bench.step(1), None);
         bench.hear(1, reveal(&[0, 1, 2], self::nonce(1)));
         assert_eq!(bench.step(2), Some(Step::Say(reveal(&[0, 1, 2], self::nonce(0)))));
         // What others replace afterwards changes nothing here.
-        bench.hear(2, Notice::Commit { incarnation: [9; 16], commitment: [9; 32] });
+        bench.hear(
+            2,
+            Notice::Commit {
+                incarnation: [9; 16],
+                commitment: [9; 32],
+            },
+        );
         assert_eq!(bench.flood.ready(2), Some([2; 16]));
     }
 }

@@ -66,7 +66,10 @@ impl Graph {
         }
         sorted.sort_unstable();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(GraphError::Repeated { from: pair[0].0, to: pair[0].1 });
+            return Err(GraphError::Repeated {
+                from: pair[0].0,
+                to: pair[0].1,
+            });
         }
         Ok(Self::from_sorted(parties, sorted))
     }
@@ -83,7 +86,12 @@ impl Graph {
 
     /// Every pair.
     pub fn complete(parties: usize) -> Self {
-        Self::from_sorted(parties, (0..parties).flat_map(|i| (i + 1..parties).map(move |j| (i, j))).collect())
+        Self::from_sorted(
+            parties,
+            (0..parties)
+                .flat_map(|i| (i + 1..parties).map(move |j| (i, j)))
+                .collect(),
+        )
     }
 
     /// Each party with the next one in plan order, the last with the first. Needs at least 3 parties to be a ring.
@@ -135,7 +143,9 @@ impl Graph {
 
     /// Whether two parties are neighbours.
     pub fn joins(&self, from: usize, to: usize) -> bool {
-        self.neighbours.get(from).is_some_and(|list| list.binary_search(&to).is_ok())
+        self.neighbours
+            .get(from)
+            .is_some_and(|list| list.binary_search(&to).is_ok())
     }
 
     /// The least number of neighbours that a party has; 0 without parties.
@@ -260,9 +270,22 @@ mod tests {
 
     #[test]
     fn bad_edges_are_named() {
-        assert_eq!(Graph::from_edges(3, &[(0, 3)]), Err(GraphError::UnknownParty { from: 0, to: 3, parties: 3 }));
-        assert_eq!(Graph::from_edges(3, &[(1, 1)]), Err(GraphError::SelfLoop { party: 1 }));
-        assert_eq!(Graph::from_edges(3, &[(0, 1), (1, 0)]), Err(GraphError::Repeated { from: 0, to: 1 }));
+        assert_eq!(
+            Graph::from_edges(3, &[(0, 3)]),
+            Err(GraphError::UnknownParty {
+                from: 0,
+                to: 3,
+                parties: 3
+            })
+        );
+        assert_eq!(
+            Graph::from_edges(3, &[(1, 1)]),
+            Err(GraphError::SelfLoop { party: 1 })
+        );
+        assert_eq!(
+            Graph::from_edges(3, &[(0, 1), (1, 0)]),
+            Err(GraphError::Repeated { from: 0, to: 1 })
+        );
         let split = Graph::from_edges(4, &[(0, 1), (3, 2)]).unwrap();
         assert_eq!(split.unreached(), Some(2));
     }
@@ -270,7 +293,10 @@ mod tests {
     #[test]
     fn impossible_degrees_are_refused() {
         for (parties, degree) in [(5, 3), (5, 5), (5, 1), (5, 0), (1, 1)] {
-            assert_eq!(Graph::random_regular(parties, degree, 1), Err(GraphError::Degree { degree, parties }));
+            assert_eq!(
+                Graph::random_regular(parties, degree, 1),
+                Err(GraphError::Degree { degree, parties })
+            );
         }
     }
 

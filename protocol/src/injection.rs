@@ -51,7 +51,9 @@ pub enum InjectionError {
         sum: f64,
     },
     /// Condition (ii) or (iii): a noise term could be solved for.
-    #[error("injection: {matrix} is singular (Definition 3.4, condition {condition}): the noise does not hide every piece")]
+    #[error(
+        "injection: {matrix} is singular (Definition 3.4, condition {condition}): the noise does not hide every piece"
+    )]
     Singular {
         /// Which matrix.
         matrix: &'static str,
@@ -81,19 +83,38 @@ impl<C: Coefficient> Injection<C> {
 
     /// The first injection that contains η_k (k from 0), T + 1 if none does.
     pub fn first_use(&self, k: usize) -> usize {
-        self.z.iter().position(|row| !row[k].is_zero()).unwrap_or(self.c.len())
+        self.z
+            .iter()
+            .position(|row| !row[k].is_zero())
+            .unwrap_or(self.c.len())
     }
 
     fn shape(c: &[C], z: &[Vec<C>]) -> Result<(), InjectionError> {
         let rounds = c.len().saturating_sub(1);
         let check = |what: String, found: usize, expected: usize| {
-            if found == expected { Ok(()) } else { Err(InjectionError::Shape { what, found, expected, rounds }) }
+            if found == expected {
+                Ok(())
+            } else {
+                Err(InjectionError::Shape {
+                    what,
+                    found,
+                    expected,
+                    rounds,
+                })
+            }
         };
         if rounds == 0 {
-            return Err(InjectionError::Shape { what: "c".into(), found: c.len(), expected: 2, rounds: 1 });
+            return Err(InjectionError::Shape {
+                what: "c".into(),
+                found: c.len(),
+                expected: 2,
+                rounds: 1,
+            });
         }
         check("z".into(), z.len(), rounds + 1)?;
-        z.iter().enumerate().try_for_each(|(t, row)| check(format!("row {t} of z"), row.len(), rounds))
+        z.iter()
+            .enumerate()
+            .try_for_each(|(t, row)| check(format!("row {t} of z"), row.len(), rounds))
     }
 }
 
@@ -103,7 +124,10 @@ fn incremental<C: Coefficient>(rounds: usize, part: C, one: C) -> Injection<C> {
         z[k][k] = one;
         z[k + 1][k] = one.negated();
     }
-    Injection { c: vec![part; rounds + 1], z }
+    Injection {
+        c: vec![part; rounds + 1],
+        z,
+    }
 }
 
 fn early<C: Coefficient>(rounds: usize, one: C) -> Injection<C> {
@@ -132,11 +156,22 @@ impl Injection<f64> {
     pub fn custom(c: Vec<f64>, z: Vec<Vec<f64>>) -> Result<Self, InjectionError> {
         Self::shape(&c, &z)?;
         let finite = |what: String, number: f64| {
-            if number.is_finite() { Ok(()) } else { Err(InjectionError::Entry { what, why: "it is not finite".into() }) }
+            if number.is_finite() {
+                Ok(())
+            } else {
+                Err(InjectionError::Entry {
+                    what,
+                    why: "it is not finite".into(),
+                })
+            }
         };
-        c.iter().enumerate().try_for_each(|(t, &n)| finite(format!("c[{t}]"), n))?;
+        c.iter()
+            .enumerate()
+            .try_for_each(|(t, &n)| finite(format!("c[{t}]"), n))?;
         for (t, row) in z.iter().enumerate() {
-            row.iter().enumerate().try_for_each(|(k, &n)| finite(format!("z[{t}][{k}]"), n))?;
+            row.iter()
+                .enumerate()
+                .try_for_each(|(k, &n)| finite(format!("z[{t}][{k}]"), n))?;
         }
         let sum: f64 = c.iter().sum();
         if (sum - 1.0).abs() > 1e-9 {
@@ -155,13 +190,23 @@ impl Injection<f64> {
 
     /// Conditions (ii) and (iii) of Definition 3.4.
     fn regular(&self) -> Result<(), InjectionError> {
-        let joined: Vec<Vec<f64>> =
-            self.c.iter().zip(&self.z).map(|(&c, row)| std::iter::once(c).chain(row.iter().copied()).collect()).collect();
+        let joined: Vec<Vec<f64>> = self
+            .c
+            .iter()
+            .zip(&self.z)
+            .map(|(&c, row)| std::iter::once(c).chain(row.iter().copied()).collect())
+            .collect();
         if !invertible(joined) {
-            return Err(InjectionError::Singular { matrix: "(c, z)", condition: "ii" });
+            return Err(InjectionError::Singular {
+                matrix: "(c, z)",
+                condition: "ii",
+            });
         }
         if !invertible(self.z[..self.rounds()].to_vec()) {
-            return Err(InjectionError::Singular { matrix: "z without its last row", condition: "iii" });
+            return Err(InjectionError::Singular {
+                matrix: "z without its last row",
+                condition: "iii",
+            });
         }
         Ok(())
     }
@@ -179,12 +224,17 @@ fn invertible(mut rows: Vec<Vec<f64>>) -> bool {
     let size = rows.len();
     for column in 0..size {
         let pivot = (column..size).max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()));
-        let Some(pivot) = pivot.filter(|&p| rows[p][column].abs() > 1e-10) else { return false };
+        let Some(pivot) = pivot.filter(|&p| rows[p][column].abs() > 1e-10) else {
+            return false;
+        };
         rows.swap(column, pivot);
         let (head, tail) = rows.split_at_mut(column + 1);
         for row in tail {
             let factor = row[column] / head[column][column];
-            row[column..].iter_mut().zip(&head[column][column..]).for_each(|(x, p)| *x -= factor * p);
+            row[column..]
+                .iter_mut()
+                .zip(&head[column][column..])
+                .for_each(|(x, p)| *x -= factor * p);
         }
     }
     true
@@ -206,7 +256,10 @@ impl Injection<Ratio> {
     pub fn exact_custom(c: Vec<Ratio>, z: Vec<Vec<Ratio>>) -> Result<Self, InjectionError> {
         Self::shape(&c, &z)?;
         let injection = Injection { c, z };
-        let too_large = |what: &str, why: &str| InjectionError::Entry { what: what.into(), why: why.into() };
+        let too_large = |what: &str, why: &str| InjectionError::Entry {
+            what: what.into(),
+            why: why.into(),
+        };
         let entries = || injection.c.iter().chain(injection.z.iter().flatten());
         if entries().any(|r| r.numerator().unsigned_abs() > LARGEST_PART) {
             return Err(too_large("a numerator", "it is larger than 64"));
@@ -220,12 +273,17 @@ impl Injection<Ratio> {
         let sum = |ratios: &mut dyn Iterator<Item = Ratio>| ratios.fold(Ratio::zero(), Ratio::plus);
         let value_sum = sum(&mut injection.c.iter().copied());
         if value_sum != Ratio::whole(1) {
-            return Err(InjectionError::ValueSum { sum: value_sum.to_f64() });
+            return Err(InjectionError::ValueSum {
+                sum: value_sum.to_f64(),
+            });
         }
         for column in 0..injection.rounds() {
             let noise_sum = sum(&mut injection.z.iter().map(|row| row[column]));
             if !noise_sum.is_zero() {
-                return Err(InjectionError::NoiseSum { column, sum: noise_sum.to_f64() });
+                return Err(InjectionError::NoiseSum {
+                    column,
+                    sum: noise_sum.to_f64(),
+                });
             }
         }
         injection.to_f64().regular()?;
@@ -235,7 +293,10 @@ impl Injection<Ratio> {
     /// The same injection in floating point, for the accountant.
     pub fn to_f64(&self) -> Injection<f64> {
         let floats = |row: &[Ratio]| row.iter().map(|r| r.to_f64()).collect::<Vec<_>>();
-        Injection { c: floats(&self.c), z: self.z.iter().map(|row| floats(row)).collect() }
+        Injection {
+            c: floats(&self.c),
+            z: self.z.iter().map(|row| floats(row)).collect(),
+        }
     }
 
     /// q: the common denominator of c.
@@ -256,7 +317,10 @@ mod tests {
     #[test]
     fn the_two_named_injections_are_valid() {
         for rounds in 1..=12 {
-            for exact in [Injection::exact_incremental(rounds), Injection::exact_early(rounds)] {
+            for exact in [
+                Injection::exact_incremental(rounds),
+                Injection::exact_early(rounds),
+            ] {
                 let again = Injection::exact_custom(exact.c.clone(), exact.z.clone());
                 assert_eq!(again.as_ref(), Ok(&exact));
                 let floats = exact.to_f64();
@@ -272,13 +336,28 @@ mod tests {
     #[test]
     fn an_invalid_one_says_which_condition_fails() {
         let z = vec![vec![1.0, 0.0], vec![-1.0, 1.0], vec![0.0, -1.0]];
-        assert!(matches!(Injection::custom(vec![0.5, 0.2, 0.2], z.clone()), Err(InjectionError::ValueSum { .. })));
+        assert!(matches!(
+            Injection::custom(vec![0.5, 0.2, 0.2], z.clone()),
+            Err(InjectionError::ValueSum { .. })
+        ));
         let mut bad = z.clone();
         bad[2][1] = -0.5;
-        assert!(matches!(Injection::custom(vec![0.5, 0.25, 0.25], bad), Err(InjectionError::NoiseSum { column: 1, .. })));
+        assert!(matches!(
+            Injection::custom(vec![0.5, 0.25, 0.25], bad),
+            Err(InjectionError::NoiseSum { column: 1, .. })
+        ));
         let flat = vec![vec![1.0, 1.0], vec![-1.0, -1.0], vec![0.0, 0.0]];
-        assert!(matches!(Injection::custom(vec![0.5, 0.25, 0.25], flat), Err(InjectionError::Singular { condition: "ii", .. })));
-        assert!(matches!(Injection::custom(vec![1.0], vec![]), Err(InjectionError::Shape { .. })));
-        assert!(matches!(Injection::custom(vec![1.0, f64::NAN, 0.0], z), Err(InjectionError::Entry { .. })));
+        assert!(matches!(
+            Injection::custom(vec![0.5, 0.25, 0.25], flat),
+            Err(InjectionError::Singular { condition: "ii", .. })
+        ));
+        assert!(matches!(
+            Injection::custom(vec![1.0], vec![]),
+            Err(InjectionError::Shape { .. })
+        ));
+        assert!(matches!(
+            Injection::custom(vec![1.0, f64::NAN, 0.0], z),
+            Err(InjectionError::Entry { .. })
+        ));
     }
 }

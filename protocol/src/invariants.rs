@@ -37,6 +37,9 @@ pub struct Violation {
 
 impl Violation {
     pub(crate) fn new(invariant: &'static str, text: impl Into<String>) -> Self {
-        Violation { invariant, text: text.into() }
+        Violation {
+            invariant,
+            text: text.into(),
+        }
     }
 }

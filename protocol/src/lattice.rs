@@ -110,7 +110,9 @@ pub enum LatticeError {
         range: &'static str,
     },
     /// More than 127 bits a coordinate.
-    #[error("lattice: a state needs {bits} bits a coordinate, more than 127; use fewer rounds or a smaller fan-out")]
+    #[error(
+        "lattice: a state needs {bits} bits a coordinate, more than 127; use fewer rounds or a smaller fan-out"
+    )]
     TooWide {
         /// Bits.
         bits: u32,
@@ -152,7 +154,11 @@ impl Lattice {
     pub fn fit(request: &LatticeRequest<'_>) -> Result<Self, LatticeError> {
         request.check()?;
         match request.travel {
-            Travel::Split { fanout, injection, received_bound } => Self::fit_split(request, fanout, injection, received_bound),
+            Travel::Split {
+                fanout,
+                injection,
+                received_bound,
+            } => Self::fit_split(request, fanout, injection, received_bound),
             Travel::HandOver { exchanges } => Self::fit_handed_over(request, exchanges),
         }
     }
@@ -170,8 +176,8 @@ impl Lattice {
         let coarsest = f64::from(ways).powi(rounds as i32);
         let value_steps = value_denominator as f64 * coarsest;
         // Both noises must be smooth on the coarsest grid that they live on.
-        let per_step =
-            (request.independent_std / value_steps).min(request.correlated_std / (noise_denominator as f64 * coarsest));
+        let per_step = (request.independent_std / value_steps)
+            .min(request.correlated_std / (noise_denominator as f64 * coarsest));
         // Each row is rounded towards zero, by half a cell on average: so much finer that their sum is off by no more than one vector is.
         let per_row = per_step / request.rows.max(1) as f64;
         // The library's logarithm, not the platform's: all members must find the same step.
@@ -197,10 +203,14 @@ impl Lattice {
         // In a final each piece that was injected or came in counts at most once, with either sign.
         let final_bits = bits(held * (1.0 + 1e-9));
         let needed = bits(state.max(request.parties as f64 * f64::from(final_bits).exp2()));
-        let weight =
-            request.weight_bound as f64 * request.parties as f64 * value_steps * (4.0 + 2.0 * request.shares_bound as f64);
+        let weight = request.weight_bound as f64
+            * request.parties as f64
+            * value_steps
+            * (4.0 + 2.0 * request.shares_bound as f64);
         if needed.max(bits(weight)) > 127 {
-            return Err(LatticeError::TooWide { bits: needed.max(bits(weight)) });
+            return Err(LatticeError::TooWide {
+                bits: needed.max(bits(weight)),
+            });
         }
         let mut lattice = Lattice {
             step_log2: step_log2 as i32,
@@ -225,7 +235,10 @@ impl Lattice {
         (noise::COARSEST_BITS..=noise::FINEST_BITS)
             .rev()
             .find(|&noise_bits| added(noise_bits) <= request.delta / 10.0)
-            .ok_or(LatticeError::Sampling { added: added(noise::COARSEST_BITS), delta: request.delta })
+            .ok_or(LatticeError::Sampling {
+                added: added(noise::COARSEST_BITS),
+                delta: request.delta,
+            })
     }
 
     /// What sampling and rounding of the noise can add to δ in the whole run, at most (see [`noise::sampling_delta`]).
@@ -242,7 +255,12 @@ impl Lattice {
         };
         let correlated = match request.travel {
             Travel::Split { injection, .. } => {
-                let of = |k| levels(request.correlated_std, self.noise_grid(injection.first_use(k) as u32) as f64);
+                let of = |k| {
+                    levels(
+                        request.correlated_std,
+                        self.noise_grid(injection.first_use(k) as u32) as f64,
+                    )
+                };
                 request.parties as f64 * (0..self.rounds as usize).map(of).sum::<f64>()
             }
             Travel::HandOver { exchanges } => exchanges as f64 * levels(request.correlated_std, 1.0),
@@ -277,8 +295,9 @@ impl Lattice {
             return below(self.wire_bytes * 8 - 1);
         }
         let part = |held: i128| held / i128::from(self.ways) + 1;
-        let held = (1..t)
-            .fold(self.own_reach, |held, _| held.saturating_add(part(held).saturating_mul(i128::from(self.received_bound))));
+        let held = (1..t).fold(self.own_reach, |held, _| {
+            held.saturating_add(part(held).saturating_mul(i128::from(self.received_bound)))
+        });
         part(held)
     }
 
@@ -307,9 +326,13 @@ impl Lattice {
         let (cell, grid) = (self.value_step(), self.value_grid());
         if self.state_bits == 64 {
             let grid = grid as i64;
-            LatticeVector(Words::Narrow(values.map(|x| (x / cell).trunc() as i64 * grid).collect()))
+            LatticeVector(Words::Narrow(
+                values.map(|x| (x / cell).trunc() as i64 * grid).collect(),
+            ))
         } else {
-            LatticeVector(Words::Wide(values.map(|x| (x / cell).trunc() as i128 * grid).collect()))
+            LatticeVector(Words::Wide(
+                values.map(|x| (x / cell).trunc() as i128 * grid).collect(),
+            ))
         }
     }
 
@@ -323,7 +346,11 @@ impl Lattice {
 
     /// A vector of zeros.
     pub fn zeros(&self, dimension: usize) -> LatticeVector {
-        LatticeVector(if self.state_bits == 64 { Words::Narrow(vec![0; dimension]) } else { Words::Wide(vec![0; dimension]) })
+        LatticeVector(if self.state_bits == 64 {
+            Words::Narrow(vec![0; dimension])
+        } else {
+            Words::Wide(vec![0; dimension])
+        })
     }
 
     /// The bytes of the values of a share of round `t`.
@@ -358,7 +385,12 @@ impl Lattice {
     }
 
     /// A share's coordinates, checked alike.
-    pub fn share_from_bytes(&self, bytes: &[u8], dimension: usize, t: u32) -> Result<LatticeVector, VectorError> {
+    pub fn share_from_bytes(
+        &self,
+        bytes: &[u8],
+        dimension: usize,
+        t: u32,
+    ) -> Result<LatticeVector, VectorError> {
         Ok(self.share(Bytes::copy_from_slice(bytes), dimension, t)?.unpack())
     }
 
@@ -402,13 +434,18 @@ impl Lattice {
 
     /// A final state's coordinates, from the wire.
     pub fn final_from_bytes(&self, bytes: &[u8], dimension: usize) -> Result<LatticeVector, VectorError> {
-        Ok(self.packed(Bytes::copy_from_slice(bytes), dimension, self.final_bytes)?.unpack())
+        Ok(self
+            .packed(Bytes::copy_from_slice(bytes), dimension, self.final_bytes)?
+            .unpack())
     }
 
     fn packed(&self, bytes: Bytes, dimension: usize, width: u32) -> Result<PackedVector, VectorError> {
         let expected = dimension.checked_mul(width as usize);
         if expected != Some(bytes.len()) {
-            return Err(VectorError::Length { found: bytes.len(), expected: expected.unwrap_or(usize::MAX) });
+            return Err(VectorError::Length {
+                found: bytes.len(),
+                expected: expected.unwrap_or(usize::MAX),
+            });
         }
         Ok(PackedVector::new(self.state_bits, width, bytes))
     }
@@ -426,7 +463,15 @@ impl LatticeRequest<'_> {
     fn check(&self) -> Result<(), LatticeError> {
         let positive = |field, value: f64| {
             let fine = value.is_finite() && value > 0.0;
-            if fine { Ok(()) } else { Err(LatticeError::Parameter { field, value, range: "positive and finite" }) }
+            if fine {
+                Ok(())
+            } else {
+                Err(LatticeError::Parameter {
+                    field,
+                    value,
+                    range: "positive and finite",
+                })
+            }
         };
         if !(matches!(self.travel, Travel::HandOver { .. }) && self.independent_std == 0.0) {
             positive("independent_std", self.independent_std)?;
@@ -436,13 +481,24 @@ impl LatticeRequest<'_> {
         positive("the number of parties", self.parties as f64)?;
         positive("the dimension", self.dimension as f64)?;
         if !(self.value_bound.is_finite() && self.value_bound >= 0.0) {
-            return Err(LatticeError::Parameter { field: "the clipping range", value: self.value_bound, range: "finite" });
+            return Err(LatticeError::Parameter {
+                field: "the clipping range",
+                value: self.value_bound,
+                range: "finite",
+            });
         }
-        if let Travel::Split { fanout, injection, .. } = self.travel {
+        if let Travel::Split {
+            fanout, injection, ..
+        } = self.travel
+        {
             positive("fanout", f64::from(fanout))?;
             if !(1..=1000).contains(&injection.rounds()) {
                 let value = injection.rounds() as f64;
-                return Err(LatticeError::Parameter { field: "rounds", value, range: "from 1 to 1000" });
+                return Err(LatticeError::Parameter {
+                    field: "rounds",
+                    value,
+                    range: "from 1 to 1000",
+                });
             }
         }
         Ok(())
@@ -455,7 +511,9 @@ impl LatticeRequest<'_> {
         let c: f64 = injection.c().iter().map(|c| c.to_f64().abs()).sum();
         let touched: f64 = (0..rounds).map(|k| column(k).map(f64::abs).sum::<f64>()).sum();
         // A node holds between 0 and all of each piece, so η_k's coefficient stays below its positive (or negative) entries' sum.
-        let spread: f64 = (0..rounds).map(|k| column(k).map(f64::abs).sum::<f64>().powi(2) / 4.0).sum();
+        let spread: f64 = (0..rounds)
+            .map(|k| column(k).map(f64::abs).sum::<f64>().powi(2) / 4.0)
+            .sum();
         let noise = c * c * self.independent_std.powi(2) + spread * self.correlated_std.powi(2);
         Reach {
             own: c * value + touched * NOISE_REACH * self.correlated_std,
@@ -481,8 +539,9 @@ impl Payload for LatticeWeight {
         self.0 += other.0;
     }
     fn add_and_divide(&mut self, terms: &[(Ratio, &Self)], ways: u32) {
-        let multiple =
-            |(factor, other): &(Ratio, &Self)| other.0 / i128::from(factor.denominator()) * i128::from(factor.numerator());
+        let multiple = |(factor, other): &(Ratio, &Self)| {
+            other.0 / i128::from(factor.denominator()) * i128::from(factor.numerator())
+        };
         self.0 = (self.0 + terms.iter().map(multiple).sum::<i128>()) / i128::from(ways);
     }
 }

@@ -20,7 +20,11 @@ impl Lines {
 
     fn table(&mut self, text: &str, path: &str, table: &DeTable<'_>) {
         for (key, value) in table {
-            let path = if path.is_empty() { key.get_ref().to_string() } else { format!("{path}.{}", key.get_ref()) };
+            let path = if path.is_empty() {
+                key.get_ref().to_string()
+            } else {
+                format!("{path}.{}", key.get_ref())
+            };
             self.0.insert(path.clone(), line_at(text, key.span().start));
             self.value(text, &path, value.get_ref());
         }
@@ -60,7 +64,12 @@ impl Lines {
 
 /// The line (from 1) of a byte offset.
 pub fn line_at(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count()
+    1 + text
+        .as_bytes()
+        .iter()
+        .take(offset)
+        .filter(|&&byte| byte == b'\n')
+        .count()
 }
 
 #[cfg(test)]
@@ -69,8 +78,7 @@ mod tests {
 
     #[test]
     fn keys_have_lines() {
-        let text =
-            "version = 1\n[data]\n\nclip = { kind = \"l2\",\n radius = 1 }\n[[peer]]\nname = \"a\"\n[[peer]]\nname = \"b\"\n";
+        let text = "version = 1\n[data]\n\nclip = { kind = \"l2\",\n radius = 1 }\n[[peer]]\nname = \"a\"\n[[peer]]\nname = \"b\"\n";
         let lines = Lines::of(text);
         assert_eq!(lines.line("version"), Some(1));
         assert_eq!(lines.line("data"), Some(2));

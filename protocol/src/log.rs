@@ -124,10 +124,18 @@ impl Log {
     /// Checks a log of `author` against the schedule. A function of the log alone: everybody takes it or nobody does.
     pub fn check(&self, author: Party, parties: usize, schedule: &Schedule) -> Result<(), LogError> {
         if self.party != author {
-            return Err(LogError::Party { found: self.party, expected: author });
+            return Err(LogError::Party {
+                found: self.party,
+                expected: author,
+            });
         }
         let rounds = schedule.rounds() as u32;
-        let due = (1..=rounds).flat_map(|round| schedule.sends_to(round, author).iter().map(move |&to| (round, to)));
+        let due = (1..=rounds).flat_map(|round| {
+            schedule
+                .sends_to(round, author)
+                .iter()
+                .map(move |&to| (round, to))
+        });
         if !due.eq(self.sent.iter().map(|entry| (entry.round, entry.to))) {
             return Err(LogError::Sent);
         }
@@ -135,10 +143,15 @@ impl Log {
             let possible = match entry.answer.as_ref().map(|answer| answer.verdict) {
                 None => true,
                 Some(Verdict::Refused) => entry.left,
-                Some(Verdict::Accepted { applied }) => entry.left && (entry.round..=rounds).contains(&applied),
+                Some(Verdict::Accepted { applied }) => {
+                    entry.left && (entry.round..=rounds).contains(&applied)
+                }
             };
             if !possible {
-                return Err(LogError::Answer { round: entry.round, to: entry.to });
+                return Err(LogError::Answer {
+                    round: entry.round,
+                    to: entry.to,
+                });
             }
         }
         let mut before = None;
@@ -158,7 +171,10 @@ impl Log {
 
     /// The round in which this party says that it took the share in.
     pub fn applied(&self, round: u32, from: Party) -> Option<u32> {
-        let place = self.received.binary_search_by_key(&(round, from), |entry| (entry.round, entry.from)).ok()?;
+        let place = self
+            .received
+            .binary_search_by_key(&(round, from), |entry| (entry.round, entry.from))
+            .ok()?;
         Some(self.received[place].applied)
     }
 }
@@ -187,13 +203,23 @@ pub fn fates(logs: &AgreedLogs, rounds: u32) -> BTreeMap<ShareId, Fate> {
     let between = |(&from, log): (&Party, &Log)| {
         let entries = log.sent.iter().filter(|entry| logs.contains_key(&entry.to));
         let fate = |entry: &SentEntry| {
-            let id = ShareId { round: entry.round, from, to: entry.to };
+            let id = ShareId {
+                round: entry.round,
+                from,
+                to: entry.to,
+            };
             let fate = if !entry.left {
-                Fate::Returned { applied: entry.round, seen: false }
+                Fate::Returned {
+                    applied: entry.round,
+                    seen: false,
+                }
             } else if let Some(applied) = logs[&entry.to].applied(entry.round, from) {
                 Fate::Accepted { applied }
             } else {
-                Fate::Returned { applied: rounds, seen: true }
+                Fate::Returned {
+                    applied: rounds,
+                    seen: true,
+                }
             };
             (id, fate)
         };
@@ -212,13 +238,33 @@ mod tests {
     }
 
     fn log_of(party: Party, schedule: &Schedule) -> Log {
-        let sent =
-            (1..=3).map(|round| SentEntry { round, to: schedule.sends_to(round, party)[0], left: true, answer: None }).collect();
-        let received = (1..=3)
-            .flat_map(|round| schedule.receives_from(round, party).into_iter().map(move |from| (round, from)))
-            .map(|(round, from)| ReceivedEntry { round, from, applied: round })
+        let sent = (1..=3)
+            .map(|round| SentEntry {
+                round,
+                to: schedule.sends_to(round, party)[0],
+                left: true,
+                answer: None,
+            })
             .collect();
-        Log { party, sent, received, gone: Vec::new() }
+        let received = (1..=3)
+            .flat_map(|round| {
+                schedule
+                    .receives_from(round, party)
+                    .into_iter()
+                    .map(move |from| (round, from))
+            })
+            .map(|(round, from)| ReceivedEntry {
+                round,
+                from,
+                applied: round,
+            })
+            .collect();
+        Log {
+            party,
+            sent,
+            received,
+            gone: Vec::new(),
+        }
     }
 
     #[test]
@@ -226,7 +272,13 @@ mod tests {
         let schedule = schedule();
         let good = log_of(2, &schedule);
         assert_eq!(good.check(2, 4, &schedule), Ok(()));
-        assert_eq!(good.check(1, 4, &schedule), Err(LogError::Party { found: 2, expected: 1 }));
+        assert_eq!(
+            good.check(1, 4, &schedule),
+            Err(LogError::Party {
+                found: 2,
+                expected: 1
+            })
+        );
         let broken = |change: &dyn Fn(&mut Log)| {
             let mut log = good.clone();
             change(&mut log);
@@ -234,8 +286,22 @@ mod tests {
         };
         assert_eq!(broken(&|log| log.sent.truncate(2)), Err(LogError::Sent));
         let from = good.received[1].from;
-        assert_eq!(broken(&|log| log.received[1].applied = 1), Err(LogError::Received { round: 2, from, applied: 1 }));
-        assert_eq!(broken(&|log| log.received[1].applied = 4), Err(LogError::Received { round: 2, from, applied: 4 }));
+        assert_eq!(
+            broken(&|log| log.received[1].applied = 1),
+            Err(LogError::Received {
+                round: 2,
+                from,
+                applied: 1
+            })
+        );
+        assert_eq!(
+            broken(&|log| log.received[1].applied = 4),
+            Err(LogError::Received {
+                round: 2,
+                from,
+                applied: 4
+            })
+        );
         assert!(broken(&|log| log.received[1] = log.received[0]).is_err());
         assert!(broken(&|log| log.received[1].from = usize::MAX).is_err());
         assert_eq!(broken(&|log| log.gone = vec![2]), Err(LogError::Gone));
@@ -243,7 +309,10 @@ mod tests {
         assert!(
             broken(&|log| {
                 log.sent[0].left = false;
-                log.sent[0].answer = Some(Answer { verdict: Verdict::Refused, signature: Signature([0; 64]) });
+                log.sent[0].answer = Some(Answer {
+                    verdict: Verdict::Refused,
+                    signature: Signature([0; 64]),
+                });
             })
             .is_err()
         );
@@ -253,17 +322,40 @@ mod tests {
     fn fates_follow_sender_then_receiver() {
         let schedule = schedule();
         let mut logs: AgreedLogs = (0..4).map(|party| (party, log_of(party, &schedule))).collect();
-        let share = |round, from| ShareId { round, from, to: schedule.sends_to(round, from)[0] };
+        let share = |round, from| ShareId {
+            round,
+            from,
+            to: schedule.sends_to(round, from)[0],
+        };
         let (unsent, late, unlisted) = (share(1, 0), share(2, 0), share(1, 1));
         logs.get_mut(&0).expect("there").sent[0].left = false;
         let received = &mut logs.get_mut(&late.to).expect("there").received;
-        received.iter_mut().find(|entry| (entry.round, entry.from) == (2, 0)).expect("due").applied = 3;
-        logs.get_mut(&unlisted.to).expect("there").received.retain(|entry| (entry.round, entry.from) != (1, 1));
+        received
+            .iter_mut()
+            .find(|entry| (entry.round, entry.from) == (2, 0))
+            .expect("due")
+            .applied = 3;
+        logs.get_mut(&unlisted.to)
+            .expect("there")
+            .received
+            .retain(|entry| (entry.round, entry.from) != (1, 1));
         let fates = fates(&logs, 3);
         assert_eq!(fates.len(), 12);
-        assert_eq!(fates[&unsent], Fate::Returned { applied: 1, seen: false });
+        assert_eq!(
+            fates[&unsent],
+            Fate::Returned {
+                applied: 1,
+                seen: false
+            }
+        );
         assert_eq!(fates[&late], Fate::Accepted { applied: 3 });
-        assert_eq!(fates[&unlisted], Fate::Returned { applied: 3, seen: true });
+        assert_eq!(
+            fates[&unlisted],
+            Fate::Returned {
+                applied: 3,
+                seen: true
+            }
+        );
         assert_eq!(fates[&share(3, 2)], Fate::Accepted { applied: 3 });
     }
 }

@@ -241,24 +241,31 @@ impl Notice {
     /// The phase that it belongs to.
     pub fn phase(&self) -> Phase {
         match self {
-            Notice::Ready { .. } | Notice::Start { .. } | Notice::Call | Notice::Commit { .. } | Notice::Reveal { .. } => {
-                Phase::Gathering
-            }
+            Notice::Ready { .. }
+            | Notice::Start { .. }
+            | Notice::Call
+            | Notice::Commit { .. }
+            | Notice::Reveal { .. } => Phase::Gathering,
             Notice::Item { stage, .. }
             | Notice::List { stage, .. }
             | Notice::Vote { stage, .. }
             | Notice::Gone { stage, .. }
             | Notice::Want { stage, .. }
             | Notice::Lack { stage, .. } => stage.phase(),
-            Notice::Missed | Notice::Severed { .. } | Notice::Averaged { .. } | Notice::Sums { .. } | Notice::Waiting => {
-                Phase::Publishing
-            }
+            Notice::Missed
+            | Notice::Severed { .. }
+            | Notice::Averaged { .. }
+            | Notice::Sums { .. }
+            | Notice::Waiting => Phase::Publishing,
         }
     }
 
     /// Whether it is for one neighbour only; all others are flooded.
     pub fn is_direct(&self) -> bool {
-        matches!(self, Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting)
+        matches!(
+            self,
+            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting
+        )
     }
 }
 
@@ -348,7 +355,14 @@ const ANSWER_DOMAIN: &[u8] = b"undertone/answer/1\0";
 const ROUND_DOMAIN: &[u8] = b"undertone/averaging/1\0";
 const SEED_DOMAIN: &[u8] = b"undertone/signs/2\0";
 
-fn public_bytes(author: Party, digest: &Digest, sequence: u64, recipient: Recipient, phase: Phase, body: &[u8]) -> Vec<u8> {
+fn public_bytes(
+    author: Party,
+    digest: &Digest,
+    sequence: u64,
+    recipient: Recipient,
+    phase: Phase,
+    body: &[u8],
+) -> Vec<u8> {
     let mut bytes = PUBLIC_DOMAIN.to_vec();
     bytes.extend_from_slice(digest);
     bytes.push(phase as u8);
@@ -423,13 +437,24 @@ impl Members {
     pub fn verify(&self, signed: &SignedNotice) -> Result<(), MessageError> {
         self.same_plan(&signed.digest)?;
         let body = wire::notice_to_bytes(&signed.notice);
-        let bytes = public_bytes(signed.author, &signed.digest, signed.sequence, signed.recipient, signed.notice.phase(), &body);
+        let bytes = public_bytes(
+            signed.author,
+            &signed.digest,
+            signed.sequence,
+            signed.recipient,
+            signed.notice.phase(),
+            &body,
+        );
         self.verify_bytes(signed.author, &bytes, &signed.signature)
     }
 
     /// Checks that the receiver of the share gave this answer.
     pub fn verify_answer(&self, share: ShareId, answer: &Answer) -> Result<(), MessageError> {
-        self.verify_bytes(share.to, &answer_bytes(&self.digest, share, answer.verdict), &answer.signature)
+        self.verify_bytes(
+            share.to,
+            &answer_bytes(&self.digest, share, answer.verdict),
+            &answer.signature,
+        )
     }
 
     /// Checks author, digest and signature of a round of averaging.
@@ -440,12 +465,23 @@ impl Members {
 
     /// Checks that something belongs to this plan.
     pub fn same_plan(&self, digest: &Digest) -> Result<(), MessageError> {
-        if *digest == self.digest { Ok(()) } else { Err(MessageError::Digest { found: *digest, expected: self.digest }) }
+        if *digest == self.digest {
+            Ok(())
+        } else {
+            Err(MessageError::Digest {
+                found: *digest,
+                expected: self.digest,
+            })
+        }
     }
 
     fn verify_bytes(&self, author: Party, bytes: &[u8], signature: &Signature) -> Result<(), MessageError> {
         let key = self.keys.get(author).ok_or(MessageError::Author(author))?;
-        if key.verify(bytes, &signature.0) { Ok(()) } else { Err(MessageError::Signature(author)) }
+        if key.verify(bytes, &signature.0) {
+            Ok(())
+        } else {
+            Err(MessageError::Signature(author))
+        }
     }
 }
 
@@ -468,7 +504,12 @@ impl Signer {
     /// Signs as party `me`; `epoch` is larger than every sequence number that earlier starts of this node used (wall-clock
     /// milliseconds at the start × 2^16 will do).
     pub fn new(me: Party, digest: Digest, key: Keypair, epoch: u64) -> Self {
-        Signer { me, digest, key, sequence: epoch }
+        Signer {
+            me,
+            digest,
+            key,
+            sequence: epoch,
+        }
     }
 
     /// Whose signer it is.
@@ -480,20 +521,52 @@ impl Signer {
     pub fn sign(&mut self, recipient: Recipient, notice: Notice) -> Result<SignedNotice, MessageError> {
         let sequence = self.sequence.saturating_add(1);
         let body = wire::notice_to_bytes(&notice);
-        let signature = self.signature(&public_bytes(self.me, &self.digest, sequence, recipient, notice.phase(), &body))?;
+        let signature = self.signature(&public_bytes(
+            self.me,
+            &self.digest,
+            sequence,
+            recipient,
+            notice.phase(),
+            &body,
+        ))?;
         self.sequence = sequence;
-        Ok(SignedNotice { author: self.me, digest: self.digest, sequence, recipient, notice, signature })
+        Ok(SignedNotice {
+            author: self.me,
+            digest: self.digest,
+            sequence,
+            recipient,
+            notice,
+            signature,
+        })
     }
 
     /// Signs an answer to a share that this party received.
     pub fn answer(&self, share: ShareId, verdict: Verdict) -> Result<Answer, MessageError> {
-        Ok(Answer { verdict, signature: self.signature(&answer_bytes(&self.digest, share, verdict))? })
+        Ok(Answer {
+            verdict,
+            signature: self.signature(&answer_bytes(&self.digest, share, verdict))?,
+        })
     }
 
     /// Signs what this node says in a round of averaging.
-    pub fn round(&self, form: Form, round: u32, view: u64, spread: f64, values: &[u8]) -> Result<Round, MessageError> {
+    pub fn round(
+        &self,
+        form: Form,
+        round: u32,
+        view: u64,
+        spread: f64,
+        values: &[u8],
+    ) -> Result<Round, MessageError> {
         let signature = Signature([0; 64]);
-        let mut signed = Round { author: self.me, digest: self.digest, form, round, view, spread, signature };
+        let mut signed = Round {
+            author: self.me,
+            digest: self.digest,
+            form,
+            round,
+            view,
+            spread,
+            signature,
+        };
         signed.signature = self.signature(&round_bytes(&signed, values))?;
         Ok(signed)
     }
@@ -506,7 +579,9 @@ impl Signer {
 
     fn signature(&self, bytes: &[u8]) -> Result<Signature, MessageError> {
         let signature = self.key.sign(bytes).map_err(|_| MessageError::Signing)?;
-        Ok(Signature(signature.try_into().map_err(|_| MessageError::Signing)?))
+        Ok(Signature(
+            signature.try_into().map_err(|_| MessageError::Signing)?,
+        ))
     }
 }
 
@@ -530,7 +605,15 @@ mod tests {
     #[test]
     fn a_signature_binds_everything_in_the_envelope() {
         let mut signer = Signer::new(1, [7; 32], party_key(2), 100);
-        let signed = signer.sign(Recipient::All, Notice::Gone { stage: Stage::Settling, party: 0 }).expect("signs");
+        let signed = signer
+            .sign(
+                Recipient::All,
+                Notice::Gone {
+                    stage: Stage::Settling,
+                    party: 0,
+                },
+            )
+            .expect("signs");
         assert_eq!(signed.sequence, 101);
         assert_eq!(members().verify(&signed), Ok(()));
         let forged = |change: &dyn Fn(&mut SignedNotice)| {
@@ -543,19 +626,45 @@ mod tests {
         assert!(forged(&|m| m.digest = [8; 32]));
         assert!(forged(&|m| m.sequence += 1));
         assert!(forged(&|m| m.recipient = Recipient::Party(0)));
-        assert!(forged(&|m| m.notice = Notice::Gone { stage: Stage::Publishing, party: 0 }));
-        assert!(forged(&|m| m.notice = Notice::Gone { stage: Stage::Settling, party: 1 }));
+        assert!(forged(&|m| m.notice = Notice::Gone {
+            stage: Stage::Publishing,
+            party: 0
+        }));
+        assert!(forged(&|m| m.notice = Notice::Gone {
+            stage: Stage::Settling,
+            party: 1
+        }));
         assert!(forged(&|m| m.signature.0[5] ^= 1));
     }
 
     #[test]
     fn an_answer_binds_the_share_and_the_verdict() {
         let signer = Signer::new(1, [7; 32], party_key(2), 0);
-        let share = ShareId { round: 3, from: 0, to: 1 };
-        let answer = signer.answer(share, Verdict::Accepted { applied: 3 }).expect("signs");
+        let share = ShareId {
+            round: 3,
+            from: 0,
+            to: 1,
+        };
+        let answer = signer
+            .answer(share, Verdict::Accepted { applied: 3 })
+            .expect("signs");
         assert_eq!(members().verify_answer(share, &answer), Ok(()));
-        assert!(members().verify_answer(ShareId { round: 2, ..share }, &answer).is_err());
-        assert!(members().verify_answer(share, &Answer { verdict: Verdict::Refused, ..answer }).is_err());
+        assert!(
+            members()
+                .verify_answer(ShareId { round: 2, ..share }, &answer)
+                .is_err()
+        );
+        assert!(
+            members()
+                .verify_answer(
+                    share,
+                    &Answer {
+                        verdict: Verdict::Refused,
+                        ..answer
+                    }
+                )
+                .is_err()
+        );
     }
 
     #[test]
@@ -566,11 +675,20 @@ mod tests {
         assert!(members().verify_round(&round, b"vectos").is_err());
         for forged in [
             Round { author: 0, ..round },
-            Round { digest: [8; 32], ..round },
-            Round { form: Form::Fast, ..round },
+            Round {
+                digest: [8; 32],
+                ..round
+            },
+            Round {
+                form: Form::Fast,
+                ..round
+            },
             Round { round: 4, ..round },
             Round { view: 8, ..round },
-            Round { spread: 0.25, ..round },
+            Round {
+                spread: 0.25,
+                ..round
+            },
         ] {
             assert!(members().verify_round(&forged, b"vector").is_err(), "{forged:?}");
         }
@@ -578,6 +696,9 @@ mod tests {
 
     #[test]
     fn a_signer_prints_no_key() {
-        assert_eq!(format!("{:?}", Signer::new(4, [0; 32], party_key(2), 0)), "Signer(4)");
+        assert_eq!(
+            format!("{:?}", Signer::new(4, [0; 32], party_key(2), 0)),
+            "Signer(4)"
+        );
     }
 }

@@ -72,7 +72,11 @@ const KEPT: usize = 2;
 
 impl<P: Payload, W: Payload<Coefficient = P::Coefficient, Packed = W>> Account<P, W> {
     fn new(weight: &W) -> Self {
-        Account { weight: W::zero_like(weight), kept: Vec::new(), sum: None }
+        Account {
+            weight: W::zero_like(weight),
+            kept: Vec::new(),
+            sum: None,
+        }
     }
 
     fn enter(&mut self, sign: P::Coefficient, share: &Share<P, W>) {
@@ -146,17 +150,31 @@ where
         record: bool,
         noise: &mut impl NoiseSource<P>,
     ) -> Self {
-        let state = Portion { value: P::zero_like(&value), weight: W::zero_like(&weight) };
+        let state = Portion {
+            value: P::zero_like(&value),
+            weight: W::zero_like(&weight),
+        };
         let own = Portion { value, weight };
         let mut due = Vec::new();
         let (feed, state) = match mechanism.into() {
             Mechanism::Injection(injection) => (Feed::Injecting(Injecting::new(injection, own)), state),
             Mechanism::HandOver { hand_outs } => {
                 due.push((P::Coefficient::one(), own.value));
-                (Feed::HandingOver(HandingOver::new(hand_outs)), Portion { weight: own.weight, ..state })
+                (
+                    Feed::HandingOver(HandingOver::new(hand_outs)),
+                    Portion {
+                        weight: own.weight,
+                        ..state
+                    },
+                )
             }
         };
-        let mut mixing = Mixing { state, due, feed, record: record.then(BTreeMap::new) };
+        let mut mixing = Mixing {
+            state,
+            due,
+            feed,
+            record: record.then(BTreeMap::new),
+        };
         mixing.inject(noise, 0);
         mixing.add_due(1);
         mixing
@@ -167,7 +185,11 @@ where
     pub fn split(&mut self, to: &[Party], pack: impl FnOnce(&Portion<P, W>) -> P::Packed) -> Share<P, W> {
         let share = match &mut self.feed {
             Feed::HandingOver(noises) if !to.is_empty() => {
-                assert_eq!(to.len(), 1, "a schedule of PPSC has at most one receiver a party and round");
+                assert_eq!(
+                    to.len(),
+                    1,
+                    "a schedule of PPSC has at most one receiver a party and round"
+                );
                 let fresh = noises.take();
                 self.hand_over(fresh, pack)
             }
@@ -175,18 +197,28 @@ where
                 let ways = to.len() as u32 + 1;
                 self.add_due(ways);
                 self.state.weight.add_and_divide(&[], ways);
-                Portion { value: pack(&self.state), weight: self.state.weight.clone() }
+                Portion {
+                    value: pack(&self.state),
+                    weight: self.state.weight.clone(),
+                }
             }
         };
-        to.iter().for_each(|&neighbour| self.enter(neighbour, P::Coefficient::one(), &share));
+        to.iter()
+            .for_each(|&neighbour| self.enter(neighbour, P::Coefficient::one(), &share));
         share
     }
 
     fn hand_over(&mut self, fresh: P::Packed, pack: impl FnOnce(&Portion<P, W>) -> P::Packed) -> Share<P, W> {
         self.due.push((P::Coefficient::one().negated(), fresh.clone()));
         self.add_due(1);
-        let share = Portion { value: pack(&self.state), weight: self.state.weight.clone() };
-        self.state = Portion { value: P::zero_like(&fresh), weight: W::zero_like(&share.weight) };
+        let share = Portion {
+            value: pack(&self.state),
+            weight: self.state.weight.clone(),
+        };
+        self.state = Portion {
+            value: P::zero_like(&fresh),
+            weight: W::zero_like(&share.weight),
+        };
         self.due.push((P::Coefficient::one(), fresh));
         share
     }
@@ -209,7 +241,10 @@ where
 
     fn enter(&mut self, neighbour: Party, sign: P::Coefficient, share: &Share<P, W>) {
         if let Some(record) = &mut self.record {
-            record.entry(neighbour).or_insert_with(|| Account::new(&share.weight)).enter(sign, share);
+            record
+                .entry(neighbour)
+                .or_insert_with(|| Account::new(&share.weight))
+                .enter(sign, share);
         }
     }
 

@@ -36,7 +36,10 @@ pub fn levels(std: f64, grid: f64, noise_bits: u32) -> Vec<Level> {
     loop {
         let wanted = remaining / f64::from(noise_bits).exp2();
         if wanted <= 2.0 * grid {
-            levels.push(Level { std: remaining, cell: grid });
+            levels.push(Level {
+                std: remaining,
+                cell: grid,
+            });
             break;
         }
         // A power of two times the grid, so that every finer grid divides it.
@@ -70,8 +73,10 @@ pub fn sampling_delta(epsilon: f64, draws: f64, noise_bits: u32) -> f64 {
 
 /// Adds noise of standard deviation `std` (in steps) on the grid of `grid` steps to each coordinate.
 pub fn add_gaussian<R: Rng>(rng: &mut R, std: f64, grid: i128, noise_bits: u32, to: &mut LatticeVector) {
-    let scales: Vec<(f64, i128)> =
-        levels(std, grid as f64, noise_bits).iter().map(|level| (level.std / level.cell, level.cell as i128)).collect();
+    let scales: Vec<(f64, i128)> = levels(std, grid as f64, noise_bits)
+        .iter()
+        .map(|level| (level.std / level.cell, level.cell as i128))
+        .collect();
     to.add_each(&scales, |deviations| {
         let z: f64 = StandardNormal.sample(rng);
         nearest(z.clamp(-NOISE_REACH, NOISE_REACH) * deviations)
@@ -97,13 +102,24 @@ impl<R: Rng> LatticeNoise<R> {
     /// Noise of `correlated_std` (σ_Δ, in the data's unit) for vectors of `dimension` coordinates. The randomness is the caller's: seeded from the
     /// operating system in a node, from a number in a simulation.
     pub fn new(rng: R, lattice: Lattice, dimension: usize, correlated_std: f64) -> Self {
-        LatticeNoise { rng, lattice, dimension, correlated_std }
+        LatticeNoise {
+            rng,
+            lattice,
+            dimension,
+            correlated_std,
+        }
     }
 
     /// Adds η* of `independent_std` (σ*, in the data's unit) to the party's value: x becomes x̃.
     pub fn add_independent(&mut self, independent_std: f64, value: &mut LatticeVector) {
         let std = independent_std / self.lattice.step();
-        add_gaussian(&mut self.rng, std, self.lattice.value_grid(), self.lattice.noise_bits, value);
+        add_gaussian(
+            &mut self.rng,
+            std,
+            self.lattice.value_grid(),
+            self.lattice.noise_bits,
+            value,
+        );
     }
 }
 
@@ -111,7 +127,13 @@ impl<R: Rng> NoiseSource<LatticeVector> for LatticeNoise<R> {
     fn draw(&mut self, _: usize, round: u32) -> PackedVector {
         let mut noise = self.lattice.zeros(self.dimension);
         let std = self.correlated_std / self.lattice.step();
-        add_gaussian(&mut self.rng, std, self.lattice.noise_grid(round), self.lattice.noise_bits, &mut noise);
+        add_gaussian(
+            &mut self.rng,
+            std,
+            self.lattice.noise_grid(round),
+            self.lattice.noise_bits,
+            &mut noise,
+        );
         noise.pack()
     }
 }
@@ -125,10 +147,16 @@ mod tests {
         for (std, grid, bits) in [(1e9, 1.0, 16), (1e9, 1.0, 8), (7e4, 64.0, 3), (1e30, 1.0, 12)] {
             let levels = levels(std, grid, bits);
             let variance: f64 = levels.iter().map(|l| l.std * l.std).sum();
-            assert!((variance / (std * std) - 1.0).abs() < 1e-12, "{std} {grid} {bits}");
+            assert!(
+                (variance / (std * std) - 1.0).abs() < 1e-12,
+                "{std} {grid} {bits}"
+            );
             assert_eq!(levels.last().map(|l| l.cell), Some(grid));
             for pair in levels.windows(2) {
-                assert!(pair[1].std >= 1.8 * pair[0].cell, "the finer variate smooths the coarser one's cells");
+                assert!(
+                    pair[1].std >= 1.8 * pair[0].cell,
+                    "the finer variate smooths the coarser one's cells"
+                );
                 assert_eq!(pair[0].cell % pair[1].cell, 0.0);
             }
         }
@@ -136,7 +164,18 @@ mod tests {
 
     #[test]
     fn nearest_rounds_like_the_standard_library() {
-        for x in [0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.499_999_999_999_999_94, 1e6 + 0.5, -1e15 - 0.5, 786_431.49] {
+        for x in [
+            0.0,
+            0.5,
+            1.5,
+            2.5,
+            -0.5,
+            -1.5,
+            0.499_999_999_999_999_94,
+            1e6 + 0.5,
+            -1e15 - 0.5,
+            786_431.49,
+        ] {
             assert_eq!(nearest(x), x.round_ties_even() as i64, "{x}");
         }
     }
@@ -145,6 +184,9 @@ mod tests {
     fn the_sampling_bound_grows_with_the_draws_and_with_the_bits() {
         assert!(sampling_delta(1.0, 1e6, 16) > sampling_delta(1.0, 1e4, 16));
         assert!(sampling_delta(1.0, 1e6, 16) > 100.0 * sampling_delta(1.0, 1e6, 8));
-        assert!(sampling_delta(1.0, 1.2e5, 16) < 1e-7, "8 parties, 1,000 coordinates");
+        assert!(
+            sampling_delta(1.0, 1.2e5, 16) < 1e-7,
+            "8 parties, 1,000 coordinates"
+        );
     }
 }

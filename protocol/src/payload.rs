@@ -73,7 +73,10 @@ impl Ratio {
 
     /// A whole number.
     pub const fn whole(number: i64) -> Self {
-        Ratio { numerator: number, denominator: 1 }
+        Ratio {
+            numerator: number,
+            denominator: 1,
+        }
     }
 
     /// The part above the line.
@@ -131,7 +134,10 @@ impl Coefficient for Ratio {
         .expect("numerators and denominators of an injection are at most 64, and at most 64 rows are summed")
     }
     fn negated(self) -> Self {
-        Ratio { numerator: -self.numerator, denominator: self.denominator }
+        Ratio {
+            numerator: -self.numerator,
+            denominator: self.denominator,
+        }
     }
 }
 
@@ -207,7 +213,10 @@ impl Payload for Impulse {
     }
     fn add_and_divide(&mut self, terms: &[(f64, &Impulse)], ways: u32) {
         for (factor, other) in terms {
-            self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a += factor * b);
+            self.0
+                .iter_mut()
+                .zip(&other.0)
+                .for_each(|(a, b)| *a += factor * b);
         }
         if ways > 1 {
             let part = 1.0 / f64::from(ways);

@@ -31,7 +31,10 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let refuse = |why| AddressError { found: text.chars().take(80).collect(), why };
+        let refuse = |why| AddressError {
+            found: text.chars().take(80).collect(),
+            why,
+        };
         let parts: Vec<&str> = text.split('/').collect();
         let &["", family, host, "tcp", port] = parts.as_slice() else {
             return Err(refuse("it needs five parts: /FAMILY/HOST/tcp/PORT"));
@@ -56,7 +59,9 @@ impl FromStr for Address {
 fn is_host_name(host: &str) -> bool {
     let label_fine = |label: &str| {
         (1..=63).contains(&label.len())
-            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -198,7 +203,10 @@ struct RawPeer {
 
 /// Whether this is a party's name: `[a-z0-9-]{1,32}`.
 pub fn is_party_name(name: &str) -> bool {
-    (1..=32).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    (1..=32).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 /// The key inside an ed25519 peer id (the id is the key, under an identity multihash). None for ids of other kinds.
@@ -217,10 +225,24 @@ pub fn public_key(id: &PeerId) -> Option<PublicKey> {
 impl RawPeer {
     fn peer(self) -> Result<Peer, (&'static str, PeerProblem)> {
         // One id has one spelling.
-        let id = self.id.parse::<PeerId>().ok().filter(|id| id.to_base58() == self.id).ok_or(("id", PeerProblem::Id))?;
-        let private = self.private.parse::<Address>().map_err(|e| ("private", e.into()))?;
+        let id = self
+            .id
+            .parse::<PeerId>()
+            .ok()
+            .filter(|id| id.to_base58() == self.id)
+            .ok_or(("id", PeerProblem::Id))?;
+        let private = self
+            .private
+            .parse::<Address>()
+            .map_err(|e| ("private", e.into()))?;
         let public = self.public.parse::<Address>().map_err(|e| ("public", e.into()))?;
-        Ok(Peer { name: self.name, id, private, public, records: self.records })
+        Ok(Peer {
+            name: self.name,
+            id,
+            private,
+            public,
+            records: self.records,
+        })
     }
 }
 
@@ -233,13 +255,24 @@ impl Peers {
             message: error.message().trim_end().to_string(),
         })?;
         if raw.version != 1 {
-            return Err(PeersError::Version { line: lines.line("version"), found: raw.version });
+            return Err(PeersError::Version {
+                line: lines.line("version"),
+                found: raw.version,
+            });
         }
         let entry = |index: usize, (key, problem): (&str, PeerProblem)| {
             let field = format!("peer.{index}.{key}");
-            PeersError::Entry { line: lines.line(&field), field, problem }
+            PeersError::Entry {
+                line: lines.line(&field),
+                field,
+                problem,
+            }
         };
-        let checked = raw.peer.into_iter().enumerate().map(|(index, peer)| peer.peer().map_err(|e| entry(index, e)));
+        let checked = raw
+            .peer
+            .into_iter()
+            .enumerate()
+            .map(|(index, peer)| peer.peer().map_err(|e| entry(index, e)));
         let peers: Vec<Peer> = checked.collect::<Result<_, _>>()?;
         if !(3..=MOST_PARTIES).contains(&peers.len()) {
             return Err(PeersError::Count { found: peers.len() });
@@ -301,7 +334,10 @@ pub(crate) fn check_entries(peers: &[Peer]) -> Result<(), (usize, &'static str, 
         if public_key(&peer.id).is_none() {
             return Err((index, "id", PeerProblem::Id));
         }
-        if let Some(found) = peer.records.filter(|records| !(1..=MOST_RECORDS).contains(records)) {
+        if let Some(found) = peer
+            .records
+            .filter(|records| !(1..=MOST_RECORDS).contains(records))
+        {
             return Err((index, "records", PeerProblem::Records { found }));
         }
     }

@@ -24,7 +24,9 @@ use crate::injection::Injection;
 use crate::lattice::{Lattice, LatticeError, LatticeRequest, Travel};
 use crate::mixing::{Mechanism, Party};
 use crate::payload::Ratio;
-use crate::run_file::{Coalitions, Dissemination, IndependentNoise, MechanismKind, Problem, Rounds, most_rounds, supported};
+use crate::run_file::{
+    Coalitions, Dissemination, IndependentNoise, MechanismKind, Problem, Rounds, most_rounds, supported,
+};
 use crate::schedule::{MultiGossip, Schedule};
 use crate::sensitivity::Scales;
 
@@ -177,7 +179,9 @@ impl Plan {
     pub fn assemble(mut draft: Draft, calibration: Calibration, nonce: [u8; 16]) -> Result<Self, PlanError> {
         match draft.mechanism.rounds {
             Rounds::Fixed(rounds) if rounds != calibration.rounds => {
-                return Err(PlanError::Derived { field: "mechanism.rounds".into() });
+                return Err(PlanError::Derived {
+                    field: "mechanism.rounds".into(),
+                });
             }
             _ => draft.mechanism.rounds = Rounds::Fixed(calibration.rounds),
         }
@@ -191,11 +195,14 @@ impl Plan {
     /// Everything that assembling and parsing check alike. The result has no JSON and no digest yet.
     fn checked(draft: Draft, calibration: Calibration, nonce: [u8; 16]) -> Result<Self, PlanError> {
         draft.check()?;
-        supported(&draft.privacy, &draft.mechanism).map_err(|(field, problem)| PlanError::Settings { field, problem })?;
+        supported(&draft.privacy, &draft.mechanism)
+            .map_err(|(field, problem)| PlanError::Settings { field, problem })?;
         calibration.check(&draft)?;
         let injection = match draft.mechanism.kind {
             MechanismKind::Ppsc => None,
-            MechanismKind::Inca | MechanismKind::Gossip => Some(draft.mechanism.injection.exact(calibration.rounds)),
+            MechanismKind::Inca | MechanismKind::Gossip => {
+                Some(draft.mechanism.injection.exact(calibration.rounds))
+            }
         };
         let injection = injection.transpose().map_err(|problem| PlanError::Settings {
             field: "mechanism.injection".into(),
@@ -205,7 +212,18 @@ impl Plan {
         let lattice = Lattice::fit(&lattice_request(&draft, &calibration, injection.as_deref()))?;
         let scales = draft.data.scales();
         let (terms, at_start, json) = (None, None, "".into());
-        let mut plan = Plan { draft, calibration, injection, lattice, scales, terms, nonce, at_start, json, digest: [0; 32] };
+        let mut plan = Plan {
+            draft,
+            calibration,
+            injection,
+            lattice,
+            scales,
+            terms,
+            nonce,
+            at_start,
+            json,
+            digest: [0; 32],
+        };
         plan.check_ranges()?;
         plan.choose_dissemination()?;
         Ok(plan)
@@ -310,14 +328,18 @@ impl Plan {
     pub fn mechanism(&self, party: Party) -> Mechanism<Ratio> {
         match &self.injection {
             Some(injection) => Mechanism::Injection(injection.clone()),
-            None => Mechanism::HandOver { hand_outs: self.schedule().hand_outs(party) },
+            None => Mechanism::HandOver {
+                hand_outs: self.schedule().hand_outs(party),
+            },
         }
     }
 
     /// S of PPSC: an iteration has one exchange for each component of the private graph. None with INCA.
     pub fn iterations(&self) -> Option<u32> {
         let components = self.draft.private_graph.components().len().max(1);
-        self.injection.is_none().then(|| (self.schedule().shares() / components) as u32)
+        self.injection
+            .is_none()
+            .then(|| (self.schedule().shares() / components) as u32)
     }
 
     /// The lattice.
@@ -357,11 +379,18 @@ impl Plan {
 
     /// The largest ε that a sample or a search found, which is no guarantee; None if there was none.
     pub fn epsilon_searched(&self) -> Option<f64> {
-        self.largest_epsilon(|claim| matches!(claim.established, Established::Sampled | Established::Searched))
+        self.largest_epsilon(|claim| {
+            matches!(claim.established, Established::Sampled | Established::Searched)
+        })
     }
 
     fn largest_epsilon(&self, which: impl Fn(&Claim) -> bool) -> Option<f64> {
-        self.calibration.claims.iter().filter(|claim| which(claim)).map(|claim| claim.epsilon).reduce(f64::max)
+        self.calibration
+            .claims
+            .iter()
+            .filter(|claim| which(claim))
+            .map(|claim| claim.epsilon)
+            .reduce(f64::max)
     }
 
     /// What the lattice had to carry (for [`Lattice::sampling_delta`]).
@@ -414,9 +443,16 @@ const SETS_BYTES: u64 = 24 + 2 * 40;
 /// Claims of one plan: ours have six at most. Each is computed again by whoever verifies it.
 const MOST_CLAIMS: u64 = 16;
 
-fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Option<&'a Injection<Ratio>>) -> LatticeRequest<'a> {
+fn lattice_request<'a>(
+    draft: &Draft,
+    calibration: &Calibration,
+    injection: Option<&'a Injection<Ratio>>,
+) -> LatticeRequest<'a> {
     let sent = match &calibration.drawn {
-        Some(Drawn { schedule, .. }) => (0..draft.parties()).map(|party| schedule.hand_outs(party)).max().unwrap_or(0),
+        Some(Drawn { schedule, .. }) => (0..draft.parties())
+            .map(|party| schedule.hand_outs(party))
+            .max()
+            .unwrap_or(0),
         None => calibration.rounds as usize * draft.mechanism.fanout as usize,
     };
     let (in_degree, at_once) = shares_due(draft, calibration);
@@ -424,12 +460,29 @@ fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Opti
         parties: draft.parties(),
         dimension: draft.dimension(),
         travel: match injection {
-            Some(injection) => Travel::Split { fanout: draft.mechanism.fanout, injection, received_bound: at_once },
-            None => Travel::HandOver { exchanges: calibration.drawn.as_ref().map_or(0, |drawn| drawn.schedule.shares()) },
+            Some(injection) => Travel::Split {
+                fanout: draft.mechanism.fanout,
+                injection,
+                received_bound: at_once,
+            },
+            None => Travel::HandOver {
+                exchanges: calibration
+                    .drawn
+                    .as_ref()
+                    .map_or(0, |drawn| drawn.schedule.shares()),
+            },
         },
         value_bound: draft.value_bound(),
-        rows: draft.members.iter().filter_map(|member| member.records).max().unwrap_or(1),
-        weight_bound: (0..draft.parties()).map(|party| draft.weight_units(party)).max().unwrap_or(1),
+        rows: draft
+            .members
+            .iter()
+            .filter_map(|member| member.records)
+            .max()
+            .unwrap_or(1),
+        weight_bound: (0..draft.parties())
+            .map(|party| draft.weight_units(party))
+            .max()
+            .unwrap_or(1),
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
         shares_bound: sent.max(in_degree),
@@ -441,7 +494,11 @@ fn lattice_request<'a>(draft: &Draft, calibration: &Calibration, injection: Opti
 fn shares_due(draft: &Draft, calibration: &Calibration) -> (usize, usize) {
     match &calibration.drawn {
         Some(Drawn { schedule, .. }) => (schedule.largest_in_degree(), schedule.most_at_once()),
-        None => Schedule::bounds(&draft.private_graph, draft.mechanism.fanout as usize, calibration.rounds as usize),
+        None => Schedule::bounds(
+            &draft.private_graph,
+            draft.mechanism.fanout as usize,
+            calibration.rounds as usize,
+        ),
     }
 }
 
@@ -451,11 +508,20 @@ impl Calibration {
         let inca = draft.mechanism.kind == MechanismKind::Inca;
         (1..self.rounds).rev().filter(|_| inca).find(|&rounds| {
             let injection = draft.mechanism.injection.exact(rounds).ok();
-            let drawn = self.drawn.as_ref().and_then(|drawn| Self::draw(draft, rounds, drawn.seed));
-            let fits = injection.filter(|_| drawn.is_some() == self.drawn.is_some()).map(|injection| {
-                let shorter = Calibration { rounds, drawn, ..self.clone() };
-                Lattice::fit(&lattice_request(draft, &shorter, Some(&injection))).is_ok()
-            });
+            let drawn = self
+                .drawn
+                .as_ref()
+                .and_then(|drawn| Self::draw(draft, rounds, drawn.seed));
+            let fits = injection
+                .filter(|_| drawn.is_some() == self.drawn.is_some())
+                .map(|injection| {
+                    let shorter = Calibration {
+                        rounds,
+                        drawn,
+                        ..self.clone()
+                    };
+                    Lattice::fit(&lattice_request(draft, &shorter, Some(&injection))).is_ok()
+                });
             fits == Some(true)
         })
     }
@@ -466,19 +532,34 @@ impl Calibration {
         if draft.mechanism.kind == MechanismKind::Ppsc {
             return Some(MultiGossip::fitting(&draft.private_graph, rounds, seed)?.schedule());
         }
-        Schedule::draw(&draft.private_graph, draft.mechanism.fanout as usize, rounds as usize, seed)
+        Schedule::draw(
+            &draft.private_graph,
+            draft.mechanism.fanout as usize,
+            rounds as usize,
+            seed,
+        )
     }
 
     /// The same with its seed.
     pub fn draw(draft: &Draft, rounds: u32, seed: u64) -> Option<Drawn> {
-        Some(Drawn { seed, schedule: Self::draw_schedule(draft, rounds, seed)? })
+        Some(Drawn {
+            seed,
+            schedule: Self::draw_schedule(draft, rounds, seed)?,
+        })
     }
 
     fn check(&self, draft: &Draft) -> Result<(), PlanError> {
         let most = most_rounds(draft.mechanism.kind);
         if !(1..=most).contains(&self.rounds) {
-            let problem = Problem::Count { found: self.rounds.into(), least: 1, most: most.into() };
-            return Err(PlanError::Settings { field: "mechanism.rounds".into(), problem });
+            let problem = Problem::Count {
+                found: self.rounds.into(),
+                least: 1,
+                most: most.into(),
+            };
+            return Err(PlanError::Settings {
+                field: "mechanism.rounds".into(),
+                problem,
+            });
         }
         // Squares of anything beyond overflow or vanish; no data is of that size (clipping ranges end at 1e100).
         let positive = |field: &str, found: f64| {
@@ -493,9 +574,20 @@ impl Calibration {
         match draft.mechanism.independent_noise {
             IndependentNoise::Calibrated => positive("mechanism.independent_std", self.independent_std)?,
             IndependentNoise::None if self.independent_std == 0.0 => {}
-            IndependentNoise::None => return Err(PlanError::Derived { field: "mechanism.independent_std".into() }),
+            IndependentNoise::None => {
+                return Err(PlanError::Derived {
+                    field: "mechanism.independent_std".into(),
+                });
+            }
         }
-        positive(if ppsc { "mechanism.pairwise_std" } else { "mechanism.correlated_std" }, self.correlated_std)?;
+        positive(
+            if ppsc {
+                "mechanism.pairwise_std"
+            } else {
+                "mechanism.correlated_std"
+            },
+            self.correlated_std,
+        )?;
         // Before the schedule is drawn again: neither its shape nor the work may be what a hostile file says.
         let (parties, fanout) = (draft.parties(), draft.mechanism.fanout);
         let least = if ppsc { 0 } else { fanout as usize };
@@ -503,7 +595,9 @@ impl Calibration {
             return Err(LatticeError::TooWide { bits: 128 }.into());
         }
         if self.drawn.is_none() != (draft.privacy.coalitions == Coalitions::Static) {
-            return Err(PlanError::Derived { field: "schedule_seed".into() });
+            return Err(PlanError::Derived {
+                field: "schedule_seed".into(),
+            });
         }
         if let Some(Drawn { seed, schedule }) = &self.drawn {
             let shaped = schedule.has_shape(self.rounds as usize, parties, least..=fanout as usize);
@@ -515,10 +609,17 @@ impl Calibration {
         if found > MOST_CLAIMS {
             return Err(PlanError::Settings {
                 field: "claims".into(),
-                problem: Problem::Count { found, least: 0, most: MOST_CLAIMS },
+                problem: Problem::Count {
+                    found,
+                    least: 0,
+                    most: MOST_CLAIMS,
+                },
             });
         }
-        self.claims.iter().enumerate().try_for_each(|(index, claim)| claim.check(index, parties))?;
+        self.claims
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, claim)| claim.check(index, parties))?;
         self.predicted.check()
     }
 }
@@ -526,11 +627,22 @@ impl Calibration {
 impl Claim {
     fn check(&self, index: usize, parties: usize) -> Result<(), PlanError> {
         let field = |key: &str| format!("claims.{index}.{key}");
-        let at_least_zero = |key: &str, found: f64| number(&field(key), found, found >= 0.0, "a finite number, at least 0");
+        let at_least_zero =
+            |key: &str, found: f64| number(&field(key), found, found >= 0.0, "a finite number, at least 0");
         at_least_zero("mu", self.mu)?;
         at_least_zero("epsilon", self.epsilon)?;
-        number(&field("delta"), self.delta, self.delta > 0.0 && self.delta < 1.0, "above 0 and below 1")?;
-        number(&field("size"), self.size as f64, self.size <= parties, "at most the number of parties")
+        number(
+            &field("delta"),
+            self.delta,
+            self.delta > 0.0 && self.delta < 1.0,
+            "above 0 and below 1",
+        )?;
+        number(
+            &field("size"),
+            self.size as f64,
+            self.size <= parties,
+            "at most the number of parties",
+        )
     }
 }
 
@@ -560,7 +672,14 @@ impl Predicted {
         ];
         all.into_iter()
             .filter_map(|(key, value)| value.map(|value| (key, value)))
-            .try_for_each(|(key, value)| number(&format!("predicted.{key}"), value, value >= 0.0, "a finite number, at least 0"))
+            .try_for_each(|(key, value)| {
+                number(
+                    &format!("predicted.{key}"),
+                    value,
+                    value >= 0.0,
+                    "a finite number, at least 0",
+                )
+            })
     }
 }
 
@@ -568,7 +687,10 @@ fn number(field: &str, found: f64, fine: bool, expected: &'static str) -> Result
     if fine && found.is_finite() {
         return Ok(());
     }
-    Err(PlanError::Settings { field: field.to_string(), problem: Problem::Range { found, expected } })
+    Err(PlanError::Settings {
+        field: field.to_string(),
+        problem: Problem::Range { found, expected },
+    })
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

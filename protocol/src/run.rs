@@ -69,12 +69,28 @@ pub struct Identity {
 }
 
 enum Machine {
-    Gathering { gathering: Gathering, mixing: Mixing<LatticeVector, LatticeWeight> },
-    Spending { mixing: Mixing<LatticeVector, LatticeWeight> },
-    Mixing { exchange: Exchange },
-    Settling { exchange: Exchange, agreement: Agreement },
-    Auditing { exchange: Exchange, logs: Arc<AgreedLogs> },
-    Publishing { agreement: Agreement, averaging: Option<Box<Averaging>> },
+    Gathering {
+        gathering: Gathering,
+        mixing: Mixing<LatticeVector, LatticeWeight>,
+    },
+    Spending {
+        mixing: Mixing<LatticeVector, LatticeWeight>,
+    },
+    Mixing {
+        exchange: Exchange,
+    },
+    Settling {
+        exchange: Exchange,
+        agreement: Agreement,
+    },
+    Auditing {
+        exchange: Exchange,
+        logs: Arc<AgreedLogs>,
+    },
+    Publishing {
+        agreement: Agreement,
+        averaging: Option<Box<Averaging>>,
+    },
     Over,
 }
 
@@ -122,10 +138,19 @@ impl Run {
     /// # Panics
     /// If the party is not in the plan.
     pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
-        let Identity { party: me, key, incarnation, nonce, epoch } = identity;
+        let Identity {
+            party: me,
+            key,
+            incarnation,
+            nonce,
+            epoch,
+        } = identity;
         let draft = plan.draft();
         assert!(me < plan.parties(), "the driver takes its party from the plan");
-        let members = Members::new(*plan.digest(), draft.members.iter().map(|member| member.public_key()).collect());
+        let members = Members::new(
+            *plan.digest(),
+            draft.members.iter().map(|member| member.public_key()).collect(),
+        );
         let course = Course::of(&plan, me);
         let rules = ItemRules::of(&plan, &course);
         let draws = plan.draws_at_start();
@@ -138,9 +163,24 @@ impl Run {
             public: Arc::new(draft.public_graph.clone()),
         };
         let neighbours = draft.public_graph.neighbours(me).to_vec();
-        let commons = Commons::new(Signer::new(me, *plan.digest(), key, epoch), flood, rules, neighbours);
-        let gathering = Gathering::new(me, incarnation, plan.parties(), draft.run.min_parties, draft.run.join_ms, now);
-        let gathering = gathering.drawing(draws.then_some(Draw { digest: *plan.digest(), nonce }));
+        let commons = Commons::new(
+            Signer::new(me, *plan.digest(), key, epoch),
+            flood,
+            rules,
+            neighbours,
+        );
+        let gathering = Gathering::new(
+            me,
+            incarnation,
+            plan.parties(),
+            draft.run.min_parties,
+            draft.run.join_ms,
+            now,
+        );
+        let gathering = gathering.drawing(draws.then_some(Draw {
+            digest: *plan.digest(),
+            nonce,
+        }));
         let ready = gathering.ready();
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
         let mixing = course.begin(value, weight, noise);
@@ -176,8 +216,14 @@ impl Run {
         self.now = self.now.max(now);
         match input {
             Input::Connected { network, peer } => self.connected(network, peer),
-            Input::Disconnected { network: Network::Public, peer } => self.commons.disconnected(peer),
-            Input::Disconnected { network: Network::Private, peer } => {
+            Input::Disconnected {
+                network: Network::Public,
+                peer,
+            } => self.commons.disconnected(peer),
+            Input::Disconnected {
+                network: Network::Private,
+                peer,
+            } => {
                 self.private.remove(&peer);
                 if let Some(exchange) = self.exchange() {
                     exchange.disconnected(peer);
@@ -190,7 +236,8 @@ impl Run {
                 }
             }
             Input::Public { from, frame } => {
-                let gathered = !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
+                let gathered =
+                    !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
                 if !self.commons.receive(self.now, from, &frame, gathered) && !due {
                     return Ok(());
                 }
@@ -208,7 +255,10 @@ impl Run {
 
     /// The next output. After [`Output::Wait`] there is none until the next input.
     pub fn poll_output(&mut self) -> Output {
-        self.commons.outbox.pop_front().unwrap_or_else(|| Output::Wait { until: self.wake() })
+        self.commons
+            .outbox
+            .pop_front()
+            .unwrap_or_else(|| Output::Wait { until: self.wake() })
     }
 
     /// Where the run is.
@@ -243,8 +293,13 @@ impl Run {
         let course = Course::of(plan, 0);
         let share = course.share_bytes();
         let rules = ItemRules::of(plan, &course);
-        let averaging = plan.terms().map_or(0, |_| Averaging::frame_limit(course.dimension));
-        (wire::public_frame_limit(plan.parties(), rules.largest()).max(averaging), wire::private_frame_limit(share))
+        let averaging = plan
+            .terms()
+            .map_or(0, |_| Averaging::frame_limit(course.dimension));
+        (
+            wire::public_frame_limit(plan.parties(), rules.largest()).max(averaging),
+            wire::private_frame_limit(share),
+        )
     }
 
     fn check(&self, input: &Input) -> Result<(), InputError> {
@@ -258,8 +313,12 @@ impl Run {
             {
                 Err(InputError::Peer(peer))
             }
-            Input::Spent(_) if !matches!(self.machine, Machine::Spending { .. }) => Err(InputError::NotAsked("Spent")),
-            Input::Verdict(_) if !matches!(self.machine, Machine::Auditing { .. }) => Err(InputError::NotAsked("Verdict")),
+            Input::Spent(_) if !matches!(self.machine, Machine::Spending { .. }) => {
+                Err(InputError::NotAsked("Spent"))
+            }
+            Input::Verdict(_) if !matches!(self.machine, Machine::Auditing { .. }) => {
+                Err(InputError::NotAsked("Verdict"))
+            }
             _ => Ok(()),
         }
     }
@@ -267,23 +326,26 @@ impl Run {
     /// The mixing state, for checks of conservation.
     pub(crate) fn holdings(&self) -> Option<&Exchange> {
         match &self.machine {
-            Machine::Mixing { exchange } | Machine::Settling { exchange, .. } | Machine::Auditing { exchange, .. } => {
-                Some(exchange)
-            }
+            Machine::Mixing { exchange }
+            | Machine::Settling { exchange, .. }
+            | Machine::Auditing { exchange, .. } => Some(exchange),
             _ => None,
         }
     }
 
     /// The bytes of a party's item, for a simulated party that shows others another one.
     pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<&[u8]> {
-        self.commons.items(stage).get(author).map(|body| &body.bytes()[..])
+        self.commons
+            .items(stage)
+            .get(author)
+            .map(|body| &body.bytes()[..])
     }
 
     fn exchange(&mut self) -> Option<&mut Exchange> {
         match &mut self.machine {
-            Machine::Mixing { exchange } | Machine::Settling { exchange, .. } | Machine::Auditing { exchange, .. } => {
-                Some(exchange)
-            }
+            Machine::Mixing { exchange }
+            | Machine::Settling { exchange, .. }
+            | Machine::Auditing { exchange, .. } => Some(exchange),
             _ => None,
         }
     }
@@ -293,7 +355,11 @@ impl Run {
         match network {
             Network::Public => {
                 self.commons.connected(peer);
-                if let Machine::Publishing { averaging: Some(averaging), .. } = &mut self.machine {
+                if let Machine::Publishing {
+                    averaging: Some(averaging),
+                    ..
+                } = &mut self.machine
+                {
                     averaging.connected(peer);
                 }
             }
@@ -312,14 +378,25 @@ impl Run {
     fn receive_private(&mut self, from: Party, frame: &Bytes) {
         let (digest, read) = match wire::read_private(frame) {
             Err(reason) => return self.commons.offence(from, reason),
-            Ok(read @ (PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })) => (digest, read),
+            Ok(read @ (PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })) => {
+                (digest, read)
+            }
         };
         if let Err(reason) = self.commons.flood.members().same_plan(&digest) {
             return self.commons.offence(from, reason);
         }
         match read {
-            PrivateFrame::Share { id, weight, values, .. } => {
-                self.receive_share(from, id, Arrival { weight, values: frame.slice(values) });
+            PrivateFrame::Share {
+                id, weight, values, ..
+            } => {
+                self.receive_share(
+                    from,
+                    id,
+                    Arrival {
+                        weight,
+                        values: frame.slice(values),
+                    },
+                );
             }
             PrivateFrame::Answer { id, answer, .. } => self.receive_answer(from, id, answer),
         }
@@ -332,11 +409,18 @@ impl Run {
                 if due && arrival.values.len() == self.course.share_bytes() {
                     self.early.entry(id).or_insert(arrival);
                 } else {
-                    self.commons
-                        .offence(from, format!("a share that is not due: round {}, from {} to {}", id.round, id.from, id.to));
+                    self.commons.offence(
+                        from,
+                        format!(
+                            "a share that is not due: round {}, from {} to {}",
+                            id.round, id.from, id.to
+                        ),
+                    );
                 }
             }
-            Machine::Mixing { exchange } | Machine::Settling { exchange, .. } | Machine::Auditing { exchange, .. } => {
+            Machine::Mixing { exchange }
+            | Machine::Settling { exchange, .. }
+            | Machine::Auditing { exchange, .. } => {
                 exchange.share(from, id, arrival);
             }
             // The logs are agreed or the run is over: no answer can change anything, and a refusal might contradict an earlier answer.
@@ -352,7 +436,11 @@ impl Run {
         }
         let graph = &self.plan.draft().private_graph;
         let sent = self.plan.rounds() as usize * self.plan.fanout() as usize;
-        let held = self.early.keys().filter(|other| other.from == id.from && **other != id).count();
+        let held = self
+            .early
+            .keys()
+            .filter(|other| other.from == id.from && **other != id)
+            .count();
         (1..=self.plan.rounds()).contains(&id.round)
             && graph.joins(id.from, id.to)
             && held < sent.div_ceil(graph.neighbours(id.from).len().max(1))
@@ -373,13 +461,21 @@ impl Run {
         let undue: Vec<ShareId> = self.early.keys().copied().filter(|id| !due(id)).collect();
         for id in undue {
             self.early.remove(&id);
-            self.commons.offence(id.from, format!("a share that is not due: round {}, from {} to {}", id.round, id.from, id.to));
+            self.commons.offence(
+                id.from,
+                format!(
+                    "a share that is not due: round {}, from {} to {}",
+                    id.round, id.from, id.to
+                ),
+            );
         }
     }
 
     fn receive_answer(&mut self, from: Party, id: ShareId, answer: Answer) {
         if id.to != from || id.from != self.course.me {
-            return self.commons.offence(from, "an answer about somebody else's share");
+            return self
+                .commons
+                .offence(from, "an answer about somebody else's share");
         }
         if let Err(reason) = self.commons.flood.members().verify_answer(id, &answer) {
             return self.commons.offence(from, reason);
@@ -412,12 +508,20 @@ impl Run {
                 }
                 self.begin_settling();
             }
-            Machine::Settling { agreement, .. } => match self.commons.step(agreement, Stage::Settling, self.now, &self.gone) {
-                Some(step) => self.settle(step),
-                None => return false,
-            },
+            Machine::Settling { agreement, .. } => {
+                match self
+                    .commons
+                    .step(agreement, Stage::Settling, self.now, &self.gone)
+                {
+                    Some(step) => self.settle(step),
+                    None => return false,
+                }
+            }
             Machine::Publishing { agreement, .. } => {
-                match self.commons.step(agreement, Stage::Publishing, self.now, &self.gone) {
+                match self
+                    .commons
+                    .step(agreement, Stage::Publishing, self.now, &self.gone)
+                {
                     Some(step) => self.publish(step),
                     None => return self.step_averaging() || self.check_complete(),
                 }
@@ -438,12 +542,14 @@ impl Run {
             gathering::Step::Liar(party) => {
                 self.machine = Machine::Over;
                 let name = &self.plan.draft().members[party].name;
-                let reason = format!("{name} revealed another nonce for the schedule than it had committed to");
+                let reason =
+                    format!("{name} revealed another nonce for the schedule than it had committed to");
                 self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
             }
             gathering::Step::Begin(parties, seed) => {
                 seed.into_iter().for_each(|seed| self.draw(seed));
-                if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over) {
+                if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over)
+                {
                     (self.record.started, self.record.started_at) = (parties, Some(self.now));
                     self.machine = Machine::Spending { mixing };
                     self.commons.outbox.push_back(Output::Spend);
@@ -453,7 +559,9 @@ impl Run {
     }
 
     fn spent(&mut self, result: Result<(), String>) {
-        let Machine::Spending { mixing } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
+        let Machine::Spending { mixing } = std::mem::replace(&mut self.machine, Machine::Over) else {
+            return;
+        };
         if let Err(reason) = result {
             return self.finish(Ending::Spent { reason }, BTreeSet::new(), false, None);
         }
@@ -461,7 +569,12 @@ impl Run {
         let start = self.record.started_at.unwrap_or(self.now);
         let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
         let gone = absent.chain(self.gone.keys().copied()).collect();
-        let opening = Opening { start, now: self.now, absent: gone, connected: self.private.clone() };
+        let opening = Opening {
+            start,
+            now: self.now,
+            absent: gone,
+            connected: self.private.clone(),
+        };
         let mut exchange = Exchange::new(self.course.clone(), mixing, opening);
         for (id, arrival) in std::mem::take(&mut self.early) {
             exchange.share(id.from, id, arrival);
@@ -477,7 +590,9 @@ impl Run {
     }
 
     fn begin_settling(&mut self) {
-        let Machine::Mixing { mut exchange } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
+        let Machine::Mixing { mut exchange } = std::mem::replace(&mut self.machine, Machine::Over) else {
+            return;
+        };
         self.commons.event(Event::Phase(Phase::Settling));
         let begin = exchange.deadline(self.course.rounds);
         let clock = Clock::new(begin, self.settle_ms);
@@ -486,17 +601,29 @@ impl Run {
         self.commons.keep_log(log.clone());
         self.commons.give_item(Stage::Settling, &wire::log_to_bytes(&log));
         self.record.own_log = Some(log);
-        let agreement = Agreement::new(self.electorate.clone(), Stage::Settling, self.record.started.clone(), clock, called);
+        let agreement = Agreement::new(
+            self.electorate.clone(),
+            Stage::Settling,
+            self.record.started.clone(),
+            clock,
+            called,
+        );
         self.machine = Machine::Settling { exchange, agreement };
     }
 
     /// Whom the log calls gone: found gone, its log not here, and its log cannot be on the way: it still owes this node a share (nobody
     /// signs a log before all shares are answered), or it has been gone for a while.
     fn log_calls(&self, exchange: &Exchange, clock: &Clock) -> BTreeSet<Party> {
-        let certain = |party: Party, since: Time| exchange.is_owed_by(party) || self.now >= clock.call_at(since);
+        let certain =
+            |party: Party, since: Time| exchange.is_owed_by(party) || self.now >= clock.call_at(since);
         let held = |party: Party| self.commons.items(Stage::Settling).get(party).is_some();
-        let gone = self.gone.iter().filter(|(party, since)| self.record.started.contains(party) && certain(**party, **since));
-        gone.map(|(party, _)| *party).filter(|&party| !held(party)).collect()
+        let gone = self
+            .gone
+            .iter()
+            .filter(|(party, since)| self.record.started.contains(party) && certain(**party, **since));
+        gone.map(|(party, _)| *party)
+            .filter(|&party| !held(party))
+            .collect()
     }
 
     fn settle(&mut self, step: Step) {
@@ -508,8 +635,13 @@ impl Run {
                 self.finish(Ending::Withheld { reason }, BTreeSet::new(), false, None);
             }
             Step::Agreed(set) => {
-                let Machine::Settling { exchange, .. } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
-                let logs = set.iter().filter_map(|(party, hash)| Some((*party, self.commons.log_named(*party, hash)?)));
+                let Machine::Settling { exchange, .. } = std::mem::replace(&mut self.machine, Machine::Over)
+                else {
+                    return;
+                };
+                let logs = set
+                    .iter()
+                    .filter_map(|(party, hash)| Some((*party, self.commons.log_named(*party, hash)?)));
                 let logs: AgreedLogs = logs.collect();
                 let logs = Arc::new(logs);
                 if !logs.contains_key(&self.course.me) {
@@ -523,11 +655,17 @@ impl Run {
     }
 
     fn judged(&mut self, verdict: GateVerdict) {
-        let Machine::Auditing { exchange, logs } = std::mem::replace(&mut self.machine, Machine::Over) else { return };
+        let Machine::Auditing { exchange, logs } = std::mem::replace(&mut self.machine, Machine::Over) else {
+            return;
+        };
         (self.record.tally, self.record.received) = (exchange.tally(), exchange.received.len());
         self.record.verdict = Some(verdict.clone());
         let publishers = match verdict.publish {
-            Some(publishers) if !publishers.is_empty() && publishers.iter().all(|party| logs.contains_key(party)) => publishers,
+            Some(publishers)
+                if !publishers.is_empty() && publishers.iter().all(|party| logs.contains_key(party)) =>
+            {
+                publishers
+            }
             _ => {
                 self.withhold(verdict.reason.clone());
                 let reason = self.record.withheld.clone().unwrap_or(verdict.reason);
@@ -545,7 +683,13 @@ impl Run {
             }
         }
         let clock = Clock::new(self.now.max(self.settling_ends()), self.settle_ms);
-        let agreement = Agreement::new(self.electorate.clone(), Stage::Publishing, publishers, clock, BTreeSet::new());
+        let agreement = Agreement::new(
+            self.electorate.clone(),
+            Stage::Publishing,
+            publishers,
+            clock,
+            BTreeSet::new(),
+        );
         self.machine = Machine::Publishing { agreement, averaging };
     }
 
@@ -556,12 +700,17 @@ impl Run {
         logs: &AgreedLogs,
         publishers: &BTreeSet<Party>,
     ) -> Result<Option<Box<Averaging>>, String> {
-        let last =
-            exchange.settle(logs, publishers).map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
+        let last = exchange
+            .settle(logs, publishers)
+            .map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
         if self.commons.rules.terms.is_some() {
             return self.begin_averaging(last).map(Some);
         }
-        let (digest, me, length) = (&self.course.digest, self.course.me, self.commons.rules.final_limit());
+        let (digest, me, length) = (
+            &self.course.digest,
+            self.course.me,
+            self.commons.rules.final_limit(),
+        );
         let (frame, written) = wire::body_frame_with(digest, Stage::Publishing, me, length, |bytes| {
             let (weight, values) = bytes.split_at_mut(wire::FINAL_HEADER);
             weight.copy_from_slice(&last.weight.0.to_le_bytes());
@@ -578,7 +727,9 @@ impl Run {
             Step::Agreed(set) if self.commons.rules.terms.is_some() => self.average(&set),
             Step::Agreed(set) => self.conclude(&set, true),
             Step::Over => {
-                let Machine::Publishing { agreement, .. } = &self.machine else { return };
+                let Machine::Publishing { agreement, .. } = &self.machine else {
+                    return;
+                };
                 let mut set = self.commons.items(Stage::Publishing).set();
                 set.retain(|(party, _)| agreement.expected().contains(party));
                 match self.commons.rules.terms {
@@ -595,20 +746,41 @@ impl Run {
             return self.finish(Ending::Withheld { reason }, included, agreed, None);
         }
         let parties = self.electorate.parties;
-        let finals = set.iter().filter_map(|(party, hash)| self.commons.items(Stage::Publishing).version(*party, hash));
-        let finals: Vec<_> = finals.filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok()).collect();
-        let ending = if agreed && included.len() == parties { Ending::Done } else { Ending::Degraded };
+        let finals = set
+            .iter()
+            .filter_map(|(party, hash)| self.commons.items(Stage::Publishing).version(*party, hash));
+        let finals: Vec<_> = finals
+            .filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok())
+            .collect();
+        let ending = if agreed && included.len() == parties {
+            Ending::Done
+        } else {
+            Ending::Degraded
+        };
         self.finish(ending, included, agreed, Sum::of(&self.course.lattice, &finals));
     }
 
     /// Tells once that nobody needs this node any more.
     fn check_complete(&mut self) -> bool {
-        let Machine::Publishing { agreement, .. } = &self.machine else { return false };
-        if self.record.complete || !self.record.finished || !(agreement.has_voted() || self.record.withheld.is_some()) {
+        let Machine::Publishing { agreement, .. } = &self.machine else {
+            return false;
+        };
+        if self.record.complete
+            || !self.record.finished
+            || !(agreement.has_voted() || self.record.withheld.is_some())
+        {
             return false;
         }
-        let signers: BTreeSet<Party> = self.commons.flood.votes(Stage::Publishing).map(|vote| vote.signer).collect();
-        let voted = agreement.expected().iter().all(|party| signers.contains(party) || self.gone.contains_key(party));
+        let signers: BTreeSet<Party> = self
+            .commons
+            .flood
+            .votes(Stage::Publishing)
+            .map(|vote| vote.signer)
+            .collect();
+        let voted = agreement
+            .expected()
+            .iter()
+            .all(|party| signers.contains(party) || self.gone.contains_key(party));
         let all = voted && self.all_averaged();
         if all {
             self.record.complete = true;
@@ -624,7 +796,10 @@ impl Run {
         match &mut self.machine {
             Machine::Over => {}
             Machine::Publishing { .. } if self.record.finished => {}
-            Machine::Publishing { averaging: Some(averaging), .. } if averaging.members().is_some() => {
+            Machine::Publishing {
+                averaging: Some(averaging),
+                ..
+            } if averaging.members().is_some() => {
                 averaging.leave(self.now, &averaged::sights(&self.commons, &self.gone));
                 self.carry_out_averaging();
             }
@@ -632,7 +807,9 @@ impl Run {
             Machine::Gathering { .. } | Machine::Spending { .. } => {
                 self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
             }
-            Machine::Mixing { exchange } | Machine::Settling { exchange, .. } | Machine::Auditing { exchange, .. } => {
+            Machine::Mixing { exchange }
+            | Machine::Settling { exchange, .. }
+            | Machine::Auditing { exchange, .. } => {
                 exchange.recall_all();
                 let ending = match exchange.anything_left() {
                     true => Ending::Withheld { reason },
@@ -678,7 +855,11 @@ impl Run {
         for deed in deeds {
             match deed {
                 Deed::Share { to, frame, ticket } => {
-                    self.commons.outbox.push_back(Output::Private { to, frame, ticket: Some(ticket) });
+                    self.commons.outbox.push_back(Output::Private {
+                        to,
+                        frame,
+                        ticket: Some(ticket),
+                    });
                 }
                 Deed::Round(round) => self.commons.event(Event::Round(round)),
                 Deed::Fault(text) => self.commons.event(Event::Fault(text)),
@@ -687,7 +868,11 @@ impl Run {
                     match self.commons.signer().answer(id, verdict) {
                         Ok(answer) => {
                             let frame = wire::answer_frame(&self.course.digest, id, &answer);
-                            self.commons.outbox.push_back(Output::Private { to: id.from, frame, ticket: None });
+                            self.commons.outbox.push_back(Output::Private {
+                                to: id.from,
+                                frame,
+                                ticket: None,
+                            });
                         }
                         Err(reason) => self.commons.event(Event::Fault(reason.to_string())),
                     }
@@ -703,7 +888,9 @@ impl Run {
             Machine::Gathering { gathering, .. } => gathering.wake(),
             Machine::Mixing { exchange } => exchange.wake(self.now),
             Machine::Settling { agreement, .. } => agreement.wake(self.now, &self.gone),
-            Machine::Publishing { agreement, .. } => agreement.wake(self.now, &self.gone).min(self.averaging_wake()),
+            Machine::Publishing { agreement, .. } => {
+                agreement.wake(self.now, &self.gone).min(self.averaging_wake())
+            }
             Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => Time::FAR,
         };
         phase.min(self.pull_at)
@@ -711,10 +898,28 @@ impl Run {
 }
 
 impl Commons {
-    fn step(&self, agreement: &mut Agreement, stage: Stage, now: Time, gone: &BTreeMap<Party, Time>) -> Option<Step> {
+    fn step(
+        &self,
+        agreement: &mut Agreement,
+        stage: Stage,
+        now: Time,
+        gone: &BTreeMap<Party, Time>,
+    ) -> Option<Step> {
         let none = BTreeMap::new();
-        let in_logs = if stage == Stage::Settling { &self.in_logs } else { &none };
-        agreement.step(now, &Sights { flood: &self.flood, items: self.items(stage), gone, in_logs })
+        let in_logs = if stage == Stage::Settling {
+            &self.in_logs
+        } else {
+            &none
+        };
+        agreement.step(
+            now,
+            &Sights {
+                flood: &self.flood,
+                items: self.items(stage),
+                gone,
+                in_logs,
+            },
+        )
     }
 }
 

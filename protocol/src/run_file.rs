@@ -6,7 +6,9 @@ mod settings;
 
 use thiserror::Error;
 
-pub use check::{MOST_EXCHANGE_ROUNDS, MOST_FANOUT, MOST_PARTIES, MOST_ROUNDS, Problem, most_rounds, unnamed};
+pub use check::{
+    MOST_EXCHANGE_ROUNDS, MOST_FANOUT, MOST_PARTIES, MOST_ROUNDS, Problem, most_rounds, unnamed,
+};
 pub(crate) use check::{check_settings, supported};
 pub use raw::{RawData, RawMechanism, RawPrivacy, RawRunFile, RawRunSettings, RawTopology};
 pub use settings::*;

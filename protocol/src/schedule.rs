@@ -43,7 +43,10 @@ impl Schedule {
     /// Whether it has as many rounds and parties as that, and such numbers of out-neighbours.
     pub(crate) fn has_shape(&self, rounds: usize, parties: usize, fanout: impl RangeBounds<usize>) -> bool {
         self.out.len() == rounds
-            && self.out.iter().all(|round| round.len() == parties && round.iter().all(|to| fanout.contains(&to.len())))
+            && self
+                .out
+                .iter()
+                .all(|round| round.len() == parties && round.iter().all(|to| fanout.contains(&to.len())))
     }
 
     /// The number of all shares.
@@ -53,7 +56,10 @@ impl Schedule {
 
     /// The number of shares that a party sends in the whole run.
     pub fn hand_outs(&self, party: usize) -> usize {
-        self.out.iter().map(|round| round.get(party).map_or(0, Vec::len)).sum()
+        self.out
+            .iter()
+            .map(|round| round.get(party).map_or(0, Vec::len))
+            .sum()
     }
 
     /// The number of rounds T.
@@ -69,14 +75,21 @@ impl Schedule {
     /// To whom `party` sends in `round` (1…T); empty outside of these.
     pub fn sends_to(&self, round: u32, party: usize) -> &[usize] {
         let index = (round as usize).wrapping_sub(1);
-        self.out.get(index).and_then(|parties| parties.get(party)).map_or(&[], Vec::as_slice)
+        self.out
+            .get(index)
+            .and_then(|parties| parties.get(party))
+            .map_or(&[], Vec::as_slice)
     }
 
     /// Who sends to `party` in `round` (1…T), ascending; empty outside of these.
     pub fn receives_from(&self, round: u32, party: usize) -> Vec<usize> {
         let index = (round as usize).wrapping_sub(1);
-        let Some(parties) = self.out.get(index) else { return Vec::new() };
-        (0..parties.len()).filter(|&from| parties[from].contains(&party)).collect()
+        let Some(parties) = self.out.get(index) else {
+            return Vec::new();
+        };
+        (0..parties.len())
+            .filter(|&from| parties[from].contains(&party))
+            .collect()
     }
 
     /// None yet: no rounds.
@@ -89,7 +102,11 @@ impl Schedule {
     pub fn bounds(graph: &Graph, fanout: usize, rounds: usize) -> (usize, usize) {
         let degrees = (0..graph.parties()).map(|party| graph.neighbours(party).len());
         let most = degrees.max().unwrap_or(0);
-        let at_once = if most == graph.least_degree() { fanout } else { most };
+        let at_once = if most == graph.least_degree() {
+            fanout
+        } else {
+            most
+        };
         (at_once.saturating_mul(rounds), at_once)
     }
 
@@ -129,7 +146,9 @@ struct Unused<'a> {
 
 impl<'a> Unused<'a> {
     fn new(graph: &'a Graph) -> Self {
-        let unused = (0..graph.parties()).map(|i| graph.neighbours(i).to_vec()).collect();
+        let unused = (0..graph.parties())
+            .map(|i| graph.neighbours(i).to_vec())
+            .collect();
         Unused { graph, unused }
     }
 
@@ -159,7 +178,9 @@ impl<'a> Unused<'a> {
         if self.unused[party].is_empty() {
             self.unused[party] = self.graph.neighbours(party).to_vec();
         }
-        let open = |unused: &[usize]| -> Vec<usize> { unused.iter().copied().filter(|j| !taken.contains(j)).collect() };
+        let open = |unused: &[usize]| -> Vec<usize> {
+            unused.iter().copied().filter(|j| !taken.contains(j)).collect()
+        };
         open(&self.unused[party])
     }
 }
@@ -174,7 +195,11 @@ struct Matching<'a> {
 impl<'a> Matching<'a> {
     /// For each sender its receiver, if it got one. A regular bipartite graph has a perfect matching (König).
     fn greatest(open: &'a [Vec<usize>], order: &[usize], receivers: usize) -> Vec<Option<usize>> {
-        let mut matching = Matching { open, sender_of: vec![None; receivers], tried: Vec::new() };
+        let mut matching = Matching {
+            open,
+            sender_of: vec![None; receivers],
+            tried: Vec::new(),
+        };
         for &sender in order {
             matching.tried = vec![false; receivers];
             matching.place(sender);
@@ -235,13 +260,17 @@ mod tests {
                 let passes = round as usize * fanout / degree;
                 let used = graph.neighbours(party).iter().map(|&j| counts[j]);
                 // After s sends every neighbour was used ⌊s / degree⌋ times, or once more.
-                assert!(used.clone().all(|c| c == passes || c == passes + 1), "party {party}, round {round}: {counts:?}");
+                assert!(
+                    used.clone().all(|c| c == passes || c == passes + 1),
+                    "party {party}, round {round}: {counts:?}"
+                );
             }
         }
     }
 
     fn is_permutational(schedule: &Schedule, fanout: usize, parties: usize) -> bool {
-        (1..=schedule.rounds() as u32).all(|round| (0..parties).all(|party| schedule.receives_from(round, party).len() == fanout))
+        (1..=schedule.rounds() as u32)
+            .all(|round| (0..parties).all(|party| schedule.receives_from(round, party).len() == fanout))
     }
 
     proptest! {
@@ -298,7 +327,11 @@ mod tests {
     fn the_draw_is_pinned() {
         // Plans name a seed; every build must draw the same schedule from it.
         let schedule = Schedule::draw(&Graph::complete(5), 1, 3, 42).unwrap();
-        let flat: Vec<Vec<usize>> = schedule.out().iter().map(|round| round.iter().flatten().copied().collect()).collect();
+        let flat: Vec<Vec<usize>> = schedule
+            .out()
+            .iter()
+            .map(|round| round.iter().flatten().copied().collect())
+            .collect();
         assert_eq!(flat, PINNED);
         assert_ne!(Schedule::draw(&Graph::complete(5), 1, 3, 43).unwrap(), schedule);
     }
@@ -307,7 +340,11 @@ mod tests {
     #[test]
     fn rounds_outside_are_empty() {
         let schedule = Schedule::draw(&Graph::ring(3), 1, 2, 0).unwrap();
-        assert!(schedule.sends_to(0, 0).is_empty() && schedule.sends_to(3, 0).is_empty() && schedule.sends_to(1, 9).is_empty());
+        assert!(
+            schedule.sends_to(0, 0).is_empty()
+                && schedule.sends_to(3, 0).is_empty()
+                && schedule.sends_to(1, 9).is_empty()
+        );
         assert!(schedule.receives_from(0, 0).is_empty());
         assert_eq!(Schedule::draw(&Graph::ring(3), 0, 2, 0), None);
     }

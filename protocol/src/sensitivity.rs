@@ -16,19 +16,31 @@ fn add_up(a: f64, b: f64) -> f64 {
 /// `a · b`, both ≥ 0, never below the real product.
 fn multiply_up(a: f64, b: f64) -> f64 {
     let product = a * b;
-    if a.mul_add(b, -product) > 0.0 { product.next_up() } else { product }
+    if a.mul_add(b, -product) > 0.0 {
+        product.next_up()
+    } else {
+        product
+    }
 }
 
 /// `a / b`, a ≥ 0 and b > 0, never below the real quotient.
 fn divide_up(a: f64, b: f64) -> f64 {
     let quotient = a / b;
-    if quotient.mul_add(b, -a) < 0.0 { quotient.next_up() } else { quotient }
+    if quotient.mul_add(b, -a) < 0.0 {
+        quotient.next_up()
+    } else {
+        quotient
+    }
 }
 
 /// `√a`, a ≥ 0, never below the real root.
 fn root_up(a: f64) -> f64 {
     let root = a.sqrt();
-    if root.mul_add(root, -a) < 0.0 { root.next_up() } else { root }
+    if root.mul_add(root, -a) < 0.0 {
+        root.next_up()
+    } else {
+        root
+    }
 }
 
 /// `high − low` for low < high, never below the real difference.
@@ -39,7 +51,11 @@ fn difference_up(high: f64, low: f64) -> f64 {
     let difference = high - low;
     let b_part = high - difference;
     let dropped = (high - (difference + b_part)) + (b_part - low);
-    if dropped > 0.0 { difference.next_up() } else { difference }
+    if dropped > 0.0 {
+        difference.next_up()
+    } else {
+        difference
+    }
 }
 
 /// ‖v‖₂ for one extent per coordinate, or `dimension` times the same.
@@ -61,10 +77,20 @@ enum Extents {
     Each(Vec<f64>),
 }
 
-fn extents(low: &Bound, high: &Bound, scales: &Scales, dimension: usize, extent: impl Fn(f64, f64) -> f64) -> Extents {
+fn extents(
+    low: &Bound,
+    high: &Bound,
+    scales: &Scales,
+    dimension: usize,
+    extent: impl Fn(f64, f64) -> f64,
+) -> Extents {
     match (low, high) {
         (Bound::All(low), Bound::All(high)) => Extents::Same(extent(*low, *high)),
-        _ => Extents::Each((0..dimension).map(|j| divide_up(extent(low.at(j), high.at(j)), scales.at(j))).collect()),
+        _ => Extents::Each(
+            (0..dimension)
+                .map(|j| divide_up(extent(low.at(j), high.at(j)), scales.at(j)))
+                .collect(),
+        ),
     }
 }
 
@@ -76,20 +102,28 @@ pub struct Scales(Option<Vec<f64>>);
 
 impl Scales {
     fn of(data: &Data) -> Self {
-        let Clip::Box { low, high } = &data.clip else { return Scales(None) };
+        let Clip::Box { low, high } = &data.clip else {
+            return Scales(None);
+        };
         let listed = matches!(low, Bound::Each(_)) || matches!(high, Bound::Each(_));
         if data.unit != Unit::Record || !listed {
             return Scales(None);
         }
         // Never below the real width, so that no scaled column is wider than 1.
-        let widths: Vec<f64> = (0..data.dimension()).map(|j| difference_up(high.at(j), low.at(j))).collect();
+        let widths: Vec<f64> = (0..data.dimension())
+            .map(|j| difference_up(high.at(j), low.at(j)))
+            .collect();
         let differ = widths.iter().any(|&width| width != widths[0]);
         Scales(differ.then_some(widths))
     }
 
     /// What a coordinate is divided by before the sum, and multiplied by after it. Above 0.
     pub fn at(&self, coordinate: usize) -> f64 {
-        self.0.as_ref().and_then(|widths| widths.get(coordinate)).copied().unwrap_or(1.0)
+        self.0
+            .as_ref()
+            .and_then(|widths| widths.get(coordinate))
+            .copied()
+            .unwrap_or(1.0)
     }
 
     /// The root of their mean square: an error of 1 in every coordinate of a state is a result's error of this much in the data's unit,
@@ -97,7 +131,8 @@ impl Scales {
     pub fn root_mean_square(&self) -> f64 {
         let Some(widths) = &self.0 else { return 1.0 };
         let largest = widths.iter().fold(0.0f64, |m, &x| m.max(x));
-        largest * (widths.iter().map(|width| (width / largest).powi(2)).sum::<f64>() / widths.len() as f64).sqrt()
+        largest
+            * (widths.iter().map(|width| (width / largest).powi(2)).sum::<f64>() / widths.len() as f64).sqrt()
     }
 
     /// Whether coordinates are in units of their own, the widths of their columns.
@@ -130,8 +165,12 @@ impl Data {
                 let (dimension, scales) = (self.dimension(), self.scales());
                 norm_up(
                     match self.adjacency {
-                        Adjacency::ReplaceOne => extents(low, high, &scales, dimension, |low, high| difference_up(high, low)),
-                        Adjacency::ZeroOut => extents(low, high, &scales, dimension, |low, high| low.abs().max(high.abs())),
+                        Adjacency::ReplaceOne => extents(low, high, &scales, dimension, |low, high| {
+                            difference_up(high, low)
+                        }),
+                        Adjacency::ZeroOut => extents(low, high, &scales, dimension, |low, high| {
+                            low.abs().max(high.abs())
+                        }),
                     },
                     dimension,
                 )
@@ -147,7 +186,10 @@ impl Data {
     pub fn largest_coordinate(&self) -> f64 {
         match &self.clip {
             Clip::L2 { radius } => *radius,
-            Clip::Box { low: Bound::All(low), high: Bound::All(high) } => low.abs().max(high.abs()),
+            Clip::Box {
+                low: Bound::All(low),
+                high: Bound::All(high),
+            } => low.abs().max(high.abs()),
             Clip::Box { low, high } => {
                 let scales = self.scales();
                 let reach = |j: usize| divide_up(low.at(j).abs().max(high.at(j).abs()), scales.at(j));

@@ -45,7 +45,10 @@ pub type Gate<'a> = dyn Fn(&Plan, &AgreedLogs) -> GateVerdict + 'a;
 
 /// A gate that lets every member of the agreed set publish. For tests of what is not privacy.
 pub fn permissive_gate(_: &Plan, logs: &AgreedLogs) -> GateVerdict {
-    GateVerdict { publish: Some(logs.keys().copied().collect()), reason: String::new() }
+    GateVerdict {
+        publish: Some(logs.keys().copied().collect()),
+        reason: String::new(),
+    }
 }
 
 enum Status {
@@ -66,11 +69,33 @@ struct Node {
 }
 
 enum Occurrence {
-    Input { party: Party, input: Input },
-    Deliver { network: Network, from: Party, to: Party, epoch: u64, frame: Arc<[u8]> },
-    Handover { from: Party, to: Party, epoch: u64, frame: Arc<[u8]>, ticket: Ticket },
-    Connect { network: Network, ends: (Party, Party) },
-    Break { network: Network, ends: (Party, Party), refuses: Option<Party> },
+    Input {
+        party: Party,
+        input: Input,
+    },
+    Deliver {
+        network: Network,
+        from: Party,
+        to: Party,
+        epoch: u64,
+        frame: Arc<[u8]>,
+    },
+    Handover {
+        from: Party,
+        to: Party,
+        epoch: u64,
+        frame: Arc<[u8]>,
+        ticket: Ticket,
+    },
+    Connect {
+        network: Network,
+        ends: (Party, Party),
+    },
+    Break {
+        network: Network,
+        ends: (Party, Party),
+        refuses: Option<Party>,
+    },
     Fault(Fault),
     Resume(Party),
 }
@@ -112,27 +137,65 @@ impl<'a> Simulation<'a> {
     ///
     /// # Panics
     /// If there is not one input a party.
-    pub fn new(plan: Arc<Plan>, inputs: Vec<LatticeVector>, gate: &'a Gate<'a>, conditions: Conditions) -> Self {
+    pub fn new(
+        plan: Arc<Plan>,
+        inputs: Vec<LatticeVector>,
+        gate: &'a Gate<'a>,
+        conditions: Conditions,
+    ) -> Self {
         assert_eq!(inputs.len(), plan.parties(), "one input a party");
         let (mut nodes, mut noised) = (Vec::new(), Vec::new());
         for (party, mut value) in inputs.into_iter().enumerate() {
             let calibration = plan.calibration();
             let rng = stream(conditions.seed, "noise", party);
-            let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
+            let mut noise = LatticeNoise::new(
+                rng,
+                *plan.lattice(),
+                plan.draft().dimension(),
+                calibration.correlated_std,
+            );
             noise.add_independent(calibration.independent_std, &mut value);
             let draws = Draws::default();
             let recording = Recording::new(noise, draws.clone());
             let weight = plan.lattice().weight(plan.draft().weight_units(party));
             let incarnation = stream(conditions.seed, "incarnation", party).random();
             let nonce = stream(conditions.seed, "nonce", party).random();
-            let identity = Identity { party, key: simulated_keypair(party), incarnation, nonce, epoch: 0 };
-            let run = Run::new(plan.clone(), identity, value.clone(), Box::new(recording), Time::ZERO);
+            let identity = Identity {
+                party,
+                key: simulated_keypair(party),
+                incarnation,
+                nonce,
+                epoch: 0,
+            };
+            let run = Run::new(
+                plan.clone(),
+                identity,
+                value.clone(),
+                Box::new(recording),
+                Time::ZERO,
+            );
             let ledger = Ledger::new(plan.mechanism(party), value.clone(), weight, draws);
-            let status = if conditions.absent.contains(&party) { Status::Down } else { Status::Up };
-            nodes.push(Node { run, status, ledger, outcome: None, tick: Time::FAR, shares_left: false, bytes: (0, 0) });
+            let status = if conditions.absent.contains(&party) {
+                Status::Down
+            } else {
+                Status::Up
+            };
+            nodes.push(Node {
+                run,
+                status,
+                ledger,
+                outcome: None,
+                tick: Time::FAR,
+                shares_left: false,
+                bytes: (0, 0),
+            });
             noised.push(value);
         }
-        let liar = conditions.equivocation.as_ref().map(|equivocation| equivocation.party).or(conditions.false_reveal);
+        let liar = conditions
+            .equivocation
+            .as_ref()
+            .map(|equivocation| equivocation.party)
+            .or(conditions.false_reveal);
         let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
         let checks = Checks::new(liar, plan.terms().map_or(0, |terms| terms.opening_bytes));
         let mut simulation = Simulation {
@@ -177,7 +240,11 @@ impl<'a> Simulation<'a> {
 
     fn schedule(&mut self, at: Time, what: Occurrence) {
         self.order += 1;
-        self.queue.push(Queued { at, order: self.order, what });
+        self.queue.push(Queued {
+            at,
+            order: self.order,
+            what,
+        });
     }
 
     fn after_latency(&mut self) -> Time {
@@ -187,7 +254,11 @@ impl<'a> Simulation<'a> {
 
     /// What a node does by itself (its disk, its gate) takes about as long as a message's way, or no time.
     fn after_work(&mut self) -> Time {
-        if self.conditions.instant { self.now } else { self.after_latency() }
+        if self.conditions.instant {
+            self.now
+        } else {
+            self.after_latency()
+        }
     }
 
     /// Runs until nothing more happens.
@@ -204,20 +275,32 @@ impl<'a> Simulation<'a> {
 
     fn finish(mut self) -> Report {
         let outcomes = self.nodes.iter().enumerate();
-        let outcomes = outcomes.filter_map(|(party, node)| node.outcome.as_ref().map(|(_, outcome)| (party, outcome)));
+        let outcomes =
+            outcomes.filter_map(|(party, node)| node.outcome.as_ref().map(|(_, outcome)| (party, outcome)));
         let mut violations: Vec<Violation> = agreed::check(outcomes).err().into_iter().collect();
         let running = |node: &Node| matches!(node.status, Status::Up) && node.outcome.is_none();
         for (party, _) in self.nodes.iter().enumerate().filter(|(_, node)| running(node)) {
-            violations.push(Violation::new("liveness", format!("party {party} never finished")));
+            violations.push(Violation::new(
+                "liveness",
+                format!("party {party} never finished"),
+            ));
         }
         violations.extend(self.check_finals());
         self.violations.append(&mut violations);
         Report {
-            finished_at: self.nodes.iter().map(|node| node.outcome.as_ref().map(|(at, _)| *at)).collect(),
+            finished_at: self
+                .nodes
+                .iter()
+                .map(|node| node.outcome.as_ref().map(|(at, _)| *at))
+                .collect(),
             shares_left: self.nodes.iter().map(|node| node.shares_left).collect(),
             bytes: self.nodes.iter().map(|node| node.bytes).collect(),
             purposes: self.purposes,
-            outcomes: self.nodes.into_iter().map(|node| node.outcome.map(|(_, outcome)| outcome)).collect(),
+            outcomes: self
+                .nodes
+                .into_iter()
+                .map(|node| node.outcome.map(|(_, outcome)| outcome))
+                .collect(),
             noised: self.noised,
             private: self.private,
             events: self.events,
@@ -232,18 +315,33 @@ impl<'a> Simulation<'a> {
             return Vec::new();
         }
         let mut violations = Vec::new();
-        let lies = self.conditions.equivocation.as_ref().filter(|it| it.stage == Stage::Publishing).map(|it| it.party);
+        let lies = self
+            .conditions
+            .equivocation
+            .as_ref()
+            .filter(|it| it.stage == Stage::Publishing)
+            .map(|it| it.party);
         for (_, outcome) in self.nodes.iter().filter_map(|node| node.outcome.as_ref()) {
-            let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.as_ref());
+            let publishers = outcome
+                .verdict
+                .as_ref()
+                .and_then(|verdict| verdict.publish.as_ref());
             // The set may have chosen the version that is a lie.
             let honest = lies.is_none_or(|party| !outcome.included.contains(&party));
-            if let Some(sum) = outcome.sum.as_ref().filter(|_| honest && publishers == Some(&outcome.included)) {
+            if let Some(sum) = outcome
+                .sum
+                .as_ref()
+                .filter(|_| honest && publishers == Some(&outcome.included))
+            {
                 let noised = outcome.included.iter().map(|&party| &self.noised[party]);
                 violations.extend(match &outcome.accuracy {
                     None => mass::check([&sum.value], noised).err(),
                     Some(accuracy) => mass::check_average(&sum.value, noised, accuracy.steps).err(),
                 });
-                let own = outcome.included.iter().map(|&party| self.nodes[party].ledger.own_weight());
+                let own = outcome
+                    .included
+                    .iter()
+                    .map(|&party| self.nodes[party].ledger.own_weight());
                 violations.extend(weight::check([sum.weight], own).err());
             }
         }
@@ -253,7 +351,11 @@ impl<'a> Simulation<'a> {
     fn happen(&mut self, what: Occurrence) {
         match what {
             Occurrence::Connect { network, ends } => self.connect(network, ends),
-            Occurrence::Break { network, ends, refuses } => self.break_link(network, ends, refuses),
+            Occurrence::Break {
+                network,
+                ends,
+                refuses,
+            } => self.break_link(network, ends, refuses),
             Occurrence::Fault(fault) => self.go_wrong(fault),
             Occurrence::Resume(party) => {
                 let status = &mut self.nodes[party].status;
@@ -276,25 +378,44 @@ impl<'a> Simulation<'a> {
     /// Something reaches a node that is up.
     fn reach(&mut self, what: Occurrence) {
         match what {
-            Occurrence::Input { party, input: Input::Tick } if self.now < self.nodes[party].tick => {}
+            Occurrence::Input {
+                party,
+                input: Input::Tick,
+            } if self.now < self.nodes[party].tick => {}
             Occurrence::Input { party, input } => self.feed(party, input),
-            Occurrence::Deliver { network, from, to, epoch, frame } if self.links.epoch(network, from, to) == Some(epoch) => {
+            Occurrence::Deliver {
+                network,
+                from,
+                to,
+                epoch,
+                frame,
+            } if self.links.epoch(network, from, to) == Some(epoch) => {
                 let input = match network {
-                    Network::Public => Input::Public { from, frame: Bytes::from_owner(frame) },
+                    Network::Public => Input::Public {
+                        from,
+                        frame: Bytes::from_owner(frame),
+                    },
                     Network::Private => {
                         match wire::read_private(&frame) {
                             Ok(PrivateFrame::Share { .. }) => self.private.last_arrived = Some(self.now),
                             Ok(PrivateFrame::Answer { .. }) => self.private.last_answered = Some(self.now),
                             Err(_) => {}
                         }
-                        Input::Private { from, frame: Bytes::from_owner(frame) }
+                        Input::Private {
+                            from,
+                            frame: Bytes::from_owner(frame),
+                        }
                     }
                 };
                 self.feed(to, input);
             }
-            Occurrence::Handover { from, to, epoch, frame, ticket }
-                if self.links.epoch(Network::Private, from, to) == Some(epoch) && ticket.take() =>
-            {
+            Occurrence::Handover {
+                from,
+                to,
+                epoch,
+                frame,
+                ticket,
+            } if self.links.epoch(Network::Private, from, to) == Some(epoch) && ticket.take() => {
                 self.nodes[from].shares_left = true;
                 self.private.first_left.get_or_insert(self.now);
                 self.transmit(Network::Private, from, to, frame);
@@ -306,9 +427,14 @@ impl<'a> Simulation<'a> {
 
     /// Puts a frame on its way, if there is one; how many bytes of it travel.
     fn transmit(&mut self, network: Network, from: Party, to: Party, frame: Arc<[u8]>) -> u64 {
-        let Some(epoch) = self.links.epoch(network, from, to) else { return 0 };
+        let Some(epoch) = self.links.epoch(network, from, to) else {
+            return 0;
+        };
         let travels = self.links.travels(network, from, to, &frame).unwrap_or_else(|| {
-            self.violations.push(Violation::new("wire", format!("party {to} would not get what party {from} sent")));
+            self.violations.push(Violation::new(
+                "wire",
+                format!("party {to} would not get what party {from} sent"),
+            ));
             frame.len()
         }) as u64;
         let bytes = &mut self.nodes[from].bytes;
@@ -320,7 +446,16 @@ impl<'a> Simulation<'a> {
         for _ in 0..1 + usize::from(twice) {
             let at = self.after_latency();
             let at = self.links.in_order(network, from, to, at);
-            self.schedule(at, Occurrence::Deliver { network, from, to, epoch, frame: frame.clone() });
+            self.schedule(
+                at,
+                Occurrence::Deliver {
+                    network,
+                    from,
+                    to,
+                    epoch,
+                    frame: frame.clone(),
+                },
+            );
         }
         travels
     }
@@ -332,7 +467,10 @@ impl<'a> Simulation<'a> {
         }
         if self.links.connect(network, ends) {
             for (party, peer) in [ends, (ends.1, ends.0)] {
-                self.happen(Occurrence::Input { party, input: Input::Connected { network, peer } });
+                self.happen(Occurrence::Input {
+                    party,
+                    input: Input::Connected { network, peer },
+                });
             }
         }
     }
@@ -341,11 +479,20 @@ impl<'a> Simulation<'a> {
         let broken = self.links.disconnect(network, ends);
         for (party, peer) in [ends, (ends.1, ends.0)] {
             if broken {
-                self.happen(Occurrence::Input { party, input: Input::Disconnected { network, peer } });
+                self.happen(Occurrence::Input {
+                    party,
+                    input: Input::Disconnected { network, peer },
+                });
             }
             if refuses == Some(peer) {
                 let at = self.after_latency();
-                self.schedule(at, Occurrence::Input { party, input: Input::Gone { peer } });
+                self.schedule(
+                    at,
+                    Occurrence::Input {
+                        party,
+                        input: Input::Gone { peer },
+                    },
+                );
             }
         }
     }
@@ -356,7 +503,14 @@ impl<'a> Simulation<'a> {
                 self.nodes[party].status = Status::Down;
                 for (network, ends) in self.links.edges_of(party) {
                     let at = self.after_latency();
-                    self.schedule(at, Occurrence::Break { network, ends, refuses: Some(party) });
+                    self.schedule(
+                        at,
+                        Occurrence::Break {
+                            network,
+                            ends,
+                            refuses: Some(party),
+                        },
+                    );
                 }
             }
             Fault::Silence { party, .. } => self.nodes[party].status = Status::Down,
@@ -366,7 +520,12 @@ impl<'a> Simulation<'a> {
                     self.schedule(self.now.plus_millis(for_ms), Occurrence::Resume(party));
                 }
             }
-            Fault::Cut { network, ends, for_ms, .. } => self.cut(network, ends, for_ms),
+            Fault::Cut {
+                network,
+                ends,
+                for_ms,
+                ..
+            } => self.cut(network, ends, for_ms),
             Fault::Partition { group, for_ms, .. } => {
                 for (network, ends) in self.links.edges() {
                     if group.contains(&ends.0) != group.contains(&ends.1) {
@@ -379,7 +538,10 @@ impl<'a> Simulation<'a> {
 
     fn cut(&mut self, network: Network, ends: (Party, Party), for_ms: u64) {
         self.break_link(network, ends, None);
-        self.schedule(self.now.plus_millis(for_ms), Occurrence::Connect { network, ends });
+        self.schedule(
+            self.now.plus_millis(for_ms),
+            Occurrence::Connect { network, ends },
+        );
     }
 
     fn feed(&mut self, party: Party, input: Input) {
@@ -424,25 +586,46 @@ impl<'a> Simulation<'a> {
                     }
                 }
                 Output::Private { to, frame, ticket } => {
-                    self.violations.extend(self.checks.private(self.nodes[party].run.plan().schedule(), &frame));
+                    self.violations.extend(
+                        self.checks
+                            .private(self.nodes[party].run.plan().schedule(), &frame),
+                    );
                     self.send_private(party, to, frame, ticket);
                 }
                 Output::Spend => {
                     self.violations.extend(self.checks.spend(party));
                     let at = self.after_work();
-                    self.schedule(at, Occurrence::Input { party, input: Input::Spent(Ok(())) });
+                    self.schedule(
+                        at,
+                        Occurrence::Input {
+                            party,
+                            input: Input::Spent(Ok(())),
+                        },
+                    );
                 }
                 Output::Audit(logs) => {
                     let verdict = (self.gate)(self.nodes[party].run.plan(), &logs);
                     let at = self.after_work();
-                    self.schedule(at, Occurrence::Input { party, input: Input::Verdict(verdict) });
+                    self.schedule(
+                        at,
+                        Occurrence::Input {
+                            party,
+                            input: Input::Verdict(verdict),
+                        },
+                    );
                 }
                 Output::Event(event) => self.events.push((self.now, party, event)),
                 Output::Finished(outcome) => self.nodes[party].outcome = Some((self.now, *outcome)),
                 Output::Wait { until } => {
                     if until < Time::FAR && until != self.nodes[party].tick {
                         self.nodes[party].tick = until;
-                        self.schedule(until.max(self.now), Occurrence::Input { party, input: Input::Tick });
+                        self.schedule(
+                            until.max(self.now),
+                            Occurrence::Input {
+                                party,
+                                input: Input::Tick,
+                            },
+                        );
                     }
                     return;
                 }
@@ -455,7 +638,11 @@ impl<'a> Simulation<'a> {
         if self.conditions.false_reveal == Some(party) {
             return equivocator::with_false_reveal(party, self.plan.digest(), frame);
         }
-        let equivocation = self.conditions.equivocation.as_ref().filter(|equivocation| equivocation.party == party);
+        let equivocation = self
+            .conditions
+            .equivocation
+            .as_ref()
+            .filter(|equivocation| equivocation.party == party);
         match equivocation.and_then(|it| Some((it, self.nodes[party].run.item(it.stage, party)?))) {
             Some((equivocation, item)) => equivocation.frame(self.plan.digest(), item, to, frame),
             None => frame,
@@ -463,16 +650,31 @@ impl<'a> Simulation<'a> {
     }
 
     fn send_private(&mut self, from: Party, to: Party, frame: Arc<[u8]>, ticket: Option<Ticket>) {
-        let Some(epoch) = self.links.epoch(Network::Private, from, to) else { return };
+        let Some(epoch) = self.links.epoch(Network::Private, from, to) else {
+            return;
+        };
         match ticket {
             None => {
                 self.transmit(Network::Private, from, to, frame);
             }
             Some(ticket) => {
                 // The transport's own queue: a share leaves a moment after it was given out, or is recalled before.
-                let longest = if self.conditions.instant { 0 } else { self.conditions.latency_us.1 * 500 };
+                let longest = if self.conditions.instant {
+                    0
+                } else {
+                    self.conditions.latency_us.1 * 500
+                };
                 let moment = self.rng.random_range(0..=longest);
-                self.schedule(self.now + moment, Occurrence::Handover { from, to, epoch, frame, ticket });
+                self.schedule(
+                    self.now + moment,
+                    Occurrence::Handover {
+                        from,
+                        to,
+                        epoch,
+                        frame,
+                        ticket,
+                    },
+                );
             }
         }
     }
@@ -486,7 +688,10 @@ impl<'a> Simulation<'a> {
         let node = |party: Party| Some((nodes[party].run.holdings()?, &nodes[party].ledger));
         let at = self.now.as_millis();
         for violation in self.balance.event(party, thorough, node) {
-            self.violations.push(Violation { text: format!("at {at} ms: {}", violation.text), ..violation });
+            self.violations.push(Violation {
+                text: format!("at {at} ms: {}", violation.text),
+                ..violation
+            });
             self.settled = true;
         }
     }

@@ -23,7 +23,10 @@ impl Ticket {
     /// The transport is about to hand out the first byte. False: the share was recalled and must be dropped unsent.
     /// True again for a share that had been taken before (it is sent again, bit for bit, after a broken connection).
     pub fn take(&self) -> bool {
-        match self.0.compare_exchange(QUEUED, TAKEN, Ordering::AcqRel, Ordering::Acquire) {
+        match self
+            .0
+            .compare_exchange(QUEUED, TAKEN, Ordering::AcqRel, Ordering::Acquire)
+        {
             Ok(_) => true,
             Err(now) => now == TAKEN,
         }
@@ -31,7 +34,10 @@ impl Ticket {
 
     /// The round is over. True: no byte has left and none will.
     pub fn recall(&self) -> bool {
-        match self.0.compare_exchange(QUEUED, RECALLED, Ordering::AcqRel, Ordering::Acquire) {
+        match self
+            .0
+            .compare_exchange(QUEUED, RECALLED, Ordering::AcqRel, Ordering::Acquire)
+        {
             Ok(_) => true,
             Err(now) => now == RECALLED,
         }

@@ -40,7 +40,8 @@ const ROUND: u8 = 7;
 
 /// No bincode part is larger: a log or a set of 1,000 parties is well below. (Without a limit, a 72-byte message aborts the process.)
 const BINCODE_LIMIT: usize = 16 << 20;
-const CONFIG: Configuration<LittleEndian, Fixint, Limit<BINCODE_LIMIT>> = bincode::config::legacy().with_limit::<BINCODE_LIMIT>();
+const CONFIG: Configuration<LittleEndian, Fixint, Limit<BINCODE_LIMIT>> =
+    bincode::config::legacy().with_limit::<BINCODE_LIMIT>();
 
 /// What is wrong with bytes from the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -177,7 +178,12 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// A frame whose tail of `length` bytes is written where it stays: a long one is never copied.
-fn frame_with<R>(kind: u8, header: &impl Serialize, length: usize, write: impl FnOnce(&mut [u8]) -> R) -> (Arc<[u8]>, R) {
+fn frame_with<R>(
+    kind: u8,
+    header: &impl Serialize,
+    length: usize,
+    write: impl FnOnce(&mut [u8]) -> R,
+) -> (Arc<[u8]>, R) {
     let header = encode(header);
     let mut frame: Arc<[u8]> = (0..PREFIX + header.len() + length).map(|_| 0).collect();
     let bytes = Arc::get_mut(&mut frame).expect("nobody else has it yet");
@@ -199,7 +205,11 @@ fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<(T, u
 fn decode_all<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, WireError> {
     let (value, used) = decode(what, bytes)?;
     let left = bytes.len() - used;
-    if left == 0 { Ok(value) } else { Err(WireError::Leftover { what, left }) }
+    if left == 0 {
+        Ok(value)
+    } else {
+        Err(WireError::Leftover { what, left })
+    }
 }
 
 fn kind(frame: &[u8]) -> Result<(u8, &[u8]), WireError> {
@@ -238,7 +248,15 @@ pub fn notice_frame(signed: &SignedNotice) -> Arc<[u8]> {
 
 /// The frame of an item's bytes.
 pub fn body_frame(digest: &Digest, stage: Stage, author: Party, bytes: &[u8]) -> Arc<[u8]> {
-    frame(BODY, &BodyHeader { digest: *digest, stage, author: index(author) }, bytes)
+    frame(
+        BODY,
+        &BodyHeader {
+            digest: *digest,
+            stage,
+            author: index(author),
+        },
+        bytes,
+    )
 }
 
 /// The same with `length` bytes that `write` writes into the frame, and what it says of them.
@@ -249,7 +267,16 @@ pub fn body_frame_with<R>(
     length: usize,
     write: impl FnOnce(&mut [u8]) -> R,
 ) -> (Arc<[u8]>, R) {
-    frame_with(BODY, &BodyHeader { digest: *digest, stage, author: index(author) }, length, write)
+    frame_with(
+        BODY,
+        &BodyHeader {
+            digest: *digest,
+            stage,
+            author: index(author),
+        },
+        length,
+        write,
+    )
 }
 
 /// The frame of a round of averaging; `values` are fixed-width integers.
@@ -268,7 +295,10 @@ pub fn round_frame(round: &Round, values: &[u8]) -> Arc<[u8]> {
 
 /// The frame of a share; `values` as the lattice encodes them.
 pub fn share_frame(digest: &Digest, id: ShareId, weight: LatticeWeight, values: &[u8]) -> Arc<[u8]> {
-    share_frame_with(digest, id, weight, values.len(), |bytes| bytes.copy_from_slice(values)).0
+    share_frame_with(digest, id, weight, values.len(), |bytes| {
+        bytes.copy_from_slice(values)
+    })
+    .0
 }
 
 /// The same with `length` bytes that `write` writes into the frame, and what it says of them.
@@ -279,14 +309,25 @@ pub fn share_frame_with<R>(
     length: usize,
     write: impl FnOnce(&mut [u8]) -> R,
 ) -> (Arc<[u8]>, R) {
-    let header = ShareHeader { digest: *digest, round: id.round, from: index(id.from), to: index(id.to), weight: weight.0 };
+    let header = ShareHeader {
+        digest: *digest,
+        round: id.round,
+        from: index(id.from),
+        to: index(id.to),
+        weight: weight.0,
+    };
     frame_with(SHARE, &header, length, write)
 }
 
 /// The frame of an answer.
 pub fn answer_frame(digest: &Digest, id: ShareId, answer: &Answer) -> Arc<[u8]> {
-    let header =
-        AnswerHeader { digest: *digest, round: id.round, from: index(id.from), to: index(id.to), answer: answer.clone() };
+    let header = AnswerHeader {
+        digest: *digest,
+        round: id.round,
+        from: index(id.from),
+        to: index(id.to),
+        answer: answer.clone(),
+    };
     frame(ANSWER, &header, &[])
 }
 
@@ -296,7 +337,9 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
         (NOTICE, rest) => {
             let (header, used): (NoticeHeader, usize) = decode("envelope", rest)?;
             let notice: Notice = decode_all("notice", &rest[used..])?;
-            let recipient = header.recipient.map_or(Recipient::All, |party| Recipient::Party(party as Party));
+            let recipient = header
+                .recipient
+                .map_or(Recipient::All, |party| Recipient::Party(party as Party));
             if header.phase != notice.phase() as u8 || notice.is_direct() != (recipient != Recipient::All) {
                 return Err(WireError::Malformed("envelope"));
             }
@@ -312,14 +355,38 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
         (BODY, rest) => {
             let (header, used): (BodyHeader, usize) = decode("item's header", rest)?;
             let bytes = PREFIX + used..frame.len();
-            Ok(PublicFrame::Body { digest: header.digest, stage: header.stage, author: header.author as Party, bytes })
+            Ok(PublicFrame::Body {
+                digest: header.digest,
+                stage: header.stage,
+                author: header.author as Party,
+                bytes,
+            })
         }
         (ROUND, rest) => {
             let (header, used): (RoundHeader, usize) = decode("round's header", rest)?;
-            let RoundHeader { digest, author, form, round, view, spread, signature } = header;
+            let RoundHeader {
+                digest,
+                author,
+                form,
+                round,
+                view,
+                spread,
+                signature,
+            } = header;
             let spread = f64::from_bits(spread);
-            let round = Round { author: author as Party, digest, form, round, view, spread, signature };
-            Ok(PublicFrame::Round { round, values: PREFIX + used..frame.len() })
+            let round = Round {
+                author: author as Party,
+                digest,
+                form,
+                round,
+                view,
+                spread,
+                signature,
+            };
+            Ok(PublicFrame::Round {
+                round,
+                values: PREFIX + used..frame.len(),
+            })
         }
         (kind, _) => Err(WireError::Kind(kind)),
     }
@@ -327,7 +394,11 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
 
 /// Reads a frame from the private graph. Neither values nor signatures are checked yet.
 pub fn read_private(frame: &[u8]) -> Result<PrivateFrame, WireError> {
-    let id = |round, from: u32, to: u32| ShareId { round, from: from as Party, to: to as Party };
+    let id = |round, from: u32, to: u32| ShareId {
+        round,
+        from: from as Party,
+        to: to as Party,
+    };
     match kind(frame)? {
         (SHARE, rest) => {
             let (header, used): (ShareHeader, usize) = decode("share's header", rest)?;
@@ -341,7 +412,11 @@ pub fn read_private(frame: &[u8]) -> Result<PrivateFrame, WireError> {
         (ANSWER, rest) => {
             let header: AnswerHeader = decode_all("answer", rest)?;
             let id = id(header.round, header.from, header.to);
-            Ok(PrivateFrame::Answer { digest: header.digest, id, answer: header.answer })
+            Ok(PrivateFrame::Answer {
+                digest: header.digest,
+                id,
+                answer: header.answer,
+            })
         }
         (kind, _) => Err(WireError::Kind(kind)),
     }
@@ -373,7 +448,9 @@ pub const FINAL_HEADER: usize = 16;
 
 /// A final's weight and the bytes of its coordinates.
 pub fn final_from_bytes(bytes: &[u8]) -> Result<(LatticeWeight, &[u8]), WireError> {
-    let (weight, values) = bytes.split_first_chunk::<FINAL_HEADER>().ok_or(WireError::Malformed("final"))?;
+    let (weight, values) = bytes
+        .split_first_chunk::<FINAL_HEADER>()
+        .ok_or(WireError::Malformed("final"))?;
     Ok((LatticeWeight(i128::from_le_bytes(*weight)), values))
 }
 
@@ -396,12 +473,30 @@ pub fn reply_to_bytes(reply: &Reply) -> Vec<u8> {
 
 /// The frame of a signed question with the bytes beside it.
 pub fn question_frame(nonce: [u8; 16], signature: Signature, question: &Question, payload: &[u8]) -> Vec<u8> {
-    frame(QUESTION, &AskHeader { nonce, signature, message: question }, payload).to_vec()
+    frame(
+        QUESTION,
+        &AskHeader {
+            nonce,
+            signature,
+            message: question,
+        },
+        payload,
+    )
+    .to_vec()
 }
 
 /// The frame of a signed reply with the bytes beside it.
 pub fn reply_frame(nonce: [u8; 16], signature: Signature, reply: &Reply, payload: &[u8]) -> Vec<u8> {
-    frame(REPLY, &AskHeader { nonce, signature, message: reply }, payload).to_vec()
+    frame(
+        REPLY,
+        &AskHeader {
+            nonce,
+            signature,
+            message: reply,
+        },
+        payload,
+    )
+    .to_vec()
 }
 
 /// What a frame of the ask protocol holds: nonce, signature (not checked yet), message, payload.
@@ -417,7 +512,11 @@ pub fn read_reply(frame: &[u8]) -> Result<Letter<'_, Reply>, WireError> {
     letter(REPLY, "reply", frame)
 }
 
-fn letter<'a, T: DeserializeOwned>(wanted: u8, what: &'static str, frame: &'a [u8]) -> Result<Letter<'a, T>, WireError> {
+fn letter<'a, T: DeserializeOwned>(
+    wanted: u8,
+    what: &'static str,
+    frame: &'a [u8],
+) -> Result<Letter<'a, T>, WireError> {
     match kind(frame)? {
         (found, rest) if found == wanted => {
             let (header, used): (AskHeader<T>, usize) = decode(what, rest)?;

@@ -18,12 +18,19 @@ pub struct Composition {
 
 /// What a composition needs of the machine, or what is missing.
 pub fn possible() -> Result<(), String> {
-    for (program, arguments) in
-        [("docker", ["info", "--format", "{{.ServerVersion}}"].as_slice()), ("docker-compose", &["version"])]
-    {
-        let output = Command::new(program).args(arguments).output().map_err(|e| format!("{program}: {e}"))?;
+    for (program, arguments) in [
+        ("docker", ["info", "--format", "{{.ServerVersion}}"].as_slice()),
+        ("docker-compose", &["version"]),
+    ] {
+        let output = Command::new(program)
+            .args(arguments)
+            .output()
+            .map_err(|e| format!("{program}: {e}"))?;
         if !output.status.success() {
-            return Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+            return Err(format!(
+                "{program}: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ));
         }
     }
     Ok(())
@@ -31,17 +38,28 @@ pub fn possible() -> Result<(), String> {
 
 /// The top of the repository.
 pub fn top() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the workspace")
 }
 
 /// Builds what the offline image copies: the release binary as cargo leaves it, and the base image.
 pub fn build_offline() {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo.args(["build", "--release", "--locked", "--package", "undertone"]).current_dir(top());
+    cargo
+        .args(["build", "--release", "--locked", "--package", "undertone"])
+        .current_dir(top());
     // What the outer cargo says of this test's package: some build scripts would run again for it, and half of the program be built anew.
-    let of_the_package =
-        |name: &str| name == "OUT_DIR" || ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start));
-    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(|name| of_the_package(name)) {
+    let of_the_package = |name: &str| {
+        name == "OUT_DIR"
+            || ["CARGO_PKG_", "CARGO_MANIFEST_"]
+                .iter()
+                .any(|start| name.starts_with(start))
+    };
+    for name in std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| of_the_package(name))
+    {
         cargo.env_remove(name);
     }
     succeeded(&mut cargo);
@@ -56,21 +74,45 @@ pub fn kill_container(id: &str) {
 fn succeeded(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{command:?}\n{}\n{}", text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}\n{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
     text(&output.stdout)
 }
 
 impl Composition {
     /// Of a file such as docker-compose.yml; nothing is started yet.
     pub fn new(file: &Path) -> Self {
-        let results = tempfile::Builder::new().prefix("results").tempdir().expect("a folder");
-        Composition { project: format!("undertone-test-{}", std::process::id()), file: file.to_owned(), results }
+        let results = tempfile::Builder::new()
+            .prefix("results")
+            .tempdir()
+            .expect("a folder");
+        Composition {
+            project: format!("undertone-test-{}", std::process::id()),
+            file: file.to_owned(),
+            results,
+        }
     }
 
     fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new("docker-compose");
-        command.args(["--env-file", "deploy/offline.env", "--project-name", &self.project, "--project-directory", ".", "--file"]);
-        command.arg(&self.file).args(arguments).env("UNDERTONE_RESULTS", self.results.path()).current_dir(top());
+        command.args([
+            "--env-file",
+            "deploy/offline.env",
+            "--project-name",
+            &self.project,
+            "--project-directory",
+            ".",
+            "--file",
+        ]);
+        command
+            .arg(&self.file)
+            .args(arguments)
+            .env("UNDERTONE_RESULTS", self.results.path())
+            .current_dir(top());
         command
     }
 
@@ -83,18 +125,35 @@ impl Composition {
     #[track_caller]
     pub fn run<const N: usize>(&self, arguments: [&str; N]) -> String {
         let ended = self.start(arguments).wait();
-        assert_eq!(ended.code, 0, "docker-compose {arguments:?}\n{}\n{}\n{}", ended.stdout, ended.stderr, self.logs());
+        assert_eq!(
+            ended.code,
+            0,
+            "docker-compose {arguments:?}\n{}\n{}\n{}",
+            ended.stdout,
+            ended.stderr,
+            self.logs()
+        );
         ended.stdout
     }
 
     /// Runs `undertone` in a service's container, beside its daemon.
     pub fn exec<const N: usize>(&self, service: &str, arguments: [&str; N]) -> Ended {
-        self.start(["exec", "-T", service, "undertone"].into_iter().chain(arguments)).wait()
+        self.start(["exec", "-T", service, "undertone"].into_iter().chain(arguments))
+            .wait()
     }
 
     /// Follows a run's events on a service, until the run ends. Once a service.
     pub fn follow(&self, service: &str, digest: &str) -> (Running, Followed) {
-        let events = ["exec", "-T", service, "undertone", "watch", digest, "--events", "/results/pipe"];
+        let events = [
+            "exec",
+            "-T",
+            service,
+            "undertone",
+            "watch",
+            digest,
+            "--events",
+            "/results/pipe",
+        ];
         follow_at(self.command(events), &self.results(service).join("pipe"))
     }
 
@@ -119,7 +178,11 @@ impl Composition {
         let mut docker = Command::new("docker");
         docker.args(["wait", &self.container(service)]);
         let ended = Running::start(docker, None).wait();
-        ended.stdout.trim().parse().unwrap_or_else(|_| panic!("docker wait {service}: {}{}", ended.stdout, ended.stderr))
+        ended
+            .stdout
+            .trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("docker wait {service}: {}{}", ended.stdout, ended.stderr))
     }
 
     /// A file out of a service's container.
@@ -138,7 +201,10 @@ impl Composition {
     /// What all services have said, for a failure's message.
     pub fn logs(&self) -> String {
         let output = self.command(["logs", "--no-color", "--tail", "40"]).output();
-        output.map_or_else(|e| e.to_string(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
+        output.map_or_else(
+            |e| e.to_string(),
+            |o| String::from_utf8_lossy(&o.stdout).into_owned(),
+        )
     }
 }
 

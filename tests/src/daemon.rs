@@ -32,20 +32,32 @@ impl Daemon {
     /// The same by a command that starts `undertone` somewhere, such as on a host of a testnet.
     pub fn start_by(mut command: Command, parties: &Parties, party: usize, configuration: &str) -> Self {
         let file = Daemon::configure(parties, party, configuration);
-        command.args(["node", "--config", &file, "-vv"]).current_dir(parties.folder());
+        command
+            .args(["node", "--config", &file, "-vv"])
+            .current_dir(parties.folder());
         Daemon::follow(parties, party, Running::start(command, None))
     }
 
     /// Waits until a daemon is ready that somebody started with the configuration of [`Daemon::configure`].
     pub fn follow(parties: &Parties, party: usize, running: Running) -> Self {
         let name = &parties.names()[party];
-        Daemon::of(running, name, parties.folder(), &parties.path(&format!("{name}.state")))
+        Daemon::of(
+            running,
+            name,
+            parties.folder(),
+            &parties.path(&format!("{name}.state")),
+        )
     }
 
     /// Waits until a daemon with any configuration is ready whose API is the socket in its state folder.
     pub fn of(running: Running, name: &str, folder: &Path, state: &Path) -> Self {
         let address = format!("unix:{}", state.join("api.sock").display());
-        let mut daemon = Daemon { name: name.into(), http: Http { address, token: None }, folder: folder.into(), running };
+        let mut daemon = Daemon {
+            name: name.into(),
+            http: Http { address, token: None },
+            folder: folder.into(),
+            running,
+        };
         daemon.until_ready();
         let token = std::fs::read_to_string(state.join("api.token")).expect("the daemon made its token");
         daemon.http.token = Some(token.trim_end().to_owned());
@@ -55,8 +67,11 @@ impl Daemon {
     /// Writes NAME.node.toml, and makes the data folder that it names; its name.
     pub fn configure(parties: &Parties, party: usize, configuration: &str) -> String {
         let name = &parties.names()[party];
-        let head = format!("version = 1\nidentity = \"{name}.key\"\nstate = \"{name}.state\"\ndata = \"{name}.data\"\n");
-        std::fs::create_dir_all(parties.path(&format!("{name}.data"))).expect("the test's folder is writable");
+        let head = format!(
+            "version = 1\nidentity = \"{name}.key\"\nstate = \"{name}.state\"\ndata = \"{name}.data\"\n"
+        );
+        std::fs::create_dir_all(parties.path(&format!("{name}.data")))
+            .expect("the test's folder is writable");
         let file = format!("{name}.node.toml");
         parties.write(&file, &(head + configuration));
         file
@@ -75,19 +90,26 @@ impl Daemon {
             }
             let _ = pace.recv_timeout(Duration::from_millis(20));
         }
-        panic!("the daemon of {} is not ready within {READY:?}: {last}", self.name);
+        panic!(
+            "the daemon of {} is not ready within {READY:?}: {last}",
+            self.name
+        );
     }
 
     /// Runs one of its clients with `--json`.
     pub fn client<const N: usize>(&self, arguments: [&str; N]) -> Ended {
         let file = format!("{}.node.toml", self.name);
-        run_in(&self.folder, arguments.into_iter().chain(["--config", &file, "--json"]))
+        run_in(
+            &self.folder,
+            arguments.into_iter().chain(["--config", &file, "--json"]),
+        )
     }
 
     /// `POST` of parts (name, file name, contents).
     pub fn post(&self, path: &str, parts: &[(&str, Option<&str>, &[u8])]) -> Reply {
         let (media_type, body) = form(parts);
-        self.http.ask("POST", path, &[("Content-Type", &media_type)], &body)
+        self.http
+            .ask("POST", path, &[("Content-Type", &media_type)], &body)
     }
 
     /// Its process id.

@@ -37,12 +37,19 @@ pub struct Reply {
 impl Reply {
     /// One header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The media type without its parameters.
     pub fn media_type(&self) -> &str {
-        self.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default()
+        self.header("content-type")
+            .unwrap_or_default()
+            .split(';')
+            .next()
+            .unwrap_or_default()
     }
 
     /// The body as text.
@@ -53,13 +60,21 @@ impl Reply {
     /// The body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{} {}: {e}\n{}", self.method, self.path, self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("{} {}: {e}\n{}", self.method, self.path, self.text()))
     }
 
     /// The body as JSON after checking the status.
     #[track_caller]
     pub fn json_of(&self, status: u16) -> Value {
-        assert_eq!(self.status, status, "{} {}\n{}", self.method, self.path, self.text());
+        assert_eq!(
+            self.status,
+            status,
+            "{} {}\n{}",
+            self.method,
+            self.path,
+            self.text()
+        );
         self.json()
     }
 
@@ -69,7 +84,10 @@ impl Reply {
         let problem = self.json_of(status);
         assert_eq!(self.media_type(), "application/problem+json", "{problem}");
         assert_eq!(problem["status"], status, "{problem}");
-        assert!(problem.to_string().contains(about), "{problem} should speak of {about}");
+        assert!(
+            problem.to_string().contains(about),
+            "{problem} should speak of {about}"
+        );
         problem
     }
 }
@@ -80,7 +98,10 @@ impl<T: Read + Write + Send> Socket for T {}
 impl Http {
     /// The same without a token, or with another one.
     pub fn with_token(&self, token: Option<&str>) -> Http {
-        Http { address: self.address.clone(), token: token.map(String::from) }
+        Http {
+            address: self.address.clone(),
+            token: token.map(String::from),
+        }
     }
 
     /// GET.
@@ -90,34 +111,57 @@ impl Http {
 
     /// A request with headers and a body, and its answer.
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
-        self.try_ask(method, path, headers, body).unwrap_or_else(|e| panic!("{method} {path} at {}: {e}", self.address))
+        self.try_ask(method, path, headers, body)
+            .unwrap_or_else(|e| panic!("{method} {path} at {}: {e}", self.address))
     }
 
     /// The same; fails if nobody answers.
-    pub fn try_ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> std::io::Result<Reply> {
+    pub fn try_ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<Reply> {
         let mut socket = self.connect()?;
         self.begin(&mut socket, method, path, headers, body.len())?;
         // A refusal may come before the body is taken; the answer is still there to read.
         let _ = socket.write_all(body).and_then(|()| socket.flush());
         let mut reader = BufReader::new(socket);
         let (status, headers) = read_head(&mut reader)?;
-        let mut reply = Reply { method: method.into(), path: path.into(), status, headers, body: vec![] };
-        let length = reply.header("content-length").and_then(|text| text.parse::<u64>().ok());
+        let mut reply = Reply {
+            method: method.into(),
+            path: path.into(),
+            status,
+            headers,
+            body: vec![],
+        };
+        let length = reply
+            .header("content-length")
+            .and_then(|text| text.parse::<u64>().ok());
         match length {
             Some(length) => reader.take(length).read_to_end(&mut reply.body)?,
-            None if reply.header("transfer-encoding") == Some("chunked") => read_chunks(&mut reader, |piece| {
-                reply.body.extend_from_slice(piece);
-                true
-            })?,
+            None if reply.header("transfer-encoding") == Some("chunked") => {
+                read_chunks(&mut reader, |piece| {
+                    reply.body.extend_from_slice(piece);
+                    true
+                })?
+            }
             None => reader.read_to_end(&mut reply.body)?,
         };
         Ok(reply)
     }
 
     /// Reads server-sent events until one is wanted, or to the end; those that came, as (id, name, data).
-    pub fn events(&self, path: &str, headers: &[(&str, &str)], wanted: impl Fn(&Value) -> bool) -> Vec<(u64, String, Value)> {
+    pub fn events(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Vec<(u64, String, Value)> {
         let mut socket = self.connect().expect("a connection");
-        self.begin(&mut socket, "GET", path, headers, 0).expect("a request");
+        self.begin(&mut socket, "GET", path, headers, 0)
+            .expect("a request");
         let mut reader = BufReader::new(socket);
         let (status, _) = read_head(&mut reader).expect("an answer");
         assert_eq!(status, 200, "GET {path}");
@@ -164,7 +208,9 @@ impl Http {
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
-        let chunked = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
+        let chunked = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
         if !chunked && (length > 0 || method == "POST") {
             head += &format!("Content-Length: {length}\r\n");
         }
@@ -173,9 +219,18 @@ impl Http {
 }
 
 fn event(block: &str) -> Option<(u64, String, Value)> {
-    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let field = |name: &str| {
+        block
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
     let data = serde_json::from_str(field("data:")?).expect("an event is JSON");
-    Some((field("id:")?.parse().expect("an id"), field("event:")?.to_owned(), data))
+    Some((
+        field("id:")?.parse().expect("an id"),
+        field("event:")?.to_owned(),
+        data,
+    ))
 }
 
 type Head = (u16, Vec<(String, String)>);
@@ -195,7 +250,9 @@ fn read_head(reader: &mut impl BufRead) -> std::io::Result<Head> {
     let mut headers = vec![];
     loop {
         let line = line()?;
-        let Some((name, value)) = line.split_once(':') else { return Ok((status, headers)) };
+        let Some((name, value)) = line.split_once(':') else {
+            return Ok((status, headers));
+        };
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
 }
@@ -222,7 +279,9 @@ pub fn form(parts: &[(&str, Option<&str>, &[u8])]) -> (String, Vec<u8>) {
     let mut body = vec![];
     for (name, file, contents) in parts {
         let file = file.map_or(String::new(), |file| format!("; filename=\"{file}\""));
-        body.extend(format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n").bytes());
+        body.extend(
+            format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n").bytes(),
+        );
         body.extend_from_slice(contents);
         body.extend(b"\r\n");
     }

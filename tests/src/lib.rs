@@ -17,20 +17,32 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub use parties::{Parties, free_ports};
-pub use process::{Ended, Followed, Running, Signal, alone, follow_at, follow_in, run_in, signal, signal_if_alive, start_in};
+pub use process::{
+    Ended, Followed, Running, Signal, alone, follow_at, follow_in, run_in, signal, signal_if_alive, start_in,
+};
 
 /// The `undertone` binary that cargo built beside this test. Panics with the command to build it if it is absent.
 pub fn undertone() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");
-    let folder = test.parent().and_then(Path::parent).expect("a test lies in target/PROFILE/deps");
+    let folder = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("a test lies in target/PROFILE/deps");
     let binary = folder.join(format!("undertone{}", std::env::consts::EXE_SUFFIX));
-    assert!(binary.is_file(), "{} is absent: run `cargo build -p undertone` (or `cargo test --workspace`)", binary.display());
+    assert!(
+        binary.is_file(),
+        "{} is absent: run `cargo build -p undertone` (or `cargo test --workspace`)",
+        binary.display()
+    );
     binary
 }
 
 /// Says that a test is left out because the machine lacks what it needs. Where `CI` is set nothing may be left out: panics.
 pub fn left_out(test: &str, missing: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{test}: {missing}; CI leaves nothing out");
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "{test}: {missing}; CI leaves nothing out"
+    );
     // Not by a macro: those are captured, and nobody would see it.
     let _ = writeln!(std::io::stderr(), "\n*** LEFT OUT: {test}: {missing}\n");
 }
@@ -45,9 +57,14 @@ pub fn read_json(path: &Path) -> Value {
 /// Whether two numbers agree to a relative tolerance.
 #[track_caller]
 pub fn assert_close(found: &Value, expected: f64, relative: f64, what: &str) {
-    let found = found.as_f64().unwrap_or_else(|| panic!("{what}: {found} is no number"));
+    let found = found
+        .as_f64()
+        .unwrap_or_else(|| panic!("{what}: {found} is no number"));
     let within = (found - expected).abs() <= relative * expected.abs().max(f64::MIN_POSITIVE);
-    assert!(within, "{what}: found {found:e}, expected {expected:e} to {relative:e}");
+    assert!(
+        within,
+        "{what}: found {found:e}, expected {expected:e} to {relative:e}"
+    );
 }
 
 /// Whether a mean is that of the inputs but for its noise; six standard errors are exceeded once in 10^8 coordinates.
@@ -94,18 +111,33 @@ pub fn read_npy(path: &Path) -> (String, String, Vec<f64>) {
     let header = String::from_utf8_lossy(&bytes[10..10 + length]).into_owned();
     let data = &bytes[10 + length..];
     let (descriptor, values) = if header.contains("<f4") {
-        let values = data.chunks_exact(4).map(|c| f64::from(f32::from_le_bytes(c.try_into().expect("4 bytes"))));
+        let values = data
+            .chunks_exact(4)
+            .map(|c| f64::from(f32::from_le_bytes(c.try_into().expect("4 bytes"))));
         ("<f4", values.collect())
     } else {
-        ("<f8", data.chunks_exact(8).map(|c| f64::from_le_bytes(c.try_into().expect("8 bytes"))).collect())
+        (
+            "<f8",
+            data.chunks_exact(8)
+                .map(|c| f64::from_le_bytes(c.try_into().expect("8 bytes")))
+                .collect(),
+        )
     };
     (descriptor.into(), header, values)
 }
 
 /// The shape that a `.npy` header announces.
 pub fn npy_shape(header: &str) -> Vec<usize> {
-    let axes = header.split_once("'shape': (").and_then(|(_, rest)| rest.split_once(')')).expect("a shape").0;
-    axes.split(',').map(str::trim).filter(|axis| !axis.is_empty()).map(|axis| axis.parse().expect("a length")).collect()
+    let axes = header
+        .split_once("'shape': (")
+        .and_then(|(_, rest)| rest.split_once(')'))
+        .expect("a shape")
+        .0;
+    axes.split(',')
+        .map(str::trim)
+        .filter(|axis| !axis.is_empty())
+        .map(|axis| axis.parse().expect("a length"))
+        .collect()
 }
 
 /// Vectors that differ from party to party, with norm below 1: `count` of them, named party-a, party-b, …
@@ -114,7 +146,9 @@ pub fn write_inputs(folder: &Path, count: usize, shape: &[usize]) -> Vec<Vec<f64
     (0..count)
         .map(|party| {
             let scale = 0.9 / (dimension as f64).sqrt();
-            let values: Vec<f64> = (0..dimension).map(|i| scale * ((i * 7 + party * 13) as f64).sin()).collect();
+            let values: Vec<f64> = (0..dimension)
+                .map(|i| scale * ((i * 7 + party * 13) as f64).sin())
+                .collect();
             let name = format!("party-{}.npy", (b'a' + party as u8) as char);
             write_npy(&folder.join(name), shape, &values);
             values

@@ -22,15 +22,24 @@ impl Document {
     /// Takes the document as the server gives it.
     pub fn new(document: Value) -> Self {
         assert_eq!(document["openapi"], "3.1.0");
-        Document { document, seen: Mutex::default() }
+        Document {
+            document,
+            seen: Mutex::default(),
+        }
     }
 
     /// Every (path, method) that it has.
     pub fn operations(&self) -> BTreeSet<(String, String)> {
         let paths = self.document["paths"].as_object().expect("paths").iter();
         let of = |(path, item): (&String, &Value)| {
-            let methods = item.as_object().expect("a path's methods").keys().filter(|key| *key != "parameters");
-            methods.map(|method| (path.clone(), method.clone())).collect::<Vec<_>>()
+            let methods = item
+                .as_object()
+                .expect("a path's methods")
+                .keys()
+                .filter(|key| *key != "parameters");
+            methods
+                .map(|method| (path.clone(), method.clone()))
+                .collect::<Vec<_>>()
         };
         paths.flat_map(of).collect()
     }
@@ -47,16 +56,29 @@ impl Document {
         let (template, method) = (self.template(&reply.path), reply.method.to_ascii_lowercase());
         let template = template.unwrap_or_else(|| panic!("{what}: the document has no such path"));
         let responses = format!("/paths/{}/{method}/responses", escape(&template));
-        assert!(self.document.pointer(&responses).is_some(), "{what}: the document has no such method");
+        assert!(
+            self.document.pointer(&responses).is_some(),
+            "{what}: the document has no such method"
+        );
         let mut pointer = format!("{responses}/{}", reply.status);
-        let response = self.document.pointer(&pointer).unwrap_or_else(|| panic!("{what}: the document has no such status"));
+        let response = self
+            .document
+            .pointer(&pointer)
+            .unwrap_or_else(|| panic!("{what}: the document has no such status"));
         if let Some(reference) = response["$ref"].as_str() {
             pointer = reference.trim_start_matches('#').to_owned();
         }
         pointer += &format!("/content/{}/schema", escape(reply.media_type()));
-        assert!(self.document.pointer(&pointer).is_some(), "{what}: the document has no {}", reply.media_type());
+        assert!(
+            self.document.pointer(&pointer).is_some(),
+            "{what}: the document has no {}",
+            reply.media_type()
+        );
         self.validate(&pointer, &body(reply), &what);
-        self.seen.lock().expect("no test panics in here").insert((template, method, reply.status));
+        self.seen
+            .lock()
+            .expect("no test panics in here")
+            .insert((template, method, reply.status));
     }
 
     /// Fails unless a value is as a schema of the document says.
@@ -64,26 +86,44 @@ impl Document {
     pub fn validate(&self, pointer: &str, value: &Value, what: &str) {
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
         compiler.set_default_draft(Draft::V2020_12);
-        compiler.add_resource(PLACE, self.document.clone()).expect("the document can be placed");
+        compiler
+            .add_resource(PLACE, self.document.clone())
+            .expect("the document can be placed");
         let fragment = pointer.replace('{', "%7B").replace('}', "%7D");
-        let schema =
-            compiler.compile(&format!("{PLACE}#{fragment}"), &mut schemas).unwrap_or_else(|e| panic!("{pointer}: {e:#}"));
-        schemas.validate(value, schema).unwrap_or_else(|e| panic!("{what}: not as the document says:\n{e:#}\n{value:#}"));
+        let schema = compiler
+            .compile(&format!("{PLACE}#{fragment}"), &mut schemas)
+            .unwrap_or_else(|e| panic!("{pointer}: {e:#}"));
+        schemas
+            .validate(value, schema)
+            .unwrap_or_else(|e| panic!("{what}: not as the document says:\n{e:#}\n{value:#}"));
     }
 
     fn template(&self, path: &str) -> Option<String> {
         let path: Vec<&str> = path.split('?').next().unwrap_or_default().split('/').collect();
         let fits = |template: &&String| {
             let parts: Vec<&str> = template.split('/').collect();
-            parts.len() == path.len() && parts.iter().zip(&path).all(|(part, given)| part == given || part.starts_with('{'))
+            parts.len() == path.len()
+                && parts
+                    .iter()
+                    .zip(&path)
+                    .all(|(part, given)| part == given || part.starts_with('{'))
         };
-        self.document["paths"].as_object().expect("paths").keys().find(fits).cloned()
+        self.document["paths"]
+            .as_object()
+            .expect("paths")
+            .keys()
+            .find(fits)
+            .cloned()
     }
 }
 
 /// As JSON where it is JSON, else as text.
 fn body(reply: &Reply) -> Value {
-    if reply.media_type().ends_with("json") { reply.json() } else { reply.text().into() }
+    if reply.media_type().ends_with("json") {
+        reply.json()
+    } else {
+        reply.text().into()
+    }
 }
 
 /// One step of a JSON pointer.
@@ -98,7 +138,13 @@ mod tests {
 
     fn reply(path: &str, status: u16, body: &str) -> Reply {
         let headers = vec![("content-type".into(), "application/json; charset=utf-8".into())];
-        Reply { method: "GET".into(), path: path.into(), status, headers, body: body.into() }
+        Reply {
+            method: "GET".into(),
+            path: path.into(),
+            status,
+            headers,
+            body: body.into(),
+        }
     }
 
     fn document() -> Document {
@@ -117,8 +163,14 @@ mod tests {
     fn what_the_document_says_passes() {
         let document = document();
         document.check(&reply("/a/1", 200, r#"{"n": 1}"#));
-        assert_eq!(document.seen(), BTreeSet::from([("/a/{b}".into(), "get".into(), 200)]));
-        assert_eq!(document.operations(), BTreeSet::from([("/a/{b}".into(), "get".into())]));
+        assert_eq!(
+            document.seen(),
+            BTreeSet::from([("/a/{b}".into(), "get".into(), 200)])
+        );
+        assert_eq!(
+            document.operations(),
+            BTreeSet::from([("/a/{b}".into(), "get".into())])
+        );
     }
 
     #[test]
@@ -129,8 +181,14 @@ mod tests {
             reply("/a/1", 200, r#"{"n": "1"}"#),
             reply("/a/1", 200, r#"{"n": 1, "m": 1}"#),
             reply("/a/1", 200, "{}"),
-            Reply { method: "PUT".into(), ..reply("/a/1", 200, r#"{"n": 1}"#) },
-            Reply { headers: vec![], ..reply("/a/1", 200, r#"{"n": 1}"#) },
+            Reply {
+                method: "PUT".into(),
+                ..reply("/a/1", 200, r#"{"n": 1}"#)
+            },
+            Reply {
+                headers: vec![],
+                ..reply("/a/1", 200, r#"{"n": 1}"#)
+            },
         ];
         for reply in bad {
             let failed = std::panic::catch_unwind(|| document().check(&reply)).is_err();

@@ -22,19 +22,24 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     let start = (std::process::id() % 79) as u16 * 100;
     let fresh = || FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
     let tries = (0..COUNT).map(|_| fresh());
-    let ports: Vec<u16> = tries.filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).take(count).collect();
+    let ports: Vec<u16> = tries
+        .filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        .take(count)
+        .collect();
     assert_eq!(ports.len(), count, "free ports");
     ports
 }
 
 fn addresses_here() -> [String; 2] {
-    let [private, public] = free_ports(2)[..] else { unreachable!("two were asked for") };
+    let [private, public] = free_ports(2)[..] else {
+        unreachable!("two were asked for")
+    };
     [private, public].map(|port| format!("/ip4/127.0.0.1/tcp/{port}"))
 }
 
 const NAMES: [&str; 16] = [
-    "alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy", "kim", "laura", "mike", "nina", "olga",
-    "paul",
+    "alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy", "kim", "laura",
+    "mike", "nina", "olga", "paul",
 ];
 
 impl Parties {
@@ -45,7 +50,11 @@ impl Parties {
 
     /// The same at the private and public addresses that each party is given.
     pub fn at(count: usize, addresses: impl Fn(usize) -> [String; 2]) -> Self {
-        let mut parties = Parties { folder: tempfile::tempdir().expect("a folder"), names: vec![], lines: vec![] };
+        let mut parties = Parties {
+            folder: tempfile::tempdir().expect("a folder"),
+            names: vec![],
+            lines: vec![],
+        };
         for (party, name) in NAMES[..count].iter().enumerate() {
             let lines = parties.identity_at(name, addresses(party));
             parties.names.push((*name).to_owned());
@@ -83,7 +92,10 @@ impl Parties {
     /// The two ports of a party: private, public.
     pub fn ports(&self, party: usize) -> [u16; 2] {
         let port = |key: &str| {
-            let line = self.lines[party].lines().find(|line| line.starts_with(key)).expect("both addresses are listed");
+            let line = self.lines[party]
+                .lines()
+                .find(|line| line.starts_with(key))
+                .expect("both addresses are listed");
             let digits = line.trim_end_matches('"').rsplit('/').next().expect("/tcp/PORT");
             digits.parse().expect("a port")
         };
@@ -97,7 +109,18 @@ impl Parties {
 
     fn identity_at(&self, name: &str, [private, public]: [String; 2]) -> String {
         let key = format!("{name}.key");
-        let ended = self.run(["identity", "new", "--out", &key, "--name", name, "--private", &private, "--public", &public]);
+        let ended = self.run([
+            "identity",
+            "new",
+            "--out",
+            &key,
+            "--name",
+            name,
+            "--private",
+            &private,
+            "--public",
+            &public,
+        ]);
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         ended.stdout
     }
@@ -112,7 +135,9 @@ impl Parties {
         let dimension: usize = shape.iter().product();
         let scale = 0.9 / (dimension as f64).sqrt();
         let input = |(party, name): (usize, &String)| {
-            let values: Vec<f64> = (0..dimension).map(|i| scale * ((i * 7 + party * 13) as f64).sin()).collect();
+            let values: Vec<f64> = (0..dimension)
+                .map(|i| scale * ((i * 7 + party * 13) as f64).sin())
+                .collect();
             write_npy(&self.path(&format!("{name}.npy")), shape, &values);
             values
         };
@@ -128,7 +153,17 @@ impl Parties {
     pub fn plan(&self, name: &str, run: &str) -> String {
         let (run_file, plan_file) = (format!("{name}.toml"), format!("{name}.json"));
         self.write(&run_file, run);
-        let quote = self.run(["plan", &run_file, "--peers", "peers.toml", "--out", &plan_file, "--json"]).json_of(0);
+        let quote = self
+            .run([
+                "plan",
+                &run_file,
+                "--peers",
+                "peers.toml",
+                "--out",
+                &plan_file,
+                "--json",
+            ])
+            .json_of(0);
         quote["digest"].as_str().expect("a digest").to_owned()
     }
 
@@ -136,8 +171,7 @@ impl Parties {
     pub fn join(&self, plan: &str, party: usize) -> Vec<String> {
         let name = &self.names[party];
         let argument = |text: &str| text.replace("PLAN", plan).replace("NAME", name);
-        let line =
-            "join PLAN.json --identity NAME.key --input NAME.npy --output PLAN-NAME.npy --receipt PLAN-NAME.receipt.json --json";
+        let line = "join PLAN.json --identity NAME.key --input NAME.npy --output PLAN-NAME.npy --receipt PLAN-NAME.receipt.json --json";
         line.split(' ').map(argument).collect()
     }
 }

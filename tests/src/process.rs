@@ -65,12 +65,27 @@ impl Ended {
     #[track_caller]
     pub fn refused(&self, code: i32, about: &str) -> Value {
         let object = self.json_of(code);
-        let keys = |value: &Value| value.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        let keys = |value: &Value| {
+            value
+                .as_object()
+                .map(|o| o.keys().cloned().collect::<Vec<_>>())
+                .unwrap_or_default()
+        };
         assert_eq!(keys(&object), ["error", "exit_code"], "{object}");
         assert_eq!(object["exit_code"], code, "{object}");
-        assert_eq!(keys(&object["error"]), ["field", "hint", "kind", "message"], "{object}");
-        assert!(object["error"]["kind"].is_string() && object["error"]["message"].is_string(), "{object}");
-        assert!(object["error"].to_string().contains(about), "{object} should speak of {about}");
+        assert_eq!(
+            keys(&object["error"]),
+            ["field", "hint", "kind", "message"],
+            "{object}"
+        );
+        assert!(
+            object["error"]["kind"].is_string() && object["error"]["message"].is_string(),
+            "{object}"
+        );
+        assert!(
+            object["error"].to_string().contains(about),
+            "{object} should speak of {about}"
+        );
         object
     }
 
@@ -108,11 +123,21 @@ pub fn run_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item 
 }
 
 /// Starts `undertone` with these arguments and `--events`, and follows what it tells.
-pub fn follow_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> (Running, Followed) {
-    let pipes = tempfile::Builder::new().prefix("events").tempdir().expect("a folder for the pipe");
+pub fn follow_in<S: AsRef<OsStr>>(
+    folder: &Path,
+    arguments: impl IntoIterator<Item = S>,
+) -> (Running, Followed) {
+    let pipes = tempfile::Builder::new()
+        .prefix("events")
+        .tempdir()
+        .expect("a folder for the pipe");
     let pipe = pipes.path().join("pipe");
     let mut command = Command::new(undertone());
-    command.args(arguments).arg("--events").arg(&pipe).current_dir(folder);
+    command
+        .args(arguments)
+        .arg("--events")
+        .arg(&pipe)
+        .current_dir(folder);
     let (running, mut followed) = follow_at(command, &pipe);
     followed._pipes = Some(pipes);
     (running, followed)
@@ -131,7 +156,10 @@ fn let_go(pipe: &Path) {
     // Nobody sends: it only paces the trying.
     let (_sender, pace) = channel::<()>();
     for _ in 0..500 {
-        let opened = OpenOptions::new().write(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(pipe);
+        let opened = OpenOptions::new()
+            .write(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(pipe);
         match opened {
             // ENXIO: no reader yet, or none any more.
             Err(e) if e.raw_os_error() == Some(Errno::ENXIO as i32) => {
@@ -147,7 +175,11 @@ impl Running {
     /// never opens it.
     pub fn start(mut command: Command, pipe: Option<PathBuf>) -> Self {
         let what = format!("{command:?}");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{what}: {e}"));
         let group = Pid::from_raw(child.id() as i32);
         let stdout = child.stdout.take().map(drain);
@@ -160,7 +192,14 @@ impl Running {
                 let_go(&pipe);
             }
         });
-        Running { what, group, begun: Instant::now(), ended, stdout, stderr }
+        Running {
+            what,
+            group,
+            begun: Instant::now(),
+            ended,
+            stdout,
+            stderr,
+        }
     }
 
     /// Its process id.
@@ -170,15 +209,23 @@ impl Running {
 
     /// Waits for its end. A process that takes longer than the watchdog allows is killed and fails the test.
     pub fn wait(mut self) -> Ended {
-        let status = self.ended.recv_timeout(LONGEST.saturating_sub(self.begun.elapsed()));
+        let status = self
+            .ended
+            .recv_timeout(LONGEST.saturating_sub(self.begun.elapsed()));
         if status.is_err() {
             let _ = killpg(self.group, Signal::SIGKILL);
         }
-        let read =
-            |thread: Option<JoinHandle<String>>| thread.map_or(String::new(), |t| t.join().expect("a reader does not panic"));
+        let read = |thread: Option<JoinHandle<String>>| {
+            thread.map_or(String::new(), |t| t.join().expect("a reader does not panic"))
+        };
         let (stdout, stderr) = (read(self.stdout.take()), read(self.stderr.take()));
-        let status = status.unwrap_or_else(|_| panic!("{} did not end within {LONGEST:?}\n{stdout}\n{stderr}", self.what));
-        Ended { code: status.code().unwrap_or(-1), stdout, stderr }
+        let status = status
+            .unwrap_or_else(|_| panic!("{} did not end within {LONGEST:?}\n{stdout}\n{stderr}", self.what));
+        Ended {
+            code: status.code().unwrap_or(-1),
+            stdout,
+            stderr,
+        }
     }
 }
 
@@ -232,13 +279,18 @@ impl Followed {
                 }
             }
         });
-        Followed { lines, seen: vec![], _pipes: None }
+        Followed {
+            lines,
+            seen: vec![],
+            _pipes: None,
+        }
     }
 
     fn next(&mut self) -> Option<Value> {
         match self.lines.recv_timeout(LONGEST) {
             Ok(line) => {
-                let event: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("not an event: {e}\n{line}"));
+                let event: Value =
+                    serde_json::from_str(&line).unwrap_or_else(|e| panic!("not an event: {e}\n{line}"));
                 self.seen.push(event.clone());
                 Some(event)
             }
@@ -298,7 +350,9 @@ mod tests {
         let pipe = folder.path().join("pipe");
         mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).expect("a named pipe");
         let mut command = Command::new("sh");
-        command.args(["-c", "(echo begun; exec tail -f /dev/null) > pipe & wait"]).current_dir(folder.path());
+        command
+            .args(["-c", "(echo begun; exec tail -f /dev/null) > pipe & wait"])
+            .current_dir(folder.path());
         let running = Running::start(command, Some(pipe.clone()));
         let mut reader = BufReader::new(File::open(pipe).expect("the process opens it, too"));
         let mut line = String::new();

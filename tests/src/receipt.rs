@@ -11,18 +11,44 @@ use crate::{assert_close, read_json, run_in};
 #[track_caller]
 pub fn assert_mu_follows(receipt: &Value) {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("execution.json"), receipt["execution"].to_string()).expect("writable");
-    let number = |key: &str| format!("{:?}", receipt[key].as_f64().unwrap_or_else(|| panic!("{key} of {receipt}")));
+    std::fs::write(
+        folder.path().join("execution.json"),
+        receipt["execution"].to_string(),
+    )
+    .expect("writable");
+    let number = |key: &str| {
+        format!(
+            "{:?}",
+            receipt[key]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{key} of {receipt}"))
+        )
+    };
     let (kind, cancelling) = match receipt["pairwise_std"].is_number() {
         true => ("ppsc", ["--pairwise-std".to_owned(), number("pairwise_std")]),
         false => ("inca", ["--correlated-std".to_owned(), number("correlated_std")]),
     };
-    let mut flags = vec!["--independent-std".to_owned(), number("independent_std"), "--delta".to_owned(), number("delta")];
+    let mut flags = vec![
+        "--independent-std".to_owned(),
+        number("independent_std"),
+        "--delta".to_owned(),
+        number("delta"),
+    ];
     flags.extend(cancelling);
     let command = ["account", kind, "execution.json", "--json"].map(String::from);
     let answer = run_in(folder.path(), command.into_iter().chain(flags)).json_of(0);
-    assert_close(&answer["mu"], receipt["mu"].as_f64().expect("μ"), 1e-9, "μ of the receipt's execution");
-    assert_close(&answer["epsilon"], receipt["epsilon"].as_f64().expect("ε"), 1e-8, "ε of the receipt's execution");
+    assert_close(
+        &answer["mu"],
+        receipt["mu"].as_f64().expect("μ"),
+        1e-9,
+        "μ of the receipt's execution",
+    );
+    assert_close(
+        &answer["epsilon"],
+        receipt["epsilon"].as_f64().expect("ε"),
+        1e-8,
+        "ε of the receipt's execution",
+    );
 }
 
 /// Every key that the contract lists for a receipt is there.

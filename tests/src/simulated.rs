@@ -34,18 +34,30 @@ pub fn plan(parties: usize, dimension: usize, lines: &str) -> Arc<Plan> {
 pub fn inputs(plan: &Plan) -> Vec<Vec<f64>> {
     let dimension = plan.draft().dimension();
     let scale = 0.9 / (dimension as f64).sqrt();
-    (0..plan.parties()).map(|party| (0..dimension).map(|i| scale * ((7 * i + 3 * party) as f64).sin()).collect()).collect()
+    (0..plan.parties())
+        .map(|party| {
+            (0..dimension)
+                .map(|i| scale * ((7 * i + 3 * party) as f64).sin())
+                .collect()
+        })
+        .collect()
 }
 
 /// The same on the plan's lattice.
 pub fn on_lattice(plan: &Plan) -> Vec<LatticeVector> {
-    inputs(plan).into_iter().map(|values| plan.lattice().encode(values.into_iter())).collect()
+    inputs(plan)
+        .into_iter()
+        .map(|values| plan.lattice().encode(values.into_iter()))
+        .collect()
 }
 
 /// What nodes ask before they publish.
 pub fn real_gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
     let verdict = gate(plan, logs);
-    GateVerdict { publish: verdict.publish, reason: verdict.reason }
+    GateVerdict {
+        publish: verdict.publish,
+        reason: verdict.reason,
+    }
 }
 
 /// A run in which every invariant must hold.
@@ -59,7 +71,9 @@ pub fn simulate(plan: &Arc<Plan>, conditions: Conditions) -> Report {
 
 /// All parties but these.
 pub fn others(plan: &Plan, without: &[Party]) -> BTreeSet<Party> {
-    (0..plan.parties()).filter(|party| !without.contains(party)).collect()
+    (0..plan.parties())
+        .filter(|party| !without.contains(party))
+        .collect()
 }
 
 /// Every one of `included` ended so, agreed, over that set, with the exact sum of its x̃.
@@ -67,15 +81,27 @@ pub fn others(plan: &Plan, without: &[Party]) -> BTreeSet<Party> {
 pub fn assert_exact(report: &Report, included: &BTreeSet<Party>, ending: &Ending, what: &str) {
     let exact = report.sum_over(included);
     for &party in included {
-        let outcome = report.outcomes[party].as_ref().unwrap_or_else(|| panic!("{what}: party {party} never finished"));
-        assert_eq!((&outcome.ending, outcome.agreed, &outcome.included), (ending, true, included), "{what}: party {party}");
-        assert!(outcome.sum.as_ref().map(|sum| &sum.value) == exact.as_ref(), "{what}: party {party} holds another sum");
+        let outcome = report.outcomes[party]
+            .as_ref()
+            .unwrap_or_else(|| panic!("{what}: party {party} never finished"));
+        assert_eq!(
+            (&outcome.ending, outcome.agreed, &outcome.included),
+            (ending, true, included),
+            "{what}: party {party}"
+        );
+        assert!(
+            outcome.sum.as_ref().map(|sum| &sum.value) == exact.as_ref(),
+            "{what}: party {party} holds another sum"
+        );
     }
 }
 
 /// When the first node enters a phase in a run without faults.
 pub fn first(report: &Report, phase: Phase) -> Time {
-    let begins = report.events.iter().filter(|(_, _, event)| *event == Event::Phase(phase));
+    let begins = report
+        .events
+        .iter()
+        .filter(|(_, _, event)| *event == Event::Phase(phase));
     begins.map(|(at, _, _)| *at).min().expect("every node gets there")
 }
 
@@ -95,7 +121,11 @@ pub fn kills(plan: &Arc<Plan>, seed: u64, loud: &[bool]) -> (Vec<Fault>, Vec<Par
         let party = alive.swap_remove(rng.random_range(0..alive.len()));
         dead.push(party);
         let at = Time::from_nanos(rng.random_range(moments.clone()));
-        if loud { Fault::Crash { party, at } } else { Fault::Silence { party, at } }
+        if loud {
+            Fault::Crash { party, at }
+        } else {
+            Fault::Silence { party, at }
+        }
     };
     let faults = loud.iter().map(&mut kill).collect();
     (faults, dead)

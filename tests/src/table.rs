@@ -55,7 +55,10 @@ pub struct Turn {
 impl Turn {
     /// Nothing.
     pub fn none() -> Self {
-        Turn { passes: true, slips: vec![] }
+        Turn {
+            passes: true,
+            slips: vec![],
+        }
     }
 
     /// The output is carried out after these have arrived.
@@ -116,7 +119,12 @@ impl Table {
         for (party, mut value) in on_lattice(plan).into_iter().enumerate() {
             let calibration = plan.calibration();
             let rng = ChaCha8Rng::seed_from_u64(party as u64);
-            let mut noise = LatticeNoise::new(rng, *plan.lattice(), plan.draft().dimension(), calibration.correlated_std);
+            let mut noise = LatticeNoise::new(
+                rng,
+                *plan.lattice(),
+                plan.draft().dimension(),
+                calibration.correlated_std,
+            );
             noise.add_independent(calibration.independent_std, &mut value);
             let identity = Identity {
                 party,
@@ -126,25 +134,44 @@ impl Table {
                 epoch: 0,
             };
             table.noised.push(value.clone());
-            table.runs.push(Run::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO));
+            table.runs.push(Run::new(
+                plan.clone(),
+                identity,
+                value,
+                Box::new(noise),
+                Time::ZERO,
+            ));
         }
         table
     }
 
     /// An input to a machine.
     pub fn feed(&mut self, party: Party, input: Input) {
-        self.runs[party].handle(self.now, input).expect("the table asks for nothing that it should not");
+        self.runs[party]
+            .handle(self.now, input)
+            .expect("the table asks for nothing that it should not");
     }
 
     /// Runs until everybody but the hostile member has its outcome, and has nothing more to say.
     pub fn play(&mut self, mut hostile: impl FnMut(Party, &Output) -> Turn) {
         let parties = self.plan.parties();
         let draft = self.plan.draft();
-        let graphs = [(Network::Private, draft.private_graph.clone()), (Network::Public, draft.public_graph.clone())];
+        let graphs = [
+            (Network::Private, draft.private_graph.clone()),
+            (Network::Public, draft.public_graph.clone()),
+        ];
         for party in 0..parties {
             for (network, graph) in &graphs {
                 let peers = graph.neighbours(party).iter();
-                peers.for_each(|&peer| self.feed(party, Input::Connected { network: *network, peer }));
+                peers.for_each(|&peer| {
+                    self.feed(
+                        party,
+                        Input::Connected {
+                            network: *network,
+                            peer,
+                        },
+                    )
+                });
             }
         }
         let mut wakes = vec![Time::FAR; parties];
@@ -176,7 +203,11 @@ impl Table {
             }
             if idle {
                 let next = wakes.iter().copied().min().expect("a few of them");
-                assert!(next < Time::from_millis(LONGEST_MS), "somebody waits for ever: {:?}", self.offences);
+                assert!(
+                    next < Time::from_millis(LONGEST_MS),
+                    "somebody waits for ever: {:?}",
+                    self.offences
+                );
                 self.now = self.now.max(next);
                 (0..parties).for_each(|party| self.feed(party, Input::Tick));
             }
@@ -184,7 +215,12 @@ impl Table {
     }
 
     fn deliver(&mut self, slip: Slip) {
-        let Slip { network, from, to, frame } = slip;
+        let Slip {
+            network,
+            from,
+            to,
+            frame,
+        } = slip;
         let frame = Bytes::from_owner(frame);
         self.feed(
             to,
@@ -198,12 +234,22 @@ impl Table {
     fn carry_out(&mut self, party: Party, output: Output) {
         match output {
             Output::Public { to, frame } => {
-                self.send(Slip { network: Network::Public, from: party, to, frame });
+                self.send(Slip {
+                    network: Network::Public,
+                    from: party,
+                    to,
+                    frame,
+                });
             }
             Output::Private { to, frame, ticket } => {
                 let leaves = ticket.is_none_or(|ticket| ticket.take());
                 assert!(leaves, "nothing is slow here, so nothing is recalled");
-                self.send(Slip { network: Network::Private, from: party, to, frame });
+                self.send(Slip {
+                    network: Network::Private,
+                    from: party,
+                    to,
+                    frame,
+                });
                 self.feed(party, Input::Left);
             }
             Output::Spend => self.feed(party, Input::Spent(Ok(()))),
@@ -235,18 +281,42 @@ impl Table {
         }
         match wire::read_public(frame) {
             Ok(PublicFrame::Notice(signed)) if signed.author == party => {
-                if let Notice::Item { stage: Stage::Publishing, .. } = signed.notice {
+                if let Notice::Item {
+                    stage: Stage::Publishing,
+                    ..
+                } = signed.notice
+                {
                     let items = self.items.entry(party).or_default();
                     items.insert(frame.to_vec());
-                    assert!(items.len() == 1 || party == HOSTILE, "party {party} publishes twice");
+                    assert!(
+                        items.len() == 1 || party == HOSTILE,
+                        "party {party} publishes twice"
+                    );
                 }
             }
-            Ok(PublicFrame::Round { round: Round { form: Form::Ratio, .. }, .. }) => self.ratio_rounds += 1,
-            Ok(PublicFrame::Round { round: Round { author, form: Form::Fast, round: 0, .. }, values }) => {
+            Ok(PublicFrame::Round {
+                round: Round {
+                    form: Form::Ratio, ..
+                },
+                ..
+            }) => self.ratio_rounds += 1,
+            Ok(PublicFrame::Round {
+                round:
+                    Round {
+                        author,
+                        form: Form::Fast,
+                        round: 0,
+                        ..
+                    },
+                values,
+            }) => {
                 let width = self.plan.terms().expect("it averages").opening_bytes;
                 let opening: Vec<i64> = integers::read_narrow(&frame[values], width).collect();
                 let first = self.openings.entry(author).or_insert_with(|| opening.clone());
-                assert!(*first == opening || party == HOSTILE, "party {party} opens another final than before");
+                assert!(
+                    *first == opening || party == HOSTILE,
+                    "party {party} opens another final than before"
+                );
             }
             _ => {}
         }
@@ -254,13 +324,21 @@ impl Table {
 
     /// The outcomes of all but the hostile member.
     pub fn honest(&self) -> impl Iterator<Item = (Party, &Outcome)> {
-        let outcomes = self.outcomes.iter().enumerate().filter(|(party, _)| *party != HOSTILE);
+        let outcomes = self
+            .outcomes
+            .iter()
+            .enumerate()
+            .filter(|(party, _)| *party != HOSTILE);
         outcomes.map(|(party, outcome)| (party, outcome.as_ref().expect("it ended")))
     }
 
     /// What one machine told of others.
     pub fn told_by(&self, party: Party) -> Vec<(Party, &str)> {
-        self.offences.iter().filter(|(by, ..)| *by == party).map(|(_, of, text)| (*of, text.as_str())).collect()
+        self.offences
+            .iter()
+            .filter(|(by, ..)| *by == party)
+            .map(|(_, of, text)| (*of, text.as_str()))
+            .collect()
     }
 
     /// Everybody's x̃, summed.
@@ -278,8 +356,14 @@ impl Table {
         let everybody: BTreeSet<Party> = others(&self.plan, &[]);
         let exact = self.exact();
         for outcome in self.outcomes.iter().flatten() {
-            assert_eq!((&outcome.ending, outcome.agreed, &outcome.included), (&Ending::Done, true, &everybody));
-            assert!(outcome.sum.as_ref().map(|sum| &sum.value) == Some(&exact), "another sum");
+            assert_eq!(
+                (&outcome.ending, outcome.agreed, &outcome.included),
+                (&Ending::Done, true, &everybody)
+            );
+            assert!(
+                outcome.sum.as_ref().map(|sum| &sum.value) == Some(&exact),
+                "another sum"
+            );
         }
     }
 
@@ -291,19 +375,34 @@ impl Table {
         let unit = f64::from(terms.grain_log2).exp2();
         let (mut sets, mut agreed) = (BTreeSet::new(), 0);
         for (party, outcome) in self.honest() {
-            let sum = outcome.sum.as_ref().unwrap_or_else(|| panic!("party {party} has no mean: {outcome:?}"));
+            let sum = outcome
+                .sum
+                .as_ref()
+                .unwrap_or_else(|| panic!("party {party} has no mean: {outcome:?}"));
             let accuracy = outcome.accuracy.expect("averaged");
-            let openings: Vec<&Vec<i64>> = outcome.included.iter().map(|party| &self.openings[party]).collect();
+            let openings: Vec<&Vec<i64>> = outcome
+                .included
+                .iter()
+                .map(|party| &self.openings[party])
+                .collect();
             for (i, found) in sum.value.steps().enumerate() {
                 let exact = openings.iter().map(|opening| opening[i] as f64).sum::<f64>() * unit;
                 // Openings are rounded; the bound has that in it, too.
                 let rounded = 0.5 * openings.len() as f64 * unit.max(1.0);
                 let off = (found as f64 - exact).abs();
-                assert!(off <= accuracy.steps + rounded, "party {party} is {off} steps off, and says {}", accuracy.steps);
+                assert!(
+                    off <= accuracy.steps + rounded,
+                    "party {party} is {off} steps off, and says {}",
+                    accuracy.steps
+                );
             }
             if outcome.included.len() == self.plan.parties() {
                 let off = mass::largest_difference(&sum.value, &self.exact());
-                assert!(off <= accuracy.steps, "party {party} is {off} steps off, and says {}", accuracy.steps);
+                assert!(
+                    off <= accuracy.steps,
+                    "party {party} is {off} steps off, and says {}",
+                    accuracy.steps
+                );
             }
             if outcome.agreed {
                 assert!(accuracy.apart <= terms.accuracy() * (1.0 + 1e-9), "{accuracy:?}");
@@ -311,25 +410,48 @@ impl Table {
             }
             sets.insert(outcome.included.clone());
         }
-        assert_eq!(sets.len(), 1, "all average the same finals: {sets:?}\n{:?}\n{:?}", self.offences, self.faults);
+        assert_eq!(
+            sets.len(),
+            1,
+            "all average the same finals: {sets:?}\n{:?}\n{:?}",
+            self.offences,
+            self.faults
+        );
         (sets.pop_first().expect("one"), agreed)
     }
 
     /// No honest node claims what is not so: two that say `agreed` are as near to each other as sums can show, or as both are to a third.
     #[track_caller]
     pub fn assert_no_claim_is_false(&self) {
-        let (apart, most) = (self.agreed_apart(), 2.0 * sketch::reach(self.plan.draft().dimension()));
-        assert!(apart <= most, "two nodes agree, and are {apart} times ν apart, not {most} times");
+        let (apart, most) = (
+            self.agreed_apart(),
+            2.0 * sketch::reach(self.plan.draft().dimension()),
+        );
+        assert!(
+            apart <= most,
+            "two nodes agree, and are {apart} times ν apart, not {most} times"
+        );
     }
 
     /// The largest difference in a coordinate between any two honest nodes that say `agreed`, in ν. They name the same parties.
     #[track_caller]
     pub fn agreed_apart(&self) -> f64 {
         let nu = self.plan.draft().run.accuracy;
-        let claims = self.honest().filter(|(_, outcome)| outcome.agreed).map(|(party, outcome)| {
-            let (sum, accuracy) = (outcome.sum.as_ref().expect("agreed"), outcome.accuracy.expect("agreed"));
-            (party, &outcome.included, sum, accuracy.steps / accuracy.standard_errors * nu)
-        });
+        let claims = self
+            .honest()
+            .filter(|(_, outcome)| outcome.agreed)
+            .map(|(party, outcome)| {
+                let (sum, accuracy) = (
+                    outcome.sum.as_ref().expect("agreed"),
+                    outcome.accuracy.expect("agreed"),
+                );
+                (
+                    party,
+                    &outcome.included,
+                    sum,
+                    accuracy.steps / accuracy.standard_errors * nu,
+                )
+            });
         let claims: Vec<_> = claims.collect();
         let mut apart = 0.0f64;
         for (a, included, sum, of_nu) in &claims {

@@ -46,9 +46,15 @@ pub fn possible() -> Result<(), String> {
         return Err("making network namespaces takes root".into());
     }
     for (program, arguments) in [("ip", ["netns", "list"]), ("nft", ["list", "tables"])] {
-        let output = Command::new(program).args(arguments).output().map_err(|e| format!("{program}: {e}"))?;
+        let output = Command::new(program)
+            .args(arguments)
+            .output()
+            .map_err(|e| format!("{program}: {e}"))?;
         if !output.status.success() {
-            return Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+            return Err(format!(
+                "{program}: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ));
         }
     }
     Ok(())
@@ -59,7 +65,11 @@ impl Testnet {
     pub fn new(count: usize, weather: Weather) -> Self {
         clear_abandoned();
         let own = |what: &str| format!("undertone-{}-{what}", std::process::id());
-        let mut net = Testnet { hosts: vec![], switch: own("switch"), forwarders: vec![] };
+        let mut net = Testnet {
+            hosts: vec![],
+            switch: own("switch"),
+            forwarders: vec![],
+        };
         ip(["netns", "add", &net.switch]);
         in_namespace(&net.switch, "ip", ["link", "add", "switch", "type", "bridge"]);
         in_namespace(&net.switch, "ip", ["link", "set", "switch", "up"]);
@@ -72,7 +82,11 @@ impl Testnet {
             in_namespace(&name, "nft", [&rules]);
             if !weather.delay.is_zero() {
                 let to = |port| (port + FORWARDED, (net.address(host), port).into());
-                net.forwarders.extend(PORTS.map(to).map(|(from, to)| Forwarder::start(&name, from, to, weather.delay)));
+                net.forwarders.extend(
+                    PORTS
+                        .map(to)
+                        .map(|(from, to)| Forwarder::start(&name, from, to, weather.delay)),
+                );
             }
         }
         net
@@ -80,9 +94,36 @@ impl Testnet {
 
     fn plug_in(&self, host: usize) {
         let (name, port) = (&self.hosts[host], format!("port-{host}"));
-        ip(["link", "add", &port, "netns", &self.switch, "type", "veth", "peer", "name", "eth0", "netns", name]);
-        in_namespace(&self.switch, "ip", ["link", "set", &port, "master", "switch", "up"]);
-        in_namespace(name, "ip", ["address", "add", &format!("{}/24", self.address(host)), "dev", "eth0"]);
+        ip([
+            "link",
+            "add",
+            &port,
+            "netns",
+            &self.switch,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            name,
+        ]);
+        in_namespace(
+            &self.switch,
+            "ip",
+            ["link", "set", &port, "master", "switch", "up"],
+        );
+        in_namespace(
+            name,
+            "ip",
+            [
+                "address",
+                "add",
+                &format!("{}/24", self.address(host)),
+                "dev",
+                "eth0",
+            ],
+        );
         in_namespace(name, "ip", ["link", "set", "lo", "up"]);
         in_namespace(name, "ip", ["link", "set", "eth0", "up"]);
     }
@@ -105,7 +146,11 @@ impl Testnet {
     }
 
     /// Does something on a host, in a thread of its own.
-    pub fn on<T: Send + 'static>(&self, host: usize, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    pub fn on<T: Send + 'static>(
+        &self,
+        host: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
         let namespace = Path::new(NAMESPACES).join(&self.hosts[host]);
         spawn(move || {
             enter(&namespace);
@@ -118,8 +163,15 @@ impl Testnet {
         let count = |host: &String| {
             let rules = in_namespace(host, "nft", ["-j", "list", "chain", "inet", "weather", "loss"]);
             let rules: Value = serde_json::from_str(&rules).expect("nft prints JSON");
-            let expressions = rules["nftables"].as_array().expect("a list").iter().filter_map(|o| o["rule"]["expr"].as_array());
-            expressions.flatten().find_map(|e| e["counter"]["packets"].as_u64()).expect("a counter")
+            let expressions = rules["nftables"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .filter_map(|o| o["rule"]["expr"].as_array());
+            expressions
+                .flatten()
+                .find_map(|e| e["counter"]["packets"].as_u64())
+                .expect("a counter")
         };
         self.hosts.iter().map(count).sum()
     }
@@ -136,9 +188,21 @@ impl Drop for Testnet {
 }
 
 fn rules(weather: Weather) -> String {
-    let loss = format!("iifname \"eth0\" numgen random mod 100 < {} counter drop", weather.loss_percent);
-    let redirect = |port| format!("iifname \"eth0\" tcp dport {port} redirect to :{}", port + FORWARDED);
-    let redirects = if weather.delay.is_zero() { String::new() } else { PORTS.map(redirect).join("; ") };
+    let loss = format!(
+        "iifname \"eth0\" numgen random mod 100 < {} counter drop",
+        weather.loss_percent
+    );
+    let redirect = |port| {
+        format!(
+            "iifname \"eth0\" tcp dport {port} redirect to :{}",
+            port + FORWARDED
+        )
+    };
+    let redirects = if weather.delay.is_zero() {
+        String::new()
+    } else {
+        PORTS.map(redirect).join("; ")
+    };
     format!(
         "table inet weather {{ chain loss {{ type filter hook input priority filter; {loss}; }}; \
          chain delay {{ type nat hook prerouting priority dstnat; {redirects}; }}; }}"
@@ -149,8 +213,10 @@ fn rules(weather: Weather) -> String {
 fn clear_abandoned() {
     for line in ip(["netns", "list"]).lines() {
         let name = line.split_whitespace().next().unwrap_or_default();
-        let owner =
-            name.strip_prefix("undertone-").and_then(|rest| rest.split('-').next()).and_then(|pid| pid.parse::<i32>().ok());
+        let owner = name
+            .strip_prefix("undertone-")
+            .and_then(|rest| rest.split('-').next())
+            .and_then(|pid| pid.parse::<i32>().ok());
         if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             let _ = Command::new("ip").args(["netns", "del", name]).output();
         }
@@ -162,13 +228,21 @@ fn ip<const N: usize>(arguments: [&str; N]) -> String {
 }
 
 fn in_namespace<const N: usize>(namespace: &str, program: &str, arguments: [&str; N]) -> String {
-    done(Command::new("ip").args(["netns", "exec", namespace, program]).args(arguments))
+    done(
+        Command::new("ip")
+            .args(["netns", "exec", namespace, program])
+            .args(arguments),
+    )
 }
 
 /// What a command that must not fail printed.
 fn done(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -185,7 +259,10 @@ mod tests {
         if let Err(missing) = possible() {
             return crate::left_out("the testnet's weather", &missing);
         }
-        let weather = Weather { loss_percent: 5, delay: Duration::from_millis(10) };
+        let weather = Weather {
+            loss_percent: 5,
+            delay: Duration::from_millis(10),
+        };
         let net = Testnet::new(2, weather);
         let server = net.address(1);
         let (sender, listening) = std::sync::mpsc::channel();
@@ -202,7 +279,10 @@ mod tests {
             let mut times = vec![];
             for _ in 0..100 {
                 let begun = Instant::now();
-                stream.write_all(&[7]).and_then(|()| stream.read_exact(&mut [0])).expect("echoed");
+                stream
+                    .write_all(&[7])
+                    .and_then(|()| stream.read_exact(&mut [0]))
+                    .expect("echoed");
                 times.push(begun.elapsed());
             }
             times.into_iter().min().expect("a hundred")

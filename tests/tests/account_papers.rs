@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 use undertone_tests::{Ended, assert_close, read_json, run_in};
 
 fn vectors(name: &str) -> Value {
-    read_json(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../accountant/tests/vectors").join(name))
+    read_json(
+        &Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../accountant/tests/vectors")
+            .join(name),
+    )
 }
 
 /// A folder with one input file, asked about by flags.
@@ -23,12 +27,20 @@ impl Folder {
     }
 
     fn ask(&self, arguments: &str) -> Ended {
-        run_in(self.0.path(), format!("account {arguments} --json").split_whitespace())
+        run_in(
+            self.0.path(),
+            format!("account {arguments} --json").split_whitespace(),
+        )
     }
 }
 
 fn keys(object: &Value) -> Vec<&str> {
-    object.as_object().expect("an object").keys().map(String::as_str).collect()
+    object
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 #[test]
@@ -37,20 +49,46 @@ fn ppsc_answers_the_vectors() {
     for sequence in vectors("ppsc.json")["sequences"].as_array().expect("sequences") {
         let name = sequence["name"].as_str().expect("a name");
         folder.write("execution.json", &sequence["execution"].to_string());
-        let bare = folder.ask("ppsc execution.json --pairwise-std 2 --delta 1e-6").json_of(0);
-        assert!(bare["mu"].is_null() && bare["epsilon"].is_null() && bare["unbounded"] == true, "{name}: {bare}");
-        assert_eq!((&bare["sum_revealed"], &bare["delta"]), (&json!(true), &json!(1e-6)), "{name}");
+        let bare = folder
+            .ask("ppsc execution.json --pairwise-std 2 --delta 1e-6")
+            .json_of(0);
+        assert!(
+            bare["mu"].is_null() && bare["epsilon"].is_null() && bare["unbounded"] == true,
+            "{name}: {bare}"
+        );
+        assert_eq!(
+            (&bare["sum_revealed"], &bare["delta"]),
+            (&json!(true), &json!(1e-6)),
+            "{name}"
+        );
         let least = sequence["smallest_singular_value"].as_f64().expect("a number");
         assert_close(&bare["smallest_singular_value"], least, 1e-9, name);
         let rank = sequence["rank_of_D"].as_u64().expect("a number") as usize;
-        assert_eq!(bare["components"].as_array().map(Vec::len), Some(10 - rank), "{name}");
-        for row in sequence["replace_one_losses_with_independent_noise"].as_array().expect("rows") {
-            let flags = format!("--pairwise-std {} --independent-std {} --delta 1e-6", row[0], row[1]);
+        assert_eq!(
+            bare["components"].as_array().map(Vec::len),
+            Some(10 - rank),
+            "{name}"
+        );
+        for row in sequence["replace_one_losses_with_independent_noise"]
+            .as_array()
+            .expect("rows")
+        {
+            let flags = format!(
+                "--pairwise-std {} --independent-std {} --delta 1e-6",
+                row[0], row[1]
+            );
             let answer = folder.ask(&format!("ppsc execution.json {flags}")).json_of(0);
-            let losses = row[2].as_array().expect("losses").iter().map(|loss| loss.as_f64().expect("a number"));
+            let losses = row[2]
+                .as_array()
+                .expect("losses")
+                .iter()
+                .map(|loss| loss.as_f64().expect("a number"));
             assert_close(&answer["mu"], losses.fold(0.0, f64::max).sqrt(), 1e-9, name);
             assert_eq!(answer["sum_revealed"], false, "{name}: η* hides the sum");
-            assert!(answer.get("unbounded").is_none() && answer["epsilon"].is_f64(), "{name}: {answer}");
+            assert!(
+                answer.get("unbounded").is_none() && answer["epsilon"].is_f64(),
+                "{name}: {answer}"
+            );
         }
     }
 }
@@ -62,10 +100,22 @@ fn ppsc_scales_with_the_sensitivity_and_says_where_a_file_is_wrong() {
     folder.write("execution.json", &path.to_string());
     let flags = "--pairwise-std 4 --independent-std 2 --delta 1e-5";
     let one = folder.ask(&format!("ppsc execution.json {flags}")).json_of(0);
-    let three = folder.ask(&format!("ppsc execution.json {flags} --sensitivity 3")).json_of(0);
-    assert_close(&one["same_sum_mu"], 2f64.sqrt() / 4.0, 1e-9, "the path of four, above Theorem 1");
+    let three = folder
+        .ask(&format!("ppsc execution.json {flags} --sensitivity 3"))
+        .json_of(0);
+    assert_close(
+        &one["same_sum_mu"],
+        2f64.sqrt() / 4.0,
+        1e-9,
+        "the path of four, above Theorem 1",
+    );
     for key in ["mu", "same_sum_mu"] {
-        assert_close(&three[key], 3.0 * one[key].as_f64().expect("a number"), 1e-12, key);
+        assert_close(
+            &three[key],
+            3.0 * one[key].as_f64().expect("a number"),
+            1e-12,
+            key,
+        );
     }
     for (key, value, place) in [
         ("parties", json!(0), "parties"),
@@ -73,8 +123,16 @@ fn ppsc_scales_with_the_sensitivity_and_says_where_a_file_is_wrong() {
         ("edges", json!([[[1, 1]]]), "edges[0][0][1]"),
         ("corrupted", json!([9]), "corrupted[0]"),
         ("crashed", json!([[1, 0]]), "crashed[0][1]"),
-        ("exchanges", json!([{"iteration": 1, "out": 0, "in": 1, "fate": "lost"}]), "exchanges[0].in"),
-        ("exchanges", json!([{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 1}]), "exchanges[0].applied"),
+        (
+            "exchanges",
+            json!([{"iteration": 1, "out": 0, "in": 1, "fate": "lost"}]),
+            "exchanges[0].in",
+        ),
+        (
+            "exchanges",
+            json!([{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 1}]),
+            "exchanges[0].applied",
+        ),
         ("rolled_back", json!([4]), "rolled_back[0]"),
         ("sensitivity", json!([1, 1, 1]), "sensitivity"),
         ("sensitivity", json!([1, 1, -1, 1]), "sensitivity[2]"),
@@ -83,12 +141,20 @@ fn ppsc_scales_with_the_sensitivity_and_says_where_a_file_is_wrong() {
         let mut execution = path.clone();
         execution[key] = value;
         folder.write("execution.json", &execution.to_string());
-        folder.ask(&format!("ppsc execution.json {flags}")).refused(7, place);
+        folder
+            .ask(&format!("ppsc execution.json {flags}"))
+            .refused(7, place);
     }
-    folder.ask(&format!("ppsc missing.json {flags}")).refused_at(7, "EXECUTION.json");
+    folder
+        .ask(&format!("ppsc missing.json {flags}"))
+        .refused_at(7, "EXECUTION.json");
     folder.write("execution.json", &path.to_string());
-    folder.ask("ppsc execution.json --pairwise-std 1 --delta 0").refused_at(2, "--delta");
-    folder.ask("ppsc execution.json --pairwise-std -1 --delta 0.1").refused_at(2, "--pairwise-std");
+    folder
+        .ask("ppsc execution.json --pairwise-std 1 --delta 0")
+        .refused_at(2, "--delta");
+    folder
+        .ask("ppsc execution.json --pairwise-std -1 --delta 0.1")
+        .refused_at(2, "--pairwise-std");
 }
 
 #[test]
@@ -97,12 +163,22 @@ fn gossip_answers_the_vectors() {
     let vectors = vectors("gossip.json");
     for (name, graph) in vectors["graphs"].as_object().expect("graphs") {
         let edges = graph["edges"].as_array().expect("edges").iter();
-        folder.write(name, &edges.map(|edge| format!("{} {}\n", edge[0], edge[1])).collect::<String>());
+        folder.write(
+            name,
+            &edges
+                .map(|edge| format!("{} {}\n", edge[0], edge[1]))
+                .collect::<String>(),
+        );
     }
     // The library's tests answer all of them; processes take their time.
     for case in vectors["cases"].as_array().expect("cases").iter().step_by(5) {
         let text = |key: &str| case[key].as_str().expect("a string");
-        let observers: Vec<String> = case["observers"].as_array().expect("a list").iter().map(Value::to_string).collect();
+        let observers: Vec<String> = case["observers"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(Value::to_string)
+            .collect();
         let flags = format!(
             "gossip --graph {} --weights {} --rounds {} --target {} --observers {} --view {} --observers-noise {}",
             text("graph"),
@@ -116,9 +192,15 @@ fn gossip_answers_the_vectors() {
         let answer = folder.ask(&flags).json_of(0);
         for key in ["sensitivity_squared_lower", "sensitivity_squared_upper"] {
             match case[key].as_f64() {
-                Some(0.0) => assert!(answer[key].as_f64().is_some_and(|found| found.abs() < 1e-14), "{flags}: {answer}"),
+                Some(0.0) => assert!(
+                    answer[key].as_f64().is_some_and(|found| found.abs() < 1e-14),
+                    "{flags}: {answer}"
+                ),
                 Some(expected) => assert_close(&answer[key], expected, 1e-9, &flags),
-                None => assert!(answer[key].is_null() && answer["unbounded"] == true, "{flags}: {answer}"),
+                None => assert!(
+                    answer[key].is_null() && answer["unbounded"] == true,
+                    "{flags}: {answer}"
+                ),
             }
         }
     }
@@ -129,8 +211,13 @@ fn gossip_defaults_and_refusals() {
     let folder = Folder::new();
     folder.write("path.txt", "# a path\n0 1\n1 2\n2 1\n");
     let base = "gossip --graph path.txt --weights metropolis";
-    let answer = folder.ask(&format!("{base} --rounds 3 --target 2 --observers 0")).json_of(0);
-    assert_eq!(keys(&answer), ["sensitivity_squared_lower", "sensitivity_squared_upper"]);
+    let answer = folder
+        .ask(&format!("{base} --rounds 3 --target 2 --observers 0"))
+        .json_of(0);
+    assert_eq!(
+        keys(&answer),
+        ["sensitivity_squared_lower", "sensitivity_squared_upper"]
+    );
     let said = format!("{base} --rounds 3 --target 2 --observers 0 --view sum --observers-noise unknown");
     assert_eq!(folder.ask(&said).json_of(0), answer);
     for (flags, field) in [
@@ -142,16 +229,30 @@ fn gossip_defaults_and_refusals() {
     ] {
         folder.ask(&format!("{base} {flags}")).refused_at(2, field);
     }
-    folder.ask(&format!("{base} --rounds 3 --target -1 --observers 0")).refused(2, "-1");
-    folder.ask(&format!("{base} --rounds 3 --target 0 --observers x")).refused(2, "--observers");
-    for (text, place) in
-        [("0 1\n1 one\n", "line 2"), ("0 1\n1 1\n", "line 2"), ("0 1\n\n2 3\n", "line 3"), ("0 1 2\n", "line 1"), ("", "no edge")]
-    {
+    folder
+        .ask(&format!("{base} --rounds 3 --target -1 --observers 0"))
+        .refused(2, "-1");
+    folder
+        .ask(&format!("{base} --rounds 3 --target 0 --observers x"))
+        .refused(2, "--observers");
+    for (text, place) in [
+        ("0 1\n1 one\n", "line 2"),
+        ("0 1\n1 1\n", "line 2"),
+        ("0 1\n\n2 3\n", "line 3"),
+        ("0 1 2\n", "line 1"),
+        ("", "no edge"),
+    ] {
         folder.write("path.txt", text);
-        folder.ask(&format!("{base} --rounds 3 --target 1 --observers 0")).refused(7, place);
-        folder.ask(&format!("{base} --rounds 3 --target 1 --observers 0")).refused_at(7, "path.txt");
+        folder
+            .ask(&format!("{base} --rounds 3 --target 1 --observers 0"))
+            .refused(7, place);
+        folder
+            .ask(&format!("{base} --rounds 3 --target 1 --observers 0"))
+            .refused_at(7, "path.txt");
     }
-    folder.ask("gossip --graph none.txt --weights metropolis --rounds 1 --target 1 --observers 0").refused_at(7, "--graph");
+    folder
+        .ask("gossip --graph none.txt --weights metropolis --rounds 1 --target 1 --observers 0")
+        .refused_at(7, "--graph");
 }
 
 #[test]
@@ -159,30 +260,58 @@ fn gossip_asks_every_observer_and_draws_what_they_learn() {
     let folder = Folder::new();
     folder.write("ring.txt", "0 1\n1 2\n2 3\n3 4\n4 0\n");
     let base = "gossip --graph ring.txt --weights metropolis --rounds 5";
-    let all = folder.ask(&format!("{base} --observers all --plot pairs.svg")).json_of(0);
-    assert_eq!((&all["pairs"], &all["nodes"], &all["rounds"]), (&json!(20), &json!(5), &json!(5)));
+    let all = folder
+        .ask(&format!("{base} --observers all --plot pairs.svg"))
+        .json_of(0);
+    assert_eq!(
+        (&all["pairs"], &all["nodes"], &all["rounds"]),
+        (&json!(20), &json!(5), &json!(5))
+    );
     // On a ring it only matters how far apart two nodes are.
     let upper = |target: usize| {
-        let one = folder.ask(&format!("{base} --observers 0 --target {target}")).json_of(0);
+        let one = folder
+            .ask(&format!("{base} --observers 0 --target {target}"))
+            .json_of(0);
         one["sensitivity_squared_upper"].as_f64().expect("a number")
     };
     let (near, far) = (upper(1), upper(2));
     let largest = all["sensitivity_squared_upper"].as_f64().expect("a number");
     assert!(largest >= near && largest <= 5.0, "{largest} {near}");
     let quantile = |percent: f64| {
-        let found = all["quantiles"].as_array().into_iter().flatten().find(|pair| pair[0] == percent).expect("a quantile");
+        let found = all["quantiles"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|pair| pair[0] == percent)
+            .expect("a quantile");
         found[1].as_f64().expect("a number")
     };
     assert!(quantile(25.0) >= far && quantile(75.0) >= near, "{all}");
-    let binned: u64 = all["histogram"].as_array().into_iter().flatten().filter_map(|bin| bin[2].as_u64()).sum();
+    let binned: u64 = all["histogram"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|bin| bin[2].as_u64())
+        .sum();
     assert_eq!(binned, 20, "{all}");
     let svg = std::fs::read_to_string(folder.0.path().join("pairs.svg")).expect("drawn");
-    for text in ["20 pairs, 5 nodes, T = 5", "squared sensitivity", "nothing is hidden"] {
+    for text in [
+        "20 pairs, 5 nodes, T = 5",
+        "squared sensitivity",
+        "nothing is hidden",
+    ] {
         assert!(svg.contains(text), "{text}");
     }
-    let of_two = folder.ask(&format!("{base} --observers all --target 2")).json_of(0);
+    let of_two = folder
+        .ask(&format!("{base} --observers all --target 2"))
+        .json_of(0);
     assert_eq!(of_two["pairs"], json!(4));
-    assert_close(&of_two["sensitivity_squared_upper"], largest, 1e-9, "every node of a ring is as exposed as any other");
+    assert_close(
+        &of_two["sensitivity_squared_upper"],
+        largest,
+        1e-9,
+        "every node of a ring is as exposed as any other",
+    );
     for (flags, field) in [
         ("--observers 0", "--target"),
         ("--observers 0 --target 1 --plot x.svg", "--plot"),
@@ -191,34 +320,58 @@ fn gossip_asks_every_observer_and_draws_what_they_learn() {
     ] {
         folder.ask(&format!("{base} {flags}")).refused_at(2, field);
     }
-    folder.ask("gossip --graph ring.txt --weights metropolis --rounds 0 --observers all").refused_at(2, "--rounds");
-    folder.ask(&format!("{base} --observers every --target 1")).refused(2, "--observers");
+    folder
+        .ask("gossip --graph ring.txt --weights metropolis --rounds 0 --observers all")
+        .refused_at(2, "--rounds");
+    folder
+        .ask(&format!("{base} --observers every --target 1"))
+        .refused(2, "--observers");
 }
 
 #[test]
 fn releases_compose() {
     let folder = Folder::new();
-    let receipt =
-        |digest: &str, mu: Value| json!({"version": 1, "digest": digest, "party": "alice", "outcome": "done", "mu": mu});
+    let receipt = |digest: &str, mu: Value| json!({"version": 1, "digest": digest, "party": "alice", "outcome": "done", "mu": mu});
     folder.write("a.json", &receipt("aa", json!(0.3)).to_string());
     folder.write("b.json", &receipt("bb", json!(0.4)).to_string());
-    let answer = folder.ask("compose a.json b.json --mu 1.2 --delta 1e-6").json_of(0);
+    let answer = folder
+        .ask("compose a.json b.json --mu 1.2 --delta 1e-6")
+        .json_of(0);
     assert_close(&answer["mu"], 1.3, 1e-9, "√(0.09 + 0.16 + 1.44)");
     let alone = folder.ask("gaussian --mu 1.3 --delta 1e-6").json_of(0);
-    assert_close(&answer["epsilon"], alone["epsilon"].as_f64().expect("a number"), 1e-9, "one conversion, at the end");
+    assert_close(
+        &answer["epsilon"],
+        alone["epsilon"].as_f64().expect("a number"),
+        1e-9,
+        "one conversion, at the end",
+    );
     assert_eq!((&answer["releases"], &answer["delta"]), (&json!(3), &json!(1e-6)));
     let one = folder.ask("compose --guarantee 1,1e-6 --delta 1e-6").json_of(0);
-    assert!(one["epsilon"].as_f64().is_some_and(|epsilon| (1.0..1.0 + 1e-9).contains(&epsilon)), "{one}");
+    assert!(
+        one["epsilon"]
+            .as_f64()
+            .is_some_and(|epsilon| (1.0..1.0 + 1e-9).contains(&epsilon)),
+        "{one}"
+    );
     let mut open = receipt("cc", Value::Null);
     open["unbounded"] = json!(true);
     folder.write("c.json", &open.to_string());
     let answer = folder.ask("compose a.json c.json --delta 1e-6").json_of(0);
-    assert!(answer["mu"].is_null() && answer["epsilon"].is_null() && answer["unbounded"] == true, "{answer}");
+    assert!(
+        answer["mu"].is_null() && answer["epsilon"].is_null() && answer["unbounded"] == true,
+        "{answer}"
+    );
     folder.write("again.json", &receipt("aa", json!(0.3)).to_string());
-    folder.ask("compose a.json again.json --delta 1e-6").refused_at(2, "again.json");
+    folder
+        .ask("compose a.json again.json --delta 1e-6")
+        .refused_at(2, "again.json");
     folder.write("broken.json", "{\"digest\": \"dd\"}");
-    folder.ask("compose broken.json --delta 1e-6").refused_at(7, "broken.json");
-    folder.ask("compose none.json --delta 1e-6").refused(7, "none.json");
+    folder
+        .ask("compose broken.json --delta 1e-6")
+        .refused_at(7, "broken.json");
+    folder
+        .ask("compose none.json --delta 1e-6")
+        .refused(7, "none.json");
     for (flags, field) in [
         ("--delta 1e-6", "--mu"),
         ("--mu 1 --delta 0", "--delta"),
@@ -227,5 +380,7 @@ fn releases_compose() {
     ] {
         folder.ask(&format!("compose {flags}")).refused_at(2, field);
     }
-    folder.ask("compose --guarantee 1 --delta 0.1").refused(2, "--guarantee");
+    folder
+        .ask("compose --guarantee 1 --delta 0.1")
+        .refused(2, "--guarantee");
 }

@@ -2,25 +2,45 @@
 
 use undertone_tests::{Parties, run_in};
 
-const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n";
+const RUN: &str =
+    "version = 1\nname = \"test\"\n[data]\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-5\n";
 
 #[test]
 fn an_attack_on_a_plan_stays_below_its_claim() {
     let parties = Parties::new(4);
     parties.plan("plan", RUN);
-    let audit = |flags: &str| run_in(parties.folder(), format!("audit plan.json --json {flags}").split_whitespace());
+    let audit = |flags: &str| {
+        run_in(
+            parties.folder(),
+            format!("audit plan.json --json {flags}").split_whitespace(),
+        )
+    };
     let answer = audit("--pairs 50000 --seed 3").json_of(0);
     let number = |key: &str| answer[key].as_f64().unwrap_or_else(|| panic!("{key}: {answer}"));
-    assert!(number("epsilon_lower") < number("epsilon_claimed") && number("epsilon_lower") > 0.0, "{answer}");
+    assert!(
+        number("epsilon_lower") < number("epsilon_claimed") && number("epsilon_lower") > 0.0,
+        "{answer}"
+    );
     assert!((0.99..=1.0).contains(&number("epsilon_claimed")), "{answer}");
     assert_eq!((number("pairs"), number("confidence")), (50_000.0, 0.999));
     assert!(number("threshold").is_finite());
-    assert_eq!(audit("--pairs 50000 --seed 3").json_of(0), answer, "the same seed, the same runs");
+    assert_eq!(
+        audit("--pairs 50000 --seed 3").json_of(0),
+        answer,
+        "the same seed, the same runs"
+    );
     // Far too little noise is found out with few runs; the claim is the plan's all the same.
     let caught = audit("--pairs 50000 --noise-scale 0.3").json_of(0);
     assert_eq!(caught["epsilon_claimed"], answer["epsilon_claimed"]);
-    assert!(caught["epsilon_lower"].as_f64() > caught["epsilon_claimed"].as_f64(), "{caught}");
-    for (flags, field) in [("--pairs 0", "--pairs"), ("--noise-scale 0", "--noise-scale"), ("--noise-scale 7", "--noise-scale")] {
+    assert!(
+        caught["epsilon_lower"].as_f64() > caught["epsilon_claimed"].as_f64(),
+        "{caught}"
+    );
+    for (flags, field) in [
+        ("--pairs 0", "--pairs"),
+        ("--noise-scale 0", "--noise-scale"),
+        ("--noise-scale 7", "--noise-scale"),
+    ] {
         audit(flags).refused_at(2, field);
     }
     parties.write("plan.json", "{}");

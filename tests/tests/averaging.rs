@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use undertone_protocol::plan::Plan;
-use undertone_tests::{Ended, Signal, alone, follow_in, read_npy, receipt, run_in, signal_if_alive, simulated};
+use undertone_tests::{
+    Ended, Signal, alone, follow_in, read_npy, receipt, run_in, signal_if_alive, simulated,
+};
 
 const DIMENSION: usize = 200;
 
@@ -16,16 +18,23 @@ fn local(folder: &Path, nodes: usize, run: &str) -> Ended {
 }
 
 fn ring(run: &str) -> String {
-    format!("version = 1\n[mechanism]\nrounds = 5\n[topology]\npublic = \"ring\"\n[run]\ndissemination = \"consensus\"\n{run}\n")
+    format!(
+        "version = 1\n[mechanism]\nrounds = 5\n[topology]\npublic = \"ring\"\n[run]\ndissemination = \"consensus\"\n{run}\n"
+    )
 }
 
 fn number(object: &Value, key: &str) -> f64 {
-    object[key].as_f64().unwrap_or_else(|| panic!("{key} is {}", object[key]))
+    object[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{key} is {}", object[key]))
 }
 
 /// How far two of these parties' means are apart in any coordinate.
 fn largest_difference(kept: &Path, parties: &[String]) -> f64 {
-    let means: Vec<Vec<f64>> = parties.iter().map(|party| read_npy(&kept.join(party).join("mean.npy")).2).collect();
+    let means: Vec<Vec<f64>> = parties
+        .iter()
+        .map(|party| read_npy(&kept.join(party).join("mean.npy")).2)
+        .collect();
     let spread = |i: usize| {
         let of = means.iter().map(|mean| mean[i]);
         of.clone().fold(f64::MIN, f64::max) - of.fold(f64::MAX, f64::min)
@@ -36,20 +45,39 @@ fn largest_difference(kept: &Path, parties: &[String]) -> f64 {
 #[test]
 fn ten_nodes_on_a_ring_end_within_nu_of_each_other() {
     let folder = tempfile::tempdir().expect("a folder");
-    let object =
-        local(folder.path(), 10, &ring("accuracy = 1e-4\nround_ms = 30000\nsettle_ms = 30000\njoin_ms = 60000")).json_of(0);
-    assert_eq!((&object["finished"], &object["agreed"], &object["outcome"]), (&json!(10), &json!(true), &json!("done")));
+    let object = local(
+        folder.path(),
+        10,
+        &ring("accuracy = 1e-4\nround_ms = 30000\nsettle_ms = 30000\njoin_ms = 60000"),
+    )
+    .json_of(0);
+    assert_eq!(
+        (&object["finished"], &object["agreed"], &object["outcome"]),
+        (&json!(10), &json!(true), &json!("done"))
+    );
     let (accuracy, error) = (number(&object, "accuracy"), number(&object, "standard_error"));
-    assert!(accuracy > 0.0 && accuracy <= 1e-4 && number(&object, "accuracy_of_mean") <= 0.5e-4, "{object}");
+    assert!(
+        accuracy > 0.0 && accuracy <= 1e-4 && number(&object, "accuracy_of_mean") <= 0.5e-4,
+        "{object}"
+    );
     let names: Vec<String> = (0..10).map(|party| format!("party-{party}")).collect();
     let apart = largest_difference(&folder.path().join("kept"), &names);
     // Averages, not copies: they differ, and by less than was verified.
-    assert!(apart > 0.0 && apart <= accuracy * error * (1.0 + 1e-9), "{apart} of {error}");
+    assert!(
+        apart > 0.0 && apart <= accuracy * error * (1.0 + 1e-9),
+        "{apart} of {error}"
+    );
     let ratio = (number(&object, "rms_error") / error).powi(2);
-    assert!((ratio - 1.0).abs() <= 5.0 * (2.0 / DIMENSION as f64).sqrt(), "{ratio} times the accounted variance");
+    assert!(
+        (ratio - 1.0).abs() <= 5.0 * (2.0 / DIMENSION as f64).sqrt(),
+        "{ratio} times the accounted variance"
+    );
     for name in &names {
         let receipt = receipt::of_local(&folder.path().join("kept"), name);
-        assert_eq!((&receipt["outcome"], &receipt["agreed"]), (&json!("done"), &json!(true)));
+        assert_eq!(
+            (&receipt["outcome"], &receipt["agreed"]),
+            (&json!("done"), &json!(true))
+        );
         assert!(number(&receipt, "accuracy") <= 1e-4);
         receipt::assert_mu_follows(&receipt);
     }
@@ -60,18 +88,26 @@ fn ten_nodes_on_a_ring_end_within_nu_of_each_other() {
 fn vanishes(how: Signal) {
     let _alone = alone();
     // Long vectors, so that there is time for the signal; longer ones, if it came only after the victim's end.
-    let caught = [20_000, 200_000, 1_000_000].into_iter().any(|dimension| vanishes_from(dimension, how));
+    let caught = [20_000, 200_000, 1_000_000]
+        .into_iter()
+        .any(|dimension| vanishes_from(dimension, how));
     assert!(caught, "the victim had always ended before {how}");
 }
 
 /// False: the victim ended before the signal came.
 fn vanishes_from(dimension: usize, how: Signal) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("run.toml"), ring("round_ms = 2000\nsettle_ms = 3000")).expect("writable");
+    std::fs::write(
+        folder.path().join("run.toml"),
+        ring("round_ms = 2000\nsettle_ms = 3000"),
+    )
+    .expect("writable");
     let line = format!("local --json --nodes 8 --dimension {dimension} --run run.toml --output kept");
     let (running, mut events) = follow_in(folder.path(), line.split(' '));
     let pids = events.spawned(8);
-    events.until("publishing", |e| e["party"] == "party-3" && e["phase"] == "publishing");
+    events.until("publishing", |e| {
+        e["party"] == "party-3" && e["phase"] == "publishing"
+    });
     let mut caught = signal_if_alive(pids[3].1, how);
     if caught && how != Signal::SIGKILL {
         // The others end; then it is killed, for `local` waits for all.
@@ -87,25 +123,42 @@ fn vanishes_from(dimension: usize, how: Signal) -> bool {
     let object = ended.json();
     if !caught || object["exit_codes"]["party-3"] != 137 {
         // It was through, or on its way out: nobody misses it.
-        assert_eq!((ended.code, &object["finished"], &object["agreed"]), (0, &json!(8), &json!(true)), "{object}");
+        assert_eq!(
+            (ended.code, &object["finished"], &object["agreed"]),
+            (0, &json!(8), &json!(true)),
+            "{object}"
+        );
         return false;
     }
     assert_eq!(ended.code, 5, "{object}");
-    let others: Vec<String> = (0..8).filter(|party| *party != 3).map(|party| format!("party-{party}")).collect();
-    let receipts: Vec<Value> = others.iter().map(|name| receipt::of_local(&folder.path().join("kept"), name)).collect();
+    let others: Vec<String> = (0..8)
+        .filter(|party| *party != 3)
+        .map(|party| format!("party-{party}"))
+        .collect();
+    let receipts: Vec<Value> = others
+        .iter()
+        .map(|name| receipt::of_local(&folder.path().join("kept"), name))
+        .collect();
     let included = &receipts[0]["included"];
     let count = included.as_array().expect("names").len();
     assert!(count == 8 || count == 7, "{included}");
     for receipt in &receipts {
         assert_eq!(&receipt["included"], included, "all averaged the same finals");
-        assert!(number(receipt, "accuracy") <= 1e-3 || receipt["agreed"] == false, "{receipt}");
+        assert!(
+            number(receipt, "accuracy") <= 1e-3 || receipt["agreed"] == false,
+            "{receipt}"
+        );
         receipt::assert_mu_follows(receipt);
     }
     if receipts[0]["agreed"] == true {
         let apart = largest_difference(&folder.path().join("kept"), &others);
         assert!(apart <= 1e-3 * number(&object, "standard_error"), "{apart}");
     }
-    println!("{how:?}, {dimension} numbers: {count} of 8 in the mean; agreed {}; {} events", receipts[0]["agreed"], told.len());
+    println!(
+        "{how:?}, {dimension} numbers: {count} of 8 in the mean; agreed {}; {} events",
+        receipts[0]["agreed"],
+        told.len()
+    );
     true
 }
 
@@ -126,13 +179,22 @@ fn what_cannot_be_averaged_is_refused_with_its_field() {
     local(folder.path(), 8, &ring("accuracy = -1.0")).refused_at(2, "run.accuracy");
     let told = local(folder.path(), 8, &ring("accuracy = 1e-12")).refused_at(2, "run.accuracy");
     assert!(
-        told["error"]["message"].as_str().expect("a sentence").contains("raise it, or use dissemination = \"flood\""),
+        told["error"]["message"]
+            .as_str()
+            .expect("a sentence")
+            .contains("raise it, or use dissemination = \"flood\""),
         "{told}"
     );
     let pieces = "version = 1\n[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"], [\"party-2\", \"party-3\"]] }\n\
                   [run]\ndissemination = \"consensus\"\n";
     let told = local(folder.path(), 4, pieces).refused_at(2, "topology.public");
-    assert!(told["error"]["message"].as_str().expect("a sentence").contains("add edges"), "{told}");
+    assert!(
+        told["error"]["message"]
+            .as_str()
+            .expect("a sentence")
+            .contains("add edges"),
+        "{told}"
+    );
 }
 
 /// The plan chooses by bytes; a simulated run counts them. Returns (dissemination, predicted and counted public bytes of a party).
@@ -149,7 +211,11 @@ fn counted(parties: usize, dimension: usize, dissemination: &str) -> (String, f6
     assert_eq!(object["violations"], json!([]), "{object}");
     assert_eq!(object["finished"], json!(parties), "{object}");
     let chosen = object["dissemination"].as_str().expect("a word").to_owned();
-    (chosen, number(&object, "predicted_bytes_per_party"), number(&object, "public_bytes_per_party"))
+    (
+        chosen,
+        number(&object, "predicted_bytes_per_party"),
+        number(&object, "public_bytes_per_party"),
+    )
 }
 
 #[test]
@@ -157,10 +223,12 @@ fn the_plan_chooses_what_sends_fewer_bytes() {
     let (few, predicted, sent) = counted(6, 2000, "auto");
     let (averaged, more, sent_more) = counted(6, 2000, "consensus");
     assert_eq!((few.as_str(), averaged.as_str()), ("flood", "consensus"));
-    assert!(predicted < more && sent < sent_more, "{predicted} {more} {sent} {sent_more}");
+    assert!(
+        predicted < more && sent < sent_more,
+        "{predicted} {more} {sent} {sent_more}"
+    );
     // Too many to simulate in a test: what their plans say.
-    let settings =
-        "[mechanism]\nrounds = 5\n[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination";
+    let settings = "[mechanism]\nrounds = 5\n[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination";
     let planned = |choice: &str| simulated::plan(120, 2000, &format!("{settings} = \"{choice}\""));
     let (flood, auto) = (planned("flood"), planned("auto"));
     assert!(flood.terms().is_none() && auto.terms().is_some());
@@ -175,25 +243,52 @@ fn the_simulated_comparison_counts_what_either_way_costs() {
     let _alone = alone();
     let line = "benchmark --disseminations --simulated 6,9 --dimension 300 --json";
     let object = run_in(folder.path(), line.split(' ')).json_of(0);
-    let rows = object["simulated"].as_array().expect("a row for each number of parties");
-    assert_eq!(rows.iter().map(|row| row["parties"].clone()).collect::<Vec<_>>(), [json!(6), json!(9)]);
+    let rows = object["simulated"]
+        .as_array()
+        .expect("a row for each number of parties");
+    assert_eq!(
+        rows.iter().map(|row| row["parties"].clone()).collect::<Vec<_>>(),
+        [json!(6), json!(9)]
+    );
     for row in rows {
         let (flood, consensus) = (&row["flood"], &row["consensus"]);
         for way in [flood, consensus] {
             let parts = ["gathering", "logs", "votes", "finals", "averaging"];
-            let sum: f64 = parts.iter().filter(|part| !way[**part].is_null()).map(|part| number(way, part)).sum();
+            let sum: f64 = parts
+                .iter()
+                .filter(|part| !way[**part].is_null())
+                .map(|part| number(way, part))
+                .sum();
             let public = number(way, "public_bytes_per_party");
             assert!((sum - public).abs() <= 5.0, "each byte is counted once: {way}");
             let off = number(way, "predicted_public_bytes_per_party") / public;
             assert!((0.7..1.4).contains(&off), "the plan's guess: {way}");
-            assert!(number(way, "messages_in_a_row") > 5.0 + 2.0, "five rounds, logs and finals: {way}");
+            assert!(
+                number(way, "messages_in_a_row") > 5.0 + 2.0,
+                "five rounds, logs and finals: {way}"
+            );
         }
         // With so few parties the flood is shorter in every respect, and exact.
-        assert_eq!((row["auto"].as_str(), number(flood, "largest_difference")), (Some("flood"), 0.0));
-        assert!(flood["averaging"].is_null() && number(consensus, "averaging") > number(consensus, "finals"), "{row}");
-        assert!(number(flood, "public_bytes_per_party") < number(consensus, "public_bytes_per_party"), "{row}");
-        assert!(number(flood, "messages_in_a_row") < number(consensus, "messages_in_a_row"), "{row}");
-        let (found, claimed) = (number(consensus, "largest_difference"), number(consensus, "largest_difference_claimed"));
+        assert_eq!(
+            (row["auto"].as_str(), number(flood, "largest_difference")),
+            (Some("flood"), 0.0)
+        );
+        assert!(
+            flood["averaging"].is_null() && number(consensus, "averaging") > number(consensus, "finals"),
+            "{row}"
+        );
+        assert!(
+            number(flood, "public_bytes_per_party") < number(consensus, "public_bytes_per_party"),
+            "{row}"
+        );
+        assert!(
+            number(flood, "messages_in_a_row") < number(consensus, "messages_in_a_row"),
+            "{row}"
+        );
+        let (found, claimed) = (
+            number(consensus, "largest_difference"),
+            number(consensus, "largest_difference_claimed"),
+        );
         assert!(found > 0.0 && found <= claimed && claimed <= 5e-4, "{row}");
     }
     run_in(folder.path(), "benchmark --simulated 6 --json".split(' ')).refused(2, "");

@@ -22,29 +22,53 @@ fn task() -> Task {
     let file: toml::Table = text.parse().expect("it is TOML");
     let bound = |key: &str| {
         let bounds = file["data"]["clip"][key].as_array().expect("one a column");
-        bounds.iter().map(|bound| bound.as_float().expect("a number")).collect()
+        bounds
+            .iter()
+            .map(|bound| bound.as_float().expect("a number"))
+            .collect()
     };
-    Task { low: bound("low"), high: bound("high"), text }
+    Task {
+        low: bound("low"),
+        high: bound("high"),
+        text,
+    }
 }
 
 fn numbers(csv: &[u8]) -> Vec<Vec<f64>> {
     let text = std::str::from_utf8(csv).expect("text");
-    let row = |line: &str| line.split(',').map(|cell| cell.parse().unwrap_or_else(|_| panic!("{cell:?} in {line:?}"))).collect();
+    let row = |line: &str| {
+        line.split(',')
+            .map(|cell| cell.parse().unwrap_or_else(|_| panic!("{cell:?} in {line:?}")))
+            .collect()
+    };
     text.lines().skip(1).map(row).collect()
 }
 
 impl Task {
     /// The mean over all patients of these nodes, each within the public bounds.
     fn true_mean(&self, composition: &Composition, nodes: &[&str]) -> Vec<f64> {
-        let rows: Vec<Vec<f64>> = nodes.iter().flat_map(|node| numbers(&composition.file(node, PATIENTS))).collect();
+        let rows: Vec<Vec<f64>> = nodes
+            .iter()
+            .flat_map(|node| numbers(&composition.file(node, PATIENTS)))
+            .collect();
         assert_eq!(rows.len(), 1000 * nodes.len());
-        let clipped = |c: usize| rows.iter().map(move |row| row[c].clamp(self.low[c], self.high[c]));
-        (0..COLUMNS).map(|c| clipped(c).sum::<f64>() / rows.len() as f64).collect()
+        let clipped = |c: usize| {
+            rows.iter()
+                .map(move |row| row[c].clamp(self.low[c], self.high[c]))
+        };
+        (0..COLUMNS)
+            .map(|c| clipped(c).sum::<f64>() / rows.len() as f64)
+            .collect()
     }
 
     /// Each column's standard error: noise is proportional to its width, and a receipt has the root of the mean square.
     fn errors(&self, overall: f64) -> Vec<f64> {
-        let widths: Vec<f64> = self.low.iter().zip(&self.high).map(|(low, high)| high - low).collect();
+        let widths: Vec<f64> = self
+            .low
+            .iter()
+            .zip(&self.high)
+            .map(|(low, high)| high - low)
+            .collect();
         let root = (widths.iter().map(|w| w * w).sum::<f64>() / COLUMNS as f64).sqrt();
         widths.iter().map(|width| overall * width / root).collect()
     }
@@ -60,14 +84,22 @@ impl Task {
             receipt::assert_mu_follows(&receipt);
             assert_eq!(receipt["party"], **node);
             assert_eq!(receipt["included"], serde_json::json!(nodes), "{node}");
-            assert!(receipt["epsilon"].as_f64() <= receipt["epsilon_claimed"].as_f64(), "{node}: {}", receipt["epsilon"]);
+            assert!(
+                receipt["epsilon"].as_f64() <= receipt["epsilon_claimed"].as_f64(),
+                "{node}: {}",
+                receipt["epsilon"]
+            );
             assert!(file(node, "receipt.json.sig").is_file());
             let mean = std::fs::read(file(node, "mean.csv")).expect("a mean");
             assert_eq!(mean, first, "{node} has other bits than {}", nodes[0]);
             let errors = self.errors(receipt["standard_error"].as_f64().expect("accounted"));
             for (c, found) in numbers(&mean)[0].iter().enumerate() {
                 let off = (found - truth[c]).abs() / errors[c];
-                assert!(off < 6.0, "{node}: column {c} is {found}, {off} standard errors from {}", truth[c]);
+                assert!(
+                    off < 6.0,
+                    "{node}: column {c} is {found}, {off} standard errors from {}",
+                    truth[c]
+                );
             }
         }
         read_json(&file(nodes[0], "receipt.json"))
@@ -80,8 +112,15 @@ fn check_hardened(composition: &Composition) {
         let container = composition.inspect(node);
         let (host, state) = (&container["HostConfig"], &container["State"]);
         assert_eq!(state["Health"]["Status"], "healthy", "{node}");
-        assert_eq!((&host["ReadonlyRootfs"], &host["CapDrop"]), (&true.into(), &serde_json::json!(["ALL"])), "{node}");
-        assert!(host["SecurityOpt"].to_string().contains("no-new-privileges"), "{node}");
+        assert_eq!(
+            (&host["ReadonlyRootfs"], &host["CapDrop"]),
+            (&true.into(), &serde_json::json!(["ALL"])),
+            "{node}"
+        );
+        assert!(
+            host["SecurityOpt"].to_string().contains("no-new-privileges"),
+            "{node}"
+        );
         assert_eq!(container["Config"]["User"], "10001:10001", "{node}");
     }
 }
@@ -108,7 +147,10 @@ fn five_containers_average_and_survive_a_kill() {
     }
     let receipt = task.check(&composition, &NODES, &digest);
     check_hardened(&composition);
-    println!("the first run: ε = {}, standard error {}", receipt["epsilon"], receipt["standard_error"]);
+    println!(
+        "the first run: ε = {}, standard error {}",
+        receipt["epsilon"], receipt["standard_error"]
+    );
     a_kill_in_the_second_run(&composition, &task);
     it_is_back_for_the_third(&composition, &task);
 }
@@ -116,19 +158,36 @@ fn five_containers_average_and_survive_a_kill() {
 /// The digest of a node's newest run.
 fn newest(composition: &Composition, node: &str) -> String {
     let status = composition.exec(node, ["status", "--json"]).json_of(0);
-    status["runs"][0]["digest"].as_str().unwrap_or_else(|| panic!("no run: {status}")).to_owned()
+    status["runs"][0]["digest"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no run: {status}"))
+        .to_owned()
 }
 
 fn a_kill_in_the_second_run(composition: &Composition, task: &Task) {
     // Docker takes its time to kill, on a machine that does other things; the rounds take more.
-    let slow = task.text.replace("[run]", "[run]\nround_ms = 8000\npace_ms = 2000");
+    let slow = task
+        .text
+        .replace("[run]", "[run]\nround_ms = 8000\npace_ms = 2000");
     let victim = composition.container("node-4");
     std::fs::write(composition.results("node-1").join("slow.toml"), slow).expect("writable by root");
-    let proposed = composition.exec("node-1", ["submit", "--propose", "/results/slow.toml", "--data-set", "patients", "--json"]);
+    let proposed = composition.exec(
+        "node-1",
+        [
+            "submit",
+            "--propose",
+            "/results/slow.toml",
+            "--data-set",
+            "patients",
+            "--json",
+        ],
+    );
     let proposed = proposed.json_of(0);
     let digest = proposed["digest"].as_str().expect("a digest");
     let (watching, mut events) = composition.follow("node-2", digest);
-    events.until("the second round", |event| event["event"] == "round" && event["round"] == 2);
+    events.until("the second round", |event| {
+        event["event"] == "round" && event["round"] == 2
+    });
     kill_container(&victim);
     assert_eq!(watching.wait().code, 5, "degraded: node-4 is missing");
     let others = ["node-1", "node-2", "node-3", "node-5"];
@@ -149,5 +208,9 @@ fn it_is_back_for_the_third(composition: &Composition, task: &Task) {
     task.check(composition, &NODES, &digest);
     // What it was killed in the middle of stays charged.
     let status = composition.exec("node-4", ["status", "--json"]).json_of(0);
-    assert_eq!((&status["runs"][1]["state"], &status["budgets"][0]["runs"]), (&"interrupted".into(), &3.into()), "{status}");
+    assert_eq!(
+        (&status["runs"][1]["state"], &status["budgets"][0]["runs"]),
+        (&"interrupted".into(), &3.into()),
+        "{status}"
+    );
 }

@@ -28,18 +28,33 @@ fn daemons(parties: &Parties, configuration: &str) -> Vec<Daemon> {
 
 fn submit(daemon: &Daemon, plan: &Path, file: &str) -> undertone_tests::http::Reply {
     let plan = std::fs::read(plan).expect("a plan");
-    daemon.post("/v1/runs", &[("plan", Some("plan.json"), &plan), ("data_file", None, file.as_bytes())])
+    daemon.post(
+        "/v1/runs",
+        &[
+            ("plan", Some("plan.json"), &plan),
+            ("data_file", None, file.as_bytes()),
+        ],
+    )
 }
 
 /// The run, once it is over.
 fn ended(daemon: &Daemon, digest: &str) -> Value {
-    daemon.http.events(&format!("/v1/runs/{digest}/events"), &[], |_| false);
+    daemon
+        .http
+        .events(&format!("/v1/runs/{digest}/events"), &[], |_| false);
     daemon.http.get(&format!("/v1/runs/{digest}")).json_of(200)
 }
 
 fn until_phase(daemon: &Daemon, digest: &str, phase: &str) {
-    let seen = daemon.http.events(&format!("/v1/runs/{digest}/events"), &[], |event| event["phase"] == phase);
-    assert!(seen.iter().any(|(.., event)| event["phase"] == phase), "{phase} never began: {seen:?}");
+    let seen = daemon
+        .http
+        .events(&format!("/v1/runs/{digest}/events"), &[], |event| {
+            event["phase"] == phase
+        });
+    assert!(
+        seen.iter().any(|(.., event)| event["phase"] == phase),
+        "{phase} never began: {seen:?}"
+    );
 }
 
 /// PPSC in daemons: done, charged to the data set; and a plan that reveals exact sums, which no budget of the ordinary adjacency can pay.
@@ -57,13 +72,27 @@ fn a_run_of_ppsc_is_charged_and_one_that_reveals_sums_is_refused() {
         .iter()
         .map(|daemon| {
             let run = ended(daemon, &digest);
-            assert_eq!((&run["state"], &run["outcome"]), (&"ended".into(), &"done".into()), "{run}");
-            assert!(run["epsilon"].as_f64() <= run["epsilon_claimed"].as_f64() && run["charged"].as_f64() > Some(0.0), "{run}");
+            assert_eq!(
+                (&run["state"], &run["outcome"]),
+                (&"ended".into(), &"done".into()),
+                "{run}"
+            );
+            assert!(
+                run["epsilon"].as_f64() <= run["epsilon_claimed"].as_f64()
+                    && run["charged"].as_f64() > Some(0.0),
+                "{run}"
+            );
             read_npy(&parties.path(&format!("{}.out/{digest}/mean.npy", daemon.name))).2
         })
         .collect();
-    assert!(means.iter().all(|mean| *mean == means[0]), "all hold the same bits");
-    parties.plan("exact", &format!("{ppsc}independent_noise = \"none\"\naccept_exact_sum = true\n"));
+    assert!(
+        means.iter().all(|mean| *mean == means[0]),
+        "all hold the same bits"
+    );
+    parties.plan(
+        "exact",
+        &format!("{ppsc}independent_noise = \"none\"\naccept_exact_sum = true\n"),
+    );
     let problem = submit(&daemons[0], &parties.path("exact.json"), "ward.npy").refused(403, "ward");
     assert!(problem.to_string().contains("unbounded"), "{problem}");
     drop(daemons.into_iter().map(Daemon::end).collect::<Vec<_>>());
@@ -74,7 +103,9 @@ fn runs_follow_each_other_until_the_budget_is_spent_and_a_restart_forgets_nothin
     let _alone = alone();
     let parties = Parties::new(4);
     let mut daemons = daemons(&parties, WARD);
-    let digests: Vec<String> = ["first", "second", "third"].map(|name| parties.plan(name, RUN)).into();
+    let digests: Vec<String> = ["first", "second", "third"]
+        .map(|name| parties.plan(name, RUN))
+        .into();
     for (name, digest) in ["first", "second"].iter().zip(&digests) {
         let plan = parties.path(&format!("{name}.json"));
         for daemon in &daemons {
@@ -88,21 +119,34 @@ fn runs_follow_each_other_until_the_budget_is_spent_and_a_restart_forgets_nothin
                 (&"ended".into(), &"done".into(), &0.into()),
                 "{run}"
             );
-            assert!(run["epsilon"].as_f64() <= run["epsilon_claimed"].as_f64() && run["charged"].as_f64() > Some(0.0), "{run}");
+            assert!(
+                run["epsilon"].as_f64() <= run["epsilon_claimed"].as_f64()
+                    && run["charged"].as_f64() > Some(0.0),
+                "{run}"
+            );
             let place = parties.path(&format!("{}.out/{digest}", daemon.name));
             assert!(place.join("receipt.json.sig").exists() && place.join("receipt.json").exists());
             means.push(read_npy(&place.join("mean.npy")).2);
         }
-        assert!(means.iter().all(|mean| *mean == means[0]), "all hold the same bits");
+        assert!(
+            means.iter().all(|mean| *mean == means[0]),
+            "all hold the same bits"
+        );
     }
     let third = parties.path("third.json");
     let spent = |daemon: &Daemon| daemon.http.get("/v1/status").json_of(200)["budgets"][0].clone();
     let before: Vec<Value> = daemons.iter().map(spent).collect();
     for (daemon, budget) in daemons.iter().zip(&before) {
         let problem = submit(daemon, &third, "ward.npy").refused(403, "ward");
-        assert_eq!((&problem["type"], &problem["exit_code"]), (&"urn:undertone:problem:budget".into(), &6.into()));
+        assert_eq!(
+            (&problem["type"], &problem["exit_code"]),
+            (&"urn:undertone:problem:budget".into(), &6.into())
+        );
         assert_eq!(budget["runs"], 2, "{budget}");
-        assert!(budget["epsilon_spent"].as_f64() > Some(1.2) && budget["epsilon_spent"].as_f64() <= Some(1.5), "{budget}");
+        assert!(
+            budget["epsilon_spent"].as_f64() > Some(1.2) && budget["epsilon_spent"].as_f64() <= Some(1.5),
+            "{budget}"
+        );
     }
     submit(&daemons[0], &parties.path("first.json"), "ward.npy").refused(409, "already taken part");
 
@@ -131,10 +175,17 @@ fn several_runs_at_once_share_two_listeners() {
     for daemon in &daemons {
         for digest in &digests {
             let run = ended(daemon, digest);
-            assert_eq!((&run["outcome"], &run["charged"].is_number()), (&"done".into(), &true), "{run}");
+            assert_eq!(
+                (&run["outcome"], &run["charged"].is_number()),
+                (&"done".into(), &true),
+                "{run}"
+            );
         }
         let metrics = daemon.http.get("/metrics").text();
-        assert!(metrics.contains("undertone_runs_ended_total{outcome=\"done\"}"), "{metrics}");
+        assert!(
+            metrics.contains("undertone_runs_ended_total{outcome=\"done\"}"),
+            "{metrics}"
+        );
     }
 }
 
@@ -157,13 +208,25 @@ fn a_daemon_that_is_told_to_end_leaves_at_once_and_the_others_finish() {
     for daemon in &daemons {
         let run = ended(daemon, &digest);
         assert_eq!(run["outcome"], "degraded", "{run}");
-        assert_eq!(run["included"], serde_json::json!(["bob", "carol", "dave"]), "{run}");
+        assert_eq!(
+            run["included"],
+            serde_json::json!(["bob", "carol", "dave"]),
+            "{run}"
+        );
     }
     let again = Daemon::start(&parties, 0, &WARD.replace("NAME", "alice"));
     let run = again.http.get(&format!("/v1/runs/{digest}")).json_of(200);
-    assert_eq!((&run["state"], run["charged"].as_f64() > Some(0.0)), (&"interrupted".into(), true), "{run}");
+    assert_eq!(
+        (&run["state"], run["charged"].as_f64() > Some(0.0)),
+        (&"interrupted".into(), true),
+        "{run}"
+    );
     let run = again.http.get(&format!("/v1/runs/{waiting}")).json_of(200);
-    assert_eq!((&run["state"], &run["charged"]), (&"withdrawn".into(), &Value::Null), "{run}");
+    assert_eq!(
+        (&run["state"], &run["charged"]),
+        (&"withdrawn".into(), &Value::Null),
+        "{run}"
+    );
 }
 
 #[test]
@@ -174,9 +237,17 @@ fn a_run_that_nobody_joins_or_that_is_killed_costs_what_left() {
     let lonely = parties.plan("lonely", &RUN.replace("60000", "1000"));
     submit(&daemons[0], &parties.path("lonely.json"), "ward.npy").json_of(201);
     let run = ended(&daemons[0], &lonely);
-    assert_eq!((&run["outcome"], &run["exit_code"], &run["charged"]), (&"aborted".into(), &4.into(), &Value::Null), "{run}");
+    assert_eq!(
+        (&run["outcome"], &run["exit_code"], &run["charged"]),
+        (&"aborted".into(), &4.into(), &Value::Null),
+        "{run}"
+    );
     let budget = daemons[0].http.get("/v1/status").json_of(200)["budgets"][0].clone();
-    assert_eq!((&budget["epsilon_spent"], &budget["reserved_mu_squared"]), (&0.0.into(), &0.0.into()), "nothing left: {budget}");
+    assert_eq!(
+        (&budget["epsilon_spent"], &budget["reserved_mu_squared"]),
+        (&0.0.into(), &0.0.into()),
+        "nothing left: {budget}"
+    );
     // Nothing private has left: the plan can be tried again.
     submit(&daemons[0], &parties.path("lonely.json"), "ward.npy").json_of(201);
 
@@ -189,7 +260,11 @@ fn a_run_that_nobody_joins_or_that_is_killed_costs_what_left() {
     killed.kill();
     let again = Daemon::start(&parties, 3, &WARD.replace("NAME", "dave"));
     let run = again.http.get(&format!("/v1/runs/{digest}")).json_of(200);
-    assert_eq!((&run["state"], &run["exit_code"]), (&"interrupted".into(), &6.into()), "{run}");
+    assert_eq!(
+        (&run["state"], &run["exit_code"]),
+        (&"interrupted".into(), &6.into()),
+        "{run}"
+    );
     let budget = again.http.get("/v1/status").json_of(200)["budgets"][0].clone();
     assert!(budget["epsilon_spent"].as_f64() > Some(0.8), "{budget}");
     submit(&again, &parties.path("slow.json"), "ward.npy").refused(409, "already taken part");
@@ -210,10 +285,21 @@ fn a_plan_whose_proposer_fills_the_seats_is_refused_if_nobody_vouches_for_them()
         let reply = submit(&daemon, &parties.path("plan.json"), "ward.npy");
         if refused {
             let problem = reply.refused(403, "policy.vouched");
-            assert!(problem["detail"].as_str().is_some_and(|text| text.contains("carol")), "{problem}");
+            assert!(
+                problem["detail"]
+                    .as_str()
+                    .is_some_and(|text| text.contains("carol")),
+                "{problem}"
+            );
         } else {
-            let digest = reply.json_of(201)["digest"].as_str().expect("a digest").to_owned();
-            daemon.http.ask("DELETE", &format!("/v1/runs/{digest}"), &[], &[]).json_of(200);
+            let digest = reply.json_of(201)["digest"]
+                .as_str()
+                .expect("a digest")
+                .to_owned();
+            daemon
+                .http
+                .ask("DELETE", &format!("/v1/runs/{digest}"), &[], &[])
+                .json_of(200);
         }
         assert_eq!(daemon.end().0.code, 0);
     }
@@ -223,7 +309,10 @@ fn a_plan_whose_proposer_fills_the_seats_is_refused_if_nobody_vouches_for_them()
 }
 
 fn id_of(lines: &str) -> String {
-    let line = lines.lines().find(|line| line.starts_with("id = ")).expect("an id");
+    let line = lines
+        .lines()
+        .find(|line| line.starts_with("id = "))
+        .expect("an id");
     line.trim_start_matches("id = ").trim_matches('"').to_owned()
 }
 
@@ -234,7 +323,12 @@ fn what_it_cannot_start_with_is_refused_and_said() {
     let node = |file: &str| parties.run(["node", "--config", file, "--json"]);
     let file = Daemon::configure(&parties, 0, "[policy]\nmax_epsilom = 1.0\n");
     let refusal = node(&file).refused_at(2, "policy.max_epsilom");
-    assert!(refusal["error"]["message"].as_str().is_some_and(|text| text.contains("line 6")), "{refusal}");
+    assert!(
+        refusal["error"]["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("line 6")),
+        "{refusal}"
+    );
 
     // A second daemon.
     let file = Daemon::configure(&parties, 0, "");
@@ -247,18 +341,28 @@ fn what_it_cannot_start_with_is_refused_and_said() {
     assert_eq!(daemon.end().0.code, 0);
 
     // A port in use.
-    let taken = std::net::TcpListener::bind(("127.0.0.1", parties.ports(0)[0])).expect("the daemon has ended");
+    let taken =
+        std::net::TcpListener::bind(("127.0.0.1", parties.ports(0)[0])).expect("the daemon has ended");
     node(&file).refused(2, "in use");
     drop(taken);
 
     // A ledger and a record that rotted.
-    for (name, restore) in [("ledger", "backup"), ("offers/x/offer.json", "move"), ("runs/x/run.json", "backup")] {
+    for (name, restore) in [
+        ("ledger", "backup"),
+        ("offers/x/offer.json", "move"),
+        ("runs/x/run.json", "backup"),
+    ] {
         let path = parties.path("alice.state").join(name);
         let before = std::fs::read(&path).ok();
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
         std::fs::write(&path, "{\"entry\":\"opened\",\"version\":1} 00\n").expect("writable");
         let refusal = node(&file).refused(2, restore);
-        assert!(refusal["error"]["message"].as_str().is_some_and(|text| text.contains("corrupt")), "{refusal}");
+        assert!(
+            refusal["error"]["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("corrupt")),
+            "{refusal}"
+        );
         match before {
             Some(before) => std::fs::write(&path, before).expect("writable"),
             None => std::fs::remove_file(&path).expect("writable"),
@@ -268,10 +372,18 @@ fn what_it_cannot_start_with_is_refused_and_said() {
     let foreign = parties.path("foreign");
     std::fs::create_dir(&foreign).expect("writable");
     if std::os::unix::fs::chown(&foreign, Some(12345), None).is_ok() {
-        parties.run(["node", "--config", &file, "--state", "foreign", "--json"]).refused(2, "12345");
+        parties
+            .run(["node", "--config", &file, "--state", "foreign", "--json"])
+            .refused(2, "12345");
     }
-    parties.run(["node", "--config", &file, "--state", "peers.toml", "--json"]).refused_at(2, "state");
-    assert_eq!(Daemon::start(&parties, 0, "").end().0.code, 0, "and what was restored is fine again");
+    parties
+        .run(["node", "--config", &file, "--state", "peers.toml", "--json"])
+        .refused_at(2, "state");
+    assert_eq!(
+        Daemon::start(&parties, 0, "").end().0.code,
+        0,
+        "and what was restored is fine again"
+    );
 }
 
 #[test]
@@ -285,17 +397,26 @@ fn a_full_disk_refuses_what_does_not_fit_and_the_daemon_goes_on() {
     // No file may grow beyond 200 kB: to the daemon that is a disk that is full, and needs no disk of its own.
     let script = format!("trap '' XFSZ; ulimit -f 200; exec \"$0\" node --config {file}");
     let mut command = Command::new("bash");
-    command.args(["-c", &script]).arg(undertone_tests::undertone()).current_dir(parties.folder());
+    command
+        .args(["-c", &script])
+        .arg(undertone_tests::undertone())
+        .current_dir(parties.folder());
     let daemon = Daemon::follow(&parties, 0, Running::start(command, None));
     let plan = std::fs::read(parties.path("plan.json")).expect("a plan");
     let vector = std::fs::read(parties.path("alice.npy")).expect("a vector");
     assert!(vector.len() > 200 * 1024);
-    let parts: [(&str, Option<&str>, &[u8]); 2] = [("plan", Some("plan.json"), &plan), ("vector", Some("alice.npy"), &vector)];
+    let parts: [(&str, Option<&str>, &[u8]); 2] = [
+        ("plan", Some("plan.json"), &plan),
+        ("vector", Some("alice.npy"), &vector),
+    ];
     daemon.post("/v1/runs", &parts).refused(507, "make room");
     daemon.http.get(&format!("/v1/runs/{digest}")).refused(404, "");
     std::fs::write(parties.path("alice.data/ward.npy"), vector).expect("the test's disk is not full");
     submit(&daemon, &parties.path("plan.json"), "ward.npy").json_of(201);
-    daemon.http.ask("DELETE", &format!("/v1/runs/{digest}"), &[], &[]).json_of(200);
+    daemon
+        .http
+        .ask("DELETE", &format!("/v1/runs/{digest}"), &[], &[])
+        .json_of(200);
     assert_eq!(daemon.end().0.code, 0);
 }
 
@@ -319,41 +440,95 @@ fn plans_travel_to_the_members_and_each_decides_for_itself() {
     };
     let (alice, bob, carol) = (start(0, &by_itself), start(1, &by_itself), start(2, &asks));
     let run = RUN.as_bytes();
-    let proposed = alice.http.ask("POST", "/v1/offers", &[("Content-Type", "application/toml")], run).json_of(201);
+    let proposed = alice
+        .http
+        .ask("POST", "/v1/offers", &[("Content-Type", "application/toml")], run)
+        .json_of(201);
     let digest = proposed["digest"].as_str().expect("a digest").to_owned();
     let said = |name: &str| proposed["members"][name].as_str().unwrap_or_default().to_owned();
-    assert_eq!((said("bob").as_str(), said("carol").as_str()), ("accepted", "open"), "{proposed}");
+    assert_eq!(
+        (said("bob").as_str(), said("carol").as_str()),
+        ("accepted", "open"),
+        "{proposed}"
+    );
     assert!(said("dave").starts_with("not reached"), "{proposed}");
-    assert_eq!(proposed["run"]["digest"], digest.as_str(), "alice accepts her own: {proposed}");
+    assert_eq!(
+        proposed["run"]["digest"],
+        digest.as_str(),
+        "alice accepts her own: {proposed}"
+    );
     // Dave comes late and is offered the plan all the same.
     let dave = start(3, &by_itself);
     let offer = carol.http.get(&format!("/v1/offers/{digest}")).json_of(200);
-    assert_eq!((&offer["state"], &offer["proposer"]), (&"open".into(), &"alice".into()), "{offer}");
-    assert!(offer["reason"].as_str().is_some_and(|reason| reason.contains("everybody else colludes")), "{offer}");
-    let plans = [&alice, &bob, &carol].map(|daemon| daemon.http.get(&format!("/v1/offers/{digest}/plan")).body);
-    assert!(plans.iter().all(|plan| *plan == plans[0]), "the same bytes everywhere");
-    carol.post(&format!("/v1/offers/{digest}/accept"), &[("data_set", None, b"ward")]).json_of(201);
+    assert_eq!(
+        (&offer["state"], &offer["proposer"]),
+        (&"open".into(), &"alice".into()),
+        "{offer}"
+    );
+    assert!(
+        offer["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("everybody else colludes")),
+        "{offer}"
+    );
+    let plans =
+        [&alice, &bob, &carol].map(|daemon| daemon.http.get(&format!("/v1/offers/{digest}/plan")).body);
+    assert!(
+        plans.iter().all(|plan| *plan == plans[0]),
+        "the same bytes everywhere"
+    );
+    carol
+        .post(
+            &format!("/v1/offers/{digest}/accept"),
+            &[("data_set", None, b"ward")],
+        )
+        .json_of(201);
     for daemon in [&alice, &bob, &carol] {
         let run = ended(daemon, &digest);
-        assert_eq!((&run["outcome"], &run["included"].as_array().map(Vec::len)), (&"done".into(), &Some(4)), "{run}");
+        assert_eq!(
+            (&run["outcome"], &run["included"].as_array().map(Vec::len)),
+            (&"done".into(), &Some(4)),
+            "{run}"
+        );
     }
     assert_eq!(ended(&dave, &digest)["proposer"], "alice");
 
     // What its members would refuse to join they refuse to be offered.
     let dear = RUN.replace("name", "privacy = { epsilon = 1.2 }\nname");
-    let proposed = alice.http.ask("POST", "/v1/offers", &[("Content-Type", "application/toml")], dear.as_bytes()).json_of(201);
+    let proposed = alice
+        .http
+        .ask(
+            "POST",
+            "/v1/offers",
+            &[("Content-Type", "application/toml")],
+            dear.as_bytes(),
+        )
+        .json_of(201);
     let digest = proposed["digest"].as_str().expect("a digest");
-    assert!(proposed["members"]["bob"].as_str().is_some_and(|said| said.starts_with("refused: ")), "{proposed}");
+    assert!(
+        proposed["members"]["bob"]
+            .as_str()
+            .is_some_and(|said| said.starts_with("refused: ")),
+        "{proposed}"
+    );
     assert_eq!(proposed["run"], Value::Null, "{proposed}");
-    bob.http.get(&format!("/v1/offers/{digest}")).refused(404, "digest");
-    alice.http.ask("DELETE", &format!("/v1/offers/{digest}"), &[], &[]).json_of(200);
+    bob.http
+        .get(&format!("/v1/offers/{digest}"))
+        .refused(404, "digest");
+    alice
+        .http
+        .ask("DELETE", &format!("/v1/offers/{digest}"), &[], &[])
+        .json_of(200);
 }
 
 /// What a daemon's metrics say of a gauge.
 fn gauge(daemon: &Daemon, name: &str) -> f64 {
     let page = daemon.http.get("/metrics").text();
-    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {name} in\n{page}"))
+    let line = page
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("no {name} in\n{page}"))
 }
 
 /// `cargo test --release -p undertone-tests --test daemon -- --ignored --nocapture hundred`: prints runs a second, memory and files.
@@ -371,8 +546,13 @@ fn a_hundred_runs_four_at_a_time_leave_no_trace_in_memory() {
         Daemon::start(&parties, party, "[policy]\nmax_runs = 4\n")
     };
     let daemons: Vec<Daemon> = parties.names().iter().enumerate().map(start).collect();
-    let digests: Vec<String> = (0..100).map(|number| parties.plan(&format!("run-{number}"), &run)).collect();
-    let idle: Vec<f64> = daemons.iter().map(|daemon| gauge(daemon, "process_resident_memory_bytes")).collect();
+    let digests: Vec<String> = (0..100)
+        .map(|number| parties.plan(&format!("run-{number}"), &run))
+        .collect();
+    let idle: Vec<f64> = daemons
+        .iter()
+        .map(|daemon| gauge(daemon, "process_resident_memory_bytes"))
+        .collect();
     let mut used: Vec<[Vec<f64>; 2]> = vec![];
     let begun = std::time::Instant::now();
     for (batch, digests) in digests.chunks(25).enumerate() {
@@ -388,14 +568,21 @@ fn a_hundred_runs_four_at_a_time_leave_no_trace_in_memory() {
             }
         }
         used.push(
-            ["process_resident_memory_bytes", "process_open_fds"].map(|name| daemons.iter().map(|d| gauge(d, name)).collect()),
+            ["process_resident_memory_bytes", "process_open_fds"]
+                .map(|name| daemons.iter().map(|d| gauge(d, name)).collect()),
         );
     }
     let took = begun.elapsed().as_secs_f64();
-    println!("100 runs of d = 1000 through 5 daemons, four at a time: {took:.1} s, {:.2} runs a second", 100.0 / took);
+    println!(
+        "100 runs of d = 1000 through 5 daemons, four at a time: {took:.1} s, {:.2} runs a second",
+        100.0 / took
+    );
     println!("memory idle {idle:?}");
     for (batch, [memory, files]) in used.iter().enumerate() {
-        println!("after {} runs: memory {memory:?}, files {files:?}", 25 * (batch + 1));
+        println!(
+            "after {} runs: memory {memory:?}, files {files:?}",
+            25 * (batch + 1)
+        );
     }
     for (first, last) in [(&used[0][0], &used[3][0]), (&used[0][1], &used[3][1])] {
         for (first, last) in first.iter().zip(last) {

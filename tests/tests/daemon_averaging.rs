@@ -12,7 +12,11 @@ fn daemons(parties: &Parties) -> Vec<Daemon> {
     let start = |(party, name): (usize, &String)| {
         let configuration = WARD.replace("NAME", name);
         Daemon::configure(parties, party, &configuration);
-        std::fs::copy(parties.path(&format!("{name}.npy")), parties.path(&format!("{name}.data/ward.npy"))).expect("writable");
+        std::fs::copy(
+            parties.path(&format!("{name}.npy")),
+            parties.path(&format!("{name}.data/ward.npy")),
+        )
+        .expect("writable");
         Daemon::start(parties, party, &configuration)
     };
     parties.names().iter().enumerate().map(start).collect()
@@ -20,25 +24,41 @@ fn daemons(parties: &Parties) -> Vec<Daemon> {
 
 fn submit(daemon: &Daemon, plan: &Path) -> undertone_tests::http::Reply {
     let plan = std::fs::read(plan).expect("a plan");
-    daemon.post("/v1/runs", &[("plan", Some("plan.json"), &plan), ("data_file", None, b"ward.npy")])
+    daemon.post(
+        "/v1/runs",
+        &[
+            ("plan", Some("plan.json"), &plan),
+            ("data_file", None, b"ward.npy"),
+        ],
+    )
 }
 
 /// The run, once it is over.
 fn ended(daemon: &Daemon, digest: &str) -> Value {
-    daemon.http.events(&format!("/v1/runs/{digest}/events"), &[], |_| false);
+    daemon
+        .http
+        .events(&format!("/v1/runs/{digest}/events"), &[], |_| false);
     daemon.http.get(&format!("/v1/runs/{digest}")).json_of(200)
 }
 
 fn number(object: &Value, key: &str) -> f64 {
-    object[key].as_f64().unwrap_or_else(|| panic!("{key} of {object}"))
+    object[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{key} of {object}"))
 }
 
 /// Receipt and mean of a daemon's run.
 fn result(parties: &Parties, daemon: &Daemon, digest: &str) -> (Value, Vec<f64>) {
-    let receipt = daemon.http.get(&format!("/v1/runs/{digest}/receipt")).json_of(200);
+    let receipt = daemon
+        .http
+        .get(&format!("/v1/runs/{digest}/receipt"))
+        .json_of(200);
     receipt::assert_complete(&receipt);
     receipt::assert_mu_follows(&receipt);
-    (receipt, read_npy(&parties.path(&format!("{}.out/{digest}/mean.npy", daemon.name))).2)
+    (
+        receipt,
+        read_npy(&parties.path(&format!("{}.out/{digest}/mean.npy", daemon.name))).2,
+    )
 }
 
 fn largest_difference(means: &[Vec<f64>]) -> f64 {
@@ -70,27 +90,60 @@ fn daemons_gossip_in_pairs_and_average_in_public() {
     let mut means = vec![];
     for daemon in &daemons {
         let run = ended(daemon, &digest);
-        assert_eq!((&run["state"], &run["outcome"], &run["exit_code"]), (&json!("ended"), &json!("done"), &json!(0)), "{run}");
-        let (receipt, mean) = result(&parties, daemon, &digest);
-        assert_eq!((&receipt["outcome"], &receipt["agreed"]), (&json!("done"), &json!(true)));
-        assert_eq!(receipt["included"], json!(parties.names()));
-        assert!(number(&receipt, "accuracy") <= 1e-3 && number(&receipt, "accuracy_of_mean") <= 0.5e-3, "{receipt}");
-        assert!(
-            receipt["pairwise_std"].is_number() && receipt["revealed"].as_str().is_some_and(|text| text.contains("exact sum"))
+        assert_eq!(
+            (&run["state"], &run["outcome"], &run["exit_code"]),
+            (&json!("ended"), &json!("done"), &json!(0)),
+            "{run}"
         );
-        assert!(number(&run, "epsilon") <= number(&run, "epsilon_claimed"), "{run}");
+        let (receipt, mean) = result(&parties, daemon, &digest);
+        assert_eq!(
+            (&receipt["outcome"], &receipt["agreed"]),
+            (&json!("done"), &json!(true))
+        );
+        assert_eq!(receipt["included"], json!(parties.names()));
+        assert!(
+            number(&receipt, "accuracy") <= 1e-3 && number(&receipt, "accuracy_of_mean") <= 0.5e-3,
+            "{receipt}"
+        );
+        assert!(
+            receipt["pairwise_std"].is_number()
+                && receipt["revealed"]
+                    .as_str()
+                    .is_some_and(|text| text.contains("exact sum"))
+        );
+        assert!(
+            number(&run, "epsilon") <= number(&run, "epsilon_claimed"),
+            "{run}"
+        );
         assert_mean_of(&mean, &inputs, number(&receipt, "standard_error"));
         means.push(mean);
         // Charged once, with what was claimed.
         let budget = daemon.http.get("/v1/status").json_of(200)["budgets"][0].clone();
         assert_eq!(budget["runs"], 1, "{budget}");
-        assert_close(&budget["mu_squared"], number(&run, "charged"), 1e-12, "charged once");
-        assert!(number(&run, "charged") > 0.0 && number(&budget, "epsilon_spent") <= number(&run, "epsilon_claimed") * 1.001);
+        assert_close(
+            &budget["mu_squared"],
+            number(&run, "charged"),
+            1e-12,
+            "charged once",
+        );
+        assert!(
+            number(&run, "charged") > 0.0
+                && number(&budget, "epsilon_spent") <= number(&run, "epsilon_claimed") * 1.001
+        );
         submit(daemon, &parties.path("both.json")).refused(409, "already taken part");
-        assert_eq!(daemon.http.get("/v1/status").json_of(200)["budgets"][0]["runs"], 1);
+        assert_eq!(
+            daemon.http.get("/v1/status").json_of(200)["budgets"][0]["runs"],
+            1
+        );
     }
-    let receipt = daemons[0].http.get(&format!("/v1/runs/{digest}/receipt")).json_of(200);
-    let (apart, most) = (largest_difference(&means), number(&receipt, "accuracy") * number(&receipt, "standard_error"));
+    let receipt = daemons[0]
+        .http
+        .get(&format!("/v1/runs/{digest}/receipt"))
+        .json_of(200);
+    let (apart, most) = (
+        largest_difference(&means),
+        number(&receipt, "accuracy") * number(&receipt, "standard_error"),
+    );
     assert!(apart <= most, "{apart}, not {most}");
     for daemon in daemons {
         assert_eq!(daemon.end().0.code, 0);
@@ -105,43 +158,79 @@ fn a_daemon_that_is_killed_while_it_averages_costs_the_others_no_mean() {
     let _alone = alone();
     let parties = Parties::new(5);
     let inputs = parties.write_inputs(&[DIMENSION]);
-    let digest = parties.plan("killed", &run(DIMENSION, "rollback = false", "settle_ms = 3000\n"));
+    let digest = parties.plan(
+        "killed",
+        &run(DIMENSION, "rollback = false", "settle_ms = 3000\n"),
+    );
     let mut daemons = daemons(&parties);
     for daemon in &daemons {
         submit(daemon, &parties.path("killed.json")).json_of(201);
     }
     let victim = daemons.remove(2);
-    let seen = victim.http.events(&format!("/v1/runs/{digest}/events"), &[], |event| event["phase"] == "publishing");
-    assert!(seen.iter().any(|(.., event)| event["phase"] == "publishing"), "{seen:?}");
+    let seen = victim
+        .http
+        .events(&format!("/v1/runs/{digest}/events"), &[], |event| {
+            event["phase"] == "publishing"
+        });
+    assert!(
+        seen.iter().any(|(.., event)| event["phase"] == "publishing"),
+        "{seen:?}"
+    );
     victim.kill();
     let (mut means, mut sets, mut agreed) = (vec![], vec![], vec![]);
     for daemon in &daemons {
         let run = ended(daemon, &digest);
-        assert!((run["outcome"] == "done" || run["outcome"] == "degraded") && run["reason"].is_null(), "{run}");
+        assert!(
+            (run["outcome"] == "done" || run["outcome"] == "degraded") && run["reason"].is_null(),
+            "{run}"
+        );
         let (receipt, mean) = result(&parties, daemon, &digest);
-        assert!(number(&receipt, "accuracy_of_mean") <= 0.5e-3 || receipt["agreed"] == false, "{receipt}");
-        assert!(number(&run, "epsilon") <= number(&run, "epsilon_claimed") && run["charged"].as_f64() > Some(0.0), "{run}");
-        assert_eq!(daemon.http.get("/v1/status").json_of(200)["budgets"][0]["runs"], 1);
+        assert!(
+            number(&receipt, "accuracy_of_mean") <= 0.5e-3 || receipt["agreed"] == false,
+            "{receipt}"
+        );
+        assert!(
+            number(&run, "epsilon") <= number(&run, "epsilon_claimed") && run["charged"].as_f64() > Some(0.0),
+            "{run}"
+        );
+        assert_eq!(
+            daemon.http.get("/v1/status").json_of(200)["budgets"][0]["runs"],
+            1
+        );
         let error = number(&receipt, "standard_error");
         // Who vanishes after mixing leaves mass with the others: without its final the result weighs values differently.
-        let weight = |party: &String| receipt["weights"][party].as_f64().unwrap_or(0.0) * parties.names().len() as f64;
-        let weighed: Vec<Vec<f64>> =
-            parties.names().iter().zip(&inputs).map(|(party, x)| x.iter().map(|x| weight(party) * x).collect()).collect();
+        let weight =
+            |party: &String| receipt["weights"][party].as_f64().unwrap_or(0.0) * parties.names().len() as f64;
+        let weighed: Vec<Vec<f64>> = parties
+            .names()
+            .iter()
+            .zip(&inputs)
+            .map(|(party, x)| x.iter().map(|x| weight(party) * x).collect())
+            .collect();
         assert_mean_of(&mean, &weighed, error);
         sets.push(receipt["included"].clone());
         agreed.push(receipt["agreed"] == true);
         means.push((mean, error * number(&receipt, "accuracy")));
     }
     assert!(sets.iter().all(|set| *set == sets[0]), "{sets:?}");
-    assert!(sets[0].as_array().is_some_and(|names| names.len() >= 4), "{sets:?}");
+    assert!(
+        sets[0].as_array().is_some_and(|names| names.len() >= 4),
+        "{sets:?}"
+    );
     let most = means.iter().map(|(_, most)| *most).fold(0.0, f64::max);
     let apart = largest_difference(&means.into_iter().map(|(mean, _)| mean).collect::<Vec<_>>());
     assert!(apart <= most * (1.0 + 1e-9), "{apart}, not {most}");
     let again = Daemon::start(&parties, 2, &WARD.replace("NAME", "carol"));
     let run = again.http.get(&format!("/v1/runs/{digest}")).json_of(200);
-    println!("{} in the mean, agreed {agreed:?}; the killed one's run: {}", sets[0], run["state"]);
+    println!(
+        "{} in the mean, agreed {agreed:?}; the killed one's run: {}",
+        sets[0], run["state"]
+    );
     // Where this test was slow to read, it had its result before the kill.
-    assert!(run["state"] == "interrupted" || (run["state"] == "ended" && run["outcome"] == "done"), "{run}");
+    assert!(
+        run["state"] == "interrupted" || (run["state"] == "ended" && run["outcome"] == "done"),
+        "{run}"
+    );
     assert!(run["charged"].as_f64() > Some(0.0), "{run}");
     submit(&again, &parties.path("killed.json")).refused(409, "already taken part");
     assert_eq!(again.http.get("/v1/status").json_of(200)["budgets"][0]["runs"], 1);

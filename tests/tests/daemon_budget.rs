@@ -17,7 +17,11 @@ fn daemons(parties: &Parties, dimension: usize, start: impl Fn(usize) -> Daemon)
     parties.write_inputs(&[dimension]);
     let one = |(party, name): (usize, &String)| {
         Daemon::configure(parties, party, WARD);
-        std::fs::copy(parties.path(&format!("{name}.npy")), parties.path(&format!("{name}.data/ward.npy"))).expect("writable");
+        std::fs::copy(
+            parties.path(&format!("{name}.npy")),
+            parties.path(&format!("{name}.data/ward.npy")),
+        )
+        .expect("writable");
         start(party)
     };
     parties.names().iter().enumerate().map(one).collect()
@@ -25,12 +29,22 @@ fn daemons(parties: &Parties, dimension: usize, start: impl Fn(usize) -> Daemon)
 
 fn submit(daemon: &Daemon, plan: &Path) {
     let plan = std::fs::read(plan).expect("a plan");
-    daemon.post("/v1/runs", &[("plan", Some("plan.json"), &plan), ("data_file", None, b"ward.npy")]).json_of(201);
+    daemon
+        .post(
+            "/v1/runs",
+            &[
+                ("plan", Some("plan.json"), &plan),
+                ("data_file", None, b"ward.npy"),
+            ],
+        )
+        .json_of(201);
 }
 
 /// The run, once it is over.
 fn ended(daemon: &Daemon, digest: &str) -> Value {
-    daemon.http.events(&format!("/v1/runs/{digest}/events"), &[], |_| false);
+    daemon
+        .http
+        .events(&format!("/v1/runs/{digest}/events"), &[], |_| false);
     daemon.http.get(&format!("/v1/runs/{digest}")).json_of(200)
 }
 
@@ -40,9 +54,15 @@ fn budget(daemon: &Daemon) -> Value {
 
 /// No file of this process may grow beyond `bytes` from now on: to it that is a disk that is full, and needs no disk of its own.
 fn limit_files(pid: i32, bytes: &str) {
-    let limited =
-        Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--fsize={bytes}:")]).output().expect("prlimit");
-    assert!(limited.status.success(), "{}", String::from_utf8_lossy(&limited.stderr));
+    let limited = Command::new("prlimit")
+        .args(["--pid", &pid.to_string(), &format!("--fsize={bytes}:")])
+        .output()
+        .expect("prlimit");
+    assert!(
+        limited.status.success(),
+        "{}",
+        String::from_utf8_lossy(&limited.stderr)
+    );
 }
 
 #[test]
@@ -57,9 +77,15 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
     let run = format!("{RUN}[data]\nshape = [{dimension}]\n");
     let digests = ["first", "second"].map(|name| parties.plan(name, &run));
     let daemons = daemons(&parties, dimension, |party| {
-        let script = format!("trap '' XFSZ; exec \"$0\" node --config {}.node.toml", parties.names()[party]);
+        let script = format!(
+            "trap '' XFSZ; exec \"$0\" node --config {}.node.toml",
+            parties.names()[party]
+        );
         let mut command = Command::new("bash");
-        command.args(["-c", &script]).arg(undertone_tests::undertone()).current_dir(parties.folder());
+        command
+            .args(["-c", &script])
+            .arg(undertone_tests::undertone())
+            .current_dir(parties.folder());
         Daemon::follow(&parties, party, Running::start(command, None))
     });
     let (alice, others) = daemons.split_first().expect("four");
@@ -68,19 +94,39 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
     submit(alice, &parties.path("first.json"));
     // Room for a part of the line: what was written of it is taken back.
     limit_files(alice.pid(), &(before.len() + 30).to_string());
-    others.iter().for_each(|daemon| submit(daemon, &parties.path("first.json")));
+    others
+        .iter()
+        .for_each(|daemon| submit(daemon, &parties.path("first.json")));
 
     let refused = ended(alice, &digests[0]);
-    assert_eq!((&refused["exit_code"], &refused["charged"]), (&6.into(), &Value::Null), "{refused}");
+    assert_eq!(
+        (&refused["exit_code"], &refused["charged"]),
+        (&6.into(), &Value::Null),
+        "{refused}"
+    );
     let reason = refused["reason"].as_str().unwrap_or_default();
-    assert!(reason.contains("the charge cannot be written") && reason.contains("ledger"), "{refused}");
+    assert!(
+        reason.contains("the charge cannot be written") && reason.contains("ledger"),
+        "{refused}"
+    );
     let share = dimension as u64 * wire_bytes(&parties.path("first.json"));
-    assert!(refused["private_bytes"].as_u64() < Some(share), "a share of {share} bytes left: {refused}");
+    assert!(
+        refused["private_bytes"].as_u64() < Some(share),
+        "a share of {share} bytes left: {refused}"
+    );
     for daemon in others {
         let run = ended(daemon, &digests[0]);
-        assert_eq!((&run["outcome"], &run["included"]), (&"degraded".into(), &json!(["bob", "carol", "dave"])), "{run}");
+        assert_eq!(
+            (&run["outcome"], &run["included"]),
+            (&"degraded".into(), &json!(["bob", "carol", "dave"])),
+            "{run}"
+        );
     }
-    assert_eq!(std::fs::read(&ledger).expect("a ledger"), before, "nothing was charged, and no half of a line is left");
+    assert_eq!(
+        std::fs::read(&ledger).expect("a ledger"),
+        before,
+        "nothing was charged, and no half of a line is left"
+    );
     assert!(
         !std::fs::read_dir(parties.path("alice.state/spent"))
             .expect("a folder")
@@ -89,13 +135,23 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
     );
     assert_eq!(alice.http.get("/readyz").status, 200, "it goes on");
     let spent = budget(alice);
-    assert_eq!((&spent["runs"], &spent["reserved_mu_squared"]), (&0.into(), &0.0.into()), "{spent}");
+    assert_eq!(
+        (&spent["runs"], &spent["reserved_mu_squared"]),
+        (&0.into(), &0.0.into()),
+        "{spent}"
+    );
 
     limit_files(alice.pid(), "unlimited");
-    daemons.iter().for_each(|daemon| submit(daemon, &parties.path("second.json")));
+    daemons
+        .iter()
+        .for_each(|daemon| submit(daemon, &parties.path("second.json")));
     for daemon in &daemons {
         let run = ended(daemon, &digests[1]);
-        assert_eq!((&run["outcome"], run["charged"].as_f64() > Some(0.0)), (&"done".into(), true), "{run}");
+        assert_eq!(
+            (&run["outcome"], run["charged"].as_f64() > Some(0.0)),
+            (&"done".into(), true),
+            "{run}"
+        );
     }
     assert_eq!(budget(alice)["runs"], 1);
     for daemon in daemons {
@@ -104,7 +160,9 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
 }
 
 fn wire_bytes(plan: &Path) -> u64 {
-    undertone_tests::read_json(plan)["mechanism"]["wire_bytes"].as_u64().expect("bytes a coordinate")
+    undertone_tests::read_json(plan)["mechanism"]["wire_bytes"]
+        .as_u64()
+        .expect("bytes a coordinate")
 }
 
 /// After twelve rounds a party that two others have left withholds, and what left it is only bounded by the theorem: above its claim.
@@ -112,24 +170,42 @@ fn wire_bytes(plan: &Path) -> u64 {
 fn a_withheld_run_that_cost_more_than_its_claim_raises_the_charge_for_good() {
     let _alone = alone();
     let parties = Parties::new(4);
-    let run = format!("{RUN}round_ms = 1000\nsettle_ms = 2000\npace_ms = 300\n[data]\nshape = [8]\n[mechanism]\nrounds = 12\n");
+    let run = format!(
+        "{RUN}round_ms = 1000\nsettle_ms = 2000\npace_ms = 300\n[data]\nshape = [8]\n[mechanism]\nrounds = 12\n"
+    );
     let digest = parties.plan("plan", &run);
     let mut daemons = daemons(&parties, 8, |party| Daemon::start(&parties, party, WARD));
-    daemons.iter().for_each(|daemon| submit(daemon, &parties.path("plan.json")));
+    daemons
+        .iter()
+        .for_each(|daemon| submit(daemon, &parties.path("plan.json")));
     let alice = daemons.remove(0);
     // Nine rounds of the pace are left for the two kills.
     let path = format!("/v1/runs/{digest}/events");
-    alice.http.events(&path, &[], |event| event["event"] == "round" && event["round"] == 3);
-    let charged = alice.http.get(&format!("/v1/runs/{digest}")).json_of(200)["charged"].as_f64().expect("charged by now");
+    alice.http.events(&path, &[], |event| {
+        event["event"] == "round" && event["round"] == 3
+    });
+    let charged = alice.http.get(&format!("/v1/runs/{digest}")).json_of(200)["charged"]
+        .as_f64()
+        .expect("charged by now");
     daemons.drain(1..).for_each(Daemon::kill);
 
     let run = ended(&alice, &digest);
-    assert_eq!((&run["outcome"], &run["exit_code"]), (&"withheld".into(), &6.into()), "{run}");
+    assert_eq!(
+        (&run["outcome"], &run["exit_code"]),
+        (&"withheld".into(), &6.into()),
+        "{run}"
+    );
     let receipt = alice.http.get(&format!("/v1/runs/{digest}/receipt")).json_of(200);
     let mu = receipt["mu"].as_f64().expect("what has left has a loss");
-    assert!(mu * mu > 1.03 * charged, "else this tests nothing: {mu}² and {charged}");
+    assert!(
+        mu * mu > 1.03 * charged,
+        "else this tests nothing: {mu}² and {charged}"
+    );
     let raised = run["charged"].as_f64().expect("charged");
-    assert!(raised >= mu * mu && raised <= mu * mu * (1.0 + 1e-9), "{raised} for {mu}²");
+    assert!(
+        raised >= mu * mu && raised <= mu * mu * (1.0 + 1e-9),
+        "{raised} for {mu}²"
+    );
     assert!(run["epsilon"].as_f64() > run["epsilon_claimed"].as_f64(), "{run}");
     let spent = budget(&alice);
     let difference = spent["mu_squared"].as_f64().expect("spent") - raised;

@@ -13,7 +13,12 @@ const WARD: &str = "[[data_set]]\nname = \"ward\"\nfile = \"ward.npy\"\nepsilon 
 
 /// Accepts what alice proposes: everybody is vouched for.
 fn by_rule(parties: &Parties) -> String {
-    let id = |name: &String| parties.run(["identity", "show", &format!("{name}.key"), "--json"]).json_of(0)["id"].to_string();
+    let id = |name: &String| {
+        parties
+            .run(["identity", "show", &format!("{name}.key"), "--json"])
+            .json_of(0)["id"]
+            .to_string()
+    };
     let ids: Vec<String> = parties.names().iter().map(id).collect();
     let policy = format!("[policy]\nmax_epsilon = 1.0\nvouched = [{}]\n", ids.join(", "));
     format!("{policy}{WARD}[[auto_accept]]\nproposer = \"alice\"\ndata_set = \"ward\"\n")
@@ -28,17 +33,26 @@ fn an_offer_is_accepted_by_rule_and_by_hand() {
     let start = |party: usize| {
         let name = &parties.names()[party];
         Daemon::configure(&parties, party, "");
-        std::fs::copy(parties.path(&format!("{name}.npy")), parties.path(&format!("{name}.data/ward.npy"))).expect("writable");
+        std::fs::copy(
+            parties.path(&format!("{name}.npy")),
+            parties.path(&format!("{name}.data/ward.npy")),
+        )
+        .expect("writable");
         Daemon::start(&parties, party, if name == "bob" { "" } else { &rule })
     };
     let daemons: Vec<Daemon> = (0..4).map(start).collect();
-    let [alice, bob, ..] = &daemons[..] else { unreachable!("four were started") };
+    let [alice, bob, ..] = &daemons[..] else {
+        unreachable!("four were started")
+    };
     let document = Document::new(alice.http.get("/v1/openapi.json").json_of(200));
     parties.write("run.toml", RUN);
-    let proposed = alice.client(["submit", "--propose", "run.toml", "--data-set", "ward"]).json_of(0);
+    let proposed = alice
+        .client(["submit", "--propose", "run.toml", "--data-set", "ward"])
+        .json_of(0);
     document.validate("/components/schemas/Proposed", &proposed, "submit --propose");
     let digest = proposed["digest"].as_str().expect("a digest").to_owned();
-    let answers = ["bob", "carol", "dave"].map(|name| proposed["members"][name].as_str().unwrap_or_default().to_owned());
+    let answers = ["bob", "carol", "dave"]
+        .map(|name| proposed["members"][name].as_str().unwrap_or_default().to_owned());
     assert_eq!(answers, ["open", "accepted", "accepted"], "{proposed}");
 
     // Bob looks at it, and accepts with a vector of his own.
@@ -50,19 +64,43 @@ fn an_offer_is_accepted_by_rule_and_by_hand() {
     };
     assert_eq!(get("/v1/offers").json()["offers"][0]["proposer"], "alice");
     let plan = get(&format!("/v1/offers/{digest}/plan"));
-    assert_eq!(format!("{:x}", Sha256::digest(&plan.body)), digest, "what is offered is what was planned");
+    assert_eq!(
+        format!("{:x}", Sha256::digest(&plan.body)),
+        digest,
+        "what is offered is what was planned"
+    );
     assert_eq!(bob.client(["status", &digest[..8]]).json_of(0)["state"], "open");
     bob.client(["accept", &digest]).refused_at(2, "--input");
-    assert_eq!(bob.client(["accept", &digest[..8], "--input", "bob.npy"]).json_of(0)["digest"], digest.as_str());
+    assert_eq!(
+        bob.client(["accept", &digest[..8], "--input", "bob.npy"])
+            .json_of(0)["digest"],
+        digest.as_str()
+    );
     assert_eq!(get(&format!("/v1/offers/{digest}")).json()["state"], "accepted");
-    bob.client(["accept", &digest, "--input", "bob.npy"]).refused(2, "");
+    bob.client(["accept", &digest, "--input", "bob.npy"])
+        .refused(2, "");
 
     for daemon in &daemons {
         let run = daemon.client(["watch", &digest]).json_of(0);
-        let mean = daemon.http.ask("GET", &format!("/v1/runs/{digest}/result"), &[("Accept", "application/json")], &[]);
+        let mean = daemon.http.ask(
+            "GET",
+            &format!("/v1/runs/{digest}/result"),
+            &[("Accept", "application/json")],
+            &[],
+        );
         document.check(&mean);
-        let mean: Vec<f64> = mean.json().as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-        assert_mean_of(&mean, &inputs, run["standard_error"].as_f64().expect("a standard error"));
+        let mean: Vec<f64> = mean
+            .json()
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_f64)
+            .collect();
+        assert_mean_of(
+            &mean,
+            &inputs,
+            run["standard_error"].as_f64().expect("a standard error"),
+        );
     }
     // Another one is declined.
     let proposed = alice.client(["submit", "--propose", "run.toml"]).json_of(0);

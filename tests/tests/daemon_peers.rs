@@ -13,7 +13,11 @@ fn only_the_listed_identity_counts_as_an_answer() {
     let parties = Parties::new(4);
     // In alice's list the two addresses of carol are each other's.
     let [private, public] = parties.ports(2).map(|port| format!("/tcp/{port}"));
-    let swapped = parties.peer_list().replace(&private, "/tcp/0").replace(&public, &private).replace("/tcp/0", &public);
+    let swapped = parties
+        .peer_list()
+        .replace(&private, "/tcp/0")
+        .replace(&public, &private)
+        .replace("/tcp/0", &public);
     let start = |party: usize, peers: &str| {
         let file = format!("{}.peers.toml", parties.names()[party]);
         parties.write(&file, peers);
@@ -21,17 +25,30 @@ fn only_the_listed_identity_counts_as_an_answer() {
     };
     // At dave's private address is something that takes connections and says nothing of ours; at his public one is nobody.
     let _squatter = TcpListener::bind(("127.0.0.1", parties.ports(3)[0])).expect("nobody listens there");
-    let (alice, bob, carol) = (start(0, &swapped), start(1, &parties.peer_list()), start(2, &parties.peer_list()));
+    let (alice, bob, carol) = (
+        start(0, &swapped),
+        start(1, &parties.peer_list()),
+        start(2, &parties.peer_list()),
+    );
     let reply = alice.http.get("/v1/status");
     Document::new(alice.http.get("/v1/openapi.json").json_of(200)).check(&reply);
     let status = reply.json_of(200);
     let side = |name: &str, graph: &str| {
-        let peer = status["peers"].as_array().into_iter().flatten().find(|peer| peer["name"] == name).expect("a peer");
+        let peer = status["peers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|peer| peer["name"] == name)
+            .expect("a peer");
         peer[graph].clone()
     };
     for graph in ["private", "public"] {
         let side = side("bob", graph);
-        assert_eq!((&side["reachable"], &side["problem"]), (&Value::Bool(true), &Value::Null), "{side}");
+        assert_eq!(
+            (&side["reachable"], &side["problem"]),
+            (&Value::Bool(true), &Value::Null),
+            "{side}"
+        );
     }
     let problems = [
         ("carol", "private", "does not speak our protocol"),
@@ -42,10 +59,18 @@ fn only_the_listed_identity_counts_as_an_answer() {
     for (name, graph, problem) in problems {
         let side = side(name, graph);
         assert_eq!(side["reachable"], Value::Bool(false), "{name}, {graph}: {side}");
-        assert!(side["problem"].as_str().is_some_and(|said| said.contains(problem)), "{name}, {graph}: {side}");
+        assert!(
+            side["problem"]
+                .as_str()
+                .is_some_and(|said| said.contains(problem)),
+            "{name}, {graph}: {side}"
+        );
     }
     let metrics = alice.http.get("/metrics").text();
-    assert!(metrics.contains("undertone_peers_reachable{graph=\"private\"} 1\n"), "{metrics}");
+    assert!(
+        metrics.contains("undertone_peers_reachable{graph=\"private\"} 1\n"),
+        "{metrics}"
+    );
     for daemon in [alice, bob, carol] {
         assert_eq!(daemon.end().0.code, 0);
     }

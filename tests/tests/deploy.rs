@@ -16,8 +16,24 @@ fn sample(name: &str) -> String {
 fn the_sample_run_can_be_planned_for_the_sample_peers() {
     let folder = tempfile::tempdir().expect("a folder");
     let (run, peers) = (sample("run.toml"), sample("peers.toml"));
-    run_in(folder.path(), ["plan", &run, "--peers", &peers, "--out", "plan.json", "--json"]).json_of(0);
-    run_in(folder.path(), ["verify", "plan.json", "--max-epsilon", "1", "--min-colluders", "1", "--json"]).json_of(0);
+    run_in(
+        folder.path(),
+        ["plan", &run, "--peers", &peers, "--out", "plan.json", "--json"],
+    )
+    .json_of(0);
+    run_in(
+        folder.path(),
+        [
+            "verify",
+            "plan.json",
+            "--max-epsilon",
+            "1",
+            "--min-colluders",
+            "1",
+            "--json",
+        ],
+    )
+    .json_of(0);
 }
 
 #[test]
@@ -29,21 +45,38 @@ fn a_daemon_runs_with_the_sample_configuration() {
     let peers = read("peers.toml");
     let (head, rest) = peers.split_once("[[peer]]").expect("there are peers");
     let (_, others) = rest.split_once("[[peer]]").expect("there are others");
-    parties.write("peers.toml", &format!("{head}{}[[peer]]{others}", parties.lines()[0]));
+    parties.write(
+        "peers.toml",
+        &format!("{head}{}[[peer]]{others}", parties.lines()[0]),
+    );
     parties.write("node.toml", &read("node.toml"));
     fs::rename(parties.path("alice.key"), parties.path("identity.key")).expect("ours");
     fs::create_dir(parties.path("data")).expect("ours");
     let mut command = Command::new(undertone());
-    command.args(["node", "--config", "node.toml"]).current_dir(folder);
-    let daemon = Daemon::of(Running::start(command, None), "alice", folder, &parties.path("state"));
+    command
+        .args(["node", "--config", "node.toml"])
+        .current_dir(folder);
+    let daemon = Daemon::of(
+        Running::start(command, None),
+        "alice",
+        folder,
+        &parties.path("state"),
+    );
     let status = run_in(folder, ["status", "--json"]).json_of(0);
-    assert_eq!((&status["party"], &status["budgets"][0]["data_set"]), (&"alice".into(), &"ward-7".into()));
+    assert_eq!(
+        (&status["party"], &status["budgets"][0]["data_set"]),
+        (&"alice".into(), &"ward-7".into())
+    );
     let (ended, _) = daemon.end();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
 
 fn systemd_analyze(arguments: &[&str], unit: &Path) -> Option<Output> {
-    Command::new("systemd-analyze").args(arguments).arg(unit).output().ok()
+    Command::new("systemd-analyze")
+        .args(arguments)
+        .arg(unit)
+        .output()
+        .ok()
 }
 
 #[test]
@@ -54,7 +87,11 @@ fn systemd_accepts_the_unit_and_finds_it_hardened() {
     // Verifying looks for the program.
     let installed = "ExecStart=/usr/local/bin/undertone ";
     assert_eq!(text.matches(installed).count(), 1);
-    fs::write(&unit, text.replace(installed, &format!("ExecStart={} ", undertone().display()))).expect("writable");
+    fs::write(
+        &unit,
+        text.replace(installed, &format!("ExecStart={} ", undertone().display())),
+    )
+    .expect("writable");
     let Some(verified) = systemd_analyze(&["verify"], &unit) else {
         return left_out("the systemd unit", "systemd-analyze is absent");
     };
@@ -63,23 +100,40 @@ fn systemd_accepts_the_unit_and_finds_it_hardened() {
     let about_ours: Vec<&str> = said.lines().filter(|line| line.contains("undertone")).collect();
     assert!(verified.status.success() && about_ours.is_empty(), "{said}");
     // Exposure from 0 (none) to 100; an ordinary service has about 96. Ours has 12.
-    let hardened = systemd_analyze(&["security", "--offline=true", "--threshold=15"], &unit).expect("it was there");
-    assert!(hardened.status.success(), "{}", String::from_utf8_lossy(&hardened.stdout));
+    let hardened =
+        systemd_analyze(&["security", "--offline=true", "--threshold=15"], &unit).expect("it was there");
+    assert!(
+        hardened.status.success(),
+        "{}",
+        String::from_utf8_lossy(&hardened.stdout)
+    );
 }
 
 fn compose_for(arguments: &[&str]) -> Output {
     let mut command = Command::new(top().join("deploy/compose-for"));
-    command.args(arguments).env_remove("UNDERTONE_NODES").output().expect("it runs")
+    command
+        .args(arguments)
+        .env_remove("UNDERTONE_NODES")
+        .output()
+        .expect("it runs")
 }
 
 #[test]
 fn the_composition_is_what_its_generator_prints() {
     let printed = compose_for(&[]);
     let kept = fs::read_to_string(top().join("docker-compose.yml")).expect("there is a composition");
-    assert_eq!(String::from_utf8_lossy(&printed.stdout), kept, "run `deploy/compose-for 5 > docker-compose.yml`");
+    assert_eq!(
+        String::from_utf8_lossy(&printed.stdout),
+        kept,
+        "run `deploy/compose-for 5 > docker-compose.yml`"
+    );
     let eight = String::from_utf8(compose_for(&["8"]).stdout).expect("text");
     for (line, count) in [("    <<: *node", 8), ("  node-8: {}", 1), ("  node-9: {}", 0)] {
-        assert_eq!(eight.lines().filter(|found| *found == line).count(), count, "{line}");
+        assert_eq!(
+            eight.lines().filter(|found| *found == line).count(),
+            count,
+            "{line}"
+        );
     }
     for wrong in ["2", "many", "-1"] {
         assert_eq!(compose_for(&[wrong]).status.code(), Some(2), "{wrong}");

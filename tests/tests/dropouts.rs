@@ -14,7 +14,11 @@ fn two_leave(first: Signal, second: Signal) {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     // Only a silent party's deadlines are waited for; the others' rounds end long before, on a machine with other work, too.
-    let (round_ms, settle_ms) = if second == Signal::SIGSTOP { (2000, 4000) } else { (30_000, 30_000) };
+    let (round_ms, settle_ms) = if second == Signal::SIGSTOP {
+        (2000, 4000)
+    } else {
+        (30_000, 30_000)
+    };
     let run = format!(
         "[privacy]\ndropouts = 2\n[mechanism]\nrounds = 5\n[run]\npace_ms = 150\njoin_ms = 60000\nround_ms = {round_ms}\n\
          settle_ms = {settle_ms}\n"
@@ -25,20 +29,30 @@ fn two_leave(first: Signal, second: Signal) {
     let pids = events.spawned(NODES);
     for (victim, round, how) in [(2, 2, first), (5, 4, second)] {
         let party = name(victim);
-        events.until("that round", |e| e["event"] == "round" && e["party"] == *party && e["round"] == round);
+        events.until("that round", |e| {
+            e["event"] == "round" && e["party"] == *party && e["round"] == round
+        });
         signal(pids[victim].1, how);
     }
     if second == Signal::SIGSTOP {
         for _ in 0..NODES - 2 {
-            events.until("six ends", |e| e["event"] == "finished" && e["party"] != "party-2" && e["party"] != "party-5");
+            events.until("six ends", |e| {
+                e["event"] == "finished" && e["party"] != "party-2" && e["party"] != "party-5"
+            });
         }
         // A stopped process would hold `local` for ever.
         signal(pids[5].1, Signal::SIGKILL);
     }
     let _ = events.rest();
     let object: Value = running.wait().json_of(5);
-    let alive: Vec<String> = (0..NODES).filter(|party| ![2, 5].contains(party)).map(name).collect();
-    assert_eq!((&object["outcome"], &object["agreed"], &object["included"]), (&"degraded".into(), &true.into(), &json!(alive)));
+    let alive: Vec<String> = (0..NODES)
+        .filter(|party| ![2, 5].contains(party))
+        .map(name)
+        .collect();
+    assert_eq!(
+        (&object["outcome"], &object["agreed"], &object["included"]),
+        (&"degraded".into(), &true.into(), &json!(alive))
+    );
     let kept = folder.path().join("kept");
     let mean = |party: &str| std::fs::read(kept.join(party).join("mean.npy")).expect("a mean");
     let bits = mean(&alive[0]);
@@ -46,16 +60,30 @@ fn two_leave(first: Signal, second: Signal) {
         assert_eq!(object["exit_codes"][party], 5, "{object}");
         assert!(mean(party) == bits, "{party} holds other bits");
         let receipt = receipt::of_local(&kept, party);
-        assert_eq!((&receipt["departed"], &receipt["included"]), (&json!(["party-2", "party-5"]), &json!(alive)));
+        assert_eq!(
+            (&receipt["departed"], &receipt["included"]),
+            (&json!(["party-2", "party-5"]), &json!(alive))
+        );
         let number = |key: &str| receipt[key].as_f64().expect("a number");
-        assert_close(&receipt["standard_error"], number("independent_std") / 6f64.sqrt(), 1e-9, "σ*/√6");
-        assert!(number("epsilon") > 0.0 && number("epsilon") <= number("epsilon_claimed"), "{receipt}");
+        assert_close(
+            &receipt["standard_error"],
+            number("independent_std") / 6f64.sqrt(),
+            1e-9,
+            "σ*/√6",
+        );
+        assert!(
+            number("epsilon") > 0.0 && number("epsilon") <= number("epsilon_claimed"),
+            "{receipt}"
+        );
         receipt::assert_mu_follows(&receipt);
     }
     // χ² of 1000 degrees, 5 standard deviations: a chance below 1e-6.
     let number = |key: &str| object[key].as_f64().expect("a number");
     let ratio = (number("rms_error") / number("standard_error")).powi(2);
-    assert!((ratio - 1.0).abs() <= 5.0 * (2.0 / DIMENSION as f64).sqrt(), "{ratio} times the accounted variance");
+    assert!(
+        (ratio - 1.0).abs() <= 5.0 * (2.0 / DIMENSION as f64).sqrt(),
+        "{ratio} times the accounted variance"
+    );
 }
 
 #[test]

@@ -47,7 +47,12 @@ struct Attack {
 
 impl Attack {
     fn new() -> Self {
-        Attack { over: Arc::default(), bytes: Arc::default(), threads: vec![], held: Arc::default() }
+        Attack {
+            over: Arc::default(),
+            bytes: Arc::default(),
+            threads: vec![],
+            held: Arc::default(),
+        }
     }
 
     /// Connections that say nothing, so many of them, for as long as the attack lasts.
@@ -64,8 +69,9 @@ impl Attack {
                 let Some(mut socket) = connect(port) else { continue };
                 // What is not read must not hold us up for ever, nor must a victim that does not read.
                 let patience = Some(Duration::from_millis(500));
-                let _ =
-                    socket.set_write_timeout(patience).and_then(|()| socket.set_read_timeout(Some(Duration::from_millis(20))));
+                let _ = socket
+                    .set_write_timeout(patience)
+                    .and_then(|()| socket.set_read_timeout(Some(Duration::from_millis(20))));
                 let mut ignored = [0; 4096];
                 if socket.write_all(&opening).is_err() {
                     continue;
@@ -102,7 +108,9 @@ impl Attack {
 
     fn end(mut self) -> u64 {
         self.over.store(true, Ordering::Relaxed);
-        self.threads.drain(..).for_each(|thread| thread.join().expect("an attacker does not panic"));
+        self.threads
+            .drain(..)
+            .for_each(|thread| thread.join().expect("an attacker does not panic"));
         self.bytes.load(Ordering::Relaxed)
     }
 }
@@ -110,11 +118,20 @@ impl Attack {
 /// Plaintext's handshake in the name of a member, of whom only the public key is known, up to Yamux.
 fn opening_as(id: &PeerId) -> Vec<u8> {
     let framed = |bytes: &[u8]| [&[bytes.len() as u8][..], bytes].concat();
-    let key = public_key(id).expect("an ed25519 id holds its key").encode_protobuf();
+    let key = public_key(id)
+        .expect("an ed25519 id holds its key")
+        .encode_protobuf();
     let exchange = [&[0x0a][..], &framed(&id.to_bytes()), &[0x12], &framed(&key)].concat();
     let line = |text: &str| framed(format!("{text}\n").as_bytes());
     let (select, yamux) = (line("/multistream/1.0.0"), line("/yamux/1.0.0"));
-    [&select[..], &line("/plaintext/2.0.0"), &framed(&exchange), &select, &yamux].concat()
+    [
+        &select[..],
+        &line("/plaintext/2.0.0"),
+        &framed(&exchange),
+        &select,
+        &yamux,
+    ]
+    .concat()
 }
 
 /// Yamux's way to open ten thousand streams.
@@ -124,7 +141,9 @@ fn streams() -> Vec<u8> {
 }
 
 fn garbage() -> Vec<u8> {
-    (0..1u32 << 16).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+    (0..1u32 << 16)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect()
 }
 
 /// Peak resident memory of each process, looked at until it is gone.
@@ -138,7 +157,9 @@ fn watch(pids: Vec<i32>) -> JoinHandle<Vec<u64>> {
             for (pid, peak) in pids.iter().zip(&mut peaks) {
                 let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
                 let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-                if let Some(kib) = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()) {
+                if let Some(kib) =
+                    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok())
+                {
                     (alive, *peak) = (true, kib / 1024);
                 }
             }
@@ -161,7 +182,9 @@ fn attacked(attack: impl FnOnce(&Parties, &mut Attack)) {
     let mut attack = Some(attack);
     for party in 0..4 {
         let (running, mut events) = follow_in(parties.folder(), parties.join("plan", party));
-        events.until("gathering", |e| e["event"] == "phase" && e["phase"] == "gathering");
+        events.until("gathering", |e| {
+            e["event"] == "phase" && e["phase"] == "gathering"
+        });
         nodes.push((running, events));
         if party == 2 {
             attack.take().expect("once")(&parties, &mut under_attack);
@@ -171,32 +194,57 @@ fn attacked(attack: impl FnOnce(&Parties, &mut Attack)) {
     let mut faults = 0;
     let mut took: f64 = 0.0;
     for (running, events) in nodes {
-        faults += events.rest().iter().filter(|event| event["event"] == "fault").count();
+        faults += events
+            .rest()
+            .iter()
+            .filter(|event| event["event"] == "fault")
+            .count();
         let object = running.wait().json_of(0);
         took = took.max(object["total_wall_s"].as_f64().expect("seconds"));
     }
     let peaks = peaks.join().expect("it does not panic");
     let sent = under_attack.end();
-    println!("{} MB of attack, {took:.1} s, peaks {peaks:?} MiB, {faults} faults told", sent >> 20);
-    let means: Vec<_> =
-        parties.names().iter().map(|name| std::fs::read(parties.path(&format!("plan-{name}.npy"))).expect("a mean")).collect();
+    println!(
+        "{} MB of attack, {took:.1} s, peaks {peaks:?} MiB, {faults} faults told",
+        sent >> 20
+    );
+    let means: Vec<_> = parties
+        .names()
+        .iter()
+        .map(|name| std::fs::read(parties.path(&format!("plan-{name}.npy"))).expect("a mean"))
+        .collect();
     assert!(means.iter().all(|mean| *mean == means[0]), "one result");
-    assert!(peaks.iter().all(|&mib| mib > 0 && mib < MOST_MIB), "{peaks:?} MiB");
+    assert!(
+        peaks.iter().all(|&mib| mib > 0 && mib < MOST_MIB),
+        "{peaks:?} MiB"
+    );
     assert!(faults < 400, "a flood of bytes is no flood of words: {faults}");
 }
 
 #[test]
 fn connections_that_say_nothing_do_not_stop_a_run() {
-    attacked(|parties, attack| (0..3).flat_map(|party| parties.ports(party)).for_each(|port| attack.say_nothing(port, 24)));
+    attacked(|parties, attack| {
+        (0..3)
+            .flat_map(|party| parties.ports(party))
+            .for_each(|port| attack.say_nothing(port, 24))
+    });
 }
 
 #[test]
 fn garbage_at_full_speed_does_not_stop_a_run() {
-    attacked(|parties, attack| parties.ports(1).into_iter().for_each(|port| attack.flood(port, vec![], garbage())));
+    attacked(|parties, attack| {
+        parties
+            .ports(1)
+            .into_iter()
+            .for_each(|port| attack.flood(port, vec![], garbage()))
+    });
 }
 
 fn member(parties: &Parties, party: usize) -> PeerId {
-    let id = parties.lines()[party].lines().find_map(|line| line.strip_prefix("id = ")).expect("an id");
+    let id = parties.lines()[party]
+        .lines()
+        .find_map(|line| line.strip_prefix("id = "))
+        .expect("an id");
     id.trim_matches('"').parse().expect("a peer id")
 }
 
@@ -205,7 +253,9 @@ fn streams_without_end_in_a_members_name_do_not_stop_a_run() {
     attacked(|parties, attack| {
         // To alice: as bob, who is connected already, and as dave, who will come.
         let port = parties.ports(0)[1];
-        [1, 3].into_iter().for_each(|party| attack.flood(port, opening_as(&member(parties, party)), streams()));
+        [1, 3]
+            .into_iter()
+            .for_each(|party| attack.flood(port, opening_as(&member(parties, party)), streams()));
     });
 }
 

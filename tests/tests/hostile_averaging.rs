@@ -17,8 +17,8 @@ use undertone_protocol::time::Time;
 use undertone_protocol::wire::{self, PrivateFrame, PublicFrame};
 use undertone_tests::simulated::{others, plan, real_gate};
 use undertone_tests::table::hostile::{
-    DIMENSION, Moment, OTHER, PARTIES, VICTIM, enters, fell_back, notice, once, ring, round, said, sends, signer_of, to,
-    victim_averages, victim_publishes, victim_settles,
+    DIMENSION, Moment, OTHER, PARTIES, VICTIM, enters, fell_back, notice, once, ring, round, said, sends,
+    signer_of, to, victim_averages, victim_publishes, victim_settles,
 };
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
@@ -33,14 +33,21 @@ fn who_may_not_publish_enters_nothing() {
     let opening = vec![0; DIMENSION * ring().terms().expect("it averages").opening_bytes];
     let entry = Entry::new(LatticeWeight(1 << 60), 0, &opening).to_bytes();
     let mut signer = signer_of(HOSTILE);
-    let item = Notice::Item { stage: Stage::Publishing, hash: item_hash(&entry), bytes: entry.len() as u64 };
+    let item = Notice::Item {
+        stage: Stage::Publishing,
+        hash: item_hash(&entry),
+        bytes: entry.len() as u64,
+    };
     let mut notice = |notice| wire::notice_frame(&signer.sign(Recipient::All, notice).expect("signs"));
     let frames = [
         notice(item),
         wire::body_frame(ring().digest(), Stage::Publishing, HOSTILE, &entry),
         round(Form::Fast, 0, &opening),
         notice(Notice::Missed),
-        notice(Notice::Severed { party: VICTIM, held: true }),
+        notice(Notice::Severed {
+            party: VICTIM,
+            held: true,
+        }),
         notice(Notice::Averaged { whole: true }),
     ];
     for by_the_logs in [false, true] {
@@ -60,11 +67,18 @@ fn who_may_not_publish_enters_nothing() {
             if let Some((_, said, values)) = sends(output).filter(|_| [VICTIM, OTHER].contains(&party)) {
                 slips.push(to(party, round(said.form, said.round, &values)));
             }
-            Turn { passes: !(silent && party == HOSTILE), slips }
+            Turn {
+                passes: !(silent && party == HOSTILE),
+                slips,
+            }
         });
         assert_eq!(publishing.len(), 2);
         assert!(!fell_back(&table));
-        assert_eq!(table.assert_averaged(), (others(&ring(), &[HOSTILE]), PARTIES - 1), "by the logs: {by_the_logs}");
+        assert_eq!(
+            table.assert_averaged(),
+            (others(&ring(), &[HOSTILE]), PARTIES - 1),
+            "by the logs: {by_the_logs}"
+        );
     }
 }
 
@@ -73,20 +87,44 @@ fn with_entry(change: impl Fn(Entry) -> Entry) -> Table {
     let mut table = Table::new(&ring());
     let (mut signer, mut lie) = (signer_of(HOSTILE), None);
     table.play(|party, output| {
-        let Output::Public { to: peer, frame } = output else { return Turn::none() };
+        let Output::Public { to: peer, frame } = output else {
+            return Turn::none();
+        };
         match wire::read_public(frame) {
-            Ok(PublicFrame::Body { stage: Stage::Publishing, author: HOSTILE, bytes, .. }) if party == HOSTILE => {
-                let bytes = change(Entry::from_bytes(&frame[bytes], PARTIES).expect("an honest one")).to_bytes();
-                let announces = Notice::Item { stage: Stage::Publishing, hash: item_hash(&bytes), bytes: bytes.len() as u64 };
+            Ok(PublicFrame::Body {
+                stage: Stage::Publishing,
+                author: HOSTILE,
+                bytes,
+                ..
+            }) if party == HOSTILE => {
+                let bytes =
+                    change(Entry::from_bytes(&frame[bytes], PARTIES).expect("an honest one")).to_bytes();
+                let announces = Notice::Item {
+                    stage: Stage::Publishing,
+                    hash: item_hash(&bytes),
+                    bytes: bytes.len() as u64,
+                };
                 let lie = lie.get_or_insert_with(|| {
                     let item = wire::notice_frame(&signer.sign(Recipient::All, announces).expect("signs"));
-                    [item, wire::body_frame(ring().digest(), Stage::Publishing, HOSTILE, &bytes)]
+                    [
+                        item,
+                        wire::body_frame(ring().digest(), Stage::Publishing, HOSTILE, &bytes),
+                    ]
                 });
                 Turn::instead(lie.iter().map(|frame| to(*peer, frame.clone())).collect())
             }
             Ok(PublicFrame::Notice(signed)) if party == HOSTILE && signed.author == HOSTILE => {
-                let of_item = matches!(signed.notice, Notice::Item { stage: Stage::Publishing, .. });
-                Turn { passes: !of_item, slips: vec![] }
+                let of_item = matches!(
+                    signed.notice,
+                    Notice::Item {
+                        stage: Stage::Publishing,
+                        ..
+                    }
+                );
+                Turn {
+                    passes: !of_item,
+                    slips: vec![],
+                }
             }
             _ => Turn::none(),
         }
@@ -101,7 +139,14 @@ fn an_entry_whose_range_is_not_its_openings_is_told() {
         let table = with_entry(|entry| Entry { range, ..entry });
         let (included, _) = table.assert_averaged();
         assert_eq!(included, others(&ring(), &[HOSTILE]));
-        assert!(table.told_by(VICTIM).iter().any(|(of, text)| *of == HOSTILE && text.contains("range")), "{:?}", table.offences);
+        assert!(
+            table
+                .told_by(VICTIM)
+                .iter()
+                .any(|(of, text)| *of == HOSTILE && text.contains("range")),
+            "{:?}",
+            table.offences
+        );
     }
 }
 
@@ -109,29 +154,51 @@ fn an_entry_whose_range_is_not_its_openings_is_told() {
 #[test]
 fn an_entry_of_any_weight_ends_the_run() {
     for weight in [i128::MAX / PARTIES as i128, -(i128::MAX / PARTIES as i128), 0, -1] {
-        let table = with_entry(|entry| Entry { weight: LatticeWeight(weight), ..entry });
+        let table = with_entry(|entry| Entry {
+            weight: LatticeWeight(weight),
+            ..entry
+        });
         table.assert_no_claim_is_false();
-        let ends: Vec<_> = table.honest().map(|(_, outcome)| (outcome.agreed, outcome.sum.is_some())).collect();
+        let ends: Vec<_> = table
+            .honest()
+            .map(|(_, outcome)| (outcome.agreed, outcome.sum.is_some()))
+            .collect();
         // Weights that add up to less than nothing have no mean.
-        assert!(ends.iter().all(|end| *end == ends[0] && end.1 == (weight >= -1)), "{weight}: {ends:?}");
+        assert!(
+            ends.iter().all(|end| *end == ends[0] && end.1 == (weight >= -1)),
+            "{weight}: {ends:?}"
+        );
     }
 }
 
 /// A share of PPSC may be any residue, and the state that it leads to anything that fits into an opening: the mean is spoilt, one for all.
 #[test]
 fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
-    let plan = plan(4, DIMENSION, "[mechanism]\nkind = \"ppsc\"\n[run]\ndissemination = \"consensus\"");
+    let plan = plan(
+        4,
+        DIMENSION,
+        "[mechanism]\nkind = \"ppsc\"\n[run]\ndissemination = \"consensus\"",
+    );
     let width = plan.lattice().wire_bytes as usize;
-    let values: Vec<u8> = (0..DIMENSION).flat_map(|_| [&vec![0xff; width - 1][..], &[0x7f]].concat()).collect();
+    let values: Vec<u8> = (0..DIMENSION)
+        .flat_map(|_| [&vec![0xff; width - 1][..], &[0x7f]].concat())
+        .collect();
     let mut spoilt = 0;
     let mut table = Table::new(&plan);
     table.play(|party, output| match output {
         Output::Private { to, frame, ticket } if party == HOSTILE => match wire::read_private(frame) {
-            Ok(PrivateFrame::Share { digest, id, weight, .. }) => {
+            Ok(PrivateFrame::Share {
+                digest, id, weight, ..
+            }) => {
                 assert!(ticket.as_ref().is_none_or(|ticket| ticket.take()));
                 spoilt += 1;
                 let frame = wire::share_frame(&digest, id, weight, &values);
-                Turn::instead(vec![Slip { network: Network::Private, from: HOSTILE, to: *to, frame }])
+                Turn::instead(vec![Slip {
+                    network: Network::Private,
+                    from: HOSTILE,
+                    to: *to,
+                    frame,
+                }])
             }
             _ => Turn::none(),
         },
@@ -141,9 +208,19 @@ fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
     table.assert_no_claim_is_false();
     let exact = table.exact();
     for (party, outcome) in table.honest() {
-        assert_eq!((&outcome.ending, outcome.agreed), (&Ending::Done, true), "party {party}");
-        let (sum, accuracy) = (outcome.sum.as_ref().expect("agreed"), outcome.accuracy.expect("averaged"));
-        assert!(mass::largest_difference(&sum.value, &exact) > 1000.0 * accuracy.steps, "it is spoilt");
+        assert_eq!(
+            (&outcome.ending, outcome.agreed),
+            (&Ending::Done, true),
+            "party {party}"
+        );
+        let (sum, accuracy) = (
+            outcome.sum.as_ref().expect("agreed"),
+            outcome.accuracy.expect("averaged"),
+        );
+        assert!(
+            mass::largest_difference(&sum.value, &exact) > 1000.0 * accuracy.steps,
+            "it is spoilt"
+        );
     }
 }
 
@@ -151,26 +228,49 @@ fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
 #[track_caller]
 fn falls_back(at: Moment, frames: Vec<Arc<[u8]>>) -> (bool, usize, Vec<String>) {
     let mut table = Table::new(&ring());
-    table.play(once(at, frames.into_iter().map(|frame| to(VICTIM, frame)).collect()));
+    table.play(once(
+        at,
+        frames.into_iter().map(|frame| to(VICTIM, frame)).collect(),
+    ));
     let (included, agreed) = table.assert_averaged();
     assert_eq!(included, others(&ring(), &[]));
-    (fell_back(&table), agreed, table.told_by(VICTIM).into_iter().map(|(_, text)| text.to_owned()).collect())
+    (
+        fell_back(&table),
+        agreed,
+        table
+            .told_by(VICTIM)
+            .into_iter()
+            .map(|(_, text)| text.to_owned())
+            .collect(),
+    )
 }
 
 #[test]
 fn calls_to_fall_back_are_heeded_once_and_only_if_they_are_signed() {
-    let mut forged = signer_of(HOSTILE).sign(Recipient::All, Notice::Missed).expect("signs");
+    let mut forged = signer_of(HOSTILE)
+        .sign(Recipient::All, Notice::Missed)
+        .expect("signs");
     forged.signature.0[3] ^= 1;
     let (back, agreed, told) = falls_back(victim_averages, vec![wire::notice_frame(&forged)]);
-    assert!(!back && agreed == PARTIES - 1 && told.len() == 1 && told[0].contains("its signature"), "{back} {agreed} {told:?}");
+    assert!(
+        !back && agreed == PARTIES - 1 && told.len() == 1 && told[0].contains("its signature"),
+        "{back} {agreed} {told:?}"
+    );
     let missed = notice(Notice::Missed);
     let ended: Moment = |party, output| party == VICTIM && matches!(output, Output::Finished(_));
     // Early, late, after the end, and a thousand times: the same mean, agreed by all.
-    for (at, count) in
-        [(victim_settles as Moment, 1), (victim_publishes, 1), (victim_averages, 1), (victim_averages, 1000), (ended, 3)]
-    {
+    for (at, count) in [
+        (victim_settles as Moment, 1),
+        (victim_publishes, 1),
+        (victim_averages, 1),
+        (victim_averages, 1000),
+        (ended, 3),
+    ] {
         let (back, agreed, told) = falls_back(at, vec![missed.clone(); count]);
-        assert!(back && agreed == PARTIES - 1 && told.is_empty(), "{back} {agreed} {told:?}");
+        assert!(
+            back && agreed == PARTIES - 1 && told.is_empty(),
+            "{back} {agreed} {told:?}"
+        );
     }
 }
 
@@ -183,17 +283,33 @@ fn cuts_hold_for_its_own_edges_and_cost_nobody_the_mean() {
         for _ in 0..50 {
             for party in 0..PARTIES {
                 for held in [held, !held] {
-                    let signed = signer.sign(Recipient::All, Notice::Severed { party, held }).expect("signs");
+                    let signed = signer
+                        .sign(Recipient::All, Notice::Severed { party, held })
+                        .expect("signs");
                     frames.push(wire::notice_frame(&signed));
                 }
             }
         }
-        frames.insert(0, wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs")));
-        frames.push(wire::notice_frame(&signer.sign(Recipient::All, Notice::Severed { party: 77, held }).expect("signs")));
+        frames.insert(
+            0,
+            wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs")),
+        );
+        frames.push(wire::notice_frame(
+            &signer
+                .sign(Recipient::All, Notice::Severed { party: 77, held })
+                .expect("signs"),
+        ));
         let mut table = Table::new(&ring());
-        table.play(once(victim_averages, frames.into_iter().map(|frame| to(VICTIM, frame)).collect()));
+        table.play(once(
+            victim_averages,
+            frames.into_iter().map(|frame| to(VICTIM, frame)).collect(),
+        ));
         let (included, agreed) = table.assert_averaged();
-        assert_eq!((included, agreed), (others(&ring(), &[]), PARTIES - 1), "its neighbours enter its opening");
+        assert_eq!(
+            (included, agreed),
+            (others(&ring(), &[]), PARTIES - 1),
+            "its neighbours enter its opening"
+        );
         let told = table.told_by(VICTIM);
         assert!(
             told.iter().any(|(_, text)| text.contains("two different"))
@@ -222,20 +338,34 @@ fn wild_running_sums_leave_with_their_author() {
                 Some((_, theirs, values)) => {
                     answers += 1;
                     let spread = [0.0, -1.0, f64::NAN, f64::INFINITY][rng.random_range(0..4)];
-                    let view = if wild < 3 || rng.random_bool(0.9) { theirs.view } else { 7 };
+                    let view = if wild < 3 || rng.random_bool(0.9) {
+                        theirs.view
+                    } else {
+                        7
+                    };
                     let values: Vec<u8> = match wild {
                         0 => vec![0x7f; values.len()],
                         1 => (0..values.len()).map(|_| rng.random_range(0..=255)).collect(),
                         2 => vec![0; values.len()],
-                        _ => values.iter().map(|x| x ^ u8::from(rng.random_bool(0.01))).collect(),
+                        _ => values
+                            .iter()
+                            .map(|x| x ^ u8::from(rng.random_bool(0.01)))
+                            .collect(),
                     };
-                    Turn::slip(vec![to(party, said(Form::Ratio, theirs.round, view, spread, &values))])
+                    Turn::slip(vec![to(
+                        party,
+                        said(Form::Ratio, theirs.round, view, spread, &values),
+                    )])
                 }
             }
         });
         assert_eq!(answers, 400);
         assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
-        assert!(table.now <= Time::from_millis(settle_ms * (MOST_STAGES + 1)), "{:?}", table.now);
+        assert!(
+            table.now <= Time::from_millis(settle_ms * (MOST_STAGES + 1)),
+            "{:?}",
+            table.now
+        );
         assert_eq!(table.faults, []);
     }
 }

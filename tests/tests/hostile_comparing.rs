@@ -16,13 +16,20 @@ use undertone_protocol::run::{Ending, Output};
 use undertone_protocol::wire;
 use undertone_tests::simulated::others;
 use undertone_tests::table::hostile::{
-    DIMENSION, FAR, OTHER, PARTIES, VICTIM, fell_back, is_of_result, last_round, lies, once, ring, said, says, sends,
-    sends_round, signer_of, star, to, unseen_lie, victim_averages,
+    DIMENSION, FAR, OTHER, PARTIES, VICTIM, fell_back, is_of_result, last_round, lies, once, ring, said,
+    says, sends, sends_round, signer_of, star, to, unseen_lie, victim_averages,
 };
 use undertone_tests::table::{HOSTILE, Table, Turn};
 
 fn sums(number: u8, unheard: Vec<Party>, sum: i64) -> Notice {
-    Notice::Sums { number, unheard, sketch: Box::new(Sketch { seed: [5; 16], sums: [sum; SUMS] }) }
+    Notice::Sums {
+        number,
+        unheard,
+        sketch: Box::new(Sketch {
+            seed: [5; 16],
+            sums: [sum; SUMS],
+        }),
+    }
 }
 
 /// Signs for the hostile member of any plan.
@@ -48,18 +55,43 @@ fn a_false_claim_of_another_mean_is_told_and_costs_nobody_the_agreement() {
         sums(1, vec![PARTIES], 0),
     ];
     let lies = claims.map(|notice| wire::notice_frame(&signer.sign(Recipient::All, notice).expect("signs")));
-    let mut slip = once(victim_averages, lies.iter().map(|frame| to(VICTIM, frame.clone())).collect());
+    let mut slip = once(
+        victim_averages,
+        lies.iter().map(|frame| to(VICTIM, frame.clone())).collect(),
+    );
     table.play(|party, output| match output {
         Output::Public { .. } if party == HOSTILE && says_result(output) => Turn::instead(vec![]),
         _ => slip(party, output),
     });
     assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
     for (party, outcome) in table.honest() {
-        assert!(outcome.accuracy.is_some_and(|accuracy| accuracy.steps.is_finite()));
-        assert_eq!(table.faults.iter().filter(|(by, text)| *by == party && text.contains("another mean")).count(), 1);
+        assert!(
+            outcome
+                .accuracy
+                .is_some_and(|accuracy| accuracy.steps.is_finite())
+        );
+        assert_eq!(
+            table
+                .faults
+                .iter()
+                .filter(|(by, text)| *by == party && text.contains("another mean"))
+                .count(),
+            1
+        );
     }
-    let told = |word: &str| table.told_by(VICTIM).iter().filter(|(_, text)| text.contains(word)).count();
-    assert_eq!((told("two different notices"), told("malformed")), (3, 2), "{:?}", table.told_by(VICTIM));
+    let told = |word: &str| {
+        table
+            .told_by(VICTIM)
+            .iter()
+            .filter(|(_, text)| text.contains(word))
+            .count()
+    };
+    assert_eq!(
+        (told("two different notices"), told("malformed")),
+        (3, 2),
+        "{:?}",
+        table.told_by(VICTIM)
+    );
 }
 
 /// One sketch each, which takes all into account; a second one for somebody who says only later that it has ended.
@@ -72,17 +104,25 @@ fn sums_are_told_once_to_all_and_again_for_whoever_ends_later() {
                 let ended = party == VICTIM && matches!(output, Output::Finished(_));
                 return Turn::slip(if ended { std::mem::take(&mut kept) } else { vec![] });
             };
-            if let (Output::Public { to: VICTIM, frame }, true) = (output, late && author == HOSTILE && is_of_result(&notice)) {
+            if let (Output::Public { to: VICTIM, frame }, true) =
+                (output, late && author == HOSTILE && is_of_result(&notice))
+            {
                 kept.push(to(VICTIM, frame.clone()));
             }
             match notice {
-                Notice::Sums { number, unheard, .. } if author == party => drop(told.insert((party, number), unheard)),
+                Notice::Sums { number, unheard, .. } if author == party => {
+                    drop(told.insert((party, number), unheard))
+                }
                 _ => {}
             }
-            Turn { passes: !(late && party == HOSTILE && says_result(output)), slips: vec![] }
+            Turn {
+                passes: !(late && party == HOSTILE && says_result(output)),
+                slips: vec![],
+            }
         });
         assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
-        let mut expected: BTreeMap<(Party, u8), Vec<Party>> = (0..PARTIES).map(|party| ((party, 0), vec![])).collect();
+        let mut expected: BTreeMap<(Party, u8), Vec<Party>> =
+            (0..PARTIES).map(|party| ((party, 0), vec![])).collect();
         for party in (0..PARTIES).filter(|party| late && *party != HOSTILE) {
             expected.insert((party, 0), vec![HOSTILE]);
             expected.insert((party, 1), vec![]);
@@ -114,16 +154,29 @@ fn a_lie_made_for_the_signs_that_others_have_told_is_seen() {
             if seeds.len() < PARTIES - 2 {
                 return Turn::none();
             }
-            let Some(truth) = truth.take() else { return Turn::none() };
+            let Some(truth) = truth.take() else {
+                return Turn::none();
+            };
             let seeds: Vec<Seed> = seeds.values().copied().collect();
             let size = ((8 * truth.len() / DIMENSION - 1) as f64 - f64::from(shift)).exp2();
             let lie = unseen_lie(&seeds, &truth, size, &mut rng);
             Turn::slip(vec![to(VICTIM, said(Form::Fast, last, 0, 0.0, &lie))])
         });
-        assert!(seeds.len() == PARTIES - 2 && truth.is_none(), "shift {shift}: the victim is not waited for");
+        assert!(
+            seeds.len() == PARTIES - 2 && truth.is_none(),
+            "shift {shift}: the victim is not waited for"
+        );
         table.assert_no_claim_is_false();
-        assert!(table.agreed_apart() <= 2.0, "shift {shift}: they agree, {} ν apart", table.agreed_apart());
-        let agreed: Vec<Party> = table.honest().filter(|(_, outcome)| outcome.agreed).map(|(party, _)| party).collect();
+        assert!(
+            table.agreed_apart() <= 2.0,
+            "shift {shift}: they agree, {} ν apart",
+            table.agreed_apart()
+        );
+        let agreed: Vec<Party> = table
+            .honest()
+            .filter(|(_, outcome)| outcome.agreed)
+            .map(|(party, _)| party)
+            .collect();
         match agreed.len() {
             5 => unharmed += 1,
             4 => seen += usize::from(!agreed.contains(&VICTIM)),
@@ -138,35 +191,64 @@ fn a_lie_made_for_the_signs_that_others_have_told_is_seen() {
 #[test]
 fn a_mean_of_the_fast_form_is_compared_itself_also_once_others_fall_back() {
     let last = last_round(&ring());
-    let missed = wire::notice_frame(&signer_of(HOSTILE).sign(Recipient::All, Notice::Missed).expect("signs"));
+    let missed = wire::notice_frame(
+        &signer_of(HOSTILE)
+            .sign(Recipient::All, Notice::Missed)
+            .expect("signs"),
+    );
     let (mut seen, mut unharmed) = (0, 0);
     for shift in 1..26 {
         let (mut table, mut lied, mut called) = (Table::new(&ring()), false, false);
         table.play(|party, output| match sends(output) {
             // So the other neighbour's fast form ends here.
-            Some((OTHER, round, _)) if party == HOSTILE && (round.form, round.round) == (Form::Fast, 0) => Turn::instead(vec![]),
-            Some((_, round, values)) if party == VICTIM && (round.form, round.round) == (Form::Fast, last) && !lied => {
+            Some((OTHER, round, _)) if party == HOSTILE && (round.form, round.round) == (Form::Fast, 0) => {
+                Turn::instead(vec![])
+            }
+            Some((_, round, values))
+                if party == VICTIM && (round.form, round.round) == (Form::Fast, last) && !lied =>
+            {
                 lied = true;
                 let (width, mut lie) = (values.len() / DIMENSION, vec![0; values.len()]);
                 let size = 1i128 << (8 * width as u32 - 1).saturating_sub(shift);
-                assert!(integers::write([size - 1; DIMENSION].into_iter(), width, &mut lie));
+                assert!(integers::write(
+                    [size - 1; DIMENSION].into_iter(),
+                    width,
+                    &mut lie
+                ));
                 Turn::slip(vec![to(VICTIM, said(Form::Fast, last, 0, 0.0, &lie))])
             }
-            _ if matches!(says(output), Some((VICTIM, Notice::Averaged { .. }))) && !std::mem::replace(&mut called, true) => {
+            _ if matches!(says(output), Some((VICTIM, Notice::Averaged { .. })))
+                && !std::mem::replace(&mut called, true) =>
+            {
                 Turn::slip(vec![to(VICTIM, missed.clone()), to(OTHER, missed.clone())])
             }
             _ => Turn::none(),
         });
         assert!(lied && called && fell_back(&table));
         table.assert_no_claim_is_false();
-        assert!(table.agreed_apart() <= 2.0, "shift {shift}: they agree, {} ν apart", table.agreed_apart());
-        let sum = |party: Party| table.outcomes[party].as_ref().and_then(|outcome| outcome.sum.clone()).expect("a mean");
+        assert!(
+            table.agreed_apart() <= 2.0,
+            "shift {shift}: they agree, {} ν apart",
+            table.agreed_apart()
+        );
+        let sum = |party: Party| {
+            table.outcomes[party]
+                .as_ref()
+                .and_then(|outcome| outcome.sum.clone())
+                .expect("a mean")
+        };
         let same = mass::largest_difference(&sum(VICTIM).value, &sum(FAR).value) < 1.0;
         let agreed = table.honest().filter(|(_, outcome)| outcome.agreed).count();
-        let victim = table.honest().any(|(party, outcome)| party == VICTIM && outcome.agreed);
+        let victim = table
+            .honest()
+            .any(|(party, outcome)| party == VICTIM && outcome.agreed);
         assert!(agreed >= PARTIES - 2, "shift {shift}: the others hold one mean");
         // A lie that is found out at once has the victim fall back like all.
-        if victim { unharmed += 1 } else { seen += usize::from(!same) }
+        if victim {
+            unharmed += 1
+        } else {
+            seen += usize::from(!same)
+        }
     }
     println!("seen: {seen}, unharmed: {unharmed}");
     assert!(seen > 3 && unharmed > 0, "seen: {seen}, unharmed: {unharmed}");
@@ -182,7 +264,11 @@ fn a_lie_that_no_node_can_see_alone_is_seen_when_they_compare() {
             let width = values.len() / DIMENSION;
             let sign = if peer == VICTIM { -1 } else { 1 };
             let mut lie = vec![0; values.len()];
-            assert!(integers::write(integers::read(&values, width).map(|x| sign * x), width, &mut lie));
+            assert!(integers::write(
+                integers::read(&values, width).map(|x| sign * x),
+                width,
+                &mut lie
+            ));
             lie
         });
         assert!(!fell_back(&table), "nobody is told anything");
@@ -192,8 +278,20 @@ fn a_lie_that_no_node_can_see_alone_is_seen_when_they_compare() {
         assert!(different, "round {number}: all hold one mean");
         for (party, outcome) in table.honest().filter(|(_, outcome)| !outcome.agreed) {
             assert_eq!(outcome.ending, Ending::Degraded);
-            assert!(outcome.accuracy.is_none_or(|accuracy| accuracy.standard_errors.is_infinite()), "party {party}: {outcome:?}");
-            assert!(table.faults.iter().any(|(by, text)| *by == party && text.contains("another mean")), "{:?}", table.faults);
+            assert!(
+                outcome
+                    .accuracy
+                    .is_none_or(|accuracy| accuracy.standard_errors.is_infinite()),
+                "party {party}: {outcome:?}"
+            );
+            assert!(
+                table
+                    .faults
+                    .iter()
+                    .any(|(by, text)| *by == party && text.contains("another mean")),
+                "{:?}",
+                table.faults
+            );
         }
     }
 }
@@ -211,24 +309,41 @@ fn a_star_whose_centre_lies_agrees_on_nothing() {
             let mut turn = Turn::none();
             if party == HOSTILE {
                 let hidden = says_result(output) && !passes_on;
-                turn.passes = !hidden && sends(output).is_none_or(|(_, round, _)| round.form == Form::Fast && round.round == 0);
+                turn.passes = !hidden
+                    && sends(output).is_none_or(|(_, round, _)| round.form == Form::Fast && round.round == 0);
                 return turn;
             }
             // With the first change that anybody tells it: all fall back.
             if sends_round(output, Form::Fast, 1) && !std::mem::replace(&mut called, true) {
-                turn.slips = (0..PARTIES).filter(|party| *party != HOSTILE).map(|party| to(party, missed.clone())).collect();
+                turn.slips = (0..PARTIES)
+                    .filter(|party| *party != HOSTILE)
+                    .map(|party| to(party, missed.clone()))
+                    .collect();
             }
-            if let Some((_, round, values)) = sends(output).filter(|(_, round, _)| round.form == Form::Ratio) {
-                let echo = signer.round(Form::Ratio, round.round, round.view, 0.0, &values).expect("signs");
+            if let Some((_, round, values)) = sends(output).filter(|(_, round, _)| round.form == Form::Ratio)
+            {
+                let echo = signer
+                    .round(Form::Ratio, round.round, round.view, 0.0, &values)
+                    .expect("signs");
                 turn.slips.push(to(party, wire::round_frame(&echo, &values)));
             }
             turn
         });
         assert!(called);
-        let ends: Vec<_> = table.honest().map(|(_, outcome)| (outcome.agreed, outcome.sum.is_some())).collect();
-        assert!(ends.iter().all(|end| *end == (false, true)), "passes on {passes_on}: {ends:?}");
+        let ends: Vec<_> = table
+            .honest()
+            .map(|(_, outcome)| (outcome.agreed, outcome.sum.is_some()))
+            .collect();
+        assert!(
+            ends.iter().all(|end| *end == (false, true)),
+            "passes on {passes_on}: {ends:?}"
+        );
         table.assert_no_claim_is_false();
-        let told = table.faults.iter().filter(|(by, text)| *by != HOSTILE && text.contains("another mean")).count();
+        let told = table
+            .faults
+            .iter()
+            .filter(|(by, text)| *by != HOSTILE && text.contains("another mean"))
+            .count();
         assert_eq!(told > 0, passes_on, "{:?}", table.faults);
     }
 }
@@ -244,10 +359,17 @@ fn random_malice_ends_every_run_without_a_false_claim() {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut signer = signer_in(&plan);
         let neighbours = plan.draft().public_graph.neighbours(HOSTILE).to_vec();
-        let (rate, drops) = ([0.002, 0.02, 0.1][seed as usize % 3], [0.0, 0.02, 0.3][seed as usize / 3 % 3]);
+        let (rate, drops) = (
+            [0.002, 0.02, 0.1][seed as usize % 3],
+            [0.0, 0.02, 0.3][seed as usize / 3 % 3],
+        );
         let (mut table, mut budget) = (Table::new(&plan), 3000);
         let (mut holds_back, mut truth, mut calls) = (seed % 2 == 0, None, seed % 8 < 4);
-        let (last, heard, mut seeds) = (last[usize::from(seed % 4 == 3)], rng.random_range(0..PARTIES), vec![]);
+        let (last, heard, mut seeds) = (
+            last[usize::from(seed % 4 == 3)],
+            rng.random_range(0..PARTIES),
+            vec![],
+        );
         table.play(|party, output| {
             let averages = sends(output);
             let passes = !(party == HOSTILE && averages.is_some() && rng.random_bool(drops));
@@ -256,11 +378,16 @@ fn random_malice_ends_every_run_without_a_false_claim() {
                 (Some((author, Notice::Sums { sketch, .. })), _) if author == party && party != HOSTILE => {
                     seeds.push(sketch.seed)
                 }
-                (Some((VICTIM, Notice::Averaged { .. })), _) if party == VICTIM && std::mem::take(&mut calls) => {
-                    let missed = wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs"));
+                (Some((VICTIM, Notice::Averaged { .. })), _)
+                    if party == VICTIM && std::mem::take(&mut calls) =>
+                {
+                    let missed =
+                        wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs"));
                     slips.extend(neighbours.iter().map(|peer| to(*peer, missed.clone())));
                 }
-                (_, Some((VICTIM, said, values))) if party == HOSTILE && sends_round(output, Form::Fast, last) && holds_back => {
+                (_, Some((VICTIM, said, values)))
+                    if party == HOSTILE && sends_round(output, Form::Fast, last) && holds_back =>
+                {
                     (holds_back, truth) = (false, Some((said.view, values.clone())));
                     return Turn::instead(vec![]);
                 }
@@ -272,23 +399,40 @@ fn random_malice_ends_every_run_without_a_false_claim() {
             {
                 let size = (rng.random_range(0..8 * values.len() / DIMENSION) as f64).exp2();
                 let lie = unseen_lie(&seeds, &values, size, &mut rng);
-                slips.push(to(VICTIM, wire::round_frame(&signer.round(Form::Fast, last, view, 0.0, &lie).expect("signs"), &lie)));
+                slips.push(to(
+                    VICTIM,
+                    wire::round_frame(
+                        &signer.round(Form::Fast, last, view, 0.0, &lie).expect("signs"),
+                        &lie,
+                    ),
+                ));
             }
             while budget > 0 && rng.random_bool(rate) {
                 budget -= 1;
                 let peer = neighbours[rng.random_range(0..neighbours.len())];
                 let frame = match (rng.random_range(0..9), &averages) {
-                    (0, _) => wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs")),
+                    (0, _) => {
+                        wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs"))
+                    }
                     (1, _) => {
-                        let cut = Notice::Severed { party: rng.random_range(0..PARTIES), held: rng.random_bool(0.5) };
+                        let cut = Notice::Severed {
+                            party: rng.random_range(0..PARTIES),
+                            held: rng.random_bool(0.5),
+                        };
                         wire::notice_frame(&signer.sign(Recipient::All, cut).expect("signs"))
                     }
-                    (2, _) => wire::notice_frame(&signer.sign(Recipient::Party(peer), Notice::Waiting).expect("signs")),
+                    (2, _) => wire::notice_frame(
+                        &signer
+                            .sign(Recipient::Party(peer), Notice::Waiting)
+                            .expect("signs"),
+                    ),
                     (3, _) if rng.random_bool(0.2) => {
                         let unheard = (0..PARTIES).filter(|_| rng.random_bool(0.2)).collect();
                         let claims = [
                             sums(rng.random_range(0..5), unheard, rng.random()),
-                            Notice::Averaged { whole: rng.random_bool(0.8) },
+                            Notice::Averaged {
+                                whole: rng.random_bool(0.8),
+                            },
                         ];
                         let [claim, end] = claims;
                         let claim = if rng.random_bool(0.5) { claim } else { end };
@@ -302,11 +446,26 @@ fn random_malice_ends_every_run_without_a_false_claim() {
                             2 => values[rng.random_range(0..DIMENSION)] ^= 1,
                             _ => {}
                         }
-                        let number = said.round.wrapping_add(rng.random_range(0..3)).wrapping_sub(rng.random_range(0..3));
-                        let form =
-                            if rng.random_bool(0.5) { said.form } else { [Form::Fast, Form::Ratio][rng.random_range(0..2)] };
-                        let spread = if rng.random_bool(0.5) { said.spread } else { f64::from_bits(rng.random()) };
-                        wire::round_frame(&signer.round(form, number, said.view, spread, &values).expect("signs"), &values)
+                        let number = said
+                            .round
+                            .wrapping_add(rng.random_range(0..3))
+                            .wrapping_sub(rng.random_range(0..3));
+                        let form = if rng.random_bool(0.5) {
+                            said.form
+                        } else {
+                            [Form::Fast, Form::Ratio][rng.random_range(0..2)]
+                        };
+                        let spread = if rng.random_bool(0.5) {
+                            said.spread
+                        } else {
+                            f64::from_bits(rng.random())
+                        };
+                        wire::round_frame(
+                            &signer
+                                .round(form, number, said.view, spread, &values)
+                                .expect("signs"),
+                            &values,
+                        )
                     }
                     _ => continue,
                 };
@@ -321,5 +480,8 @@ fn random_malice_ends_every_run_without_a_false_claim() {
         }
     }
     println!("{ends:?}");
-    assert!(ends.len() >= 3, "it is a test only if runs end in several ways: {ends:?}");
+    assert!(
+        ends.len() >= 3,
+        "it is a test only if runs end in several ways: {ends:?}"
+    );
 }

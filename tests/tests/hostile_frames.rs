@@ -29,13 +29,27 @@ fn slip(frames: Vec<(Network, Arc<[u8]>)>) -> impl FnMut(Party, &Output) -> Turn
             return Turn::none();
         }
         let slips = frames.take().into_iter().flatten();
-        Turn::slip(slips.map(|(network, frame)| Slip { network, from: HOSTILE, to: VICTIM, frame }).collect())
+        Turn::slip(
+            slips
+                .map(|(network, frame)| Slip {
+                    network,
+                    from: HOSTILE,
+                    to: VICTIM,
+                    frame,
+                })
+                .collect(),
+        )
     }
 }
 
 /// How many frames the victim sent.
 fn sent(table: &Table) -> usize {
-    table.sent.iter().filter(|((from, ..), _)| *from == VICTIM).map(|(_, count)| count).sum()
+    table
+        .sent
+        .iter()
+        .filter(|((from, ..), _)| *from == VICTIM)
+        .map(|(_, count)| count)
+        .sum()
 }
 
 /// What comes of these frames: the run is undisturbed; the offences that the victim tells of the hostile member.
@@ -54,16 +68,28 @@ fn told_of(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<String> {
     table.assert_undisturbed();
     // Its own machine may wonder about the answers to what it never sent.
     table.offences.retain(|(by, ..)| *by != HOSTILE);
-    assert!(table.offences.iter().all(|(by, of, _)| (*by, *of) == (VICTIM, HOSTILE)), "{:?}", table.offences);
+    assert!(
+        table
+            .offences
+            .iter()
+            .all(|(by, of, _)| (*by, *of) == (VICTIM, HOSTILE)),
+        "{:?}",
+        table.offences
+    );
     table.offences.into_iter().map(|(.., text)| text).collect()
 }
 
 fn call_gone() -> Notice {
-    Notice::Gone { stage: Stage::Settling, party: 1 }
+    Notice::Gone {
+        stage: Stage::Settling,
+        party: 1,
+    }
 }
 
 fn sign(party: Party, digest: [u8; 32], key: Keypair, notice: Notice) -> SignedNotice {
-    Signer::new(party, digest, key, 1 << 40).sign(Recipient::All, notice).expect("signs")
+    Signer::new(party, digest, key, 1 << 40)
+        .sign(Recipient::All, notice)
+        .expect("signs")
 }
 
 #[test]
@@ -79,14 +105,24 @@ fn a_public_message_that_is_not_its_authors_is_told_and_ignored() {
         ("its signature", sign(1, digest, stranger.clone(), call_gone())),
         // In the name of a party that the plan does not have.
         ("author 9", sign(9, digest, stranger, call_gone())),
-        ("belongs to plan", sign(HOSTILE, [0xee; 32], simulated_keypair(HOSTILE), call_gone())),
+        (
+            "belongs to plan",
+            sign(HOSTILE, [0xee; 32], simulated_keypair(HOSTILE), call_gone()),
+        ),
     ];
     for (word, notice) in cases {
         let told = told_of(&plan, vec![(Network::Public, wire::notice_frame(&notice))]);
         assert!(told.len() == 1 && told[0].contains(word), "{word}: {told:?}");
     }
     assert_eq!(
-        told_of(&plan, vec![(Network::Public, [1, 77, 0].into()), (Network::Private, [9].into())]).len(),
+        told_of(
+            &plan,
+            vec![
+                (Network::Public, [1, 77, 0].into()),
+                (Network::Private, [9].into())
+            ]
+        )
+        .len(),
         2,
         "no frame at all"
     );
@@ -96,8 +132,15 @@ fn a_public_message_that_is_not_its_authors_is_told_and_ignored() {
 fn a_replayed_public_message_changes_nothing() {
     let plan = four();
     // The hostile member's own READY of an earlier start, and a newer one, after everybody has signed START; a thousand times.
-    let ready = |incarnation| Notice::Ready { incarnation: [incarnation; 16] };
-    let newer = wire::notice_frame(&sign(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), ready(8)));
+    let ready = |incarnation| Notice::Ready {
+        incarnation: [incarnation; 16],
+    };
+    let newer = wire::notice_frame(&sign(
+        HOSTILE,
+        *plan.digest(),
+        simulated_keypair(HOSTILE),
+        ready(8),
+    ));
     let same = wire::notice_frame(
         &Signer::new(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), 0)
             .sign(Recipient::All, ready(HOSTILE as u8))
@@ -107,7 +150,12 @@ fn a_replayed_public_message_changes_nothing() {
     table.play(|_, _| Turn::none());
     let usual = sent(&table);
     let mut table = Table::new(&plan);
-    let many = (0..1000).map(|i| (Network::Public, if i % 2 == 0 { newer.clone() } else { same.clone() }));
+    let many = (0..1000).map(|i| {
+        (
+            Network::Public,
+            if i % 2 == 0 { newer.clone() } else { same.clone() },
+        )
+    });
     table.play(slip(many.collect()));
     table.assert_undisturbed();
     assert_eq!(sent(&table), usual, "nobody is told twice");
@@ -115,18 +163,38 @@ fn a_replayed_public_message_changes_nothing() {
 }
 
 /// The hostile member's share of a round to the victim, with the coordinates that it should have, or others.
-fn share(plan: &Plan, digest: &[u8; 32], round: u32, weight: i128, change: impl Fn(&mut Vec<u8>)) -> Arc<[u8]> {
+fn share(
+    plan: &Plan,
+    digest: &[u8; 32],
+    round: u32,
+    weight: i128,
+    change: impl Fn(&mut Vec<u8>),
+) -> Arc<[u8]> {
     let lattice = plan.lattice();
-    let mut values = lattice.share_to_bytes(&lattice.zeros(plan.draft().dimension()), 1).expect("zeros fit");
+    let mut values = lattice
+        .share_to_bytes(&lattice.zeros(plan.draft().dimension()), 1)
+        .expect("zeros fit");
     change(&mut values);
-    wire::share_frame(digest, ShareId { round, from: HOSTILE, to: VICTIM }, LatticeWeight(weight), &values)
+    wire::share_frame(
+        digest,
+        ShareId {
+            round,
+            from: HOSTILE,
+            to: VICTIM,
+        },
+        LatticeWeight(weight),
+        &values,
+    )
 }
 
 /// Rounds in which the hostile member sends to the victim, and in which it does not.
 fn rounds(plan: &Plan) -> (u32, u32) {
     let due = |round: &u32| plan.schedule().sends_to(*round, HOSTILE).contains(&VICTIM);
     let all = 1..=plan.rounds();
-    (all.clone().find(due).expect("once in four rounds"), all.clone().find(|round| !due(round)).expect("not always"))
+    (
+        all.clone().find(due).expect("once in four rounds"),
+        all.clone().find(|round| !due(round)).expect("not always"),
+    )
 }
 
 #[test]
@@ -137,7 +205,19 @@ fn a_share_of_another_run_or_out_of_schedule_is_told_and_ignored() {
         ("belongs to plan", share(&plan, &[0xee; 32], due, 0, |_| {})),
         ("not due", share(&plan, plan.digest(), not_due, 0, |_| {})),
         ("not due", share(&plan, plan.digest(), 77, 0, |_| {})),
-        ("not due", wire::share_frame(plan.digest(), ShareId { round: due, from: 1, to: VICTIM }, LatticeWeight(0), &[0; 9])),
+        (
+            "not due",
+            wire::share_frame(
+                plan.digest(),
+                ShareId {
+                    round: due,
+                    from: 1,
+                    to: VICTIM,
+                },
+                LatticeWeight(0),
+                &[0; 9],
+            ),
+        ),
     ];
     for (word, frame) in cases {
         let told = told_of(&plan, vec![(Network::Private, frame)]);
@@ -152,7 +232,10 @@ fn a_share_off_its_grid_too_large_or_too_long_is_refused() {
     let (due, _) = rounds(&plan);
     let width = plan.lattice().wire_bytes as usize;
     let grid = plan.lattice().round_grid(due);
-    assert!(due < plan.rounds() && grid > 1, "the last round's grid is 1: nothing is off it");
+    assert!(
+        due < plan.rounds() && grid > 1,
+        "the last round's grid is 1: nothing is off it"
+    );
     let off_grid = share(&plan, plan.digest(), due, 0, |values| values[0] = 1);
     let too_large = share(&plan, plan.digest(), due, 0, |values| values[width - 1] = 0x7f);
     let too_long = share(&plan, plan.digest(), due, 0, |values| values.push(0));
@@ -171,9 +254,17 @@ fn a_share_that_comes_twice_counts_once() {
     // The victim counts this one of nothing, and the true one that follows is a second share under one id.
     let first = share(&plan, plan.digest(), due, 0, |_| {});
     let mut table = Table::new(&plan);
-    table.play(slip(vec![(Network::Private, first.clone()), (Network::Private, first)]));
+    table.play(slip(vec![
+        (Network::Private, first.clone()),
+        (Network::Private, first),
+    ]));
     // Its sender's machine deducted more than the victim added: that mass is lost to the sum, and to nobody's privacy.
-    let sums: Vec<_> = table.outcomes.iter().flatten().map(|outcome| outcome.sum.as_ref().map(|sum| sum.value.clone())).collect();
+    let sums: Vec<_> = table
+        .outcomes
+        .iter()
+        .flatten()
+        .map(|outcome| outcome.sum.as_ref().map(|sum| sum.value.clone()))
+        .collect();
     assert!(sums.iter().all(|sum| *sum == sums[0]), "one result");
     assert!(sums[0].is_some());
 }
@@ -186,15 +277,32 @@ fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
     let mut frames = vec![];
     for turn in 0..400u64 {
         let hash = [turn as u8; 32];
-        let mut all = vec![Notice::Ready { incarnation: [turn as u8; 16] }];
+        let mut all = vec![Notice::Ready {
+            incarnation: [turn as u8; 16],
+        }];
         for stage in Stage::ALL {
-            all.extend([Notice::List { stage, set: vec![(1, hash)] }, Notice::Gone { stage, party: turn as usize % PARTIES }]);
+            all.extend([
+                Notice::List {
+                    stage,
+                    set: vec![(1, hash)],
+                },
+                Notice::Gone {
+                    stage,
+                    party: turn as usize % PARTIES,
+                },
+            ]);
         }
-        frames.extend(all.into_iter().map(|notice| signer.sign(Recipient::All, notice).expect("signs")));
+        frames.extend(
+            all.into_iter()
+                .map(|notice| signer.sign(Recipient::All, notice).expect("signs")),
+        );
         let to_victim = Recipient::Party(VICTIM);
         frames.push(signer.sign(to_victim, Notice::Call).expect("signs"));
     }
-    let frames: Vec<_> = frames.iter().map(|signed| (Network::Public, wire::notice_frame(signed))).collect();
+    let frames: Vec<_> = frames
+        .iter()
+        .map(|signed| (Network::Public, wire::notice_frame(signed)))
+        .collect();
     let count = 2 * frames.len();
     let mut calm = Table::new(&plan);
     calm.play(|_, _| Turn::none());
@@ -202,13 +310,19 @@ fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
     table.play(slip([frames.clone(), frames].concat()));
     table.assert_undisturbed();
     assert!(
-        table.offences.iter().any(|(_, peer, text)| *peer == HOSTILE && text.contains("two different")),
+        table
+            .offences
+            .iter()
+            .any(|(_, peer, text)| *peer == HOSTILE && text.contains("two different")),
         "{:?}",
         table.offences.first()
     );
     // Calls are answered 64 times with what is held (8 notices), one of each slot is passed on to two others.
     let extra = sent(&table).saturating_sub(sent(&calm));
-    println!("{count} hostile frames made the victim send {extra} more than the usual {}", sent(&calm));
+    println!(
+        "{count} hostile frames made the victim send {extra} more than the usual {}",
+        sent(&calm)
+    );
     assert!(extra <= 64 * 2 * PARTIES + 3 * 20, "{extra}");
 }
 
@@ -228,12 +342,18 @@ fn a_share_of_ppsc_that_is_not_due_or_not_one_is_told_and_ignored() {
     let frame = |id: ShareId| wire::share_frame(plan.digest(), id, LatticeWeight(0), &zeros);
     // An edge that the schedule has, of two others.
     let (one, other) = (1..=plan.rounds())
-        .find_map(|round| (1..PARTIES).find_map(|from| Some((round, (from, *plan.schedule().sends_to(round, from).first()?)))))
+        .find_map(|round| {
+            (1..PARTIES)
+                .find_map(|from| Some((round, (from, *plan.schedule().sends_to(round, from).first()?))))
+        })
         .expect("somebody hands out");
     let cases = [
         ("belongs to plan", share(&plan, &[0xee; 32], due, 0, |_| {})),
         ("not due", share(&plan, plan.digest(), not_due, 0, |_| {})),
-        ("not due", share(&plan, plan.digest(), plan.rounds() + 1, 0, |_| {})),
+        (
+            "not due",
+            share(&plan, plan.digest(), plan.rounds() + 1, 0, |_| {}),
+        ),
         ("not due", share(&plan, plan.digest(), u32::MAX, 0, |_| {})),
         ("not due", share(&plan, plan.digest(), 0, 0, |_| {})),
         ("not due", frame(id(one, other.0, other.1))),
@@ -250,7 +370,10 @@ fn a_share_of_ppsc_that_is_not_due_or_not_one_is_told_and_ignored() {
         |values: &mut Vec<u8>| values.clear(),
         |values: &mut Vec<u8>| values.resize(1 << 20, 7),
     ] {
-        let told = told_of(&plan, vec![(Network::Private, share(&plan, plan.digest(), due, 0, change))]);
+        let told = told_of(
+            &plan,
+            vec![(Network::Private, share(&plan, plan.digest(), due, 0, change))],
+        );
         assert!(told.len() == 1 && told[0].contains("share of round"), "{told:?}");
     }
     let heavy = share(&plan, plan.digest(), due, i128::MAX, |_| {});
@@ -269,13 +392,25 @@ fn a_share_of_ppsc_of_the_largest_residues_counts_once() {
         let mut table = Table::new(&plan);
         table.play(|party, output| match output {
             Output::Event(Event::Round(round)) if party == VICTIM && (*round == 1 || again) => {
-                Turn::slip(vec![Slip { network: Network::Private, from: HOSTILE, to: VICTIM, frame: first.clone() }])
+                Turn::slip(vec![Slip {
+                    network: Network::Private,
+                    from: HOSTILE,
+                    to: VICTIM,
+                    frame: first.clone(),
+                }])
             }
             _ => Turn::none(),
         });
-        let sums: Vec<_> =
-            table.outcomes.iter().flatten().map(|outcome| outcome.sum.as_ref().map(|sum| sum.value.clone())).collect();
-        assert!(sums.len() == PARTIES && sums[0].is_some() && sums.iter().all(|sum| *sum == sums[0]), "one result");
+        let sums: Vec<_> = table
+            .outcomes
+            .iter()
+            .flatten()
+            .map(|outcome| outcome.sum.as_ref().map(|sum| sum.value.clone()))
+            .collect();
+        assert!(
+            sums.len() == PARTIES && sums[0].is_some() && sums.iter().all(|sum| *sum == sums[0]),
+            "one result"
+        );
         assert_ne!(sums[0].as_ref(), Some(&table.exact()));
         sums[0].clone()
     };

@@ -15,8 +15,8 @@ use undertone_protocol::time::Time;
 use undertone_protocol::wire::{self, PublicFrame};
 use undertone_tests::simulated::others;
 use undertone_tests::table::hostile::{
-    self, DIMENSION, FAR, Moment, OTHER, PARTIES, VICTIM, fell_back, kept, last_round, lies, once, path, ring, round, says,
-    sends, sends_round, signer_of, to, victim_averages, victim_publishes, victim_settles,
+    self, DIMENSION, FAR, Moment, OTHER, PARTIES, VICTIM, fell_back, kept, last_round, lies, once, path,
+    ring, round, says, sends, sends_round, signer_of, to, victim_averages, victim_publishes, victim_settles,
 };
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
@@ -32,40 +32,101 @@ fn told_of(at: Moment, slips: Vec<Slip>) -> Vec<(Party, String)> {
         fell_back |= sends(output).is_some_and(|(_, round, _)| round.form == Form::Ratio);
         slip(party, output)
     });
-    assert!(came && !fell_back, "came: {came}, fell back: {fell_back}: {:?}", table.offences);
+    assert!(
+        came && !fell_back,
+        "came: {came}, fell back: {fell_back}: {:?}",
+        table.offences
+    );
     let (included, agreed) = table.assert_averaged();
     assert_eq!((included, agreed), (others(&ring(), &[]), PARTIES - 1));
     assert!(table.honest().all(|(_, outcome)| outcome.ending == Ending::Done));
     assert_eq!(table.faults, []);
-    table.told_by(VICTIM).into_iter().map(|(of, text)| (of, text.to_owned())).collect()
+    table
+        .told_by(VICTIM)
+        .into_iter()
+        .map(|(of, text)| (of, text.to_owned()))
+        .collect()
 }
 
 #[test]
 fn a_round_that_is_not_its_authors_or_from_no_neighbour_is_told_and_ignored() {
     let values = [0; DIMENSION];
-    let good = signer_of(HOSTILE).round(Form::Fast, 1, 0, 0.0, &values).expect("signs");
+    let good = signer_of(HOSTILE)
+        .round(Form::Fast, 1, 0, 0.0, &values)
+        .expect("signs");
     let stranger = Keypair::ed25519_from_bytes([99; 32]).expect("32 bytes");
-    let by = |party, digest, key| Signer::new(party, digest, key, 0).round(Form::Fast, 1, 0, 0.0, &values).expect("signs");
+    let by = |party, digest, key| {
+        Signer::new(party, digest, key, 0)
+            .round(Form::Fast, 1, 0, 0.0, &values)
+            .expect("signs")
+    };
     let Signature(mut bits) = good.signature;
     bits[9] ^= 1;
     let elsewhere = by(HOSTILE, [0xee; 32], simulated_keypair(HOSTILE));
-    let far = wire::round_frame(&signer_of(FAR).round(Form::Fast, 1, 0, 0.0, &values).expect("signs"), &values);
+    let far = wire::round_frame(
+        &signer_of(FAR)
+            .round(Form::Fast, 1, 0, 0.0, &values)
+            .expect("signs"),
+        &values,
+    );
     let frame = |round: Round| wire::round_frame(&round, &values);
     let cases = [
         (HOSTILE, "belongs to plan", frame(elsewhere)),
-        (HOSTILE, "its signature", frame(Round { signature: Signature(bits), ..good })),
-        (HOSTILE, "its signature", frame(by(HOSTILE, *ring().digest(), stranger))),
+        (
+            HOSTILE,
+            "its signature",
+            frame(Round {
+                signature: Signature(bits),
+                ..good
+            }),
+        ),
+        (
+            HOSTILE,
+            "its signature",
+            frame(by(HOSTILE, *ring().digest(), stranger)),
+        ),
         (HOSTILE, "its signature", frame(Round { round: 2, ..good })),
-        (HOSTILE, "its signature", frame(Round { form: Form::Ratio, round: 0, ..good })),
-        (HOSTILE, "its signature", wire::round_frame(&good, &[1; DIMENSION])),
-        (HOSTILE, "not its own", frame(by(1, *ring().digest(), simulated_keypair(1)))),
-        (HOSTILE, "not its own", frame(by(9, *ring().digest(), simulated_keypair(9)))),
+        (
+            HOSTILE,
+            "its signature",
+            frame(Round {
+                form: Form::Ratio,
+                round: 0,
+                ..good
+            }),
+        ),
+        (
+            HOSTILE,
+            "its signature",
+            wire::round_frame(&good, &[1; DIMENSION]),
+        ),
+        (
+            HOSTILE,
+            "not its own",
+            frame(by(1, *ring().digest(), simulated_keypair(1))),
+        ),
+        (
+            HOSTILE,
+            "not its own",
+            frame(by(9, *ring().digest(), simulated_keypair(9))),
+        ),
         (FAR, "no neighbour", far),
         (HOSTILE, "does not decode", [1, 7, 0, 0].into()),
     ];
     for (from, word, frame) in cases {
-        let told = told_of(victim_averages, vec![Slip { network: Network::Public, from, to: VICTIM, frame }]);
-        assert!(told.len() == 1 && told[0].0 == from && told[0].1.contains(word), "{word}: {told:?}");
+        let told = told_of(
+            victim_averages,
+            vec![Slip {
+                network: Network::Public,
+                from,
+                to: VICTIM,
+                frame,
+            }],
+        );
+        assert!(
+            told.len() == 1 && told[0].0 == from && told[0].1.contains(word),
+            "{word}: {told:?}"
+        );
     }
 }
 
@@ -74,8 +135,14 @@ fn a_round_of_another_number_or_length_is_told_and_the_true_one_still_counts() {
     let long = vec![1; 1 << 20];
     let cases = [
         ("cannot have reached", round(Form::Fast, 3, &[0; DIMENSION])),
-        ("cannot have reached", round(Form::Fast, u32::MAX, &[0; DIMENSION])),
-        ("cannot have reached", round(Form::Ratio, 1, &[0; 16 * (DIMENSION + 1)])),
+        (
+            "cannot have reached",
+            round(Form::Fast, u32::MAX, &[0; DIMENSION]),
+        ),
+        (
+            "cannot have reached",
+            round(Form::Ratio, 1, &[0; 16 * (DIMENSION + 1)]),
+        ),
         ("cannot have reached", round(Form::Ratio, u32::MAX, &[])),
         ("bytes, expected", round(Form::Fast, 1, &[])),
         ("bytes, expected", round(Form::Fast, 1, &[0; DIMENSION - 1])),
@@ -85,12 +152,18 @@ fn a_round_of_another_number_or_length_is_told_and_the_true_one_still_counts() {
     ];
     for (word, frame) in cases {
         let told = told_of(victim_averages, vec![to(VICTIM, frame)]);
-        assert!(told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains(word), "{word}: {told:?}");
+        assert!(
+            told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains(word),
+            "{word}: {told:?}"
+        );
     }
     // Before this node has a final of its own.
     for values in [&[][..], &[7; DIMENSION], &long] {
         let told = told_of(victim_settles, vec![to(VICTIM, round(Form::Fast, 0, values))]);
-        assert!(told.len() == 1 && told[0].1.contains("bytes, expected"), "{told:?}");
+        assert!(
+            told.len() == 1 && told[0].1.contains("bytes, expected"),
+            "{told:?}"
+        );
     }
 }
 
@@ -109,7 +182,11 @@ fn what_was_said_before_is_ignored_however_often_it_comes() {
         }
         let again = party == VICTIM && matches!(output, Output::Public { .. });
         let frames = heard.iter().filter(|_| again);
-        Turn::slip(frames.flat_map(|frame| [to(VICTIM, frame.clone()), to(VICTIM, frame.clone())]).collect())
+        Turn::slip(
+            frames
+                .flat_map(|frame| [to(VICTIM, frame.clone()), to(VICTIM, frame.clone())])
+                .collect(),
+        )
     });
     assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
     assert_eq!((table.offences, table.faults), (vec![], vec![]));
@@ -133,14 +210,26 @@ fn a_second_message_of_a_round_is_told_and_the_first_one_counts() {
             }
             _ => Turn::none(),
         });
-        assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1), "round {number}");
+        assert_eq!(
+            table.assert_averaged(),
+            (others(&ring(), &[]), PARTIES - 1),
+            "round {number}"
+        );
         let told = table.told_by(VICTIM);
-        assert!(told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains("two different messages"), "{told:?}");
+        assert!(
+            told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains("two different messages"),
+            "{told:?}"
+        );
     }
-    let at: [Moment; 2] = [victim_averages, |party, output| party == VICTIM && sends_round(output, Form::Fast, 2)];
+    let at: [Moment; 2] = [victim_averages, |party, output| {
+        party == VICTIM && sends_round(output, Form::Fast, 2)
+    }];
     for (at, number) in at.into_iter().zip([0, 1]) {
         let told = told_of(at, vec![to(VICTIM, round(Form::Fast, number, &[0; DIMENSION]))]);
-        assert!(told.len() == 1 && told[0].1.contains("two different messages"), "{told:?}");
+        assert!(
+            told.len() == 1 && told[0].1.contains("two different messages"),
+            "{told:?}"
+        );
     }
 }
 
@@ -151,22 +240,40 @@ fn an_opening_that_is_not_the_one_of_its_entry_costs_its_author_and_nobody_else(
         values[0] ^= 1;
         values
     };
-    for lie in [other, |values| vec![0; values.len()], |values| vec![0x7f; values.len()]] {
+    for lie in [
+        other,
+        |values| vec![0; values.len()],
+        |values| vec![0x7f; values.len()],
+    ] {
         let mut table = Table::new(&ring());
         lies(&mut table, Form::Fast, 0, |_, _, values| lie(values));
         assert!(fell_back(&table));
         let (included, _) = table.assert_averaged();
-        assert_eq!(included, others(&ring(), &[HOSTILE]), "nobody holds what it announced");
+        assert_eq!(
+            included,
+            others(&ring(), &[HOSTILE]),
+            "nobody holds what it announced"
+        );
         for party in [VICTIM, OTHER] {
             let told = table.told_by(party);
-            assert!(told.len() == 1 && told[0].1.contains("not the one that it announced"), "{told:?}");
+            assert!(
+                told.len() == 1 && told[0].1.contains("not the one that it announced"),
+                "{told:?}"
+            );
         }
     }
     // To one neighbour only: the other one has the true one, and goes on with it.
     let mut table = Table::new(&ring());
-    lies(&mut table, Form::Fast, 0, |peer, _, values| if peer == VICTIM { other(values) } else { values });
+    lies(&mut table, Form::Fast, 0, |peer, _, values| {
+        if peer == VICTIM { other(values) } else { values }
+    });
     assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1));
-    assert!(table.told_by(VICTIM).iter().any(|(_, text)| text.contains("not the one that it announced")));
+    assert!(
+        table
+            .told_by(VICTIM)
+            .iter()
+            .any(|(_, text)| text.contains("not the one that it announced"))
+    );
 }
 
 #[test]
@@ -174,15 +281,23 @@ fn a_change_beyond_what_the_entries_allow_leads_to_the_fall_back() {
     for number in [1, 2] {
         let mut table = Table::new(&ring());
         lies(&mut table, Form::Fast, number, |peer, _, values| match peer {
-            VICTIM => {
-                values.chunks(values.len() / DIMENSION).flat_map(|x| [&vec![0xff; x.len() - 1][..], &[0x7f]].concat()).collect()
-            }
+            VICTIM => values
+                .chunks(values.len() / DIMENSION)
+                .flat_map(|x| [&vec![0xff; x.len() - 1][..], &[0x7f]].concat())
+                .collect(),
             _ => values,
         });
         assert!(fell_back(&table), "round {number}");
-        assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1), "round {number}");
+        assert_eq!(
+            table.assert_averaged(),
+            (others(&ring(), &[]), PARTIES - 1),
+            "round {number}"
+        );
         let told = table.told_by(VICTIM);
-        assert!(told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains("the entries do not allow"), "{told:?}");
+        assert!(
+            told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains("the entries do not allow"),
+            "{told:?}"
+        );
     }
 }
 
@@ -193,21 +308,32 @@ fn who_only_says_that_it_waits_is_not_waited_for_for_ever() {
     for from in [1, 2] {
         let (mut table, mut signer) = (Table::new(&ring()), signer_of(HOSTILE));
         table.play(|party, output| {
-            let mute =
-                party == HOSTILE && sends(output).is_some_and(|(_, round, _)| round.form == Form::Ratio || round.round >= from);
+            let mute = party == HOSTILE
+                && sends(output)
+                    .is_some_and(|(_, round, _)| round.form == Form::Ratio || round.round >= from);
             let mut slips = vec![];
             if let (VICTIM | OTHER, Output::Public { to: HOSTILE, frame }) = (party, output)
                 && let Ok(PublicFrame::Notice(signed)) = wire::read_public(frame)
                 && signed.notice == Notice::Waiting
             {
-                let alive = signer.sign(Recipient::Party(party), Notice::Waiting).expect("signs");
+                let alive = signer
+                    .sign(Recipient::Party(party), Notice::Waiting)
+                    .expect("signs");
                 slips.push(to(party, wire::notice_frame(&alive)));
             }
             Turn { passes: !mute, slips }
         });
         assert!(fell_back(&table));
-        assert_eq!(table.assert_averaged(), (others(&ring(), &[]), PARTIES - 1), "its neighbours enter its opening");
-        assert!(table.now <= Time::from_millis(settle_ms * (MOST_STAGES + 1)), "{:?}", table.now);
+        assert_eq!(
+            table.assert_averaged(),
+            (others(&ring(), &[]), PARTIES - 1),
+            "its neighbours enter its opening"
+        );
+        assert!(
+            table.now <= Time::from_millis(settle_ms * (MOST_STAGES + 1)),
+            "{:?}",
+            table.now
+        );
     }
 }
 
@@ -218,7 +344,10 @@ fn who_says_each_round_just_in_time_does_not_hold_up_all_of_them() {
     let settle_ms = plan.draft().run.settle_ms;
     // A neighbour says that it waits four times a stage.
     let late = 7;
-    assert!(u64::from(last_round(&plan)) * late > 4 * FAST_STAGES, "else it could be in time with all of them");
+    assert!(
+        u64::from(last_round(&plan)) * late > 4 * FAST_STAGES,
+        "else it could be in time with all of them"
+    );
     let (mut kept, mut waited) = (BTreeMap::<u32, Vec<Slip>>::new(), 0);
     table.play(|party, output| {
         if let Some((peer, round, _)) = sends(output).filter(|_| party == HOSTILE)
@@ -229,14 +358,23 @@ fn who_says_each_round_just_in_time_does_not_hold_up_all_of_them() {
             kept.entry(round.round).or_default().push(to(peer, frame.clone()));
             return Turn::instead(vec![]);
         }
-        let waits = matches!(output, Output::Public { to: HOSTILE, .. }) && says(output) == Some((VICTIM, Notice::Waiting));
+        let waits = matches!(output, Output::Public { to: HOSTILE, .. })
+            && says(output) == Some((VICTIM, Notice::Waiting));
         waited += u64::from(waits);
-        let next = if waits && waited % late == 0 { kept.pop_first() } else { None };
+        let next = if waits && waited % late == 0 {
+            kept.pop_first()
+        } else {
+            None
+        };
         Turn::slip(next.map(|(_, slips)| slips).unwrap_or_default())
     });
     assert!(fell_back(&table), "{:?}", table.now);
     assert_eq!(table.assert_averaged(), (others(&plan, &[]), PARTIES - 1));
-    assert!(table.now <= Time::from_millis(settle_ms * (FAST_STAGES + 1)), "{:?}", table.now);
+    assert!(
+        table.now <= Time::from_millis(settle_ms * (FAST_STAGES + 1)),
+        "{:?}",
+        table.now
+    );
 }
 
 /// Openings and rounds in any number, long before anybody can use them, and rounds of every number while others go on: two a form are kept.
@@ -246,7 +384,10 @@ fn early_messages_in_any_number_are_kept_two_at_a_time() {
     let mut frames = vec![];
     for turn in 0..700u32 {
         let values = vec![turn as u8; DIMENSION * width];
-        frames.extend([round(Form::Fast, turn % 3, &values), round(Form::Ratio, turn % 5, &[turn as u8; 16 * (DIMENSION + 1)])]);
+        frames.extend([
+            round(Form::Fast, turn % 3, &values),
+            round(Form::Ratio, turn % 5, &[turn as u8; 16 * (DIMENSION + 1)]),
+        ]);
         frames.push(round(Form::Fast, turn, &[turn as u8; 16 * DIMENSION]));
     }
     let mixes: Moment = |party, output| party == VICTIM && matches!(output, Output::Event(Event::Round(2)));
@@ -271,9 +412,24 @@ fn early_messages_in_any_number_are_kept_two_at_a_time() {
 fn whoever_is_cut_off_fills_nobodys_memory() {
     let mut table = Table::new(&ring());
     let mut signer = signer_of(HOSTILE);
-    let mut first = [Notice::Missed, Notice::Severed { party: VICTIM, held: true }, Notice::Severed { party: OTHER, held: true }]
-        .map(|notice| to(VICTIM, wire::notice_frame(&signer.sign(Recipient::All, notice).expect("signs"))))
-        .to_vec();
+    let mut first = [
+        Notice::Missed,
+        Notice::Severed {
+            party: VICTIM,
+            held: true,
+        },
+        Notice::Severed {
+            party: OTHER,
+            held: true,
+        },
+    ]
+    .map(|notice| {
+        to(
+            VICTIM,
+            wire::notice_frame(&signer.sign(Recipient::All, notice).expect("signs")),
+        )
+    })
+    .to_vec();
     let mut frames = vec![];
     table.play(|party, output| {
         if victim_averages(party, output) {
@@ -281,7 +437,9 @@ fn whoever_is_cut_off_fills_nobodys_memory() {
         }
         match sends(output).filter(|(_, round, _)| party == VICTIM && round.form == Form::Ratio) {
             Some((_, said, values)) => {
-                let slips: Vec<Slip> = (0..2).map(|more| to(VICTIM, round(Form::Ratio, said.round + more, &values))).collect();
+                let slips: Vec<Slip> = (0..2)
+                    .map(|more| to(VICTIM, round(Form::Ratio, said.round + more, &values)))
+                    .collect();
                 frames.extend(slips.iter().map(|slip| slip.frame.clone()));
                 Turn::slip(slips)
             }
@@ -290,5 +448,10 @@ fn whoever_is_cut_off_fills_nobodys_memory() {
     });
     table.assert_averaged();
     assert!(frames.len() > 40, "{}", frames.len());
-    assert!(kept(&frames) <= 2, "{} of {} are kept", kept(&frames), frames.len());
+    assert!(
+        kept(&frames) <= 2,
+        "{} of {} are kept",
+        kept(&frames),
+        frames.len()
+    );
 }

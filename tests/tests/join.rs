@@ -7,15 +7,17 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 use undertone_tests::{
-    Ended, Followed, Parties, Running, alone, assert_close, follow_in, npy_shape, read_json, read_npy, receipt, run_in, start_in,
-    write_npy, write_npy_f32, write_raw_npy,
+    Ended, Followed, Parties, Running, alone, assert_close, follow_in, npy_shape, read_json, read_npy,
+    receipt, run_in, start_in, write_npy, write_npy_f32, write_raw_npy,
 };
 
 const SHAPE: [usize; 2] = [20, 50];
 
 fn run_file(join_ms: u64) -> String {
     let shape = format!("shape = [{}, {}]", SHAPE[0], SHAPE[1]);
-    format!("version = 1\nname = \"journey\"\n[data]\n{shape}\n[mechanism]\nrounds = 4\n[run]\njoin_ms = {join_ms}\n")
+    format!(
+        "version = 1\nname = \"journey\"\n[data]\n{shape}\n[mechanism]\nrounds = 4\n[run]\njoin_ms = {join_ms}\n"
+    )
 }
 
 /// Four parties with inputs and a plan "plan".
@@ -32,18 +34,33 @@ fn follow(parties: &Parties, plan: &str, party: usize) -> (Running, Followed) {
 
 fn join(parties: &Parties, plan: &str, party: usize, more: &[&str]) -> Ended {
     let more = more.iter().map(|flag| (*flag).to_owned());
-    run_in(parties.folder(), parties.join(plan, party).into_iter().chain(more))
+    run_in(
+        parties.folder(),
+        parties.join(plan, party).into_iter().chain(more),
+    )
 }
 
 fn until_gathering(events: &mut Followed) {
-    events.until("gathering", |e| e["event"] == "phase" && e["phase"] == "gathering");
+    events.until("gathering", |e| {
+        e["event"] == "phase" && e["phase"] == "gathering"
+    });
 }
 
 /// The registry's entries in a party's default state folder.
 fn spent(parties: &Parties, party: usize) -> Vec<String> {
     let folder = parties.path(&format!("{}.key.state/spent", parties.names()[party]));
-    let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
-    entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned()).collect()
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return vec![];
+    };
+    entries
+        .map(|entry| {
+            entry
+                .expect("readable")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect()
 }
 
 fn check_done(object: &Value, name: &str) {
@@ -72,9 +89,19 @@ fn check_done(object: &Value, name: &str) {
     ] {
         assert!(object.get(key).is_some(), "{name}: the final object has no {key}");
     }
-    assert_eq!((&object["finished"], &object["outcome"], &object["agreed"]), (&1.into(), &"done".into(), &true.into()), "{name}");
-    assert_eq!(object["included"], serde_json::json!(["alice", "bob", "carol", "dave"]));
-    assert!(object.get("rms_error").is_none_or(Value::is_null), "the others' inputs are not known here");
+    assert_eq!(
+        (&object["finished"], &object["outcome"], &object["agreed"]),
+        (&1.into(), &"done".into(), &true.into()),
+        "{name}"
+    );
+    assert_eq!(
+        object["included"],
+        serde_json::json!(["alice", "bob", "carol", "dave"])
+    );
+    assert!(
+        object.get("rms_error").is_none_or(Value::is_null),
+        "the others' inputs are not known here"
+    );
 }
 
 #[test]
@@ -85,11 +112,36 @@ fn four_parties_join_and_a_plan_is_spent_once() {
     let mut marked = vec![0.001; 1000];
     marked[0] = 0.071_828_182_845_904;
     write_npy(&parties.path("alice.npy"), &SHAPE, &marked);
-    let verified = parties.run(["verify", "plan.json", "--max-epsilon", "1", "--min-colluders", "1", "--json"]).json_of(0);
+    let verified = parties
+        .run([
+            "verify",
+            "plan.json",
+            "--max-epsilon",
+            "1",
+            "--min-colluders",
+            "1",
+            "--json",
+        ])
+        .json_of(0);
     assert_eq!(verified["digest"].as_str(), Some(digest.as_str()));
-    let talkative = ["-vv", "--log", "json", "--show-private", "--digest", &digest, "--max-epsilon", "1"].map(String::from);
-    let (alice, events) = follow_in(parties.folder(), parties.join("plan", 0).into_iter().chain(talkative));
-    let others: Vec<Running> = (1..4).map(|party| start_in(parties.folder(), parties.join("plan", party))).collect();
+    let talkative = [
+        "-vv",
+        "--log",
+        "json",
+        "--show-private",
+        "--digest",
+        &digest,
+        "--max-epsilon",
+        "1",
+    ]
+    .map(String::from);
+    let (alice, events) = follow_in(
+        parties.folder(),
+        parties.join("plan", 0).into_iter().chain(talkative),
+    );
+    let others: Vec<Running> = (1..4)
+        .map(|party| start_in(parties.folder(), parties.join("plan", party)))
+        .collect();
     let alice = alice.wait();
     let object = alice.json_of(0);
     check_done(&object, "alice");
@@ -97,15 +149,26 @@ fn four_parties_join_and_a_plan_is_spent_once() {
     for (party, running) in (1..).zip(others) {
         let other = running.wait().json_of(0);
         check_done(&other, &parties.names()[party]);
-        assert!(other.get("clipped").is_none_or(Value::is_null), "a statistic of a private input is not shown unasked");
+        assert!(
+            other.get("clipped").is_none_or(Value::is_null),
+            "a statistic of a private input is not shown unasked"
+        );
     }
     check_files(&parties, &object);
     check_silence(&alice, &events.rest(), &parties);
     for party in 0..4 {
         let entries = spent(&parties, party);
-        assert!(entries.len() == 1 && entries[0].starts_with(&format!("{digest}-12D3KooW")), "{entries:?}");
+        assert!(
+            entries.len() == 1 && entries[0].starts_with(&format!("{digest}-12D3KooW")),
+            "{entries:?}"
+        );
         let refusal = join(&parties, "plan", party, &[]).refused(6, "already taken part");
-        assert!(refusal["error"]["field"].as_str().is_some_and(|field| field.contains(&entries[0])), "{refusal}");
+        assert!(
+            refusal["error"]["field"]
+                .as_str()
+                .is_some_and(|field| field.contains(&entries[0])),
+            "{refusal}"
+        );
     }
     // Looked for first of all: before the input is read, before the policy.
     std::fs::remove_file(parties.path("alice.npy")).expect("it was there");
@@ -114,9 +177,15 @@ fn four_parties_join_and_a_plan_is_spent_once() {
 
 fn check_files(parties: &Parties, object: &Value) {
     let mean = |name: &str| std::fs::read(parties.path(&format!("plan-{name}.npy"))).expect("a mean");
-    assert!(parties.names().iter().all(|name| mean(name) == mean("alice")), "all hold the same bits");
+    assert!(
+        parties.names().iter().all(|name| mean(name) == mean("alice")),
+        "all hold the same bits"
+    );
     let (descriptor, header, values) = read_npy(&parties.path("plan-alice.npy"));
-    assert_eq!((descriptor.as_str(), npy_shape(&header).as_slice(), values.len()), ("<f8", SHAPE.as_slice(), 1000));
+    assert_eq!(
+        (descriptor.as_str(), npy_shape(&header).as_slice(), values.len()),
+        ("<f8", SHAPE.as_slice(), 1000)
+    );
     for name in parties.names() {
         let receipt = read_json(&parties.path(&format!("plan-{name}.receipt.json")));
         receipt::assert_complete(&receipt);
@@ -132,17 +201,38 @@ fn check_silence(alice: &Ended, events: &[Value], parties: &Parties) {
     let told: String = events.iter().map(Value::to_string).collect();
     let receipt = std::fs::read_to_string(parties.path("plan-alice.receipt.json")).expect("readable");
     let key = std::fs::read_to_string(parties.path("alice.key")).expect("readable");
-    let secret = key.lines().find_map(|line| line.strip_prefix("secret = ")).expect("a secret").trim_matches('"').to_owned();
-    for (place, text) in [("log", &alice.stderr), ("answer", &alice.stdout), ("events", &told), ("receipt", &receipt)] {
-        assert!(!text.contains("0.0718281") && !text.contains("7.18281"), "the marked coordinate is in the {place}");
+    let secret = key
+        .lines()
+        .find_map(|line| line.strip_prefix("secret = "))
+        .expect("a secret")
+        .trim_matches('"')
+        .to_owned();
+    for (place, text) in [
+        ("log", &alice.stderr),
+        ("answer", &alice.stdout),
+        ("events", &told),
+        ("receipt", &receipt),
+    ] {
+        assert!(
+            !text.contains("0.0718281") && !text.contains("7.18281"),
+            "the marked coordinate is in the {place}"
+        );
         assert!(!text.contains(&secret), "the secret key is in the {place}");
     }
-    assert!(alice.stderr.lines().count() > 10, "at this level there is something to read:\n{}", alice.stderr);
+    assert!(
+        alice.stderr.lines().count() > 10,
+        "at this level there is something to read:\n{}",
+        alice.stderr
+    );
     for line in alice.stderr.lines() {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("--log json: {e}\n{line}"));
         assert!(line.is_object());
     }
-    assert!(events.iter().any(|e| e["event"] == "finished" && e["exit_code"] == 0));
+    assert!(
+        events
+            .iter()
+            .any(|e| e["event"] == "finished" && e["exit_code"] == 0)
+    );
 }
 
 #[test]
@@ -154,16 +244,32 @@ fn a_member_with_another_plan_is_left_out_and_both_digests_are_named() {
     let three: Vec<(Running, Followed)> = (0..3).map(|party| follow(&parties, "plan", party)).collect();
     let (dave, dave_events) = follow(&parties, "other", 3);
     let object = dave.wait().json_of(4);
-    assert_eq!((&object["outcome"], &object["finished"]), (&"aborted".into(), &0.into()));
-    assert_eq!(spent(&parties, 3), Vec::<String>::new(), "nothing private has left");
+    assert_eq!(
+        (&object["outcome"], &object["finished"]),
+        (&"aborted".into(), &0.into())
+    );
+    assert_eq!(
+        spent(&parties, 3),
+        Vec::<String>::new(),
+        "nothing private has left"
+    );
     assert!(!parties.path("other-dave.npy").exists());
     let says = |events: &[Value], who: &str| {
         let text = |e: &Value| e["text"].as_str().unwrap_or("").to_owned();
         let names = |text: &String| text.contains(&digest) && text.contains(&other) && text.contains(who);
-        events.iter().filter(|e| e["event"] == "fault").map(text).any(|text| names(&text))
+        events
+            .iter()
+            .filter(|e| e["event"] == "fault")
+            .map(text)
+            .any(|text| names(&text))
     };
     let dave_told = dave_events.rest();
-    assert!(["alice", "bob", "carol"].iter().any(|name| says(&dave_told, name)), "{dave_told:?}");
+    assert!(
+        ["alice", "bob", "carol"]
+            .iter()
+            .any(|name| says(&dave_told, name)),
+        "{dave_told:?}"
+    );
     let mut told = false;
     for (party, (running, events)) in three.into_iter().enumerate() {
         let object = running.wait().json_of(5);
@@ -184,14 +290,21 @@ fn a_member_with_another_plan_is_left_out_and_both_digests_are_named() {
 fn too_few_members_abort_and_nothing_private_leaves() {
     let _alone = alone();
     let (parties, _) = planned(800);
-    let two: Vec<Running> = (0..2).map(|party| start_in(parties.folder(), parties.join("plan", party))).collect();
+    let two: Vec<Running> = (0..2)
+        .map(|party| start_in(parties.folder(), parties.join("plan", party)))
+        .collect();
     for (party, running) in two.into_iter().enumerate() {
         let object = running.wait().json_of(4);
-        assert_eq!((&object["outcome"], &object["epsilon"]), (&"aborted".into(), &Value::Null));
+        assert_eq!(
+            (&object["outcome"], &object["epsilon"]),
+            (&"aborted".into(), &Value::Null)
+        );
         assert_eq!(spent(&parties, party), Vec::<String>::new());
     }
     // An aborted plan is not spent: the same four may try again.
-    let four: Vec<Running> = (0..4).map(|party| start_in(parties.folder(), parties.join("plan", party))).collect();
+    let four: Vec<Running> = (0..4)
+        .map(|party| start_in(parties.folder(), parties.join("plan", party)))
+        .collect();
     for running in four {
         running.wait().json_of(0);
     }
@@ -203,31 +316,82 @@ fn a_stranger_does_not_stop_the_run() {
     let (parties, _) = planned(30_000);
     // The lower id dials: a stranger whose id is below the largest member's will dial that member.
     let lines = |party: usize| parties.lines()[party].clone();
-    let id = |lines: &str| lines.lines().find_map(|line| line.strip_prefix("id = ")).expect("an id").trim_matches('"').to_owned();
+    let id = |lines: &str| {
+        lines
+            .lines()
+            .find_map(|line| line.strip_prefix("id = "))
+            .expect("an id")
+            .trim_matches('"')
+            .to_owned()
+    };
     let target = (0..4).max_by_key(|&party| id(&lines(party))).expect("four");
     let made = (0..20).map(|attempt| (attempt, parties.new_identity(&format!("mallory-{attempt}"))));
-    let (attempt, mallory) =
-        made.into_iter().find(|(_, made)| id(made) < id(&lines(target))).expect("one of twenty ids is smaller");
+    let (attempt, mallory) = made
+        .into_iter()
+        .find(|(_, made)| id(made) < id(&lines(target)))
+        .expect("one of twenty ids is smaller");
     // Not in the plan: refused by its own node.
     let key = format!("mallory-{attempt}.key");
-    let own = ["join", "plan.json", "--identity", &key, "--input", "alice.npy", "--output", "mallory.npy", "--json"];
+    let own = [
+        "join",
+        "plan.json",
+        "--identity",
+        &key,
+        "--input",
+        "alice.npy",
+        "--output",
+        "mallory.npy",
+        "--json",
+    ];
     parties.run(own).refused_at(3, "--identity");
     // In a plan of its own making, with the members' addresses, in place of one that it does not dial.
     let replaced = (target + 1) % 4;
-    let list: String = (0..4).map(|party| if party == replaced { mallory.clone() } else { lines(party) }).collect();
+    let list: String = (0..4)
+        .map(|party| {
+            if party == replaced {
+                mallory.clone()
+            } else {
+                lines(party)
+            }
+        })
+        .collect();
     parties.write("forged.toml", &run_file(30_000));
     parties.write("forged-peers.toml", &format!("version = 1\n{list}"));
-    parties.run(["plan", "forged.toml", "--peers", "forged-peers.toml", "--out", "forged.json", "--json"]).json_of(0);
+    parties
+        .run([
+            "plan",
+            "forged.toml",
+            "--peers",
+            "forged-peers.toml",
+            "--out",
+            "forged.json",
+            "--json",
+        ])
+        .json_of(0);
 
     let (running, mut events) = follow(&parties, "plan", target);
     until_gathering(&mut events);
-    let forged = ["join", "forged.json", "--identity", &key, "--input", "alice.npy", "--output", "mallory.npy", "--json"];
+    let forged = [
+        "join",
+        "forged.json",
+        "--identity",
+        &key,
+        "--input",
+        "alice.npy",
+        "--output",
+        "mallory.npy",
+        "--json",
+    ];
     let stranger = start_in(parties.folder(), forged);
     let mallory_id = id(&mallory);
-    let refused = |e: &Value| e["event"] == "fault" && e["text"].as_str().is_some_and(|text| text.contains(&mallory_id));
+    let refused = |e: &Value| {
+        e["event"] == "fault" && e["text"].as_str().is_some_and(|text| text.contains(&mallory_id))
+    };
     events.until("a fault that names the stranger", refused);
-    let others: Vec<Running> =
-        (0..4).filter(|&p| p != target).map(|party| start_in(parties.folder(), parties.join("plan", party))).collect();
+    let others: Vec<Running> = (0..4)
+        .filter(|&p| p != target)
+        .map(|party| start_in(parties.folder(), parties.join("plan", party)))
+        .collect();
     check_done(&running.wait().json_of(0), "the target");
     for other in others {
         check_done(&other.wait().json_of(0), "another");
@@ -260,7 +424,9 @@ fn garbage_on_both_ports_does_not_stop_the_run() {
     events.until("a fault that names the offender", |e| {
         e["event"] == "fault" && e["text"].as_str().is_some_and(|t| t.contains("127.0.0.1"))
     });
-    let others: Vec<Running> = (1..4).map(|party| start_in(parties.folder(), parties.join("plan", party))).collect();
+    let others: Vec<Running> = (1..4)
+        .map(|party| start_in(parties.folder(), parties.join("plan", party)))
+        .collect();
     events.until("mixing", |e| e["phase"] == "mixing");
     for port in parties.ports(0) {
         if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
@@ -282,7 +448,12 @@ fn a_port_in_use_is_named() {
     for port in parties.ports(2) {
         let _listener = TcpListener::bind(("127.0.0.1", port)).expect("free until now");
         let refusal = join(&parties, "plan", 2, &[]).refused_at(2, "members");
-        assert!(refusal["error"]["message"].as_str().is_some_and(|m| m.contains(&port.to_string())), "{refusal}");
+        assert!(
+            refusal["error"]["message"]
+                .as_str()
+                .is_some_and(|m| m.contains(&port.to_string())),
+            "{refusal}"
+        );
     }
     assert_eq!(spent(&parties, 2), Vec::<String>::new());
 }
@@ -296,7 +467,12 @@ fn an_unusable_input_is_refused_before_anything_is_sent() {
         let ended = join(&parties, "plan", 0, &[]);
         assert_eq!(ended.code, 7, "{about}: {}{}", ended.stdout, ended.stderr);
         let refusal = ended.refused(7, about);
-        assert!(refusal["error"]["message"].as_str().is_some_and(|m| m.contains("alice.npy")), "{refusal} should name the file");
+        assert!(
+            refusal["error"]["message"]
+                .as_str()
+                .is_some_and(|m| m.contains("alice.npy")),
+            "{refusal} should name the file"
+        );
         assert!(
             refusal["error"]["field"].is_string() && refusal["error"]["hint"].is_string(),
             "{refusal} should name a field and a fix"
@@ -309,7 +485,11 @@ fn an_unusable_input_is_refused_before_anything_is_sent() {
     refused("[50, 20]");
     write_npy(&file, &[1000], &values);
     refused("[1000]");
-    for (bad, what) in [(f64::NAN, "NaN"), (f64::INFINITY, "infinite"), (f64::NEG_INFINITY, "infinite")] {
+    for (bad, what) in [
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "infinite"),
+        (f64::NEG_INFINITY, "infinite"),
+    ] {
         values[637] = bad;
         write_npy(&file, &SHAPE, &values);
         refused("coordinate 637");
@@ -321,7 +501,12 @@ fn an_unusable_input_is_refused_before_anything_is_sent() {
         write_raw_npy(&file, descriptor, &SHAPE, vec![0; 16_000]);
         refused("dtype");
     }
-    for (length, about) in [(0, "empty"), (5, "truncated"), (40, "truncated"), (good.len() - 1, "truncated")] {
+    for (length, about) in [
+        (0, "empty"),
+        (5, "truncated"),
+        (40, "truncated"),
+        (good.len() - 1, "truncated"),
+    ] {
         std::fs::write(&file, &good[..length]).expect("writable");
         refused(about);
     }
@@ -360,11 +545,16 @@ fn what_this_machine_refuses_is_found_before_the_run() {
     with(&[("--digest", &"0".repeat(64))]).refused(3, &digest);
     with(&[("--max-epsilon", "0.5")]).refused_at(3, "--max-epsilon");
     with(&[("--min-colluders", "2")]).refused_at(3, "--min-colluders");
-    std::fs::set_permissions(parties.path("alice.key"), std::fs::Permissions::from_mode(0o644)).expect("ours");
+    std::fs::set_permissions(parties.path("alice.key"), std::fs::Permissions::from_mode(0o644))
+        .expect("ours");
     with(&[]).refused(2, "chmod 600");
-    std::fs::set_permissions(parties.path("alice.key"), std::fs::Permissions::from_mode(0o600)).expect("ours");
+    std::fs::set_permissions(parties.path("alice.key"), std::fs::Permissions::from_mode(0o600))
+        .expect("ours");
     let plan = std::fs::read_to_string(parties.path("plan.json")).expect("readable");
-    parties.write("plan.json", &plan.replacen("\"epsilon\": 1.0", "\"epsilon\": 0.5", 1));
+    parties.write(
+        "plan.json",
+        &plan.replacen("\"epsilon\": 1.0", "\"epsilon\": 0.5", 1),
+    );
     assert_eq!(with(&[]).code, 3, "a plan whose claims do not hold");
     parties.write("plan.json", &plan[..plan.len() / 2]);
     with(&[]).refused(3, "plan.json");

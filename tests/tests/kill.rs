@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use undertone_tests::{Followed, Running, Signal, alone, assert_close, follow_in, read_json, receipt, signal};
+use undertone_tests::{
+    Followed, Running, Signal, alone, assert_close, follow_in, read_json, receipt, signal,
+};
 
 const NODES: usize = 8;
 const ROUNDS: u64 = 6;
@@ -35,28 +37,44 @@ impl Cluster {
 
     fn of(dimension: usize, pace_ms: u64, run: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let text = format!("version = 1\n[mechanism]\nrounds = {ROUNDS}\n[run]\npace_ms = {pace_ms}\n{run}\n");
+        let text =
+            format!("version = 1\n[mechanism]\nrounds = {ROUNDS}\n[run]\npace_ms = {pace_ms}\n{run}\n");
         std::fs::write(folder.path().join("run.toml"), text).expect("writable");
-        let line = format!("local --nodes {NODES} --dimension {dimension} --run run.toml --output kept --json");
+        let line =
+            format!("local --nodes {NODES} --dimension {dimension} --run run.toml --output kept --json");
         let (running, events) = follow_in(folder.path(), line.split(' '));
-        Cluster { folder, running, events }
+        Cluster {
+            folder,
+            running,
+            events,
+        }
     }
 
     /// All process ids, in plan order.
     fn pids(&mut self) -> Vec<i32> {
-        self.events.spawned(NODES).into_iter().map(|(_, pid)| pid).collect()
+        self.events
+            .spawned(NODES)
+            .into_iter()
+            .map(|(_, pid)| pid)
+            .collect()
     }
 
     /// Waits until this party begins this round.
     fn until_round(&mut self, party: usize, round: u64) {
         let name = name(party);
-        self.events.until("that round", |e| e["event"] == "round" && e["party"] == *name && e["round"] == round);
+        self.events.until("that round", |e| {
+            e["event"] == "round" && e["party"] == *name && e["round"] == round
+        });
     }
 
     fn end(self, code: i32) -> End {
         let events = self.events.rest();
         let object = self.running.wait().json_of(code);
-        End { folder: self.folder, object, events }
+        End {
+            folder: self.folder,
+            object,
+            events,
+        }
     }
 }
 
@@ -72,10 +90,19 @@ impl End {
     /// Milliseconds from the first node that mixes to the last of these that ends.
     fn duration_ms(&self, parties: &[usize]) -> u64 {
         let at = |event: &Value| event["t_ms"].as_u64().expect("t_ms");
-        let start = self.events.iter().find(|e| e["phase"] == "mixing").map(at).expect("mixing begins");
+        let start = self
+            .events
+            .iter()
+            .find(|e| e["phase"] == "mixing")
+            .map(at)
+            .expect("mixing begins");
         let ends = parties.iter().map(|&party| {
             let name = name(party);
-            self.events.iter().find(|e| e["event"] == "finished" && e["party"] == *name).map(at).expect("a survivor finishes")
+            self.events
+                .iter()
+                .find(|e| e["event"] == "finished" && e["party"] == *name)
+                .map(at)
+                .expect("a survivor finishes")
         });
         ends.max().expect("survivors") - start
     }
@@ -94,11 +121,19 @@ fn check_survivors(end: &End, victim: usize, victims_code: i32) {
         let code = if party == victim { victims_code } else { 5 };
         assert_eq!(object["exit_codes"][name(party)], code, "{object}");
     }
-    assert_eq!((&object["finished"], &object["outcome"], &object["agreed"]), (&7.into(), &"degraded".into(), &true.into()));
+    assert_eq!(
+        (&object["finished"], &object["outcome"], &object["agreed"]),
+        (&7.into(), &"degraded".into(), &true.into())
+    );
     assert_eq!(object["included"], json!(names));
-    let mean = |party: &str| std::fs::read(end.kept().join(party).join("mean.npy")).expect("a survivor holds a mean");
+    let mean = |party: &str| {
+        std::fs::read(end.kept().join(party).join("mean.npy")).expect("a survivor holds a mean")
+    };
     let first = mean(&names[0]);
-    assert!(names.iter().all(|party| mean(party) == first), "the survivors hold the same bits");
+    assert!(
+        names.iter().all(|party| mean(party) == first),
+        "the survivors hold the same bits"
+    );
     assert!(!end.kept().join(name(victim)).join("mean.npy").exists());
     for party in &names {
         check_receipt(&receipt::of_local(&end.kept(), party), victim, &names);
@@ -114,17 +149,36 @@ fn check_survivors(end: &End, victim: usize, victims_code: i32) {
 
 fn check_receipt(receipt: &Value, victim: usize, names: &[String]) {
     let victim = name(victim);
-    assert_eq!((&receipt["outcome"], &receipt["agreed"]), (&"degraded".into(), &true.into()));
-    assert_eq!((&receipt["included"], &receipt["departed"]), (&json!(names), &json!([victim])));
-    let told =
-        receipt["faults"].as_array().expect("sentences").iter().filter_map(Value::as_str).any(|text| text.contains(&victim));
+    assert_eq!(
+        (&receipt["outcome"], &receipt["agreed"]),
+        (&"degraded".into(), &true.into())
+    );
+    assert_eq!(
+        (&receipt["included"], &receipt["departed"]),
+        (&json!(names), &json!([victim]))
+    );
+    let told = receipt["faults"]
+        .as_array()
+        .expect("sentences")
+        .iter()
+        .filter_map(Value::as_str)
+        .any(|text| text.contains(&victim));
     assert!(told, "the faults tell of {victim}: {}", receipt["faults"]);
     let sigma = receipt["independent_std"].as_f64().expect("σ*");
     assert_close(&receipt["standard_error"], sigma / 7_f64.sqrt(), 1e-9, "σ*/√7");
     assert_close(&receipt["total_weight"], 7.0, 1e-9, "total weight");
     let number = |key: &str| receipt[key].as_f64().expect("a number");
-    assert!(number("epsilon") > 0.0 && number("epsilon") <= number("epsilon_claimed"), "ε as it turned out is within the claim");
-    assert!(receipt["weights"][&victim].as_f64().is_none_or(|weight| weight == 0.0), "{}", receipt["weights"]);
+    assert!(
+        number("epsilon") > 0.0 && number("epsilon") <= number("epsilon_claimed"),
+        "ε as it turned out is within the claim"
+    );
+    assert!(
+        receipt["weights"][&victim]
+            .as_f64()
+            .is_none_or(|weight| weight == 0.0),
+        "{}",
+        receipt["weights"]
+    );
     receipt::assert_mu_follows(receipt);
 }
 
@@ -136,7 +190,11 @@ const FAR_MS: u64 = 30_000;
 fn killed_in(round: u64, victim: usize) {
     let _alone = alone();
     let pace_ms = if round == ROUNDS { SLOW_PACE_MS } else { PACE_MS };
-    let mut cluster = Cluster::of(DIMENSION, pace_ms, &format!("join_ms = {FAR_MS}\nround_ms = {FAR_MS}\nsettle_ms = {FAR_MS}"));
+    let mut cluster = Cluster::of(
+        DIMENSION,
+        pace_ms,
+        &format!("join_ms = {FAR_MS}\nround_ms = {FAR_MS}\nsettle_ms = {FAR_MS}"),
+    );
     let pids = cluster.pids();
     cluster.until_round(victim, round);
     signal(pids[victim], Signal::SIGKILL);
@@ -187,23 +245,43 @@ fn after_two_kills_nobody_publishes_above_the_budget() {
         let code = object["exit_codes"][&party].as_i64().expect("a code");
         worst = worst.max(code);
         let receipt = receipt::of_local(&kept, &party);
-        let epsilon = receipt["epsilon"].as_f64().expect("what has left has a loss, never none");
-        assert!(epsilon > 0.0 && epsilon <= claimed, "{party}: ε = {epsilon}, the plan claims {claimed}");
+        let epsilon = receipt["epsilon"]
+            .as_f64()
+            .expect("what has left has a loss, never none");
+        assert!(
+            epsilon > 0.0 && epsilon <= claimed,
+            "{party}: ε = {epsilon}, the plan claims {claimed}"
+        );
         match code {
             5 => assert!(kept.join(&party).join("mean.npy").exists()),
             6 => check_withheld(&kept, &party, &receipt),
             other => panic!("{party} exited with {other}: {object}"),
         }
-        assert!(events.iter().any(|e| e["event"] == "finished" && e["party"] == *party && e["exit_code"] == code));
+        assert!(
+            events
+                .iter()
+                .any(|e| e["event"] == "finished" && e["party"] == *party && e["exit_code"] == code)
+        );
     }
-    assert_eq!((i64::from(ended.code), &object["exit_code"]), (worst, &worst.into()));
+    assert_eq!(
+        (i64::from(ended.code), &object["exit_code"]),
+        (worst, &worst.into())
+    );
 }
 
 fn check_withheld(kept: &Path, party: &str, receipt: &Value) {
-    assert!(!kept.join(party).join("mean.npy").exists(), "{party} withholds: no mean");
+    assert!(
+        !kept.join(party).join("mean.npy").exists(),
+        "{party} withholds: no mean"
+    );
     assert_eq!(receipt["outcome"], "withheld");
     assert_eq!(receipt["execution"]["published"], json!([]), "by contract");
-    assert!(receipt["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "it says why");
+    assert!(
+        receipt["reason"]
+            .as_str()
+            .is_some_and(|reason| !reason.is_empty()),
+        "it says why"
+    );
 }
 
 /// A party that is suspended costs the others the plan's deadlines; when it wakes up it withholds.
@@ -224,7 +302,11 @@ fn a_party_that_falls_silent_costs_the_deadlines() {
     signal(pids[victim], Signal::SIGCONT);
     let end = cluster.end(6);
     check_survivors(&end, victim, 6);
-    check_withheld(&end.kept(), &name(victim), &read_json(&end.kept().join(name(victim)).join("receipt.json")));
+    check_withheld(
+        &end.kept(),
+        &name(victim),
+        &read_json(&end.kept().join(name(victim)).join("receipt.json")),
+    );
     // Mixing, settling, publishing, and the time for which a node that is done answers the others.
     let deadlines = ROUNDS * round_ms + 3 * settle_ms;
     let took = end.duration_ms(&survivors(&[victim]));
@@ -250,12 +332,29 @@ fn too_few_to_start_and_nothing_private_leaves() {
         assert_eq!(object["exit_codes"][party], 4, "{object}");
         assert!(!end.kept().join(party).join("mean.npy").exists());
         let receipt = read_json(&end.kept().join(party).join("receipt.json"));
-        assert_eq!((&receipt["outcome"], &receipt["epsilon"], &receipt["mu"]), (&"aborted".into(), &Value::Null, &Value::Null));
+        assert_eq!(
+            (&receipt["outcome"], &receipt["epsilon"], &receipt["mu"]),
+            (&"aborted".into(), &Value::Null, &Value::Null)
+        );
     }
-    assert_eq!((&object["finished"], &object["outcome"], &object["epsilon"]), (&0.into(), &"aborted".into(), &Value::Null));
-    assert!(end.events.iter().all(|e| e["event"] != "round" && e["phase"] != "mixing"), "nobody mixed");
+    assert_eq!(
+        (&object["finished"], &object["outcome"], &object["epsilon"]),
+        (&0.into(), &"aborted".into(), &Value::Null)
+    );
+    assert!(
+        end.events
+            .iter()
+            .all(|e| e["event"] != "round" && e["phase"] != "mixing"),
+        "nobody mixed"
+    );
     let plan = read_json(&end.kept().join("plan.json"));
-    let share = dimension as u64 * plan["mechanism"]["wire_bytes"].as_u64().expect("bytes a coordinate");
+    let share = dimension as u64
+        * plan["mechanism"]["wire_bytes"]
+            .as_u64()
+            .expect("bytes a coordinate");
     let sent = object["private_bytes"].as_u64().expect("bytes");
-    assert!(sent < share, "{sent} bytes left on the private graph in all; one share is {share}");
+    assert!(
+        sent < share,
+        "{sent} bytes left on the private graph in all; one share is {share}"
+    );
 }

@@ -8,11 +8,22 @@ use serde_json::Value;
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--locked", "--offline"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--locked",
+            "--offline",
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
 }
 
@@ -49,7 +60,10 @@ fn arrows_run_one_way() {
     assert_eq!(arrows.len(), 4);
     for (name, upon) in &arrows {
         for dependency in upon {
-            assert!(may(name).contains(&dependency.as_str()), "{name} may not depend on {dependency}");
+            assert!(
+                may(name).contains(&dependency.as_str()),
+                "{name} may not depend on {dependency}"
+            );
         }
     }
 }
@@ -58,7 +72,9 @@ fn arrows_run_one_way() {
 fn the_pure_crates_have_no_transport_and_no_runtime() {
     let metadata = metadata();
     for package in metadata["packages"].as_array().expect("packages") {
-        let pure = ["undertone-protocol", "undertone-accountant"].iter().any(|name| package["name"] == *name);
+        let pure = ["undertone-protocol", "undertone-accountant"]
+            .iter()
+            .any(|name| package["name"] == *name);
         if pure {
             for dependency in package["dependencies"].as_array().expect("dependencies") {
                 let name = dependency["name"].as_str().expect("a name");
@@ -74,7 +90,9 @@ fn the_pure_crates_have_no_transport_and_no_runtime() {
 
 #[test]
 fn nothing_else_stands_at_the_top() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the workspace");
     let known = [
         "Cargo.toml",
         "Cargo.lock",
@@ -89,7 +107,14 @@ fn nothing_else_stands_at_the_top() {
         "tests",
     ];
     for entry in std::fs::read_dir(top).expect("readable") {
-        let name = entry.expect("readable").file_name().to_string_lossy().into_owned();
-        assert!(name.starts_with('.') || known.contains(&name.as_str()), "{name} does not belong at the top level");
+        let name = entry
+            .expect("readable")
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
+        assert!(
+            name.starts_with('.') || known.contains(&name.as_str()),
+            "{name} does not belong at the top level"
+        );
     }
 }

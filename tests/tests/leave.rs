@@ -25,7 +25,10 @@ impl Cluster {
         let join = |party: usize| {
             let own = format!("run-{}.npy", parties.names()[party]);
             let arguments = parties.join("run", party).into_iter();
-            follow_in(parties.folder(), arguments.map(|word| if word == own { output(party, &own) } else { word }))
+            follow_in(
+                parties.folder(),
+                arguments.map(|word| if word == own { output(party, &own) } else { word }),
+            )
         };
         let nodes = (0..joining).map(join).collect();
         Cluster { parties, nodes }
@@ -51,14 +54,28 @@ fn who_leaves_before_the_start_has_given_nothing_away() {
     for how in [Signal::SIGINT, Signal::SIGTERM] {
         // Alone, it would wait a minute for the others.
         let mut cluster = Cluster::start(1);
-        cluster.until(0, "gathering", |e| e["event"] == "phase" && e["phase"] == "gathering");
+        cluster.until(0, "gathering", |e| {
+            e["event"] == "phase" && e["phase"] == "gathering"
+        });
         signal(cluster.nodes[0].0.pid(), how);
         let (parties, ends) = cluster.ends();
         let (code, object) = &ends[0];
-        assert_eq!((*code, &object["outcome"], &object["exit_code"]), (4, &json!("aborted"), &json!(4)), "{object}");
-        assert!(object["reason"].as_str().is_some_and(|reason| reason.contains("leave")), "{object}");
+        assert_eq!(
+            (*code, &object["outcome"], &object["exit_code"]),
+            (4, &json!("aborted"), &json!(4)),
+            "{object}"
+        );
+        assert!(
+            object["reason"]
+                .as_str()
+                .is_some_and(|reason| reason.contains("leave")),
+            "{object}"
+        );
         assert_eq!(object["epsilon"], Value::Null);
-        assert_eq!(read_json(&parties.path("run-alice.receipt.json"))["outcome"], "aborted");
+        assert_eq!(
+            read_json(&parties.path("run-alice.receipt.json"))["outcome"],
+            "aborted"
+        );
     }
 }
 
@@ -70,21 +87,44 @@ fn who_leaves_while_mixing_withholds_and_the_others_do_not_wait() {
     signal(cluster.nodes[2].0.pid(), Signal::SIGTERM);
     let (parties, ends) = cluster.ends();
     let (code, object) = &ends[2];
-    assert_eq!((*code, &object["outcome"]), (6, &json!("withheld")), "shares have left: {object}");
-    assert!(object["epsilon"].as_f64().is_some_and(|epsilon| epsilon > 0.0), "and cost something: {object}");
+    assert_eq!(
+        (*code, &object["outcome"]),
+        (6, &json!("withheld")),
+        "shares have left: {object}"
+    );
+    assert!(
+        object["epsilon"].as_f64().is_some_and(|epsilon| epsilon > 0.0),
+        "and cost something: {object}"
+    );
     assert!(!parties.path("run-carol.npy").exists());
-    assert_eq!(read_json(&parties.path("run-carol.receipt.json"))["execution"]["published"], json!([]));
+    assert_eq!(
+        read_json(&parties.path("run-carol.receipt.json"))["execution"]["published"],
+        json!([])
+    );
     for (party, (code, object)) in ends.iter().enumerate().filter(|(party, _)| *party != 2) {
-        assert_eq!((*code, &object["departed"]), (5, &json!(["carol"])), "party {party}: {object}");
+        assert_eq!(
+            (*code, &object["departed"]),
+            (5, &json!(["carol"])),
+            "party {party}: {object}"
+        );
         // One deadline of this plan is a minute.
-        assert!(object["wall_s"].as_f64().is_some_and(|seconds| seconds < 30.0), "party {party} waited: {object}");
+        assert!(
+            object["wall_s"].as_f64().is_some_and(|seconds| seconds < 30.0),
+            "party {party} waited: {object}"
+        );
     }
 }
 
 #[test]
 fn who_cannot_write_its_mean_still_serves_the_others() {
     let _alone = alone();
-    let lost = |party: usize, own: &str| if party == 1 { "lost/mean.npy".to_owned() } else { own.to_owned() };
+    let lost = |party: usize, own: &str| {
+        if party == 1 {
+            "lost/mean.npy".to_owned()
+        } else {
+            own.to_owned()
+        }
+    };
     let parties = Parties::new(6);
     // The folder is there when the node looks for it, and gone when the run is over.
     std::fs::create_dir(parties.path("lost")).expect("a folder");
@@ -93,15 +133,34 @@ fn who_cannot_write_its_mean_still_serves_the_others() {
     std::fs::remove_dir(cluster.parties.path("lost")).expect("it is empty");
     let (parties, ends) = cluster.ends();
     let (code, object) = &ends[1];
-    assert_eq!((*code, &object["exit_code"], &object["finished"]), (2, &json!(2), &json!(0)), "{object}");
+    assert_eq!(
+        (*code, &object["exit_code"], &object["finished"]),
+        (2, &json!(2), &json!(0)),
+        "{object}"
+    );
     assert_eq!(object["agreed"], true, "{object}");
-    let said = object["error"]["message"].as_str().expect("it says what happened");
-    assert!(said.contains("lost/mean.npy") && said.contains("cannot be written"), "{said}");
-    assert!(parties.path("run-bob.receipt.json").exists(), "what can be written is");
+    let said = object["error"]["message"]
+        .as_str()
+        .expect("it says what happened");
+    assert!(
+        said.contains("lost/mean.npy") && said.contains("cannot be written"),
+        "{said}"
+    );
+    assert!(
+        parties.path("run-bob.receipt.json").exists(),
+        "what can be written is"
+    );
     let first = std::fs::read(parties.path("run-alice.npy")).expect("a mean");
     for (party, (code, object)) in ends.iter().enumerate().filter(|(party, _)| *party != 1) {
-        assert_eq!((*code, &object["outcome"]), (0, &json!("done")), "party {party}: {object}");
+        assert_eq!(
+            (*code, &object["outcome"]),
+            (0, &json!("done")),
+            "party {party}: {object}"
+        );
         let name = &parties.names()[party];
-        assert!(std::fs::read(parties.path(&format!("run-{name}.npy"))).expect("a mean") == first, "{name} holds other bits");
+        assert!(
+            std::fs::read(parties.path(&format!("run-{name}.npy"))).expect("a mean") == first,
+            "{name} holds other bits"
+        );
     }
 }

@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use libp2p_identity::{PeerId, PublicKey};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use undertone_tests::{Ended, alone, npy_shape, read_json, read_npy, receipt, run_in, write_inputs, write_npy_f32};
+use undertone_tests::{
+    Ended, alone, npy_shape, read_json, read_npy, receipt, run_in, write_inputs, write_npy_f32,
+};
 
 /// Deadlines that no run comes to on any machine: they cost nothing when all goes well.
 const PATIENT: &str = "[run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n";
@@ -65,19 +67,41 @@ const FINAL_OBJECT: [(&str, Check); 27] = [
 
 fn check_final_object(object: &Value, parties: u64) {
     for (key, right) in FINAL_OBJECT {
-        let value = object.get(key).unwrap_or_else(|| panic!("the final object has no {key}"));
+        let value = object
+            .get(key)
+            .unwrap_or_else(|| panic!("the final object has no {key}"));
         assert!(right(value), "{key} is {value}");
     }
-    assert_eq!((&object["parties"], &object["finished"]), (&parties.into(), &parties.into()));
-    assert_eq!((&object["agreed"], &object["outcome"], &object["exit_code"]), (&true.into(), &"done".into(), &0.into()));
+    assert_eq!(
+        (&object["parties"], &object["finished"]),
+        (&parties.into(), &parties.into())
+    );
+    assert_eq!(
+        (&object["agreed"], &object["outcome"], &object["exit_code"]),
+        (&true.into(), &"done".into(), &0.into())
+    );
     let number = |key: &str| object[key].as_f64().expect("a number");
-    assert!(number("epsilon") > 0.0 && number("epsilon") <= number("epsilon_claimed"), "as it turned out, within the claim");
+    assert!(
+        number("epsilon") > 0.0 && number("epsilon") <= number("epsilon_claimed"),
+        "as it turned out, within the claim"
+    );
     assert!(number("standard_error") >= number("error_floor"));
     assert!(number("wall_s") > 0.0 && number("wall_s") < number("total_wall_s"));
     assert!(number("max_abs_error") >= number("rms_error"));
-    let weights: f64 = object["weights"].as_object().expect("weights").values().filter_map(Value::as_f64).sum();
+    let weights: f64 = object["weights"]
+        .as_object()
+        .expect("weights")
+        .values()
+        .filter_map(Value::as_f64)
+        .sum();
     assert!((weights - 1.0).abs() < 1e-9, "the weights add up to {weights}");
-    assert!(object["exit_codes"].as_object().expect("codes").values().all(|code| code == 0));
+    assert!(
+        object["exit_codes"]
+            .as_object()
+            .expect("codes")
+            .values()
+            .all(|code| code == 0)
+    );
 }
 
 /// rms² d / σ² is χ² with d degrees: 5 standard deviations of it, √(2/d) each, are a chance below 1e-6 (d ≥ 1000).
@@ -85,7 +109,10 @@ fn check_error(object: &Value, dimension: usize) {
     let number = |key: &str| object[key].as_f64().expect("a number");
     let ratio = (number("rms_error") / number("standard_error")).powi(2);
     let allowed = 5.0 * (2.0 / dimension as f64).sqrt();
-    assert!((ratio - 1.0).abs() <= allowed, "the error's variance is {ratio} times the accounted one (allowed: ±{allowed})");
+    assert!(
+        (ratio - 1.0).abs() <= allowed,
+        "the error's variance is {ratio} times the accounted one (allowed: ±{allowed})"
+    );
 }
 
 #[test]
@@ -96,9 +123,18 @@ fn synthetic_vectors_end_with_the_whole_final_object() {
     check_final_object(&object, 4);
     check_error(&object, 1000);
     assert_eq!(object["clipped"], 0, "drawn within the clipping range");
-    let names: Vec<&str> = object["included"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
+    let names: Vec<&str> = object["included"]
+        .as_array()
+        .expect("names")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     assert_eq!(names, ["party-0", "party-1", "party-2", "party-3"]);
-    assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 0, "without --output nothing stays behind");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("readable").count(),
+        0,
+        "without --output nothing stays behind"
+    );
 }
 
 #[test]
@@ -107,7 +143,12 @@ fn inputs_come_back_in_their_shape_and_all_that_is_kept_can_be_checked() {
     let inputs = folder.path().join("inputs");
     std::fs::create_dir(&inputs).expect("writable");
     let vectors = write_inputs(&inputs, 4, &[40, 30]);
-    let object = patient(folder.path(), "--inputs inputs --nodes 4 --output kept --events events.jsonl", "").json_of(0);
+    let object = patient(
+        folder.path(),
+        "--inputs inputs --nodes 4 --output kept --events events.jsonl",
+        "",
+    )
+    .json_of(0);
     check_final_object(&object, 4);
     check_error(&object, 1200);
     let kept = folder.path().join("kept");
@@ -121,13 +162,21 @@ fn inputs_come_back_in_their_shape_and_all_that_is_kept_can_be_checked() {
         assert!(kept.join(name).join("node.log").is_file());
         check_receipt(&kept, name, &object);
     }
-    check_events(&folder.path().join("events.jsonl"), &names, object["rounds"].as_u64().expect("T"));
+    check_events(
+        &folder.path().join("events.jsonl"),
+        &names,
+        object["rounds"].as_u64().expect("T"),
+    );
 }
 
 fn check_means(kept: &Path, names: &[&str], object: &Value, vectors: &[Vec<f64>]) {
-    let bytes = |name: &str| std::fs::read(kept.join(name).join("mean.npy")).expect("every node keeps its mean");
+    let bytes =
+        |name: &str| std::fs::read(kept.join(name).join("mean.npy")).expect("every node keeps its mean");
     let first = bytes(names[0]);
-    assert!(names.iter().all(|name| bytes(name) == first), "all nodes hold the same bits");
+    assert!(
+        names.iter().all(|name| bytes(name) == first),
+        "all nodes hold the same bits"
+    );
     let (descriptor, header, mean) = read_npy(&kept.join(names[0]).join("mean.npy"));
     assert_eq!((descriptor.as_str(), mean.len()), ("<f8", 1200));
     assert_eq!(npy_shape(&header), [40, 30]);
@@ -150,7 +199,17 @@ fn check_plan(kept: &Path, object: &Value) {
 
 fn check_receipt(kept: &Path, name: &str, object: &Value) {
     let receipt = receipt::of_local(kept, name);
-    for key in ["digest", "included", "agreed", "outcome", "epsilon", "epsilon_claimed", "delta", "standard_error", "claims"] {
+    for key in [
+        "digest",
+        "included",
+        "agreed",
+        "outcome",
+        "epsilon",
+        "epsilon_claimed",
+        "delta",
+        "standard_error",
+        "claims",
+    ] {
         assert_eq!(receipt[key], object[key], "{name}: {key}");
     }
     assert_eq!(receipt["departed"], serde_json::json!([]));
@@ -163,7 +222,12 @@ fn check_receipt(kept: &Path, name: &str, object: &Value) {
 /// The public key is in the party's id; the signed bytes are as the contract says.
 fn check_signature(kept: &Path, name: &str) {
     let plan = read_json(&kept.join("plan.json"));
-    let member = plan["members"].as_array().expect("members").iter().find(|m| m["name"] == name).expect("a member");
+    let member = plan["members"]
+        .as_array()
+        .expect("members")
+        .iter()
+        .find(|m| m["name"] == name)
+        .expect("a member");
     let id: PeerId = member["id"].as_str().expect("an id").parse().expect("a peer id");
     let key = PublicKey::try_decode_protobuf(id.as_ref().digest()).expect("an ed25519 id holds its key");
     let text = std::fs::read(kept.join(name).join("receipt.json")).expect("readable");
@@ -181,34 +245,58 @@ fn check_signature(kept: &Path, name: &str) {
 
 fn check_events(file: &Path, names: &[&str], rounds: u64) {
     let text = std::fs::read_to_string(file).expect("the events are there");
-    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect();
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is an object"))
+        .collect();
     let known = ["spawned", "phase", "ready", "round", "peer", "fault", "finished"];
     let mut last = 0;
     for event in &events {
-        let at = event["t_ms"].as_u64().unwrap_or_else(|| panic!("no t_ms: {event}"));
+        let at = event["t_ms"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no t_ms: {event}"));
         assert!(at >= last, "time runs forwards");
         last = at;
         assert!(names.iter().any(|name| event["party"] == *name), "{event}");
         assert!(known.iter().any(|kind| event["event"] == *kind), "{event}");
         assert!(
-            event.as_object().expect("an object").values().all(|v| !v.is_f64() && !v.is_array()),
+            event
+                .as_object()
+                .expect("an object")
+                .values()
+                .all(|v| !v.is_f64() && !v.is_array()),
             "a value may be in {event}"
         );
     }
     for name in names {
-        let of = |kind: &str| events.iter().filter(|e| e["party"] == *name && e["event"] == kind).collect::<Vec<_>>();
+        let of = |kind: &str| {
+            events
+                .iter()
+                .filter(|e| e["party"] == *name && e["event"] == kind)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(of("spawned").len(), 1);
         assert!(of("spawned")[0]["pid"].is_u64());
         let phases: Vec<&str> = of("phase").iter().filter_map(|e| e["phase"].as_str()).collect();
-        assert_eq!(phases, ["gathering", "mixing", "settling", "publishing", "done"], "{name}");
+        assert_eq!(
+            phases,
+            ["gathering", "mixing", "settling", "publishing", "done"],
+            "{name}"
+        );
         let told: Vec<u64> = of("round").iter().filter_map(|e| e["round"].as_u64()).collect();
         assert_eq!(told, (1..=rounds).collect::<Vec<_>>(), "{name}");
         let finished = of("finished");
-        assert_eq!((finished.len(), &finished[0]["exit_code"], &finished[0]["outcome"]), (1, &0.into(), &"done".into()));
+        assert_eq!(
+            (finished.len(), &finished[0]["exit_code"], &finished[0]["outcome"]),
+            (1, &0.into(), &"done".into())
+        );
         let peers: BTreeSet<&str> = of("peer").iter().filter_map(|e| e["peer"].as_str()).collect();
         assert_eq!(peers.len(), names.len() - 1, "{name} met all others");
     }
-    assert!(events.iter().all(|e| e["event"] != "fault"), "nothing went wrong:\n{text}");
+    assert!(
+        events.iter().all(|e| e["event"] != "fault"),
+        "nothing went wrong:\n{text}"
+    );
 }
 
 #[test]
@@ -220,14 +308,22 @@ fn single_precision_and_clipping() {
     for (name, value) in [("ann", 0.01_f32), ("ben", 3.0), ("cleo", -2.0)] {
         write_npy_f32(&inputs.join(format!("{name}.npy")), &[10, 10, 10], &[value; 1000]);
     }
-    let object = patient(folder.path(), "--inputs inputs --output kept --epsilon 4 --delta 1e-5", "").json_of(0);
+    let object = patient(
+        folder.path(),
+        "--inputs inputs --output kept --epsilon 4 --delta 1e-5",
+        "",
+    )
+    .json_of(0);
     check_final_object(&object, 3);
     assert_eq!((&object["clipped"], &object["delta"]), (&2.into(), &1e-5.into()));
     check_error(&object, 1000);
     let claimed = object["epsilon_claimed"].as_f64().expect("a number");
     assert!(claimed > 3.9 && claimed <= 4.0, "{claimed}");
     let number = |key: &str| object[key].as_f64().expect("a number");
-    assert!(number("rms_error_plain") > 0.0 && number("rms_error_plain") != number("rms_error"), "clipping is an error, too");
+    assert!(
+        number("rms_error_plain") > 0.0 && number("rms_error_plain") != number("rms_error"),
+        "clipping is an error, too"
+    );
     for name in ["ann", "ben", "cleo"] {
         let (descriptor, header, values) = read_npy(&folder.path().join("kept").join(name).join("mean.npy"));
         assert_eq!((descriptor.as_str(), values.len()), ("<f4", 1000));
@@ -240,7 +336,12 @@ fn single_precision_and_clipping() {
 fn a_seed_repeats_data_and_schedule_but_never_noise_or_the_plan() {
     let folder = folder();
     for name in ["one", "two"] {
-        patient(folder.path(), &format!("--nodes 3 --dimension 50 --seed 7 --output {name}"), "").json_of(0);
+        patient(
+            folder.path(),
+            &format!("--nodes 3 --dimension 50 --seed 7 --output {name}"),
+            "",
+        )
+        .json_of(0);
     }
     let plan = |name: &str| read_json(&folder.path().join(name).join("plan.json"));
     let (one, two) = (plan("one"), plan("two"));
@@ -259,12 +360,22 @@ fn a_run_file_gives_what_the_flags_do_not() {
     )
     .expect("writable");
     // Its deadlines are the defaults of `local`: whether all processes of a busy machine keep them is not the point here.
-    let ended = local(folder.path(), "--nodes 3 --dimension 20 --run run.toml --epsilon 3 --output kept");
+    let ended = local(
+        folder.path(),
+        "--nodes 3 --dimension 20 --run run.toml --epsilon 3 --output kept",
+    );
     assert!([0, 4, 5, 6].contains(&ended.code), "{}", ended.stderr);
     let plan = read_json(&folder.path().join("kept/plan.json"));
     assert_eq!(plan["privacy"]["epsilon"], 3.0, "a flag beats the file");
-    assert_eq!((&plan["mechanism"]["rounds"], &plan["run"]["settle_ms"]), (&3.into(), &12345.into()));
-    assert_eq!((&plan["run"]["join_ms"], &plan["run"]["round_ms"]), (&10_000.into(), &1000.into()), "the defaults of `local`");
+    assert_eq!(
+        (&plan["mechanism"]["rounds"], &plan["run"]["settle_ms"]),
+        (&3.into(), &12345.into())
+    );
+    assert_eq!(
+        (&plan["run"]["join_ms"], &plan["run"]["round_ms"]),
+        (&10_000.into(), &1000.into()),
+        "the defaults of `local`"
+    );
     let sensitivity = &plan["members"][0]["sensitivity"];
     undertone_tests::assert_close(sensitivity, 20_f64.sqrt(), 1e-12, "√d·max(|low|, |high|)");
 }
@@ -272,7 +383,12 @@ fn a_run_file_gives_what_the_flags_do_not() {
 #[test]
 fn without_roll_back_the_run_is_the_papers() {
     let folder = folder();
-    let object = patient(folder.path(), "--nodes 4 --dimension 1000 --output kept", "[mechanism]\nrollback = false\n").json_of(0);
+    let object = patient(
+        folder.path(),
+        "--nodes 4 --dimension 1000 --output kept",
+        "[mechanism]\nrollback = false\n",
+    )
+    .json_of(0);
     check_final_object(&object, 4);
     check_error(&object, 1000);
     receipt::assert_mu_follows(&receipt::of_local(&folder.path().join("kept"), "party-0"));
@@ -283,7 +399,10 @@ fn people_read_a_table() {
     let folder = folder();
     let _alone = alone();
     std::fs::write(folder.path().join("run.toml"), format!("version = 1\n{PATIENT}")).expect("writable");
-    let ended = run_in(folder.path(), "local --nodes 3 --dimension 10 --run run.toml".split(' '));
+    let ended = run_in(
+        folder.path(),
+        "local --nodes 3 --dimension 10 --run run.toml".split(' '),
+    );
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     for words in [
         "The mean of 3 of 3 parties",
@@ -295,17 +414,28 @@ fn people_read_a_table() {
         "trusted server",
         "local noise",
     ] {
-        assert!(ended.stdout.contains(words), "{words} is missing from\n{}", ended.stdout);
+        assert!(
+            ended.stdout.contains(words),
+            "{words} is missing from\n{}",
+            ended.stdout
+        );
     }
     for phase in ["gathering", "mixing", "settling", "publishing"] {
-        assert!(ended.stderr.contains(phase), "a progress line tells of {phase}:\n{}", ended.stderr);
+        assert!(
+            ended.stderr.contains(phase),
+            "a progress line tells of {phase}:\n{}",
+            ended.stderr
+        );
     }
 }
 
 #[test]
 fn without_anything_to_average_it_demonstrates_itself() {
     let object = patient(folder().path(), "", "").json_of(0);
-    assert_eq!((&object["demonstration"], &object["outcome"], &object["exit_code"]), (&true.into(), &"done".into(), &0.into()));
+    assert_eq!(
+        (&object["demonstration"], &object["outcome"], &object["exit_code"]),
+        (&true.into(), &"done".into(), &0.into())
+    );
     let number = |key: &str| object[key].as_f64().expect("a number");
     assert!(number("epsilon") <= number("epsilon_claimed"));
 }
@@ -320,18 +450,32 @@ fn what_makes_no_sense_is_refused_before_a_node_starts() {
         ("--nodes 4 --dimension 10 --epsilon -1", "privacy.epsilon"),
         ("--nodes 4 --dimension 10 --delta 1", "privacy.delta"),
         ("--nodes 4 --dimension 10 --delta 0", "privacy.delta"),
-        ("--nodes 4 --dimension 10 --pace-ms 500 --round-ms 100", "run.pace_ms"),
+        (
+            "--nodes 4 --dimension 10 --pace-ms 500 --round-ms 100",
+            "run.pace_ms",
+        ),
         ("--nodes 4 --dimension 10 --run absent.toml", "--run"),
-        ("--nodes 4 --dimension 10 --events no/such/events.jsonl", "--events"),
+        (
+            "--nodes 4 --dimension 10 --events no/such/events.jsonl",
+            "--events",
+        ),
         ("--nodes 4 --dimension 10 --output /proc/nothing", "--output"),
         ("--inputs absent", "--inputs"),
     ] {
         local(folder.path(), line).refused_at(2, field);
     }
     local(folder.path(), "--nodes 4 --dimension 10 --inputs absent").refused(2, "--inputs");
-    std::fs::write(folder.path().join("run.toml"), "version = 1\n[privacy]\nepsilom = 1.0\n").expect("writable");
+    std::fs::write(
+        folder.path().join("run.toml"),
+        "version = 1\n[privacy]\nepsilom = 1.0\n",
+    )
+    .expect("writable");
     local(folder.path(), "--nodes 4 --dimension 10 --run run.toml").refused(2, "line 3");
-    assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1, "nothing was made");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("readable").count(),
+        1,
+        "nothing was made"
+    );
 }
 
 #[test]

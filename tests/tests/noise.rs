@@ -38,7 +38,10 @@ impl Squares {
     #[track_caller]
     fn check(&self, what: &str) {
         let (ratio, allowed) = (self.sum / self.count, 5.0 * (2.0 / self.count).sqrt());
-        println!("{what}: variance {ratio:.4} times the accounted one, within ± {allowed:.4} of 1; {} squares", self.count);
+        println!(
+            "{what}: variance {ratio:.4} times the accounted one, within ± {allowed:.4} of 1; {} squares",
+            self.count
+        );
         assert!((ratio - 1.0).abs() <= allowed, "{what}: {ratio}, ± {allowed}");
     }
 }
@@ -46,18 +49,30 @@ impl Squares {
 /// The mean that a node would write, the error that is accounted for it, and Σ bᵢxᵢ.
 fn result(plan: &Plan, outcome: &Outcome) -> (Vec<f64>, f64, Vec<f64>) {
     let sum = outcome.sum.as_ref().expect("a result");
-    let publishers = outcome.verdict.as_ref().and_then(|verdict| verdict.publish.clone()).expect("it passed the gate");
+    let publishers = outcome
+        .verdict
+        .as_ref()
+        .and_then(|verdict| verdict.publish.clone())
+        .expect("it passed the gate");
     let logs = outcome.logs.as_ref().expect("agreed logs");
     let realised = realised(plan, logs, &publishers, &outcome.included).expect("logs that fit the plan");
-    let mean = sum.value.to_f64(plan.lattice().step() / plan.lattice().weight_to_f64(sum.weight.0));
+    let mean = sum
+        .value
+        .to_f64(plan.lattice().step() / plan.lattice().weight_to_f64(sum.weight.0));
     let inputs = inputs(plan);
-    let truth = (0..mean.len()).map(|i| realised.weights.iter().zip(&inputs).map(|(b, x)| b * x[i]).sum()).collect();
+    let truth = (0..mean.len())
+        .map(|i| realised.weights.iter().zip(&inputs).map(|(b, x)| b * x[i]).sum())
+        .collect();
     (mean, realised.standard_error, truth)
 }
 
 fn add_error(plan: &Plan, report: &Report, party: Party, squares: &mut Squares) {
     let (mean, error, truth) = result(plan, report.outcomes[party].as_ref().expect("finished"));
-    squares.add(mean.iter().zip(&truth).map(|(found, true_mean)| (found - true_mean) / error));
+    squares.add(
+        mean.iter()
+            .zip(&truth)
+            .map(|(found, true_mean)| (found - true_mean) / error),
+    );
 }
 
 const LINES: &str = "[mechanism]\nrounds = 5\n[run]\nround_ms = 200\nsettle_ms = 1600";
@@ -76,10 +91,17 @@ fn independent_noise_has_its_planned_scale_for_every_party() {
         let report = simulate(&plan, Conditions::new(seed));
         for (party, noised) in report.noised.iter().enumerate() {
             let values = noised.to_f64(plan.lattice().step());
-            each[party].add(values.iter().zip(&inputs[party]).map(|(found, own)| (found - own) / sigma));
+            each[party].add(
+                values
+                    .iter()
+                    .zip(&inputs[party])
+                    .map(|(found, own)| (found - own) / sigma),
+            );
         }
     }
-    each.iter().enumerate().for_each(|(party, squares)| squares.check(&format!("party {party}")));
+    each.iter()
+        .enumerate()
+        .for_each(|(party, squares)| squares.check(&format!("party {party}")));
 }
 
 /// The first share that a machine hands out, times k + 1: c₀x̃ + Z₀η, of which x̃ is known here.
@@ -87,27 +109,55 @@ fn independent_noise_has_its_planned_scale_for_every_party() {
 fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
     const DIMENSION: usize = 20_000;
     for (injection, terms) in [("incremental", 1.0), ("early", 4.0)] {
-        let plan = plan(4, DIMENSION, &format!("[mechanism]\nrounds = 4\ninjection = \"{injection}\""));
+        let plan = plan(
+            4,
+            DIMENSION,
+            &format!("[mechanism]\nrounds = 4\ninjection = \"{injection}\""),
+        );
         let (lattice, calibration) = (plan.lattice(), plan.calibration());
         for (me, mut noised) in on_lattice(&plan).into_iter().enumerate() {
             let rng = ChaCha8Rng::seed_from_u64(me as u64);
             let mut noise = LatticeNoise::new(rng, *lattice, DIMENSION, calibration.correlated_std);
             noise.add_independent(calibration.independent_std, &mut noised);
             let known = noised.to_f64(lattice.step());
-            let opening =
-                Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: others(&plan, &[me]) };
+            let opening = Opening {
+                start: Time::ZERO,
+                now: Time::ZERO,
+                absent: BTreeSet::new(),
+                connected: others(&plan, &[me]),
+            };
             let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
             let course = Course::of(&plan, me);
             let mixing = course.begin(noised, weight, Box::new(noise));
             let mut exchange = Exchange::new(course, mixing, opening);
-            let share = |deed: Deed| if let Deed::Share { frame, .. } = deed { Some(frame) } else { None };
-            let frame = exchange.take_deeds().into_iter().find_map(share).expect("a share of round 1");
-            let Ok(PrivateFrame::Share { values, .. }) = wire::read_private(&frame) else { panic!("it is a share") };
-            let share = lattice.share_from_bytes(&frame[values], DIMENSION, 1).expect("on its grid");
+            let share = |deed: Deed| {
+                if let Deed::Share { frame, .. } = deed {
+                    Some(frame)
+                } else {
+                    None
+                }
+            };
+            let frame = exchange
+                .take_deeds()
+                .into_iter()
+                .find_map(share)
+                .expect("a share of round 1");
+            let Ok(PrivateFrame::Share { values, .. }) = wire::read_private(&frame) else {
+                panic!("it is a share")
+            };
+            let share = lattice
+                .share_from_bytes(&frame[values], DIMENSION, 1)
+                .expect("on its grid");
             let c = if injection == "early" { 1.0 } else { 1.0 / 5.0 };
             let scale = calibration.correlated_std * f64::sqrt(terms);
             let mut squares = Squares::default();
-            squares.add(share.to_f64(2.0 * lattice.step()).iter().zip(&known).map(|(sent, x)| (sent - c * x) / scale));
+            squares.add(
+                share
+                    .to_f64(2.0 * lattice.step())
+                    .iter()
+                    .zip(&known)
+                    .map(|(sent, x)| (sent - c * x) / scale),
+            );
             squares.check(&format!("party {me}, {injection}"));
         }
     }
@@ -119,9 +169,15 @@ fn two_runs_on_the_same_inputs_differ_by_root_two_standard_errors() {
     let mut squares = Squares::default();
     for seed in 0..10 {
         let [one, two] = [2 * seed, 2 * seed + 1].map(|seed| simulate(&plan, Conditions::new(seed)));
-        let [one, two] = [one, two].map(|report| result(&plan, report.outcomes[3].as_ref().expect("finished")));
+        let [one, two] =
+            [one, two].map(|report| result(&plan, report.outcomes[3].as_ref().expect("finished")));
         assert_eq!(one.1, two.1, "one error is accounted for both");
-        squares.add(one.0.iter().zip(&two.0).map(|(a, b)| (a - b) / (2f64.sqrt() * one.1)));
+        squares.add(
+            one.0
+                .iter()
+                .zip(&two.0)
+                .map(|(a, b)| (a - b) / (2f64.sqrt() * one.1)),
+        );
     }
     squares.check("the difference of two runs");
 }
@@ -154,7 +210,10 @@ fn after_a_departure_the_result_has_the_accounted_variance() {
         let (faults, dead) = kills(&plan, seed, &[seed % 2 == 0]);
         let report = simulate(&plan, Conditions::new(seed).with_faults(faults));
         let survivor = (0..8).find(|party| !dead.contains(party)).expect("somebody");
-        assert_eq!(report.outcomes[survivor].as_ref().map(|o| o.included.clone()), Some(others(&plan, &dead)));
+        assert_eq!(
+            report.outcomes[survivor].as_ref().map(|o| o.included.clone()),
+            Some(others(&plan, &dead))
+        );
         add_error(&plan, &report, survivor, &mut squares);
     }
     squares.check("a departure in mixing");
@@ -163,22 +222,46 @@ fn after_a_departure_the_result_has_the_accounted_variance() {
 /// A party whose log is agreed falls silent before its final leaves: its noise stays in the others' finals.
 #[test]
 fn after_a_late_vanish_the_result_has_the_accounted_variance() {
-    for lines in [LINES.to_string(), LINES.replace("rounds", "rollback = false\nrounds")] {
+    for lines in [
+        LINES.to_string(),
+        LINES.replace("rounds", "rollback = false\nrounds"),
+    ] {
         let plan = plan(6, 400, &lines);
         let (mut squares, mut larger) = (Squares::default(), 0);
         for seed in 0..12 {
             let party = seed as usize % 6;
             let calm = simulate(&plan, Conditions::new(seed));
-            let publishing = |(_, who, event): &&(Time, Party, Event)| *who == party && *event == Event::Phase(Phase::Publishing);
-            let at = calm.events.iter().find(publishing).expect("it publishes").0.as_nanos() - 1;
-            let fault = Fault::Silence { party, at: Time::from_nanos(at) };
+            let publishing = |(_, who, event): &&(Time, Party, Event)| {
+                *who == party && *event == Event::Phase(Phase::Publishing)
+            };
+            let at = calm
+                .events
+                .iter()
+                .find(publishing)
+                .expect("it publishes")
+                .0
+                .as_nanos()
+                - 1;
+            let fault = Fault::Silence {
+                party,
+                at: Time::from_nanos(at),
+            };
             let report = simulate(&plan, Conditions::new(seed).with_faults(vec![fault]));
             let survivor = (party + 1) % 6;
             let outcome = report.outcomes[survivor].as_ref().expect("finished");
             assert_eq!(outcome.ending, Ending::Degraded);
             let rest: BTreeSet<Party> = others(&plan, &[party]);
-            assert_eq!((&outcome.included, outcome.agreed), (&rest, true), "its log is in, its final is not");
-            assert!(outcome.logs.as_ref().is_some_and(|logs| logs.contains_key(&party)));
+            assert_eq!(
+                (&outcome.included, outcome.agreed),
+                (&rest, true),
+                "its log is in, its final is not"
+            );
+            assert!(
+                outcome
+                    .logs
+                    .as_ref()
+                    .is_some_and(|logs| logs.contains_key(&party))
+            );
             let (_, error, _) = result(&plan, outcome);
             larger += u32::from(error > plan.calibration().predicted.standard_error * 1.2);
             add_error(&plan, &report, survivor, &mut squares);

@@ -11,22 +11,42 @@ const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n";
 #[test]
 fn an_identity_is_private_and_prints_the_lines_of_a_peer_list() {
     let parties = Parties::new(3);
-    let mode = std::fs::metadata(parties.path("alice.key")).expect("it was made").permissions().mode() & 0o777;
+    let mode = std::fs::metadata(parties.path("alice.key"))
+        .expect("it was made")
+        .permissions()
+        .mode()
+        & 0o777;
     assert_eq!(mode, 0o600, "mode {mode:o}");
-    let list: toml::Table = parties.peer_list().parse().expect("the printed lines are a peer list");
+    let list: toml::Table = parties
+        .peer_list()
+        .parse()
+        .expect("the printed lines are a peer list");
     let peers = list["peer"].as_array().expect("[[peer]]");
     assert_eq!(peers.len(), 3);
     for (peer, name) in peers.iter().zip(parties.names()) {
         assert_eq!(peer["name"].as_str(), Some(name.as_str()));
-        assert!(peer["id"].as_str().is_some_and(|id| id.starts_with("12D3KooW")), "{peer:?}");
         assert!(
-            ["private", "public"].iter().all(|key| peer[*key].as_str().is_some_and(|a| a.starts_with("/ip4/127.0.0.1/tcp/")))
+            peer["id"].as_str().is_some_and(|id| id.starts_with("12D3KooW")),
+            "{peer:?}"
         );
+        assert!(["private", "public"].iter().all(|key| {
+            peer[*key]
+                .as_str()
+                .is_some_and(|a| a.starts_with("/ip4/127.0.0.1/tcp/"))
+        }));
     }
     let shown = parties.run(["identity", "show", "alice.key"]);
-    assert_eq!((shown.code, shown.stdout.as_str()), (0, parties.lines()[0].as_str()), "show prints what new printed");
+    assert_eq!(
+        (shown.code, shown.stdout.as_str()),
+        (0, parties.lines()[0].as_str()),
+        "show prints what new printed"
+    );
     let key = std::fs::read_to_string(parties.path("alice.key")).expect("readable");
-    let secret = key.lines().find_map(|line| line.strip_prefix("secret = ")).expect("the key holds a secret").trim_matches('"');
+    let secret = key
+        .lines()
+        .find_map(|line| line.strip_prefix("secret = "))
+        .expect("the key holds a secret")
+        .trim_matches('"');
     assert!(!shown.stdout.contains(secret) && !shown.stderr.contains(secret));
 }
 
@@ -34,12 +54,25 @@ fn an_identity_is_private_and_prints_the_lines_of_a_peer_list() {
 fn an_identity_is_never_overwritten_nor_read_if_others_can_read_it() {
     let parties = Parties::new(1);
     let before = std::fs::read(parties.path("alice.key")).expect("readable");
-    let refusal = parties.run(["identity", "new", "--out", "alice.key", "--json"]).refused_at(2, "--out");
-    assert!(refusal["error"]["hint"].as_str().is_some_and(|hint| hint.contains("never overwritten")), "{refusal}");
-    assert_eq!(std::fs::read(parties.path("alice.key")).expect("readable"), before);
+    let refusal = parties
+        .run(["identity", "new", "--out", "alice.key", "--json"])
+        .refused_at(2, "--out");
+    assert!(
+        refusal["error"]["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("never overwritten")),
+        "{refusal}"
+    );
+    assert_eq!(
+        std::fs::read(parties.path("alice.key")).expect("readable"),
+        before
+    );
     for mode in [0o644, 0o640, 0o604] {
-        std::fs::set_permissions(parties.path("alice.key"), std::fs::Permissions::from_mode(mode)).expect("ours");
-        let refusal = parties.run(["identity", "show", "alice.key", "--json"]).refused_at(2, "--identity");
+        std::fs::set_permissions(parties.path("alice.key"), std::fs::Permissions::from_mode(mode))
+            .expect("ours");
+        let refusal = parties
+            .run(["identity", "show", "alice.key", "--json"])
+            .refused_at(2, "--identity");
         assert!(refusal.to_string().contains("chmod 600 alice.key"), "{refusal}");
     }
 }
@@ -47,13 +80,19 @@ fn an_identity_is_never_overwritten_nor_read_if_others_can_read_it() {
 #[test]
 fn an_identity_with_a_bad_name_or_address_is_not_made() {
     let parties = Parties::new(1);
-    let new = |flag: &str, value: &str| parties.run(["identity", "new", "--out", "new.key", flag, value, "--json"]);
+    let new =
+        |flag: &str, value: &str| parties.run(["identity", "new", "--out", "new.key", flag, value, "--json"]);
     for name in ["", "A", "a b", "a_b", "ä", "abcdefghijklmnopqrstuvwxyz-0123456"] {
         new("--name", name).refused_at(2, "--name");
     }
-    for address in
-        ["here", "127.0.0.1:7001", "/ip4/127.0.0.1/udp/7001", "/ip4/300.0.0.1/tcp/1", "/ip4/1.2.3.4/tcp/70000", "/ip4/1.2.3.4"]
-    {
+    for address in [
+        "here",
+        "127.0.0.1:7001",
+        "/ip4/127.0.0.1/udp/7001",
+        "/ip4/300.0.0.1/tcp/1",
+        "/ip4/1.2.3.4/tcp/70000",
+        "/ip4/1.2.3.4",
+    ] {
         new("--private", address).refused_at(2, "--private");
         new("--public", address).refused_at(2, "--public");
     }
@@ -63,7 +102,8 @@ fn an_identity_with_a_bad_name_or_address_is_not_made() {
 /// Claims of one kind in a quote or plan.
 fn claims<'a>(quote: &'a Value, faults: &str, established: &str) -> Vec<&'a Value> {
     let all = quote["claims"].as_array().expect("claims").iter();
-    all.filter(|claim| claim["faults"] == faults && claim["established"] == established).collect()
+    all.filter(|claim| claim["faults"] == faults && claim["established"] == established)
+        .collect()
 }
 
 fn check_figures(quote: &Value, most: &[(&str, f64)]) {
@@ -71,34 +111,85 @@ fn check_figures(quote: &Value, most: &[(&str, f64)]) {
     let floor = predicted["error_floor"].as_f64().expect("a number");
     for (key, ratio) in most {
         let found = predicted[*key].as_f64().expect("a number") / floor;
-        println!("{} parties: {key} = {found:.3} × floor (at most {ratio})", quote["parties"]);
-        assert!(found <= *ratio, "{key} is {found} times the floor, more than {ratio}");
-        assert!(found >= 1.0, "{key} is {found} times the floor, below what is possible");
+        println!(
+            "{} parties: {key} = {found:.3} × floor (at most {ratio})",
+            quote["parties"]
+        );
+        assert!(
+            found <= *ratio,
+            "{key} is {found} times the floor, more than {ratio}"
+        );
+        assert!(
+            found >= 1.0,
+            "{key} is {found} times the floor, below what is possible"
+        );
     }
     let class = claims(quote, "class", "exhaustive");
     assert_eq!(class.len(), 1, "{quote}");
     let worst = class[0]["epsilon"].as_f64().expect("a number");
-    assert!((0.999..=1.0).contains(&worst), "the worst ε of the class is {worst}");
-    assert!(class[0]["holds_as_headline"] == true && class[0]["cases"].as_u64() > Some(1000), "{}", class[0]);
-    assert_eq!(quote["epsilon_claimed"].as_f64(), Some(worst), "the headline is the worst of the class here");
+    assert!(
+        (0.999..=1.0).contains(&worst),
+        "the worst ε of the class is {worst}"
+    );
+    assert!(
+        class[0]["holds_as_headline"] == true && class[0]["cases"].as_u64() > Some(1000),
+        "{}",
+        class[0]
+    );
+    assert_eq!(
+        quote["epsilon_claimed"].as_f64(),
+        Some(worst),
+        "the headline is the worst of the class here"
+    );
     let cut_off = claims(quote, "before-publishing", "exhaustive");
-    assert!(cut_off.len() == 1 && cut_off[0]["epsilon"].as_f64().is_some_and(|e| e > 0.0 && e <= 1.0), "{quote}");
+    assert!(
+        cut_off.len() == 1
+            && cut_off[0]["epsilon"]
+                .as_f64()
+                .is_some_and(|e| e > 0.0 && e <= 1.0),
+        "{quote}"
+    );
     assert_eq!(claims(quote, "before-publishing", "theorem").len(), 1);
-    assert_eq!(claims(quote, "any", "theorem").len(), 1, "every quote prints Δ/σ*");
+    assert_eq!(
+        claims(quote, "any", "theorem").len(),
+        1,
+        "every quote prints Δ/σ*"
+    );
     assert!(quote["epsilon_searched"].is_null());
 }
 
 /// The floor is Δ / (μ √(n·n_H)) with μ of (1, 1e-6): checked from the outside.
 fn check_floor(quote: &Value, parties: &Parties, count: f64) {
-    let mu =
-        parties.run(["account", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--json"]).json_of(0)["mu"].as_f64().expect("μ");
+    let mu = parties
+        .run([
+            "account",
+            "gaussian",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-6",
+            "--json",
+        ])
+        .json_of(0)["mu"]
+        .as_f64()
+        .expect("μ");
     let floor = 2.0 / (mu * (count * (count - 1.0)).sqrt());
     undertone_tests::assert_close(&quote["predicted"]["error_floor"], floor, 1e-9, "error floor");
 }
 
 fn quote(parties: &Parties, run: &str) -> Value {
     parties.write("run.toml", run);
-    parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json", "--json"]).json_of(0)
+    parties
+        .run([
+            "plan",
+            "run.toml",
+            "--peers",
+            "peers.toml",
+            "--out",
+            "plan.json",
+            "--json",
+        ])
+        .json_of(0)
 }
 
 #[test]
@@ -107,12 +198,23 @@ fn eight_parties_reach_their_figures_and_verify_agrees() {
     let quote = quote(&parties, RUN);
     check_figures(
         &quote,
-        &[("standard_error", 1.16), ("standard_error_one_dropout", 1.24), ("standard_error_late_dropout", 2.4)],
+        &[
+            ("standard_error", 1.16),
+            ("standard_error_one_dropout", 1.24),
+            ("standard_error_late_dropout", 2.4),
+        ],
     );
     check_floor(&quote, &parties, 8.0);
     let verified = parties.run(["verify", "plan.json", "--json"]).json_of(0);
     assert_eq!(verified["verified"], true);
-    for key in ["claims", "predicted", "digest", "epsilon_claimed", "rounds", "threat"] {
+    for key in [
+        "claims",
+        "predicted",
+        "digest",
+        "epsilon_claimed",
+        "rounds",
+        "threat",
+    ] {
         assert_eq!(verified[key], quote[key], "{key}");
     }
     let plan = read_json(&parties.path("plan.json"));
@@ -122,14 +224,20 @@ fn eight_parties_reach_their_figures_and_verify_agrees() {
 #[test]
 fn eight_parties_without_roll_back_reach_theirs() {
     let quote = quote(&Parties::new(8), &format!("{RUN}[mechanism]\nrollback = false\n"));
-    check_figures(&quote, &[("standard_error", 1.30), ("standard_error_one_dropout", 1.65)]);
+    check_figures(
+        &quote,
+        &[("standard_error", 1.30), ("standard_error_one_dropout", 1.65)],
+    );
 }
 
 #[test]
 fn sixteen_parties_reach_theirs() {
     let parties = Parties::new(16);
     let quote = quote(&parties, RUN);
-    check_figures(&quote, &[("standard_error", 1.16), ("standard_error_one_dropout", 1.20)]);
+    check_figures(
+        &quote,
+        &[("standard_error", 1.16), ("standard_error_one_dropout", 1.20)],
+    );
     check_floor(&quote, &parties, 16.0);
 }
 
@@ -138,30 +246,72 @@ fn a_plan_says_all_that_the_contract_lists() {
     let parties = Parties::new(4);
     let digest = parties.plan("plan", &format!("{RUN}[mechanism]\nrounds = 4\n"));
     let plan = read_json(&parties.path("plan.json"));
-    for key in
-        ["version", "name", "task", "nonce", "data", "privacy", "run", "members", "private_graph", "public_graph", "mechanism"]
-    {
+    for key in [
+        "version",
+        "name",
+        "task",
+        "nonce",
+        "data",
+        "privacy",
+        "run",
+        "members",
+        "private_graph",
+        "public_graph",
+        "mechanism",
+    ] {
         assert!(!plan[key].is_null(), "{key}");
     }
-    for key in
-        ["kind", "injection", "rounds", "fanout", "independent_std", "correlated_std", "step_log2", "state_bits", "wire_bytes"]
-    {
+    for key in [
+        "kind",
+        "injection",
+        "rounds",
+        "fanout",
+        "independent_std",
+        "correlated_std",
+        "step_log2",
+        "state_bits",
+        "wire_bytes",
+    ] {
         assert!(!plan["mechanism"][key].is_null(), "mechanism.{key}");
     }
-    assert_eq!(plan["mechanism"].get("pairwise_std"), Some(&Value::Null), "unused here");
+    assert_eq!(
+        plan["mechanism"].get("pairwise_std"),
+        Some(&Value::Null),
+        "unused here"
+    );
     let out = plan["out"].as_array().expect("rounds");
     assert_eq!((out.len(), plan["mechanism"]["rounds"].as_u64()), (4, Some(4)));
     for round in out {
-        let mut targets: Vec<u64> =
-            round.as_array().expect("parties").iter().map(|to| to[0].as_u64().expect("an index")).collect();
-        assert!(targets.iter().enumerate().all(|(from, &to)| from as u64 != to), "{round}");
+        let mut targets: Vec<u64> = round
+            .as_array()
+            .expect("parties")
+            .iter()
+            .map(|to| to[0].as_u64().expect("an index"))
+            .collect();
+        assert!(
+            targets.iter().enumerate().all(|(from, &to)| from as u64 != to),
+            "{round}"
+        );
         targets.sort_unstable();
-        assert_eq!(targets, [0, 1, 2, 3], "a permutation, so that everybody receives one share");
+        assert_eq!(
+            targets,
+            [0, 1, 2, 3],
+            "a permutation, so that everybody receives one share"
+        );
     }
-    let names: Vec<&str> = plan["members"].as_array().expect("members").iter().filter_map(|m| m["name"].as_str()).collect();
+    let names: Vec<&str> = plan["members"]
+        .as_array()
+        .expect("members")
+        .iter()
+        .filter_map(|m| m["name"].as_str())
+        .collect();
     assert_eq!(names, parties.names(), "in the order of the peer list");
     assert!(
-        plan["members"].as_array().expect("members").iter().all(|m| m["sensitivity"] == 2.0),
+        plan["members"]
+            .as_array()
+            .expect("members")
+            .iter()
+            .all(|m| m["sensitivity"] == 2.0),
         "2C for an L2 ball of radius 1"
     );
     // The digest is that of the file's bytes.
@@ -170,7 +320,10 @@ fn a_plan_says_all_that_the_contract_lists() {
     let found: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(found, digest);
     // Two plans of the same files differ (a nonce), so that a plan can be spent once.
-    assert_ne!(parties.plan("again", &format!("{RUN}[mechanism]\nrounds = 4\n")), digest);
+    assert_ne!(
+        parties.plan("again", &format!("{RUN}[mechanism]\nrounds = 4\n")),
+        digest
+    );
 }
 
 /// Parties with a verified plan of 4 and its digest.
@@ -184,11 +337,16 @@ fn planned() -> (Parties, String) {
 fn verify_holds_a_plan_to_the_members_policy() {
     let (parties, digest) = planned();
     let verify = |flag: &str, value: &str| parties.run(["verify", "plan.json", "--json", flag, value]);
-    assert_eq!(verify("--digest", &digest).json_of(0)["digest"].as_str(), Some(digest.as_str()));
+    assert_eq!(
+        verify("--digest", &digest).json_of(0)["digest"].as_str(),
+        Some(digest.as_str())
+    );
     verify("--digest", &digest.to_uppercase()).json_of(0);
     let refusal = verify("--digest", &"0".repeat(64)).refused_at(3, "--digest");
     assert!(
-        refusal["error"]["message"].as_str().is_some_and(|m| m.contains(&digest) && m.contains(&"0".repeat(64))),
+        refusal["error"]["message"]
+            .as_str()
+            .is_some_and(|m| m.contains(&digest) && m.contains(&"0".repeat(64))),
         "{refusal}"
     );
     verify("--max-epsilon", "1").json_of(0);
@@ -198,22 +356,35 @@ fn verify_holds_a_plan_to_the_members_policy() {
     verify("--min-colluders", "0").json_of(0);
     verify("--min-colluders", "1").json_of(0);
     verify("--min-colluders", "2").refused_at(3, "--min-colluders");
-    parties.run(["verify", "absent.json", "--json"]).refused_at(2, "PLAN.json");
+    parties
+        .run(["verify", "absent.json", "--json"])
+        .refused_at(2, "PLAN.json");
 }
 
 #[test]
 fn the_default_policy_asks_for_one_colluder() {
     let parties = Parties::new(4);
-    parties.plan("plan", &format!("{RUN}[privacy]\ncolluding = 0\n[mechanism]\nrounds = 4\n"));
-    parties.run(["verify", "plan.json", "--json"]).refused_at(3, "--min-colluders");
-    parties.run(["verify", "plan.json", "--json", "--min-colluders", "0"]).json_of(0);
+    parties.plan(
+        "plan",
+        &format!("{RUN}[privacy]\ncolluding = 0\n[mechanism]\nrounds = 4\n"),
+    );
+    parties
+        .run(["verify", "plan.json", "--json"])
+        .refused_at(3, "--min-colluders");
+    parties
+        .run(["verify", "plan.json", "--json", "--min-colluders", "0"])
+        .json_of(0);
 }
 
 #[test]
 fn verify_refuses_a_plan_that_somebody_touched() {
     let (parties, _) = planned();
     let plan = read_json(&parties.path("plan.json"));
-    let number = |pointer: &str| plan.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer}"));
+    let number = |pointer: &str| {
+        plan.pointer(pointer)
+            .and_then(Value::as_f64)
+            .unwrap_or_else(|| panic!("{pointer}"))
+    };
     let scaled = |pointer: &str, factor: f64| json!(number(pointer) * factor);
     let swapped = {
         let mut round = plan["out"][1].clone();
@@ -225,9 +396,21 @@ fn verify_refuses_a_plan_that_somebody_touched() {
         round
     };
     let cases: [(&str, Value, &str); 24] = [
-        ("/mechanism/independent_std", scaled("/mechanism/independent_std", 0.9), ""),
-        ("/mechanism/independent_std", scaled("/mechanism/independent_std", 1.0 - 1e-5), ""),
-        ("/mechanism/correlated_std", scaled("/mechanism/correlated_std", 0.5), ""),
+        (
+            "/mechanism/independent_std",
+            scaled("/mechanism/independent_std", 0.9),
+            "",
+        ),
+        (
+            "/mechanism/independent_std",
+            scaled("/mechanism/independent_std", 1.0 - 1e-5),
+            "",
+        ),
+        (
+            "/mechanism/correlated_std",
+            scaled("/mechanism/correlated_std", 0.5),
+            "",
+        ),
         ("/mechanism/correlated_std", json!(0.0), ""),
         ("/mechanism/independent_std", json!(-1.0), "independent_std"),
         ("/claims/0/mu", scaled("/claims/0/mu", 0.99), "claims"),
@@ -244,7 +427,11 @@ fn verify_refuses_a_plan_that_somebody_touched() {
         ("/out/1/0", json!([17]), "out"),
         ("/mechanism/rounds", json!(3), ""),
         ("/mechanism/wire_bytes", json!(1), ""),
-        ("/predicted/standard_error", scaled("/predicted/standard_error", 0.9), "predicted"),
+        (
+            "/predicted/standard_error",
+            scaled("/predicted/standard_error", 0.9),
+            "predicted",
+        ),
         ("/members/0/sensitivity", json!(1.0), "sensitivity"),
         ("/members/1/id", plan["members"][0]["id"].clone(), "members"),
         ("/run/min_parties", json!(1), "min_parties"),
@@ -257,13 +444,18 @@ fn verify_refuses_a_plan_that_somebody_touched() {
     rewrite(&plan).json_of(0);
     for (pointer, value, about) in cases {
         let mut touched = plan.clone();
-        let place = touched.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}"));
+        let place = touched
+            .pointer_mut(pointer)
+            .unwrap_or_else(|| panic!("{pointer}"));
         assert_ne!(*place, value, "{pointer} is changed");
         *place = value;
         let ended = rewrite(&touched);
         assert_eq!(ended.code, 3, "{pointer}: {}{}", ended.stdout, ended.stderr);
         let refusal = ended.refused(3, about);
-        assert!(refusal["error"]["field"].is_string(), "{pointer}: {refusal} names no field");
+        assert!(
+            refusal["error"]["field"].is_string(),
+            "{pointer}: {refusal} names no field"
+        );
     }
 }
 
@@ -272,49 +464,156 @@ fn verify_refuses_what_is_no_plan() {
     let (parties, _) = planned();
     let whole = std::fs::read_to_string(parties.path("plan.json")).expect("readable");
     let extra = whole.replacen('{', "{\"colour\": \"blue\",", 1);
-    for text in ["", "{}", "[]", "null", "version = 1\n", &whole[..whole.len() / 2], &extra, &"[".repeat(100_000)] {
+    for text in [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "version = 1\n",
+        &whole[..whole.len() / 2],
+        &extra,
+        &"[".repeat(100_000),
+    ] {
         parties.write("none.json", text);
         let ended = parties.run(["verify", "none.json", "--json"]);
         assert_eq!(ended.code, 3, "{:.40}: {}{}", text, ended.stdout, ended.stderr);
         ended.refused(3, "none.json");
     }
     std::fs::write(parties.path("none.json"), [0xff; 100]).expect("writable");
-    parties.run(["verify", "none.json", "--json"]).refused(3, "none.json");
+    parties
+        .run(["verify", "none.json", "--json"])
+        .refused(3, "none.json");
 }
 
 /// A run file with a fault, the field that its refusal must name, and the line where that is known.
 const BAD_RUNS: [(&str, &str, Option<u32>); 27] = [
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\ncolour = 3\n", "colour", Some(5)),
-    ("version = 1\nname = \"x\"\ncolour = 3\n[data]\nshape = [4]\n", "colour", Some(3)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[color]\n", "color", Some(5)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"l2\", radios = 1.0 }\n", "data.clip", Some(5)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = 0.0\n", "privacy.epsilon", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = -1.0\n", "privacy.epsilon", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = inf\n", "privacy.epsilon", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = nan\n", "privacy.epsilon", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = \"1\"\n", "privacy.epsilon", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndelta = 0.0\n", "privacy.delta", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndelta = 1.0\n", "privacy.delta", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndelta = -1e-6\n", "privacy.delta", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ncolluding = 4\n", "privacy.colluding", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndropouts = 2\n", "privacy.dropouts", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = []\n", "data.shape", Some(4)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4, 0]\n", "data.shape", Some(4)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [99999999999, 99999999999]\n", "data.shape", Some(4)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"l2\", radius = 0.0 }\n", "data.clip", Some(5)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"box\", low = 1.0, high = -1.0 }\n", "data.clip", Some(5)),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\ncolour = 3\n",
+        "colour",
+        Some(5),
+    ),
+    (
+        "version = 1\nname = \"x\"\ncolour = 3\n[data]\nshape = [4]\n",
+        "colour",
+        Some(3),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[color]\n",
+        "color",
+        Some(5),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"l2\", radios = 1.0 }\n",
+        "data.clip",
+        Some(5),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = 0.0\n",
+        "privacy.epsilon",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = -1.0\n",
+        "privacy.epsilon",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = inf\n",
+        "privacy.epsilon",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = nan\n",
+        "privacy.epsilon",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = \"1\"\n",
+        "privacy.epsilon",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndelta = 0.0\n",
+        "privacy.delta",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndelta = 1.0\n",
+        "privacy.delta",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndelta = -1e-6\n",
+        "privacy.delta",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ncolluding = 4\n",
+        "privacy.colluding",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndropouts = 2\n",
+        "privacy.dropouts",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = []\n",
+        "data.shape",
+        Some(4),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4, 0]\n",
+        "data.shape",
+        Some(4),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [99999999999, 99999999999]\n",
+        "data.shape",
+        Some(4),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"l2\", radius = 0.0 }\n",
+        "data.clip",
+        Some(5),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"box\", low = 1.0, high = -1.0 }\n",
+        "data.clip",
+        Some(5),
+    ),
     (
         "version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"box\", low = [0.0, 0.0], high = 1.0 }\n",
         "data.clip",
         Some(5),
     ),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\nweights = { zoe = 2.0 }\n", "data.weights.zoe", None),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[run]\nmin_parties = 1\n", "run.min_parties", Some(6)),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[run]\npace_ms = 5000\n", "run.pace_ms", Some(6)),
-    ("version = 2\nname = \"x\"\n[data]\nshape = [4]\n", "version", Some(1)),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\nweights = { zoe = 2.0 }\n",
+        "data.weights.zoe",
+        None,
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[run]\nmin_parties = 1\n",
+        "run.min_parties",
+        Some(6),
+    ),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[run]\npace_ms = 5000\n",
+        "run.pace_ms",
+        Some(6),
+    ),
+    (
+        "version = 2\nname = \"x\"\n[data]\nshape = [4]\n",
+        "version",
+        Some(1),
+    ),
     ("version = 1\n[data]\nshape = [4]\n", "name", None),
     ("version = 1\nname = \"x\"\n", "data.shape", None),
-    ("version = 1\nname = \"x\"\n[data]\nshape = [4]\n[mechanism]\nkind = \"magic\"\n", "mechanism.kind", Some(6)),
+    (
+        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[mechanism]\nkind = \"magic\"\n",
+        "mechanism.kind",
+        Some(6),
+    ),
 ];
 
 #[test]
@@ -322,21 +621,72 @@ fn a_run_file_that_makes_no_sense_is_refused_with_its_field_and_line() {
     let parties = Parties::new(4);
     for (run, field, line) in BAD_RUNS {
         parties.write("bad.toml", run);
-        let ended = parties.run(["plan", "bad.toml", "--peers", "peers.toml", "--out", "bad.json", "--json"]);
+        let ended = parties.run([
+            "plan",
+            "bad.toml",
+            "--peers",
+            "peers.toml",
+            "--out",
+            "bad.json",
+            "--json",
+        ]);
         assert_eq!(ended.code, 2, "{run}{}{}", ended.stdout, ended.stderr);
         let refusal = ended.refused_at(2, field);
         let message = refusal["error"]["message"].as_str().expect("a message");
         let place = line.map_or(String::new(), |line| format!("line {line}:"));
         assert!(message.contains(&place), "{message} should tell of {place}");
-        assert!(line.is_none() || message.starts_with("bad.toml"), "{message} should name the file");
+        assert!(
+            line.is_none() || message.starts_with("bad.toml"),
+            "{message} should name the file"
+        );
         assert!(!parties.path("bad.json").exists());
     }
     parties.write("bad.toml", "version = 1\n[data\n");
-    parties.run(["plan", "bad.toml", "--peers", "peers.toml", "--out", "bad.json", "--json"]).refused(2, "line 2:");
-    parties.run(["plan", "absent.toml", "--peers", "peers.toml", "--out", "bad.json", "--json"]).refused(2, "absent.toml");
-    parties.run(["plan", "bad.toml", "--peers", "absent.toml", "--out", "bad.json", "--json"]).refused_at(2, "--peers");
+    parties
+        .run([
+            "plan",
+            "bad.toml",
+            "--peers",
+            "peers.toml",
+            "--out",
+            "bad.json",
+            "--json",
+        ])
+        .refused(2, "line 2:");
+    parties
+        .run([
+            "plan",
+            "absent.toml",
+            "--peers",
+            "peers.toml",
+            "--out",
+            "bad.json",
+            "--json",
+        ])
+        .refused(2, "absent.toml");
+    parties
+        .run([
+            "plan",
+            "bad.toml",
+            "--peers",
+            "absent.toml",
+            "--out",
+            "bad.json",
+            "--json",
+        ])
+        .refused_at(2, "--peers");
     parties.write("bad.toml", RUN);
-    parties.run(["plan", "bad.toml", "--peers", "peers.toml", "--out", "no/such/folder.json", "--json"]).refused_at(2, "--out");
+    parties
+        .run([
+            "plan",
+            "bad.toml",
+            "--peers",
+            "peers.toml",
+            "--out",
+            "no/such/folder.json",
+            "--json",
+        ])
+        .refused_at(2, "--out");
 }
 
 #[test]
@@ -348,22 +698,55 @@ fn a_peer_list_that_makes_no_sense_is_refused_with_its_field_and_line() {
     let id = |party: usize| lines[party].lines().nth(2).expect("the id's line");
     let [port, _] = parties.ports(3);
     let cases: [(String, &str, &str); 11] = [
-        (format!("version = 1\n{}{}", lines[0], lines[1]), "peer", "2 peers"),
+        (
+            format!("version = 1\n{}{}", lines[0], lines[1]),
+            "peer",
+            "2 peers",
+        ),
         ("version = 1\n".into(), "peer", "0 peers"),
-        (good.replace("name = \"dave\"", "name = \"alice\""), "peer.3.name", "line 18:"),
+        (
+            good.replace("name = \"dave\"", "name = \"alice\""),
+            "peer.3.name",
+            "line 18:",
+        ),
         (good.replace(id(3), id(0)), "peer.3.id", "line 19:"),
-        (good.replace("name = \"dave\"", "name = \"Dave!\""), "peer.3.name", "line 18:"),
-        (good.replace(id(3), "id = \"12D3KooWnobody\""), "peer.3.id", "line 19:"),
-        (good.replace(&format!("/tcp/{port}"), &format!("/udp/{port}")), "peer.3.private", "line 20:"),
-        (good.replace(&format!("/tcp/{port}"), "/tcp/99999"), "peer.3.private", "line 20:"),
-        (good.replace(&format!("/ip4/127.0.0.1/tcp/{port}"), &format!("127.0.0.1:{port}")), "peer.3.private", "line 20:"),
+        (
+            good.replace("name = \"dave\"", "name = \"Dave!\""),
+            "peer.3.name",
+            "line 18:",
+        ),
+        (
+            good.replace(id(3), "id = \"12D3KooWnobody\""),
+            "peer.3.id",
+            "line 19:",
+        ),
+        (
+            good.replace(&format!("/tcp/{port}"), &format!("/udp/{port}")),
+            "peer.3.private",
+            "line 20:",
+        ),
+        (
+            good.replace(&format!("/tcp/{port}"), "/tcp/99999"),
+            "peer.3.private",
+            "line 20:",
+        ),
+        (
+            good.replace(
+                &format!("/ip4/127.0.0.1/tcp/{port}"),
+                &format!("127.0.0.1:{port}"),
+            ),
+            "peer.3.private",
+            "line 20:",
+        ),
         (good.replace("version = 1", "version = 7"), "", "line 1:"),
         (format!("{good}colour = 3\n"), "", "colour"),
     ];
     for (list, field, about) in cases {
         assert_ne!(list, good);
         parties.write("bad.toml", &list);
-        let ended = parties.run(["plan", "run.toml", "--peers", "bad.toml", "--out", "bad.json", "--json"]);
+        let ended = parties.run([
+            "plan", "run.toml", "--peers", "bad.toml", "--out", "bad.json", "--json",
+        ]);
         assert_eq!(ended.code, 2, "{field}: {}{}", ended.stdout, ended.stderr);
         ended.refused(2, about);
         ended.refused_at(2, field);
@@ -376,7 +759,11 @@ fn people_read_the_same_refusal_on_standard_error() {
     parties.write("run.toml", &format!("{RUN}[privacy]\nepsilon = 0.0\n"));
     let ended = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (2, ""));
-    assert!(ended.stderr.contains("privacy.epsilon is 0") && ended.stderr.contains("line 6"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("privacy.epsilon is 0") && ended.stderr.contains("line 6"),
+        "{}",
+        ended.stderr
+    );
 }
 
 /// Both neighbours of everybody on a ring may be against it once one party colludes and another may depart.
@@ -385,11 +772,27 @@ fn a_private_graph_that_cannot_protect_somebody_is_refused_by_name() {
     let parties = Parties::new(5);
     let run = "version = 1\nname = \"ring\"\n[data]\nshape = [4]\n[mechanism]\nrounds = 3\n";
     parties.write("ring.toml", &format!("{run}[topology]\nprivate = \"ring\"\n"));
-    let plan = |file: &str| parties.run(["plan", file, "--peers", "peers.toml", "--out", "ring.json", "--json"]);
+    let plan = |file: &str| {
+        parties.run([
+            "plan",
+            file,
+            "--peers",
+            "peers.toml",
+            "--out",
+            "ring.json",
+            "--json",
+        ])
+    };
     let object = plan("ring.toml").refused_at(3, "topology.private");
     let message = object["error"]["message"].as_str().expect("a sentence");
-    assert!(message.contains("alice") && message.contains("add private edges"), "{message}");
+    assert!(
+        message.contains("alice") && message.contains("add private edges"),
+        "{message}"
+    );
     assert!(!parties.path("ring.json").exists(), "no plan is written");
-    parties.write("calm.toml", &format!("{run}[privacy]\ndropouts = 0\n[topology]\nprivate = \"ring\"\n"));
+    parties.write(
+        "calm.toml",
+        &format!("{run}[privacy]\ndropouts = 0\n[topology]\nprivate = \"ring\"\n"),
+    );
     plan("calm.toml").json_of(0);
 }

@@ -14,37 +14,97 @@ fn number(value: &Value) -> f64 {
 fn a_quote_says_what_departures_and_other_epsilons_cost_and_draws_it() {
     let parties = Parties::new(6);
     parties.write("run.toml", RUN);
-    let plan = ["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json", "--plot", "quote.svg", "--json"];
+    let plan = [
+        "plan",
+        "run.toml",
+        "--peers",
+        "peers.toml",
+        "--out",
+        "plan.json",
+        "--plot",
+        "quote.svg",
+        "--json",
+    ];
     let quote = parties.run(plan).json_of(0);
     let gone = quote["error_with_parties_gone"].as_array().expect("a list");
-    let counts: Vec<(u64, u64)> =
-        gone.iter().map(|row| (row["percent"].as_u64().expect("percent"), row["parties"].as_u64().expect("parties"))).collect();
+    let counts: Vec<(u64, u64)> = gone
+        .iter()
+        .map(|row| {
+            (
+                row["percent"].as_u64().expect("percent"),
+                row["parties"].as_u64().expect("parties"),
+            )
+        })
+        .collect();
     assert_eq!(counts, [(0, 0), (1, 1), (5, 1), (10, 1), (20, 2)]);
     let plain = number(&quote["predicted"]["standard_error"]);
     assert_close(&gone[0]["standard_error"], plain, 1e-12, "nobody gone");
-    assert_close(&gone[4]["standard_error"], plain * (6.0f64 / 4.0).sqrt(), 1e-12, "two gone, the exact mean over four");
-    assert_eq!((&gone[3]["tolerated"], &gone[4]["tolerated"]), (&Value::Bool(true), &Value::Bool(false)));
+    assert_close(
+        &gone[4]["standard_error"],
+        plain * (6.0f64 / 4.0).sqrt(),
+        1e-12,
+        "two gone, the exact mean over four",
+    );
+    assert_eq!(
+        (&gone[3]["tolerated"], &gone[4]["tolerated"]),
+        (&Value::Bool(true), &Value::Bool(false))
+    );
     let curve = quote["error_by_epsilon"].as_array().expect("a list");
-    let here = curve.iter().find(|at| at["epsilon"] == 1.0).expect("the target is on the curve");
+    let here = curve
+        .iter()
+        .find(|at| at["epsilon"] == 1.0)
+        .expect("the target is on the curve");
     assert_close(&here["standard_error"], plain, 1e-9, "at the target");
-    assert_close(&here["central"], number(&quote["predicted"]["central"]), 1e-9, "a trusted server");
+    assert_close(
+        &here["central"],
+        number(&quote["predicted"]["central"]),
+        1e-9,
+        "a trusted server",
+    );
     let errors: Vec<f64> = curve.iter().map(|at| number(&at["standard_error"])).collect();
     assert!(errors.windows(2).all(|pair| pair[1] < pair[0]), "{errors:?}");
-    assert_eq!(quote["would_help"], serde_json::json!([]), "all coalitions were computed");
+    assert_eq!(
+        quote["would_help"],
+        serde_json::json!([]),
+        "all coalitions were computed"
+    );
     let svg = std::fs::read_to_string(parties.path("quote.svg")).expect("drawn");
-    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{}", &svg[..svg.len().min(80)]);
-    for text in ["this plan", "trusted server", "local noise", "percent of the parties"] {
+    assert!(
+        svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
+        "{}",
+        &svg[..svg.len().min(80)]
+    );
+    for text in [
+        "this plan",
+        "trusted server",
+        "local noise",
+        "percent of the parties",
+    ] {
         assert!(svg.contains(text), "{text}");
     }
     let told = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "again.json"]);
-    assert!(told.stdout.contains("gone for good") && told.stdout.contains("Standard error at other ε"), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("gone for good") && told.stdout.contains("Standard error at other ε"),
+        "{}",
+        told.stdout
+    );
 }
 
 #[test]
 fn a_picture_that_cannot_be_written_is_the_flags_fault() {
     let parties = Parties::new(4);
     parties.write("run.toml", RUN);
-    let plan = ["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json", "--plot", "nowhere/quote.svg", "--json"];
+    let plan = [
+        "plan",
+        "run.toml",
+        "--peers",
+        "peers.toml",
+        "--out",
+        "plan.json",
+        "--plot",
+        "nowhere/quote.svg",
+        "--json",
+    ];
     parties.run(plan).refused_at(2, "--plot");
 }
 
@@ -53,14 +113,28 @@ fn a_target_that_cannot_be_met_says_which_numbers_suffice() {
     let parties = Parties::new(7);
     let plan = |run: &str| {
         parties.write("run.toml", run);
-        parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json", "--json"])
+        parties.run([
+            "plan",
+            "run.toml",
+            "--peers",
+            "peers.toml",
+            "--out",
+            "plan.json",
+            "--json",
+        ])
     };
     let ring = "[topology]\nprivate = { kind = \"ring\" }\n";
     let refusal = plan(&format!("{RUN}{ring}")).refused_at(3, "topology.private");
     let hint = refusal["error"]["hint"].as_str().expect("a hint");
-    assert!(hint.contains("at least 4 private neighbours") && hint.contains("privacy.dropouts = 0"), "{hint}");
+    assert!(
+        hint.contains("at least 4 private neighbours") && hint.contains("privacy.dropouts = 0"),
+        "{hint}"
+    );
     // Each of them does suffice.
-    plan(&format!("{RUN}[topology]\nprivate = {{ kind = \"random-regular\", degree = 4 }}\n")).json_of(0);
+    plan(&format!(
+        "{RUN}[topology]\nprivate = {{ kind = \"random-regular\", degree = 4 }}\n"
+    ))
+    .json_of(0);
     plan(&format!("{RUN}{ring}[privacy]\ndropouts = 0\n")).json_of(0);
 }
 
@@ -68,20 +142,51 @@ fn a_target_that_cannot_be_met_says_which_numbers_suffice() {
 fn a_plan_with_local_noise_says_what_would_make_it_cancel_and_that_does() {
     let parties = Parties::new(8);
     let plan = |rounds: u64| {
-        parties.write("run.toml", &RUN.replace("rounds = 4", &format!("rounds = {rounds}")));
-        parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json", "--json"]).json_of(0)
+        parties.write(
+            "run.toml",
+            &RUN.replace("rounds = 4", &format!("rounds = {rounds}")),
+        );
+        parties
+            .run([
+                "plan",
+                "run.toml",
+                "--peers",
+                "peers.toml",
+                "--out",
+                "plan.json",
+                "--json",
+            ])
+            .json_of(0)
     };
-    let times_local = |quote: &Value| number(&quote["predicted"]["standard_error"]) / number(&quote["predicted"]["local"]);
+    let times_local =
+        |quote: &Value| number(&quote["predicted"]["standard_error"]) / number(&quote["predicted"]["local"]);
     let short = plan(2);
-    assert!(times_local(&short) > 0.999, "after two rounds two parties may be all that a third sent to: {short}");
+    assert!(
+        times_local(&short) > 0.999,
+        "after two rounds two parties may be all that a third sent to: {short}"
+    );
     let remedies = short["would_help"].as_array().expect("a list");
-    let rounds = remedies.iter().find(|remedy| remedy["setting"] == "mechanism.rounds").expect("more rounds help");
+    let rounds = remedies
+        .iter()
+        .find(|remedy| remedy["setting"] == "mechanism.rounds")
+        .expect("more rounds help");
     let enough = plan(rounds["value"].as_u64().expect("a number"));
-    assert!(times_local(&enough) < 0.6 && enough["would_help"] == serde_json::json!([]), "{enough}");
+    assert!(
+        times_local(&enough) < 0.6 && enough["would_help"] == serde_json::json!([]),
+        "{enough}"
+    );
     parties.write("run.toml", &RUN.replace("rounds = 4", "rounds = 2"));
-    let told = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"]).stdout;
-    assert!(told.contains("With mechanism.rounds = 3, or privacy.dropouts = 0 most of it cancels."), "{told}");
-    assert!(told.contains("fewer stay than run.min_parties: nothing is published"), "{told}");
+    let told = parties
+        .run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"])
+        .stdout;
+    assert!(
+        told.contains("With mechanism.rounds = 3, or privacy.dropouts = 0 most of it cancels."),
+        "{told}"
+    );
+    assert!(
+        told.contains("fewer stay than run.min_parties: nothing is published"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -89,18 +194,32 @@ fn what_no_lattice_carries_says_which_numbers_fit() {
     let parties = Parties::new(4);
     let plan = |run: &str| {
         parties.write("run.toml", run);
-        parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json", "--json"])
+        parties.run([
+            "plan",
+            "run.toml",
+            "--peers",
+            "peers.toml",
+            "--out",
+            "plan.json",
+            "--json",
+        ])
     };
     let hint = |refusal: &Value| refusal["error"]["hint"].as_str().expect("a hint").to_owned();
     let after = |text: &str, what: &str| {
-        let rest = text.split_once(what).unwrap_or_else(|| panic!("{what} in {text}")).1;
+        let rest = text
+            .split_once(what)
+            .unwrap_or_else(|| panic!("{what} in {text}"))
+            .1;
         rest.split([' ', ',']).next().expect("a word").to_owned()
     };
     let small = format!("{RUN}[privacy]\ndelta = 1e-11\n");
     let told = hint(&plan(&small).refused_at(2, "mechanism"));
     plan(&small.replace("1e-11", &after(&told, "privacy.delta = "))).json_of(0);
     let long = RUN.replace("rounds = 4", "rounds = 60");
-    let rounds = after(&hint(&plan(&long).refused_at(2, "mechanism")), "mechanism.rounds = ");
+    let rounds = after(
+        &hint(&plan(&long).refused_at(2, "mechanism")),
+        "mechanism.rounds = ",
+    );
     plan(&long.replace("rounds = 60", &format!("rounds = {rounds}"))).json_of(0);
 }
 
@@ -108,14 +227,40 @@ fn what_no_lattice_carries_says_which_numbers_fit() {
 fn a_simulation_measures_what_was_accounted_and_draws_it() {
     let parties = Parties::new(1);
     parties.write("run.toml", RUN);
-    let arguments = ["simulate", "run.toml", "--parties", "5", "--runs", "12", "--seed", "3", "--plot", "runs.svg", "--json"];
+    let arguments = [
+        "simulate",
+        "run.toml",
+        "--parties",
+        "5",
+        "--runs",
+        "12",
+        "--seed",
+        "3",
+        "--plot",
+        "runs.svg",
+        "--json",
+    ];
     let simulated = parties.run(arguments).json_of(0);
-    let interval: Vec<f64> = simulated["rms_error_interval"].as_array().expect("two numbers").iter().map(number).collect();
-    let (rms, accounted) = (number(&simulated["rms_error"]), number(&simulated["standard_error"]));
+    let interval: Vec<f64> = simulated["rms_error_interval"]
+        .as_array()
+        .expect("two numbers")
+        .iter()
+        .map(number)
+        .collect();
+    let (rms, accounted) = (
+        number(&simulated["rms_error"]),
+        number(&simulated["standard_error"]),
+    );
     assert!(interval[0] < rms && rms < interval[1], "{interval:?} {rms}");
     // 480 coordinates: three and a half standard deviations of the measured one.
-    assert!((rms / accounted - 1.0).abs() < 3.5 / (2.0f64 * 480.0).sqrt(), "{rms} {accounted}");
+    assert!(
+        (rms / accounted - 1.0).abs() < 3.5 / (2.0f64 * 480.0).sqrt(),
+        "{rms} {accounted}"
+    );
     assert!(number(&simulated["central"]) < accounted && accounted < number(&simulated["local"]));
     let svg = std::fs::read_to_string(parties.path("runs.svg")).expect("drawn");
-    assert!(svg.contains("accounted") && svg.matches("<circle").count() >= 12, "a circle a run");
+    assert!(
+        svg.contains("accounted") && svg.matches("<circle").count() >= 12,
+        "a circle a run"
+    );
 }

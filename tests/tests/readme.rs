@@ -10,8 +10,12 @@ use std::process::Command;
 use undertone_tests::{Running, alone, undertone};
 
 /// Why a block may not be run here.
-const REASONS: [&str; 4] =
-    ["needs another machine", "needs the network", "it is the test command itself", "tests/tests/compose.rs runs it"];
+const REASONS: [&str; 4] = [
+    "needs another machine",
+    "needs the network",
+    "it is the test command itself",
+    "tests/tests/compose.rs runs it",
+];
 
 #[derive(Debug, PartialEq)]
 struct Block {
@@ -28,18 +32,29 @@ fn blocks(text: &str) -> Vec<Block> {
     let mut comment: Option<String> = None;
     while let Some((index, line)) = lines.next() {
         let Some(language) = line.trim().strip_prefix("```") else {
-            let reason = line.trim().strip_prefix("<!-- not run:").and_then(|rest| rest.strip_suffix("-->"));
+            let reason = line
+                .trim()
+                .strip_prefix("<!-- not run:")
+                .and_then(|rest| rest.strip_suffix("-->"));
             comment = reason.map(|reason| reason.trim().to_owned());
             continue;
         };
-        let body: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
+        let body: Vec<&str> = lines
+            .by_ref()
+            .map(|(_, line)| line)
+            .take_while(|line| line.trim() != "```")
+            .collect();
         assert!(
             language.trim() != "console" && language.trim() != "bash",
             "line {}: write commands in blocks fenced as sh",
             index + 1
         );
         if language.trim() == "sh" {
-            blocks.push(Block { line: index + 1, commands: body.join("\n"), not_run: comment.take() });
+            blocks.push(Block {
+                line: index + 1,
+                commands: body.join("\n"),
+                not_run: comment.take(),
+            });
         }
         comment = None;
     }
@@ -50,7 +65,10 @@ fn blocks(text: &str) -> Vec<Block> {
 fn stand_ins(folder: &Path) {
     let binary = undertone();
     let scripts = [
-        ("undertone", format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary.display())),
+        (
+            "undertone",
+            format!("#!/bin/sh\nexec '{}' \"$@\"\n", binary.display()),
+        ),
         (
             "cargo",
             format!(
@@ -71,9 +89,15 @@ struct Left(PathBuf);
 
 impl Drop for Left {
     fn drop(&mut self) {
-        let Ok(processes) = std::fs::read_dir("/proc") else { return };
-        let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        for pid in pids.filter(|pid: &i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.0)) {
+        let Ok(processes) = std::fs::read_dir("/proc") else {
+            return;
+        };
+        let pids = processes
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        for pid in pids
+            .filter(|pid: &i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.0))
+        {
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
         }
     }
@@ -85,23 +109,49 @@ fn every_command_of_the_readme_works() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
     let text = std::fs::read_to_string(readme).expect("there is a README");
     let blocks = blocks(&text);
-    assert!(blocks.iter().filter(|block| block.not_run.is_none()).count() >= 3, "a README shows how to use the thing");
+    assert!(
+        blocks.iter().filter(|block| block.not_run.is_none()).count() >= 3,
+        "a README shows how to use the thing"
+    );
     let tools = tempfile::tempdir().expect("a folder");
     stand_ins(tools.path());
     let folder = tempfile::tempdir().expect("a folder");
     let _daemons = Left(folder.path().to_owned());
-    let path = format!("{}:{}", tools.path().display(), std::env::var("PATH").expect("a PATH"));
-    for Block { line, commands, not_run } in blocks {
+    let path = format!(
+        "{}:{}",
+        tools.path().display(),
+        std::env::var("PATH").expect("a PATH")
+    );
+    for Block {
+        line,
+        commands,
+        not_run,
+    } in blocks
+    {
         if let Some(reason) = not_run {
-            assert!(REASONS.iter().any(|known| reason.contains(known)), "line {line} is not run for no good reason: {reason}");
+            assert!(
+                REASONS.iter().any(|known| reason.contains(known)),
+                "line {line} is not run for no good reason: {reason}"
+            );
             continue;
         }
         let mut shell = Command::new("sh");
-        shell.args(["-euc", &commands]).current_dir(folder.path()).env("PATH", &path);
+        shell
+            .args(["-euc", &commands])
+            .current_dir(folder.path())
+            .env("PATH", &path);
         let begun = std::time::Instant::now();
         let ended = Running::start(shell, None).wait();
-        println!("README.md:{line}: exit {} after {:.1} s", ended.code, begun.elapsed().as_secs_f64());
-        assert_eq!(ended.code, 0, "README.md:{line}:\n{commands}\n{}\n{}", ended.stdout, ended.stderr);
+        println!(
+            "README.md:{line}: exit {} after {:.1} s",
+            ended.code,
+            begun.elapsed().as_secs_f64()
+        );
+        assert_eq!(
+            ended.code, 0,
+            "README.md:{line}:\n{commands}\n{}\n{}",
+            ended.stdout, ended.stderr
+        );
     }
 }
 
@@ -113,5 +163,11 @@ fn blocks_are_found_with_the_reasons_for_which_they_are_not_run() {
         commands: commands.into(),
         not_run: not_run.map(String::from),
     };
-    assert_eq!(blocks(text), [block(2, "one\ntwo", None), block(7, "three", Some("needs the network"))]);
+    assert_eq!(
+        blocks(text),
+        [
+            block(2, "one\ntwo", None),
+            block(7, "three", Some("needs the network"))
+        ]
+    );
 }

@@ -93,7 +93,9 @@ pub enum CalibrateError {
         rounds: usize,
     },
     /// A party with too few neighbours for the fan-out.
-    #[error("mechanism.fanout: {fanout} out-neighbours a round are more than some party has in topology.private")]
+    #[error(
+        "mechanism.fanout: {fanout} out-neighbours a round are more than some party has in topology.private"
+    )]
     Fanout {
         /// k.
         fanout: u32,

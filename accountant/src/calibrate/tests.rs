@@ -8,7 +8,10 @@ fn calibrated(parties: usize, lines: &str) -> Calibration {
 }
 
 fn epsilon(calibration: &Calibration, faults: Faults, established: Established) -> f64 {
-    let found = calibration.claims.iter().find(|claim| claim.faults == faults && claim.established == established);
+    let found = calibration
+        .claims
+        .iter()
+        .find(|claim| claim.faults == faults && claim.established == established);
     found.expect("there is such a claim").epsilon
 }
 
@@ -17,7 +20,11 @@ fn eight_parties_reach_the_reference() {
     let calibration = calibrated(8, "[privacy]\nepsilon = 1.0\ndelta = 1e-6");
     let predicted = &calibration.predicted;
     let times_floor = |error: f64| error / predicted.error_floor;
-    assert!(times_floor(predicted.standard_error) <= 1.16, "{}", times_floor(predicted.standard_error));
+    assert!(
+        times_floor(predicted.standard_error) <= 1.16,
+        "{}",
+        times_floor(predicted.standard_error)
+    );
     assert!(times_floor(predicted.standard_error_one_dropout.expect("tolerated")) <= 1.24);
     assert!(times_floor(predicted.standard_error_late_dropout.expect("computed")) <= 2.4);
     assert!((predicted.local / predicted.error_floor - 7f64.sqrt()).abs() < 1e-12);
@@ -31,7 +38,11 @@ fn eight_parties_reach_the_reference() {
 fn the_papers_protocol_is_calibrated_for_its_own_class() {
     let calibration = calibrated(8, "[mechanism]\nrollback = false\nrounds = 6");
     let predicted = &calibration.predicted;
-    assert!(predicted.standard_error / predicted.error_floor <= 1.30, "{}", predicted.standard_error / predicted.error_floor);
+    assert!(
+        predicted.standard_error / predicted.error_floor <= 1.30,
+        "{}",
+        predicted.standard_error / predicted.error_floor
+    );
     assert!(predicted.standard_error_one_dropout.expect("tolerated") / predicted.error_floor <= 1.65);
     assert!((0.999..=1.0).contains(&epsilon(&calibration, Faults::Class, Established::Exhaustive)));
 }
@@ -39,16 +50,27 @@ fn the_papers_protocol_is_calibrated_for_its_own_class() {
 #[test]
 fn local_noise_is_each_partys_for_its_own_weight() {
     for adjacency in ["replace-one", "zero-out"] {
-        let lines =
-            format!("adjacency = \"{adjacency}\"\nweights = {{ party-0 = 30.0, party-3 = 2.0 }}\n[mechanism]\nrounds = 3");
+        let lines = format!(
+            "adjacency = \"{adjacency}\"\nweights = {{ party-0 = 30.0, party-3 = 2.0 }}\n[mechanism]\nrounds = 3"
+        );
         let predicted = calibrated(5, &lines).predicted;
         // Whoever adds N(0, (Δ₁/μ)²) to its vector within the ball, with Δ₁ the ball's diameter or radius, has (ε, δ) by itself; the mean is
         // Σ aᵢ(xᵢ + ηᵢ)/W, of variance (Δ₁/μ)² Σ aᵢ²/W².
-        let (weights, mu) = ([30.0f64, 1.0, 1.0, 2.0, 1.0], gaussian::mu(1.0, 1e-6).expect("in range"));
+        let (weights, mu) = (
+            [30.0f64, 1.0, 1.0, 2.0, 1.0],
+            gaussian::mu(1.0, 1e-6).expect("in range"),
+        );
         let unweighted = if adjacency == "replace-one" { 2.0 } else { 1.0 };
-        let (squares, total) = (weights.iter().map(|a| a * a).sum::<f64>(), weights.iter().sum::<f64>());
+        let (squares, total) = (
+            weights.iter().map(|a| a * a).sum::<f64>(),
+            weights.iter().sum::<f64>(),
+        );
         let expected = unweighted / mu * squares.sqrt() / total;
-        assert!((predicted.local / expected - 1.0).abs() < 1e-9, "{} {expected}", predicted.local);
+        assert!(
+            (predicted.local / expected - 1.0).abs() < 1e-9,
+            "{} {expected}",
+            predicted.local
+        );
         // One σ* for everybody, for the largest weight: with weights as uneven as these that is more.
         assert!(predicted.standard_error > predicted.local && predicted.local > predicted.central);
     }
@@ -65,8 +87,18 @@ fn three_parties_tolerate_nobody() {
 fn too_many_parties_have_the_theorem_as_headline() {
     let calibration = calibrated(60, "[privacy]\ncolluding = 3\n[mechanism]\nrounds = 3");
     let of_class = |claim: &&undertone_protocol::plan::Claim| claim.faults != Faults::BeforePublishing;
-    assert!(calibration.claims.iter().filter(of_class).all(|claim| claim.established == Established::Theorem));
-    let headline: Vec<_> = calibration.claims.iter().filter(|claim| claim.holds_as_headline).collect();
+    assert!(
+        calibration
+            .claims
+            .iter()
+            .filter(of_class)
+            .all(|claim| claim.established == Established::Theorem)
+    );
+    let headline: Vec<_> = calibration
+        .claims
+        .iter()
+        .filter(|claim| claim.holds_as_headline)
+        .collect();
     assert!(headline.iter().any(|claim| claim.faults == Faults::Any));
     assert!(headline.iter().all(|claim| claim.epsilon <= 1.0));
     assert!((calibration.predicted.standard_error / calibration.predicted.local - 1.0).abs() < 1e-5);
@@ -78,7 +110,12 @@ fn twenty_parties_are_exhausted() {
     let worst = epsilon(&calibration, Faults::Class, Established::Exhaustive);
     assert!((0.999..=1.0).contains(&worst), "{worst}");
     let exhaustive = |claim: &&undertone_protocol::plan::Claim| claim.established == Established::Exhaustive;
-    let cases: Vec<u64> = calibration.claims.iter().filter(exhaustive).map(|claim| claim.cases).collect();
+    let cases: Vec<u64> = calibration
+        .claims
+        .iter()
+        .filter(exhaustive)
+        .map(|claim| claim.cases)
+        .collect();
     // 190 coalitions of a colluding and a departed party; of 20 shares a round, 7 + 5 + 3 + 1 faults; 20 parties cut off from 18 others.
     assert_eq!(cases, [190 * (1 + 20 * 16), 20 * 19]);
     assert!(calibration.predicted.standard_error < 0.35 * calibration.predicted.local);
@@ -90,9 +127,14 @@ fn what_a_sample_chose_is_claimed_against_all_coalitions() {
     let calibration = calibrate(&draft, &mut |_| {}).expect("a calibration");
     let drawn = calibration.drawn.as_ref().expect("drawn before START");
     let setting = Setting::of_draft(&draft, &drawn.schedule).expect("a setting");
-    assert!(coalitions::sample(&setting).len() < 435 && coalitions::sampled(&setting), "a pass over all 435 takes long");
-    let claim =
-        calibration.claims.iter().find(|claim| claim.established == Established::Exhaustive && claim.faults == Faults::Class);
+    assert!(
+        coalitions::sample(&setting).len() < 435 && coalitions::sampled(&setting),
+        "a pass over all 435 takes long"
+    );
+    let claim = calibration
+        .claims
+        .iter()
+        .find(|claim| claim.established == Established::Exhaustive && claim.faults == Faults::Class);
     let claim = claim.expect("exhausted");
     assert_eq!(claim.cases % 435, 0);
     assert!((0.999..=1.0).contains(&claim.epsilon), "{}", claim.epsilon);
@@ -100,11 +142,18 @@ fn what_a_sample_chose_is_claimed_against_all_coalitions() {
     let error = |schedule: &Schedule| {
         let setting = Setting::of_draft(&draft, schedule).expect("a setting");
         let budget = gaussian::mu(1.0, 1e-6).expect("in range");
-        Problem::of(&setting).expect("a problem").expect("feasible").solve(None).objective / budget
+        Problem::of(&setting)
+            .expect("a problem")
+            .expect("feasible")
+            .solve(None)
+            .objective
+            / budget
     };
     let expected = error(&drawn.schedule);
     let found = Problem::of(&setting).expect("a problem").expect("feasible");
-    let found = found.at((calibration.correlated_std / calibration.independent_std).powi(2)).objective
+    let found = found
+        .at((calibration.correlated_std / calibration.independent_std).powi(2))
+        .objective
         / gaussian::mu(1.0, 1e-6).expect("in range");
     assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
     let first = Calibration::draw_schedule(&draft, 6, 0).expect("enough neighbours");
@@ -114,22 +163,41 @@ fn what_a_sample_chose_is_claimed_against_all_coalitions() {
 #[test]
 fn a_graph_that_cannot_protect_somebody_is_refused_with_the_party_named() {
     let ring = "[topology]\nprivate = { kind = \"ring\" }\n[mechanism]\nrounds = 4";
-    let refused = calibrate(&draft(6, ring), &mut |_| {}).expect_err("both neighbours of everybody may be against it");
-    assert!(matches!(&refused, CalibrateError::Exposed { party, degree: 2, size: 2, .. } if party == "party-0"), "{refused}");
+    let refused =
+        calibrate(&draft(6, ring), &mut |_| {}).expect_err("both neighbours of everybody may be against it");
+    assert!(
+        matches!(&refused, CalibrateError::Exposed { party, degree: 2, size: 2, .. } if party == "party-0"),
+        "{refused}"
+    );
     let told = refused.to_string();
-    assert!(told.contains("party-0") && told.contains("add private edges") && told.contains("privacy.dropouts"), "{told}");
+    assert!(
+        told.contains("party-0") && told.contains("add private edges") && told.contains("privacy.dropouts"),
+        "{told}"
+    );
     // One party hangs on by two edges in a graph where all others have four or more.
     let tail: Vec<String> = (0..6)
         .flat_map(|i| (i + 1..6).map(move |j| (i, j)))
         .chain([(6, 0), (6, 1)])
         .map(|(i, j)| format!("[\"party-{i}\", \"party-{j}\"]"))
         .collect();
-    let tail = format!("[topology]\nprivate = {{ kind = \"edges\", edges = [{}] }}\n[mechanism]\nrounds = 3", tail.join(", "));
+    let tail = format!(
+        "[topology]\nprivate = {{ kind = \"edges\", edges = [{}] }}\n[mechanism]\nrounds = 3",
+        tail.join(", ")
+    );
     let refused = calibrate(&draft(7, &tail), &mut |_| {});
-    assert!(matches!(&refused, Err(CalibrateError::Exposed { party, .. }) if party == "party-6"), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(CalibrateError::Exposed { party, .. }) if party == "party-6"),
+        "{refused:?}"
+    );
     // Large graphs are no exception.
-    let large = draft(20, "[topology]\nprivate = { kind = \"random-regular\", degree = 2 }");
-    assert!(matches!(calibrate(&large, &mut |_| {}), Err(CalibrateError::Exposed { degree: 2, .. })));
+    let large = draft(
+        20,
+        "[topology]\nprivate = { kind = \"random-regular\", degree = 2 }",
+    );
+    assert!(matches!(
+        calibrate(&large, &mut |_| {}),
+        Err(CalibrateError::Exposed { degree: 2, .. })
+    ));
 }
 
 #[test]
@@ -138,8 +206,16 @@ fn whoever_fears_fewer_gets_a_plan() {
     assert!(calibrated(6, ring).predicted.standard_error > 0.0);
     let paper = "[topology]\nprivate = { kind = \"ring\" }\n[mechanism]\nrollback = false\nrounds = 3";
     assert!(calibrated(5, paper).predicted.standard_error > 0.0);
-    let regular = calibrated(20, "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\n[mechanism]\nrounds = 4");
-    assert!(regular.claims.iter().any(|claim| claim.holds_as_headline && claim.established == Established::Exhaustive));
+    let regular = calibrated(
+        20,
+        "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\n[mechanism]\nrounds = 4",
+    );
+    assert!(
+        regular
+            .claims
+            .iter()
+            .any(|claim| claim.holds_as_headline && claim.established == Established::Exhaustive)
+    );
 }
 
 #[test]
@@ -150,38 +226,62 @@ fn weights_and_records_count() {
     );
     let epsilon = epsilon(&weighted, Faults::Class, Established::Exhaustive);
     assert!((0.999..=1.0).contains(&epsilon), "{epsilon}");
-    assert!((weighted.predicted.standard_error / (weighted.independent_std * 5f64.sqrt() / 5.5) - 1.0).abs() < 1e-12);
+    assert!(
+        (weighted.predicted.standard_error / (weighted.independent_std * 5f64.sqrt() / 5.5) - 1.0).abs()
+            < 1e-12
+    );
     let even = calibrated(5, "[mechanism]\nrounds = 5");
-    assert!(weighted.independent_std > 1.5 * even.independent_std, "the heaviest party needs twice the noise");
+    assert!(
+        weighted.independent_std > 1.5 * even.independent_std,
+        "the heaviest party needs twice the noise"
+    );
 }
 
 #[test]
 fn a_calibration_is_accepted_as_a_plan_and_deterministic() {
-    let (one, two) = (plan(4, "[mechanism]\nrounds = 4"), plan(4, "[mechanism]\nrounds = 4"));
+    let (one, two) = (
+        plan(4, "[mechanism]\nrounds = 4"),
+        plan(4, "[mechanism]\nrounds = 4"),
+    );
     assert_eq!(one.to_json(), two.to_json());
     assert_eq!(one.epsilon_claimed().map(|epsilon| epsilon <= 1.0), Some(true));
 }
 
 #[test]
 fn what_cannot_be_calibrated_says_why() {
-    let refused = calibrate(&draft(8, "[privacy]\ndropouts = 2\n[mechanism]\nrollback = false"), &mut |_| {});
+    let refused = calibrate(
+        &draft(8, "[privacy]\ndropouts = 2\n[mechanism]\nrollback = false"),
+        &mut |_| {},
+    );
     assert!(matches!(refused, Err(CalibrateError::Dropouts { found: 2 })));
 }
 
-const STATIC: &str = "[privacy]\ncoalitions = \"static\"\ncolluding = 2\ndraws = 300\n[mechanism]\nrounds = 6";
+const STATIC: &str =
+    "[privacy]\ncoalitions = \"static\"\ncolluding = 2\ndraws = 300\n[mechanism]\nrounds = 6";
 
 #[test]
 fn coalitions_chosen_before_the_schedule_have_a_sampled_claim_and_a_sure_headline() {
     let plan = plan(14, STATIC);
     let calibration = plan.calibration();
     assert!(calibration.drawn.is_none() && plan.schedule().rounds() == 0);
-    let sample = calibration.claims.iter().find(|claim| claim.established == Established::Sampled).expect("sampled");
+    let sample = calibration
+        .claims
+        .iter()
+        .find(|claim| claim.established == Established::Sampled)
+        .expect("sampled");
     assert!((0.999..=1.0).contains(&sample.epsilon), "{sample:?}");
-    assert_eq!((sample.size, sample.cases, sample.holds_as_headline), (2, 300, false));
+    assert_eq!(
+        (sample.size, sample.cases, sample.holds_as_headline),
+        (2, 300, false)
+    );
     assert!(sample.seed.is_some_and(|seed| seed < 1 << 53));
     // 0.001^(1/300) leaves 2.3 %.
     let least = 1.0 - 0.001f64.powf(1.0 / 300.0);
-    assert!(sample.delta >= 1e-6 + least && sample.delta < 1e-6 + 3.0 * least, "{}", sample.delta);
+    assert!(
+        sample.delta >= 1e-6 + least && sample.delta < 1e-6 + 3.0 * least,
+        "{}",
+        sample.delta
+    );
     // The headline is sure, and the noise below that of local privacy.
     let headline = plan.epsilon_claimed().expect("claimed");
     let theorem = epsilon(calibration, Faults::Any, Established::Theorem);
@@ -192,6 +292,7 @@ fn coalitions_chosen_before_the_schedule_have_a_sampled_claim_and_a_sure_headlin
     let searched = epsilon(calibration, Faults::Class, Established::Searched);
     assert!(searched > 0.9 && searched <= theorem, "{searched}");
     assert_eq!(plan.epsilon_searched(), Some(searched.max(sample.epsilon)));
-    let read = undertone_protocol::plan::Plan::parse(plan.to_json().as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let read = undertone_protocol::plan::Plan::parse(plan.to_json().as_bytes())
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(read.calibration(), calibration);
 }

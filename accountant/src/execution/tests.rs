@@ -11,10 +11,35 @@ fn problem(text: &str) -> String {
 #[test]
 fn a_good_file_reads_and_writes_back_the_same() {
     let execution = Execution::parse(GOOD).expect("a good file");
-    assert_eq!(execution.outcome(1, 0, 1), ShareOutcome { fate: Fate::Returned, applied: 2, seen: false });
-    assert_eq!(execution.outcome(2, 1, 0), ShareOutcome { fate: Fate::Accepted, applied: 2, seen: true });
-    assert_eq!(execution.outcome(1, 1, 2), ShareOutcome { fate: Fate::Accepted, applied: 1, seen: true });
-    assert_eq!(execution.published(), &BTreeSet::from([0, 1]), "party 2 is offline in the last round");
+    assert_eq!(
+        execution.outcome(1, 0, 1),
+        ShareOutcome {
+            fate: Fate::Returned,
+            applied: 2,
+            seen: false
+        }
+    );
+    assert_eq!(
+        execution.outcome(2, 1, 0),
+        ShareOutcome {
+            fate: Fate::Accepted,
+            applied: 2,
+            seen: true
+        }
+    );
+    assert_eq!(
+        execution.outcome(1, 1, 2),
+        ShareOutcome {
+            fate: Fate::Accepted,
+            applied: 1,
+            seen: true
+        }
+    );
+    assert_eq!(
+        execution.published(),
+        &BTreeSet::from([0, 1]),
+        "party 2 is offline in the last round"
+    );
     let written = serde_json::to_string(&execution).expect("serialises");
     let again = Execution::parse(&written).expect("what we write we read");
     assert_eq!(written, serde_json::to_string(&again).expect("serialises"));
@@ -23,7 +48,14 @@ fn a_good_file_reads_and_writes_back_the_same() {
 #[test]
 fn a_share_to_somebody_offline_stays_unseen() {
     let execution = Execution::parse(GOOD).expect("a good file");
-    assert_eq!(execution.outcome(2, 0, 2), ShareOutcome { fate: Fate::Returned, applied: 2, seen: false });
+    assert_eq!(
+        execution.outcome(2, 0, 2),
+        ShareOutcome {
+            fate: Fate::Returned,
+            applied: 2,
+            seen: false
+        }
+    );
 }
 
 #[test]
@@ -38,22 +70,54 @@ fn every_contradiction_names_its_place() {
         ("[[1],[2],[0]]", "[[1],[1],[0]]", "out[0][1]"),
         ("[[1],[2],[0]]", "[[1,1],[2],[0]]", "out[0][0][1]"),
         ("[true,true,false]", "[true,true]", "online[2]"),
-        ("[[true,true,true],[true", "[[true,false,true],[true", "online[0][1]"),
+        (
+            "[[true,true,true],[true",
+            "[[true,false,true],[true",
+            "online[0][1]",
+        ),
         ("\"round\": 1", "\"round\": 0", "shares[0].round"),
         ("\"round\": 1", "\"round\": 3", "shares[0].round"),
         ("\"from\": 0", "\"from\": 7", "shares[0].from"),
         ("\"to\": 1", "\"to\": 2", "shares[0].to"),
-        ("\"round\": 1, \"from\": 0, \"to\": 1", "\"round\": 2, \"from\": 2, \"to\": 1", "shares[0].from"),
-        ("\"returned\", \"applied\": 9", "\"accepted\", \"applied\": 0", "shares[0].applied"),
+        (
+            "\"round\": 1, \"from\": 0, \"to\": 1",
+            "\"round\": 2, \"from\": 2, \"to\": 1",
+            "shares[0].from",
+        ),
+        (
+            "\"returned\", \"applied\": 9",
+            "\"accepted\", \"applied\": 0",
+            "shares[0].applied",
+        ),
         ("\"corrupted\": [2]", "\"corrupted\": [5]", "corrupted[0]"),
         ("\"corrupted\": [2]", "\"corrupted\": [1, 1]", "corrupted[1]"),
-        ("\"corrupted\": [2]", "\"corrupted\": [1], \"observed\": []", "corrupted"),
+        (
+            "\"corrupted\": [2]",
+            "\"corrupted\": [1], \"observed\": []",
+            "corrupted",
+        ),
         ("\"corrupted\": [2]", "\"observed\": [[0, 2]]", "observed[0]"),
-        ("\"corrupted\": [2]", "\"corrupted\": [2], \"rolled_back\": [0], \"published\": [0]", "published"),
-        ("\"corrupted\": [2]", "\"corrupted\": [2], \"sensitivity\": [1, -1, 1]", "sensitivity[1]"),
-        ("\"corrupted\": [2]", "\"corrupted\": [2], \"sensitivity\": [1]", "sensitivity"),
+        (
+            "\"corrupted\": [2]",
+            "\"corrupted\": [2], \"rolled_back\": [0], \"published\": [0]",
+            "published",
+        ),
+        (
+            "\"corrupted\": [2]",
+            "\"corrupted\": [2], \"sensitivity\": [1, -1, 1]",
+            "sensitivity[1]",
+        ),
+        (
+            "\"corrupted\": [2]",
+            "\"corrupted\": [2], \"sensitivity\": [1]",
+            "sensitivity",
+        ),
         ("\"incremental\"", "{\"c\": [1, 0], \"z\": []}", "injection.c"),
-        ("\"incremental\"", "{\"c\": [1, 0, 1], \"z\": [[1,0],[-1,1],[0,-1]]}", "injection"),
+        (
+            "\"incremental\"",
+            "{\"c\": [1, 0, 1], \"z\": [[1,0],[-1,1],[0,-1]]}",
+            "injection",
+        ),
     ];
     for (old, new, place) in cases {
         let text = GOOD.replacen(old, new, 1);
@@ -67,15 +131,31 @@ fn every_contradiction_names_its_place() {
 
 #[test]
 fn a_mass_goes_only_to_somebody_online() {
-    let late = GOOD.replace("\"from\": 0, \"to\": 1, \"fate\": \"returned\"", "\"from\": 1, \"to\": 2, \"fate\": \"accepted\"");
+    let late = GOOD.replace(
+        "\"from\": 0, \"to\": 1, \"fate\": \"returned\"",
+        "\"from\": 1, \"to\": 2, \"fate\": \"accepted\"",
+    );
     assert!(problem(&late).contains("offline"), "{}", problem(&late));
 }
 
 #[test]
 fn unknown_keys_and_bad_syntax_give_their_line() {
     let unknown = GOOD.replace("\"corrupted\"", "\"corupted\"");
-    assert!(matches!(Execution::parse(&unknown), Err(ExecutionError::Syntax { line: 3, .. })), "{}", problem(&unknown));
-    assert!(matches!(Execution::parse(&GOOD.replace("\"seen\"", "\"sen\"")), Err(ExecutionError::Syntax { line: 3, .. })));
-    assert!(matches!(Execution::parse("{"), Err(ExecutionError::Syntax { .. })));
+    assert!(
+        matches!(
+            Execution::parse(&unknown),
+            Err(ExecutionError::Syntax { line: 3, .. })
+        ),
+        "{}",
+        problem(&unknown)
+    );
+    assert!(matches!(
+        Execution::parse(&GOOD.replace("\"seen\"", "\"sen\"")),
+        Err(ExecutionError::Syntax { line: 3, .. })
+    ));
+    assert!(matches!(
+        Execution::parse("{"),
+        Err(ExecutionError::Syntax { .. })
+    ));
     assert!(problem(&GOOD.replace(", \"corrupted\": [2]", "")).contains("exactly one"));
 }

@@ -14,7 +14,11 @@ use crate::settled::LogsError;
 impl Gate<'_> {
     /// PPSC with too many coalitions: Theorem R as above, and a bound for all coalitions of what happened; within the tolerated class never more than the
     /// plan's. None if that is no less than the theorem's.
-    pub(super) fn bounded(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Option<Found>, LogsError> {
+    pub(super) fn bounded(
+        &self,
+        logs: &AgreedLogs,
+        publish: &BTreeSet<Party>,
+    ) -> Result<Option<Found>, LogsError> {
         if self.setting.family != Family::Ppsc || !self.setting.rollback {
             return Ok(None);
         }
@@ -26,16 +30,28 @@ impl Gate<'_> {
         let in_class = departures <= self.setting.dropouts && execution.shares().len() <= 1;
         let of_class = if in_class { self.bound_of_class()? } else { None };
         let mu = of_class.map_or(here, |of_class| of_class.min(here));
-        let corrupted = self.departed(publish).into_iter().chain(publish.iter().copied().take(size));
+        let corrupted = self
+            .departed(publish)
+            .into_iter()
+            .chain(publish.iter().copied().take(size));
         let execution = execution.with_corrupted(corrupted)?;
-        let worst = self.or_departed(Found { mu, execution, basis: Basis::Spreading }, logs, publish)?;
+        let worst = self.or_departed(
+            Found {
+                mu,
+                execution,
+                basis: Basis::Spreading,
+            },
+            logs,
+            publish,
+        )?;
         Ok(Some(worst).filter(|worst| worst.mu < self.theorem()))
     }
 
     /// μ that the plan's claim says of its class; none where that is not bounded.
     fn bound_of_class(&self) -> Result<Option<f64>, LogsError> {
         if self.of_class.get().is_none() {
-            let bound = Spreading::of_class(&self.setting)?.map(|spreading| self.bound_of(&spreading, |_| true));
+            let bound =
+                Spreading::of_class(&self.setting)?.map(|spreading| self.bound_of(&spreading, |_| true));
             let _ = self.of_class.set(bound);
         }
         Ok(self.of_class.get().copied().flatten())

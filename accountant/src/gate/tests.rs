@@ -14,8 +14,13 @@ const FIVE: &str = "[mechanism]\nrounds = 4";
 fn accounted(plan: &Plan, audit: &Audit) -> f64 {
     let json = serde_json::to_string(&audit.execution).expect("serialises");
     let calibration = plan.calibration();
-    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
-    account::inca(&json, noise, 1.0, audit.delta).unwrap_or_else(|error| panic!("{error}")).mu
+    let noise = Noise {
+        independent_std: calibration.independent_std,
+        correlated_std: calibration.correlated_std,
+    };
+    account::inca(&json, noise, 1.0, audit.delta)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .mu
 }
 
 fn assert_audit(plan: &Plan, audit: &Audit) {
@@ -31,7 +36,8 @@ fn assert_audit(plan: &Plan, audit: &Audit) {
 fn unanswered(plan: &Plan, logs: &mut AgreedLogs, round: u32, from: Party) {
     let to = plan.schedule().sends_to(round, from)[0];
     if let Some(log) = logs.get_mut(&to) {
-        log.received.retain(|entry| (entry.round, entry.from) != (round, from));
+        log.received
+            .retain(|entry| (entry.round, entry.from) != (round, from));
     }
 }
 
@@ -40,7 +46,9 @@ fn without_faults_everybody_publishes_at_less_than_the_claim() {
     let plan = plan(5, FIVE);
     let verdict = gate(&plan, &logs(&plan, &[0, 1, 2, 3, 4]));
     assert_eq!(verdict.publish, Some((0..5).collect()));
-    assert!(verdict.reason.is_empty() && verdict.audit.faults.is_empty() && verdict.audit.departed.is_empty());
+    assert!(
+        verdict.reason.is_empty() && verdict.audit.faults.is_empty() && verdict.audit.departed.is_empty()
+    );
     assert!(verdict.audit.epsilon <= plan.epsilon_claimed().expect("claimed"));
     assert_eq!(verdict.audit.basis, Basis::Computed);
     assert_audit(&plan, &verdict.audit);
@@ -53,20 +61,36 @@ fn whatever_happens_within_the_class_the_rest_publishes() {
     for departed in 0..5 {
         let members: Vec<Party> = (0..5).filter(|&party| party != departed).collect();
         let whole = logs(&plan, &members);
-        for fault in faults::single_shares(&setting).into_iter().filter(|fault| fault.from != departed && fault.to != departed) {
+        for fault in faults::single_shares(&setting)
+            .into_iter()
+            .filter(|fault| fault.from != departed && fault.to != departed)
+        {
             let mut logs = whole.clone();
             let applied = fault.applied.expect("given");
             let received = &mut logs.get_mut(&fault.to).expect("a member").received;
-            let place = received.iter().position(|entry| (entry.round, entry.from) == (fault.round, fault.from)).expect("due");
+            let place = received
+                .iter()
+                .position(|entry| (entry.round, entry.from) == (fault.round, fault.from))
+                .expect("due");
             match fault.fate {
-                Fate::Accepted => received[place] = ReceivedEntry { applied, ..received[place] },
+                Fate::Accepted => {
+                    received[place] = ReceivedEntry {
+                        applied,
+                        ..received[place]
+                    }
+                }
                 _ => drop(received.remove(place)),
             }
             if fault.fate == Fate::Returned && applied == fault.round {
                 logs.get_mut(&fault.from).expect("a member").sent[fault.round as usize - 1].left = false;
             }
             let verdict = gate(&plan, &logs);
-            assert_eq!(verdict.publish, Some(members.iter().copied().collect()), "{departed} {fault:?} {}", verdict.reason);
+            assert_eq!(
+                verdict.publish,
+                Some(members.iter().copied().collect()),
+                "{departed} {fault:?} {}",
+                verdict.reason
+            );
             assert!(verdict.audit.epsilon <= plan.epsilon_claimed().expect("claimed"));
             assert_eq!(verdict.audit.departed, BTreeSet::from([departed]));
         }
@@ -154,7 +178,10 @@ fn hostile_logs_withhold_with_a_reason() {
 
 #[test]
 fn no_logs_whatever_make_the_gate_panic() {
-    let plans = [plan(4, "[mechanism]\nrounds = 3"), plan(4, "[mechanism]\nrounds = 3\nrollback = false")];
+    let plans = [
+        plan(4, "[mechanism]\nrounds = 3"),
+        plan(4, "[mechanism]\nrounds = 3\nrollback = false"),
+    ];
     let mut random = ChaCha8Rng::seed_from_u64(11);
     let (mut published, mut refused) = (0, 0);
     for _ in 0..400 {
@@ -195,8 +222,15 @@ fn spoil(logs: &mut AgreedLogs, random: &mut ChaCha8Rng) {
         3 if place < log.received.len() => drop(log.received.remove(place)),
         4 => {
             if let Some(entry) = log.sent.get_mut(place) {
-                let verdict = if number > 3 { Answered::Refused } else { Answered::Accepted { applied: number } };
-                entry.answer = Some(Answer { verdict, signature: Signature([0; 64]) });
+                let verdict = if number > 3 {
+                    Answered::Refused
+                } else {
+                    Answered::Accepted { applied: number }
+                };
+                entry.answer = Some(Answer {
+                    verdict,
+                    signature: Signature([0; 64]),
+                });
             }
         }
         5 if number > 2 => log.sent.truncate(place),
@@ -213,7 +247,10 @@ fn a_share_that_never_left_is_back_whatever_the_receiver_lists() {
     let verdict = gate(&plan, &logs);
     let shares = verdict.audit.execution.shares();
     assert_eq!(shares.len(), 1);
-    assert_eq!((shares[0].fate, shares[0].applied, shares[0].seen), (Fate::Returned, Some(2), false));
+    assert_eq!(
+        (shares[0].fate, shares[0].applied, shares[0].seen),
+        (Fate::Returned, Some(2), false)
+    );
 }
 
 #[test]
@@ -229,13 +266,20 @@ fn the_papers_protocol_is_judged_by_every_reading() {
             let sent = &mut logs.get_mut(&from).expect("a member").sent[round as usize - 1];
             sent.left = round < 4;
             if round == 1 {
-                sent.answer = Some(Answer { verdict: Answered::Accepted { applied: 1 }, signature: Signature([0; 64]) });
+                sent.answer = Some(Answer {
+                    verdict: Answered::Accepted { applied: 1 },
+                    signature: Signature([0; 64]),
+                });
             }
         }
         if round <= 2 {
             let to = plan.schedule().sends_to(round, 3)[0];
             let received = &mut logs.get_mut(&to).expect("a member").received;
-            received.push(ReceivedEntry { round, from: 3, applied: round });
+            received.push(ReceivedEntry {
+                round,
+                from: 3,
+                applied: round,
+            });
             received.sort_by_key(|entry| (entry.round, entry.from));
         }
     }
@@ -273,52 +317,91 @@ fn a_departed_party_that_the_bound_does_not_cover_is_computed() {
     let logs = logs(&plan, &[0, 1, 2, 3]);
     let mut gate = Gate::of(&plan).expect("a plan");
     let publish: BTreeSet<Party> = (0..4).collect();
-    let bound = gate.departed_own(&logs, &publish, &BTreeSet::from([4]), 4).expect("sane logs");
+    let bound = gate
+        .departed_own(&logs, &publish, &BTreeSet::from([4]), 4)
+        .expect("sane logs");
     assert_eq!(bound.basis, Basis::BeforePublishing);
     gate.budget = bound.mu / 2.0;
-    let exact = gate.departed_own(&logs, &publish, &BTreeSet::from([4]), 4).expect("sane logs");
+    let exact = gate
+        .departed_own(&logs, &publish, &BTreeSet::from([4]), 4)
+        .expect("sane logs");
     assert_eq!(exact.basis, Basis::Computed);
     assert!(exact.mu < bound.mu);
     assert!(exact.execution.rolled_back().contains(&4));
     let audit = gate.audit(exact, BTreeSet::from([4]), vec![]);
     let json = serde_json::to_string(&audit.execution).expect("serialises");
-    let losses = account::inca(&json, gate.noise, 1.0, audit.delta).expect("an execution").losses;
+    let losses = account::inca(&json, gate.noise, 1.0, audit.delta)
+        .expect("an execution")
+        .losses;
     assert!((losses[&4].sqrt() / audit.mu - 1.0).abs() < 1e-12);
 }
 
 #[test]
 fn where_start_draws_the_schedule_the_class_decides_and_the_theorem_speaks() {
-    let plan = plan(12, "[privacy]\ncoalitions = \"static\"\ndraws = 100\n[mechanism]\nrounds = 5").with_draw(77);
+    let plan = plan(
+        12,
+        "[privacy]\ncoalitions = \"static\"\ndraws = 100\n[mechanism]\nrounds = 5",
+    )
+    .with_draw(77);
     let theorem = plan.epsilon_claimed().expect("claimed");
     let everybody: Vec<Party> = (0..12).collect();
     let calm = gate(&plan, &logs(&plan, &everybody));
-    assert_eq!((calm.publish, calm.audit.basis), (Some((0..12).collect()), Basis::Theorem));
+    assert_eq!(
+        (calm.publish, calm.audit.basis),
+        (Some((0..12).collect()), Basis::Theorem)
+    );
     assert!((calm.audit.epsilon / theorem - 1.0).abs() < 1e-9);
-    assert_eq!(calm.audit.execution.out(3, 4), plan.schedule().sends_to(3, 4), "the schedule that was drawn");
+    assert_eq!(
+        calm.audit.execution.out(3, 4),
+        plan.schedule().sends_to(3, 4),
+        "the schedule that was drawn"
+    );
     assert_audit(&plan, &calm.audit);
     // One departure and one share that went back: in the class.
     let mut one = logs(&plan, &everybody[1..]);
-    let from = (1..12).find(|&party| plan.schedule().sends_to(2, party)[0] != 0).expect("most do not");
+    let from = (1..12)
+        .find(|&party| plan.schedule().sends_to(2, party)[0] != 0)
+        .expect("most do not");
     unanswered(&plan, &mut one, 2, from);
     one.get_mut(&from).expect("a member").sent[1].left = true;
     let verdict = gate(&plan, &one);
     assert_eq!(verdict.publish, Some((1..12).collect()));
-    assert!(verdict.audit.faults.iter().any(|fault| fault.contains("tolerated class")), "{:?}", verdict.audit.faults);
+    assert!(
+        verdict
+            .audit
+            .faults
+            .iter()
+            .any(|fault| fault.contains("tolerated class")),
+        "{:?}",
+        verdict.audit.faults
+    );
     // Two shares: the run goes on without whoever has most of them, which uses up the departure.
     let mut two = logs(&plan, &everybody);
     for round in [2, 3] {
         unanswered(&plan, &mut two, round, 5);
     }
     let verdict = gate(&plan, &two);
-    assert_eq!(verdict.publish, Some((0..12).filter(|&party| party != 5).collect()));
+    assert_eq!(
+        verdict.publish,
+        Some((0..12).filter(|&party| party != 5).collect())
+    );
     assert!(verdict.reason.contains("party-5"), "{}", verdict.reason);
     // After a departure there is none left.
     let mut late = logs(&plan, &everybody[1..]);
-    let faulty = (1..12).filter(|&party| plan.schedule().sends_to(2, party)[0] != 0).take(2).collect::<Vec<_>>();
-    faulty.iter().for_each(|&from| unanswered(&plan, &mut late, 2, from));
+    let faulty = (1..12)
+        .filter(|&party| plan.schedule().sends_to(2, party)[0] != 0)
+        .take(2)
+        .collect::<Vec<_>>();
+    faulty
+        .iter()
+        .for_each(|&from| unanswered(&plan, &mut late, 2, from));
     let verdict = gate(&plan, &late);
     assert_eq!(verdict.publish, None);
-    assert!(verdict.reason.contains("the plan tolerates 1 and one"), "{}", verdict.reason);
+    assert!(
+        verdict.reason.contains("the plan tolerates 1 and one"),
+        "{}",
+        verdict.reason
+    );
     assert!(verdict.audit.epsilon < theorem, "nothing but shares has left");
 }
 
@@ -333,15 +416,31 @@ fn departures_that_somebody_chose_by_the_schedule_stop_a_run_that_a_sample_is_fo
     // All that exchange anything with one party know all of it but its own noise once its final is out.
     let victim = 3;
     let touches = |round: u32, party: Party| {
-        plan.schedule().sends_to(round, party).contains(&victim) || plan.schedule().sends_to(round, victim).contains(&party)
+        plan.schedule().sends_to(round, party).contains(&victim)
+            || plan.schedule().sends_to(round, victim).contains(&party)
     };
-    let contacts: Vec<Party> = (0..24).filter(|&party| (1..=3).any(|round| touches(round, party))).collect();
-    let rest = |departed: &[Party]| (0..24).filter(|party| !departed.contains(party)).collect::<Vec<_>>();
+    let contacts: Vec<Party> = (0..24)
+        .filter(|&party| (1..=3).any(|round| touches(round, party)))
+        .collect();
+    let rest = |departed: &[Party]| {
+        (0..24)
+            .filter(|party| !departed.contains(party))
+            .collect::<Vec<_>>()
+    };
     let verdict = gate.judge(&logs(&plan, &rest(&contacts))).expect("sane logs");
     assert_eq!(verdict.publish, None);
-    assert!(verdict.reason.contains("of one party the departed know so much"), "{}", verdict.reason);
+    assert!(
+        verdict.reason.contains("of one party the departed know so much"),
+        "{}",
+        verdict.reason
+    );
     // As many that nobody chose.
     let some: Vec<Party> = (16..16 + contacts.len()).collect();
     let verdict = gate.judge(&logs(&plan, &rest(&some))).expect("sane logs");
-    assert_eq!(verdict.publish, Some(rest(&some).into_iter().collect()), "{}", verdict.reason);
+    assert_eq!(
+        verdict.publish,
+        Some(rest(&some).into_iter().collect()),
+        "{}",
+        verdict.reason
+    );
 }

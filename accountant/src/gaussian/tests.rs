@@ -20,7 +20,10 @@ fn the_raw_trade_off_is_within_half_the_slack_of_eighty_digits() {
     for (epsilon, mu, expected) in points {
         // The reference's ε is a rounded f64 as ours is; ln δ of its decimal is exact to a unit in the last place.
         let error = ln_delta(epsilon, mu) - expected.ln();
-        assert!(error.abs() < SLACK / 2.0, "epsilon {epsilon} mu {mu}: relative error {error:e}");
+        assert!(
+            error.abs() < SLACK / 2.0,
+            "epsilon {epsilon} mu {mu}: relative error {error:e}"
+        );
     }
 }
 
@@ -28,7 +31,10 @@ fn the_raw_trade_off_is_within_half_the_slack_of_eighty_digits() {
 fn delta_never_rounds_below_the_truth() {
     for (epsilon, mu, expected) in reference() {
         let rounded = delta(epsilon, mu).expect("in range");
-        assert!(rounded >= expected, "epsilon {epsilon} mu {mu}: {rounded:e} < {expected:e}");
+        assert!(
+            rounded >= expected,
+            "epsilon {epsilon} mu {mu}: {rounded:e} < {expected:e}"
+        );
         assert!(rounded <= expected * (1.0 + 4.0 * SLACK));
     }
 }
@@ -40,9 +46,15 @@ fn inverses_return_to_where_they_came_from_on_the_safe_side() {
             continue;
         }
         let budget = mu(at_epsilon, at_delta).expect("in range");
-        assert!(budget <= at_mu, "mu({at_epsilon}, {at_delta:e}) = {budget} > {at_mu}");
+        assert!(
+            budget <= at_mu,
+            "mu({at_epsilon}, {at_delta:e}) = {budget} > {at_mu}"
+        );
         let spent = epsilon(at_delta, at_mu).expect("in range");
-        assert!(spent >= at_epsilon * (1.0 - 1e-15), "epsilon({at_delta:e}, {at_mu}) = {spent} < {at_epsilon}");
+        assert!(
+            spent >= at_epsilon * (1.0 - 1e-15),
+            "epsilon({at_delta:e}, {at_mu}) = {spent} < {at_epsilon}"
+        );
         // What an inverse returns satisfies the forward direction exactly as it is computed.
         assert!(delta(at_epsilon, budget).expect("in range") <= at_delta * (1.0 + 1e-13));
         assert!(delta(spent, at_mu).expect("in range") <= at_delta * (1.0 + 1e-13));
@@ -55,7 +67,10 @@ fn inverses_return_to_where_they_came_from_on_the_safe_side() {
 fn edges() {
     assert_eq!(delta(1.0, f64::INFINITY), Ok(1.0));
     assert_eq!(delta(1.0, 0.0), Ok(0.0));
-    assert!(delta(50.0, 1e-4).expect("in range") > 0.0, "a positive delta never rounds to zero");
+    assert!(
+        delta(50.0, 1e-4).expect("in range") > 0.0,
+        "a positive delta never rounds to zero"
+    );
     assert_eq!(epsilon(1e-6, f64::INFINITY), Ok(f64::INFINITY));
     assert_eq!(epsilon(1e-6, 0.0), Ok(0.0));
     assert_eq!(epsilon(0.5, 0.1), Ok(0.0));

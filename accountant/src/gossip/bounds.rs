@@ -19,12 +19,19 @@ impl Whitener {
     pub(super) fn of(k: &Mat<f64>) -> Result<Self, GossipError> {
         let size = k.nrows();
         if size == 0 {
-            return Ok(Whitener { inverse: Mat::new(), rounding: 0.0 });
+            return Ok(Whitener {
+                inverse: Mat::new(),
+                rounding: 0.0,
+            });
         }
-        let Ok(factor) = k.llt(Side::Lower) else { return Err(GossipError::NearlyDependent) };
+        let Ok(factor) = k.llt(Side::Lower) else {
+            return Err(GossipError::NearlyDependent);
+        };
         let l = factor.L();
         let largest = (0..size).map(|row| k[(row, row)]).fold(0.0, f64::max);
-        let least = (0..size).map(|row| l[(row, row)] * l[(row, row)]).fold(f64::INFINITY, f64::min);
+        let least = (0..size)
+            .map(|row| l[(row, row)] * l[(row, row)])
+            .fold(f64::INFINITY, f64::min);
         let rounding = f64::EPSILON * largest / least;
         if rounding.is_nan() || rounding > 1e-3 {
             return Err(GossipError::NearlyDependent);
@@ -45,17 +52,53 @@ impl Whitener {
         let mut m: Mat<f64> = Mat::zeros(columns, columns);
         let (lower, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
         if triangular {
-            triangular::matmul(&mut x, lower, Accum::Replace, &self.inverse, lower, g, lower, 1.0, Par::Seq);
+            triangular::matmul(
+                &mut x,
+                lower,
+                Accum::Replace,
+                &self.inverse,
+                lower,
+                g,
+                lower,
+                1.0,
+                Par::Seq,
+            );
             let upper = BlockStructure::TriangularUpper;
-            triangular::matmul(&mut m, lower, Accum::Replace, x.transpose(), upper, &x, lower, 1.0, Par::Seq);
+            triangular::matmul(
+                &mut m,
+                lower,
+                Accum::Replace,
+                x.transpose(),
+                upper,
+                &x,
+                lower,
+                1.0,
+                Par::Seq,
+            );
         } else {
             matmul(&mut x, Accum::Replace, &self.inverse, g, 1.0, Par::Seq);
-            triangular::matmul(&mut m, lower, Accum::Replace, x.transpose(), whole, &x, whole, 1.0, Par::Seq);
+            triangular::matmul(
+                &mut m,
+                lower,
+                Accum::Replace,
+                x.transpose(),
+                whole,
+                &x,
+                whole,
+                1.0,
+                Par::Seq,
+            );
         }
-        let ones: f64 = (0..rows).map(|row| (0..columns).map(|column| x[(row, column)]).sum::<f64>().powi(2)).sum();
+        let ones: f64 = (0..rows)
+            .map(|row| (0..columns).map(|column| x[(row, column)]).sum::<f64>().powi(2))
+            .sum();
         // The target's own noise is unknown: M ≤ I, so that cᵀMc ≤ T.
         let upper = (tighter(m.as_ref(), rounds) * (1.0 + SLACK + self.rounding)).min(rounds as f64);
-        Sensitivity { lower: ones.min(upper), upper, unbounded: false }
+        Sensitivity {
+            lower: ones.min(upper),
+            upper,
+            unbounded: false,
+        }
     }
 }
 
@@ -92,14 +135,23 @@ impl Whitener {
         let squares = |factor: &Mat<f64>, columns: &Mat<f64>| {
             let mut product: Mat<f64> = Mat::zeros(size, targets);
             matmul(&mut product, Accum::Replace, factor, columns, 1.0, Par::Seq);
-            (0..targets).map(|target| product.col(target).squared_norm_l2()).collect::<Vec<f64>>()
+            (0..targets)
+                .map(|target| product.col(target).squared_norm_l2())
+                .collect::<Vec<f64>>()
         };
         let (lower, upper) = (squares(&self.inverse, &sums), squares(&c, &changes));
         let answer = |(lower, upper): (f64, f64)| {
             let upper = upper * (1.0 + SLACK + self.rounding);
             let tight = upper <= lower * (1.0 + TIGHT + 2.0 * self.rounding);
             let upper = upper.min(rounds as f64);
-            (Sensitivity { lower: lower.min(upper), upper, unbounded: false }, tight)
+            (
+                Sensitivity {
+                    lower: lower.min(upper),
+                    upper,
+                    unbounded: false,
+                },
+                tight,
+            )
         };
         lower.into_iter().zip(upper).map(answer).collect()
     }
@@ -123,7 +175,9 @@ fn tighter(m: MatRef<'_, f64>, rounds: usize) -> f64 {
     }
     // Should they not converge, the trace is no smaller than the largest eigenvalue.
     let trace = || (0..size).map(|row| m[(row, row)]).sum();
-    let largest = m.self_adjoint_eigenvalues(Side::Lower).map_or_else(|_| trace(), |values| values[size - 1]);
+    let largest = m
+        .self_adjoint_eigenvalues(Side::Lower)
+        .map_or_else(|_| trace(), |values| values[size - 1]);
     absolute.min(rounds as f64 * largest)
 }
 
@@ -143,7 +197,9 @@ fn steep_quotient(m: MatRef<'_, f64>) -> f64 {
         }
         product
     };
-    let mut v: Vec<f64> = (0..size).map(|t| if t % 2 == 0 { 1.0 } else { -1.0 + 1e-3 }).collect();
+    let mut v: Vec<f64> = (0..size)
+        .map(|t| if t % 2 == 0 { 1.0 } else { -1.0 + 1e-3 })
+        .collect();
     let mut quotient = 0.0;
     for _ in 0..ITERATIONS {
         let next = times(&v);

@@ -74,7 +74,12 @@ pub fn all_pairs(
         let count = AT_ONCE.min(nodes - first);
         let answers = in_parallel(count, |index| {
             let observer = first + index;
-            let threat = Threat { observers: &[observer], rounds, view, noise };
+            let threat = Threat {
+                observers: &[observer],
+                rounds,
+                view,
+                noise,
+            };
             Some(Observers::of(weights, &threat, &targets).map(|observers| observers.sensitivities_at_once()))
         });
         for (index, answers) in answers.into_iter().enumerate() {
@@ -87,7 +92,11 @@ pub fn all_pairs(
                 }
                 Err(error) => return Err(error),
             };
-            for (&target, upper) in targets.iter().zip(uppers).filter(|(target, _)| **target != observer) {
+            for (&target, upper) in targets
+                .iter()
+                .zip(uppers)
+                .filter(|(target, _)| **target != observer)
+            {
                 tally.add(observer, target, upper);
             }
         }
@@ -116,7 +125,12 @@ impl Tally {
             (self.largest, self.largest_pair) = (upper, Some((observer, target)));
         }
         match upper > 0.0 {
-            true => *self.bins.entry((upper.log10() * BINS).floor() as i64).or_insert(0) += 1,
+            true => {
+                *self
+                    .bins
+                    .entry((upper.log10() * BINS).floor() as i64)
+                    .or_insert(0) += 1
+            }
             false => self.nothing += 1,
         }
     }
@@ -143,11 +157,19 @@ impl Tally {
             pairs: self.pairs,
             nothing_seen: self.nothing,
             not_computed: self.not_computed,
-            mean: if self.pairs == 0 { 0.0 } else { self.sum / self.pairs as f64 },
+            mean: if self.pairs == 0 {
+                0.0
+            } else {
+                self.sum / self.pairs as f64
+            },
             largest: self.largest,
             largest_pair: self.largest_pair,
             quantiles: QUANTILES.map(|percent| (percent, quantile(percent))).into(),
-            histogram: self.bins.iter().map(|(&bin, &count)| (edge(bin), edge(bin + 1), count)).collect(),
+            histogram: self
+                .bins
+                .iter()
+                .map(|(&bin, &count)| (edge(bin), edge(bin + 1), count))
+                .collect(),
         }
     }
 }
@@ -166,24 +188,44 @@ mod tests {
     fn every_pair_is_in_it_and_none_is_understated() {
         let (weights, rounds) = (weights(), 6);
         let mut told = vec![];
-        for (view, noise) in [(View::Sum, ObserversNoise::Unknown), (View::Messages, ObserversNoise::Known)] {
-            let found = all_pairs(&weights, rounds, (view, noise), Targets::All, &mut |done, all| told.push((done, all)))
-                .expect("answers");
+        for (view, noise) in [
+            (View::Sum, ObserversNoise::Unknown),
+            (View::Messages, ObserversNoise::Known),
+        ] {
+            let found = all_pairs(&weights, rounds, (view, noise), Targets::All, &mut |done, all| {
+                told.push((done, all))
+            })
+            .expect("answers");
             let mut each = vec![];
             for observer in 0..7 {
-                let threat = Threat { observers: &[observer], rounds, view, noise };
+                let threat = Threat {
+                    observers: &[observer],
+                    rounds,
+                    view,
+                    noise,
+                };
                 let others = (0..7).filter(|&target| target != observer);
-                each.extend(others.map(|target| sensitivity(&weights, &threat, target).expect("an answer").upper));
+                each.extend(
+                    others.map(|target| sensitivity(&weights, &threat, target).expect("an answer").upper),
+                );
             }
             each.sort_unstable_by(f64::total_cmp);
             assert_eq!((found.pairs, found.not_computed), (42, 0));
-            assert_eq!(found.histogram.iter().map(|bin| bin.2).sum::<u64>() + found.nothing_seen, 42);
+            assert_eq!(
+                found.histogram.iter().map(|bin| bin.2).sum::<u64>() + found.nothing_seen,
+                42
+            );
             for &(percent, value) in &found.quantiles {
                 let exact = each[((42.0 * percent / 100.0).ceil() as usize).max(1) - 1];
                 // The product for all targets at once may say more for neighbours, never less.
-                assert!(value >= exact && value <= rounds as f64, "{percent} %: {value} {exact}");
+                assert!(
+                    value >= exact && value <= rounds as f64,
+                    "{percent} %: {value} {exact}"
+                );
             }
-            assert!(found.largest >= each[41] && found.mean >= each.iter().sum::<f64>() / 42.0 * (1.0 - 1e-12));
+            assert!(
+                found.largest >= each[41] && found.mean >= each.iter().sum::<f64>() / 42.0 * (1.0 - 1e-12)
+            );
             let (observer, target) = found.largest_pair.expect("a pair");
             assert!(observer != target && observer < 7 && target < 7);
         }
@@ -192,12 +234,23 @@ mod tests {
 
     #[test]
     fn one_target_and_what_is_out_of_range() {
-        let ask = |rounds, targets| all_pairs(&weights(), rounds, (View::Sum, ObserversNoise::Unknown), targets, &mut |_, _| {});
+        let ask = |rounds, targets| {
+            all_pairs(
+                &weights(),
+                rounds,
+                (View::Sum, ObserversNoise::Unknown),
+                targets,
+                &mut |_, _| {},
+            )
+        };
         let one = ask(3, Targets::One(6)).expect("answers");
         // Node 6 hangs on node 5: nodes 2 and 3 are further than three rounds away, or just as far.
         assert_eq!(one.pairs, 6);
         assert_eq!(one.largest_pair.map(|pair| pair.1), Some(6));
-        assert!(matches!(ask(3, Targets::One(7)), Err(GossipError::Target { found: 7, nodes: 7 })));
+        assert!(matches!(
+            ask(3, Targets::One(7)),
+            Err(GossipError::Target { found: 7, nodes: 7 })
+        ));
         assert!(matches!(ask(0, Targets::All), Err(GossipError::Rounds)));
     }
 }

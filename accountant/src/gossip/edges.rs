@@ -33,7 +33,9 @@ pub enum EdgesError {
     #[error("edge list: there is no edge in it")]
     Empty,
     /// A node between 0 and the largest that has no edge.
-    #[error("edge list: node {node} has no edge, so the graph is not connected: nodes count from 0 to {largest} (line {line})")]
+    #[error(
+        "edge list: node {node} has no edge, so the graph is not connected: nodes count from 0 to {largest} (line {line})"
+    )]
     Isolated {
         /// The first such node.
         node: usize,
@@ -55,12 +57,19 @@ pub enum EdgesError {
 /// Reads a connected graph.
 pub fn connected(text: &str) -> Result<Graph, EdgesError> {
     let listed = read(text)?;
-    let mut lines: Vec<(usize, usize)> = listed.iter().flat_map(|&(line, u, v)| [(u, line), (v, line)]).collect();
+    let mut lines: Vec<(usize, usize)> = listed
+        .iter()
+        .flat_map(|&(line, u, v)| [(u, line), (v, line)])
+        .collect();
     lines.sort_unstable();
     lines.dedup_by_key(|&mut (node, _)| node);
     let &(largest, line) = lines.last().ok_or(EdgesError::Empty)?;
     // Every node is there, so the largest is no larger than the file.
-    if let Some((node, _)) = lines.iter().enumerate().find(|&(expected, &(node, _))| node != expected) {
+    if let Some((node, _)) = lines
+        .iter()
+        .enumerate()
+        .find(|&(expected, &(node, _))| node != expected)
+    {
         return Err(EdgesError::Isolated { node, largest, line });
     }
     let mut edges: Vec<(usize, usize)> = listed.iter().map(|&(_, u, v)| (u.min(v), u.max(v))).collect();
@@ -68,7 +77,10 @@ pub fn connected(text: &str) -> Result<Graph, EdgesError> {
     edges.dedup();
     let graph = Graph::from_edges(lines.len(), &edges).expect("ends are nodes, no loops, no repetitions");
     match graph.unreached() {
-        Some(node) => Err(EdgesError::Disconnected { line: lines[node].1, node }),
+        Some(node) => Err(EdgesError::Disconnected {
+            line: lines[node].1,
+            node,
+        }),
         None => Ok(graph),
     }
 }
@@ -80,14 +92,22 @@ fn read(text: &str) -> Result<Vec<(usize, usize, usize)>, EdgesError> {
         let content = content.split('#').next().unwrap_or_default();
         let mut nodes = Vec::with_capacity(2);
         for entry in content.split_whitespace() {
-            let node: usize = entry.parse().map_err(|_| EdgesError::Word { line, found: entry.chars().take(40).collect() })?;
+            let node: usize = entry.parse().map_err(|_| EdgesError::Word {
+                line,
+                found: entry.chars().take(40).collect(),
+            })?;
             nodes.push(node);
         }
         match nodes[..] {
             [] => {}
             [u, v] if u == v => return Err(EdgesError::SelfLoop { line, node: u }),
             [u, v] => edges.push((line, u, v)),
-            _ => return Err(EdgesError::Entries { line, found: nodes.len() }),
+            _ => {
+                return Err(EdgesError::Entries {
+                    line,
+                    found: nodes.len(),
+                });
+            }
         }
     }
     Ok(edges)

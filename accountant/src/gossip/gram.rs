@@ -10,7 +10,10 @@ const SAFE_DIFFERENCE: f64 = 1e-2;
 /// ⟨eₒᵀWᵃ, eₚᵀWᵇ⟩ over unknown noises, for places o and p in the basis.
 pub(super) enum Gram {
     /// Symmetric W: (Wᵃ⁺ᵇ)ₒₚ, by o, p and a + b, less (Wᵃ)ₒₒ(Wᵇ)ₒₒ where a single observer's noise is known.
-    Moments { moments: Vec<Vec<Vec<f64>>>, known: bool },
+    Moments {
+        moments: Vec<Vec<Vec<f64>>>,
+        known: bool,
+    },
     /// Any W: all products, rows numbered o · powers + a.
     Products { products: Mat<f64>, powers: usize },
 }
@@ -18,8 +21,13 @@ pub(super) enum Gram {
 impl Gram {
     pub(super) fn of(&self, (o, a): (usize, usize), (p, b): (usize, usize)) -> f64 {
         match self {
-            Gram::Moments { moments, known: false } => moments[o][p][a + b],
-            Gram::Moments { moments, known: true } => moments[o][p][a + b] - moments[o][o][a] * moments[p][p][b],
+            Gram::Moments {
+                moments,
+                known: false,
+            } => moments[o][p][a + b],
+            Gram::Moments { moments, known: true } => {
+                moments[o][p][a + b] - moments[o][o][a] * moments[p][p][b]
+            }
             Gram::Products { products, powers } => products[(o * powers + a, p * powers + b)],
         }
     }
@@ -33,12 +41,26 @@ pub(super) struct Powers {
 }
 
 impl Powers {
-    pub(super) fn of(weights: &Weights, threat: &Threat<'_>, basis: &[usize], last: usize, columns: &[usize]) -> Self {
+    pub(super) fn of(
+        weights: &Weights,
+        threat: &Threat<'_>,
+        basis: &[usize],
+        last: usize,
+        columns: &[usize],
+    ) -> Self {
         let known = threat.noise == ObserversNoise::Known;
-        if weights.symmetric() && (!known || (basis.len() == 1 && threat.observers.len() == 1 && safe(weights, basis[0]))) {
+        if weights.symmetric()
+            && (!known || (basis.len() == 1 && threat.observers.len() == 1 && safe(weights, basis[0])))
+        {
             Self::by_moments(weights, basis, last, columns, known)
         } else {
-            Self::by_products(weights, if known { threat.observers } else { &[] }, basis, last, columns)
+            Self::by_products(
+                weights,
+                if known { threat.observers } else { &[] },
+                basis,
+                last,
+                columns,
+            )
         }
     }
 
@@ -63,11 +85,20 @@ impl Powers {
                 }
             }
         }
-        Powers { gram: Gram::Moments { moments, known }, entries }
+        Powers {
+            gram: Gram::Moments { moments, known },
+            entries,
+        }
     }
 
     /// All rows, without the columns whose noise is known, and their products.
-    fn by_products(weights: &Weights, known: &[usize], basis: &[usize], last: usize, columns: &[usize]) -> Self {
+    fn by_products(
+        weights: &Weights,
+        known: &[usize],
+        basis: &[usize],
+        last: usize,
+        columns: &[usize],
+    ) -> Self {
         let (nodes, powers) = (weights.nodes(), last + 1);
         let mut rows: Mat<f64> = Mat::zeros(nodes, basis.len() * powers);
         let mut entries = vec![Vec::with_capacity(powers); basis.len()];
@@ -83,7 +114,13 @@ impl Powers {
                 }
             }
         }
-        Powers { gram: Gram::Products { products: rows.transpose() * &rows, powers }, entries }
+        Powers {
+            gram: Gram::Products {
+                products: rows.transpose() * &rows,
+                powers,
+            },
+            entries,
+        }
     }
 }
 
@@ -116,13 +153,23 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// The entries are sums of a few products of weights; a part below 10⁻¹⁰ of a row is taken for rounding.
 pub(super) fn independent(rows: &[Vec<f64>]) -> Vec<usize> {
     const DEPENDENT: f64 = 1e-10;
-    let kept: Vec<(usize, f64)> =
-        rows.iter().map(|row| dot(row, row).sqrt()).enumerate().filter(|&(_, length)| length > 0.0).collect();
-    let Some(width) = rows.first().map(Vec::len).filter(|_| !kept.is_empty()) else { return vec![] };
-    let scaled = Mat::from_fn(width, kept.len(), |row, column| rows[kept[column].0][row] / kept[column].1);
+    let kept: Vec<(usize, f64)> = rows
+        .iter()
+        .map(|row| dot(row, row).sqrt())
+        .enumerate()
+        .filter(|&(_, length)| length > 0.0)
+        .collect();
+    let Some(width) = rows.first().map(Vec::len).filter(|_| !kept.is_empty()) else {
+        return vec![];
+    };
+    let scaled = Mat::from_fn(width, kept.len(), |row, column| {
+        rows[kept[column].0][row] / kept[column].1
+    });
     let qr = scaled.col_piv_qr();
     let (r, order) = (qr.thin_R(), qr.P().arrays().0);
-    let rank = (0..r.nrows().min(kept.len())).take_while(|&k| r[(k, k)].abs() > DEPENDENT).count();
+    let rank = (0..r.nrows().min(kept.len()))
+        .take_while(|&k| r[(k, k)].abs() > DEPENDENT)
+        .count();
     let mut places: Vec<usize> = order[..rank].iter().map(|&column| kept[column].0).collect();
     places.sort_unstable();
     places

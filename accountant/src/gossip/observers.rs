@@ -27,7 +27,13 @@ impl Observers {
         }
         let shape = threat.shape();
         let basis = basis(weights, threat, shape.first);
-        let powers = Powers::of(weights, threat, &basis, shape.first + shape.rounds.saturating_sub(1), targets);
+        let powers = Powers::of(
+            weights,
+            threat,
+            &basis,
+            shape.first + shape.rounds.saturating_sub(1),
+            targets,
+        );
         let k = gram_of_views(&powers, basis.len(), shape);
         Ok(Observers {
             rounds: threat.rounds,
@@ -46,7 +52,11 @@ impl Observers {
         let (observers, Shape { first, rounds }) = (self.entries.len(), self.shape);
         let g = Mat::from_fn(observers * rounds, rounds, |row, s| {
             let (t, o) = (row / observers, row % observers);
-            if t < s { 0.0 } else { self.entries[o][t - s + first][index] }
+            if t < s {
+                0.0
+            } else {
+                self.entries[o][t - s + first][index]
+            }
         });
         self.whitener.sensitivity(&g, self.rounds, observers == 1)
     }
@@ -54,12 +64,14 @@ impl Observers {
     /// Of all targets that it was prepared for, in their order, on all cores.
     pub fn sensitivities(&self) -> Vec<Sensitivity> {
         let quick = self.quick();
-        let open: Vec<usize> =
-            (0..self.exposed.len()).filter(|&index| quick.get(index).is_none_or(|(_, tight)| !tight)).collect();
+        let open: Vec<usize> = (0..self.exposed.len())
+            .filter(|&index| quick.get(index).is_none_or(|(_, tight)| !tight))
+            .collect();
         let mut careful = in_parallel(open.len(), |place| Some(self.sensitivity(open[place]))).into_iter();
         let mut answers: Vec<Sensitivity> = quick.into_iter().map(|(answer, _)| answer).collect();
         answers.resize(self.exposed.len(), Sensitivity::NONE);
-        open.into_iter().for_each(|index| answers[index] = careful.next().expect("one each"));
+        open.into_iter()
+            .for_each(|index| answers[index] = careful.next().expect("one each"));
         answers
     }
 
@@ -80,10 +92,15 @@ impl Observers {
     /// What a product for all targets of one observer says, and whether that settles it; nothing for several observers.
     fn quick(&self) -> Vec<(Sensitivity, bool)> {
         let (targets, Shape { first, rounds }) = (self.exposed.len(), self.shape);
-        let [entries] = &self.entries[..] else { return vec![] };
+        let [entries] = &self.entries[..] else {
+            return vec![];
+        };
         let g = Mat::from_fn(rounds, targets, |k, index| entries[k + first][index]);
         let mut answers = self.whitener.quick(&g, self.rounds);
-        let exposed = answers.iter_mut().zip(&self.exposed).filter(|(_, exposed)| **exposed);
+        let exposed = answers
+            .iter_mut()
+            .zip(&self.exposed)
+            .filter(|(_, exposed)| **exposed);
         exposed.for_each(|(answer, _)| *answer = (Sensitivity::UNBOUNDED, true));
         answers
     }
@@ -94,10 +111,17 @@ pub(super) fn basis(weights: &Weights, threat: &Threat<'_>, first: usize) -> Vec
     if first == 0 {
         return threat.observers.to_vec();
     }
-    let known = if threat.noise == ObserversNoise::Known { threat.observers } else { &[] };
+    let known = if threat.noise == ObserversNoise::Known {
+        threat.observers
+    } else {
+        &[]
+    };
     let row = |&observer: &usize| without(&weights.after(&unit(weights.nodes(), observer)), known);
     let rows: Vec<Vec<f64>> = threat.observers.iter().map(row).collect();
-    independent(&rows).into_iter().map(|place| threat.observers[place]).collect()
+    independent(&rows)
+        .into_iter()
+        .map(|place| threat.observers[place])
+        .collect()
 }
 
 /// K, rows by round and then observer: a block is the block one up and left of it plus the products of two more powers.
@@ -108,7 +132,11 @@ fn gram_of_views(powers: &Powers, observers: usize, Shape { first, rounds }: Sha
         let (s, p) = (column / observers, column % observers);
         for row in column..size {
             let (t, o) = (row / observers, row % observers);
-            let before = if s == 0 { 0.0 } else { k[(row - observers, column - observers)] };
+            let before = if s == 0 {
+                0.0
+            } else {
+                k[(row - observers, column - observers)]
+            };
             k[(row, column)] = before + powers.gram.of((o, t + first), (p, s + first));
         }
     }

@@ -7,7 +7,12 @@ use super::*;
 const CYCLE: &str = "0 1\n1 2\n2 3\n3 4\n4 5\n5 6\n6 7\n7 8\n8 9\n9 0\n";
 
 fn threat(observers: &[usize], rounds: usize, view: View, noise: ObserversNoise) -> Threat<'_> {
-    Threat { observers, rounds, view, noise }
+    Threat {
+        observers,
+        rounds,
+        view,
+        noise,
+    }
 }
 
 /// The definitions, dense: H over all noises, its pseudo-inverse by singular values, M = G K⁺ G.
@@ -31,35 +36,67 @@ fn naive(weights: &[Mat<f64>], threat: &Threat<'_>, target: usize) -> (f64, f64)
     }
     let g = Mat::from_fn(m * rounds, rounds, |row, s| h[(row, s * n + target)]);
     let known = |node: usize| threat.noise == ObserversNoise::Known && threat.observers.contains(&node);
-    let noise = Mat::from_fn(m * rounds, n * rounds, |row, column| if known(column % n) { 0.0 } else { h[(row, column)] });
+    let noise = Mat::from_fn(m * rounds, n * rounds, |row, column| {
+        if known(column % n) { 0.0 } else { h[(row, column)] }
+    });
     let svd = noise.svd().expect("converges");
     let first = svd.S().column_vector().iter().copied().fold(0.0, f64::max);
     // S⁻¹ Uᵀ G on the range: ‖H⁺Gc‖² is the square of its product with c.
-    let rank = svd.S().column_vector().iter().take_while(|&&s| s > 1e-9 * first && s > 0.0).count();
+    let rank = svd
+        .S()
+        .column_vector()
+        .iter()
+        .take_while(|&&s| s > 1e-9 * first && s > 0.0)
+        .count();
     let inside = svd.U().subcols(0, rank).transpose() * &g;
-    let x = Mat::from_fn(rank, rounds, |row, column| inside[(row, column)] / svd.S().column_vector()[row]);
+    let x = Mat::from_fn(rank, rounds, |row, column| {
+        inside[(row, column)] / svd.S().column_vector()[row]
+    });
     let gram = x.transpose() * &x;
-    let all = |entry: fn(f64) -> f64| (0..rounds * rounds).map(|i| entry(gram[(i / rounds, i % rounds)])).sum::<f64>();
-    let largest = gram.self_adjoint_eigenvalues(faer::Side::Lower).expect("converges")[rounds - 1];
+    let all = |entry: fn(f64) -> f64| {
+        (0..rounds * rounds)
+            .map(|i| entry(gram[(i / rounds, i % rounds)]))
+            .sum::<f64>()
+    };
+    let largest = gram
+        .self_adjoint_eigenvalues(faer::Side::Lower)
+        .expect("converges")[rounds - 1];
     (all(|x| x), all(f64::abs).min(rounds as f64 * largest))
 }
 
 fn dense(weights: &Weights) -> Mat<f64> {
-    Mat::from_fn(weights.nodes(), weights.nodes(), |row, column| weights.entry(row, column))
+    Mat::from_fn(weights.nodes(), weights.nodes(), |row, column| {
+        weights.entry(row, column)
+    })
 }
 
 #[track_caller]
 fn assert_agree(found: Sensitivity, (lower, upper): (f64, f64)) {
-    assert!((found.lower - lower).abs() <= 1e-9 * lower + 1e-12, "lower {} against {lower}", found.lower);
-    assert!((found.upper - upper).abs() <= 1e-9 * upper + 1e-12, "upper {} against {upper}", found.upper);
-    assert!(found.upper >= upper * (1.0 - 1e-13), "rounded down: {} against {upper}", found.upper);
+    assert!(
+        (found.lower - lower).abs() <= 1e-9 * lower + 1e-12,
+        "lower {} against {lower}",
+        found.lower
+    );
+    assert!(
+        (found.upper - upper).abs() <= 1e-9 * upper + 1e-12,
+        "upper {} against {upper}",
+        found.upper
+    );
+    assert!(
+        found.upper >= upper * (1.0 - 1e-13),
+        "rounded down: {} against {upper}",
+        found.upper
+    );
 }
 
 #[test]
 fn the_worst_contribution_is_not_constant() {
     let sum = threat(&[0], 8, View::Sum, ObserversNoise::Unknown);
     let answer = account(CYCLE, Scheme::Metropolis, &sum, 1).expect("an answer");
-    assert!((answer.lower - 2.0099601156762246).abs() < 1e-9 && answer.upper > 3.118, "{answer:?}");
+    assert!(
+        (answer.lower - 2.0099601156762246).abs() < 1e-9 && answer.upper > 3.118,
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -72,15 +109,28 @@ fn observers_who_know_their_noise_leave_a_target_among_them_open() {
         assert!(json["sensitivity_squared_lower"].is_null() && json["sensitivity_squared_upper"].is_null());
         assert_eq!(json["unbounded"], true);
     }
-    let bounded = account(CYCLE, Scheme::Metropolis, &threat(&[0], 3, View::Sum, ObserversNoise::Unknown), 0).expect("an answer");
-    assert!(serde_json::to_value(bounded).expect("serialises").get("unbounded").is_none());
+    let bounded = account(
+        CYCLE,
+        Scheme::Metropolis,
+        &threat(&[0], 3, View::Sum, ObserversNoise::Unknown),
+        0,
+    )
+    .expect("an answer");
+    assert!(
+        serde_json::to_value(bounded)
+            .expect("serialises")
+            .get("unbounded")
+            .is_none()
+    );
 }
 
 #[test]
 fn nothing_arrives_in_one_round_from_afar() {
-    for (view, noise) in
-        [(View::Sum, ObserversNoise::Known), (View::Messages, ObserversNoise::Known), (View::Messages, ObserversNoise::Unknown)]
-    {
+    for (view, noise) in [
+        (View::Sum, ObserversNoise::Known),
+        (View::Messages, ObserversNoise::Known),
+        (View::Messages, ObserversNoise::Unknown),
+    ] {
         let answer = account(CYCLE, Scheme::Metropolis, &threat(&[0], 1, view, noise), 5).expect("an answer");
         assert_eq!((answer.lower, answer.upper), (0.0, 0.0));
     }
@@ -89,42 +139,124 @@ fn nothing_arrives_in_one_round_from_afar() {
 #[test]
 fn edge_lists_are_read_strictly() {
     let graph = edges::connected("# a triangle\n 0 1 # first\n\n1 0\n1\t2\n2 0\n").expect("a good list");
-    assert_eq!(graph.edges(), [(0, 1), (0, 2), (1, 2)], "a repeated edge counts once, in either direction");
+    assert_eq!(
+        graph.edges(),
+        [(0, 1), (0, 2), (1, 2)],
+        "a repeated edge counts once, in either direction"
+    );
     let problem = |text: &str| edges::connected(text).expect_err("must be refused");
-    assert_eq!(problem("0 1\n1 one\n"), EdgesError::Word { line: 2, found: "one".into() });
-    assert_eq!(problem("0 -1\n"), EdgesError::Word { line: 1, found: "-1".into() });
-    assert_eq!(problem("0 1\n\n1 2 3\n"), EdgesError::Entries { line: 3, found: 3 });
+    assert_eq!(
+        problem("0 1\n1 one\n"),
+        EdgesError::Word {
+            line: 2,
+            found: "one".into()
+        }
+    );
+    assert_eq!(
+        problem("0 -1\n"),
+        EdgesError::Word {
+            line: 1,
+            found: "-1".into()
+        }
+    );
+    assert_eq!(
+        problem("0 1\n\n1 2 3\n"),
+        EdgesError::Entries { line: 3, found: 3 }
+    );
     assert_eq!(problem("0\n"), EdgesError::Entries { line: 1, found: 1 });
     assert_eq!(problem("0 1\n1 1\n"), EdgesError::SelfLoop { line: 2, node: 1 });
     assert_eq!(problem("# nothing\n"), EdgesError::Empty);
-    assert_eq!(problem("0 1\n1 3\n"), EdgesError::Isolated { node: 2, largest: 3, line: 2 });
-    assert_eq!(problem("1 2\n"), EdgesError::Isolated { node: 0, largest: 2, line: 1 });
-    assert_eq!(problem("0 18446744073709551615\n"), EdgesError::Isolated { node: 1, largest: usize::MAX, line: 1 });
-    assert_eq!(problem("0 1\n2 3\n3 4\n"), EdgesError::Disconnected { line: 2, node: 2 });
+    assert_eq!(
+        problem("0 1\n1 3\n"),
+        EdgesError::Isolated {
+            node: 2,
+            largest: 3,
+            line: 2
+        }
+    );
+    assert_eq!(
+        problem("1 2\n"),
+        EdgesError::Isolated {
+            node: 0,
+            largest: 2,
+            line: 1
+        }
+    );
+    assert_eq!(
+        problem("0 18446744073709551615\n"),
+        EdgesError::Isolated {
+            node: 1,
+            largest: usize::MAX,
+            line: 1
+        }
+    );
+    assert_eq!(
+        problem("0 1\n2 3\n3 4\n"),
+        EdgesError::Disconnected { line: 2, node: 2 }
+    );
 }
 
 #[test]
 fn weights_that_are_not_stochastic_are_refused() {
     let entries = |list: &[(usize, usize, f64)], required| Weights::from_entries(2, list, required);
     let lazy = [(0, 0, 0.5), (0, 1, 0.5), (1, 1, 1.0)];
-    assert!(!entries(&lazy, Stochastic::Rows).expect("row-stochastic").symmetric());
-    assert_eq!(entries(&lazy, Stochastic::Both), Err(WeightsError::Column { column: 0, sum: 0.5 }));
-    assert!(entries(&[(0, 1, 1.0), (1, 0, 1.0)], Stochastic::Both).expect("doubly").symmetric());
-    assert_eq!(entries(&[(0, 0, 0.9), (1, 1, 1.0)], Stochastic::Rows), Err(WeightsError::Row { row: 0, sum: 0.9 }));
-    assert_eq!(entries(&[(0, 0, 1.0)], Stochastic::Rows), Err(WeightsError::Row { row: 1, sum: 0.0 }));
-    assert_eq!(entries(&[(0, 2, 1.0)], Stochastic::Rows), Err(WeightsError::Range { row: 0, column: 2, nodes: 2 }));
+    assert!(
+        !entries(&lazy, Stochastic::Rows)
+            .expect("row-stochastic")
+            .symmetric()
+    );
+    assert_eq!(
+        entries(&lazy, Stochastic::Both),
+        Err(WeightsError::Column { column: 0, sum: 0.5 })
+    );
+    assert!(
+        entries(&[(0, 1, 1.0), (1, 0, 1.0)], Stochastic::Both)
+            .expect("doubly")
+            .symmetric()
+    );
+    assert_eq!(
+        entries(&[(0, 0, 0.9), (1, 1, 1.0)], Stochastic::Rows),
+        Err(WeightsError::Row { row: 0, sum: 0.9 })
+    );
+    assert_eq!(
+        entries(&[(0, 0, 1.0)], Stochastic::Rows),
+        Err(WeightsError::Row { row: 1, sum: 0.0 })
+    );
+    assert_eq!(
+        entries(&[(0, 2, 1.0)], Stochastic::Rows),
+        Err(WeightsError::Range {
+            row: 0,
+            column: 2,
+            nodes: 2
+        })
+    );
     let negative = [(0, 0, 1.5), (0, 1, -0.5), (1, 1, 1.0)];
-    assert_eq!(entries(&negative, Stochastic::Rows), Err(WeightsError::Negative { row: 0, column: 1, found: -0.5 }));
+    assert_eq!(
+        entries(&negative, Stochastic::Rows),
+        Err(WeightsError::Negative {
+            row: 0,
+            column: 1,
+            found: -0.5
+        })
+    );
     let twice = [(0, 0, 0.5), (0, 0, 0.5), (1, 1, 1.0)];
-    assert_eq!(entries(&twice, Stochastic::Rows), Err(WeightsError::Repeated { row: 0, column: 0 }));
-    assert!(matches!(entries(&[(0, 0, f64::NAN)], Stochastic::Rows), Err(WeightsError::Negative { .. })));
+    assert_eq!(
+        entries(&twice, Stochastic::Rows),
+        Err(WeightsError::Repeated { row: 0, column: 0 })
+    );
+    assert!(matches!(
+        entries(&[(0, 0, f64::NAN)], Stochastic::Rows),
+        Err(WeightsError::Negative { .. })
+    ));
 }
 
 #[test]
 fn questions_that_make_no_sense_name_their_flag() {
     let ask = |observers: &[usize], rounds, target| {
         let threat = threat(observers, rounds, View::Sum, ObserversNoise::Unknown);
-        account(CYCLE, Scheme::Metropolis, &threat, target).expect_err("must be refused").flag()
+        account(CYCLE, Scheme::Metropolis, &threat, target)
+            .expect_err("must be refused")
+            .flag()
     };
     assert_eq!(ask(&[0], 0, 1), "--rounds");
     assert_eq!(ask(&[0], usize::MAX, 1), "--rounds");
@@ -137,7 +269,14 @@ fn questions_that_make_no_sense_name_their_flag() {
     let two = threat(&[0], 2, View::Sum, ObserversNoise::Unknown);
     assert!(varying(std::slice::from_ref(&cycle), &two, 1).is_err() && varying(&[], &two, 1).is_err());
     let path = Weights::of(&edges::connected("0 1").expect("a path"), Scheme::Metropolis);
-    assert_eq!(varying(&[cycle, path], &two, 1), Err(GossipError::Nodes { round: 2, found: 2, expected: 10 }));
+    assert_eq!(
+        varying(&[cycle, path], &two, 1),
+        Err(GossipError::Nodes {
+            round: 2,
+            found: 2,
+            expected: 10
+        })
+    );
 }
 
 #[test]
@@ -147,29 +286,54 @@ fn most_targets_are_settled_at_once() {
     let weights = Weights::of(&edges::connected(&path).expect("a path"), Scheme::Metropolis);
     let threat = threat(&[0], 20, View::Sum, ObserversNoise::Unknown);
     let observers = Observers::of(&weights, &threat, &(0..31).collect::<Vec<_>>()).expect("an observer");
-    assert!(observers.settled_at_once() >= 25, "{}", observers.settled_at_once());
+    assert!(
+        observers.settled_at_once() >= 25,
+        "{}",
+        observers.settled_at_once()
+    );
 }
 
 #[test]
 fn twins_that_see_the_same_sum_count_once() {
     // In a complete graph with closed neighbourhoods all see the same sum.
     let complete = Weights::of(&Graph::complete(6), Scheme::ClosedNeighbourhood);
-    let one = sensitivity(&complete, &threat(&[0], 5, View::Sum, ObserversNoise::Unknown), 4).expect("an answer");
-    let three = sensitivity(&complete, &threat(&[0, 1, 2], 5, View::Sum, ObserversNoise::Unknown), 4).expect("an answer");
-    assert!((one.upper - three.upper).abs() < 1e-10 && (one.upper - 5.0 / 6.0).abs() < 1e-9, "{one:?} {three:?}");
+    let one =
+        sensitivity(&complete, &threat(&[0], 5, View::Sum, ObserversNoise::Unknown), 4).expect("an answer");
+    let three = sensitivity(
+        &complete,
+        &threat(&[0, 1, 2], 5, View::Sum, ObserversNoise::Unknown),
+        4,
+    )
+    .expect("an answer");
+    assert!(
+        (one.upper - three.upper).abs() < 1e-10 && (one.upper - 5.0 / 6.0).abs() < 1e-9,
+        "{one:?} {three:?}"
+    );
 }
 
 fn scheme() -> impl Strategy<Value = Scheme> {
-    prop_oneof![Just(Scheme::Metropolis), Just(Scheme::MaxDegree), Just(Scheme::ClosedNeighbourhood)]
+    prop_oneof![
+        Just(Scheme::Metropolis),
+        Just(Scheme::MaxDegree),
+        Just(Scheme::ClosedNeighbourhood)
+    ]
 }
 
 /// A tree with some edges more: connected.
 fn graph() -> impl Strategy<Value = Graph> {
-    (2usize..8, prop::collection::vec(any::<prop::sample::Index>(), 7), prop::collection::vec((0usize..8, 0usize..8), 0..8))
+    (
+        2usize..8,
+        prop::collection::vec(any::<prop::sample::Index>(), 7),
+        prop::collection::vec((0usize..8, 0usize..8), 0..8),
+    )
         .prop_map(|(n, parents, more)| {
             let tree = (1..n).map(|node| (parents[node - 1].index(node), node));
-            let more = more.into_iter().map(|(u, v)| (u % n, v % n)).filter(|(u, v)| u != v);
-            let mut edges: Vec<(usize, usize)> = tree.chain(more).map(|(u, v)| (u.min(v), u.max(v))).collect();
+            let more = more
+                .into_iter()
+                .map(|(u, v)| (u % n, v % n))
+                .filter(|(u, v)| u != v);
+            let mut edges: Vec<(usize, usize)> =
+                tree.chain(more).map(|(u, v)| (u.min(v), u.max(v))).collect();
             edges.sort_unstable();
             edges.dedup();
             Graph::from_edges(n, &edges).expect("a simple graph")

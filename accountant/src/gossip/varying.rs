@@ -19,7 +19,11 @@ pub fn varying(weights: &[Weights], threat: &Threat<'_>, target: usize) -> Resul
         return Err(GossipError::Rounds);
     }
     if let Some(round) = weights.iter().position(|weights| weights.nodes() != nodes) {
-        return Err(GossipError::Nodes { round: round + 1, found: weights[round].nodes(), expected: nodes });
+        return Err(GossipError::Nodes {
+            round: round + 1,
+            found: weights[round].nodes(),
+            expected: nodes,
+        });
     }
     if target >= nodes {
         return Err(GossipError::Target { found: target, nodes });
@@ -29,7 +33,10 @@ pub fn varying(weights: &[Weights], threat: &Threat<'_>, target: usize) -> Resul
     }
     let shape = threat.shape();
     let weights = &weights[..shape.rounds];
-    let bases: Vec<Vec<usize>> = weights.iter().map(|weights| basis(weights, threat, shape.first)).collect();
+    let bases: Vec<Vec<usize>> = weights
+        .iter()
+        .map(|weights| basis(weights, threat, shape.first))
+        .collect();
     let size = bases.iter().map(Vec::len).sum();
     // Rows of the view over the noises of one round, later rounds first: their order does not matter to M.
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(size);
@@ -45,14 +52,20 @@ pub fn varying(weights: &[Weights], threat: &Threat<'_>, target: usize) -> Resul
             rows.extend(fresh);
         }
         add_round(&rows, threat, &mut k);
-        rows.iter().enumerate().for_each(|(index, row)| g[(index, round)] = row[target]);
+        rows.iter()
+            .enumerate()
+            .for_each(|(index, row)| g[(index, round)] = row[target]);
     }
     Ok(Whitener::of(&k)?.sensitivity(&g, threat.rounds, false))
 }
 
 /// Adds one round's unknown noises to K's lower half.
 fn add_round(rows: &[Vec<f64>], threat: &Threat<'_>, k: &mut Mat<f64>) {
-    let known = if threat.noise == ObserversNoise::Known { threat.observers } else { &[] };
+    let known = if threat.noise == ObserversNoise::Known {
+        threat.observers
+    } else {
+        &[]
+    };
     let unknown: Vec<Vec<f64>> = rows.iter().map(|row| without(row, known)).collect();
     for (column, other) in unknown.iter().enumerate() {
         for (row, this) in unknown.iter().enumerate().skip(column) {

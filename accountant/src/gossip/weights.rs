@@ -103,7 +103,9 @@ impl Weights {
             };
             let own = match scheme {
                 Scheme::ClosedNeighbourhood => 1.0 / (1.0 + degree(node)),
-                _ => Some(1.0 - neighbours.iter().map(weight).sum::<f64>()).filter(|&own| own > ROUNDING).unwrap_or(0.0),
+                _ => Some(1.0 - neighbours.iter().map(weight).sum::<f64>())
+                    .filter(|&own| own > ROUNDING)
+                    .unwrap_or(0.0),
             };
             let before = neighbours.partition_point(|&other| other < node);
             weights.columns.extend(&neighbours[..before]);
@@ -118,7 +120,11 @@ impl Weights {
     }
 
     /// Any weights (i, j, Wᵢⱼ), in any order; what is not listed is 0.
-    pub fn from_entries(nodes: usize, entries: &[(usize, usize, f64)], required: Stochastic) -> Result<Self, WeightsError> {
+    pub fn from_entries(
+        nodes: usize,
+        entries: &[(usize, usize, f64)],
+        required: Stochastic,
+    ) -> Result<Self, WeightsError> {
         let mut sorted = entries.to_vec();
         sorted.sort_unstable_by_key(|&(row, column, _)| (row, column));
         let (mut rows, mut columns) = (vec![0.0; nodes], vec![0.0; nodes]);
@@ -140,16 +146,23 @@ impl Weights {
             return Err(WeightsError::Row { row, sum: rows[row] });
         }
         if let Some(column) = off(&columns).filter(|_| required == Stochastic::Both) {
-            return Err(WeightsError::Column { column, sum: columns[column] });
+            return Err(WeightsError::Column {
+                column,
+                sum: columns[column],
+            });
         }
-        let starts = (0..=nodes).map(|node| sorted.partition_point(|&(row, ..)| row < node)).collect();
+        let starts = (0..=nodes)
+            .map(|node| sorted.partition_point(|&(row, ..)| row < node))
+            .collect();
         let mut weights = Weights {
             starts,
             columns: sorted.iter().map(|&(_, column, _)| column).collect(),
             values: sorted.iter().map(|&(.., value)| value).collect(),
             symmetric: false,
         };
-        weights.symmetric = sorted.iter().all(|&(row, column, value)| weights.entry(column, row) == value);
+        weights.symmetric = sorted
+            .iter()
+            .all(|&(row, column, value)| weights.entry(column, row) == value);
         Ok(weights)
     }
 
@@ -166,7 +179,9 @@ impl Weights {
     /// Wᵢⱼ.
     pub fn entry(&self, row: usize, column: usize) -> f64 {
         let range = self.starts[row]..self.starts[row + 1];
-        self.columns[range.clone()].binary_search(&column).map_or(0.0, |index| self.values[range.start + index])
+        self.columns[range.clone()]
+            .binary_search(&column)
+            .map_or(0.0, |index| self.values[range.start + index])
     }
 
     /// rᵀ W for a row r of n numbers.
@@ -177,7 +192,9 @@ impl Weights {
         };
         if self.symmetric {
             // rᵀW = (W r)ᵀ, which reads in order.
-            return (0..self.nodes()).map(|node| entries(node).map(|(&other, weight)| weight * row[other]).sum()).collect();
+            return (0..self.nodes())
+                .map(|node| entries(node).map(|(&other, weight)| weight * row[other]).sum())
+                .collect();
         }
         let mut after = vec![0.0; self.nodes()];
         for (node, &value) in row.iter().enumerate().filter(|(_, value)| **value != 0.0) {

@@ -46,7 +46,9 @@ pub fn algebraic_connectivity(parties: usize, edges: &[(usize, usize)], weight: 
         laplacian[(from, to)] -= weight;
         laplacian[(to, from)] -= weight;
     }
-    laplacian.self_adjoint_eigenvalues(Side::Lower).map_or(f64::NAN, |values| values[1])
+    laplacian
+        .self_adjoint_eigenvalues(Side::Lower)
+        .map_or(f64::NAN, |values| values[1])
 }
 
 /// Q⁻¹: the w with Q(w) = `tail`, the chance that a standard normal exceeds w. 0 < `tail` < 1.
@@ -58,7 +60,11 @@ fn upper_quantile(tail: f64) -> f64 {
         if middle == low || middle == high {
             break;
         }
-        if excess(middle) > tail { low = middle } else { high = middle }
+        if excess(middle) > tail {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     low + (high - low) / 2.0
 }

@@ -46,13 +46,26 @@ pub fn check(graph: &Graph, schedule: &Schedule, size: usize) -> Result<(), Shor
         return Err(Shortfall::Apart { parts });
     }
     // A pair that exchanges twice is still joined without one of these.
-    let once: Vec<(Party, Party)> = used.pairs.iter().filter(|&&(_, _, times)| times == 1).map(|&(a, b, _)| (a, b)).collect();
+    let once: Vec<(Party, Party)> = used
+        .pairs
+        .iter()
+        .filter(|&&(_, _, times)| times == 1)
+        .map(|&(a, b, _)| (a, b))
+        .collect();
     let each = (once.len() + 1) * (used.pairs.len() + graph.edges().len());
-    let coalitions = if few(parties, size, each) { coalitions::all(parties, size) } else { vec![vec![]] };
+    let coalitions = if few(parties, size, each) {
+        coalitions::all(parties, size)
+    } else {
+        vec![vec![]]
+    };
     for coalition in coalitions {
         for without in std::iter::once(None).chain(once.iter().copied().map(Some)) {
             if let Some(parts) = used.short_of(graph, &coalition, without) {
-                return Err(Shortfall::Exposed { coalition, fault: without.is_some(), parts });
+                return Err(Shortfall::Exposed {
+                    coalition,
+                    fault: without.is_some(),
+                    parts,
+                });
             }
         }
     }
@@ -67,11 +80,22 @@ pub fn smallest_component(graph: &Graph, size: usize) -> Option<usize> {
         return None;
     }
     let smallest = |coalition: Vec<Party>| {
-        let edges = graph.edges().iter().copied().filter(|(a, b)| !coalition.contains(a) && !coalition.contains(b));
+        let edges = graph
+            .edges()
+            .iter()
+            .copied()
+            .filter(|(a, b)| !coalition.contains(a) && !coalition.contains(b));
         let components = connected(parties, edges);
-        components.iter().filter(|part| !coalition.contains(&part[0])).map(Vec::len).min()
+        components
+            .iter()
+            .filter(|part| !coalition.contains(&part[0]))
+            .map(Vec::len)
+            .min()
     };
-    coalitions::all(parties, size).into_iter().filter_map(smallest).min()
+    coalitions::all(parties, size)
+        .into_iter()
+        .filter_map(smallest)
+        .min()
 }
 
 /// Whether there are few enough coalitions, at so many steps each.
@@ -95,17 +119,32 @@ impl Used {
             .flat_map(|(from, to)| to.iter().map(move |&to| (from.min(to), from.max(to))))
             .collect();
         all.sort_unstable();
-        let pairs = all.chunk_by(|a, b| a == b).map(|same| (same[0].0, same[0].1, same.len())).collect();
+        let pairs = all
+            .chunk_by(|a, b| a == b)
+            .map(|same| (same[0].0, same[0].1, same.len()))
+            .collect();
         Used { parties, pairs }
     }
 
     /// A part that the private graph joins to others, outside of `coalition`, and the exchanges but `without` do not.
-    fn short_of(&self, graph: &Graph, coalition: &[Party], without: Option<(Party, Party)>) -> Option<Vec<Party>> {
+    fn short_of(
+        &self,
+        graph: &Graph,
+        coalition: &[Party],
+        without: Option<(Party, Party)>,
+    ) -> Option<Vec<Party>> {
         let honest = |a: Party, b: Party| !coalition.contains(&a) && !coalition.contains(&b);
-        let used = self.pairs.iter().map(|&(a, b, _)| (a, b)).filter(|&(a, b)| honest(a, b) && Some((a, b)) != without);
+        let used = self
+            .pairs
+            .iter()
+            .map(|&(a, b, _)| (a, b))
+            .filter(|&(a, b)| honest(a, b) && Some((a, b)) != without);
         let parts = connected(self.parties, used);
         let mut part_of = vec![0; self.parties];
-        parts.iter().enumerate().for_each(|(index, part)| part.iter().for_each(|&party| part_of[party] = index));
+        parts
+            .iter()
+            .enumerate()
+            .for_each(|(index, part)| part.iter().for_each(|&party| part_of[party] = index));
         let apart = |&&(a, b): &&(Party, Party)| honest(a, b) && part_of[a] != part_of[b];
         graph.edges().iter().find(apart).map(|&(a, b)| {
             let (a, b) = (&parts[part_of[a]], &parts[part_of[b]]);

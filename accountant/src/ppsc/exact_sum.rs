@@ -35,7 +35,9 @@ pub(crate) struct Steepest {
 fn systems(setting: &Setting) -> Option<usize> {
     let size = setting.coalition_size();
     let coalitions = coalitions::count(setting.parties(), size).filter(|_| size < setting.parties())?;
-    coalitions.checked_mul(faults::count(setting)).filter(|&systems| systems <= MOST_SYSTEMS)
+    coalitions
+        .checked_mul(faults::count(setting))
+        .filter(|&systems| systems <= MOST_SYSTEMS)
 }
 
 /// The largest S of the tolerated class; none if it has too many systems.
@@ -44,9 +46,18 @@ pub(crate) fn of_class(setting: &Setting) -> Result<Option<Steepest>, ExecutionE
         return Ok(None);
     }
     let base = setting.fault_free()?;
-    let faulted = faults::single_shares(setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]));
-    let executions = std::iter::once(Ok(base.clone())).chain(faulted).collect::<Result<Vec<Execution>, ExecutionError>>()?;
-    steepest(setting, &executions, &coalitions::all(setting.parties(), setting.coalition_size())).map(Some)
+    let faulted = faults::single_shares(setting)
+        .into_iter()
+        .map(|fault| base.clone().with_shares(vec![fault]));
+    let executions = std::iter::once(Ok(base.clone()))
+        .chain(faulted)
+        .collect::<Result<Vec<Execution>, ExecutionError>>()?;
+    steepest(
+        setting,
+        &executions,
+        &coalitions::all(setting.parties(), setting.coalition_size()),
+    )
+    .map(Some)
 }
 
 /// The largest S over these executions and coalitions; there is at least one of each.
@@ -58,16 +69,27 @@ pub(crate) fn steepest(
     let of_execution = |index: usize| {
         let trace = Trace::of(&executions[index], &setting.weights);
         let largest = coalitions.iter().map(|coalition| {
-            let against = executions[index].clone().with_corrupted(coalition.iter().copied())?;
+            let against = executions[index]
+                .clone()
+                .with_corrupted(coalition.iter().copied())?;
             let supremum = SameSum::of(&View::of_trace(&trace, &against)).largest;
             // Doubt counts as seen.
-            let supremum = if supremum.is_nan() { f64::INFINITY } else { supremum };
-            Ok(Steepest { supremum, execution: against })
+            let supremum = if supremum.is_nan() {
+                f64::INFINITY
+            } else {
+                supremum
+            };
+            Ok(Steepest {
+                supremum,
+                execution: against,
+            })
         });
         Some(largest.reduce(|a, b| Ok(steeper(a?, b?))))
     };
     let found = in_parallel(executions.len(), of_execution).into_iter().flatten();
-    found.reduce(|a, b| Ok(steeper(a?, b?))).expect("there is at least one execution and one coalition")
+    found
+        .reduce(|a, b| Ok(steeper(a?, b?)))
+        .expect("there is at least one execution and one coalition")
 }
 
 fn steeper(a: Steepest, b: Steepest) -> Steepest {
@@ -87,15 +109,24 @@ pub(crate) fn loss(setting: &Setting, steepest: &Steepest, pairwise_std: f64) ->
 /// σ_γ with which no joint change of the class, and nothing before publishing whoever reads it, loses more than `mu`; none if the class has too many
 /// systems. The theorem is kept, too: this noise costs the mean nothing, and the gate then need not look into what a departed party did.
 pub(crate) fn pairwise_std_needed(setting: &Setting, mu: f64) -> Result<Option<f64>, ExecutionError> {
-    let Some(steepest) = of_class(setting)? else { return Ok(None) };
-    let unit = Noise { independent_std: 0.0, correlated_std: 1.0 };
-    Ok(Some((sensitivity(setting) * steepest.supremum).max(largest_bound(setting, unit)?) / mu))
+    let Some(steepest) = of_class(setting)? else {
+        return Ok(None);
+    };
+    let unit = Noise {
+        independent_std: 0.0,
+        correlated_std: 1.0,
+    };
+    Ok(Some(
+        (sensitivity(setting) * steepest.supremum).max(largest_bound(setting, unit)?) / mu,
+    ))
 }
 
 /// What any coalition learns before publishing at most.
 fn largest_bound(setting: &Setting, noise: Noise) -> Result<f64, ExecutionError> {
     let bounds = (0..setting.parties()).map(|party| bound(setting, party, noise));
-    bounds.into_iter().try_fold(0.0f64, |largest, mu| Ok(largest.max(mu?)))
+    bounds
+        .into_iter()
+        .try_fold(0.0f64, |largest, mu| Ok(largest.max(mu?)))
 }
 
 /// All claims at this σ_γ.
@@ -103,8 +134,16 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
     let (Some(steepest), Some(before)) = (of_class(setting)?, BeforePublishing::of(setting)?) else {
         return Err(ClaimError::TooMany);
     };
-    let noise = Noise { independent_std: 0.0, correlated_std: pairwise_std };
-    let claim = |size: usize, faults: Faults, mu: f64, established: Established, cases: usize| -> Result<Claim, ClaimError> {
+    let noise = Noise {
+        independent_std: 0.0,
+        correlated_std: pairwise_std,
+    };
+    let claim = |size: usize,
+                 faults: Faults,
+                 mu: f64,
+                 established: Established,
+                 cases: usize|
+     -> Result<Claim, ClaimError> {
         let mu = mu * (1.0 + SLACK);
         Ok(Claim {
             adversary: Adversary::Coalition,
@@ -136,6 +175,12 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
             Established::Exact,
             before.cases(),
         )?,
-        claim(setting.parties() - 1, Faults::BeforePublishing, bound, Established::Theorem, 1)?,
+        claim(
+            setting.parties() - 1,
+            Faults::BeforePublishing,
+            bound,
+            Established::Theorem,
+            1,
+        )?,
     ])
 }

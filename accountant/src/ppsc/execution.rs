@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize, Serializer, ser};
 use undertone_protocol::mixing::Party;
 
 use crate::execution::{
-    Adversary, Execution, ExecutionError, Family, Fate, RawExecution, ShareFault, check_party, invalid, party_set, yes,
+    Adversary, Execution, ExecutionError, Family, Fate, RawExecution, ShareFault, check_party, invalid,
+    party_set, yes,
 };
 
 /// Numbers that the final states may take at most (128 MiB), which also bounds the factorisation of the view.
@@ -87,7 +88,13 @@ pub fn exchanges(execution: &Execution) -> Vec<Exchange> {
         for out in (0..execution.parties()).filter(|&out| execution.online(iteration, out)) {
             for &into in execution.out(iteration, out) {
                 let fate = execution.outcome(iteration, out, into).fate;
-                exchanges.push(Exchange { iteration, out, into, fate, noise: noises[out] });
+                exchanges.push(Exchange {
+                    iteration,
+                    out,
+                    into,
+                    fate,
+                    noise: noises[out],
+                });
                 noises[out] += 1;
             }
         }
@@ -102,8 +109,13 @@ pub fn exchanges(execution: &Execution) -> Vec<Exchange> {
 /// such a v is itself in the complement before. So the complement is what is constant on each component. ∎ The same holds of what a coalition
 /// inside sees, for exchanges between honest parties: ω that it reads takes the coefficient of its sender.
 pub fn components(execution: &Execution) -> Vec<Vec<Party>> {
-    let accepted = exchanges(execution).into_iter().filter(|exchange| exchange.fate == Fate::Accepted);
-    connected(execution.parties(), accepted.map(|exchange| (exchange.out, exchange.into)))
+    let accepted = exchanges(execution)
+        .into_iter()
+        .filter(|exchange| exchange.fate == Fate::Accepted);
+    connected(
+        execution.parties(),
+        accepted.map(|exchange| (exchange.out, exchange.into)),
+    )
 }
 
 /// The connected components of `parties` parties joined by `edges`, each in ascending order, by their first party.
@@ -115,7 +127,10 @@ pub fn connected(parties: usize, edges: impl Iterator<Item = (Party, Party)>) ->
     }
     let mut members: BTreeMap<usize, Vec<Party>> = BTreeMap::new();
     for party in 0..parties {
-        members.entry(root(&mut component, party)).or_default().push(party);
+        members
+            .entry(root(&mut component, party))
+            .or_default()
+            .push(party);
     }
     members.into_values().collect()
 }
@@ -131,7 +146,9 @@ fn root(component: &mut [usize], mut party: Party) -> Party {
 
 /// Writes an execution of PPSC in this format.
 pub(crate) fn serialize<S: Serializer>(execution: &Execution, serializer: S) -> Result<S::Ok, S::Error> {
-    ExecutionFile::of(execution).map_err(ser::Error::custom)?.serialize(serializer)
+    ExecutionFile::of(execution)
+        .map_err(ser::Error::custom)?
+        .serialize(serializer)
 }
 
 /// That nothing that an execution keeps is larger than memory allows.
@@ -139,13 +156,22 @@ pub(crate) fn check_sizes(parties: usize, iterations: usize, exchanges: usize) -
     if parties == 0 {
         return Err(invalid("parties", "must be at least 1"));
     }
-    let view = parties.checked_add(exchanges).and_then(|unknowns| unknowns.checked_mul(parties));
+    let view = parties
+        .checked_add(exchanges)
+        .and_then(|unknowns| unknowns.checked_mul(parties));
     if view.is_none_or(|size| size > LARGEST_VIEW) {
-        let problem = format!("parties · (parties + edges) must be at most {LARGEST_VIEW}: this is too large to account exactly");
+        let problem = format!(
+            "parties · (parties + edges) must be at most {LARGEST_VIEW}: this is too large to account exactly"
+        );
         return Err(invalid("parties", problem));
     }
-    if parties.checked_mul(iterations).is_none_or(|size| size > LARGEST_SCHEDULE) {
-        let problem = format!("parties · iterations must be at most {LARGEST_SCHEDULE}: this is too large to account exactly");
+    if parties
+        .checked_mul(iterations)
+        .is_none_or(|size| size > LARGEST_SCHEDULE)
+    {
+        let problem = format!(
+            "parties · iterations must be at most {LARGEST_SCHEDULE}: this is too large to account exactly"
+        );
         return Err(invalid("edges", problem));
     }
     Ok(())
@@ -161,15 +187,30 @@ impl ExecutionFile {
             (0..execution.parties()).flat_map(of_party).collect()
         };
         let fault = |share: &ShareFault| {
-            let ShareFault { round: iteration, from: out, to: into, fate, applied, seen } = *share;
-            ExchangeFault { iteration, out, into, fate, applied, seen }
+            let ShareFault {
+                round: iteration,
+                from: out,
+                to: into,
+                fate,
+                applied,
+                seen,
+            } = *share;
+            ExchangeFault {
+                iteration,
+                out,
+                into,
+                fate,
+                applied,
+                seen,
+            }
         };
         let some = |list: Vec<Party>| Some(list).filter(|list| !list.is_empty());
         Ok(ExecutionFile {
             parties: execution.parties(),
             edges: (1..=execution.rounds() as u32).map(edges).collect(),
             corrupted: Some(corrupted.iter().copied().collect()),
-            exchanges: Some(execution.shares().iter().map(fault).collect()).filter(|list: &Vec<_>| !list.is_empty()),
+            exchanges: Some(execution.shares().iter().map(fault).collect())
+                .filter(|list: &Vec<_>| !list.is_empty()),
             crashed: crashed(execution)?,
             rolled_back: some(execution.rolled_back().iter().copied().collect()),
             published: Some(execution.published().iter().copied().collect()),
@@ -178,26 +219,56 @@ impl ExecutionFile {
     }
 
     fn check(self) -> Result<Execution, ExecutionError> {
-        check_sizes(self.parties, self.edges.len(), self.edges.iter().map(Vec::len).sum())?;
+        check_sizes(
+            self.parties,
+            self.edges.len(),
+            self.edges.iter().map(Vec::len).sum(),
+        )?;
         self.check_edges()?;
         let crashed = self.crashed()?;
         self.check_faults(&crashed)?;
-        let rolled_back = party_set(self.parties, "rolled_back", self.rolled_back.as_deref().unwrap_or_default())?;
+        let rolled_back = party_set(
+            self.parties,
+            "rolled_back",
+            self.rolled_back.as_deref().unwrap_or_default(),
+        )?;
         let published = match self.published {
             Some(listed) => listed,
-            None => (0..self.parties).filter(|party| !crashed.contains_key(party) && !rolled_back.contains(party)).collect(),
+            None => (0..self.parties)
+                .filter(|party| !crashed.contains_key(party) && !rolled_back.contains(party))
+                .collect(),
         };
         let rounds = self.edges.len();
         let here = |iteration: usize| {
-            (0..self.parties).map(|party| crashed.get(&party).is_none_or(|&since| iteration < since as usize)).collect()
+            (0..self.parties)
+                .map(|party| {
+                    crashed
+                        .get(&party)
+                        .is_none_or(|&since| iteration < since as usize)
+                })
+                .collect()
         };
         let mut out = vec![vec![Vec::new(); self.parties]; rounds];
         for (round, edges) in out.iter_mut().zip(&self.edges) {
             edges.iter().for_each(|&(from, to)| round[from] = vec![to]);
         }
         let share = |fault: ExchangeFault| {
-            let ExchangeFault { iteration: round, out: from, into: to, fate, applied, seen } = fault;
-            ShareFault { round, from, to, fate, applied, seen }
+            let ExchangeFault {
+                iteration: round,
+                out: from,
+                into: to,
+                fate,
+                applied,
+                seen,
+            } = fault;
+            ShareFault {
+                round,
+                from,
+                to,
+                fate,
+                applied,
+                seen,
+            }
         };
         RawExecution {
             parties: self.parties,
@@ -205,7 +276,9 @@ impl ExecutionFile {
             family: Family::Ppsc,
             out,
             online: (!crashed.is_empty()).then(|| (0..=rounds).map(here).collect()),
-            shares: self.exchanges.map(|exchanges| exchanges.into_iter().map(share).collect()),
+            shares: self
+                .exchanges
+                .map(|exchanges| exchanges.into_iter().map(share).collect()),
             corrupted: Some(self.corrupted.unwrap_or_default()),
             observed: None,
             rolled_back: self.rolled_back,
@@ -227,7 +300,9 @@ impl ExecutionFile {
                         return Err(invalid(place(), format!("party {party} exchanges with itself")));
                     }
                     if !busy.insert(party) {
-                        let problem = format!("party {party} is in two edges of one iteration: there is one a component");
+                        let problem = format!(
+                            "party {party} is in two edges of one iteration: there is one a component"
+                        );
                         return Err(invalid(place(), problem));
                     }
                 }
@@ -243,14 +318,24 @@ impl ExecutionFile {
             check_party(self.parties, || format!("crashed[{index}][0]"), party)?;
             let place = format!("crashed[{index}][1]");
             if iteration == 0 {
-                return Err(invalid(place, "iterations count from 1: before the first everybody is there"));
+                return Err(invalid(
+                    place,
+                    "iterations count from 1: before the first everybody is there",
+                ));
             }
             if iteration as usize > self.edges.len() + 1 {
-                let problem = format!("there are {} iterations; {} is after the last", self.edges.len(), self.edges.len() + 1);
+                let problem = format!(
+                    "there are {} iterations; {} is after the last",
+                    self.edges.len(),
+                    self.edges.len() + 1
+                );
                 return Err(invalid(place, problem));
             }
             if crashed.insert(party, iteration).is_some() {
-                return Err(invalid(format!("crashed[{index}][0]"), format!("party {party} is listed twice")));
+                return Err(invalid(
+                    format!("crashed[{index}][0]"),
+                    format!("party {party} is listed twice"),
+                ));
             }
         }
         Ok(crashed)
@@ -259,24 +344,40 @@ impl ExecutionFile {
     fn check_faults(&self, crashed: &BTreeMap<Party, u32>) -> Result<(), ExecutionError> {
         let mut listed = BTreeSet::new();
         for (index, fault) in self.exchanges.iter().flatten().enumerate() {
-            let ExchangeFault { iteration, out, into, fate, applied, .. } = *fault;
+            let ExchangeFault {
+                iteration,
+                out,
+                into,
+                fate,
+                applied,
+                ..
+            } = *fault;
             let place = |key: &str| format!("exchanges[{index}].{key}");
             if iteration == 0 || iteration as usize > self.edges.len() {
-                return Err(invalid(place("iteration"), format!("must be from 1 to {}", self.edges.len())));
+                return Err(invalid(
+                    place("iteration"),
+                    format!("must be from 1 to {}", self.edges.len()),
+                ));
             }
             check_party(self.parties, || place("out"), out)?;
             check_party(self.parties, || place("in"), into)?;
             if !self.edges[iteration as usize - 1].contains(&(out, into)) {
-                let problem = format!("party {out} sends nothing to party {into} in iteration {iteration} (see \"edges\")");
+                let problem = format!(
+                    "party {out} sends nothing to party {into} in iteration {iteration} (see \"edges\")"
+                );
                 return Err(invalid(place("in"), problem));
             }
             let gone = |party: Party, at: u32| crashed.get(&party).is_some_and(|&since| since <= at);
             if gone(out, iteration) {
-                let problem = format!("party {out} has crashed in iteration {iteration} and sends nothing (see \"crashed\")");
+                let problem = format!(
+                    "party {out} has crashed in iteration {iteration} and sends nothing (see \"crashed\")"
+                );
                 return Err(invalid(place("out"), problem));
             }
             if gone(into, iteration) && fate == Fate::Accepted {
-                let problem = format!("party {into} takes ω in iteration {iteration} but has crashed (see \"crashed\")");
+                let problem = format!(
+                    "party {into} takes ω in iteration {iteration} but has crashed (see \"crashed\")"
+                );
                 return Err(invalid(place("fate"), problem));
             }
             if applied.is_some_and(|applied| applied < iteration) {
@@ -288,11 +389,15 @@ impl ExecutionFile {
             let taker = if fate == Fate::Accepted { into } else { out };
             let at = applied.unwrap_or(iteration).min(self.edges.len() as u32);
             if fate != Fate::Lost && gone(taker, at) {
-                let problem = format!("party {taker} takes ω in iteration {at} but has crashed (see \"crashed\")");
+                let problem =
+                    format!("party {taker} takes ω in iteration {at} but has crashed (see \"crashed\")");
                 return Err(invalid(place("applied"), problem));
             }
             if !listed.insert((iteration, out, into)) {
-                return Err(invalid(format!("exchanges[{index}]"), "the same exchange is listed twice"));
+                return Err(invalid(
+                    format!("exchanges[{index}]"),
+                    "the same exchange is listed twice",
+                ));
             }
         }
         Ok(())
@@ -301,10 +406,14 @@ impl ExecutionFile {
 
 /// From which iteration on each party that is not there to the end is gone.
 fn crashed(execution: &Execution) -> Result<Option<Vec<(Party, u32)>>, &'static str> {
-    let Some(online) = execution.absences() else { return Ok(None) };
+    let Some(online) = execution.absences() else {
+        return Ok(None);
+    };
     let mut crashed = Vec::new();
     for party in 0..execution.parties() {
-        let Some(since) = online.iter().position(|row| !row[party]) else { continue };
+        let Some(since) = online.iter().position(|row| !row[party]) else {
+            continue;
+        };
         if online[since..].iter().any(|row| row[party]) {
             return Err("a party that comes back has no place in an execution of PPSC");
         }

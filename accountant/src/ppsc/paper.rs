@@ -5,7 +5,9 @@
 
 use ndarray::Array2;
 
-use super::closed_forms::{algebraic_connectivity, consensus_rounds, iterations_to_change_every_state, kappa};
+use super::closed_forms::{
+    algebraic_connectivity, consensus_rounds, iterations_to_change_every_state, kappa,
+};
 
 /// Table 1: each party's value.
 const VALUES: [f64; 10] = [10.0, 100.0, 20.0, -30.0, -20.0, 60.0, 70.0, 0.0, 80.0, -20.0];
@@ -55,18 +57,34 @@ pub struct Coverage {
 
 /// Table 2.
 pub fn table_2() -> Vec<Coverage> {
-    let printed = [(0.7126, 8, 5), (0.9393, 12, 8), (0.9867, 15, 11), (0.9970, 18, 14), (0.9993, 21, 17), (0.9998, 25, 20)];
+    let printed = [
+        (0.7126, 8, 5),
+        (0.9393, 12, 8),
+        (0.9867, 15, 11),
+        (0.9970, 18, 14),
+        (0.9993, 21, 17),
+        (0.9998, 25, 20),
+    ];
     let (changed, joined) = (chances(every_state), chances(every_edge));
     let row = |(rho, theorem, least): (f64, usize, usize)| {
         let error = 3.0 * (rho * (1.0 - rho) / SAMPLES).sqrt();
-        let reached = changed.iter().position(|&chance| chance >= rho - error).unwrap_or(MOST);
+        let reached = changed
+            .iter()
+            .position(|&chance| chance >= rho - error)
+            .unwrap_or(MOST);
         let ours = iterations_to_change_every_state(rho, PATHS.len(), 4, 0.5).ceil();
         Coverage {
             rho,
             exact_rho: changed[least],
             full_rank: joined[least],
-            theorem: Compared { paper: theorem as f64, ours },
-            least: Compared { paper: least as f64, ours: reached as f64 },
+            theorem: Compared {
+                paper: theorem as f64,
+                ours,
+            },
+            least: Compared {
+                paper: least as f64,
+                ours: reached as f64,
+            },
         }
     };
     printed.into_iter().map(row).collect()
@@ -75,10 +93,15 @@ pub fn table_2() -> Vec<Coverage> {
 /// Directed edges of a path, each with its chance of being drawn: a party evenly, then one of its neighbours evenly.
 fn edges(length: usize) -> Vec<(usize, usize, f64)> {
     let of_party = |out: usize| {
-        let neighbours: Vec<usize> =
-            [out.checked_sub(1), Some(out + 1).filter(|&next| next < length)].into_iter().flatten().collect();
+        let neighbours: Vec<usize> = [out.checked_sub(1), Some(out + 1).filter(|&next| next < length)]
+            .into_iter()
+            .flatten()
+            .collect();
         let chance = 1.0 / (length * neighbours.len()) as f64;
-        neighbours.into_iter().map(move |into| (out, into, chance)).collect::<Vec<_>>()
+        neighbours
+            .into_iter()
+            .map(move |into| (out, into, chance))
+            .collect::<Vec<_>>()
     };
     (0..length).flat_map(of_party).collect()
 }
@@ -97,14 +120,18 @@ fn every_edge(out: usize, into: usize) -> usize {
 fn chances(marks: fn(usize, usize) -> usize) -> Vec<f64> {
     let mut all = vec![1.0; 200];
     for (_, length) in PATHS {
-        let whole = edges(length).iter().fold(0, |bits, &(out, into, _)| bits | marks(out, into));
+        let whole = edges(length)
+            .iter()
+            .fold(0, |bits, &(out, into, _)| bits | marks(out, into));
         let mut chance = vec![0.0; whole + 1];
         chance[0] = 1.0;
         for reached in &mut all {
             *reached *= chance[whole];
             let mut next = vec![0.0; whole + 1];
             for (state, chance) in chance.iter().enumerate() {
-                edges(length).into_iter().for_each(|(out, into, drawn)| next[state | marks(out, into)] += drawn * chance);
+                edges(length)
+                    .into_iter()
+                    .for_each(|(out, into, drawn)| next[state | marks(out, into)] += drawn * chance);
             }
             chance = next;
         }
@@ -137,18 +164,32 @@ pub fn table_3() -> Vec<Rounds> {
         (1e-1, [(223, 123), (253, 153), (282, 183)]),
     ];
     let rows = |(epsilon, columns): (f64, [(usize, usize); 3])| {
-        [1.0, 0.1, 0.01].into_iter().zip(columns).map(move |(accuracy, (theorem, least))| {
-            let at = |lambda: f64| (theorem_2(epsilon, accuracy, lambda), least_rounds(epsilon, accuracy, lambda));
-            let (printed, graph) = (at(PRINTED_LAMBDA), at(lambda_of_the_graph()));
-            Rounds {
-                epsilon,
-                accuracy,
-                theorem: Compared { paper: theorem as f64, ours: printed.0 },
-                theorem_of_the_graph: graph.0,
-                least: Compared { paper: least as f64, ours: printed.1 },
-                least_of_the_graph: graph.1,
-            }
-        })
+        [1.0, 0.1, 0.01]
+            .into_iter()
+            .zip(columns)
+            .map(move |(accuracy, (theorem, least))| {
+                let at = |lambda: f64| {
+                    (
+                        theorem_2(epsilon, accuracy, lambda),
+                        least_rounds(epsilon, accuracy, lambda),
+                    )
+                };
+                let (printed, graph) = (at(PRINTED_LAMBDA), at(lambda_of_the_graph()));
+                Rounds {
+                    epsilon,
+                    accuracy,
+                    theorem: Compared {
+                        paper: theorem as f64,
+                        ours: printed.0,
+                    },
+                    theorem_of_the_graph: graph.0,
+                    least: Compared {
+                        paper: least as f64,
+                        ours: printed.1,
+                    },
+                    least_of_the_graph: graph.1,
+                }
+            })
     };
     printed.into_iter().flat_map(rows).collect()
 }
@@ -163,7 +204,16 @@ fn theorem_2(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     let cycle: Vec<(usize, usize)> = (0..parties).map(|i| (i, (i + 1) % parties)).collect();
     let norm = VALUES.iter().map(|x| x * x).sum();
     let connectivity = algebraic_connectivity(parties, &cycle, EDGE_WEIGHT);
-    consensus_rounds(accuracy, parties, norm, PATHS.len(), ITERATIONS, kappa(epsilon, DELTA) / lambda, connectivity).ceil()
+    consensus_rounds(
+        accuracy,
+        parties,
+        norm,
+        PATHS.len(),
+        ITERATIONS,
+        kappa(epsilon, DELTA) / lambda,
+        connectivity,
+    )
+    .ceil()
 }
 
 /// The least T with E‖x − mean‖² ≤ `accuracy` after S iterations of multi-gossip and T rounds of plain averaging.
@@ -196,23 +246,33 @@ fn second_moment(pairwise_std: f64) -> Array2<f64> {
         let mut same = Array2::from_elem((parties, parties), false);
         for (first, length) in PATHS {
             let block = |matrix: &mut Array2<f64>, of: &dyn Fn(usize, usize) -> f64| {
-                (first..first + length).for_each(|a| (first..first + length).for_each(|b| matrix[[a, b]] += of(a, b)));
+                (first..first + length)
+                    .for_each(|a| (first..first + length).for_each(|b| matrix[[a, b]] += of(a, b)));
             };
             (first..first + length).for_each(|a| (first..first + length).for_each(|b| same[[a, b]] = true));
             for (out, into, chance) in edges(length) {
                 let (out, into) = (first + out, first + into);
                 // The out-agent's row becomes nothing, the in-agent's its own plus the out-agent's.
-                let step = |a: usize, b: usize| f64::from(u8::from(a != out && a == b || a == into && b == out));
+                let step =
+                    |a: usize, b: usize| f64::from(u8::from(a != out && a == b || a == into && b == out));
                 let noise = |a: usize| f64::from(u8::from(a == out)) - f64::from(u8::from(a == into));
                 let step = Array2::from_shape_fn((parties, parties), |(a, b)| step(a, b));
                 let after = step.dot(&moment).dot(&step.t());
                 block(&mut mean_step, &|a, b| chance * step[[a, b]]);
-                block(&mut within, &|a, b| chance * (after[[a, b]] + pairwise_std * pairwise_std * noise(a) * noise(b)));
+                block(&mut within, &|a, b| {
+                    chance * (after[[a, b]] + pairwise_std * pairwise_std * noise(a) * noise(b))
+                });
             }
         }
         // Components draw independently.
         let across = mean_step.dot(&moment).dot(&mean_step.t());
-        moment = Array2::from_shape_fn((parties, parties), |(a, b)| if same[[a, b]] { within[[a, b]] } else { across[[a, b]] });
+        moment = Array2::from_shape_fn((parties, parties), |(a, b)| {
+            if same[[a, b]] {
+                within[[a, b]]
+            } else {
+                across[[a, b]]
+            }
+        });
     }
     moment
 }
@@ -225,7 +285,15 @@ mod tests {
     fn table_2_follows_but_for_its_last_number() {
         for row in table_2() {
             assert_eq!(row.least.ours, row.least.paper, "{row:?}");
-            assert_eq!(row.theorem.ours, if row.rho == 0.9998 { 24.0 } else { row.theorem.paper }, "{row:?}");
+            assert_eq!(
+                row.theorem.ours,
+                if row.rho == 0.9998 {
+                    24.0
+                } else {
+                    row.theorem.paper
+                },
+                "{row:?}"
+            );
             let error = 3.0 * (row.rho * (1.0 - row.rho) / SAMPLES).sqrt();
             assert!((row.exact_rho - row.rho).abs() <= error, "{row:?}");
             // A state can have changed without D having full rank, never the other way round.
@@ -249,17 +317,26 @@ mod tests {
         use undertone_protocol::graph::Graph;
         use undertone_protocol::schedule::MultiGossip;
         // Without noise: over drawn edge sequences, the mean of squares of one party comes near the expectation.
-        let graph = Graph::from_edges(10, &[(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (7, 8), (8, 9)]).expect("a graph");
+        let graph = Graph::from_edges(10, &[(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (7, 8), (8, 9)])
+            .expect("a graph");
         let (mut sum, runs) = (0.0, 3000);
         for seed in 0..runs {
             let mut x = VALUES;
-            for edge in MultiGossip::draw(&graph, ITERATIONS, seed).expect("neighbours").edges().iter().flatten() {
+            for edge in MultiGossip::draw(&graph, ITERATIONS, seed)
+                .expect("neighbours")
+                .edges()
+                .iter()
+                .flatten()
+            {
                 (x[edge.out], x[edge.into]) = (0.0, x[edge.into] + x[edge.out]);
             }
             sum += x[1] * x[1] / runs as f64;
         }
         let expected = second_moment(0.0)[[1, 1]];
         // x₁ is 100 (all of its component) or less: five standard errors of 3,000 runs are at most 5 · 10⁴ / 2 / √3000.
-        assert!((sum - expected).abs() < 460.0 && expected > 1000.0, "{sum} {expected}");
+        assert!(
+            (sum - expected).abs() < 460.0 && expected > 1000.0,
+            "{sum} {expected}"
+        );
     }
 }

@@ -24,7 +24,11 @@ pub fn finals(out: &[Vec<Vec<Party>>]) -> Vec<Held> {
     let mut drawn = 0;
     for round in out {
         let mut moving = Vec::new();
-        for (from, to) in round.iter().enumerate().filter_map(|(from, to)| to.first().map(|&to| (from, to))) {
+        for (from, to) in round
+            .iter()
+            .enumerate()
+            .filter_map(|(from, to)| to.first().map(|&to| (from, to)))
+        {
             let mut carried = std::mem::replace(&mut noises[from], BTreeSet::from([drawn]));
             carried.insert(drawn);
             moving.push((to, std::mem::take(&mut values[from]), carried));
@@ -40,7 +44,14 @@ pub fn finals(out: &[Vec<Vec<Party>>]) -> Vec<Held> {
             }
         }
     }
-    values.into_iter().zip(noises).map(|(values, noises)| Held { values, noises: noises.len() }).collect()
+    values
+        .into_iter()
+        .zip(noises)
+        .map(|(values, noises)| Held {
+            values,
+            noises: noises.len(),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -56,16 +67,27 @@ mod tests {
     fn finals_hold_what_the_machine_says() {
         for seed in 0..40 {
             let parties = 3 + seed as usize % 6;
-            let gossip = MultiGossip::fitting(&Graph::complete(parties), 3 + seed as u32 % 11, seed).expect("neighbours");
+            let gossip = MultiGossip::fitting(&Graph::complete(parties), 3 + seed as u32 % 11, seed)
+                .expect("neighbours");
             let out = gossip.schedule().out().to_vec();
             let execution = Execution::fault_free(Family::Ppsc, out.clone()).expect("a schedule");
             let trace = Trace::keeping(&execution, &vec![1.0; parties], |_, _| false);
             for (party, mut held) in finals(&out).into_iter().enumerate() {
                 let row = trace.last(party);
                 held.values.sort_unstable();
-                assert_eq!(held.values, (0..parties).filter(|&other| row[other] == 1.0).collect::<Vec<_>>(), "seed {seed}");
+                assert_eq!(
+                    held.values,
+                    (0..parties)
+                        .filter(|&other| row[other] == 1.0)
+                        .collect::<Vec<_>>(),
+                    "seed {seed}"
+                );
                 assert!(row.iter().all(|factor| [-1.0, 0.0, 1.0].contains(factor)));
-                assert_eq!(held.noises, row[parties..].iter().filter(|factor| **factor != 0.0).count(), "seed {seed}");
+                assert_eq!(
+                    held.noises,
+                    row[parties..].iter().filter(|factor| **factor != 0.0).count(),
+                    "seed {seed}"
+                );
             }
         }
     }

@@ -27,8 +27,18 @@ impl SameSum {
     pub fn of(view: &View) -> Self {
         let (c, d) = (dense(&view.b), dense(&view.a));
         let (u, singular) = match range_of(d.as_ref()) {
-            Range::Zero => return SameSum { largest: 0.0, smallest_singular_value: None },
-            Range::Unknown => return SameSum { largest: f64::INFINITY, smallest_singular_value: None },
+            Range::Zero => {
+                return SameSum {
+                    largest: 0.0,
+                    smallest_singular_value: None,
+                };
+            }
+            Range::Unknown => {
+                return SameSum {
+                    largest: f64::INFINITY,
+                    smallest_singular_value: None,
+                };
+            }
             Range::Spanned { basis, singular } => (basis, singular),
         };
         let smallest_singular_value = singular.last().copied();
@@ -36,11 +46,21 @@ impl SameSum {
         let outside = &c - &u * &inside;
         let free = null_space(outside.as_ref());
         if free.ncols() == 0 {
-            return SameSum { largest: 0.0, smallest_singular_value };
+            return SameSum {
+                largest: 0.0,
+                smallest_singular_value,
+            };
         }
-        let stretched = Mat::from_fn(inside.nrows(), inside.ncols(), |row, column| inside[(row, column)] / singular[row]);
-        let largest = (stretched * free).singular_values().map_or(f64::INFINITY, |all| all.first().copied().unwrap_or(0.0));
-        SameSum { largest: largest * (1.0 + SLACK), smallest_singular_value }
+        let stretched = Mat::from_fn(inside.nrows(), inside.ncols(), |row, column| {
+            inside[(row, column)] / singular[row]
+        });
+        let largest = (stretched * free)
+            .singular_values()
+            .map_or(f64::INFINITY, |all| all.first().copied().unwrap_or(0.0));
+        SameSum {
+            largest: largest * (1.0 + SLACK),
+            smallest_singular_value,
+        }
     }
 }
 
@@ -62,7 +82,9 @@ fn range_of(d: MatRef<'_, f64>) -> Range {
     if d.nrows() == 0 || d.ncols() == 0 {
         return Range::Zero;
     }
-    let Ok(svd) = d.thin_svd() else { return Range::Unknown };
+    let Ok(svd) = d.thin_svd() else {
+        return Range::Unknown;
+    };
     let mut singular: Vec<f64> = svd.S().column_vector().iter().copied().collect();
     let first = singular[0];
     let rank = singular.iter().take_while(|&&value| value > ZERO * first).count();
@@ -70,7 +92,10 @@ fn range_of(d: MatRef<'_, f64>) -> Range {
         return Range::Zero;
     }
     singular.truncate(rank);
-    Range::Spanned { basis: svd.U().subcols(0, rank).to_owned(), singular }
+    Range::Spanned {
+        basis: svd.U().subcols(0, rank).to_owned(),
+        singular,
+    }
 }
 
 /// An orthonormal basis of {v : `m` v = 0}. The entries of `m` are of order 1 or rounding.
@@ -80,7 +105,12 @@ fn null_space(m: MatRef<'_, f64>) -> Mat<f64> {
     let gram = m.transpose() * m;
     match gram.self_adjoint_eigen(Side::Lower) {
         Ok(eigen) => {
-            let zeros = eigen.S().column_vector().iter().take_while(|&&value| value < ZERO).count();
+            let zeros = eigen
+                .S()
+                .column_vector()
+                .iter()
+                .take_while(|&&value| value < ZERO)
+                .count();
             eigen.U().subcols(0, zeros).to_owned()
         }
         // Doubt widens the set that the supremum ranges over.

@@ -85,7 +85,12 @@ pub struct Spreading {
 impl Spreading {
     /// Against every coalition of `size` parties that `counts` says may be honest, joined by all others, with `failing` ≤ 1 more exchanges that do not
     /// arrive as they do in `execution`. All finals count as seen. Everybody may be left alone where it would take too long to say more.
-    pub fn of(execution: &Execution, counts: impl Fn(Party) -> bool + Sync, size: usize, failing: usize) -> Self {
+    pub fn of(
+        execution: &Execution,
+        counts: impl Fn(Party) -> bool + Sync,
+        size: usize,
+        failing: usize,
+    ) -> Self {
         // Of what has happened more: a plan that was bounded shall not fail at the gate because departures make ways harder to find.
         let most = if failing == 0 { 2 * MOST_STEPS } else { MOST_STEPS };
         let exchanges = Exchanges::of(execution, &counts, Work::at_most(most));
@@ -96,8 +101,9 @@ impl Spreading {
                 return Some(vec![]);
             }
             let honest = (0..parties).filter(|&u| u != v && counts(u) && counts(v));
-            let families: Vec<(Party, Family)> =
-                honest.filter_map(|u| exchanges.family(v, u, size, failing).map(|family| (u, family))).collect();
+            let families: Vec<(Party, Family)> = honest
+                .filter_map(|u| exchanges.family(v, u, size, failing).map(|family| (u, family)))
+                .collect();
             let among = (families.len() + 1).saturating_sub(size);
             let ways: usize = families.iter().map(|(_, family)| family.ways().len()).sum();
             exchanges.work().add(SPLITS.len() * hand_outs[v].len() * ways);
@@ -105,10 +111,16 @@ impl Spreading {
                 return Some(vec![]);
             }
             let split = |&split: &usize| spread(&families, v, &hand_outs, among, size, split);
-            Some(if among > 1 { SPLITS.iter().map(split).collect() } else { vec![] })
+            Some(if among > 1 {
+                SPLITS.iter().map(split).collect()
+            } else {
+                vec![]
+            })
         });
         match exchanges.work().is_too_much() {
-            true => Spreading { of_party: vec![vec![]; parties] },
+            true => Spreading {
+                of_party: vec![vec![]; parties],
+            },
             false => Spreading { of_party },
         }
     }
@@ -134,30 +146,47 @@ impl Spreading {
 
     /// m and K of `party` where K is least; none if it may be left alone.
     pub fn among(&self, party: Party) -> Option<(usize, f64)> {
-        let least = self.of_party[party].iter().min_by(|a, b| a.kept.total_cmp(&b.kept));
+        let least = self.of_party[party]
+            .iter()
+            .min_by(|a, b| a.kept.total_cmp(&b.kept));
         least.map(|spread| (spread.among, spread.kept))
     }
 
     /// μ² of `party` at Δ = 1, σ* = 1 and r = σ_γ²/σ*², never below the true one: at most 1.
     pub fn square(&self, party: Party, ratio: f64) -> f64 {
-        self.of_party[party].iter().map(|spread| spread.square(ratio)).fold(1.0, f64::min)
+        self.of_party[party]
+            .iter()
+            .map(|spread| spread.square(ratio))
+            .fold(1.0, f64::min)
     }
 
     /// The largest Δ²-scaled one of parties that count, and whose it is.
     pub fn worst(&self, sensitivity: &[f64], ratio: f64, counts: impl Fn(Party) -> bool) -> (f64, Party) {
         let squares = sensitivity.iter().enumerate().filter(|(party, _)| counts(*party));
         let squares = squares.map(|(party, &delta)| (scaled(delta, self.square(party, ratio)), party));
-        squares.fold((0.0, 0), |worst, square| if square.0 > worst.0 { square } else { worst })
+        squares.fold(
+            (0.0, 0),
+            |worst, square| if square.0 > worst.0 { square } else { worst },
+        )
     }
 }
 
 /// The rounds in which a party is due to hand out.
 fn hand_outs(execution: &Execution, party: Party) -> Vec<u32> {
-    (1..=execution.rounds() as u32).filter(|&round| !execution.out(round, party).is_empty()).collect()
+    (1..=execution.rounds() as u32)
+        .filter(|&round| !execution.out(round, party).is_empty())
+        .collect()
 }
 
 /// m and K for ways to the `families`' parties, each share split over `split` ways at most.
-fn spread(families: &[(Party, Family)], v: Party, hand_outs: &[Vec<u32>], among: usize, size: usize, split: usize) -> Spread {
+fn spread(
+    families: &[(Party, Family)],
+    v: Party,
+    hand_outs: &[Vec<u32>],
+    among: usize,
+    size: usize,
+    split: usize,
+) -> Spread {
     let families: Vec<(Party, Family, f64)> = families
         .iter()
         .map(|(u, family)| {
@@ -184,15 +213,26 @@ fn spread(families: &[(Party, Family)], v: Party, hand_outs: &[Vec<u32>], among:
     let mut burden = vec![0.0; hand_outs.len()];
     for (u, family, remaining) in &families {
         burden[*u] += share;
-        family.ways().iter().flat_map(|way| &way.through).for_each(|&j| burden[j] += share / remaining);
+        family
+            .ways()
+            .iter()
+            .flat_map(|way| &way.through)
+            .for_each(|&j| burden[j] += share / remaining);
     }
     let cost = |j: Party| hand_outs[j].len() as f64 * burden[j].min(1.0);
     let of_family = |(u, family, remaining): &(Party, Family, f64)| {
-        let mut ways: Vec<f64> = family.ways().iter().map(|way| way.through.iter().map(|&j| cost(j)).sum()).collect();
+        let mut ways: Vec<f64> = family
+            .ways()
+            .iter()
+            .map(|way| way.through.iter().map(|&j| cost(j)).sum())
+            .collect();
         ways.sort_by(|a: &f64, b| b.total_cmp(a));
         cost(*u) + ways.iter().take(*remaining as usize).sum::<f64>() / remaining
     };
-    Spread { among, kept: own + over_most(families.iter().map(of_family).collect()) }
+    Spread {
+        among,
+        kept: own + over_most(families.iter().map(of_family).collect()),
+    }
 }
 
 #[cfg(test)]

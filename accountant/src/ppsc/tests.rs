@@ -28,19 +28,35 @@ fn the_path_of_four_loses_more_than_theorem_1_says() {
     let answer = quiet(PATH);
     // λ_ppsc of a path of four, the least over all edge sequences; of these very edges it is 1.
     let theorem = 1.0 / (2.0 * (std::f64::consts::PI / 8.0).sin()) / 2.0;
-    assert!((answer.same_sum_mu - 2f64.sqrt() / 2.0).abs() < 1e-11, "{}", answer.same_sum_mu);
-    assert!((4.0 * theorem * theorem - 1.707_106_781_186_547_5).abs() < 1e-12 && answer.same_sum_mu > theorem);
+    assert!(
+        (answer.same_sum_mu - 2f64.sqrt() / 2.0).abs() < 1e-11,
+        "{}",
+        answer.same_sum_mu
+    );
+    assert!(
+        (4.0 * theorem * theorem - 1.707_106_781_186_547_5).abs() < 1e-12 && answer.same_sum_mu > theorem
+    );
     assert!((answer.smallest_singular_value.expect("D is not zero") - 1.0).abs() < 1e-12);
-    assert!(answer.mu.is_infinite() && answer.epsilon.is_infinite() && answer.unbounded && answer.sum_revealed);
+    assert!(
+        answer.mu.is_infinite() && answer.epsilon.is_infinite() && answer.unbounded && answer.sum_revealed
+    );
     assert_eq!(answer.components, [[0, 1, 2, 3]]);
 }
 
 #[test]
 fn independent_noise_hides_the_sum() {
     let answer = account(PATH, 1e3, 1.0, 1.0, 1e-6).expect("an answer");
-    assert!((answer.mu * answer.mu - 0.25).abs() < 0.3, "four values share the noise of four: {}", answer.mu);
+    assert!(
+        (answer.mu * answer.mu - 0.25).abs() < 0.3,
+        "four values share the noise of four: {}",
+        answer.mu
+    );
     assert!(!answer.sum_revealed && !answer.unbounded);
-    assert_eq!(account(PATH, 0.0, 1.0, 0.0, 1e-6).expect("an answer").same_sum_mu, 0.0, "what cannot change loses nothing");
+    assert_eq!(
+        account(PATH, 0.0, 1.0, 0.0, 1e-6).expect("an answer").same_sum_mu,
+        0.0,
+        "what cannot change loses nothing"
+    );
     let open = account(PATH, 0.0, 1.0, 1.0, 1e-6).expect("an answer");
     assert!(open.same_sum_mu.is_infinite() && open.mu.is_finite() && open.unbounded);
 }
@@ -50,7 +66,11 @@ fn a_coalition_that_is_a_leafs_only_neighbour_knows_it_all() {
     // 1 hands to 0 alone and gets nothing back but what 0 can see (the paper's section 3.2).
     let leaf = r#"{"parties": 4, "edges": [[[0, 1]], [[1, 2]], [[2, 3]]], "corrupted": [1]}"#;
     let answer = account(leaf, 5.0, 1.0, 1.0, 1e-6).expect("an answer");
-    assert!((answer.losses[&0] - 1.0).abs() < 1e-9, "only its own η* is left: {:?}", answer.losses);
+    assert!(
+        (answer.losses[&0] - 1.0).abs() < 1e-9,
+        "only its own η* is left: {:?}",
+        answer.losses
+    );
     assert!(answer.losses[&3] < 0.9 && !answer.losses.contains_key(&1));
     assert!(quiet(leaf).sum_revealed);
 }
@@ -58,8 +78,10 @@ fn a_coalition_that_is_a_leafs_only_neighbour_knows_it_all() {
 #[test]
 fn an_exchange_that_came_back_leaves_the_state_and_may_have_been_read() {
     let base = r#"{"parties": 3, "edges": [[[0, 1]], [[1, 2]]], "corrupted": [1], "published": [2], "exchanges": [EX]}"#;
-    let exchange = |seen: bool| format!(r#"{{"iteration": 1, "out": 0, "in": 1, "fate": "returned", "seen": {seen}}}"#);
-    let answer = |seen| account(&base.replace("EX", &exchange(seen)), 2.0, 0.0, 1.0, 1e-6).expect("an answer");
+    let exchange =
+        |seen: bool| format!(r#"{{"iteration": 1, "out": 0, "in": 1, "fate": "returned", "seen": {seen}}}"#);
+    let answer =
+        |seen| account(&base.replace("EX", &exchange(seen)), 2.0, 0.0, 1.0, 1e-6).expect("an answer");
     assert_eq!(answer(false).losses[&0], 0.0, "nothing of 0 was seen");
     assert!((answer(true).losses[&0] - 0.25).abs() < 1e-14, "ω = x − γ was");
     assert_eq!(answer(true).components, vec![vec![0], vec![1, 2]]);
@@ -71,7 +93,11 @@ fn what_is_lost_takes_the_sum_with_it() {
     let answer = account(&lost, 2.0, 0.0, 1.0, 1e-6).expect("an answer");
     // 1 keeps γ₃ only; γ₁ is known from nowhere else: y₀ = x₀ + x₁ − γ₁.
     assert!((answer.losses[&0] - 0.25).abs() < 1e-12);
-    assert!(answer.losses[&2].is_infinite() && answer.sum_revealed, "2 and 3 still sum up: {:?}", answer.losses);
+    assert!(
+        answer.losses[&2].is_infinite() && answer.sum_revealed,
+        "2 and 3 still sum up: {:?}",
+        answer.losses
+    );
     assert_eq!(answer.components, vec![vec![0, 1], vec![2, 3]]);
 }
 
@@ -83,15 +109,26 @@ fn a_crashed_party_takes_no_part() {
     let execution = parsed(&with(r#""crashed": [[2, 3]]"#));
     assert_eq!(exchanges(&execution)[2].fate, Fate::Returned);
     assert!(!execution.outcome(3, 1, 2).seen);
-    assert_eq!(exchanges(&parsed(&with(r#""crashed": [[2, 4]]"#)))[2].fate, Fate::Accepted);
-    assert_eq!(parsed(&with(r#""crashed": [[2, 2]], "published": [0, 1, 2, 3]"#)).published().len(), 4);
+    assert_eq!(
+        exchanges(&parsed(&with(r#""crashed": [[2, 4]]"#)))[2].fate,
+        Fate::Accepted
+    );
+    assert_eq!(
+        parsed(&with(r#""crashed": [[2, 2]], "published": [0, 1, 2, 3]"#))
+            .published()
+            .len(),
+        4
+    );
 }
 
 #[test]
 fn every_contradiction_names_its_place() {
     let cases = [
         (PATH.replace("4", "0"), "parties"),
-        (PATH.replace("\"parties\": 4", "\"parties\": 99999999999"), "parties"),
+        (
+            PATH.replace("\"parties\": 4", "\"parties\": 99999999999"),
+            "parties",
+        ),
         (PATH.replace("[2, 3]", "[2, 4]"), "edges[1][0][1]"),
         (PATH.replace("[2, 3]", "[4, 2]"), "edges[1][0][0]"),
         (PATH.replace("[2, 3]", "[2, 2]"), "edges[1][0][1]"),
@@ -103,18 +140,42 @@ fn every_contradiction_names_its_place() {
         (with(r#""crashed": [[0, 0]]"#), "crashed[0][1]"),
         (with(r#""crashed": [[0, 5]]"#), "crashed[0][1]"),
         (with(r#""crashed": [[0, 1], [0, 2]]"#), "crashed[1][0]"),
-        (with(r#""exchanges": [{"iteration": 0, "out": 1, "in": 0, "fate": "lost"}]"#), "exchanges[0].iteration"),
-        (with(r#""exchanges": [{"iteration": 4, "out": 1, "in": 0, "fate": "lost"}]"#), "exchanges[0].iteration"),
-        (with(r#""exchanges": [{"iteration": 1, "out": 0, "in": 1, "fate": "lost"}]"#), "exchanges[0].in"),
-        (with(r#""exchanges": [{"iteration": 1, "out": 9, "in": 0, "fate": "lost"}]"#), "exchanges[0].out"),
-        (with(r#""crashed": [[1, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "lost"}]"#), "exchanges[0].out"),
         (
-            with(r#""crashed": [[0, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "accepted"}]"#),
+            with(r#""exchanges": [{"iteration": 0, "out": 1, "in": 0, "fate": "lost"}]"#),
+            "exchanges[0].iteration",
+        ),
+        (
+            with(r#""exchanges": [{"iteration": 4, "out": 1, "in": 0, "fate": "lost"}]"#),
+            "exchanges[0].iteration",
+        ),
+        (
+            with(r#""exchanges": [{"iteration": 1, "out": 0, "in": 1, "fate": "lost"}]"#),
+            "exchanges[0].in",
+        ),
+        (
+            with(r#""exchanges": [{"iteration": 1, "out": 9, "in": 0, "fate": "lost"}]"#),
+            "exchanges[0].out",
+        ),
+        (
+            with(
+                r#""crashed": [[1, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "lost"}]"#,
+            ),
+            "exchanges[0].out",
+        ),
+        (
+            with(
+                r#""crashed": [[0, 1]], "exchanges": [{"iteration": 1, "out": 1, "in": 0, "fate": "accepted"}]"#,
+            ),
             "exchanges[0].fate",
         ),
-        (with(r#""exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 1}]"#), "exchanges[0].applied"),
         (
-            with(r#""crashed": [[3, 3]], "exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "accepted", "applied": 3}]"#),
+            with(r#""exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 1}]"#),
+            "exchanges[0].applied",
+        ),
+        (
+            with(
+                r#""crashed": [[3, 3]], "exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "accepted", "applied": 3}]"#,
+            ),
             "exchanges[0].applied",
         ),
         (with(r#""rolled_back": [4]"#), "rolled_back[0]"),
@@ -122,7 +183,10 @@ fn every_contradiction_names_its_place() {
         (with(r#""rolled_back": [1], "published": [0, 1]"#), "published"),
         (with(r#""sensitivity": [1, 1, 1]"#), "sensitivity"),
         (with(r#""sensitivity": [1, 1, -1, 1]"#), "sensitivity[2]"),
-        (format!(r#"{{"parties": 9, "edges": [{}[]]}}"#, "[],".repeat(500_000)), "edges"),
+        (
+            format!(r#"{{"parties": 9, "edges": [{}[]]}}"#, "[],".repeat(500_000)),
+            "edges",
+        ),
     ];
     for (text, place) in cases {
         match parse(&text) {
@@ -132,25 +196,53 @@ fn every_contradiction_names_its_place() {
     }
     let twice = r#"{"iteration": 1, "out": 1, "in": 0, "fate": "lost"}"#;
     assert!(parse(&with(&format!(r#""exchanges": [{twice}, {twice}]"#))).is_err());
-    for text in [PATH.replace("[2, 3]", "[2, 3, 1]"), PATH.replace("parties", "partys"), PATH.replace("[2, 3]", "[-1, 3]")] {
-        assert!(matches!(parse(&text), Err(ExecutionError::Syntax { .. })), "{text}");
+    for text in [
+        PATH.replace("[2, 3]", "[2, 3, 1]"),
+        PATH.replace("parties", "partys"),
+        PATH.replace("[2, 3]", "[-1, 3]"),
+    ] {
+        assert!(
+            matches!(parse(&text), Err(ExecutionError::Syntax { .. })),
+            "{text}"
+        );
     }
-    assert!(matches!(account(PATH, -1.0, 0.0, 1.0, 0.1), Err(AccountError::Scale { flag: "--pairwise-std", .. })));
-    assert!(matches!(account(PATH, 1.0, 0.0, 1.0, 0.0), Err(AccountError::Gaussian(_))));
+    assert!(matches!(
+        account(PATH, -1.0, 0.0, 1.0, 0.1),
+        Err(AccountError::Scale {
+            flag: "--pairwise-std",
+            ..
+        })
+    ));
+    assert!(matches!(
+        account(PATH, 1.0, 0.0, 1.0, 0.0),
+        Err(AccountError::Gaussian(_))
+    ));
 }
 
 #[test]
 fn a_late_exchange_joins_later() {
     // 1 hands γ₁ on before ω₂ of 2 reaches it: x₂ is where it is at the end.
     let late = |applied: u32| {
-        let fault = format!(r#"{{"iteration": 1, "out": 0, "in": 1, "fate": "accepted", "applied": {applied}}}"#);
-        parsed(&format!(r#"{{"parties": 3, "edges": [[[0, 1]], [[1, 2]]], "exchanges": [{fault}]}}"#))
+        let fault =
+            format!(r#"{{"iteration": 1, "out": 0, "in": 1, "fate": "accepted", "applied": {applied}}}"#);
+        parsed(&format!(
+            r#"{{"parties": 3, "edges": [[[0, 1]], [[1, 2]]], "exchanges": [{fault}]}}"#
+        ))
     };
-    assert_eq!(finals(&late(1), &[10.0, 20.0, 30.0], |party, _| party as f64), [0.0, 1.0, 59.0]);
-    assert_eq!(finals(&late(2), &[10.0, 20.0, 30.0], |party, _| party as f64), [0.0, 11.0, 49.0]);
+    assert_eq!(
+        finals(&late(1), &[10.0, 20.0, 30.0], |party, _| party as f64),
+        [0.0, 1.0, 59.0]
+    );
+    assert_eq!(
+        finals(&late(2), &[10.0, 20.0, 30.0], |party, _| party as f64),
+        [0.0, 11.0, 49.0]
+    );
     let back = r#"{"parties": 3, "edges": [[[0, 1]], [[0, 2]]],
         "exchanges": [{"iteration": 1, "out": 0, "in": 1, "fate": "returned", "applied": 9}]}"#;
-    assert_eq!(finals(&parsed(back), &[10.0, 20.0, 30.0], |_, k| k as f64 + 1.0), [11.0, 20.0, 29.0]);
+    assert_eq!(
+        finals(&parsed(back), &[10.0, 20.0, 30.0], |_, k| k as f64 + 1.0),
+        [11.0, 20.0, 29.0]
+    );
 }
 
 #[test]
@@ -171,11 +263,22 @@ fn an_executions_file_is_the_execution() {
         "exchanges": [{"iteration": 2, "out": 2, "in": 3, "fate": "returned", "applied": 3, "seen": true}]"#,
     );
     let written = serde_json::to_string(&parsed(&text)).expect("JSON");
-    let (before, after) = (account(&text, 2.0, 1.5, 1.0, 1e-6), account(&written, 2.0, 1.5, 7.0, 1e-6));
+    let (before, after) = (
+        account(&text, 2.0, 1.5, 1.0, 1e-6),
+        account(&written, 2.0, 1.5, 7.0, 1e-6),
+    );
     assert_eq!(before, after, "{written}");
     assert_eq!(serde_json::to_string(&parsed(&written)).expect("JSON"), written);
-    let back = parsed(PATH).with_online(vec![vec![true; 4], vec![true, true, false, true], vec![true; 4], vec![true; 4]]);
-    assert!(serde_json::to_string(&back.expect("a run")).is_err(), "who comes back has no place in the file");
+    let back = parsed(PATH).with_online(vec![
+        vec![true; 4],
+        vec![true, true, false, true],
+        vec![true; 4],
+        vec![true; 4],
+    ]);
+    assert!(
+        serde_json::to_string(&back.expect("a run")).is_err(),
+        "who comes back has no place in the file"
+    );
 }
 
 #[test]
@@ -191,46 +294,85 @@ fn each_party_has_its_own_sensitivity() {
 #[test]
 fn no_exchange_hides_nothing() {
     let answer = quiet(r#"{"parties": 2, "edges": []}"#);
-    assert_eq!((answer.smallest_singular_value, answer.same_sum_mu, answer.sum_revealed), (None, 0.0, true));
+    assert_eq!(
+        (
+            answer.smallest_singular_value,
+            answer.same_sum_mu,
+            answer.sum_revealed
+        ),
+        (None, 0.0, true)
+    );
     assert_eq!(answer.components, [[0], [1]]);
 }
 
 /// ‖D⁺Cv‖² by the losses of a view in which v is one party's whole column.
 fn loss_of_direction(view: &View, v: &[f64]) -> f64 {
-    let column = view.b.dot(&Array2::from_shape_vec((v.len(), 1), v.to_vec()).expect("a column"));
-    let view = View { honest: vec![0], b: column, a: view.a.clone() };
-    squared_losses(&view, Noise { independent_std: 0.0, correlated_std: 1.0 })[0]
+    let column = view
+        .b
+        .dot(&Array2::from_shape_vec((v.len(), 1), v.to_vec()).expect("a column"));
+    let view = View {
+        honest: vec![0],
+        b: column,
+        a: view.a.clone(),
+    };
+    squared_losses(
+        &view,
+        Noise {
+            independent_std: 0.0,
+            correlated_std: 1.0,
+        },
+    )[0]
 }
 
 #[test]
 fn the_supremum_is_attained_on_the_path() {
     let view = view(&parsed(PATH));
-    assert_eq!(view.b, array![[1., 1., 0., 0.], [0., 0., 0., 0.], [0., 0., 0., 0.], [0., 0., 1., 1.]]);
+    assert_eq!(
+        view.b,
+        array![
+            [1., 1., 0., 0.],
+            [0., 0., 0., 0.],
+            [0., 0., 0., 0.],
+            [0., 0., 1., 1.]
+        ]
+    );
     assert!((loss_of_direction(&view, &[0.5, 0.5, -0.5, -0.5]) - 2.0).abs() < 1e-12);
     assert!(loss_of_direction(&view, &[1.0, 0.0, 0.0, 0.0]).is_infinite());
 }
 
 fn random_execution() -> impl Strategy<Value = String> {
-    (3usize..7, prop::collection::vec((0usize..6, 1usize..6, 0u8..8), 1..14), 0usize..7).prop_map(|(n, steps, corrupted)| {
-        let mut edges = Vec::new();
-        let mut exchanges = Vec::new();
-        for (index, (out, step, fate)) in steps.iter().enumerate() {
-            let (out, into) = (out % n, (out + 1 + step % (n - 1)) % n);
-            edges.push(format!("[[{out},{into}]]"));
-            let fate = match fate {
-                0 => "lost",
-                1 => "returned",
-                _ => continue,
+    (
+        3usize..7,
+        prop::collection::vec((0usize..6, 1usize..6, 0u8..8), 1..14),
+        0usize..7,
+    )
+        .prop_map(|(n, steps, corrupted)| {
+            let mut edges = Vec::new();
+            let mut exchanges = Vec::new();
+            for (index, (out, step, fate)) in steps.iter().enumerate() {
+                let (out, into) = (out % n, (out + 1 + step % (n - 1)) % n);
+                edges.push(format!("[[{out},{into}]]"));
+                let fate = match fate {
+                    0 => "lost",
+                    1 => "returned",
+                    _ => continue,
+                };
+                exchanges.push(format!(
+                    r#"{{"iteration":{},"out":{out},"in":{into},"fate":"{fate}"}}"#,
+                    index + 1
+                ));
+            }
+            let corrupted = if corrupted < n {
+                corrupted.to_string()
+            } else {
+                String::new()
             };
-            exchanges.push(format!(r#"{{"iteration":{},"out":{out},"in":{into},"fate":"{fate}"}}"#, index + 1));
-        }
-        let corrupted = if corrupted < n { corrupted.to_string() } else { String::new() };
-        format!(
-            r#"{{"parties":{n},"edges":[{}],"exchanges":[{}],"corrupted":[{corrupted}]}}"#,
-            edges.join(","),
-            exchanges.join(",")
-        )
-    })
+            format!(
+                r#"{{"parties":{n},"edges":[{}],"exchanges":[{}],"corrupted":[{corrupted}]}}"#,
+                edges.join(","),
+                exchanges.join(",")
+            )
+        })
 }
 
 proptest! {

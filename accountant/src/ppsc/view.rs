@@ -19,9 +19,17 @@ impl<F: Fn(usize, usize) -> f64> NoiseSource<f64> for Given<&F> {
 
 /// The final states of a run from these values, `noise(i, k)` being γ of party i's k-th hand-out.
 pub fn finals(execution: &Execution, values: &[f64], noise: impl Fn(usize, usize) -> f64) -> Vec<f64> {
-    let mut noises: Vec<Given<_>> = (0..execution.parties()).map(|party| Given { party, noise: &noise }).collect();
+    let mut noises: Vec<Given<_>> = (0..execution.parties())
+        .map(|party| Given { party, noise: &noise })
+        .collect();
     let machine = |(party, source): (usize, &mut Given<_>)| {
-        Mixing::<f64, f64>::new(execution.mechanism(party), values[party], 1.0, !execution.rolled_back().is_empty(), source)
+        Mixing::<f64, f64>::new(
+            execution.mechanism(party),
+            values[party],
+            1.0,
+            !execution.rolled_back().is_empty(),
+            source,
+        )
     };
     let machines = noises.iter_mut().enumerate().map(machine).collect();
     let last = rerun(execution, machines, &mut noises, |_, _| false, |_, _, _| {});

@@ -25,16 +25,30 @@ fn run(random: &mut ChaCha8Rng) -> Execution {
     let loose: BTreeSet<Party> = loose.into_iter().collect();
     let mut online = vec![vec![true; parties]];
     for _ in 0..rounds {
-        online.push((0..parties).map(|party| random.random_bool(if loose.contains(&party) { 0.6 } else { 0.95 })).collect());
+        online.push(
+            (0..parties)
+                .map(|party| random.random_bool(if loose.contains(&party) { 0.6 } else { 0.95 }))
+                .collect(),
+        );
     }
     let run = run.with_online(online).expect("rows of everybody");
     let shares = random_faults(&run, &loose, random);
-    let rolled_back: Vec<Party> = if random.random_bool(0.5) { loose.iter().copied().collect() } else { vec![] };
+    let rolled_back: Vec<Party> = if random.random_bool(0.5) {
+        loose.iter().copied().collect()
+    } else {
+        vec![]
+    };
     let published: Vec<Party> = (0..parties)
         .filter(|party| !rolled_back.contains(party) && (random.random_bool(0.9) || !loose.contains(party)))
         .collect();
-    let run = run.with_shares(shares).expect("faults of shares that were sent").with_published([]).expect("nobody");
-    run.with_rolled_back(rolled_back).and_then(|run| run.with_published(published)).expect("sets of parties")
+    let run = run
+        .with_shares(shares)
+        .expect("faults of shares that were sent")
+        .with_published([])
+        .expect("nobody");
+    run.with_rolled_back(rolled_back)
+        .and_then(|run| run.with_published(published))
+        .expect("sets of parties")
 }
 
 fn coalition(parties: usize, random: &mut ChaCha8Rng) -> Vec<Party> {
@@ -47,7 +61,11 @@ fn coalition(parties: usize, random: &mut ChaCha8Rng) -> Vec<Party> {
 
 /// Losses that are nothing but rounding count as none.
 fn apart(fast: f64, careful: f64) -> f64 {
-    if fast == careful { 0.0 } else { (fast - careful).abs() / careful.max(1e-9) }
+    if fast == careful {
+        0.0
+    } else {
+        (fast - careful).abs() / careful.max(1e-9)
+    }
 }
 
 #[test]
@@ -58,11 +76,17 @@ fn what_a_coalition_loses_is_what_its_view_loses() {
         let run = run(&mut random);
         let rows = Rows::of(&Trace::of(&run, &vec![1.0; run.parties()]), &run);
         let ratio = 10f64.powf(random.random_range(-2.0..4.0));
-        let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
+        let noise = Noise {
+            independent_std: 1.0,
+            correlated_std: ratio.sqrt(),
+        };
         let (few, all) = (rows.at(ratio, 1, 0), rows.with_all_pairs(ratio));
         for _ in 0..3 {
             let coalition = coalition(run.parties(), &mut random);
-            let against = run.clone().with_corrupted(coalition.iter().copied()).expect("parties");
+            let against = run
+                .clone()
+                .with_corrupted(coalition.iter().copied())
+                .expect("parties");
             let careful = squared_losses(&View::of(&against), noise);
             for at in [&few, &all] {
                 let Some(fast) = at.squared_losses(&coalition) else {
@@ -70,7 +94,9 @@ fn what_a_coalition_loses_is_what_its_view_loses() {
                     continue;
                 };
                 assert_eq!(fast.len(), careful.len());
-                for (party, (&fast, &careful)) in rows.honest(&coalition).iter().zip(fast.iter().zip(&careful)) {
+                for (party, (&fast, &careful)) in
+                    rows.honest(&coalition).iter().zip(fast.iter().zip(&careful))
+                {
                     let apart = apart(fast, careful);
                     assert!(
                         apart <= AGREED,
@@ -78,14 +104,20 @@ fn what_a_coalition_loses_is_what_its_view_loses() {
                         serde_json::to_string(&against).expect("JSON")
                     );
                     // Theorem: no view costs more than Δ/σ*.
-                    assert!((0.0..=1.0 + AGREED).contains(&fast), "run {index}, party {party}: {fast}");
+                    assert!(
+                        (0.0..=1.0 + AGREED).contains(&fast),
+                        "run {index}, party {party}: {fast}"
+                    );
                     (compared, largest) = (compared + 1, largest.max(apart));
                 }
             }
         }
     }
     println!("{compared} losses compared, {doubtful} views in doubt, largest difference {largest:e}");
-    assert!(compared > 5_000 && doubtful * 3 < compared / 4, "{compared} compared, {doubtful} left to the careful way");
+    assert!(
+        compared > 5_000 && doubtful * 3 < compared / 4,
+        "{compared} compared, {doubtful} left to the careful way"
+    );
 }
 
 #[test]
@@ -96,10 +128,19 @@ fn noises_as_far_apart_as_a_plan_may_have_them_are_never_understated() {
         let run = run(&mut random);
         let rows = Rows::of(&Trace::of(&run, &vec![1.0; run.parties()]), &run);
         let coalition = coalition(run.parties(), &mut random);
-        let against = run.clone().with_corrupted(coalition.iter().copied()).expect("parties");
+        let against = run
+            .clone()
+            .with_corrupted(coalition.iter().copied())
+            .expect("parties");
         let honest = rows.honest(&coalition);
         for ratio in [1e-300, 1e-12, 1e6, MOST_RATIO] {
-            let careful = squared_losses(&View::of(&against), Noise { independent_std: 1.0, correlated_std: ratio.sqrt() });
+            let careful = squared_losses(
+                &View::of(&against),
+                Noise {
+                    independent_std: 1.0,
+                    correlated_std: ratio.sqrt(),
+                },
+            );
             for at in [rows.at(ratio, 1, 0), rows.with_all_pairs(ratio)] {
                 let Some(fast) = at.squared_losses(&coalition) else {
                     doubtful += 1;
@@ -107,7 +148,12 @@ fn noises_as_far_apart_as_a_plan_may_have_them_are_never_understated() {
                 };
                 trusted += 1;
                 // An infinite loss is the careful way's doubt here: no view costs more than 1.
-                for ((&party, &fast), &careful) in honest.iter().zip(&fast).zip(&careful).filter(|pair| pair.1.is_finite()) {
+                for ((&party, &fast), &careful) in honest
+                    .iter()
+                    .zip(&fast)
+                    .zip(&careful)
+                    .filter(|pair| pair.1.is_finite())
+                {
                     // What is not a number counts as infinite.
                     let fast = largest(&[party], &[fast], &vec![1.0; run.parties()]).0;
                     assert!(
@@ -120,5 +166,8 @@ fn noises_as_far_apart_as_a_plan_may_have_them_are_never_understated() {
         }
     }
     println!("{trusted} trusted, {doubtful} in doubt");
-    assert!(trusted > 200 && doubtful > 50, "{trusted} trusted, {doubtful} in doubt: else this tests nothing");
+    assert!(
+        trusted > 200 && doubtful > 50,
+        "{trusted} trusted, {doubtful} in doubt: else this tests nothing"
+    );
 }

@@ -26,11 +26,15 @@ fn the_way_taken_in_doubt_agrees_with_the_fast_one() {
     let screen = Screen::of(&Trace::of(&base, &setting.weights), &base);
     let faults = single_shares(&setting);
     for coalition in coalitions::all(5, 2) {
-        let fast = screen.worst(&screen.at(9.0, 1, 2), &coalition, &faults, &setting.sensitivity).expect("somebody is honest");
-        let careful =
-            screen.worst_with_care(&screen.at(9.0, 1, 2), &coalition, &faults, &setting.sensitivity).expect("somebody is honest");
+        let fast = screen
+            .worst(&screen.at(9.0, 1, 2), &coalition, &faults, &setting.sensitivity)
+            .expect("somebody is honest");
+        let careful = screen
+            .worst_with_care(&screen.at(9.0, 1, 2), &coalition, &faults, &setting.sensitivity)
+            .expect("somebody is honest");
         assert!(
-            (fast.square / careful.square - 1.0).abs() < 1e-10 && (fast.next / careful.next - 1.0).abs() < 1e-10,
+            (fast.square / careful.square - 1.0).abs() < 1e-10
+                && (fast.next / careful.next - 1.0).abs() < 1e-10,
             "{fast:?} {careful:?}"
         );
     }
@@ -76,14 +80,20 @@ fn a_change_of_rank_two_gives_what_the_faulted_run_itself_gives() {
             continue;
         };
         let faults = shares_of_class(&setting);
-        let among = faults.iter().filter(|fault| !coalition.contains(&fault.from) && !coalition.contains(&fault.to));
+        let among = faults
+            .iter()
+            .filter(|fault| !coalition.contains(&fault.from) && !coalition.contains(&fault.to));
         for fault in among.filter(|_| random.random_bool(0.3)).collect::<Vec<_>>() {
             let mut fast = vec![0.0; system.honest.len()];
             if !system.faulted(&screen, fault, &mut fast) {
                 doubtful += 1;
                 continue;
             }
-            for (party, (&fast, careful)) in fast.iter().zip(screen.with_care(&at, &coalition, Some(fault))).enumerate() {
+            for (party, (&fast, careful)) in fast
+                .iter()
+                .zip(screen.with_care(&at, &coalition, Some(fault)))
+                .enumerate()
+            {
                 let apart = (fast - careful).abs() / careful.max(1e-9);
                 assert!(
                     apart <= 1e-9,
@@ -94,7 +104,10 @@ fn a_change_of_rank_two_gives_what_the_faulted_run_itself_gives() {
         }
     }
     println!("{compared} losses compared, {doubtful} systems in doubt, largest difference {largest:e}");
-    assert!(compared > 5_000 && doubtful < compared / 20, "{compared} compared, {doubtful} in doubt");
+    assert!(
+        compared > 5_000 && doubtful < compared / 20,
+        "{compared} compared, {doubtful} in doubt"
+    );
 }
 
 #[test]
@@ -103,8 +116,16 @@ fn systems_in_doubt_that_would_take_hours_count_as_seen() {
     let base = setting.fault_free().expect("a schedule");
     let screen = Screen::of(&Trace::of(&base, &setting.weights), &base);
     let at = screen.at(9.0, 1, 0);
-    assert!(screen.with_care(&at, &[], None).iter().all(|square| square.is_finite()));
+    assert!(
+        screen
+            .with_care(&at, &[], None)
+            .iter()
+            .all(|square| square.is_finite())
+    );
     at.spend_all_care();
     let squares = screen.with_care(&at, &[], None);
-    assert!(squares.len() == setting.parties() && squares.iter().all(|square| square.is_infinite()), "{squares:?}");
+    assert!(
+        squares.len() == setting.parties() && squares.iter().all(|square| square.is_infinite()),
+        "{squares:?}"
+    );
 }

@@ -79,25 +79,49 @@ impl Run {
         coalition.iter().for_each(|&party| inside[party] = true);
         let honest: Vec<Party> = (0..parties).filter(|&party| !inside[party]).collect();
         let mut places = vec![None; parties];
-        honest.iter().enumerate().for_each(|(place, &party)| places[party] = Some(place));
+        honest
+            .iter()
+            .enumerate()
+            .for_each(|(place, &party)| places[party] = Some(place));
         let h = honest.len();
         let part = 1.0 / (out.len() as f64 + 1.0);
-        let mut run =
-            Run { part, losses: vec![0.0; h], rounds: Vec::new(), last: (Array2::zeros((0, 0)), Array2::zeros((0, 0))) };
+        let mut run = Run {
+            part,
+            losses: vec![0.0; h],
+            rounds: Vec::new(),
+            last: (Array2::zeros((0, 0)), Array2::zeros((0, 0))),
+        };
         if h == 0 {
             return Some(run);
         }
-        let mut hidden = Covariance { uu: Array2::zeros((h, h)), ux: Array2::zeros((h, h)), xx: Array2::eye(h) };
+        let mut hidden = Covariance {
+            uu: Array2::zeros((h, h)),
+            ux: Array2::zeros((h, h)),
+            xx: Array2::eye(h),
+        };
         hidden.inject(part);
         for round in out {
-            let seen: Vec<usize> = (0..h).filter(|&place| round[honest[place]].iter().any(|&to| places[to].is_none())).collect();
+            let seen: Vec<usize> = (0..h)
+                .filter(|&place| round[honest[place]].iter().any(|&to| places[to].is_none()))
+                .collect();
             let (gain, precision, read) = run.observe(&mut hidden, &seen, ratio)?;
             let moves = moves(round, &honest, &places, &seen);
-            let kept = keep.then(|| Covariance { uu: hidden.uu.clone(), ux: hidden.ux.clone(), xx: Array2::zeros((0, 0)) });
+            let kept = keep.then(|| Covariance {
+                uu: hidden.uu.clone(),
+                ux: hidden.ux.clone(),
+                xx: Array2::zeros((0, 0)),
+            });
             hidden.mix(&moves, &seen, ratio);
             hidden.inject(part);
             if let Some(covariance) = kept {
-                run.rounds.push(Round { seen, gain, precision, read, covariance, moves });
+                run.rounds.push(Round {
+                    seen,
+                    gain,
+                    precision,
+                    read,
+                    covariance,
+                    moves,
+                });
             }
         }
         run.publish(hidden, keep)?;
@@ -126,14 +150,21 @@ impl Run {
     /// What these independent observations of unit variance, correlated so with x̃, take from its variance.
     fn count(&mut self, explained: ArrayView2<'_, f64>) {
         for row in explained.rows() {
-            self.losses.iter_mut().zip(row).for_each(|(loss, x)| *loss += x * x);
+            self.losses
+                .iter_mut()
+                .zip(row)
+                .for_each(|(loss, x)| *loss += x * x);
         }
     }
 
     /// All finals are read, without a noise of their own. One is replaced by their sum, in which the noise that did not go to the coalition has
     /// cancelled.
     fn publish(&mut self, hidden: Covariance, keep: bool) -> Option<()> {
-        let Covariance { uu: mut finals, ux: mut rows, .. } = hidden;
+        let Covariance {
+            uu: mut finals,
+            ux: mut rows,
+            ..
+        } = hidden;
         let sum = rows.sum_axis(Axis(0));
         rows.row_mut(0).assign(&sum);
         let sum = finals.sum_axis(Axis(0));
@@ -159,7 +190,13 @@ impl Run {
         let h = self.losses.len();
         let (last_uu, last_w) = (self.last.0.clone(), self.last.1.clone());
         let zeros = || Array2::zeros((h, h));
-        let mut back = Back { uu: last_uu, ux: zeros(), xx: zeros(), wu: last_w, wx: zeros() };
+        let mut back = Back {
+            uu: last_uu,
+            ux: zeros(),
+            xx: zeros(),
+            wu: last_w,
+            wx: zeros(),
+        };
         let mut worst = 0.0f64;
         for round in self.rounds.iter().rev() {
             back.inject(self.part);
@@ -227,8 +264,15 @@ impl Back {
     /// Λ ← FᵀΛF, W ← FᵀW.
     fn mix(&mut self, moves: &Moves) -> Before {
         // (FᵀΛ)ᵀ = Λ F, Λ being symmetric.
-        let uu_moved = gather(&self.uu, moves).reversed_axes().as_standard_layout().into_owned();
-        let (uu, ux, wu) = (gather(&uu_moved, moves), gather(&self.ux, moves), gather(&self.wu, moves));
+        let uu_moved = gather(&self.uu, moves)
+            .reversed_axes()
+            .as_standard_layout()
+            .into_owned();
+        let (uu, ux, wu) = (
+            gather(&uu_moved, moves),
+            gather(&self.ux, moves),
+            gather(&self.wu, moves),
+        );
         Before {
             uu_moved,
             uu: std::mem::replace(&mut self.uu, uu),
@@ -287,8 +331,14 @@ impl Back {
             let noise = noise(place, &round.moves);
             let mut with_x = with_x.row(index).to_owned();
             for &(at, part) in &noise {
-                explained += 2.0 * ratio * part * (before.uu_moved.row(at).dot(&own_u) + before.ux.row(at).dot(&own_x));
-                explained += noise.iter().map(|&(to, other)| ratio * ratio * part * other * before.uu[[at, to]]).sum::<f64>();
+                explained += 2.0
+                    * ratio
+                    * part
+                    * (before.uu_moved.row(at).dot(&own_u) + before.ux.row(at).dot(&own_x));
+                explained += noise
+                    .iter()
+                    .map(|&(to, other)| ratio * ratio * part * other * before.uu[[at, to]])
+                    .sum::<f64>();
                 with_x.scaled_add(ratio * part, &before.wu.row(at));
             }
             let variance = past - explained;
@@ -312,7 +362,10 @@ fn moves(round: &[Vec<Party>], honest: &[Party], places: &[Option<usize>], seen:
         let part = 1.0 / (to.len() as f64 + 1.0);
         match read[place] {
             true => vec![(place, 1.0)],
-            false => std::iter::once(place).chain(to.iter().filter_map(|&to| places[to])).map(|to| (to, part)).collect(),
+            false => std::iter::once(place)
+                .chain(to.iter().filter_map(|&to| places[to]))
+                .map(|to| (to, part))
+                .collect(),
         }
     };
     (0..honest.len()).map(of).collect()
@@ -325,7 +378,10 @@ fn hidden_places(count: usize, seen: &[usize]) -> impl Iterator<Item = usize> {
 
 /// What the noise of a hidden state becomes: parts among its receivers, and all but one part taken out of its own party's.
 fn noise(place: usize, moves: &Moves) -> Vec<(usize, f64)> {
-    moves[place].iter().map(|&(to, part)| (to, if to == place { part - 1.0 } else { part })).collect()
+    moves[place]
+        .iter()
+        .map(|&(to, part)| (to, if to == place { part - 1.0 } else { part }))
+        .collect()
 }
 
 /// F A: rows after each has moved, by parts, to others.

@@ -42,7 +42,11 @@ pub fn sufficient(out: &[Vec<Vec<Party>>]) -> usize {
         let (mut low, mut high) = (0, parties.saturating_sub(1));
         while low < high {
             let middle = (low + high) / 2;
-            if readers(out, victim, middle).1 == 0 { high = middle } else { low = middle + 1 }
+            if readers(out, victim, middle).1 == 0 {
+                high = middle
+            } else {
+                low = middle + 1
+            }
         }
         high
     };
@@ -73,27 +77,48 @@ pub fn searched(out: &[Vec<Vec<Party>>], size: usize, ratio: f64, effort: Effort
     let mut read: Vec<(usize, Vec<Party>, Party)> = in_parallel(parties, |victim| Some(readers(victim)));
     read.sort();
     read.truncate(effort.starts);
-    let mut begun = in_parallel(read.len(), |index| Some(Climb::with(out, read[index].1.clone(), read[index].2, ratio)));
+    let mut begun = in_parallel(read.len(), |index| {
+        Some(Climb::with(out, read[index].1.clone(), read[index].2, ratio))
+    });
     if begun.iter().all(|climb| climb.square < ALL) {
         let victim = |index: usize| index * parties / victims;
         begun.extend(in_parallel(victims.min(parties), |index| {
             Some(Climb::begin(out, victim(index), size, ratio, effort.choices))
         }));
     }
-    begun.sort_by(|a, b| b.square.total_cmp(&a.square).then_with(|| a.coalition.cmp(&b.coalition)));
+    begun.sort_by(|a, b| {
+        b.square
+            .total_cmp(&a.square)
+            .then_with(|| a.coalition.cmp(&b.coalition))
+    });
     let starts = effort.starts.min(begun.len());
-    let climbed = in_parallel(starts, |start| Some(begun[start].clone().climb(out, ratio, effort.steps)));
-    let cases = begun[starts..].iter().chain(&climbed).map(|climb| climb.cases).sum();
+    let climbed = in_parallel(starts, |start| {
+        Some(begun[start].clone().climb(out, ratio, effort.steps))
+    });
+    let cases = begun[starts..]
+        .iter()
+        .chain(&climbed)
+        .map(|climb| climb.cases)
+        .sum();
     let best = climbed.into_iter().max_by(|a, b| a.square.total_cmp(&b.square));
     let (square, coalition) = best.map_or((0.0, vec![]), |climb| (climb.square, climb.coalition));
-    Found { square, coalition, cases }
+    Found {
+        square,
+        coalition,
+        cases,
+    }
 }
 
 impl Climb {
     /// The victim's contacts; if they are more than fit, those that show most, if `choices` coalitions are enough to tell.
     fn begin(out: &[Vec<Vec<Party>>], victim: Party, size: usize, ratio: f64, choices: usize) -> Self {
         let (order, contacts) = by_contact(out, victim);
-        let mut begun = Climb { square: 0.0, coalition: order[..size.min(order.len())].to_vec(), order, cases: 0 };
+        let mut begun = Climb {
+            square: 0.0,
+            coalition: order[..size.min(order.len())].to_vec(),
+            order,
+            cases: 0,
+        };
         // Each of them in each place.
         if contacts <= size || contacts * size > choices {
             begun.square = begun.learns(out, &begun.coalition.clone(), ratio);
@@ -116,7 +141,12 @@ impl Climb {
     }
 
     fn with(out: &[Vec<Vec<Party>>], coalition: Vec<Party>, victim: Party, ratio: f64) -> Self {
-        let mut begun = Climb { square: 0.0, coalition, order: by_contact(out, victim).0, cases: 0 };
+        let mut begun = Climb {
+            square: 0.0,
+            coalition,
+            order: by_contact(out, victim).0,
+            cases: 0,
+        };
         begun.square = begun.learns(out, &begun.coalition.clone(), ratio);
         begun
     }
@@ -164,8 +194,18 @@ fn readers(out: &[Vec<Vec<Party>>], victim: Party, size: usize) -> (Vec<Party>, 
     let parties = out.first().map_or(0, Vec::len);
     let of_round = |round: &Vec<Vec<Party>>| -> Vec<Vec<Party>> {
         let others = (0..parties).filter(|&other| round[other].contains(&victim));
-        let each = others.map(|other| round[other].iter().copied().chain([other]).filter(|&reader| reader != victim).collect());
-        std::iter::once(round[victim].clone()).filter(|receivers| !receivers.is_empty()).chain(each).collect()
+        let each = others.map(|other| {
+            round[other]
+                .iter()
+                .copied()
+                .chain([other])
+                .filter(|&reader| reader != victim)
+                .collect()
+        });
+        std::iter::once(round[victim].clone())
+            .filter(|receivers| !receivers.is_empty())
+            .chain(each)
+            .collect()
     };
     let states: Vec<Vec<Party>> = out.iter().flat_map(of_round).collect();
     let mut read = vec![false; states.len()];
@@ -181,8 +221,14 @@ fn readers(out: &[Vec<Vec<Party>>], victim: Party, size: usize) -> (Vec<Party>, 
             }
         }
         let others = (0..parties).filter(|&party| open[party]);
-        let Some(best) = others.max_by_key(|&party| (unread[party], all[party], std::cmp::Reverse(party))) else { break };
-        states.iter().zip(&mut read).for_each(|(readers, read)| *read |= readers.contains(&best));
+        let Some(best) = others.max_by_key(|&party| (unread[party], all[party], std::cmp::Reverse(party)))
+        else {
+            break;
+        };
+        states
+            .iter()
+            .zip(&mut read)
+            .for_each(|(readers, read)| *read |= readers.contains(&best));
         coalition.push(best);
         open[best] = false;
     }
@@ -193,8 +239,9 @@ fn readers(out: &[Vec<Vec<Party>>], victim: Party, size: usize) -> (Vec<Party>, 
 fn by_contact(out: &[Vec<Vec<Party>>], victim: Party) -> (Vec<Party>, usize) {
     let parties = out.first().map_or(0, Vec::len);
     let contacts = |other: Party| {
-        let each =
-            |round: &Vec<Vec<Party>>| usize::from(round[victim].contains(&other)) + usize::from(round[other].contains(&victim));
+        let each = |round: &Vec<Vec<Party>>| {
+            usize::from(round[victim].contains(&other)) + usize::from(round[other].contains(&victim))
+        };
         out.iter().map(each).sum::<usize>()
     };
     let mut order: Vec<Party> = (0..parties).filter(|&other| other != victim).collect();

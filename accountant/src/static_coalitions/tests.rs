@@ -9,12 +9,27 @@ use crate::setting::Setting;
 use crate::view::{Trace, View};
 
 fn fault_free(out: &[Vec<Vec<Party>>]) -> Execution {
-    Execution::fault_free(Family::Inca(InjectionSpec::Named(NamedInjection::Incremental)), out.to_vec()).expect("a schedule")
+    Execution::fault_free(
+        Family::Inca(InjectionSpec::Named(NamedInjection::Incremental)),
+        out.to_vec(),
+    )
+    .expect("a schedule")
 }
 
 fn dense(execution: &Execution, coalition: &[Party], ratio: f64) -> Vec<f64> {
-    let view = View::of(&execution.clone().with_corrupted(coalition.iter().copied()).expect("parties"));
-    loss::squared_losses(&view, Noise { independent_std: 1.0, correlated_std: ratio.sqrt() })
+    let view = View::of(
+        &execution
+            .clone()
+            .with_corrupted(coalition.iter().copied())
+            .expect("parties"),
+    );
+    loss::squared_losses(
+        &view,
+        Noise {
+            independent_std: 1.0,
+            correlated_std: ratio.sqrt(),
+        },
+    )
 }
 
 proptest! {
@@ -76,8 +91,10 @@ proptest! {
 
 #[test]
 fn no_fault_of_a_share_loses_more_than_its_state_shows() {
-    for (parties, rounds, fanout, size, ratio) in [(6, 4, 1, 2, 30.0), (7, 3, 2, 1, 5.0), (8, 5, 1, 3, 200.0)] {
-        let schedule = Schedule::draw(&Graph::complete(parties), fanout, rounds, 9).expect("enough neighbours");
+    for (parties, rounds, fanout, size, ratio) in [(6, 4, 1, 2, 30.0), (7, 3, 2, 1, 5.0), (8, 5, 1, 3, 200.0)]
+    {
+        let schedule =
+            Schedule::draw(&Graph::complete(parties), fanout, rounds, 9).expect("enough neighbours");
         let coalition = draw_parties(parties, size, 4);
         let bound = worst_with_a_share_fault(schedule.out(), &coalition, ratio).expect("no doubt");
         let setting = Setting {
@@ -92,22 +109,51 @@ fn no_fault_of_a_share_loses_more_than_its_state_shows() {
         let base = setting.fault_free().expect("a schedule");
         let mut worst = 0.0f64;
         for fault in single_shares(&setting) {
-            let execution = base.clone().with_shares(vec![fault]).expect("a share of the schedule");
-            worst = dense(&execution, &coalition, ratio).into_iter().fold(worst, f64::max);
+            let execution = base
+                .clone()
+                .with_shares(vec![fault])
+                .expect("a share of the schedule");
+            worst = dense(&execution, &coalition, ratio)
+                .into_iter()
+                .fold(worst, f64::max);
         }
         assert!(worst <= bound, "{worst} {bound}");
-        assert!(worst > dense(&base, &coalition, ratio).into_iter().fold(0.0, f64::max), "faults cost something");
+        assert!(
+            worst > dense(&base, &coalition, ratio).into_iter().fold(0.0, f64::max),
+            "faults cost something"
+        );
     }
 }
 
 #[test]
 fn a_climb_finds_more_than_ten_thousand_random_coalitions() {
-    let draws = Draws { graph: Graph::complete(30), fanout: 1, rounds: 6, colluding: 5, dropouts: 0 };
+    let draws = Draws {
+        graph: Graph::complete(30),
+        fanout: 1,
+        rounds: 6,
+        colluding: 5,
+        dropouts: 0,
+    };
     let schedule = Schedule::draw(&draws.graph, 1, 6, 3).expect("enough neighbours");
-    let random =
-        in_parallel(10_000, |seed| Some(largest(squared_losses(schedule.out(), &draw_parties(30, 5, seed as u64), 30.0))));
+    let random = in_parallel(10_000, |seed| {
+        Some(largest(squared_losses(
+            schedule.out(),
+            &draw_parties(30, 5, seed as u64),
+            30.0,
+        )))
+    });
     let random = random.into_iter().fold(0.0, f64::max);
-    let found = searched(schedule.out(), 5, 30.0, Effort { victims: 30, starts: 2, steps: 200, choices: usize::MAX });
+    let found = searched(
+        schedule.out(),
+        5,
+        30.0,
+        Effort {
+            victims: 30,
+            starts: 2,
+            steps: 200,
+            choices: usize::MAX,
+        },
+    );
     assert!(found.square >= random, "{found:?} {random}");
     assert_eq!(found.coalition.len(), 5);
     assert!(found.cases <= 30 * 5 * 12 + 2 * 200, "{found:?}");
@@ -130,19 +176,34 @@ fn a_party_loses_no_less_if_more_collude_or_depart() {
         let all = draw_parties(12, 5, seed);
         let losses = |against: &[Party]| -> Vec<(Party, f64)> {
             let outside = (0..12).filter(|party| !against.contains(party));
-            outside.zip(squared_losses(schedule.out(), against, 40.0).expect("no doubt")).collect()
+            outside
+                .zip(squared_losses(schedule.out(), against, 40.0).expect("no doubt"))
+                .collect()
         };
         let fewer = losses(&all[..2]);
         for (party, loss) in losses(&all) {
-            let before = fewer.iter().find(|(other, _)| *other == party).expect("outside of both").1;
-            assert!(before <= loss * (1.0 + 1e-9), "seed {seed}, party {party}: {before} {loss}");
+            let before = fewer
+                .iter()
+                .find(|(other, _)| *other == party)
+                .expect("outside of both")
+                .1;
+            assert!(
+                before <= loss * (1.0 + 1e-9),
+                "seed {seed}, party {party}: {before} {loss}"
+            );
         }
     }
 }
 
 #[test]
 fn failures_are_what_loses_more_than_allowed() {
-    let draws = Draws { graph: Graph::complete(12), fanout: 1, rounds: 5, colluding: 2, dropouts: 1 };
+    let draws = Draws {
+        graph: Graph::complete(12),
+        fanout: 1,
+        rounds: 5,
+        colluding: 2,
+        dropouts: 1,
+    };
     let worst = draws.worst_of(0..20, 40.0);
     assert!(worst > 1.0 / 9.0 && worst < 1.0);
     assert_eq!(draws.failures(0..20, 40.0, worst), 0);
@@ -154,25 +215,68 @@ fn failures_are_what_loses_more_than_allowed() {
 fn who_reads_all_that_reaches_a_party_learns_its_value() {
     // Six receivers a round: a state has many readers, and the contacts of a victim, one after the other, are not the best choice of them.
     let schedule = Schedule::draw(&Graph::complete(60), 6, 10, 3).expect("enough neighbours");
-    let found = searched(schedule.out(), 20, 1e4, Effort { victims: 1, starts: 2, steps: 1, choices: usize::MAX });
+    let found = searched(
+        schedule.out(),
+        20,
+        1e4,
+        Effort {
+            victims: 1,
+            starts: 2,
+            steps: 1,
+            choices: usize::MAX,
+        },
+    );
     assert!((found.square - 1.0).abs() < 1e-6, "{}", found.square);
     assert!(found.cases <= 2, "from the first start on: {}", found.cases);
     // The fewest who are found to suffice do, and one less do not by the same choice.
     let few = sufficient(schedule.out());
     assert!((10..20).contains(&few), "{few}");
     let learns = |size: usize| {
-        searched(schedule.out(), size, 1e4, Effort { victims: 1, starts: 60, steps: 1, choices: usize::MAX }).square
+        searched(
+            schedule.out(),
+            size,
+            1e4,
+            Effort {
+                victims: 1,
+                starts: 60,
+                steps: 1,
+                choices: usize::MAX,
+            },
+        )
+        .square
     };
-    assert!(learns(few) > 1.0 - 1e-6 && learns(few / 2) < 0.5, "{few}: {} {}", learns(few), learns(few / 2));
+    assert!(
+        learns(few) > 1.0 - 1e-6 && learns(few / 2) < 0.5,
+        "{few}: {} {}",
+        learns(few),
+        learns(few / 2)
+    );
 }
 
 #[test]
 fn draws_that_nobody_could_make_are_refused() {
-    let draws =
-        |parties: usize, rounds: usize| Draws { graph: Graph::complete(parties), fanout: 1, rounds, colluding: 20, dropouts: 20 };
+    let draws = |parties: usize, rounds: usize| Draws {
+        graph: Graph::complete(parties),
+        fanout: 1,
+        rounds,
+        colluding: 20,
+        dropouts: 20,
+    };
     assert!(!draws(200, 40).take_too_long() && !draws(500, 30).take_too_long());
     assert!(draws(1024, 63).take_too_long());
-    let large = crate::testing::draft(1024, "[privacy]\ncoalitions = \"static\"\n[mechanism]\nrounds = 60");
+    let large = crate::testing::draft(
+        1024,
+        "[privacy]\ncoalitions = \"static\"\n[mechanism]\nrounds = 60",
+    );
     let refused = crate::calibrate::calibrate(&large, &mut |_| {}).expect_err("too many");
-    assert!(matches!(refused, crate::calibrate::CalibrateError::Draws { parties: 1024, rounds: 60 }), "{refused}");
+    assert!(
+        matches!(
+            refused,
+            crate::calibrate::CalibrateError::Draws {
+                parties: 1024,
+                rounds: 60
+            }
+        ),
+        "{refused}"
+    );
 }

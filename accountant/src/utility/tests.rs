@@ -6,7 +6,9 @@ fn without(parties: usize, missing: Party) -> BTreeSet<Party> {
 }
 
 fn own(plan: &Plan) -> Vec<f64> {
-    (0..plan.parties()).map(|party| plan.draft().weight(party)).collect()
+    (0..plan.parties())
+        .map(|party| plan.draft().weight(party))
+        .collect()
 }
 
 #[test]
@@ -32,11 +34,24 @@ fn with_roll_back_a_departure_leaves_the_exact_mean_of_the_rest() {
         // It was there in round 1: whoever got its share rolls it back.
         let to = plan.schedule().sends_to(1, departed)[0];
         let received = &mut logs.get_mut(&to).expect("a member").received;
-        received.insert(0, undertone_protocol::log::ReceivedEntry { round: 1, from: departed, applied: 1 });
+        received.insert(
+            0,
+            undertone_protocol::log::ReceivedEntry {
+                round: 1,
+                from: departed,
+                applied: 1,
+            },
+        );
         received.sort_by_key(|entry| (entry.round, entry.from));
         let result = realised(&plan, &logs, &rest, &rest).expect("sane logs");
         let traced = summed(
-            &settled::likely(&plan, &Setting::of_plan(&plan).unwrap().fault_free().unwrap(), &logs, &rest).unwrap(),
+            &settled::likely(
+                &plan,
+                &Setting::of_plan(&plan).unwrap().fault_free().unwrap(),
+                &logs,
+                &rest,
+            )
+            .unwrap(),
             &own(&plan),
             &rest,
         );
@@ -47,10 +62,18 @@ fn with_roll_back_a_departure_leaves_the_exact_mean_of_the_rest() {
         assert!((traced.independent - 4.0).abs() < 1e-12);
         let weight: f64 = rest.iter().map(|&party| plan.draft().weight(party)).sum();
         let expected = plan.calibration().independent_std * 2.0 / weight;
-        assert!((result.standard_error / expected - 1.0).abs() < 1e-9, "{} {expected}", result.standard_error);
+        assert!(
+            (result.standard_error / expected - 1.0).abs() < 1e-9,
+            "{} {expected}",
+            result.standard_error
+        );
         assert!((result.total_weight - weight).abs() < 1e-12 && result.lost_weight.abs() < 1e-12);
         for (party, b) in result.weights.iter().enumerate() {
-            let expected = if party == departed { 0.0 } else { plan.draft().weight(party) / weight };
+            let expected = if party == departed {
+                0.0
+            } else {
+                plan.draft().weight(party) / weight
+            };
             assert!((b - expected).abs() < 1e-12);
         }
     }
@@ -61,12 +84,23 @@ fn a_missing_final_costs_what_was_predicted_on_average() {
     let plan = plan(5, "[mechanism]\nrounds = 4");
     let everybody: BTreeSet<Party> = (0..5).collect();
     let logs = logs(&plan, &[0, 1, 2, 3, 4]);
-    let variance = |missing| realised(&plan, &logs, &everybody, &without(5, missing)).expect("sane logs").standard_error.powi(2);
+    let variance = |missing| {
+        realised(&plan, &logs, &everybody, &without(5, missing))
+            .expect("sane logs")
+            .standard_error
+            .powi(2)
+    };
     let mean = (0..5).map(variance).sum::<f64>() / 5.0;
-    let predicted = plan.calibration().predicted.standard_error_late_dropout.expect("computed");
+    let predicted = plan
+        .calibration()
+        .predicted
+        .standard_error_late_dropout
+        .expect("computed");
     assert!((mean.sqrt() / predicted - 1.0).abs() < 1e-9);
     let result = realised(&plan, &logs, &everybody, &without(5, 0)).expect("sane logs");
-    assert!((result.lost_weight - 1.0).abs() < 0.5 && (result.weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!(
+        (result.lost_weight - 1.0).abs() < 0.5 && (result.weights.iter().sum::<f64>() - 1.0).abs() < 1e-12
+    );
 }
 
 #[test]
@@ -87,11 +121,19 @@ fn without_roll_back_a_crash_leaves_noise_behind() {
     let mut logs = logs(&plan, &[0, 1, 2]);
     let to = plan.schedule().sends_to(1, 3)[0];
     let received = &mut logs.get_mut(&to).expect("a member").received;
-    received.push(undertone_protocol::log::ReceivedEntry { round: 1, from: 3, applied: 1 });
+    received.push(undertone_protocol::log::ReceivedEntry {
+        round: 1,
+        from: 3,
+        applied: 1,
+    });
     received.sort_by_key(|entry| (entry.round, entry.from));
     let result = realised(&plan, &logs, &rest, &rest).expect("sane logs");
     let exact = plan.calibration().independent_std / 3f64.sqrt();
-    assert!(result.standard_error > exact * 1.005, "{result:?} {exact} {}", plan.calibration().correlated_std);
+    assert!(
+        result.standard_error > exact * 1.005,
+        "{result:?} {exact} {}",
+        plan.calibration().correlated_std
+    );
     assert!((result.weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     assert!(result.weights[3] > 0.0, "what it sent stays in the mean");
 }

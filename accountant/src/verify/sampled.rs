@@ -20,10 +20,17 @@ pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise, own: u64) -> R
     let privacy = &plan.draft().privacy;
     let claims = &plan.calibration().claims;
     if Draws::of_draft(plan.draft(), plan.rounds() as usize).take_too_long() {
-        return Err(VerifyError::Draws { parties: plan.parties(), rounds: plan.rounds() as usize });
+        return Err(VerifyError::Draws {
+            parties: plan.parties(),
+            rounds: plan.rounds() as usize,
+        });
     }
     // What no fresh draw can contradict: an empty sample.
-    let none = Sample { seed: 0, draws: 1, failures: 0 };
+    let none = Sample {
+        seed: 0,
+        draws: 1,
+        failures: 0,
+    };
     let established = static_claims(plan.draft(), setting, noise, none)?;
     for (index, claim) in claims.iter().enumerate() {
         match claim.established {
@@ -32,31 +39,61 @@ pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise, own: u64) -> R
         }
     }
     let within = |claim: &&Claim| !exceeds(claim.epsilon, privacy.epsilon);
-    let sample = |claim: &&Claim| claim.established == Established::Sampled && claim.size >= privacy.colluding;
+    let sample =
+        |claim: &&Claim| claim.established == Established::Sampled && claim.size >= privacy.colluding;
     if !claims.iter().filter(sample).any(|claim| within(&claim)) {
-        return Err(VerifyError::Missing { faults: "the tolerated class for coalitions chosen before the schedule" });
+        return Err(VerifyError::Missing {
+            faults: "the tolerated class for coalitions chosen before the schedule",
+        });
     }
-    let before = claims.iter().filter(|claim| covers(claim, Faults::BeforePublishing)).map(|claim| claim.epsilon);
+    let before = claims
+        .iter()
+        .filter(|claim| covers(claim, Faults::BeforePublishing))
+        .map(|claim| claim.epsilon);
     match before.reduce(f64::min) {
         Some(found) if !exceeds(found, privacy.epsilon) => {}
-        Some(found) => return Err(VerifyError::Budget { promised: privacy.epsilon, found }),
-        None => return Err(VerifyError::Missing { faults: "what leaves before publishing" }),
+        Some(found) => {
+            return Err(VerifyError::Budget {
+                promised: privacy.epsilon,
+                found,
+            });
+        }
+        None => {
+            return Err(VerifyError::Missing {
+                faults: "what leaves before publishing",
+            });
+        }
     }
-    let headline = |faults| claims.iter().any(|claim| claim.holds_as_headline && covers(claim, faults));
+    let headline = |faults| {
+        claims
+            .iter()
+            .any(|claim| claim.holds_as_headline && covers(claim, faults))
+    };
     match headline(Faults::Class) && headline(Faults::BeforePublishing) {
         true => Ok(()),
-        false => Err(VerifyError::Missing { faults: "any coalition" }),
+        false => Err(VerifyError::Missing {
+            faults: "any coalition",
+        }),
     }
 }
 
 fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64) -> Result<(), VerifyError> {
     let (draft, rounds) = (plan.draft(), plan.rounds() as usize);
     let privacy = &draft.privacy;
-    let refuse = |problem: String| Err(VerifyError::Sample { index, what: words(claim), problem });
+    let refuse = |problem: String| {
+        Err(VerifyError::Sample {
+            index,
+            what: words(claim),
+            problem,
+        })
+    };
     let draws = Draws::of_draft(draft, rounds);
     let expected = fresh_seed(draft, rounds, noise);
     if claim.seed != Some(expected) {
-        return refuse(format!("its seed is {:?}, but fresh draws for these parameters begin at {expected}", claim.seed));
+        return refuse(format!(
+            "its seed is {:?}, but fresh draws for these parameters begin at {expected}",
+            claim.seed
+        ));
     }
     if claim.holds_as_headline || claim.faults != Faults::Class {
         return refuse("a sample covers the tolerated class, and is never a headline".into());
@@ -69,15 +106,26 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64
     }
     let due = privacy.draws.unwrap_or_else(|| draws.usual());
     if claim.cases != due {
-        return refuse(format!("it names {} draws, but {due} are due for this plan", claim.cases));
+        return refuse(format!(
+            "it names {} draws, but {due} are due for this plan",
+            claim.cases
+        ));
     }
     let follows = gaussian::epsilon(privacy.delta, claim.mu)?;
     if exceeds(follows, claim.epsilon) {
-        return Err(VerifyError::Epsilon { index, what: words(claim), claimed: claim.epsilon, found: follows });
+        return Err(VerifyError::Epsilon {
+            index,
+            what: words(claim),
+            claimed: claim.epsilon,
+            found: follows,
+        });
     }
     let least = privacy.delta + Draws::chance(0, due);
     if exceeds(least, claim.delta) {
-        return refuse(format!("delta {} is below {least}, the least that {due} draws can show", claim.delta));
+        return refuse(format!(
+            "delta {} is below {least}, the least that {due} draws can show",
+            claim.delta
+        ));
     }
     let trials = draws.checked(due);
     let first = OWN | (own >> 2);

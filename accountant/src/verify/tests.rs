@@ -7,7 +7,10 @@ fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> 
     let mut value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
     change(&mut value);
     let text = serde_json::to_string_pretty(&value).expect("serialises");
-    verify(&Plan::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}")), OWN_DRAWS)
+    verify(
+        &Plan::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}")),
+        OWN_DRAWS,
+    )
 }
 
 #[test]
@@ -19,23 +22,49 @@ fn an_honest_plan_is_accepted_and_each_lie_named() {
         let std = &mut value["mechanism"]["independent_std"];
         *std = json!(std.as_f64().expect("a number") * 0.999);
     });
-    assert!(matches!(less_noise, Err(VerifyError::Loss { index: 0, .. })), "{less_noise:?}");
+    assert!(
+        matches!(less_noise, Err(VerifyError::Loss { index: 0, .. })),
+        "{less_noise:?}"
+    );
     let smaller = changed(&plan, |value| value["claims"][0]["mu"] = json!(0.01));
-    assert!(matches!(smaller, Err(VerifyError::Loss { index: 0, .. })), "{smaller:?}");
+    assert!(
+        matches!(smaller, Err(VerifyError::Loss { index: 0, .. })),
+        "{smaller:?}"
+    );
     let smaller = changed(&plan, |value| value["claims"][0]["epsilon"] = json!(0.5));
-    assert!(matches!(smaller, Err(VerifyError::Epsilon { index: 0, .. })), "{smaller:?}");
+    assert!(
+        matches!(smaller, Err(VerifyError::Epsilon { index: 0, .. })),
+        "{smaller:?}"
+    );
     let delta = changed(&plan, |value| value["claims"][1]["delta"] = json!(1e-3));
-    assert!(matches!(delta, Err(VerifyError::Delta { index: 1, .. })), "{delta:?}");
+    assert!(
+        matches!(delta, Err(VerifyError::Delta { index: 1, .. })),
+        "{delta:?}"
+    );
     let larger = changed(&plan, |value| value["claims"][0]["size"] = json!(3));
-    assert!(matches!(larger, Err(VerifyError::Unknown { index: 0, .. })), "{larger:?}");
-    let missing = changed(&plan, |value| value["claims"].as_array_mut().expect("a list").clear());
+    assert!(
+        matches!(larger, Err(VerifyError::Unknown { index: 0, .. })),
+        "{larger:?}"
+    );
+    let missing = changed(&plan, |value| {
+        value["claims"].as_array_mut().expect("a list").clear()
+    });
     assert!(matches!(missing, Err(VerifyError::Missing { .. })), "{missing:?}");
     let mut many: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
     many["claims"] = json!(vec![many["claims"][0].clone(); 17]);
     let refused = Plan::parse(many.to_string().as_bytes()).expect_err("each would be computed again");
     assert_eq!(refused.field(), Some("claims"), "{refused}");
     let predicted = changed(&plan, |value| value["predicted"]["standard_error"] = json!(0.1));
-    assert!(matches!(predicted, Err(VerifyError::Predicted { field: "standard_error", .. })), "{predicted:?}");
+    assert!(
+        matches!(
+            predicted,
+            Err(VerifyError::Predicted {
+                field: "standard_error",
+                ..
+            })
+        ),
+        "{predicted:?}"
+    );
     let promise = changed(&plan, |value| value["privacy"]["epsilon"] = json!(0.9));
     assert!(matches!(promise, Err(VerifyError::Budget { .. })), "{promise:?}");
 }
@@ -54,7 +83,10 @@ fn a_claim_that_says_more_than_the_truth_is_no_lie() {
 
 #[test]
 fn a_sample_follows_from_its_draws_or_is_refused() {
-    let plan = plan(12, "[privacy]\ncoalitions = \"static\"\ndraws = 200\n[mechanism]\nrounds = 5");
+    let plan = plan(
+        12,
+        "[privacy]\ncoalitions = \"static\"\ndraws = 200\n[mechanism]\nrounds = 5",
+    );
     assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
     let refused = |change: &dyn Fn(&mut Value)| match changed(&plan, change) {
         Err(VerifyError::Sample { problem, .. }) => problem,
@@ -64,17 +96,21 @@ fn a_sample_follows_from_its_draws_or_is_refused() {
     assert!(refused(&|value| value["claims"][0]["cases"] = json!(10_000_000)).contains("200 are due"));
     assert!(refused(&|value| value["claims"][0]["adversary"] = json!("public")).contains("of coalitions"));
     assert!(refused(&|value| value["claims"][0]["seed"] = json!(1)).contains("fresh draws"));
-    assert!(refused(&|value| value["claims"][0]["holds_as_headline"] = json!(true)).contains("never a headline"));
+    assert!(
+        refused(&|value| value["claims"][0]["holds_as_headline"] = json!(true)).contains("never a headline")
+    );
     assert!(refused(&|value| value["claims"][0]["size"] = json!(2)).contains("coalitions of 1"));
     // Less noise: other parameters, other fresh draws; and with their seed, own draws that fail.
     let less = |factor: f64, seed: Option<u64>, draws: u64, delta: Option<f64>| {
         changed(&plan, |value| {
             let std = &mut value["mechanism"]["independent_std"];
             *std = json!(std.as_f64().expect("a number") * factor);
-            let theorems = [2usize, 3].map(|index| value["claims"][index]["mu"].as_f64().expect("a number") / factor);
+            let theorems =
+                [2usize, 3].map(|index| value["claims"][index]["mu"].as_f64().expect("a number") / factor);
             for (index, mu) in [2, 3].into_iter().zip(theorems) {
                 value["claims"][index]["mu"] = json!(mu * 1.001);
-                value["claims"][index]["epsilon"] = json!(gaussian::epsilon(1e-6, mu * 1.001).expect("in range"));
+                value["claims"][index]["epsilon"] =
+                    json!(gaussian::epsilon(1e-6, mu * 1.001).expect("in range"));
             }
             value["claims"][1]["mu"] = json!(5.0);
             value["claims"][1]["epsilon"] = json!(gaussian::epsilon(1e-6, 5.0).expect("in range"));
@@ -87,13 +123,26 @@ fn a_sample_follows_from_its_draws_or_is_refused() {
             }
         })
     };
-    let Err(VerifyError::Sample { problem, .. }) = less(0.8, None, 200, None) else { panic!("another seed is due") };
-    let seed = problem.rsplit(' ').next().and_then(|seed| seed.parse().ok()).expect("it names the seed");
+    let Err(VerifyError::Sample { problem, .. }) = less(0.8, None, 200, None) else {
+        panic!("another seed is due")
+    };
+    let seed = problem
+        .rsplit(' ')
+        .next()
+        .and_then(|seed| seed.parse().ok())
+        .expect("it names the seed");
     // However many draws it says that it made.
     for (draws, delta) in [(200, None), (10_000_000, Some(1e-5))] {
-        let Err(VerifyError::Sample { problem, .. }) = less(0.8, Some(seed), draws, delta) else { panic!("the draws fail") };
-        assert!(problem.contains("draws of this machine's own lose more than mu"), "{problem}");
+        let Err(VerifyError::Sample { problem, .. }) = less(0.8, Some(seed), draws, delta) else {
+            panic!("the draws fail")
+        };
+        assert!(
+            problem.contains("draws of this machine's own lose more than mu"),
+            "{problem}"
+        );
     }
-    let promise = changed(&plan, |value| value["claims"].as_array_mut().expect("a list").truncate(0));
+    let promise = changed(&plan, |value| {
+        value["claims"].as_array_mut().expect("a list").truncate(0)
+    });
     assert!(matches!(promise, Err(VerifyError::Missing { .. })), "{promise:?}");
 }

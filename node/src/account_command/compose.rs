@@ -33,20 +33,39 @@ pub struct ComposeArgs {
 
 fn guarantee(text: &str) -> Result<Release, String> {
     let (epsilon, delta) = text.split_once(',').ok_or("expected ε,δ such as 1.0,1e-6")?;
-    let parse = |what: &str| what.trim().parse::<f64>().map_err(|_| format!("\"{what}\" is not a number"));
-    Ok(Release::Guarantee { epsilon: parse(epsilon)?, delta: parse(delta)? })
+    let parse = |what: &str| {
+        what.trim()
+            .parse::<f64>()
+            .map_err(|_| format!("\"{what}\" is not a number"))
+    };
+    Ok(Release::Guarantee {
+        epsilon: parse(epsilon)?,
+        delta: parse(delta)?,
+    })
 }
 
 pub(super) fn run(arguments: &ComposeArgs) -> Result<Report, Failure> {
-    let given = arguments.mu.iter().map(|&mu| ("--mu".to_string(), Release::Loss(mu)));
-    let given = given.chain(arguments.guarantee.iter().map(|&release| ("--guarantee".to_string(), release)));
+    let given = arguments
+        .mu
+        .iter()
+        .map(|&mu| ("--mu".to_string(), Release::Loss(mu)));
+    let given = given.chain(
+        arguments
+            .guarantee
+            .iter()
+            .map(|&release| ("--guarantee".to_string(), release)),
+    );
     let releases: Vec<(String, Release)> = from_files(&arguments.files)?.into_iter().chain(given).collect();
     if releases.is_empty() {
-        return Err(Failure::usage("nothing to compose").field("--mu").hint("name receipts, plans, --mu or --guarantee"));
+        return Err(Failure::usage("nothing to compose")
+            .field("--mu")
+            .hint("name receipts, plans, --mu or --guarantee"));
     }
     let mut table = Table::with_headings(["release", "μ"]);
     for (name, release) in &releases {
-        let mu = release.mu().map_err(|error| Failure::usage(format!("{name}: {error}")).field(name))?;
+        let mu = release
+            .mu()
+            .map_err(|error| Failure::usage(format!("{name}: {error}")).field(name))?;
         table.row([name.clone(), bounded(mu)]);
     }
     let releases: Vec<Release> = releases.into_iter().map(|(_, release)| release).collect();
@@ -54,7 +73,12 @@ pub(super) fn run(arguments: &ComposeArgs) -> Result<Report, Failure> {
         GaussianError::Delta { .. } => Failure::usage(error.to_string()).field("--delta"),
         other => Failure::usage(other.to_string()),
     })?;
-    let total = format!("\n  together: μ = {}, ε = {} at δ = {:e}\n", bounded(answer.mu), bounded(answer.epsilon), answer.delta);
+    let total = format!(
+        "\n  together: μ = {}, ε = {} at δ = {:e}\n",
+        bounded(answer.mu),
+        bounded(answer.epsilon),
+        answer.delta
+    );
     report(&answer, table.render() + &total)
 }
 
@@ -70,9 +94,13 @@ fn from_files(files: &[PathBuf]) -> Result<Vec<(String, Release)>, Failure> {
                 .hint("give a receipt.json or a plan.json that undertone wrote")
         })?;
         if let Some(other) = runs.insert(digest, path) {
-            return Err(Failure::usage(format!("{} and {} are of the same run", other.display(), path.display()))
-                .field(path.display())
-                .hint("a run is one release: name one of them, the receipt if there is one"));
+            return Err(Failure::usage(format!(
+                "{} and {} are of the same run",
+                other.display(),
+                path.display()
+            ))
+            .field(path.display())
+            .hint("a run is one release: name one of them, the receipt if there is one"));
         }
         releases.push((path.display().to_string(), Release::Loss(mu)));
     }
@@ -84,7 +112,12 @@ fn release_of(text: &str) -> Result<(String, f64), String> {
     let object: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if object.get("mechanism").is_some() {
         let plan = Plan::parse(text.as_bytes()).map_err(|error| error.to_string())?;
-        let headline = plan.calibration().claims.iter().filter(|claim| claim.holds_as_headline).map(|claim| claim.mu);
+        let headline = plan
+            .calibration()
+            .claims
+            .iter()
+            .filter(|claim| claim.holds_as_headline)
+            .map(|claim| claim.mu);
         let mu = headline.reduce(f64::max).ok_or("the plan claims no loss")?;
         return Ok((plan.digest_hex(), mu));
     }

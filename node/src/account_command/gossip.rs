@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use undertone_accountant::gossip::{
-    self, Distribution, GossipError, ObserversNoise, Scheme, Sensitivity, Targets, Threat, View, Weights as Matrix,
+    self, Distribution, GossipError, ObserversNoise, Scheme, Sensitivity, Targets, Threat, View,
+    Weights as Matrix,
 };
 
 use super::{bounded, read_input, report};
@@ -56,8 +57,15 @@ fn looking(text: &str) -> Result<Looking, String> {
     if text == "all" {
         return Ok(Looking::Each);
     }
-    let node = |word: &str| word.trim().parse().map_err(|_| format!("\"{word}\" is not a node: give numbers from 0, or all"));
-    text.split(',').map(node).collect::<Result<_, _>>().map(Looking::Together)
+    let node = |word: &str| {
+        word.trim()
+            .parse()
+            .map_err(|_| format!("\"{word}\" is not a node: give numbers from 0, or all"))
+    };
+    text.split(',')
+        .map(node)
+        .collect::<Result<_, _>>()
+        .map(Looking::Together)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -108,13 +116,19 @@ pub(super) fn run(arguments: &GossipArgs) -> Result<Report, Failure> {
                     .field("--target")
                     .hint("name the node whose contributions are protected"));
             };
-            let threat = Threat { observers, rounds: arguments.rounds, view, noise };
-            let answer =
-                gossip::account(&text, arguments.scheme(), &threat, target).map_err(|error| refused(arguments, error))?;
+            let threat = Threat {
+                observers,
+                rounds: arguments.rounds,
+                view,
+                noise,
+            };
+            let answer = gossip::account(&text, arguments.scheme(), &threat, target)
+                .map_err(|error| refused(arguments, error))?;
             report(&answer, describe(arguments, &answer))
         }
         Looking::Each => {
-            let answer = over_all_pairs(arguments, &text, view, noise).map_err(|error| refused(arguments, error))?;
+            let answer =
+                over_all_pairs(arguments, &text, view, noise).map_err(|error| refused(arguments, error))?;
             if let Some(path) = &arguments.plot {
                 plot::pairs(&answer, path)?;
             }
@@ -142,7 +156,12 @@ impl GossipArgs {
     }
 }
 
-fn over_all_pairs(arguments: &GossipArgs, text: &str, view: View, noise: ObserversNoise) -> Result<Distribution, GossipError> {
+fn over_all_pairs(
+    arguments: &GossipArgs,
+    text: &str,
+    view: View,
+    noise: ObserversNoise,
+) -> Result<Distribution, GossipError> {
     let weights = Matrix::of(&gossip::edges::connected(text)?, arguments.scheme());
     let targets = arguments.target.map_or(Targets::All, Targets::One);
     let mut progress = Progress::start();
@@ -155,10 +174,22 @@ fn over_all_pairs(arguments: &GossipArgs, text: &str, view: View, noise: Observe
 fn describe(arguments: &GossipArgs, answer: &Sensitivity) -> String {
     let mut table = Table::new();
     table
-        .row(["squared sensitivity, contribution 1 in every round".into(), bounded(answer.lower)])
-        .row(["squared sensitivity, any contributions (upper bound)".into(), bounded(answer.upper)])
-        .row(["the same, of a round".into(), bounded(answer.upper / arguments.rounds as f64)]);
-    format!("{}\n  μ² of noise σ and sensitivity Δ a round: Δ²/σ² times that.\n", table.render())
+        .row([
+            "squared sensitivity, contribution 1 in every round".into(),
+            bounded(answer.lower),
+        ])
+        .row([
+            "squared sensitivity, any contributions (upper bound)".into(),
+            bounded(answer.upper),
+        ])
+        .row([
+            "the same, of a round".into(),
+            bounded(answer.upper / arguments.rounds as f64),
+        ]);
+    format!(
+        "{}\n  μ² of noise σ and sensitivity Δ a round: Δ²/σ² times that.\n",
+        table.render()
+    )
 }
 
 fn describe_all(answer: &Distribution) -> String {
@@ -176,7 +207,10 @@ fn describe_all(answer: &Distribution) -> String {
     });
     let doubt = match answer.not_computed {
         0 => String::new(),
-        pairs => format!("{pairs} pairs were too nearly dependent to be computed and count with {}.\n", number(rounds)),
+        pairs => format!(
+            "{pairs} pairs were too nearly dependent to be computed and count with {}.\n",
+            number(rounds)
+        ),
     };
     format!(
         "{} pairs of an observer and another node, {} nodes, T = {}; what nodes learn on average: {}\n\n{}\n{worst}{doubt}μ² of noise σ and sensitivity Δ a round: Δ²/σ² times these.\n",
@@ -196,6 +230,11 @@ mod tests {
     fn observers_are_nodes_or_all() {
         assert_eq!(looking("all"), Ok(Looking::Each));
         assert_eq!(looking("3, 1"), Ok(Looking::Together(vec![3, 1])));
-        assert!(looking("").is_err() && looking("1,,2").is_err() && looking("-1").is_err() && looking("every").is_err());
+        assert!(
+            looking("").is_err()
+                && looking("1,,2").is_err()
+                && looking("-1").is_err()
+                && looking("every").is_err()
+        );
     }
 }

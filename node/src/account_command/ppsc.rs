@@ -31,7 +31,13 @@ pub struct PpscArgs {
 
 pub(super) fn run(arguments: &PpscArgs) -> Result<Report, Failure> {
     let text = read_input(&arguments.execution, "EXECUTION.json")?;
-    let PpscArgs { pairwise_std, independent_std, sensitivity, delta, .. } = *arguments;
+    let PpscArgs {
+        pairwise_std,
+        independent_std,
+        sensitivity,
+        delta,
+        ..
+    } = *arguments;
     let answer = ppsc::account(&text, pairwise_std, independent_std, sensitivity, delta)
         .map_err(|error| refuse_execution(&arguments.execution, error))?;
     let text = describe(&answer);
@@ -47,9 +53,18 @@ fn describe(answer: &PpscAccount) -> String {
         answer.delta,
         bounded(answer.same_sum_mu)
     );
-    let list = |component: &Vec<usize>| component.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+    let list = |component: &Vec<usize>| {
+        component
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let components: Vec<String> = answer.components.iter().map(list).collect();
-    text += &format!("  components of the exchanges that were used: {}\n", components.join(" | "));
+    text += &format!(
+        "  components of the exchanges that were used: {}\n",
+        components.join(" | ")
+    );
     if answer.sum_revealed {
         text += "  Sum revealed: the exact sum of some honest values is known. --independent-std says what hides it.\n";
     }

@@ -17,10 +17,21 @@ pub(super) fn run(nodes: usize, dimension: usize, runs: usize) -> Result<Report,
     for run in 0..runs {
         for (way, samples) in WAYS.iter().zip(&mut samples) {
             eprintln!("run {} of {runs}, {way} …", run + 1);
-            let mut file = tempfile::Builder::new().suffix(".toml").tempfile().map_err(failed)?;
+            let mut file = tempfile::Builder::new()
+                .suffix(".toml")
+                .tempfile()
+                .map_err(failed)?;
             write!(file, "{}", run_file(nodes, way)).map_err(failed)?;
-            let path = file.path().to_str().ok_or_else(|| failed("the temporary folder's name is not UTF-8"))?.to_owned();
-            samples.push(local_with(nodes, dimension, &["--run", &path, "--seed", &run.to_string()])?);
+            let path = file
+                .path()
+                .to_str()
+                .ok_or_else(|| failed("the temporary folder's name is not UTF-8"))?
+                .to_owned();
+            samples.push(local_with(
+                nodes,
+                dimension,
+                &["--run", &path, "--seed", &run.to_string()],
+            )?);
         }
     }
     Ok(report(nodes, dimension, &samples))
@@ -49,14 +60,32 @@ fn median(samples: &[Value], key: &str) -> f64 {
 
 fn report(nodes: usize, dimension: usize, samples: &[Vec<Value>; 2]) -> Report {
     let per_node = |samples: &[Value]| median(samples, "public_bytes") / nodes as f64;
-    let mut object = json!({ "nodes": nodes, "dimension": dimension, "runs": samples[0].len(), "exit_code": 0 });
-    let mut table = Table::with_headings(["finals spread by", "START to the result", "public bytes of a node", "processor time"]);
+    let mut object =
+        json!({ "nodes": nodes, "dimension": dimension, "runs": samples[0].len(), "exit_code": 0 });
+    let mut table = Table::with_headings([
+        "finals spread by",
+        "START to the result",
+        "public bytes of a node",
+        "processor time",
+    ]);
     for (way, samples) in WAYS.iter().zip(samples) {
-        let (wall_s, public, cpu_s) = (median(samples, "wall_s"), per_node(samples), median(samples, "cpu_s"));
+        let (wall_s, public, cpu_s) = (
+            median(samples, "wall_s"),
+            per_node(samples),
+            median(samples, "cpu_s"),
+        );
         object[way] = json!({ "wall_s": wall_s, "public_bytes_per_node": public, "cpu_s": cpu_s, "accuracy": samples[0]["accuracy"],
             "largest_difference": samples[0]["largest_difference"] });
-        table.row([(*way).into(), format!("{wall_s:.3} s"), bytes(public as u64), format!("{cpu_s:.2} s")]);
+        table.row([
+            (*way).into(),
+            format!("{wall_s:.3} s"),
+            bytes(public as u64),
+            format!("{cpu_s:.2} s"),
+        ]);
     }
-    let title = format!("{nodes} processes, {dimension} coordinates, medians of {} runs each\n", samples[0].len());
+    let title = format!(
+        "{nodes} processes, {dimension} coordinates, medians of {} runs each\n",
+        samples[0].len()
+    );
     Report::done(object, title + &table.render())
 }

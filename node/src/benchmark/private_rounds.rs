@@ -37,7 +37,10 @@ const UNIT_US: u64 = 1000;
 
 const GRAPHS: [(&str, &str); 3] = [
     ("complete", "\"complete\""),
-    ("random-regular, degree 4", "{ kind = \"random-regular\", degree = 4 }"),
+    (
+        "random-regular, degree 4",
+        "{ kind = \"random-regular\", degree = 4 }",
+    ),
     ("ring", "{ kind = \"ring\" }"),
 ];
 
@@ -71,7 +74,11 @@ pub(super) fn run(sizes: &[usize]) -> Result<Report, Failure> {
 
 fn measured(parties: usize, graph: &'static str, topology: &str) -> Result<Row, Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::usage(error.to_string()).field("--private-rounds");
-    let public = if parties > 5 { "{ kind = \"random-regular\", degree = 4 }" } else { "\"complete\"" };
+    let public = if parties > 5 {
+        "{ kind = \"random-regular\", degree = 4 }"
+    } else {
+        "\"complete\""
+    };
     let text = format!(
         "name = \"rounds\"\n[data]\nshape = [2]\n[privacy]\ncolluding = 1\ndropouts = 0\n[mechanism]\nkind = \"ppsc\"\nlocal_noise_ok = true\n\
          [topology]\nprivate = {topology}\npublic = {public}\n"
@@ -81,14 +88,24 @@ fn measured(parties: usize, graph: &'static str, topology: &str) -> Result<Row, 
     let plan = Arc::new(plan(Draft::new(file, &peers, 1).map_err(|e| usage(&e))?)?);
     let zero = || plan.lattice().encode([0.0; 2].into_iter());
     let inputs: Vec<LatticeVector> = (0..parties).map(|_| zero()).collect();
-    let conditions = Conditions { latency_us: (UNIT_US, UNIT_US), instant: true, ..Conditions::new(1) };
+    let conditions = Conditions {
+        latency_us: (UNIT_US, UNIT_US),
+        instant: true,
+        ..Conditions::new(1)
+    };
     let simulated = Simulation::new(plan.clone(), inputs, &permissive_gate, conditions).run();
     if let Some(violation) = simulated.violations.first() {
         return Err(failed(format!("{violation:?}")));
     }
-    let first = simulated.private.first_left.ok_or_else(|| failed("no share left"))?;
+    let first = simulated
+        .private
+        .first_left
+        .ok_or_else(|| failed("no share left"))?;
     let rounds = |last: Option<Time>| {
-        Ok(last.ok_or_else(|| failed("a share never arrived"))?.since(first) as f64 / (UNIT_US * 1000) as f64)
+        Ok(
+            last.ok_or_else(|| failed("a share never arrived"))?.since(first) as f64
+                / (UNIT_US * 1000) as f64,
+        )
     };
     Ok(Row {
         parties,
@@ -102,14 +119,18 @@ fn measured(parties: usize, graph: &'static str, topology: &str) -> Result<Row, 
 
 /// A plan with local noise, of which no more is claimed than that: no number here depends on the noise.
 fn plan(draft: Draft) -> Result<Plan, Failure> {
-    let rounds =
-        MultiGossip::draw(&draft.private_graph, EXCHANGES * draft.parties(), 1).ok_or_else(|| failed("no exchanges"))?.rounds();
+    let rounds = MultiGossip::draw(&draft.private_graph, EXCHANGES * draft.parties(), 1)
+        .ok_or_else(|| failed("no exchanges"))?
+        .rounds();
     let schedule = Calibration::draw_schedule(&draft, rounds, 1).ok_or_else(|| failed("no schedule"))?;
     let setting = Setting::of_draft(&draft, &schedule).map_err(failed)?;
     let (epsilon, delta) = (draft.privacy.epsilon, draft.privacy.delta);
     let mu = gaussian::mu(epsilon, delta).map_err(failed)?;
     let independent_std = draft.largest_sensitivity() / mu;
-    let noise = Noise { independent_std, correlated_std: independent_std };
+    let noise = Noise {
+        independent_std,
+        correlated_std: independent_std,
+    };
     let claim = Claim {
         adversary: Adversary::Coalition,
         size: draft.parties() - 1,
@@ -180,8 +201,16 @@ fn report(rows: &[Row]) -> Report {
             })
         })
         .collect();
-    let json = json!({ "private_rounds": each, "at_most": AT_MOST, "holds": holds, "exit_code": exit.code() });
+    let json =
+        json!({ "private_rounds": each, "at_most": AT_MOST, "holds": holds, "exit_code": exit.code() });
     let title = "Network rounds of PPSC's private phase, each message one unit of time, against the longest chain of exchanges\n";
-    let verdict = format!("\nAt most {AT_MOST} times the critical path: {}.\n", if holds { "yes" } else { "NO" });
-    Report { json, text: title.to_owned() + &table.render() + &verdict, exit: exit.code() }
+    let verdict = format!(
+        "\nAt most {AT_MOST} times the critical path: {}.\n",
+        if holds { "yes" } else { "NO" }
+    );
+    Report {
+        json,
+        text: title.to_owned() + &table.render() + &verdict,
+        exit: exit.code(),
+    }
 }

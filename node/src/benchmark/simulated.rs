@@ -46,7 +46,10 @@ pub(super) fn run(numbers: &[usize], dimension: usize, seed: u64) -> Result<Repo
             eprintln!("{parties} parties, {way} …");
             let sample = sample(&plan, seed)?;
             let share = |purposes: &[Purpose]| {
-                let sum: u64 = purposes.iter().filter_map(|purpose| sample[purpose.name()].as_u64()).sum();
+                let sum: u64 = purposes
+                    .iter()
+                    .filter_map(|purpose| sample[purpose.name()].as_u64())
+                    .sum();
                 bytes(sum)
             };
             let told = |key: &str| sample[key].as_u64().unwrap_or(0);
@@ -61,13 +64,19 @@ pub(super) fn run(numbers: &[usize], dimension: usize, seed: u64) -> Result<Repo
                 bytes(told("predicted_public_bytes_per_party")),
                 told("messages_in_a_row").to_string(),
                 number(sample["largest_difference"].as_f64().unwrap_or(f64::NAN)),
-                if plans.auto == *way { "chosen".into() } else { String::new() },
+                if plans.auto == *way {
+                    "chosen".into()
+                } else {
+                    String::new()
+                },
             ]);
             row[*way] = sample;
         }
         rows.push(row);
     }
-    let title = format!("simulated, {dimension} coordinates, random-regular graphs of degree {DEGREE}, seed {seed}\n");
+    let title = format!(
+        "simulated, {dimension} coordinates, random-regular graphs of degree {DEGREE}, seed {seed}\n"
+    );
     let note = "Accuracy: the largest difference of a node's mean from the exact one, in standard errors. Messages in a row: from START to the last result.\n";
     let object = json!({ "dimension": dimension, "seed": seed, "simulated": rows, "exit_code": 0 });
     Ok(Report::done(object, title + &table.render() + note))
@@ -82,11 +91,14 @@ struct Plans {
 
 impl Plans {
     fn of(parties: usize, dimension: usize, seed: u64) -> Result<Self, Failure> {
-        let refused = |e: undertone_protocol::run_file::RunFileError| Failure::usage(e.to_string()).field("--simulated");
+        let refused = |e: undertone_protocol::run_file::RunFileError| {
+            Failure::usage(e.to_string()).field("--simulated")
+        };
         let mut raw = RawRunFile::parse(&run_file(parties, "auto")).map_err(refused)?;
         raw.data.shape = Some(vec![dimension]);
         let run = raw.resolve(parties, Defaults::Local).map_err(refused)?;
-        let peers = Peers::simulated(parties, None).map_err(|e| Failure::usage(e.to_string()).field("--simulated"))?;
+        let peers = Peers::simulated(parties, None)
+            .map_err(|e| Failure::usage(e.to_string()).field("--simulated"))?;
         let (draft, calibration) = plan_command::calibrated(run, &peers, seed)?;
         let plan = |dissemination| {
             let mut draft = draft.clone();
@@ -97,14 +109,21 @@ impl Plans {
             None => WAYS[0],
             Some(_) => WAYS[1],
         };
-        Ok(Plans { ways: [plan(Dissemination::Flood)?, plan(Dissemination::Consensus)?], auto })
+        Ok(Plans {
+            ways: [plan(Dissemination::Flood)?, plan(Dissemination::Consensus)?],
+            auto,
+        })
     }
 }
 
 /// One run, which must end well for everybody.
 fn sample(plan: &Arc<Plan>, seed: u64) -> Result<Value, Failure> {
     let latency_us = (1000 * MESSAGE_MS, 1000 * MESSAGE_MS);
-    let conditions = Conditions { latency_us, instant: true, ..Conditions::new(seed) };
+    let conditions = Conditions {
+        latency_us,
+        instant: true,
+        ..Conditions::new(seed)
+    };
     let report = simulate(plan, &inputs(plan, seed), conditions, &Asked::default());
     if let Some(violation) = report.violations.first() {
         return Err(failed(violation));
@@ -113,15 +132,29 @@ fn sample(plan: &Arc<Plan>, seed: u64) -> Result<Value, Failure> {
     let private: u64 = report.bytes.iter().map(|(private, _)| private).sum();
     let public: u64 = report.bytes.iter().map(|(_, public)| public).sum();
     let predicted = plan.calibration().predicted.bytes_per_party;
-    let purposes = report.purposes.iter().map(|(purpose, sum)| (purpose.name().to_owned(), json!(sum / parties)));
+    let purposes = report
+        .purposes
+        .iter()
+        .map(|(purpose, sum)| (purpose.name().to_owned(), json!(sum / parties)));
     let mut object: Map<String, Value> = purposes.collect();
-    let Some((difference, bound)) = accuracy(plan, &report) else { return Err(failed("a node ended without a mean")) };
+    let Some((difference, bound)) = accuracy(plan, &report) else {
+        return Err(failed("a node ended without a mean"));
+    };
     object.insert("public_bytes_per_party".into(), json!(public / parties));
     object.insert("private_bytes_per_party".into(), json!(private / parties));
     object.insert("predicted_bytes_per_party".into(), json!(predicted));
-    object.insert("predicted_public_bytes_per_party".into(), json!(predicted.saturating_sub(private / parties)));
-    object.insert("messages_in_a_row".into(), json!(longest_ms(&report) / MESSAGE_MS));
-    object.insert("rounds_of_averaging".into(), json!(plan.terms().map(|terms| terms.expected_rounds)));
+    object.insert(
+        "predicted_public_bytes_per_party".into(),
+        json!(predicted.saturating_sub(private / parties)),
+    );
+    object.insert(
+        "messages_in_a_row".into(),
+        json!(longest_ms(&report) / MESSAGE_MS),
+    );
+    object.insert(
+        "rounds_of_averaging".into(),
+        json!(plan.terms().map(|terms| terms.expected_rounds)),
+    );
     object.insert("largest_difference".into(), json!(difference));
     object.insert("largest_difference_claimed".into(), json!(bound));
     Ok(Value::Object(object))
@@ -129,9 +162,16 @@ fn sample(plan: &Arc<Plan>, seed: u64) -> Result<Value, Failure> {
 
 /// From START to the last result.
 fn longest_ms(report: &Simulated) -> u64 {
-    let begun = report.outcomes.iter().flatten().filter_map(|outcome| outcome.started_at).min();
+    let begun = report
+        .outcomes
+        .iter()
+        .flatten()
+        .filter_map(|outcome| outcome.started_at)
+        .min();
     let ended = report.finished_at.iter().flatten().max();
-    ended.zip(begun).map_or(0, |(ended, begun)| ended.as_millis() - begun.as_millis())
+    ended
+        .zip(begun)
+        .map_or(0, |(ended, begun)| ended.as_millis() - begun.as_millis())
 }
 
 /// The largest difference of any node's mean from that of all noisy values, in standard errors, and what they say of it. None if a node has no mean over
@@ -141,11 +181,21 @@ fn accuracy(plan: &Plan, report: &Simulated) -> Option<(f64, f64)> {
     let lattice = plan.lattice();
     let (mut largest, mut claimed) = (0f64, 0f64);
     for outcome in &report.outcomes {
-        let Outcome { sum: Some(sum), agreed: true, included, accuracy, .. } = outcome.as_ref()? else { return None };
+        let Outcome {
+            sum: Some(sum),
+            agreed: true,
+            included,
+            accuracy,
+            ..
+        } = outcome.as_ref()?
+        else {
+            return None;
+        };
         if included.len() < plan.parties() {
             return None;
         }
-        let in_result = lattice.step() / lattice.weight_to_f64(sum.weight.0) * plan.scales().root_mean_square();
+        let in_result =
+            lattice.step() / lattice.weight_to_f64(sum.weight.0) * plan.scales().root_mean_square();
         let standard_error = plan.calibration().predicted.standard_error;
         largest = largest.max(largest_difference(&sum.value, &exact) * in_result / standard_error);
         claimed = claimed.max(accuracy.map_or(0.0, |accuracy| accuracy.standard_errors));

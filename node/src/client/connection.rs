@@ -48,7 +48,9 @@ impl Daemon {
     pub(super) async fn send(&self, method: Method, path: &str, sent: Sent) -> Result<Answer, Failure> {
         let response = self.exchange(method, path, sent).await?;
         let status = response.status();
-        let answer = Answer { body: response.into_body() };
+        let answer = Answer {
+            body: response.into_body(),
+        };
         if status.is_success() {
             return Ok(answer);
         }
@@ -58,14 +60,21 @@ impl Daemon {
     async fn exchange(&self, method: Method, path: &str, sent: Sent) -> Result<Response<Incoming>, Failure> {
         let lost = |e: &dyn std::fmt::Display| self.unreachable(&format!("broke the connection off: {e}"));
         let connected = tokio::time::timeout(CONNECT, connect(&self.endpoint)).await;
-        let stream = connected.map_err(|_| self.unreachable("does not answer"))?.map_err(|e| self.unreachable(&e.to_string()))?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| lost(&e))?;
+        let stream = connected
+            .map_err(|_| self.unreachable("does not answer"))?
+            .map_err(|e| self.unreachable(&e.to_string()))?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|e| lost(&e))?;
         tokio::spawn(connection);
         let host = match &self.endpoint {
             Endpoint::Tcp(address) => address.as_str(),
             Endpoint::Unix(_) => "localhost",
         };
-        let mut request = Request::builder().method(method).uri(path).header(header::HOST, host);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, host);
         request = request.header(header::AUTHORIZATION, self.token.clone());
         for (name, value) in sent.headers {
             request = request.header(name, value);
@@ -74,12 +83,19 @@ impl Daemon {
             None => Either::Left(Empty::<Bytes>::new().map_err(|never| match never {})),
             Some((pieces, length)) => {
                 request = request.header(header::CONTENT_LENGTH, length);
-                Either::Right(StreamBody::new(futures::TryStreamExt::map_ok(pieces, Frame::data)))
+                Either::Right(StreamBody::new(futures::TryStreamExt::map_ok(
+                    pieces,
+                    Frame::data,
+                )))
             }
         };
-        let request = request.body(body).map_err(|e| Failure::new(Exit::Internal, format!("no request: {e}")))?;
+        let request = request
+            .body(body)
+            .map_err(|e| Failure::new(Exit::Internal, format!("no request: {e}")))?;
         let answered = tokio::time::timeout(ANSWER, sender.send_request(request)).await;
-        answered.map_err(|_| self.unreachable("does not answer"))?.map_err(|e| lost(&e))
+        answered
+            .map_err(|_| self.unreachable("does not answer"))?
+            .map_err(|e| lost(&e))
     }
 
     /// Exit 2 with what to do.
@@ -114,7 +130,9 @@ impl Answer {
                     Ok(data) => return Ok(Some(data)),
                     Err(_trailers) => continue,
                 },
-                Some(Err(e)) => return Err(Failure::usage(format!("the daemon's answer broke off: {e}")).field("--api")),
+                Some(Err(e)) => {
+                    return Err(Failure::usage(format!("the daemon's answer broke off: {e}")).field("--api"));
+                }
             }
         }
     }

@@ -36,14 +36,25 @@ impl FromStr for Endpoint {
                 .hint("write HOST:PORT, such as 127.0.0.1:7300, or unix:PATH")
         };
         if let Some(path) = text.strip_prefix("unix:") {
-            return if path.is_empty() { Err(refused("it has no path")) } else { Ok(Endpoint::Unix(path.into())) };
+            return if path.is_empty() {
+                Err(refused("it has no path"))
+            } else {
+                Ok(Endpoint::Unix(path.into()))
+            };
         }
         if text.starts_with("https://") {
-            return Err(refused("the API speaks plain HTTP; put a proxy in front of it where TLS is needed"));
+            return Err(refused(
+                "the API speaks plain HTTP; put a proxy in front of it where TLS is needed",
+            ));
         }
-        let address = text.strip_prefix("http://").map_or(text, |rest| rest.trim_end_matches('/'));
-        let (host, port) = address.rsplit_once(':').ok_or_else(|| refused("it has no port"))?;
-        if host.is_empty() || host.contains(['/', '@', ' ']) || (host.contains(':') && !host.starts_with('[')) {
+        let address = text
+            .strip_prefix("http://")
+            .map_or(text, |rest| rest.trim_end_matches('/'));
+        let (host, port) = address
+            .rsplit_once(':')
+            .ok_or_else(|| refused("it has no port"))?;
+        if host.is_empty() || host.contains(['/', '@', ' ']) || (host.contains(':') && !host.starts_with('['))
+        {
             return Err(refused("its host is not one"));
         }
         port.parse::<u16>().map_err(|_| refused("its port is not one"))?;
@@ -75,15 +86,33 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Endpoint>().unwrap(), expected);
         }
-        assert_eq!(tcp("127.0.0.1:7300").to_string().parse::<Endpoint>().unwrap(), tcp("127.0.0.1:7300"));
-        assert_eq!(Endpoint::Unix("a b".into()).to_string().parse::<Endpoint>().unwrap(), Endpoint::Unix("a b".into()));
+        assert_eq!(
+            tcp("127.0.0.1:7300").to_string().parse::<Endpoint>().unwrap(),
+            tcp("127.0.0.1:7300")
+        );
+        assert_eq!(
+            Endpoint::Unix("a b".into())
+                .to_string()
+                .parse::<Endpoint>()
+                .unwrap(),
+            Endpoint::Unix("a b".into())
+        );
     }
 
     #[test]
     fn what_is_neither_is_refused_with_the_way_to_write_it() {
-        for text in
-            ["", "7300", ":7300", "localhost", "localhost:", "localhost:70000", "::1:7300", "unix:", "https://a:1", "a/b:1"]
-        {
+        for text in [
+            "",
+            "7300",
+            ":7300",
+            "localhost",
+            "localhost:",
+            "localhost:70000",
+            "::1:7300",
+            "unix:",
+            "https://a:1",
+            "a/b:1",
+        ] {
             let failure = text.parse::<Endpoint>().unwrap_err();
             assert!(failure.hint.unwrap().contains("unix:PATH"), "{text}");
         }

@@ -26,7 +26,11 @@ impl Form {
     pub(super) fn new() -> Self {
         // 128 random bits stand in no file.
         let boundary = format!("undertone-{:032x}", rand::rng().random::<u128>());
-        Form { boundary, pieces: vec![], length: 0 }
+        Form {
+            boundary,
+            pieces: vec![],
+            length: 0,
+        }
     }
 
     /// A short text.
@@ -58,8 +62,15 @@ impl Form {
     }
 
     fn head(&mut self, name: &str, file_name: &str, media_type: &str) {
-        let mut head = if self.pieces.is_empty() { String::new() } else { "\r\n".to_owned() };
-        head += &format!("--{}\r\nContent-Disposition: form-data; name=\"{name}\"", self.boundary);
+        let mut head = if self.pieces.is_empty() {
+            String::new()
+        } else {
+            "\r\n".to_owned()
+        };
+        head += &format!(
+            "--{}\r\nContent-Disposition: form-data; name=\"{name}\"",
+            self.boundary
+        );
         if !media_type.is_empty() {
             head += &format!("; filename=\"{file_name}\"\r\nContent-Type: {media_type}");
         }
@@ -78,7 +89,10 @@ impl Form {
         let media_type = format!("multipart/form-data; boundary={}", self.boundary);
         let media_type = media_type.parse().expect("a boundary is visible ASCII");
         let body = stream::iter(self.pieces).flatten().boxed();
-        Sent { headers: vec![(header::CONTENT_TYPE, media_type)], body: Some((body, self.length)) }
+        Sent {
+            headers: vec![(header::CONTENT_TYPE, media_type)],
+            body: Some((body, self.length)),
+        }
     }
 }
 
@@ -117,25 +131,37 @@ mod tests {
         let path = folder.path().join("a \"b\".npy");
         let contents: Vec<u8> = (0..PIECE + 7).map(|i| i as u8).collect();
         std::fs::write(&path, &contents).unwrap();
-        let form = Form::new().contents("plan", Path::new("p/plan.json"), b"{}".to_vec()).text("data_set", "ward");
+        let form = Form::new()
+            .contents("plan", Path::new("p/plan.json"), b"{}".to_vec())
+            .text("data_set", "ward");
         let Sent { headers, body } = form.file("vector", &path).unwrap().sent();
         let (pieces, length) = body.unwrap();
         let sent: Vec<u8> = pieces.map_ok(|piece| piece.to_vec()).try_concat().await.unwrap();
         assert_eq!(sent.len() as u64, length);
         let boundary = multer::parse_boundary(headers[0].1.to_str().unwrap()).unwrap();
-        let mut parts = multer::Multipart::new(stream::once(async { Ok::<_, std::io::Error>(sent) }), boundary);
+        let mut parts =
+            multer::Multipart::new(stream::once(async { Ok::<_, std::io::Error>(sent) }), boundary);
         let mut read = vec![];
         while let Some(field) = parts.next_field().await.unwrap() {
-            let name = (field.name().unwrap().to_owned(), field.file_name().map(str::to_owned));
+            let name = (
+                field.name().unwrap().to_owned(),
+                field.file_name().map(str::to_owned),
+            );
             read.push((name, field.bytes().await.unwrap().to_vec()));
         }
-        let part = |name: &str, file: Option<&str>, bytes: &[u8]| ((name.to_owned(), file.map(str::to_owned)), bytes.to_vec());
+        let part = |name: &str, file: Option<&str>, bytes: &[u8]| {
+            ((name.to_owned(), file.map(str::to_owned)), bytes.to_vec())
+        };
         let expected = [
             part("plan", Some("plan.json"), b"{}"),
             part("data_set", None, b"ward"),
             part("vector", Some("a %22b%22.npy"), &contents),
         ];
-        assert!(read == expected, "{:?}", read.iter().map(|(name, _)| name).collect::<Vec<_>>());
+        assert!(
+            read == expected,
+            "{:?}",
+            read.iter().map(|(name, _)| name).collect::<Vec<_>>()
+        );
     }
 
     #[test]
@@ -143,7 +169,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for path in [folder.path().to_owned(), folder.path().join("absent.npy")] {
             assert_eq!(
-                Form::new().file("vector", &path).err().map(|failure| failure.exit),
+                Form::new()
+                    .file("vector", &path)
+                    .err()
+                    .map(|failure| failure.exit),
                 Some(crate::failure::Exit::InputUnusable)
             );
         }

@@ -52,15 +52,29 @@ struct Daemon {
 impl ApiArgs {
     /// Fails (exit 2) if there is no such address or token.
     fn daemon(&self) -> Result<Daemon, Failure> {
-        let endpoint = self.api.as_deref().map(str::parse::<Endpoint>).transpose().map_err(|failure| failure.field("--api"))?;
+        let endpoint = self
+            .api
+            .as_deref()
+            .map(str::parse::<Endpoint>)
+            .transpose()
+            .map_err(|failure| failure.field("--api"))?;
         let (endpoint, token_file) = match (endpoint, &self.token_file) {
             (Some(endpoint), Some(file)) => (endpoint, file.clone()),
             (endpoint, file) => {
-                let config = ApiConfig::load(&NodeArgs { config: self.config.clone(), ..NodeArgs::default() })?;
-                (endpoint.unwrap_or(config.listen.into()), file.clone().unwrap_or(config.token))
+                let config = ApiConfig::load(&NodeArgs {
+                    config: self.config.clone(),
+                    ..NodeArgs::default()
+                })?;
+                (
+                    endpoint.unwrap_or(config.listen.into()),
+                    file.clone().unwrap_or(config.token),
+                )
             }
         };
-        Ok(Daemon { endpoint, token: Token::load(&token_file)?.header() })
+        Ok(Daemon {
+            endpoint,
+            token: Token::load(&token_file)?.header(),
+        })
     }
 }
 
@@ -74,14 +88,25 @@ impl Daemon {
 /// Runs a client to its end. One thread is enough: it waits for the daemon.
 fn run<T>(client: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?.block_on(client)
+    runtime
+        .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?
+        .block_on(client)
 }
 
 /// The daemon's refusal as this process's failure.
 fn refusal(status: StatusCode, problem: &[u8]) -> Failure {
     let Ok(problem) = serde_json::from_slice::<Problem>(problem) else {
-        return Failure::usage(format!("the daemon answered {status}")).field("--api").hint("is that an undertone daemon?");
+        return Failure::usage(format!("the daemon answered {status}"))
+            .field("--api")
+            .hint("is that an undertone daemon?");
     };
-    let exit = Exit::of(problem.exit_code).filter(|exit| *exit != Exit::Done).unwrap_or(Exit::Internal);
-    Failure { exit, message: problem.detail, field: problem.field, hint: problem.hint }
+    let exit = Exit::of(problem.exit_code)
+        .filter(|exit| *exit != Exit::Done)
+        .unwrap_or(Exit::Internal);
+    Failure {
+        exit,
+        message: problem.detail,
+        field: problem.field,
+        hint: problem.hint,
+    }
 }

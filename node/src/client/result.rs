@@ -44,11 +44,18 @@ pub fn result(arguments: ResultArgs) -> Result<Report, Failure> {
             write(path, "--receipt", daemon.ask(Method::GET, &at("/receipt")).await?).await?;
             let mut signed = path.as_os_str().to_owned();
             signed.push(".sig");
-            write(Path::new(&signed), "--receipt", daemon.ask(Method::GET, &at("/receipt.sig")).await?).await?;
+            write(
+                Path::new(&signed),
+                "--receipt",
+                daemon.ask(Method::GET, &at("/receipt.sig")).await?,
+            )
+            .await?;
         }
         if let (Some(path), Some(media_type)) = (&arguments.output, media_type) {
             let headers = vec![(header::ACCEPT, HeaderValue::from_static(media_type))];
-            let mean = daemon.send(Method::GET, &at("/result"), Sent { headers, body: None }).await?;
+            let mean = daemon
+                .send(Method::GET, &at("/result"), Sent { headers, body: None })
+                .await?;
             write(path, "--output", mean).await?;
         }
         Ok(report(&arguments, &run))
@@ -59,27 +66,44 @@ fn report(arguments: &ResultArgs, run: &RunStatus) -> Report {
     let mut text = String::new();
     let mut object = show::object(run);
     for (name, path) in [("output", &arguments.output), ("receipt", &arguments.receipt)] {
-        object[name] = path.as_ref().map_or(Value::Null, |path| path.display().to_string().into());
+        object[name] = path
+            .as_ref()
+            .map_or(Value::Null, |path| path.display().to_string().into());
     }
     if let Some(path) = &arguments.output {
-        text += &format!("The mean of {} of {} parties is in {}.\n", run.included.len(), run.parties, path.display());
+        text += &format!(
+            "The mean of {} of {} parties is in {}.\n",
+            run.included.len(),
+            run.parties,
+            path.display()
+        );
     }
     if let Some(path) = &arguments.receipt {
-        text += &format!("The receipt is in {}, its signature in {}.sig.\n", path.display(), path.display());
+        text += &format!(
+            "The receipt is in {}, its signature in {}.sig.\n",
+            path.display(),
+            path.display()
+        );
     }
     Report::done(object, text + "\n" + &show::run(run))
 }
 
 fn media_type(path: &Path) -> Result<&'static str, Failure> {
-    let extension = path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
+    let extension = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .map(str::to_ascii_lowercase);
     match extension.as_deref() {
         Some("npy") => Ok("application/x-npy"),
         Some("json") => Ok("application/json"),
         Some("csv") => Ok("text/csv"),
         Some("safetensors") => Ok("application/x-safetensors"),
-        _ => Err(Failure::usage(format!("{}: its extension is no format of a mean", path.display()))
-            .field("--output")
-            .hint("end it in .npy, .json, .csv or .safetensors")),
+        _ => Err(Failure::usage(format!(
+            "{}: its extension is no format of a mean",
+            path.display()
+        ))
+        .field("--output")
+        .hint("end it in .npy, .json, .csv or .safetensors")),
     }
 }
 
@@ -90,8 +114,14 @@ async fn write(path: &Path, flag: &str, mut answer: Answer) -> Result<(), Failur
             .field(flag)
             .hint("name a file in a folder that exists and that you can write to")
     };
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().permissions(public()).tempfile_in(folder).map_err(refused)?;
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .permissions(public())
+        .tempfile_in(folder)
+        .map_err(refused)?;
     while let Some(piece) = answer.piece().await? {
         file.write_all(&piece).map_err(refused)?;
     }

@@ -21,14 +21,20 @@ fn word(state: &impl Serialize) -> String {
 }
 
 fn epsilon(value: Option<f64>, unbounded: bool) -> String {
-    if unbounded { "unbounded".into() } else { value.map_or("–".into(), number) }
+    if unbounded {
+        "unbounded".into()
+    } else {
+        value.map_or("–".into(), number)
+    }
 }
 
 /// Where it is, in a few words.
 fn progress(run: &RunStatus) -> String {
     match (&run.phase, run.round, &run.outcome) {
         (_, _, Some(outcome)) if run.state == RunState::Ended => outcome.clone(),
-        (Some(phase), Some(round), _) if run.state == RunState::Running => format!("{phase}, round {round} of {}", run.rounds),
+        (Some(phase), Some(round), _) if run.state == RunState::Running => {
+            format!("{phase}, round {round} of {}", run.rounds)
+        }
         (Some(phase), ..) if run.state == RunState::Running => phase.clone(),
         _ => word(&run.state),
     }
@@ -42,10 +48,20 @@ pub(super) fn run(run: &RunStatus) -> String {
         .row(["digest".into(), run.digest.clone()])
         .row(["state".into(), progress(run)])
         .row(["parties".into(), run.parties.to_string()])
-        .row(["coordinates".into(), format!("{} (unit: {})", run.dimension, run.unit)])
-        .row(["ε claimed before the run".into(), format!("{} at δ = {:e}", epsilon(run.epsilon_claimed, false), run.delta)])
+        .row([
+            "coordinates".into(),
+            format!("{} (unit: {})", run.dimension, run.unit),
+        ])
+        .row([
+            "ε claimed before the run".into(),
+            format!("{} at δ = {:e}", epsilon(run.epsilon_claimed, false), run.delta),
+        ])
         .row(["ε as it turned out".into(), epsilon(run.epsilon, run.unbounded)]);
-    for (name, value) in [("data set", &run.data_set), ("proposed by", &run.proposer), ("reason", &run.reason)] {
+    for (name, value) in [
+        ("data set", &run.data_set),
+        ("proposed by", &run.proposer),
+        ("reason", &run.reason),
+    ] {
         if let Some(value) = value {
             table.row([name.into(), value.clone()]);
         }
@@ -57,7 +73,11 @@ pub(super) fn run(run: &RunStatus) -> String {
         table.row(["standard error per coordinate".into(), number(error)]);
     }
     if run.private_bytes + run.public_bytes > 0 {
-        let sent = format!("{} on the private graph, {} on the public one", bytes(run.private_bytes), bytes(run.public_bytes));
+        let sent = format!(
+            "{} on the private graph, {} on the public one",
+            bytes(run.private_bytes),
+            bytes(run.public_bytes)
+        );
         table.row(["sent".into(), sent]);
     }
     table.render()
@@ -72,8 +92,18 @@ pub(super) fn offer(offer: &OfferStatus) -> String {
         .row(["proposed by".into(), offer.proposer.clone()])
         .row(["state".into(), word(&offer.state)])
         .row(["parties".into(), offer.parties.to_string()])
-        .row(["coordinates".into(), format!("{} (unit: {})", offer.dimension, offer.unit)])
-        .row(["ε claimed".into(), format!("{} at δ = {:e}", epsilon(offer.epsilon_claimed, false), offer.delta)]);
+        .row([
+            "coordinates".into(),
+            format!("{} (unit: {})", offer.dimension, offer.unit),
+        ])
+        .row([
+            "ε claimed".into(),
+            format!(
+                "{} at δ = {:e}",
+                epsilon(offer.epsilon_claimed, false),
+                offer.delta
+            ),
+        ]);
     if let Some(reason) = &offer.reason {
         table.row(["reason".into(), reason.clone()]);
     }
@@ -83,12 +113,28 @@ pub(super) fn offer(offer: &OfferStatus) -> String {
 /// The whole daemon.
 pub(super) fn status(status: &Status) -> String {
     let hours = status.uptime_s / 3600.0;
-    let mut text = format!("{} ({}), undertone {}, up {hours:.1} h\n", status.party, status.id, status.version);
-    text += &format!("listens on {} (private), {} (public)\n", status.private, status.public);
-    section(&mut text, "Peers", ["peer", "private", "public"], status.peers.iter().map(peer));
+    let mut text = format!(
+        "{} ({}), undertone {}, up {hours:.1} h\n",
+        status.party, status.id, status.version
+    );
+    text += &format!(
+        "listens on {} (private), {} (public)\n",
+        status.private, status.public
+    );
+    section(
+        &mut text,
+        "Peers",
+        ["peer", "private", "public"],
+        status.peers.iter().map(peer),
+    );
     let runs = status.runs.iter().map(|run| {
         let realised = epsilon(run.epsilon.or(run.epsilon_claimed), run.unbounded);
-        [short(&run.digest).into(), run.name.clone(), progress(run), realised]
+        [
+            short(&run.digest).into(),
+            run.name.clone(),
+            progress(run),
+            realised,
+        ]
     });
     section(&mut text, "Runs", ["digest", "name", "state", "ε"], runs);
     let offers = status.offers.iter().map(|offer| {
@@ -100,7 +146,12 @@ pub(super) fn status(status: &Status) -> String {
             epsilon(offer.epsilon_claimed, false),
         ]
     });
-    section(&mut text, "Offers", ["digest", "name", "proposed by", "state", "ε"], offers);
+    section(
+        &mut text,
+        "Offers",
+        ["digest", "name", "proposed by", "state", "ε"],
+        offers,
+    );
     let budgets = status.budgets.iter().map(|budget| {
         let spent = epsilon(budget.epsilon_spent, budget.epsilon_spent.is_none());
         [
@@ -111,12 +162,22 @@ pub(super) fn status(status: &Status) -> String {
             budget.runs.to_string(),
         ]
     });
-    section(&mut text, "Data sets", ["data set", "ε spent", "of", "δ", "runs"], budgets);
+    section(
+        &mut text,
+        "Data sets",
+        ["data set", "ε spent", "of", "δ", "runs"],
+        budgets,
+    );
     text
 }
 
 /// A table under its title; nothing if it would be empty.
-fn section<const N: usize>(text: &mut String, title: &str, headings: [&str; N], rows: impl Iterator<Item = [String; N]>) {
+fn section<const N: usize>(
+    text: &mut String,
+    title: &str,
+    headings: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) {
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
         return;
@@ -131,7 +192,11 @@ fn section<const N: usize>(text: &mut String, title: &str, headings: [&str; N], 
 fn peer(peer: &PeerStatus) -> [String; 3] {
     let answers = |reachability: &Reachability| match reachability.reachable {
         Some(true) => format!("{} answers", reachability.address),
-        Some(false) => format!("{}: {}", reachability.address, reachability.problem.as_deref().unwrap_or("it does not answer")),
+        Some(false) => format!(
+            "{}: {}",
+            reachability.address,
+            reachability.problem.as_deref().unwrap_or("it does not answer")
+        ),
         None => reachability.address.clone(),
     };
     [peer.name.clone(), answers(&peer.private), answers(&peer.public)]
@@ -150,7 +215,13 @@ pub(super) fn proposed(proposed: &Value) -> String {
 }
 
 /// Counts that stand in many events: left to those who read the lines as JSON.
-const COUNTS: [&str; 5] = ["accepted", "returned", "unanswered", "private_bytes", "public_bytes"];
+const COUNTS: [&str; 5] = [
+    "accepted",
+    "returned",
+    "unanswered",
+    "private_bytes",
+    "public_bytes",
+];
 
 /// One event in a line.
 pub(super) fn event(event: &Value) -> String {
@@ -159,7 +230,12 @@ pub(super) fn event(event: &Value) -> String {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     // A `phase` event's `phase`, a fault's `text`: what it is about.
     let (mut about, mut others) = (vec![], vec![]);
-    for (key, value) in event.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+    for (key, value) in event
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null())
+    {
         match key.as_str() {
             "t_ms" | "party" | "event" => {}
             key if key == name || key == "text" => about.push(plain(value)),
@@ -178,10 +254,12 @@ mod tests {
 
     #[test]
     fn an_event_is_a_line() {
-        let round =
-            json!({"t_ms": 1250, "party": "alice", "event": "round", "round": 3, "unanswered": 1, "of": 8, "outcome": null});
+        let round = json!({"t_ms": 1250, "party": "alice", "event": "round", "round": 3, "unanswered": 1, "of": 8, "outcome": null});
         assert_eq!(event(&round), "   1.250 s  round 3, of 8");
-        assert_eq!(event(&json!({"t_ms": 2, "event": "fault", "text": "bob is gone"})), "   0.002 s  fault bob is gone");
+        assert_eq!(
+            event(&json!({"t_ms": 2, "event": "fault", "text": "bob is gone"})),
+            "   0.002 s  fault bob is gone"
+        );
     }
 
     #[test]
@@ -199,6 +277,9 @@ mod tests {
             budgets: vec![],
         };
         let text = status(&empty);
-        assert!(text.starts_with("alice (12D3)") && !text.contains("Runs") && !text.contains("Data sets"), "{text}");
+        assert!(
+            text.starts_with("alice (12D3)") && !text.contains("Runs") && !text.contains("Data sets"),
+            "{text}"
+        );
     }
 }

@@ -62,10 +62,17 @@ pub fn withdraw(arguments: WithdrawArgs) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
     let withdrawn: RunStatus = run(async {
         let digest = daemon.digest(&arguments.digest, "runs").await?;
-        daemon.ask(Method::DELETE, &format!("/v1/runs/{digest}")).await?.object().await
+        daemon
+            .ask(Method::DELETE, &format!("/v1/runs/{digest}"))
+            .await?
+            .object()
+            .await
     })?;
-    let text =
-        format!("Withdrawn: {} ({}). Nothing private has left this node.\n", withdrawn.name, show::short(&withdrawn.digest));
+    let text = format!(
+        "Withdrawn: {} ({}). Nothing private has left this node.\n",
+        withdrawn.name,
+        show::short(&withdrawn.digest)
+    );
     Ok(Report::done(show::object(&withdrawn), text))
 }
 
@@ -76,17 +83,28 @@ impl Daemon {
     /// The whole digest of one of the daemon's `runs` or `offers`, from its first digits.
     pub(super) async fn digest(&self, given: &str, of: &str) -> Result<String, Failure> {
         if given.is_empty() || !given.bytes().all(|b| b.is_ascii_hexdigit()) || given.len() > DIGITS {
-            return Err(Failure::usage(format!("{given:?} is no digest: 64 digits of hex, or the first of them")).field("DIGEST"));
+            return Err(Failure::usage(format!(
+                "{given:?} is no digest: 64 digits of hex, or the first of them"
+            ))
+            .field("DIGEST"));
         }
         let given = given.to_ascii_lowercase();
         if given.len() == DIGITS {
             return Ok(given);
         }
         let known = self.known(of).await?;
-        match known.iter().filter(|digest| digest.starts_with(&given)).collect::<Vec<_>>()[..] {
+        match known
+            .iter()
+            .filter(|digest| digest.starts_with(&given))
+            .collect::<Vec<_>>()[..]
+        {
             [digest] => Ok(digest.clone()),
-            [] => Err(unknown(&format!("the daemon has no such thing among its {of}: {given}"))),
-            [..] => Err(unknown(&format!("several of the daemon's {of} begin with {given}; give more digits"))),
+            [] => Err(unknown(&format!(
+                "the daemon has no such thing among its {of}: {given}"
+            ))),
+            [..] => Err(unknown(&format!(
+                "several of the daemon's {of} begin with {given}; give more digits"
+            ))),
         }
     }
 
@@ -96,11 +114,17 @@ impl Daemon {
 
     async fn known(&self, of: &str) -> Result<Vec<String>, Failure> {
         let list: serde_json::Value = self.get(&format!("/v1/{of}")).await?;
-        let digests = list[of].as_array().into_iter().flatten().filter_map(|entry| entry["digest"].as_str());
+        let digests = list[of]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry["digest"].as_str());
         Ok(digests.map(String::from).collect())
     }
 }
 
 fn unknown(what: &str) -> Failure {
-    Failure::usage(what).field("DIGEST").hint("`undertone status` lists them")
+    Failure::usage(what)
+        .field("DIGEST")
+        .hint("`undertone status` lists them")
 }

@@ -58,13 +58,15 @@ impl Sink {
         let lines: Option<Box<dyn Write>> = match path {
             None => None,
             Some(path) if path == std::path::Path::new("-") => Some(Box::new(std::io::stdout())),
-            Some(path) => Some(Box::new(
-                std::fs::File::create(path)
-                    .map_err(|e| Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--events"))?,
-            )),
+            Some(path) => Some(Box::new(std::fs::File::create(path).map_err(|e| {
+                Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--events")
+            })?)),
         };
         // With --json one object stands on standard output, and nothing else.
-        Ok(Sink { text: lines.is_none() && !json, lines })
+        Ok(Sink {
+            text: lines.is_none() && !json,
+            lines,
+        })
     }
 
     fn take(&mut self, event: &Value) {
@@ -86,7 +88,11 @@ impl Daemon {
             last = self.follow(digest, last, &mut sink).await?;
             let run: RunStatus = self.get(&format!("/v1/runs/{digest}")).await?;
             if let Some(exit) = exit_of(&run) {
-                return Ok(Report { json: show::object(&run), text: show::run(&run), exit });
+                return Ok(Report {
+                    json: show::object(&run),
+                    text: show::run(&run),
+                    exit,
+                });
             }
             // The stream ended before the run: the daemon is ending, or cut us off. Asking again finds out.
         }
@@ -99,7 +105,9 @@ impl Daemon {
             headers.push((HeaderName::from_static("last-event-id"), last.into()));
         }
         let path = format!("/v1/runs/{digest}/events");
-        let answer = self.send(hyper::Method::GET, &path, Sent { headers, body: None }).await?;
+        let answer = self
+            .send(hyper::Method::GET, &path, Sent { headers, body: None })
+            .await?;
         let mut events = Events::new(answer);
         let mut last = last;
         while let Some((id, event)) = events.next().await? {
@@ -121,7 +129,10 @@ struct Events {
 
 impl Events {
     fn new(answer: Answer) -> Self {
-        Events { answer, parser: Parser::default() }
+        Events {
+            answer,
+            parser: Parser::default(),
+        }
     }
 
     async fn next(&mut self) -> Result<Option<(Option<u64>, Value)>, Failure> {
@@ -147,10 +158,13 @@ struct Parser {
 impl Parser {
     /// The next whole event of what came so far.
     fn event(&mut self) -> Result<Option<(Option<u64>, Value)>, Failure> {
-        let strange = |what: &str| Failure::usage(format!("the daemon's events cannot be read: {what}")).field("--api");
+        let strange =
+            |what: &str| Failure::usage(format!("the daemon's events cannot be read: {what}")).field("--api");
         while let Some(end) = self.rest.iter().position(|&b| b == b'\n') {
             let line: Vec<u8> = self.rest.drain(..=end).collect();
-            let line = std::str::from_utf8(&line).map_err(|_| strange("not UTF-8"))?.trim_end_matches(['\n', '\r']);
+            let line = std::str::from_utf8(&line)
+                .map_err(|_| strange("not UTF-8"))?
+                .trim_end_matches(['\n', '\r']);
             if line.is_empty() {
                 let data = std::mem::take(&mut self.data);
                 if !data.is_empty() {
@@ -167,7 +181,11 @@ impl Parser {
                 _ => {}
             }
         }
-        if self.rest.len() + self.data.len() > LONGEST_LINE { Err(strange("a line without an end")) } else { Ok(None) }
+        if self.rest.len() + self.data.len() > LONGEST_LINE {
+            Err(strange("a line without an end"))
+        } else {
+            Ok(None)
+        }
     }
 }
 
@@ -188,16 +206,25 @@ mod tests {
                     events.push(event);
                 }
             }
-            assert_eq!(events, [(Some(7), json!({"round": 1})), (Some(8), json!({"round": 2}))], "pieces of {size}");
+            assert_eq!(
+                events,
+                [(Some(7), json!({"round": 1})), (Some(8), json!({"round": 2}))],
+                "pieces of {size}"
+            );
         }
     }
 
     #[test]
     fn a_stream_that_is_none_is_refused() {
         let refused = |text: &[u8]| {
-            let mut parser = Parser { rest: text.to_vec(), ..Parser::default() };
+            let mut parser = Parser {
+                rest: text.to_vec(),
+                ..Parser::default()
+            };
             parser.event().is_err()
         };
-        assert!(refused(b"data: {\n\n") && refused(b"data: \xff\n\n") && refused(&vec![b'a'; LONGEST_LINE + 1]));
+        assert!(
+            refused(b"data: {\n\n") && refused(b"data: \xff\n\n") && refused(&vec![b'a'; LONGEST_LINE + 1])
+        );
     }
 }

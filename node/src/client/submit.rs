@@ -98,10 +98,14 @@ pub fn submit(arguments: SubmitArgs, json: bool) -> Result<Report, Failure> {
         (None, Some(plan)) => {
             arguments.brings.check()?;
             let contents = read(plan, "PLAN.json")?;
-            let form = arguments.brings.add_to(Form::new().contents("plan", plan, contents))?;
+            let form = arguments
+                .brings
+                .add_to(Form::new().contents("plan", plan, contents))?;
             taken(&daemon, run(daemon.post("/v1/runs", form))?, wait)
         }
-        (None, None) => Err(Failure::usage("no plan is named").field("PLAN.json").hint("name a plan, or --propose RUN.toml")),
+        (None, None) => Err(Failure::usage("no plan is named")
+            .field("PLAN.json")
+            .hint("name a plan, or --propose RUN.toml")),
     }
 }
 
@@ -123,14 +127,18 @@ fn propose(daemon: &Daemon, run_file: &Path, brings: &Brings, wait: Option<bool>
     let form = brings.add_to(Form::new().contents("run", run_file, contents))?;
     let proposed: Value = run(daemon.post("/v1/offers", form))?;
     let text = show::proposed(&proposed);
-    let Some(json) = wait else { return Ok(Report::done(proposed, text)) };
+    let Some(json) = wait else {
+        return Ok(Report::done(proposed, text));
+    };
     if !json {
         print!("{text}");
     }
     let own = proposed["run"]["digest"].as_str().ok_or_else(|| {
-        Failure::usage("the plan was offered, but this node takes no part in it, so that there is no run to wait for")
-            .field("--wait")
-            .hint("add --input X, --data-file NAME or --data-set NAME")
+        Failure::usage(
+            "the plan was offered, but this node takes no part in it, so that there is no run to wait for",
+        )
+        .field("--wait")
+        .hint("add --input X, --data-file NAME or --data-set NAME")
     })?;
     run(daemon.until_end(own, Sink::open(None, json)?))
 }
@@ -139,7 +147,11 @@ fn taken(daemon: &Daemon, status: RunStatus, wait: Option<bool>) -> Result<Repor
     if let Some(json) = wait {
         return run(daemon.until_end(&status.digest, Sink::open(None, json)?));
     }
-    let text = format!("{}\nFollow it:  undertone watch {}\n", show::run(&status), show::short(&status.digest));
+    let text = format!(
+        "{}\nFollow it:  undertone watch {}\n",
+        show::run(&status),
+        show::short(&status.digest)
+    );
     Ok(Report::done(show::object(&status), text))
 }
 
@@ -150,5 +162,6 @@ impl Daemon {
 }
 
 fn read(path: &Path, field: &str) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|e| Failure::usage(format!("{}: cannot be read: {e}", path.display())).field(field))
+    std::fs::read(path)
+        .map_err(|e| Failure::usage(format!("{}: cannot be read: {e}", path.display())).field(field))
 }

@@ -30,8 +30,10 @@ pub(super) fn admit(
     unasked: bool,
 ) -> Result<Admitted, Refusal> {
     let config = &shared.config;
-    let plan = plan_command::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
-    let me = part::member(&plan, config.identity.peer_id()).map_err(|failure| Refusal::from(failure.field("plan")))?;
+    let plan =
+        plan_command::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
+    let me = part::member(&plan, config.identity.peer_id())
+        .map_err(|failure| Refusal::from(failure.field("plan")))?;
     policy::check(config, &plan, me)?;
     if unasked {
         policy::check_unasked(config, &plan, me)?;
@@ -40,8 +42,18 @@ pub(super) fn admit(
     // Read again when the run begins: it may wait for long, and its vector need not lie in memory for that.
     part::vector(&plan, me, &brought.vector).map_err(|failure| Refusal::from(failure.field("vector")))?;
     let status = run_status(&plan, brought.data_set.clone(), proposer);
-    let job = Job { plan: Arc::new(plan), me, vector: brought.vector, upload: brought.upload };
-    Ok(Admitted { job, status, account: brought.account, total: brought.total })
+    let job = Job {
+        plan: Arc::new(plan),
+        me,
+        vector: brought.vector,
+        upload: brought.upload,
+    };
+    Ok(Admitted {
+        job,
+        status,
+        account: brought.account,
+        total: brought.total,
+    })
 }
 
 fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -> RunStatus {

@@ -61,7 +61,11 @@ impl NodeArgs {
             ("peers", "--peers", path(&self.peers)),
             ("output", "--output", path(&self.output)),
             ("api.listen", "--api", self.api.clone()),
-            ("policy.max_epsilon", "--max-epsilon", self.max_epsilon.map(|e| e.to_string())),
+            (
+                "policy.max_epsilon",
+                "--max-epsilon",
+                self.max_epsilon.map(|e| e.to_string()),
+            ),
         ];
         let given = |(field, flag, value): (&str, &'static str, Option<String>)| {
             value.map(|value| (field.to_owned(), value, Source::Flag(flag)))
@@ -164,7 +168,10 @@ impl Config {
         Config::from_parts(arguments, std::env::vars())
     }
 
-    fn from_parts(arguments: &NodeArgs, environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, Failure> {
+    fn from_parts(
+        arguments: &NodeArgs,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, Failure> {
         let (layers, folder) = read(arguments, environment)?;
         resolve(&layers, &folder)
     }
@@ -176,7 +183,9 @@ impl Config {
 
     /// The data set of a name and a unit.
     pub fn data_set(&self, name: &str, unit: Unit) -> Option<&DataSet> {
-        self.data_sets.iter().find(|set| set.name == name && set.unit == unit)
+        self.data_sets
+            .iter()
+            .find(|set| set.name == name && set.unit == unit)
     }
 }
 
@@ -189,19 +198,31 @@ impl ApiConfig {
 }
 
 /// All layers, and the folder that the file's paths count from.
-fn read(arguments: &NodeArgs, environment: impl IntoIterator<Item = (String, String)>) -> Result<(Layers, PathBuf), Failure> {
+fn read(
+    arguments: &NodeArgs,
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<(Layers, PathBuf), Failure> {
     let (text, file) = match &arguments.config {
         Some(path) => (read_text(path, "--config")?, path.clone()),
         None => (String::new(), PathBuf::from("no configuration file")),
     };
-    let folder = arguments.config.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new("")).to_owned();
+    let folder = arguments
+        .config
+        .as_ref()
+        .and_then(|path| path.parent())
+        .unwrap_or(Path::new(""))
+        .to_owned();
     let mut given = from_environment(environment);
     given.extend(arguments.given());
     Ok((Layers::read(&text, &file, &folder, given)?, folder))
 }
 
 fn state_folder(layers: &Layers, folder: &Path) -> PathBuf {
-    layers.raw.state.clone().unwrap_or_else(|| folder.join(default("state")))
+    layers
+        .raw
+        .state
+        .clone()
+        .unwrap_or_else(|| folder.join(default("state")))
 }
 
 /// Variables that belong to other parts of the program, or to those who start it.
@@ -211,7 +232,10 @@ const OTHER_VARIABLES: [&str; 2] = ["UNDERTONE_LOG", "UNDERTONE_NODES"];
 const LISTS: [&str; 2] = ["data_set", "auto_accept"];
 
 fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Vec<Given> {
-    let single = KEYS.iter().filter(|key| !LISTS.contains(&key.section)).map(|key| key.field());
+    let single = KEYS
+        .iter()
+        .filter(|key| !LISTS.contains(&key.section))
+        .map(|key| key.field());
     let fields: Vec<String> = single.chain(LISTS.map(String::from)).collect();
     let mut given = vec![];
     for (name, value) in variables {
@@ -220,7 +244,9 @@ fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Ve
         }
         match fields.iter().find(|field| layers::variable(field) == name) {
             Some(field) => given.push((field.clone(), value, Source::Environment(name))),
-            None => tracing::warn!("environment variable {name} is no key of the configuration; see `undertone node --help`"),
+            None => tracing::warn!(
+                "environment variable {name} is no key of the configuration; see `undertone node --help`"
+            ),
         }
     }
     given
@@ -229,35 +255,53 @@ fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Ve
 fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
     let raw = &layers.raw;
     if let Some(version) = raw.version.filter(|&version| version != 1) {
-        return Err(layers.refuse("version", format!("is {version}, which this program does not read; write version = 1")));
+        return Err(layers.refuse(
+            "version",
+            format!("is {version}, which this program does not read; write version = 1"),
+        ));
     }
-    let path = |given: &Option<PathBuf>, field: &str| given.clone().unwrap_or_else(|| folder.join(default(field)));
+    let path =
+        |given: &Option<PathBuf>, field: &str| given.clone().unwrap_or_else(|| folder.join(default(field)));
     let state = state_folder(layers, folder);
-    let mut identity = Identity::load(&path(&raw.identity, "identity")).map_err(|failure| failure.field("identity"))?;
+    let mut identity =
+        Identity::load(&path(&raw.identity, "identity")).map_err(|failure| failure.field("identity"))?;
     let peers_file = path(&raw.peers, "peers");
-    let peers = Peers::parse(&read_text(&peers_file, "peers")?).map_err(|e| plan_command::peers_failure(&peers_file, &e))?;
+    let peers = Peers::parse(&read_text(&peers_file, "peers")?)
+        .map_err(|e| plan_command::peers_failure(&peers_file, &e))?;
     let listed = peers.as_slice().iter().find(|peer| peer.id == identity.peer_id());
     let listed = listed.ok_or_else(|| {
-        Failure::usage(format!("{}: this node's id {} is not in the list", peers_file.display(), identity.peer_id()))
-            .field("peers")
-            .hint("paste the lines that `undertone identity show` prints into everybody's peer list")
+        Failure::usage(format!(
+            "{}: this node's id {} is not in the list",
+            peers_file.display(),
+            identity.peer_id()
+        ))
+        .field("peers")
+        .hint("paste the lines that `undertone identity show` prints into everybody's peer list")
     })?;
     identity.name.clone_from(&listed.name);
     let listener = |given: &Option<String>, field: &str, listed: &Address| match given {
         None => Ok(listed.clone()),
-        Some(text) => text.parse::<Address>().map_err(|e| layers.refuse(field, format!("is no listener: {e}"))),
+        Some(text) => text
+            .parse::<Address>()
+            .map_err(|e| layers.refuse(field, format!("is no listener: {e}"))),
     };
     let (private, public) = (
         listener(&raw.listen.private, "listen.private", &listed.private)?,
         listener(&raw.listen.public, "listen.public", &listed.public)?,
     );
     if private == public {
-        return Err(layers.refuse("listen.public", "is the same address as listen.private; each graph needs its own port"));
+        return Err(layers.refuse(
+            "listen.public",
+            "is the same address as listen.private; each graph needs its own port",
+        ));
     }
     let api = api(layers, &state)?;
     let data = path(&raw.data, "data");
     if raw.data.is_some() && !data.is_dir() {
-        return Err(layers.refuse("data", format!("is {}, which is no folder; make it", data.display())));
+        return Err(layers.refuse(
+            "data",
+            format!("is {}, which is no folder; make it", data.display()),
+        ));
     }
     let data_sets = data_sets(layers)?;
     let auto_accept = auto_accept(layers, &peers, &data_sets)?;
@@ -285,11 +329,14 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
 /// A default of the table, without its quotes.
 fn default(field: &str) -> &'static str {
     let key = KEYS.iter().find(|key| key.field() == field);
-    key.and_then(|key| key.default).map_or("", |text| text.trim_matches('"'))
+    key.and_then(|key| key.default)
+        .map_or("", |text| text.trim_matches('"'))
 }
 
 fn default_number(field: &str) -> usize {
-    default(field).parse().expect("the table's defaults are numbers where a number is asked for")
+    default(field)
+        .parse()
+        .expect("the table's defaults are numbers where a number is asked for")
 }
 
 fn api(layers: &Layers, state: &Path) -> Result<ApiConfig, Failure> {
@@ -297,19 +344,31 @@ fn api(layers: &Layers, state: &Path) -> Result<ApiConfig, Failure> {
     let listen = match raw.listen.as_deref() {
         None => ApiListen::Unix(state.join("api.sock")),
         Some(text) => match text.strip_prefix("unix:") {
-            Some("") => return Err(layers.refuse("api.listen", "names no socket; write it like unix:api.sock")),
+            Some("") => {
+                return Err(layers.refuse("api.listen", "names no socket; write it like unix:api.sock"));
+            }
             Some(socket) => ApiListen::Unix(socket.into()),
             None => ApiListen::Tcp(text.parse().map_err(|_| {
-                layers.refuse("api.listen", format!("is {text:?}; write it like 127.0.0.1:7300, [::1]:7300 or unix:api.sock"))
+                layers.refuse(
+                    "api.listen",
+                    format!("is {text:?}; write it like 127.0.0.1:7300, [::1]:7300 or unix:api.sock"),
+                )
             })?),
         },
     };
-    let max_body_bytes = raw.max_body_bytes.unwrap_or(default_number("api.max_body_bytes") as u64);
+    let max_body_bytes = raw
+        .max_body_bytes
+        .unwrap_or(default_number("api.max_body_bytes") as u64);
     if max_body_bytes == 0 {
         return Err(layers.refuse("api.max_body_bytes", "is 0, so that nothing could be submitted"));
     }
     let allow_remote = raw.allow_remote.unwrap_or(false);
-    Ok(ApiConfig { listen, allow_remote, token: raw.token.clone().unwrap_or_else(|| state.join("api.token")), max_body_bytes })
+    Ok(ApiConfig {
+        listen,
+        allow_remote,
+        token: raw.token.clone().unwrap_or_else(|| state.join("api.token")),
+        max_body_bytes,
+    })
 }
 
 /// The most runs at once: a hub carries no more (`network::hub`).
@@ -318,24 +377,40 @@ const MOST_RUNS: usize = 24;
 fn policy(layers: &Layers) -> Result<(Policy, Option<BTreeSet<PeerId>>, usize), Failure> {
     let raw = &layers.raw.policy;
     if let Some(found) = raw.max_epsilon.filter(|e| !(*e > 0.0 && e.is_finite())) {
-        return Err(layers.refuse("policy.max_epsilon", format!("is {found}; it must be a number above 0")));
+        return Err(layers.refuse(
+            "policy.max_epsilon",
+            format!("is {found}; it must be a number above 0"),
+        ));
     }
     let max_runs = raw.max_runs.unwrap_or(default_number("policy.max_runs"));
     if !(1..=MOST_RUNS).contains(&max_runs) {
-        return Err(layers.refuse("policy.max_runs", format!("is {max_runs}; choose a number from 1 to {MOST_RUNS}")));
+        return Err(layers.refuse(
+            "policy.max_runs",
+            format!("is {max_runs}; choose a number from 1 to {MOST_RUNS}"),
+        ));
     }
     let id = |(index, text): (usize, &String)| {
         let field = format!("policy.vouched.{index}");
-        text.parse::<PeerId>().map_err(|_| layers.refuse(&field, format!("is {text:?}, which is no peer id")))
+        text.parse::<PeerId>()
+            .map_err(|_| layers.refuse(&field, format!("is {text:?}, which is no peer id")))
     };
-    let vouched = raw.vouched.as_ref().map(|ids| ids.iter().enumerate().map(id).collect::<Result<_, _>>()).transpose()?;
+    let vouched = raw
+        .vouched
+        .as_ref()
+        .map(|ids| ids.iter().enumerate().map(id).collect::<Result<_, _>>())
+        .transpose()?;
     if vouched.is_some() && raw.max_epsilon.is_none() {
-        return Err(layers.refuse("policy.vouched", "needs policy.max_epsilon: what the others together may learn at most"));
+        return Err(layers.refuse(
+            "policy.vouched",
+            "needs policy.max_epsilon: what the others together may learn at most",
+        ));
     }
     let policy = Policy {
         digest: None,
         max_epsilon: raw.max_epsilon,
-        min_colluders: raw.min_colluders.unwrap_or(default_number("policy.min_colluders")),
+        min_colluders: raw
+            .min_colluders
+            .unwrap_or(default_number("policy.min_colluders")),
         accept_claims: raw.accept_claims.unwrap_or(AcceptClaims::Exact),
     };
     Ok((policy, vouched, max_runs))
@@ -344,24 +419,58 @@ fn policy(layers: &Layers) -> Result<(Policy, Option<BTreeSet<PeerId>>, usize), 
 fn data_sets(layers: &Layers) -> Result<Vec<DataSet>, Failure> {
     let mut sets: Vec<DataSet> = vec![];
     for (index, raw) in layers.raw.data_set.iter().flatten().enumerate() {
-        let refuse = |key: &str, problem: String| Err(layers.refuse(&format!("data_set.{index}.{key}"), problem));
+        let refuse =
+            |key: &str, problem: String| Err(layers.refuse(&format!("data_set.{index}.{key}"), problem));
         if !is_party_name(&raw.name) {
-            return refuse("name", format!("is {:?}; use 1 to 32 of the characters a-z, 0-9 and -", raw.name));
+            return refuse(
+                "name",
+                format!("is {:?}; use 1 to 32 of the characters a-z, 0-9 and -", raw.name),
+            );
         }
-        if sets.iter().any(|set| set.name == raw.name && set.unit == raw.unit) {
-            return refuse("name", format!("is {:?}, as of an earlier data set of this unit; give each its own", raw.name));
+        if sets
+            .iter()
+            .any(|set| set.name == raw.name && set.unit == raw.unit)
+        {
+            return refuse(
+                "name",
+                format!(
+                    "is {:?}, as of an earlier data set of this unit; give each its own",
+                    raw.name
+                ),
+            );
         }
         if let Some(file) = raw.file.as_ref().filter(|file| !is_file_name(file)) {
-            return refuse("file", format!("is {file:?}; name a file in the data folder, without a path"));
+            return refuse(
+                "file",
+                format!("is {file:?}; name a file in the data folder, without a path"),
+            );
         }
         if !(raw.epsilon > 0.0 && raw.epsilon.is_finite()) {
-            return refuse("epsilon", format!("is {}; it must be a number above 0", raw.epsilon));
+            return refuse(
+                "epsilon",
+                format!("is {}; it must be a number above 0", raw.epsilon),
+            );
         }
         if !(raw.delta > 0.0 && raw.delta < 1.0) {
-            return refuse("delta", format!("is {}; it must be above 0 and below 1", raw.delta));
+            return refuse(
+                "delta",
+                format!("is {}; it must be above 0 and below 1", raw.delta),
+            );
         }
-        let RawDataSet { name, unit, file, epsilon, delta } = raw.clone();
-        sets.push(DataSet { name, unit, file, epsilon, delta });
+        let RawDataSet {
+            name,
+            unit,
+            file,
+            epsilon,
+            delta,
+        } = raw.clone();
+        sets.push(DataSet {
+            name,
+            unit,
+            file,
+            epsilon,
+            delta,
+        });
     }
     Ok(sets)
 }
@@ -374,17 +483,36 @@ pub fn is_file_name(name: &str) -> bool {
 fn auto_accept(layers: &Layers, peers: &Peers, sets: &[DataSet]) -> Result<Vec<AutoAccept>, Failure> {
     let mut accepted = vec![];
     for (index, raw) in layers.raw.auto_accept.iter().flatten().enumerate() {
-        let refuse = |key: &str, problem: String| Err(layers.refuse(&format!("auto_accept.{index}.{key}"), problem));
+        let refuse =
+            |key: &str, problem: String| Err(layers.refuse(&format!("auto_accept.{index}.{key}"), problem));
         if peers.index_of(&raw.proposer).is_none() {
-            return refuse("proposer", format!("is {:?}, who is not in the peer list", raw.proposer));
+            return refuse(
+                "proposer",
+                format!("is {:?}, who is not in the peer list", raw.proposer),
+            );
         }
-        if !sets.iter().any(|set| set.name == raw.data_set && set.file.is_some()) {
-            return refuse("data_set", format!("is {:?}; it must be the name of a [[data_set]] that has a file", raw.data_set));
+        if !sets
+            .iter()
+            .any(|set| set.name == raw.data_set && set.file.is_some())
+        {
+            return refuse(
+                "data_set",
+                format!(
+                    "is {:?}; it must be the name of a [[data_set]] that has a file",
+                    raw.data_set
+                ),
+            );
         }
         if layers.raw.policy.max_epsilon.is_none() {
-            return refuse("proposer", "needs policy.max_epsilon: what a plan may cost that nobody looked at".into());
+            return refuse(
+                "proposer",
+                "needs policy.max_epsilon: what a plan may cost that nobody looked at".into(),
+            );
         }
-        accepted.push(AutoAccept { proposer: raw.proposer.clone(), data_set: raw.data_set.clone() });
+        accepted.push(AutoAccept {
+            proposer: raw.proposer.clone(),
+            data_set: raw.data_set.clone(),
+        });
     }
     Ok(accepted)
 }
@@ -392,12 +520,18 @@ fn auto_accept(layers: &Layers, peers: &Peers, sets: &[DataSet]) -> Result<Vec<A
 fn shown(layers: &Layers, config: &Config) -> Vec<(String, String, String)> {
     let written = serde_json::to_value(&layers.raw).unwrap_or_default();
     let line = |field: String, value: String, written: bool| {
-        let source = if written { layers.source(&field) } else { Source::Default };
+        let source = if written {
+            layers.source(&field)
+        } else {
+            Source::Default
+        };
         (field, value, source.place(&layers.file))
     };
     let mut lines = vec![];
     for key in KEYS.iter().filter(|key| !LISTS.contains(&key.section)) {
-        let value = written.pointer(&format!("/{}", key.field().replace('.', "/"))).filter(|value| !value.is_null());
+        let value = written
+            .pointer(&format!("/{}", key.field().replace('.', "/")))
+            .filter(|value| !value.is_null());
         let derived = || match key.field().as_str() {
             "listen.private" => format!("{:?}", config.private.as_str()),
             "listen.public" => format!("{:?}", config.public.as_str()),
@@ -405,7 +539,11 @@ fn shown(layers: &Layers, config: &Config) -> Vec<(String, String, String)> {
             "api.listen" => format!("{:?}", config.api.listen.to_string()),
             _ => key.default.unwrap_or("none").to_owned(),
         };
-        lines.push(line(key.field(), value.map_or_else(derived, ToString::to_string), value.is_some()));
+        lines.push(line(
+            key.field(),
+            value.map_or_else(derived, ToString::to_string),
+            value.is_some(),
+        ));
     }
     for section in LISTS {
         for (index, entry) in written[section].as_array().into_iter().flatten().enumerate() {

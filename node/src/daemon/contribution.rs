@@ -71,14 +71,36 @@ impl Contribution {
             }
         };
         let account = AccountName::new(set.map_or(NO_DATA_SET, |set| &set.name), unit);
-        let total = set.map(|set| Total { epsilon: set.epsilon, delta: set.delta });
-        Ok(Brought { vector, upload, data_set: set.map(|set| set.name.clone()), account, total })
+        let total = set.map(|set| Total {
+            epsilon: set.epsilon,
+            delta: set.delta,
+        });
+        Ok(Brought {
+            vector,
+            upload,
+            data_set: set.map(|set| set.name.clone()),
+            account,
+            total,
+        })
     }
 
-    fn data_set<'a>(&self, config: &'a Config, unit: Unit, file: Option<&str>) -> Result<Option<&'a DataSet>, Refusal> {
-        let refused = |message: String, hint: &str| Refusal::new(Kind::Malformed, message).field("data_set").hint(hint);
+    fn data_set<'a>(
+        &self,
+        config: &'a Config,
+        unit: Unit,
+        file: Option<&str>,
+    ) -> Result<Option<&'a DataSet>, Refusal> {
+        let refused = |message: String, hint: &str| {
+            Refusal::new(Kind::Malformed, message)
+                .field("data_set")
+                .hint(hint)
+        };
         let unit_name = unit_name(unit);
-        let owners: Vec<&DataSet> = config.data_sets.iter().filter(|set| file.is_some() && set.file.as_deref() == file).collect();
+        let owners: Vec<&DataSet> = config
+            .data_sets
+            .iter()
+            .filter(|set| file.is_some() && set.file.as_deref() == file)
+            .collect();
         let chosen = match &self.data_set {
             Some(name) => Some(config.data_set(name, unit).ok_or_else(|| {
                 let known: Vec<String> =
@@ -105,7 +127,11 @@ impl Contribution {
             }
             None => owners.iter().copied().find(|set| set.unit == unit),
         };
-        if !owners.is_empty() && !owners.iter().any(|owner| chosen.is_some_and(|chosen| chosen == *owner)) {
+        if !owners.is_empty()
+            && !owners
+                .iter()
+                .any(|owner| chosen.is_some_and(|chosen| chosen == *owner))
+        {
             return Err(refused(
                 format!(
                     "the file belongs to data set {:?} of unit {:?}, which this run (unit {unit_name:?}) would not be charged to",
@@ -127,12 +153,19 @@ fn named_file(config: &Config, name: &str) -> Result<String, Refusal> {
             .field("vector")
             .hint("name a file in the daemon's data folder, without a path"));
     }
-    let of_set = config.data_sets.iter().find(|set| set.name == name).and_then(|set| set.file.clone());
+    let of_set = config
+        .data_sets
+        .iter()
+        .find(|set| set.name == name)
+        .and_then(|set| set.file.clone());
     let file = of_set.unwrap_or_else(|| name.to_owned());
     if config.data.join(&file).is_file() {
         return Ok(file);
     }
-    Err(Refusal::new(Kind::Input, format!("there is no file {file:?} in the daemon's data folder"))
-        .field("vector")
-        .hint("put the file there, or send it with the request"))
+    Err(Refusal::new(
+        Kind::Input,
+        format!("there is no file {file:?} in the daemon's data folder"),
+    )
+    .field("vector")
+    .hint("put the file there, or send it with the request"))
 }

@@ -28,7 +28,10 @@ pub struct EventLog {
 
 impl Default for EventLog {
     fn default() -> Self {
-        EventLog { kept: Arc::default(), newest: Arc::new(watch::channel((0, false)).0) }
+        EventLog {
+            kept: Arc::default(),
+            newest: Arc::new(watch::channel((0, false)).0),
+        }
     }
 }
 
@@ -59,13 +62,18 @@ impl EventLog {
 
     /// Those with ids above `after`, then new ones.
     pub fn follow(&self, after: u64) -> EventStream {
-        EventStream { log: self.clone(), newest: self.newest.subscribe(), after }
+        EventStream {
+            log: self.clone(),
+            newest: self.newest.subscribe(),
+            after,
+        }
     }
 
     fn next_after(&self, after: u64) -> Option<RunEvent> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let first = kept.front()?.id;
-        kept.get(usize::try_from(after.saturating_add(1).saturating_sub(first)).ok()?).cloned()
+        kept.get(usize::try_from(after.saturating_add(1).saturating_sub(first)).ok()?)
+            .cloned()
     }
 }
 
@@ -116,6 +124,9 @@ mod tests {
         assert_eq!(log.follow(u64::MAX).next().await, None);
         log.forget();
         let mut last = log.follow(0);
-        assert_eq!((last.next().await.unwrap().fields, last.next().await), ("new".into(), None));
+        assert_eq!(
+            (last.next().await.unwrap().fields, last.next().await),
+            ("new".into(), None)
+        );
     }
 }

@@ -37,7 +37,10 @@ pub struct AccountName {
 impl AccountName {
     /// Of a data set and a unit.
     pub fn new(data_set: &str, unit: Unit) -> Self {
-        AccountName { data_set: data_set.to_owned(), unit: unit_name(unit).to_owned() }
+        AccountName {
+            data_set: data_set.to_owned(),
+            unit: unit_name(unit).to_owned(),
+        }
     }
 }
 
@@ -112,7 +115,11 @@ mod loss {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
         let loss = Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::INFINITY);
-        if loss >= 0.0 { Ok(loss) } else { Err(serde::de::Error::custom("a loss below 0")) }
+        if loss >= 0.0 {
+            Ok(loss)
+        } else {
+            Err(serde::de::Error::custom("a loss below 0"))
+        }
     }
 }
 
@@ -145,8 +152,15 @@ impl Ledger {
     /// Reads the ledger of a state directory, or begins one. Refused (exit 2) if it is corrupt, or if plans were spent that it does not have.
     pub fn open(state: &Path) -> Result<Self, Failure> {
         let path = state.join("ledger");
-        let refused = |e: io::Error| Failure::usage(format!("{}: cannot be used: {e}", path.display())).field("state");
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(refused)?;
+        let refused =
+            |e: io::Error| Failure::usage(format!("{}: cannot be used: {e}", path.display())).field("state");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(refused)?;
         let mut bytes = vec![];
         file.read_to_end(&mut bytes).map_err(refused)?;
         let mut ledger = Ledger {
@@ -160,12 +174,21 @@ impl Ledger {
         };
         let torn = ledger.take_in(&bytes)?;
         if bytes.len() as u64 > ledger.length {
-            ledger.file.set_len(ledger.length).and_then(|()| ledger.file.sync_all()).map_err(refused)?;
-            tracing::warn!(counted = torn.is_some(), "the ledger's last line was torn: the daemon was killed while it wrote it");
+            ledger
+                .file
+                .set_len(ledger.length)
+                .and_then(|()| ledger.file.sync_all())
+                .map_err(refused)?;
+            tracing::warn!(
+                counted = torn.is_some(),
+                "the ledger's last line was torn: the daemon was killed while it wrote it"
+            );
         }
         if ledger.length == 0 {
             ledger.append(&Entry::Opened { version: 1 }).map_err(refused)?;
-            File::open(state).and_then(|folder| folder.sync_all()).map_err(refused)?;
+            File::open(state)
+                .and_then(|folder| folder.sync_all())
+                .map_err(refused)?;
         }
         if let Some(entry) = torn {
             ledger.append(&entry).map_err(refused)?;
@@ -181,24 +204,32 @@ impl Ledger {
         let mut number = 0;
         while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
             number += 1;
-            let line = std::str::from_utf8(&rest[..end]).ok().and_then(|line| line.rsplit_once(' '));
-            let entry = line.filter(|(json, sum)| self.checksum_of(json) == *sum).and_then(|(json, sum)| {
-                let entry = serde_json::from_str::<Entry>(json).ok()?;
-                let fits = match &entry {
-                    Entry::Opened { version } => *version == 1 && number == 1,
-                    Entry::Charged { digest, .. } => number > 1 && !self.charges.contains_key(digest),
-                    Entry::Raised { digest, .. } => self.charges.contains_key(digest),
-                };
-                fits.then(|| (entry, sum.to_owned()))
-            });
-            let Some((entry, sum)) = entry else { return Err(self.corrupt(format!("line {number} is not what was written"))) };
+            let line = std::str::from_utf8(&rest[..end])
+                .ok()
+                .and_then(|line| line.rsplit_once(' '));
+            let entry = line
+                .filter(|(json, sum)| self.checksum_of(json) == *sum)
+                .and_then(|(json, sum)| {
+                    let entry = serde_json::from_str::<Entry>(json).ok()?;
+                    let fits = match &entry {
+                        Entry::Opened { version } => *version == 1 && number == 1,
+                        Entry::Charged { digest, .. } => number > 1 && !self.charges.contains_key(digest),
+                        Entry::Raised { digest, .. } => self.charges.contains_key(digest),
+                    };
+                    fits.then(|| (entry, sum.to_owned()))
+                });
+            let Some((entry, sum)) = entry else {
+                return Err(self.corrupt(format!("line {number} is not what was written")));
+            };
             self.count(entry);
             self.last = sum;
             self.length += end as u64 + 1;
             rest = &rest[end + 1..];
         }
-        let whole =
-            rest.iter().rposition(|&byte| byte == b'}').and_then(|end| serde_json::from_slice::<Entry>(&rest[..=end]).ok());
+        let whole = rest
+            .iter()
+            .rposition(|&byte| byte == b'}')
+            .and_then(|end| serde_json::from_slice::<Entry>(&rest[..=end]).ok());
         Ok(whole.filter(|entry| match entry {
             Entry::Opened { .. } => false,
             Entry::Charged { digest, .. } => !self.charges.contains_key(digest),
@@ -215,11 +246,19 @@ impl Ledger {
 
     /// A plan that was spent and is not in the ledger: the ledger is older than that.
     fn has_all_of(&self, spent: &Path) -> Result<(), Failure> {
-        let Ok(entries) = std::fs::read_dir(spent) else { return Ok(()) };
-        for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+        let Ok(entries) = std::fs::read_dir(spent) else {
+            return Ok(());
+        };
+        for name in entries
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        {
             let digest = name.split('-').next().unwrap_or_default();
             if digest.len() == 64 && !self.charges.contains_key(digest) {
-                return Err(self.corrupt(format!("plan {digest} was spent ({}) and is not in it", spent.join(&name).display())));
+                return Err(self.corrupt(format!(
+                    "plan {digest} was spent ({}) and is not in it",
+                    spent.join(&name).display()
+                )));
             }
         }
         Ok(())
@@ -232,10 +271,26 @@ impl Ledger {
     fn count(&mut self, entry: Entry) {
         match entry {
             Entry::Opened { .. } => {}
-            Entry::Charged { digest, data_set, unit, mu_squared, at_ms: _ } => {
-                self.charges.insert(digest, Charge { account: AccountName { data_set, unit }, mu_squared });
+            Entry::Charged {
+                digest,
+                data_set,
+                unit,
+                mu_squared,
+                at_ms: _,
+            } => {
+                self.charges.insert(
+                    digest,
+                    Charge {
+                        account: AccountName { data_set, unit },
+                        mu_squared,
+                    },
+                );
             }
-            Entry::Raised { digest, mu_squared, at_ms: _ } => {
+            Entry::Raised {
+                digest,
+                mu_squared,
+                at_ms: _,
+            } => {
                 if let Some(charge) = self.charges.get_mut(&digest) {
                     charge.mu_squared = charge.mu_squared.max(mu_squared);
                 }
@@ -246,14 +301,23 @@ impl Ledger {
     /// Writes and syncs a line. If that fails what was written of it is taken back; if that fails too nothing more is written.
     fn append(&mut self, entry: &Entry) -> io::Result<()> {
         if self.broken {
-            return Err(io::Error::other("an earlier entry could not be written; restart the daemon"));
+            return Err(io::Error::other(
+                "an earlier entry could not be written; restart the daemon",
+            ));
         }
         let json = serde_json::to_string(entry)?;
         let sum = self.checksum_of(&json);
         let line = format!("{json} {sum}\n");
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+        let written = self
+            .file
+            .write_all(line.as_bytes())
+            .and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            self.broken = self.file.set_len(self.length).and_then(|()| self.file.sync_data()).is_err();
+            self.broken = self
+                .file
+                .set_len(self.length)
+                .and_then(|()| self.file.sync_data())
+                .is_err();
             return Err(error);
         }
         self.length += line.len() as u64;
@@ -262,21 +326,38 @@ impl Ledger {
     }
 
     fn unwritten(&self, e: &io::Error) -> Refusal {
-        Refusal::new(Kind::Storage, format!("{}: the charge cannot be written: {e}", self.path.display()))
-            .field("state")
-            .hint("make room on the disk of the state folder; nothing private has left")
+        Refusal::new(
+            Kind::Storage,
+            format!("{}: the charge cannot be written: {e}", self.path.display()),
+        )
+        .field("state")
+        .hint("make room on the disk of the state folder; nothing private has left")
     }
 
     /// Sets μ² aside for a run, if the account's total allows it together with all that is spent and reserved.
-    pub fn reserve(&mut self, digest: &str, account: AccountName, mu_squared: f64, total: Option<Total>) -> Result<(), Refusal> {
+    pub fn reserve(
+        &mut self,
+        digest: &str,
+        account: AccountName,
+        mu_squared: f64,
+        total: Option<Total>,
+    ) -> Result<(), Refusal> {
         if self.charges.contains_key(digest) || self.reserved.contains_key(digest) {
-            return Err(Refusal::new(Kind::Spent, "this node has already taken part in this plan")
-                .field("digest")
-                .hint("a second run with fresh noise would cost privacy twice; make a new plan"));
+            return Err(
+                Refusal::new(Kind::Spent, "this node has already taken part in this plan")
+                    .field("digest")
+                    .hint("a second run with fresh noise would cost privacy twice; make a new plan"),
+            );
         }
         let taken = self.spent(&account) + self.reserved(&account);
         within(&account, total, taken, mu_squared)?;
-        self.reserved.insert(digest.to_owned(), Reservation { charge: Charge { account, mu_squared }, total });
+        self.reserved.insert(
+            digest.to_owned(),
+            Reservation {
+                charge: Charge { account, mu_squared },
+                total,
+            },
+        );
         Ok(())
     }
 
@@ -288,13 +369,27 @@ impl Ledger {
     /// Charges a reserved run; on disk when this returns. Call it before anything private leaves.
     pub fn charge(&mut self, digest: &str) -> Result<(), Refusal> {
         let Some(Reservation { charge, total }) = self.reserved.get(digest).cloned() else {
-            return Err(Refusal::new(Kind::Internal, "a run that was not reserved cannot be charged"));
+            return Err(Refusal::new(
+                Kind::Internal,
+                "a run that was not reserved cannot be charged",
+            ));
         };
         // Another run may have been raised since.
-        within(&charge.account, total, self.spent(&charge.account), charge.mu_squared)?;
+        within(
+            &charge.account,
+            total,
+            self.spent(&charge.account),
+            charge.mu_squared,
+        )?;
         let AccountName { data_set, unit } = charge.account;
         let digest = digest.to_owned();
-        let entry = Entry::Charged { digest: digest.clone(), data_set, unit, mu_squared: charge.mu_squared, at_ms: now_ms() };
+        let entry = Entry::Charged {
+            digest: digest.clone(),
+            data_set,
+            unit,
+            mu_squared: charge.mu_squared,
+            at_ms: now_ms(),
+        };
         self.append(&entry).map_err(|e| self.unwritten(&e))?;
         self.count(entry);
         self.reserved.remove(&digest);
@@ -304,13 +399,26 @@ impl Ledger {
     /// Raises a run's charge to `mu_squared` unless it is that high; on disk when this returns. Call it before anything leaves that costs as much.
     pub fn raise(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
         // Not a number is no knowledge: it counts as unbounded.
-        let mu_squared = if mu_squared.is_nan() { f64::INFINITY } else { mu_squared };
+        let mu_squared = if mu_squared.is_nan() {
+            f64::INFINITY
+        } else {
+            mu_squared
+        };
         match self.charged(digest) {
-            None => return Err(Refusal::new(Kind::Internal, "a run that was not charged cannot be raised")),
+            None => {
+                return Err(Refusal::new(
+                    Kind::Internal,
+                    "a run that was not charged cannot be raised",
+                ));
+            }
             Some(charged) if charged >= mu_squared => return Ok(()),
             Some(_) => {}
         }
-        let entry = Entry::Raised { digest: digest.to_owned(), mu_squared, at_ms: now_ms() };
+        let entry = Entry::Raised {
+            digest: digest.to_owned(),
+            mu_squared,
+            at_ms: now_ms(),
+        };
         self.append(&entry).map_err(|e| self.unwritten(&e))?;
         self.count(entry);
         Ok(())
@@ -318,7 +426,11 @@ impl Ledger {
 
     /// The same for a run that may not have been charged: then there is nothing to raise.
     pub fn raise_charged(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
-        if self.charges.contains_key(digest) { self.raise(digest, mu_squared) } else { Ok(()) }
+        if self.charges.contains_key(digest) {
+            self.raise(digest, mu_squared)
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether charges can be written.
@@ -337,7 +449,11 @@ impl Ledger {
     }
 
     fn reserved(&self, account: &AccountName) -> f64 {
-        sum(self.reserved.values().map(|reservation| &reservation.charge).filter(|charge| charge.account == *account))
+        sum(self
+            .reserved
+            .values()
+            .map(|reservation| &reservation.charge)
+            .filter(|charge| charge.account == *account))
     }
 
     /// What a data set has spent.
@@ -350,7 +466,11 @@ impl Ledger {
             epsilon_spent: epsilon_of(spent, set.delta),
             mu_squared: Some(spent).filter(|spent| spent.is_finite()),
             reserved_mu_squared: self.reserved(&account),
-            runs: self.charges.values().filter(|charge| charge.account == account).count(),
+            runs: self
+                .charges
+                .values()
+                .filter(|charge| charge.account == account)
+                .count(),
             data_set: account.data_set,
             unit: account.unit,
         }
@@ -359,12 +479,24 @@ impl Ledger {
 
 fn sum<'a>(charges: impl Iterator<Item = &'a Charge>) -> f64 {
     // Each addition may round down by half a unit in the last place.
-    charges.fold(0.0, |sum: f64, charge| if charge.mu_squared == 0.0 { sum } else { (sum + charge.mu_squared).next_up() })
+    charges.fold(0.0, |sum: f64, charge| {
+        if charge.mu_squared == 0.0 {
+            sum
+        } else {
+            (sum + charge.mu_squared).next_up()
+        }
+    })
 }
 
 fn epsilon_of(mu_squared: f64, delta: f64) -> Option<f64> {
-    let mu = if mu_squared == 0.0 { 0.0 } else { mu_squared.sqrt().next_up() };
-    gaussian::epsilon(delta, mu).ok().filter(|epsilon| epsilon.is_finite())
+    let mu = if mu_squared == 0.0 {
+        0.0
+    } else {
+        mu_squared.sqrt().next_up()
+    };
+    gaussian::epsilon(delta, mu)
+        .ok()
+        .filter(|epsilon| epsilon.is_finite())
 }
 
 fn within(account: &AccountName, total: Option<Total>, taken: f64, mu_squared: f64) -> Result<(), Refusal> {
@@ -373,7 +505,9 @@ fn within(account: &AccountName, total: Option<Total>, taken: f64, mu_squared: f
     if total.allows(after) {
         return Ok(());
     }
-    let shown = |mu_squared: f64| epsilon_of(mu_squared, total.delta).map_or("unbounded".to_owned(), |e| format!("{e:.4}"));
+    let shown = |mu_squared: f64| {
+        epsilon_of(mu_squared, total.delta).map_or("unbounded".to_owned(), |e| format!("{e:.4}"))
+    };
     let (before, then) = (shown(taken), shown(after));
     Err(Refusal::new(
         Kind::Budget,
@@ -388,7 +522,9 @@ fn within(account: &AccountName, total: Option<Total>, taken: f64, mu_squared: f
 
 /// Milliseconds since 1970 (UTC).
 pub fn now_ms() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
 }
 
 #[cfg(test)]

@@ -22,7 +22,9 @@ pub(super) struct Offers {
 impl Offers {
     /// Reads them. Refused (exit 2) if one is corrupt.
     pub(super) fn open(folder: PathBuf) -> Result<Self, Failure> {
-        let refused = |e: std::io::Error| Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state");
+        let refused = |e: std::io::Error| {
+            Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state")
+        };
         let mut known = BTreeMap::new();
         for entry in std::fs::read_dir(&folder).map_err(refused)? {
             let record = entry.map_err(refused)?.path().join("offer.json");
@@ -31,7 +33,10 @@ impl Offers {
                 known.insert(offer.digest.clone(), offer);
             }
         }
-        Ok(Offers { folder, known: Mutex::new(known) })
+        Ok(Offers {
+            folder,
+            known: Mutex::new(known),
+        })
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, OfferStatus>> {
@@ -46,9 +51,14 @@ impl Offers {
         }
         if known.len() >= MOST_OFFERS {
             let settled = known.values().filter(|offer| offer.state != OfferState::Open);
-            let Some(oldest) = settled.min_by_key(|offer| offer.received_ms).map(|offer| offer.digest.clone()) else {
-                return Err(Refusal::new(Kind::Busy, format!("{MOST_OFFERS} offers wait for an answer"))
-                    .hint("accept or decline some of them"));
+            let Some(oldest) = settled
+                .min_by_key(|offer| offer.received_ms)
+                .map(|offer| offer.digest.clone())
+            else {
+                return Err(
+                    Refusal::new(Kind::Busy, format!("{MOST_OFFERS} offers wait for an answer"))
+                        .hint("accept or decline some of them"),
+                );
             };
             let _ = std::fs::remove_dir_all(self.folder.join(&oldest));
             known.remove(&oldest);
@@ -65,7 +75,9 @@ impl Offers {
     /// Says what became of it.
     pub(super) fn settle(&self, digest: &str, state: OfferState, reason: Option<String>) {
         let mut known = self.known();
-        let Some(offer) = known.get_mut(digest) else { return };
+        let Some(offer) = known.get_mut(digest) else {
+            return;
+        };
         (offer.state, offer.reason) = (state, reason);
         if let Err(error) = write_record(&self.folder.join(digest).join("offer.json"), offer) {
             tracing::error!(%error, digest, "what became of an offer cannot be written");
@@ -87,10 +99,18 @@ impl Offers {
     /// The bytes of an offer's plan.
     pub(super) fn plan(&self, digest: &str) -> Result<Vec<u8>, Refusal> {
         let path = self.folder.join(digest).join("plan.json");
-        let bytes = std::fs::read(&path).ok().filter(|bytes| checksum(bytes) == digest);
+        let bytes = std::fs::read(&path)
+            .ok()
+            .filter(|bytes| checksum(bytes) == digest);
         bytes.ok_or_else(|| {
-            Refusal::new(Kind::Internal, format!("{}: the offered plan is not what was offered any more", path.display()))
-                .hint("ask its proposer to offer it again")
+            Refusal::new(
+                Kind::Internal,
+                format!(
+                    "{}: the offered plan is not what was offered any more",
+                    path.display()
+                ),
+            )
+            .hint("ask its proposer to offer it again")
         })
     }
 }

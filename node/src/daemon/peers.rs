@@ -29,7 +29,11 @@ impl Peers {
     /// Everybody but this node.
     pub(super) fn of(config: &Config) -> Self {
         let me = config.identity.peer_id();
-        let address = |address: &str| Reachability { address: address.into(), reachable: None, problem: None };
+        let address = |address: &str| Reachability {
+            address: address.into(),
+            reachable: None,
+            problem: None,
+        };
         let others = config.peers.as_slice().iter().filter(|peer| peer.id != me);
         let peers = others.map(|peer| PeerStatus {
             name: peer.name.clone(),
@@ -37,7 +41,10 @@ impl Peers {
             private: address(peer.private.as_str()),
             public: address(peer.public.as_str()),
         });
-        Peers { last: Mutex::new((None, peers.collect())), looking: tokio::sync::Mutex::new(()) }
+        Peers {
+            last: Mutex::new((None, peers.collect())),
+            looking: tokio::sync::Mutex::new(()),
+        }
     }
 
     fn last(&self) -> (Option<Instant>, Vec<PeerStatus>) {
@@ -53,7 +60,8 @@ impl Peers {
         }
         let looked = join_all(peers.into_iter().map(|mut peer| async {
             let Ok(id) = peer.id.parse() else { return peer };
-            let (private, public) = tokio::join!(fault(hub, Graph::Private, id), fault(hub, Graph::Public, id));
+            let (private, public) =
+                tokio::join!(fault(hub, Graph::Private, id), fault(hub, Graph::Public, id));
             for (side, problem) in [(&mut peer.private, private), (&mut peer.public, public)] {
                 (side.reachable, side.problem) = (Some(problem.is_none()), problem);
             }
@@ -68,7 +76,10 @@ impl Peers {
     pub(super) fn answering(&self) -> (u64, u64) {
         let (_, peers) = self.last();
         let count = |side: fn(&PeerStatus) -> &Reachability| {
-            peers.iter().filter(|peer| side(peer).reachable == Some(true)).count() as u64
+            peers
+                .iter()
+                .filter(|peer| side(peer).reachable == Some(true))
+                .count() as u64
         };
         (count(|peer| &peer.private), count(|peer| &peer.public))
     }
@@ -76,7 +87,12 @@ impl Peers {
 
 /// Why the listed identity does not answer on this graph; none if it does, over a connection that there is or at its address.
 async fn fault(hub: &Hub, graph: Graph, peer: PeerId) -> Option<String> {
-    match timeout(PATIENCE, hub.ask(graph, peer, &Question::Check { digest: None }, &[])).await {
+    match timeout(
+        PATIENCE,
+        hub.ask(graph, peer, &Question::Check { digest: None }, &[]),
+    )
+    .await
+    {
         Ok(Ok(_)) => None,
         Ok(Err(fault)) => Some(fault.to_string()),
         Err(_) => Some(DialFault::Silent.to_string()),

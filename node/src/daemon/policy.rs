@@ -29,16 +29,28 @@ const MOST_SYSTEMS: usize = 4_000;
 /// for collude.
 pub fn check(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
     plan_command::check(plan, &config.policy).map_err(refused_plan)?;
-    let Some(vouched) = &config.vouched else { return Ok(()) };
+    let Some(vouched) = &config.vouched else {
+        return Ok(());
+    };
     let strangers = not_vouched_for(plan, me, vouched);
     let sampled = config.policy.accept_claims == AcceptClaims::Sampled && plan.draws_at_start();
     if sampled && strangers.len() <= plan.draft().privacy.colluding {
         // A coalition that was chosen before the schedule, no larger than those of the sampled claim, which was checked above.
         return Ok(());
     }
-    let mu = loss_against(plan, me, &strangers).map_err(|e| Refusal::new(Kind::Plan, e.to_string()).field("plan"))?;
-    let names: Vec<&str> = strangers.iter().map(|&party| plan.draft().members[party].name.as_str()).collect();
-    within(config, plan, mu, &format!("if all that are not vouched for collude ({})", shown(&names)), "policy.vouched")
+    let mu = loss_against(plan, me, &strangers)
+        .map_err(|e| Refusal::new(Kind::Plan, e.to_string()).field("plan"))?;
+    let names: Vec<&str> = strangers
+        .iter()
+        .map(|&party| plan.draft().members[party].name.as_str())
+        .collect();
+    within(
+        config,
+        plan,
+        mu,
+        &format!("if all that are not vouched for collude ({})", shown(&names)),
+        "policy.vouched",
+    )
 }
 
 /// Refuses a plan that may not be accepted unasked: without a list of who is vouched for only Δ/σ*, which holds against everybody and under
@@ -47,13 +59,23 @@ pub fn check_unasked(config: &Config, plan: &Plan, me: Party) -> Result<(), Refu
     if config.vouched.is_some() {
         return Ok(());
     }
-    within(config, plan, theorem(plan, me), "if everybody else colludes", "policy.vouched")
+    within(
+        config,
+        plan,
+        theorem(plan, me),
+        "if everybody else colludes",
+        "policy.vouched",
+    )
 }
 
 fn within(config: &Config, plan: &Plan, mu: f64, when: &str, field: &str) -> Result<(), Refusal> {
-    let refuse = |message: String, hint: &str| Err(Refusal::new(Kind::Policy, message).field(field).hint(hint));
+    let refuse =
+        |message: String, hint: &str| Err(Refusal::new(Kind::Policy, message).field(field).hint(hint));
     let Some(most) = config.policy.max_epsilon else {
-        return refuse("policy.max_epsilon is not set, so that nothing is accepted unasked".into(), "set it");
+        return refuse(
+            "policy.max_epsilon is not set, so that nothing is accepted unasked".into(),
+            "set it",
+        );
     };
     let delta = plan.draft().privacy.delta;
     match gaussian::epsilon(delta, mu) {
@@ -61,7 +83,9 @@ fn within(config: &Config, plan: &Plan, mu: f64, when: &str, field: &str) -> Res
         epsilon => {
             let epsilon = epsilon.map_or(f64::INFINITY, |epsilon| epsilon);
             refuse(
-                format!("the plan costs epsilon {epsilon:.4} at delta {delta:e} {when}; the policy allows {most}"),
+                format!(
+                    "the plan costs epsilon {epsilon:.4} at delta {delta:e} {when}; the policy allows {most}"
+                ),
                 "vouch for members that you trust not to collude, or ask for a plan with more noise",
             )
         }
@@ -86,7 +110,10 @@ fn refused_plan(failure: Failure) -> Refusal {
     };
     let refusal = Refusal::from(failure);
     match key {
-        Some(key) => Refusal { kind: Kind::Policy, ..refusal.field(key) },
+        Some(key) => Refusal {
+            kind: Kind::Policy,
+            ..refusal.field(key)
+        },
         None => refusal,
     }
 }
@@ -94,7 +121,10 @@ fn refused_plan(failure: Failure) -> Refusal {
 /// Everybody but this party and those who are vouched for.
 fn not_vouched_for(plan: &Plan, me: Party, vouched: &BTreeSet<PeerId>) -> BTreeSet<Party> {
     let members = plan.draft().members.iter().enumerate();
-    members.filter(|(party, member)| *party != me && !vouched.contains(&member.id)).map(|(party, _)| party).collect()
+    members
+        .filter(|(party, member)| *party != me && !vouched.contains(&member.id))
+        .map(|(party, _)| party)
+        .collect()
 }
 
 /// μ that a run of this plan is charged with before it begins: the largest of the claims that its headline rests on, which cover the tolerated
@@ -102,12 +132,22 @@ fn not_vouched_for(plan: &Plan, me: Party, vouched: &BTreeSet<PeerId>) -> BTreeS
 /// that is without a bound.
 pub fn charged_mu(plan: &Plan, me: Party) -> f64 {
     let sure = |established| !matches!(established, Established::Sampled | Established::Searched);
-    let headline = plan.calibration().claims.iter().filter(|claim| claim.holds_as_headline && sure(claim.established));
-    let covers = |faults: Faults| headline.clone().any(|claim| claim.faults == faults || claim.faults == Faults::Any);
+    let headline = plan
+        .calibration()
+        .claims
+        .iter()
+        .filter(|claim| claim.holds_as_headline && sure(claim.established));
+    let covers = |faults: Faults| {
+        headline
+            .clone()
+            .any(|claim| claim.faults == faults || claim.faults == Faults::Any)
+    };
     if !(covers(Faults::Class) && covers(Faults::BeforePublishing)) {
         return theorem(plan, me);
     }
-    headline.clone().fold(0.0, |largest: f64, claim| largest.max(claim.mu))
+    headline
+        .clone()
+        .fold(0.0, |largest: f64, claim| largest.max(claim.mu))
 }
 
 /// Δ/σ*: the loss against any coalition, under any faults. Never below it.
@@ -124,24 +164,44 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
         return Ok(bound);
     }
     let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;
-    let others: Vec<Party> = (0..plan.parties()).filter(|party| *party != me && !coalition.contains(party)).collect();
-    let departing = if setting.rollback { setting.dropouts.min(others.len()) } else { 0 };
-    let systems = coalitions::count(others.len(), departing).and_then(|count| count.checked_mul(faults::count(&setting)));
+    let others: Vec<Party> = (0..plan.parties())
+        .filter(|party| *party != me && !coalition.contains(party))
+        .collect();
+    let departing = if setting.rollback {
+        setting.dropouts.min(others.len())
+    } else {
+        0
+    };
+    let systems = coalitions::count(others.len(), departing)
+        .and_then(|count| count.checked_mul(faults::count(&setting)));
     if systems.is_none_or(|systems| systems > MOST_SYSTEMS) {
         return Ok(bound);
     }
     let base = setting.fault_free()?;
-    let shares = faults::shares_of_class(&setting).into_iter().map(|fault| base.clone().with_shares(vec![fault]));
-    let mut executions = std::iter::once(Ok(base.clone())).chain(shares).collect::<Result<Vec<Execution>, ExecutionError>>()?;
+    let shares = faults::shares_of_class(&setting)
+        .into_iter()
+        .map(|fault| base.clone().with_shares(vec![fault]));
+    let mut executions = std::iter::once(Ok(base.clone()))
+        .chain(shares)
+        .collect::<Result<Vec<Execution>, ExecutionError>>()?;
     if !setting.rollback {
         executions.extend(faults::crashes(&setting)?);
     }
     let calibration = plan.calibration();
-    let noise = Noise { independent_std: calibration.independent_std, correlated_std: calibration.correlated_std };
+    let noise = Noise {
+        independent_std: calibration.independent_std,
+        correlated_std: calibration.correlated_std,
+    };
     let mut square = 0.0f64;
     let coalitions: Vec<Vec<Party>> = coalitions::all(others.len(), departing)
         .into_iter()
-        .map(|chosen| coalition.iter().copied().chain(chosen.into_iter().map(|index| others[index])).collect())
+        .map(|chosen| {
+            coalition
+                .iter()
+                .copied()
+                .chain(chosen.into_iter().map(|index| others[index]))
+                .collect()
+        })
         .collect();
     for execution in &executions {
         let trace = Trace::of(execution, &setting.weights);
@@ -151,7 +211,11 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
         }
     }
     let coalition: Vec<Party> = coalition.iter().copied().collect();
-    square = square.max(loss_of(&View::of(&faults::cut_off(&base, me, &coalition)?), noise, me));
+    square = square.max(loss_of(
+        &View::of(&faults::cut_off(&base, me, &coalition)?),
+        noise,
+        me,
+    ));
     let computed = square.sqrt() * plan.draft().sensitivity(me) * (1.0 + SLACK);
     Ok(computed.min(bound))
 }
@@ -159,8 +223,14 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
 /// hᵢᵀ Σ⁺ hᵢ of party `me`, ∞ in doubt.
 fn loss_of(view: &View, noise: Noise, me: Party) -> f64 {
     let losses = squared_losses(view, noise);
-    let mine = view.honest.iter().position(|&party| party == me).and_then(|index| losses.get(index));
-    mine.copied().filter(|loss| !loss.is_nan()).unwrap_or(f64::INFINITY)
+    let mine = view
+        .honest
+        .iter()
+        .position(|&party| party == me)
+        .and_then(|index| losses.get(index));
+    mine.copied()
+        .filter(|loss| !loss.is_nan())
+        .unwrap_or(f64::INFINITY)
 }
 
 /// A plan whose views cannot be computed.

@@ -105,7 +105,12 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal with a message alone.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Refusal { kind, message: message.into(), field: None, hint: None }
+        Refusal {
+            kind,
+            message: message.into(),
+            field: None,
+            hint: None,
+        }
     }
 
     /// Names what is at fault.
@@ -130,7 +135,12 @@ impl From<Failure> for Refusal {
             Exit::Internal => Kind::Internal,
             Exit::Usage | Exit::Done | Exit::Aborted | Exit::Degraded => Kind::Malformed,
         };
-        Refusal { kind, message: failure.message, field: failure.field, hint: failure.hint }
+        Refusal {
+            kind,
+            message: failure.message,
+            field: failure.field,
+            hint: failure.hint,
+        }
     }
 }
 

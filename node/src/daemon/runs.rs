@@ -72,10 +72,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Run {
     fn new(party: &str, folder: PathBuf, record: Record) -> Self {
-        let stage = if record.status.state.is_over() { Stage::Spent } else { Stage::Open };
+        let stage = if record.status.state.is_over() {
+            Stage::Spent
+        } else {
+            Stage::Open
+        };
         let events = EventLog::default();
         let (party, begun) = (party.to_owned(), Instant::now());
-        Run { folder, party, begun, record: Mutex::new(record), stage: Mutex::new(stage), stop: watch::channel(None).0, events }
+        Run {
+            folder,
+            party,
+            begun,
+            record: Mutex::new(record),
+            stage: Mutex::new(stage),
+            stop: watch::channel(None).0,
+            events,
+        }
     }
 
     /// Its files.
@@ -112,10 +124,17 @@ impl Run {
                     status.phase = event["phase"].as_str().map(String::from);
                     status.round = None;
                 }
-                Some("round") => status.round = event["round"].as_u64().and_then(|round| u32::try_from(round).ok()),
+                Some("round") => {
+                    status.round = event["round"]
+                        .as_u64()
+                        .and_then(|round| u32::try_from(round).ok())
+                }
                 _ => {}
             }
-            for (bytes, key) in [(&mut status.private_bytes, "private_bytes"), (&mut status.public_bytes, "public_bytes")] {
+            for (bytes, key) in [
+                (&mut status.private_bytes, "private_bytes"),
+                (&mut status.public_bytes, "public_bytes"),
+            ] {
                 *bytes = event[key].as_u64().unwrap_or(*bytes);
             }
         });
@@ -126,9 +145,12 @@ impl Run {
     pub(super) fn cancel(&self, why: Stop) -> Result<(), Refusal> {
         let mut stage = self.stage();
         if *stage != Stage::Open {
-            return Err(Refusal::new(Kind::Conflict, "the run has begun; what has left cannot be called back")
-                .field("digest")
-                .hint("let it end; if this node must not go on, stop the daemon: the others go on without it"));
+            return Err(Refusal::new(
+                Kind::Conflict,
+                "the run has begun; what has left cannot be called back",
+            )
+            .field("digest")
+            .hint("let it end; if this node must not go on, stop the daemon: the others go on without it"));
         }
         *stage = Stage::Cancelled;
         self.stop.send_replace(Some(why));
@@ -138,7 +160,8 @@ impl Run {
     /// Stops it wherever it is.
     pub(super) fn stop(&self, why: Stop) {
         if self.cancel(why).is_err() {
-            self.stop.send_if_modified(|stop| stop.is_none() && stop.replace(why).is_none());
+            self.stop
+                .send_if_modified(|stop| stop.is_none() && stop.replace(why).is_none());
         }
     }
 
@@ -168,7 +191,12 @@ impl Run {
         if let Err(error) = write_record(&self.folder.join("run.json"), &record) {
             tracing::error!(%error, digest = record.status.digest, "the end of a run cannot be written");
         }
-        let RunStatus { state, outcome, exit_code, .. } = &record.status;
+        let RunStatus {
+            state,
+            outcome,
+            exit_code,
+            ..
+        } = &record.status;
         let log = self.events.clone();
         Events::listened(move |event| log.push(event.clone()), self.begun).emit(
             &self.party,
@@ -180,7 +208,10 @@ impl Run {
 
     /// The file of its mean, if it has one.
     pub(super) fn mean(&self) -> Option<PathBuf> {
-        locked(&self.record).mean.as_ref().map(|name| self.folder.join(name))
+        locked(&self.record)
+            .mean
+            .as_ref()
+            .map(|name| self.folder.join(name))
     }
 
     /// Refused while it goes on.
@@ -205,7 +236,9 @@ pub(super) struct Runs {
 impl Runs {
     /// Reads the records; those of runs that an earlier daemon did not end are ended now. Refused (exit 2) if one is corrupt.
     pub(super) fn open(party: &str, folder: PathBuf, ledger: &Ledger) -> Result<Self, Failure> {
-        let refused = |e: io::Error| Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state");
+        let refused = |e: io::Error| {
+            Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state")
+        };
         let mut found = vec![];
         for entry in std::fs::read_dir(&folder).map_err(refused)? {
             let place = entry.map_err(refused)?.path();
@@ -221,7 +254,10 @@ impl Runs {
                 (status.charged, status.exit_code) = (charged, Some(Exit::Aborted.code()));
                 let (state, reason) = match charged {
                     None => (RunState::Withdrawn, "the daemon ended before the run began"),
-                    Some(_) => (RunState::Interrupted, "the daemon ended in the middle of the run, which stays charged"),
+                    Some(_) => (
+                        RunState::Interrupted,
+                        "the daemon ended in the middle of the run, which stays charged",
+                    ),
                 };
                 (status.state, status.reason) = (state, Some(reason.into()));
                 if charged.is_some() {
@@ -230,8 +266,15 @@ impl Runs {
             });
             run.events.close();
         }
-        let known = found.into_iter().map(|run| (run.status().digest, Arc::new(run))).collect();
-        let runs = Runs { party: party.to_owned(), folder, known: Mutex::new(known) };
+        let known = found
+            .into_iter()
+            .map(|run| (run.status().digest, Arc::new(run)))
+            .collect();
+        let runs = Runs {
+            party: party.to_owned(),
+            folder,
+            known: Mutex::new(known),
+        };
         runs.forget_old();
         Ok(runs)
     }
@@ -240,7 +283,10 @@ impl Runs {
     pub(super) fn insert(&self, status: RunStatus, plan: &str) -> Result<Arc<Run>, Refusal> {
         let folder = self.folder.join(&status.digest);
         let mut known = locked(&self.known);
-        if known.get(&status.digest).is_some_and(|run| !run.status().state.is_over()) {
+        if known
+            .get(&status.digest)
+            .is_some_and(|run| !run.status().state.is_over())
+        {
             return Err(twice());
         }
         let record = Record { status, mean: None };
@@ -278,12 +324,22 @@ impl Runs {
 
     /// How many are in this state.
     pub(super) fn count(&self, state: impl Fn(RunState) -> bool) -> usize {
-        locked(&self.known).values().filter(|run| state(run.status().state)).count()
+        locked(&self.known)
+            .values()
+            .filter(|run| state(run.status().state))
+            .count()
     }
 
     fn forget_old(&self) {
-        let ended: Vec<_> = self.all().into_iter().filter(|run| run.status().state.is_over()).collect();
-        ended.iter().skip(MOST_FOLLOWED).for_each(|run| run.events.forget());
+        let ended: Vec<_> = self
+            .all()
+            .into_iter()
+            .filter(|run| run.status().state.is_over())
+            .collect();
+        ended
+            .iter()
+            .skip(MOST_FOLLOWED)
+            .for_each(|run| run.events.forget());
         let mut known = locked(&self.known);
         for run in ended.into_iter().skip(MOST_KNOWN) {
             known.remove(&run.status().digest);
@@ -293,13 +349,19 @@ impl Runs {
 
 /// The second submission of a plan whose run goes on.
 pub(super) fn twice() -> Refusal {
-    Refusal::new(Kind::Conflict, "this plan was submitted before, and its run goes on")
-        .field("plan")
-        .hint("`undertone watch DIGEST` follows it; every run needs a plan of its own")
+    Refusal::new(
+        Kind::Conflict,
+        "this plan was submitted before, and its run goes on",
+    )
+    .field("plan")
+    .hint("`undertone watch DIGEST` follows it; every run needs a plan of its own")
 }
 
 pub(super) fn unwritten(path: &Path, error: &io::Error) -> Refusal {
-    Refusal::new(Kind::Storage, format!("{}: cannot be written: {error}", path.display()))
-        .field("state")
-        .hint("make room on the disk of the state folder")
+    Refusal::new(
+        Kind::Storage,
+        format!("{}: cannot be written: {error}", path.display()),
+    )
+    .field("state")
+    .hint("make room on the disk of the state folder")
 }

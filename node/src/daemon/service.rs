@@ -96,11 +96,13 @@ impl Service {
     pub async fn start(config: Config) -> Result<Self, Failure> {
         let state = State::open(&config.state)?;
         if let Some(output) = &config.output {
-            std::fs::create_dir_all(output).and_then(|()| tempfile::tempfile_in(output).map(drop)).map_err(|e| {
-                Failure::usage(format!("{}: cannot be written: {e}", output.display()))
-                    .field("output")
-                    .hint("name a folder that the daemon's user can write to")
-            })?;
+            std::fs::create_dir_all(output)
+                .and_then(|()| tempfile::tempfile_in(output).map(drop))
+                .map_err(|e| {
+                    Failure::usage(format!("{}: cannot be written: {e}", output.display()))
+                        .field("output")
+                        .hint("name a folder that the daemon's user can write to")
+                })?;
         }
         let ledger = Ledger::open(state.folder())?;
         let runs = Runs::open(&config.identity.name, state.runs(), &ledger)?;
@@ -112,7 +114,9 @@ impl Service {
             public: travel::listening(&config, Graph::Public),
             patience: Patience::default(),
         });
-        let hub = hub.await.map_err(|e| Failure::usage(e.to_string()).field("listen"))?;
+        let hub = hub
+            .await
+            .map_err(|e| Failure::usage(e.to_string()).field("listen"))?;
         let shared = Shared {
             places: Arc::new(Semaphore::new(config.max_runs)),
             peers: Peers::of(&config),
@@ -164,12 +168,17 @@ impl Service {
     pub fn upload(&self, extension: &str) -> Result<NamedTempFile, Refusal> {
         if !vector_file::EXTENSIONS.contains(&extension) {
             let extension: String = extension.chars().take(20).collect();
-            return Err(Refusal::new(Kind::Input, format!(".{extension} is not a format that can be read"))
-                .field("vector")
-                .hint(format!("send one of .{}", vector_file::EXTENSIONS.join(", ."))));
+            return Err(Refusal::new(
+                Kind::Input,
+                format!(".{extension} is not a format that can be read"),
+            )
+            .field("vector")
+            .hint(format!("send one of .{}", vector_file::EXTENSIONS.join(", ."))));
         }
         let folder = self.shared.state.incoming();
-        let file = tempfile::Builder::new().suffix(&format!(".{extension}")).tempfile_in(&folder);
+        let file = tempfile::Builder::new()
+            .suffix(&format!(".{extension}"))
+            .tempfile_in(&folder);
         file.map_err(|e| super::runs::unwritten(&folder, &e))
     }
 
@@ -201,7 +210,12 @@ impl Service {
             Some(brings) => Some(self.accept(&digest, brings).await?),
             None => self.accept_unasked(&digest).await,
         };
-        Ok(Proposed { members: self.offer_to_members(&plan).await, quote: quote::json(&plan), digest, run })
+        Ok(Proposed {
+            members: self.offer_to_members(&plan).await,
+            quote: quote::json(&plan),
+            digest,
+            run,
+        })
     }
 
     /// All offers, the newest first.
@@ -211,7 +225,10 @@ impl Service {
 
     /// One offer.
     pub fn offer(&self, digest: &str) -> Result<OfferStatus, Refusal> {
-        self.shared.offers.get(digest).ok_or_else(|| unknown("offer", digest))
+        self.shared
+            .offers
+            .get(digest)
+            .ok_or_else(|| unknown("offer", digest))
     }
 
     /// Takes part in an offered plan.
@@ -226,7 +243,9 @@ impl Service {
     /// Says no to an offer.
     pub async fn decline(&self, digest: &str) -> Result<OfferStatus, Refusal> {
         if self.offer(digest)?.state == OfferState::Accepted {
-            return Err(Refusal::new(Kind::Conflict, "the offer was accepted").field("digest").hint("withdraw the run instead"));
+            return Err(Refusal::new(Kind::Conflict, "the offer was accepted")
+                .field("digest")
+                .hint("withdraw the run instead"));
         }
         self.shared.offers.settle(digest, OfferState::Declined, None);
         self.offer(digest)
@@ -234,7 +253,11 @@ impl Service {
 
     /// Takes a run back, before anything private has left.
     pub async fn withdraw(&self, digest: &str) -> Result<RunStatus, Refusal> {
-        let run = self.shared.runs.get(digest).ok_or_else(|| unknown("run", digest))?;
+        let run = self
+            .shared
+            .runs
+            .get(digest)
+            .ok_or_else(|| unknown("run", digest))?;
         if run.status().state.is_over() {
             return Err(Refusal::new(Kind::Conflict, "the run is over").field("digest"));
         }
@@ -280,12 +303,18 @@ impl Service {
         run.over()?;
         let Some(mean) = run.mean() else {
             let status = run.status();
-            let why = status.reason.or(status.outcome).unwrap_or_else(|| "it ended without one".into());
+            let why = status
+                .reason
+                .or(status.outcome)
+                .unwrap_or_else(|| "it ended without one".into());
             return Err(Refusal::new(Kind::Unknown, format!("the run has no mean: {why}")).field("digest"));
         };
         let mean = tokio::task::spawn_blocking(move || vector_file::read(&mean)).await;
         mean.map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
-            .map_err(|failure| Refusal { kind: Kind::Internal, ..failure.into() })
+            .map_err(|failure| Refusal {
+                kind: Kind::Internal,
+                ..failure.into()
+            })
     }
 
     /// A run's receipt.
@@ -294,7 +323,11 @@ impl Service {
         run.over()?;
         let path = run.folder().join("receipt.json");
         if !path.exists() {
-            return Err(Refusal::new(Kind::Unknown, "the run has no receipt: it did not take part to its end").field("digest"));
+            return Err(Refusal::new(
+                Kind::Unknown,
+                "the run has no receipt: it did not take part to its end",
+            )
+            .field("digest"));
         }
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let json = text(read(&path).await?);
@@ -321,7 +354,11 @@ impl Service {
 
     fn budgets(&self) -> Vec<BudgetStatus> {
         let ledger = self.shared.ledger();
-        self.config().data_sets.iter().map(|set| ledger.budget(set)).collect()
+        self.config()
+            .data_sets
+            .iter()
+            .map(|set| ledger.budget(set))
+            .collect()
     }
 
     /// Whether a run can be taken now.
@@ -335,9 +372,13 @@ impl Service {
             problems.push(format!("{waiting} runs wait for a place"));
         }
         if !self.shared.ledger().is_sound() {
-            problems.push("the ledger cannot be written: make room on its disk and restart the daemon".into());
+            problems
+                .push("the ledger cannot be written: make room on its disk and restart the daemon".into());
         }
-        Readiness { ready: problems.is_empty(), problems }
+        Readiness {
+            ready: problems.is_empty(),
+            problems,
+        }
     }
 
     /// Counters and gauges.
@@ -387,16 +428,22 @@ impl Service {
 
     fn not_stopping(&self) -> Result<(), Refusal> {
         if self.stopping() {
-            return Err(Refusal::new(Kind::Unavailable, "the daemon is ending").hint("submit again once it has started again"));
+            return Err(Refusal::new(Kind::Unavailable, "the daemon is ending")
+                .hint("submit again once it has started again"));
         }
         Ok(())
     }
 
     /// Does heavy work on a thread of its own, one at a time.
-    async fn check<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
+    async fn check<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
         let ending = |_| Refusal::new(Kind::Unavailable, "the daemon is ending");
         let _turn = self.shared.checking.acquire().await.map_err(ending)?;
-        tokio::task::spawn_blocking(work).await.map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
     }
 
     /// Checks a plan, what this party brings and its budget, and gives the run its place in the queue.
@@ -411,31 +458,59 @@ impl Service {
         let digest = checksum(&plan);
         self.not_twice(&digest)?;
         if self.shared.runs.count(|state| state == RunState::Waiting) >= MOST_WAITING {
-            return Err(Refusal::new(Kind::Busy, format!("{MOST_WAITING} runs wait for a place"))
-                .hint("submit again later, or raise policy.max_runs"));
+            return Err(
+                Refusal::new(Kind::Busy, format!("{MOST_WAITING} runs wait for a place"))
+                    .hint("submit again later, or raise policy.max_runs"),
+            );
         }
         let service = self.clone();
-        self.check(move || service.begin(admit(&service.shared, &plan, brings, proposer, unasked)?)).await
+        self.check(move || service.begin(admit(&service.shared, &plan, brings, proposer, unasked)?))
+            .await
     }
 
     /// Cheap, and before anything costly.
     fn not_twice(&self, digest: &str) -> Result<(), Refusal> {
-        if self.shared.runs.get(digest).is_some_and(|run| !run.status().state.is_over()) {
+        if self
+            .shared
+            .runs
+            .get(digest)
+            .is_some_and(|run| !run.status().state.is_over())
+        {
             return Err(twice());
         }
-        let spent = Spent::open(self.shared.state.folder(), digest, &self.config().identity.peer_id().to_string());
-        let spent = spent.map_err(|failure| Refusal { kind: Kind::Storage, ..failure.into() })?;
-        spent.check().map_err(|failure| Refusal::from(failure.field("digest")))
+        let spent = Spent::open(
+            self.shared.state.folder(),
+            digest,
+            &self.config().identity.peer_id().to_string(),
+        );
+        let spent = spent.map_err(|failure| Refusal {
+            kind: Kind::Storage,
+            ..failure.into()
+        })?;
+        spent
+            .check()
+            .map_err(|failure| Refusal::from(failure.field("digest")))
     }
 
     fn begin(&self, admitted: Admitted) -> Result<RunStatus, Refusal> {
-        let Admitted { job, status, account, total } = admitted;
+        let Admitted {
+            job,
+            status,
+            account,
+            total,
+        } = admitted;
         let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         self.not_stopping()?;
         let digest = status.digest.clone();
         let mu_squared = squared(policy::charged_mu(&job.plan, job.me));
-        self.shared.ledger().reserve(&digest, account, mu_squared, total)?;
-        let run = self.shared.runs.insert(status, job.plan.to_json()).inspect_err(|_| self.shared.ledger().release(&digest))?;
+        self.shared
+            .ledger()
+            .reserve(&digest, account, mu_squared, total)?;
+        let run = self
+            .shared
+            .runs
+            .insert(status, job.plan.to_json())
+            .inspect_err(|_| self.shared.ledger().release(&digest))?;
         self.shared.counters.submitted();
         while tasks.try_join_next().is_some() {}
         let taken = run.status();
@@ -461,7 +536,9 @@ impl Service {
             Ok(plan)
         });
         let plan = plan.await?;
-        self.shared.offers.insert(offer_status(&plan, &proposer), plan.to_json())?;
+        self.shared
+            .offers
+            .insert(offer_status(&plan, &proposer), plan.to_json())?;
         let digest = plan.digest_hex();
         self.accept_unasked(&digest).await;
         Ok(self.offer(&digest)?.state)
@@ -470,11 +547,26 @@ impl Service {
     /// Accepts an open offer by `auto_accept`; else it stays open, with the reason.
     async fn accept_unasked(&self, digest: &str) -> Option<RunStatus> {
         let offer = self.offer(digest).ok()?;
-        let rules = self.config().auto_accept.iter().filter(|rule| rule.proposer == offer.proposer);
-        let fits = |name: &str| self.config().data_sets.iter().any(|set| set.name == name && unit_name(set.unit) == offer.unit);
-        let mut reason = format!("no auto_accept for {} and a data set of unit {:?}", offer.proposer, offer.unit);
+        let rules = self
+            .config()
+            .auto_accept
+            .iter()
+            .filter(|rule| rule.proposer == offer.proposer);
+        let fits = |name: &str| {
+            self.config()
+                .data_sets
+                .iter()
+                .any(|set| set.name == name && unit_name(set.unit) == offer.unit)
+        };
+        let mut reason = format!(
+            "no auto_accept for {} and a data set of unit {:?}",
+            offer.proposer, offer.unit
+        );
         for rule in rules.filter(|rule| fits(&rule.data_set)) {
-            let brings = Contribution { vector: None, data_set: Some(rule.data_set.clone()) };
+            let brings = Contribution {
+                vector: None,
+                data_set: Some(rule.data_set.clone()),
+            };
             let plan = self.shared.offers.plan(digest).ok()?;
             match self.take(plan, brings, Some(offer.proposer.clone()), true).await {
                 Ok(run) => {
@@ -490,7 +582,8 @@ impl Service {
 }
 
 async fn read(path: &std::path::Path) -> Result<Vec<u8>, Refusal> {
-    let gone = |e: std::io::Error| Refusal::new(Kind::Internal, format!("{}: cannot be read: {e}", path.display()));
+    let gone =
+        |e: std::io::Error| Refusal::new(Kind::Internal, format!("{}: cannot be read: {e}", path.display()));
     tokio::fs::read(path).await.map_err(gone)
 }
 

@@ -37,24 +37,46 @@ impl State {
                 .field("state")
                 .hint("name a folder that the daemon's user can write to, on a disk that is not full; keep it: it has the ledger")
         };
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
-        let (owner, ours) = (folder.metadata().map_err(refused)?.uid(), tempfile::tempfile_in(folder));
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(refused)?;
+        let (owner, ours) = (
+            folder.metadata().map_err(refused)?.uid(),
+            tempfile::tempfile_in(folder),
+        );
         // Whoever cannot write learns first whose folder it is.
-        let us = ours.as_ref().ok().and_then(|file| file.metadata().ok()).map(|metadata| metadata.uid());
+        let us = ours
+            .as_ref()
+            .ok()
+            .and_then(|file| file.metadata().ok())
+            .map(|metadata| metadata.uid());
         if us.is_some_and(|us| us != owner) {
-            return Err(Failure::usage(format!("state folder {} belongs to user {owner}, not to this one", folder.display()))
-                .field("state")
-                .hint("run the daemon as that user, or `chown` the folder to the daemon's user"));
+            return Err(Failure::usage(format!(
+                "state folder {} belongs to user {owner}, not to this one",
+                folder.display()
+            ))
+            .field("state")
+            .hint("run the daemon as that user, or `chown` the folder to the daemon's user"));
         }
         ours.map_err(refused)?;
         let lock = lock(folder)?;
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(refused)?;
-        let state = State { folder: folder.to_owned(), _lock: lock };
+        let state = State {
+            folder: folder.to_owned(),
+            _lock: lock,
+        };
         let incoming = state.incoming();
         if incoming.exists() {
             std::fs::remove_dir_all(&incoming).map_err(refused)?;
         }
-        for folder in [&incoming, &state.runs(), &state.offers(), &state.folder.join("spent")] {
+        for folder in [
+            &incoming,
+            &state.runs(),
+            &state.offers(),
+            &state.folder.join("spent"),
+        ] {
             make_folder(folder).map_err(refused)?;
             tempfile::tempfile_in(folder).map_err(refused)?;
         }
@@ -84,27 +106,46 @@ impl State {
 
 /// Makes a folder with mode 0700 unless it exists.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
 }
 
 fn lock(folder: &Path) -> Result<File, Failure> {
     let path = folder.join("lock");
-    let refused = |e: io::Error| Failure::usage(format!("{}: cannot be locked: {e}", path.display())).field("state");
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(refused)?;
+    let refused =
+        |e: io::Error| Failure::usage(format!("{}: cannot be locked: {e}", path.display())).field("state");
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(refused)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::Error(e)) => return Err(refused(e)),
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
             let _ = file.take(20).read_to_string(&mut holder);
-            let holder = if holder.is_empty() { "another daemon".into() } else { format!("the daemon with process id {holder}") };
-            return Err(Failure::usage(format!("state folder {} is in use by {holder}", folder.display()))
-                .field("state")
-                .hint("one daemon at a time: stop that one, or give this one a state folder of its own"));
+            let holder = if holder.is_empty() {
+                "another daemon".into()
+            } else {
+                format!("the daemon with process id {holder}")
+            };
+            return Err(
+                Failure::usage(format!("state folder {} is in use by {holder}", folder.display()))
+                    .field("state")
+                    .hint("one daemon at a time: stop that one, or give this one a state folder of its own"),
+            );
         }
     }
-    file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).and_then(|()| file.sync_all()).map_err(refused)?;
+    file.set_len(0)
+        .and_then(|()| write!(file, "{}", std::process::id()))
+        .and_then(|()| file.sync_all())
+        .map_err(refused)?;
     Ok(file)
 }
 
@@ -114,7 +155,10 @@ const LONGEST_RECORD: u64 = 1 << 20;
 /// Writes a record: its JSON on one line, the SHA-256 of that line on the next. It appears whole or not at all.
 pub fn write_record<T: Serialize>(path: &Path, record: &T) -> io::Result<()> {
     let line = serde_json::to_string(record)?;
-    write_whole(path, format!("{line}\n{}\n", checksum(line.as_bytes())).as_bytes())
+    write_whole(
+        path,
+        format!("{line}\n{}\n", checksum(line.as_bytes())).as_bytes(),
+    )
 }
 
 /// Writes a file that appears whole or not at all, with mode 0600, and is on disk when this returns.
@@ -137,7 +181,9 @@ pub fn read_record<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     };
     let mut text = String::new();
     let file = File::open(path).map_err(|e| corrupt(format!("cannot be opened: {e}")))?;
-    file.take(LONGEST_RECORD).read_to_string(&mut text).map_err(|e| corrupt(format!("cannot be read: {e}")))?;
+    file.take(LONGEST_RECORD)
+        .read_to_string(&mut text)
+        .map_err(|e| corrupt(format!("cannot be read: {e}")))?;
     let lines: Vec<&str> = text.split('\n').collect();
     match lines[..] {
         [line, sum, ""] if sum == checksum(line.as_bytes()) => {
@@ -149,7 +195,10 @@ pub fn read_record<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
 
 /// SHA-256 in lower-case hex.
 pub fn checksum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -163,11 +212,19 @@ mod tests {
         let first = State::open(&place).unwrap();
         assert_eq!(place.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         let failure = State::open(&place).unwrap_err();
-        assert!(failure.message.contains(&format!("process id {}", std::process::id())), "{failure}");
+        assert!(
+            failure
+                .message
+                .contains(&format!("process id {}", std::process::id())),
+            "{failure}"
+        );
         std::fs::write(first.incoming().join("x.npy"), "private").unwrap();
         drop(first);
         let second = State::open(&place).unwrap();
-        assert!(!second.incoming().join("x.npy").exists(), "an upload outlived its daemon");
+        assert!(
+            !second.incoming().join("x.npy").exists(),
+            "an upload outlived its daemon"
+        );
     }
 
     #[test]
@@ -176,7 +233,10 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
         let failure = State::open(&file.join("state")).unwrap_err();
-        assert_eq!((failure.exit, failure.field.as_deref()), (crate::failure::Exit::Usage, Some("state")));
+        assert_eq!(
+            (failure.exit, failure.field.as_deref()),
+            (crate::failure::Exit::Usage, Some("state"))
+        );
         let foreign = folder.path().join("foreign");
         std::fs::create_dir(&foreign).unwrap();
         // Only root can give a folder away; to others it is not writable in the first place.
@@ -199,7 +259,10 @@ mod tests {
             changed[index] ^= 1;
             std::fs::write(&path, &changed).unwrap();
             let failure = read().expect_err("a flipped bit");
-            assert!(failure.hint.is_some_and(|hint| hint.contains("backup")), "byte {index}");
+            assert!(
+                failure.hint.is_some_and(|hint| hint.contains("backup")),
+                "byte {index}"
+            );
             std::fs::write(&path, &bytes[..index]).unwrap();
             read().expect_err("a truncated record");
         }

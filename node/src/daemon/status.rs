@@ -23,7 +23,10 @@ pub enum RunState {
 impl RunState {
     /// Whether nothing more will happen.
     pub fn is_over(self) -> bool {
-        matches!(self, RunState::Ended | RunState::Withdrawn | RunState::Interrupted)
+        matches!(
+            self,
+            RunState::Ended | RunState::Withdrawn | RunState::Interrupted
+        )
     }
 }
 

@@ -53,7 +53,12 @@ pub(super) async fn carry(shared: Arc<Shared>, run: Arc<Run>, job: Job) {
             let (handle, shared, run) = (Handle::current(), shared.clone(), run.clone());
             // A thread of its own: work on long vectors holds nobody else up.
             let thread = tokio::task::spawn_blocking(move || handle.block_on(take_part(&shared, &run, job)));
-            thread.await.unwrap_or_else(|e| Err(Failure::new(Exit::Internal, format!("the run's thread broke off: {e}"))))
+            thread.await.unwrap_or_else(|e| {
+                Err(Failure::new(
+                    Exit::Internal,
+                    format!("the run's thread broke off: {e}"),
+                ))
+            })
         }
     };
     conclude(&shared, &run, left);
@@ -70,11 +75,19 @@ fn conclude(shared: &Shared, run: &Run, left: Result<Left, Failure>) {
     };
     run.end(None, |status| {
         let (state, reason, exit) = match (&left, charged) {
-            (Ok(_), Some(_)) => {
-                (RunState::Interrupted, "the daemon ended in the middle of the run, which stays charged", Exit::PrivacyRefused)
+            (Ok(_), Some(_)) => (
+                RunState::Interrupted,
+                "the daemon ended in the middle of the run, which stays charged",
+                Exit::PrivacyRefused,
+            ),
+            (Ok(Left::Stopped(Stop::Withdrawn)), None) => {
+                (RunState::Withdrawn, "its owner took it back", Exit::Aborted)
             }
-            (Ok(Left::Stopped(Stop::Withdrawn)), None) => (RunState::Withdrawn, "its owner took it back", Exit::Aborted),
-            (Ok(_), None) => (RunState::Withdrawn, "the daemon ended before the run began", Exit::Aborted),
+            (Ok(_), None) => (
+                RunState::Withdrawn,
+                "the daemon ended before the run began",
+                Exit::Aborted,
+            ),
             (Err(failure), Some(_)) => (RunState::Interrupted, failure.message.as_str(), failure.exit),
             (Err(failure), None) => {
                 status.outcome = Some("aborted".into());
@@ -90,16 +103,38 @@ fn conclude(shared: &Shared, run: &Run, left: Result<Left, Failure>) {
 }
 
 async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Left, Failure> {
-    let Job { plan, me, vector, upload } = job;
+    let Job {
+        plan,
+        me,
+        vector,
+        upload,
+    } = job;
     let (file, digest) = (part::vector(&plan, me, &vector)?, plan.digest_hex());
     drop(upload);
     let layout = input::layout_of_mean(&plan, &file.layout);
     let (value, noise, _) = part::privatise(&plan, me, file)?;
     let key = shared.config.identity.keypair.clone();
-    let spent = Spent::open(shared.state.folder(), &digest, &shared.config.identity.peer_id().to_string())?;
-    let costs = Charged { shared: shared.clone(), run: run.clone(), digest, spent };
+    let spent = Spent::open(
+        shared.state.folder(),
+        &digest,
+        &shared.config.identity.peer_id().to_string(),
+    )?;
+    let costs = Charged {
+        shared: shared.clone(),
+        run: run.clone(),
+        digest,
+        spent,
+    };
     let (noise, costs, events) = (Box::new(noise), Box::new(costs), run.listener());
-    let part = Part { plan: plan.clone(), me, key, value, noise, costs, events };
+    let part = Part {
+        plan: plan.clone(),
+        me,
+        key,
+        value,
+        noise,
+        costs,
+        events,
+    };
     let mut aborted = None;
     let finished = |finish: &Finish| {
         let delivered = deliver(shared, run, &plan, me, &layout, finish);
@@ -146,7 +181,8 @@ impl Costs for Charged {
         *stage = Stage::Spent;
         drop(stage);
         let charged = self.shared.ledger().charged(&self.digest);
-        self.run.update(|status| (status.state, status.charged) = (RunState::Running, charged));
+        self.run
+            .update(|status| (status.state, status.charged) = (RunState::Running, charged));
         self.spent.spend()
     }
 
@@ -166,7 +202,14 @@ struct Delivered {
 }
 
 /// Writes what the run gave: into the state directory, and where the operator wants to see it.
-fn deliver(shared: &Shared, run: &Run, plan: &Plan, me: Party, layout: &Layout, finish: &Finish) -> Delivered {
+fn deliver(
+    shared: &Shared,
+    run: &Run,
+    plan: &Plan,
+    me: Party,
+    layout: &Layout,
+    finish: &Finish,
+) -> Delivered {
     let digest = run.status().digest;
     // What happened is told also where its files cannot be written.
     let (account, mean, problem) = match Account::of(plan, me, finish) {
@@ -179,14 +222,29 @@ fn deliver(shared: &Shared, run: &Run, plan: &Plan, me: Party, layout: &Layout, 
     if let Some(mu) = account.as_ref().and_then(Account::mu)
         && let Err(refusal) = shared.ledger().raise_charged(&digest, squared(mu))
     {
-        tracing::error!(digest, "the charge of a run cannot be raised to what it turned out to cost: {refusal}");
+        tracing::error!(
+            digest,
+            "the charge of a run cannot be raised to what it turned out to cost: {refusal}"
+        );
     }
     let charged = shared.ledger().charged(&digest);
-    Delivered { account, mean, problem, charged, bytes: [finish.private_bytes, finish.public_bytes] }
+    Delivered {
+        account,
+        mean,
+        problem,
+        charged,
+        bytes: [finish.private_bytes, finish.public_bytes],
+    }
 }
 
 fn end(run: &Run, delivered: Delivered) {
-    let Delivered { account, mean, problem, charged, bytes } = delivered;
+    let Delivered {
+        account,
+        mean,
+        problem,
+        charged,
+        bytes,
+    } = delivered;
     run.end(mean, |status| {
         (status.state, status.phase, status.charged) = (RunState::Ended, Some("done".into()), charged);
         [status.private_bytes, status.public_bytes] = bytes;
@@ -224,16 +282,22 @@ fn write_results(
 ) -> Result<Option<String>, Failure> {
     let folder = run.folder();
     let mean = account.mean(plan, &finish.outcome);
-    let name = mean.as_ref().map(|_| format!("mean.{}", layout.format.extension()));
+    let name = mean
+        .as_ref()
+        .map(|_| format!("mean.{}", layout.format.extension()));
     if let (Some(mean), Some(name)) = (&mean, &name) {
         vector_file::write(&folder.join(name), layout, mean)?;
     }
     account.write(&folder.join("receipt.json"), &shared.config.identity.keypair)?;
     if let Some(output) = &shared.config.output {
         let place = output.join(plan.digest_hex());
-        let files = name.as_deref().into_iter().chain(["receipt.json", "receipt.json.sig"]);
-        publish(folder, &place, files)
-            .map_err(|e| Failure::usage(format!("{}: cannot be written: {e}", place.display())).field("output"))?;
+        let files = name
+            .as_deref()
+            .into_iter()
+            .chain(["receipt.json", "receipt.json.sig"]);
+        publish(folder, &place, files).map_err(|e| {
+            Failure::usage(format!("{}: cannot be written: {e}", place.display())).field("output")
+        })?;
     }
     Ok(name)
 }

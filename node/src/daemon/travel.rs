@@ -44,9 +44,15 @@ pub(super) fn listening(config: &Config, graph: Graph) -> Listening {
             Graph::Private => &peer.private,
             Graph::Public => &peer.public,
         };
-        PeerAddress { peer_id: peer.id, address: driver::parse(address.as_str()) }
+        PeerAddress {
+            peer_id: peer.id,
+            address: driver::parse(address.as_str()),
+        }
     });
-    Listening { listen: driver::parse(listen.as_str()), peers: peers.collect() }
+    Listening {
+        listen: driver::parse(listen.as_str()),
+        peers: peers.collect(),
+    }
 }
 
 /// Answers what the hub cannot, until the daemon is gone.
@@ -57,14 +63,18 @@ pub(super) fn answer(hub: &Hub, shared: &Arc<Shared>) {
     let places = Arc::new(Semaphore::new(LOOKED_AT));
     tokio::spawn(async move {
         while let Some(asked) = questions.recv().await {
-            let Some(service) = Weak::upgrade(&shared).map(Service::of) else { return };
+            let Some(service) = Weak::upgrade(&shared).map(Service::of) else {
+                return;
+            };
             match asked {
                 Asked::Plan { digest, answer } => {
                     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
                     let _ = answer.send(service.word_for(&digest));
                 }
                 Asked::Offer { peer, plan, answer } => match places.clone().try_acquire_owned() {
-                    Err(_) => drop(answer.send(Err("it looks at other offers; offer it again in a while".into()))),
+                    Err(_) => {
+                        drop(answer.send(Err("it looks at other offers; offer it again in a while".into())))
+                    }
                     Ok(place) => {
                         tokio::spawn(async move {
                             service.consider(peer, plan, answer).await;
@@ -82,9 +92,8 @@ impl Service {
     fn word_for(&self, digest: &str) -> Option<String> {
         let offer = self.offer(digest).ok().map(|offer| offer.state);
         match (self.run(digest).ok().map(|run| run.state), offer) {
-            (Some(RunState::Waiting | RunState::Gathering | RunState::Running), _) | (None, Some(OfferState::Accepted)) => {
-                Some("accepted".into())
-            }
+            (Some(RunState::Waiting | RunState::Gathering | RunState::Running), _)
+            | (None, Some(OfferState::Accepted)) => Some("accepted".into()),
             (Some(RunState::Ended | RunState::Withdrawn | RunState::Interrupted), _) => Some("over".into()),
             (None, Some(OfferState::Open)) => Some("open".into()),
             (None, Some(OfferState::Declined)) => Some("declined".into()),
@@ -122,7 +131,12 @@ impl Service {
         let others = plan.draft().members.iter().filter(|member| member.id != me);
         let others: Vec<(String, PeerId)> = others.map(|member| (member.name.clone(), member.id)).collect();
         let text: Arc<str> = plan.to_json().into();
-        let said = join_all(others.iter().map(|(_, peer)| self.offer_to(*peer, &text, *plan.digest()))).await;
+        let said = join_all(
+            others
+                .iter()
+                .map(|(_, peer)| self.offer_to(*peer, &text, *plan.digest())),
+        )
+        .await;
         let until = Instant::now() + Duration::from_millis(plan.draft().run.join_ms);
         for ((_, peer), _) in others.iter().zip(&said).filter(|(_, said)| said.is_err()) {
             let (service, peer, text, digest) = (self.clone(), *peer, text.clone(), *plan.digest());
@@ -135,7 +149,9 @@ impl Service {
                 }
             });
         }
-        let words = said.into_iter().map(|said| said.unwrap_or_else(|why| format!("not reached: {why}")));
+        let words = said
+            .into_iter()
+            .map(|said| said.unwrap_or_else(|why| format!("not reached: {why}")));
         others.into_iter().map(|(name, _)| name).zip(words).collect()
     }
 
@@ -147,9 +163,15 @@ impl Service {
             if let Reply::Refused { reason } = reply {
                 return Ok(format!("refused: {reason}"));
             }
-            let (reply, _) = inquiry.ask(&Question::Check { digest: Some(digest) }, &[]).await?;
+            let (reply, _) = inquiry
+                .ask(&Question::Check { digest: Some(digest) }, &[])
+                .await?;
             Ok(match reply {
-                Reply::Checked { plan: Some(word), .. } if ["open", "declined", "over"].contains(&word.as_str()) => word,
+                Reply::Checked { plan: Some(word), .. }
+                    if ["open", "declined", "over"].contains(&word.as_str()) =>
+                {
+                    word
+                }
                 // The hub of a member that takes part says where the run is.
                 Reply::Checked { plan: Some(_), .. } => "accepted".into(),
                 _ => "taken".into(),

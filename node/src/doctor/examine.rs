@@ -50,7 +50,13 @@ pub(super) struct Answers {
 
 /// Asks who is there.
 pub(super) async fn visit(hub: &Hub, plan: &Plan, subject: Subject) -> Visit {
-    let mut visit = Visit { subject, problem: None, notes: vec![], answers: None, inquiry: None };
+    let mut visit = Visit {
+        subject,
+        problem: None,
+        notes: vec![],
+        answers: None,
+        inquiry: None,
+    };
     let found = match hub.inquire(visit.subject.graph, visit.subject.peer).await {
         Ok(mut inquiry) => match check(&mut inquiry, plan).await {
             Ok((answers, other)) => {
@@ -65,12 +71,16 @@ pub(super) async fn visit(hub: &Hub, plan: &Plan, subject: Subject) -> Visit {
     match found {
         Ok(answers) => {
             if answers.plan.is_none() && visit.problem.is_none() {
-                visit.notes.push(format!("{} does not know this plan yet: hand it over before the run", visit.subject.name));
+                visit.notes.push(format!(
+                    "{} does not know this plan yet: hand it over before the run",
+                    visit.subject.name
+                ));
             }
             if answers.plan.as_deref() == Some("over") {
                 let name = &visit.subject.name;
-                visit.problem =
-                    Some(format!("{name} has had its part in this plan, or withdrew: a plan is run once; make a new one"));
+                visit.problem = Some(format!(
+                    "{name} has had its part in this plan, or withdrew: a plan is run once; make a new one"
+                ));
             }
             visit.answers = Some(answers);
         }
@@ -84,27 +94,58 @@ async fn check(inquiry: &mut Inquiry, plan: &Plan) -> Result<(Answers, Option<[u
     let mut best: Option<(Answers, Option<[u8; 32]>)> = None;
     for _ in 0..PROBES {
         let (asked, asked_at) = (now_ms(), Instant::now());
-        let (reply, _) = inquiry.ask(&Question::Check { digest: Some(*plan.digest()) }, &[]).await?;
+        let (reply, _) = inquiry
+            .ask(
+                &Question::Check {
+                    digest: Some(*plan.digest()),
+                },
+                &[],
+            )
+            .await?;
         let rtt_ms = asked_at.elapsed().as_secs_f64() * 1e3;
-        let Reply::Checked { software, time_ms, plan, other, seen, .. } = reply else {
+        let Reply::Checked {
+            software,
+            time_ms,
+            plan,
+            other,
+            seen,
+            ..
+        } = reply
+        else {
             return Err(AskFault::Closed("it answered another question".into()));
         };
         let clock_ms = time_ms as f64 - (asked + rtt_ms / 2.0);
         if best.as_ref().is_none_or(|(best, _)| rtt_ms < best.rtt_ms) {
-            best = Some((Answers { software, plan, seen, rtt_ms, clock_ms, bytes_per_s: None }, other));
+            best = Some((
+                Answers {
+                    software,
+                    plan,
+                    seen,
+                    rtt_ms,
+                    clock_ms,
+                    bytes_per_s: None,
+                },
+                other,
+            ));
         }
     }
     best.ok_or(AskFault::Silent)
 }
 
 fn now_ms() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64()
+        * 1e3
 }
 
 impl Visit {
     /// Sends a mebibyte there and back.
     pub(super) async fn measure(&mut self) {
-        let (Some(inquiry), Some(answers)) = (&mut self.inquiry, &mut self.answers) else { return };
+        let (Some(inquiry), Some(answers)) = (&mut self.inquiry, &mut self.answers) else {
+            return;
+        };
         let bytes = vec![0x5a; ECHO_LIMIT];
         let begun = Instant::now();
         match inquiry.ask(&Question::Echo, &bytes).await {
@@ -113,7 +154,10 @@ impl Visit {
                 answers.bytes_per_s = Some(2.0 * ECHO_LIMIT as f64 / moving);
             }
             Ok(_) => {
-                self.problem = Some(format!("{} does not send back what it was sent: update its software", self.subject.name))
+                self.problem = Some(format!(
+                    "{} does not send back what it was sent: update its software",
+                    self.subject.name
+                ))
             }
             Err(fault) => {
                 let Subject { name, graph, .. } = &self.subject;
@@ -129,12 +173,18 @@ impl Visit {
 impl Subject {
     fn another_plan(&self, plan: &Plan, digest: &[u8; 32]) -> String {
         let theirs: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{} runs another plan: its digest is {theirs}, this one's is {}: agree on one file", self.name, plan.digest_hex())
+        format!(
+            "{} runs another plan: its digest is {theirs}, this one's is {}: agree on one file",
+            self.name,
+            plan.digest_hex()
+        )
     }
 
     /// One sentence on what is wrong and what to do.
     async fn problem(&self, hub: &Hub, plan: &Plan, fault: &AskFault) -> String {
-        let Subject { name, graph, address, .. } = self;
+        let Subject {
+            name, graph, address, ..
+        } = self;
         match fault {
             AskFault::Dial(DialFault::Refused) => format!(
                 "{name} refuses connections at {address} ({graph} graph): start its node, or correct the port in the peer list"
@@ -143,7 +193,9 @@ impl Subject {
                 "nothing answers at {address} ({name}, {graph} graph): check that the host is up, that the address is right, and that no firewall keeps TCP out"
             ),
             AskFault::Dial(DialFault::Unknown) => {
-                format!("the host in {address} ({name}, {graph} graph) has no address: correct its name in the peer list")
+                format!(
+                    "the host in {address} ({name}, {graph} graph) has no address: correct its name in the peer list"
+                )
             }
             AskFault::Dial(DialFault::OtherPeer(found)) => {
                 let members = &plan.draft().members;
@@ -162,19 +214,27 @@ impl Subject {
                 )
             }
             AskFault::Dial(DialFault::NotOurs(reason)) => {
-                format!("what answers at {address} ({name}, {graph} graph) is no undertone node: correct the port ({reason})")
+                format!(
+                    "what answers at {address} ({name}, {graph} graph) is no undertone node: correct the port ({reason})"
+                )
             }
             AskFault::Offence(Offence::OtherVersion { theirs, ours }) => {
                 let older = if theirs < ours { name.as_str() } else { "this node" };
-                format!("{name} speaks version {theirs} of the protocol, this node version {ours}: update {older}")
+                format!(
+                    "{name} speaks version {theirs} of the protocol, this node version {ours}: update {older}"
+                )
             }
             AskFault::Offence(offence) => format!(
                 "who answers at {address} as {name} ({graph} graph) cannot prove it: it {offence}; somebody else may hold that address"
             ),
             AskFault::Closed(reason) => {
-                format!("{name} takes no questions on the {graph} graph ({reason}): its software is older, update it")
+                format!(
+                    "{name} takes no questions on the {graph} graph ({reason}): its software is older, update it"
+                )
             }
-            other => format!("{name} at {address} ({graph} graph): {other}; its node may be overloaded, try again"),
+            other => {
+                format!("{name} at {address} ({graph} graph): {other}; its node may be overloaded, try again")
+            }
         }
     }
 

@@ -32,15 +32,28 @@ pub(super) struct Findings<'a> {
 
 impl<'a> Findings<'a> {
     pub(super) fn of(plan: &'a Plan, me: Party, visits: Vec<Visit>) -> Self {
-        let mut findings = Findings { plan, visits, problems: vec![], notes: vec![], needed_ms: None, exit: Exit::Done };
+        let mut findings = Findings {
+            plan,
+            visits,
+            problems: vec![],
+            notes: vec![],
+            needed_ms: None,
+            exit: Exit::Done,
+        };
         let once = |texts: &mut Vec<String>, text: &String| {
             if !texts.contains(text) {
                 texts.push(text.clone());
             }
         };
         for visit in &findings.visits {
-            visit.problem.iter().for_each(|problem| once(&mut findings.problems, problem));
-            visit.notes.iter().for_each(|note| once(&mut findings.notes, note));
+            visit
+                .problem
+                .iter()
+                .for_each(|problem| once(&mut findings.problems, problem));
+            visit
+                .notes
+                .iter()
+                .for_each(|note| once(&mut findings.notes, note));
         }
         findings.look_at_clocks();
         findings.look_at_ourselves(me);
@@ -52,13 +65,20 @@ impl<'a> Findings<'a> {
     fn look_at_clocks(&mut self) {
         let mut apart: BTreeMap<&str, f64> = BTreeMap::new();
         for visit in &self.visits {
-            if let Some(answers) = visit.answers.as_ref().filter(|answers| answers.clock_ms.abs() > CLOCK_MS) {
+            if let Some(answers) = visit
+                .answers
+                .as_ref()
+                .filter(|answers| answers.clock_ms.abs() > CLOCK_MS)
+            {
                 apart.insert(&visit.subject.name, answers.clock_ms);
             }
         }
         let text = |(name, ms): (&str, f64)| {
             let way = if ms > 0.0 { "ahead of" } else { "behind" };
-            format!("the clock of {name} is {:.0} s {way} this one: let both be set by NTP", ms.abs() / 1e3)
+            format!(
+                "the clock of {name} is {:.0} s {way} this one: let both be set by NTP",
+                ms.abs() / 1e3
+            )
         };
         self.notes.extend(apart.into_iter().map(text));
     }
@@ -68,13 +88,24 @@ impl<'a> Findings<'a> {
         let member = &self.plan.draft().members[me];
         let mut seen: BTreeMap<(String, &str), BTreeSet<&str>> = BTreeMap::new();
         for visit in &self.visits {
-            let listed = if visit.subject.graph == Graph::Private { &member.private } else { &member.public };
-            let host = listed.as_str().rsplit_once("/tcp/").map_or(listed.as_str(), |(host, _)| host);
+            let listed = if visit.subject.graph == Graph::Private {
+                &member.private
+            } else {
+                &member.public
+            };
+            let host = listed
+                .as_str()
+                .rsplit_once("/tcp/")
+                .map_or(listed.as_str(), |(host, _)| host);
             let Some(answers) = &visit.answers else { continue };
             // A name may stand for many addresses, and this machine sees itself at its loopback.
-            let comparable = host.starts_with("/ip") && !answers.seen.starts_with("/ip4/127.") && answers.seen != "/ip6/::1";
+            let comparable = host.starts_with("/ip")
+                && !answers.seen.starts_with("/ip4/127.")
+                && answers.seen != "/ip6/::1";
             if comparable && answers.seen != host && !answers.seen.is_empty() {
-                seen.entry((answers.seen.clone(), host)).or_default().insert(&visit.subject.name);
+                seen.entry((answers.seen.clone(), host))
+                    .or_default()
+                    .insert(&visit.subject.name);
             }
         }
         let text = |((seen, host), by): ((String, &str), BTreeSet<&str>)| {
@@ -90,7 +121,10 @@ impl<'a> Findings<'a> {
     /// A round must fit a share there and its answer back.
     fn look_at_rounds(&mut self) {
         let share = share_bytes(self.plan) as f64;
-        let private = self.visits.iter().filter(|visit| visit.subject.graph == Graph::Private);
+        let private = self
+            .visits
+            .iter()
+            .filter(|visit| visit.subject.graph == Graph::Private);
         let needs = private.filter_map(|visit| {
             let answers = visit.answers.as_ref()?;
             Some(2.0 * answers.rtt_ms + share / answers.bytes_per_s? * 1e3)
@@ -107,8 +141,12 @@ impl<'a> Findings<'a> {
 
     /// Whom the run would have to do without decides.
     fn verdict(&self) -> Exit {
-        let lost: BTreeSet<Party> =
-            self.visits.iter().filter(|visit| visit.problem.is_some()).map(|visit| visit.subject.party).collect();
+        let lost: BTreeSet<Party> = self
+            .visits
+            .iter()
+            .filter(|visit| visit.problem.is_some())
+            .map(|visit| visit.subject.party)
+            .collect();
         let left = self.plan.parties() - lost.len();
         match () {
             () if left < self.plan.draft().run.min_parties => Exit::Aborted,
@@ -136,13 +174,33 @@ impl<'a> Findings<'a> {
             "round_ms": self.rounds(),
             "exit_code": self.exit.code(),
         });
-        Report { json: object, text: self.text(), exit: self.exit.code() }
+        Report {
+            json: object,
+            text: self.text(),
+            exit: self.exit.code(),
+        }
     }
 
     fn text(&self) -> String {
-        let mut table = Table::with_headings(["peer", "graph", "address", "answers", "round trip", "MB/s", "clock", "plan"]);
-        for Visit { subject, problem, answers, .. } in &self.visits {
-            let of = |text: &dyn Fn(&super::examine::Answers) -> String| answers.as_ref().map_or("-".into(), text);
+        let mut table = Table::with_headings([
+            "peer",
+            "graph",
+            "address",
+            "answers",
+            "round trip",
+            "MB/s",
+            "clock",
+            "plan",
+        ]);
+        for Visit {
+            subject,
+            problem,
+            answers,
+            ..
+        } in &self.visits
+        {
+            let of =
+                |text: &dyn Fn(&super::examine::Answers) -> String| answers.as_ref().map_or("-".into(), text);
             table.row([
                 subject.name.clone(),
                 subject.graph.to_string(),
@@ -164,7 +222,10 @@ impl<'a> Findings<'a> {
         let rounds = self.rounds();
         if let Some(proposed) = rounds["proposed"].as_f64() {
             let how = rounds["how"].as_str().unwrap_or_default();
-            text += &format!("\nround_ms: {} planned, {proposed} proposed = {how}\n", rounds["planned"]);
+            text += &format!(
+                "\nround_ms: {} planned, {proposed} proposed = {how}\n",
+                rounds["planned"]
+            );
         }
         text + match self.exit {
             Exit::Done => "\nThe run can work.\n",

@@ -51,7 +51,8 @@ pub(super) struct NodeEnd {
 
 /// Makes keys, picks ports and a folder for each party.
 pub(super) fn prepare(parties: &[LocalParty], folders: &Folders) -> Result<Cluster, Failure> {
-    let unwritable = |e: std::io::Error| Failure::usage(format!("{}: {e}", folders.output.display())).field("--output");
+    let unwritable =
+        |e: std::io::Error| Failure::usage(format!("{}: {e}", folders.output.display())).field("--output");
     let mut ports = free_ports(2 * parties.len())?.into_iter();
     let (mut nodes, mut peers) = (vec![], vec![]);
     for party in parties {
@@ -71,7 +72,12 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders) -> Result<Clust
         let output = party_folder(&folders.output, &party.name);
         std::fs::create_dir_all(&output).map_err(unwritable)?;
         let state = folders.scratch.path().join(format!("{}.state", party.name));
-        nodes.push(NodeFiles { identity, input: party.input.clone(), state, output });
+        nodes.push(NodeFiles {
+            identity,
+            input: party.input.clone(),
+            state,
+            output,
+        });
     }
     let peers = Peers::new(peers).map_err(|e| Failure::usage(e.to_string()).field("--nodes"))?;
     Ok(Cluster { nodes, peers })
@@ -84,9 +90,13 @@ fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
     const FROM: Range<u16> = 10_240..32_000;
     let start = rand::rng().random_range(FROM);
     let around = (start..FROM.end).chain(FROM.start..start);
-    let ports: Vec<u16> = around.filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).take(count).collect();
+    let ports: Vec<u16> = around
+        .filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        .take(count)
+        .collect();
     if ports.len() < count {
-        return Err(Failure::usage("not enough free ports on 127.0.0.1").hint("stop what listens there, or use fewer nodes"));
+        return Err(Failure::usage("not enough free ports on 127.0.0.1")
+            .hint("stop what listens there, or use fewer nodes"));
     }
     Ok(ports)
 }
@@ -124,7 +134,8 @@ impl Cluster {
         let mut pids = BTreeMap::new();
         for (party, files) in self.nodes.iter().enumerate() {
             let name = name_of(plan, party).to_owned();
-            let child = start(files, plan, shared).map_err(|e| Failure::usage(format!("a node cannot be started: {e}")))?;
+            let child = start(files, plan, shared)
+                .map_err(|e| Failure::usage(format!("a node cannot be started: {e}")))?;
             events.emit(&name, "spawned", json!({ "pid": child.id() }));
             pids.insert(name.clone(), child.id());
             tokio::spawn(follow(name, child, lines.clone()));
@@ -153,7 +164,10 @@ impl Cluster {
                     let kind = event["event"].as_str().unwrap_or("").to_owned();
                     let fields = event.as_object().cloned().unwrap_or_default();
                     let own = ["t_ms", "party", "event"];
-                    let fields = fields.into_iter().filter(|(key, _)| !own.contains(&key.as_str())).collect();
+                    let fields = fields
+                        .into_iter()
+                        .filter(|(key, _)| !own.contains(&key.as_str()))
+                        .collect();
                     events.emit(&name, &kind, Value::Object(fields));
                 }
                 Line::Ended(end) => {
@@ -177,21 +191,56 @@ fn tell_to_leave(pid: Option<u32>) {
 }
 
 fn start(files: &NodeFiles, plan: &Plan, shared: &Shared) -> std::io::Result<Child> {
-    let plan_file = files.output.parent().map(|folder| folder.join("plan.json")).unwrap_or_default();
+    let plan_file = files
+        .output
+        .parent()
+        .map(|folder| folder.join("plan.json"))
+        .unwrap_or_default();
     let log = File::create(files.output.join("node.log"))?;
     let extension = files.input.extension().and_then(|e| e.to_str()).unwrap_or("npy");
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("join").arg(plan_file);
-    command.arg("--identity").arg(&files.identity).arg("--input").arg(&files.input).arg("--state").arg(&files.state);
-    command.arg("--output").arg(files.output.join(format!("mean.{extension}")));
+    command
+        .arg("--identity")
+        .arg(&files.identity)
+        .arg("--input")
+        .arg(&files.input)
+        .arg("--state")
+        .arg(&files.state);
+    command
+        .arg("--output")
+        .arg(files.output.join(format!("mean.{extension}")));
     command.arg("--receipt").arg(files.output.join("receipt.json"));
     // The plan is the parent's own, on this machine: no policy beyond its claims, which were computed a moment ago.
-    command.args(["--digest", &plan.digest_hex(), "--checked", "--min-colluders", "0", "--accept-claims", "sampled"]);
-    command.args(["--events", "-", "--json", "--log", if shared.log == LogFormat::Json { "json" } else { "text" }]);
+    command.args([
+        "--digest",
+        &plan.digest_hex(),
+        "--checked",
+        "--min-colluders",
+        "0",
+        "--accept-claims",
+        "sampled",
+    ]);
+    command.args([
+        "--events",
+        "-",
+        "--json",
+        "--log",
+        if shared.log == LogFormat::Json {
+            "json"
+        } else {
+            "text"
+        },
+    ]);
     (0..shared.verbose).for_each(|_| {
         command.arg("-v");
     });
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true).spawn()
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .kill_on_drop(true)
+        .spawn()
 }
 
 enum Line {
@@ -255,7 +304,8 @@ impl Picture {
                 self.phase.insert(name.to_owned(), phase);
             }
             Some("round") => {
-                self.round.insert(name.to_owned(), event["round"].as_u64().unwrap_or(0));
+                self.round
+                    .insert(name.to_owned(), event["round"].as_u64().unwrap_or(0));
             }
             Some("fault") => progress.milestone(&format!("{name}: {}", event["text"].as_str().unwrap_or(""))),
             _ => {}
@@ -265,7 +315,12 @@ impl Picture {
             let read = |key: &str| event[key].as_u64().unwrap_or(0);
             self.counts.insert(
                 name.to_owned(),
-                [accepted, read("returned"), read("unanswered"), read("private_bytes") + read("public_bytes")],
+                [
+                    accepted,
+                    read("returned"),
+                    read("unanswered"),
+                    read("private_bytes") + read("public_bytes"),
+                ],
             );
         }
         self.draw(progress);
@@ -273,7 +328,12 @@ impl Picture {
 
     /// A phase's line changes in place while it lasts, and stays when the next begins.
     fn draw(&mut self, progress: &mut Progress) {
-        let furthest = self.phase.values().filter_map(|phase| PHASES.iter().position(|p| p == phase)).max().unwrap_or(0);
+        let furthest = self
+            .phase
+            .values()
+            .filter_map(|phase| PHASES.iter().position(|p| p == phase))
+            .max()
+            .unwrap_or(0);
         let phase = PHASES[furthest];
         let line = self.line(phase);
         if let Some(shown) = self.shown.filter(|shown| *shown != phase) {
@@ -289,10 +349,19 @@ impl Picture {
         let there = self.phase.values().filter(|p| place(p) >= place(phase)).count();
         let stage = match phase {
             "gathering" => return format!("gathering   {} of {} parties ready", self.ready, self.parties),
-            "mixing" => format!("round {} of {}", self.round.values().max().unwrap_or(&0), self.rounds),
+            "mixing" => format!(
+                "round {} of {}",
+                self.round.values().max().unwrap_or(&0),
+                self.rounds
+            ),
             _ => format!("{there} of {} parties", self.parties),
         };
-        let shares = format!("shares {} accepted / {} returned / {} unanswered", total(0), total(1), total(2));
+        let shares = format!(
+            "shares {} accepted / {} returned / {} unanswered",
+            total(0),
+            total(1),
+            total(2)
+        );
         format!("{phase:<11} {stage}, {shares}, {}", bytes(total(3)))
     }
 }

@@ -13,8 +13,10 @@ use crate::vector_file::{self, Format, Layout, VectorFile};
 /// Each hospital's patients.
 pub(crate) const PATIENTS: usize = 1000;
 
-const CITIES: [&str; 12] =
-    ["aarhus", "bergen", "coimbra", "delft", "evora", "freiburg", "ghent", "haarlem", "izmir", "jena", "krakow", "lund"];
+const CITIES: [&str; 12] = [
+    "aarhus", "bergen", "coimbra", "delft", "evora", "freiburg", "ghent", "haarlem", "izmir", "jena",
+    "krakow", "lund",
+];
 
 /// A column: its public bounds, and what its values are drawn from.
 struct Column {
@@ -32,11 +34,21 @@ enum Values {
 }
 
 const fn about(name: &'static str, low: f64, high: f64, centre: f64, spread: f64, decimals: i32) -> Column {
-    Column { name, low, high, values: Values::About(centre, spread, decimals) }
+    Column {
+        name,
+        low,
+        high,
+        values: Values::About(centre, spread, decimals),
+    }
 }
 
 const fn share(name: &'static str, probability: f64) -> Column {
-    Column { name, low: 0.0, high: 1.0, values: Values::Share(probability) }
+    Column {
+        name,
+        low: 0.0,
+        high: 1.0,
+        values: Values::Share(probability),
+    }
 }
 
 /// Bounds are what any physician would name before having seen a single patient; the numbers are made up.
@@ -64,17 +76,24 @@ pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
         ("data.weights", data.weights.is_some()),
         ("data.columns", data.columns.is_some()),
     ];
-    let says = says.into_iter().chain([("data.unit", data.unit == Some(Unit::Party))]);
+    let says = says
+        .into_iter()
+        .chain([("data.unit", data.unit == Some(Unit::Party))]);
     if let Some((field, _)) = says.into_iter().find(|(_, said)| *said) {
-        return Err(Failure::usage(format!("{field} is given, but nothing to average; the demonstration brings its own data"))
-            .field(field)
-            .hint("give --inputs DIR or --dimension D, or leave the key out"));
+        return Err(Failure::usage(format!(
+            "{field} is given, but nothing to average; the demonstration brings its own data"
+        ))
+        .field(field)
+        .hint("give --inputs DIR or --dimension D, or leave the key out"));
     }
     data.shape = Some(vec![COLUMNS.len()]);
     data.unit = Some(Unit::Record);
     data.columns = Some(COLUMNS.iter().map(|column| column.name.to_owned()).collect());
     let bounds = |bound: fn(&Column) -> f64| Bound::Each(COLUMNS.iter().map(bound).collect());
-    data.clip = Some(Clip::Box { low: bounds(|column| column.low), high: bounds(|column| column.high) });
+    data.clip = Some(Clip::Box {
+        low: bounds(|column| column.low),
+        high: bounds(|column| column.high),
+    });
     raw.name.get_or_insert_with(|| "demonstration".into());
     Ok(())
 }
@@ -82,10 +101,17 @@ pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
 /// Hospitals with their patients, one `.csv` each in a folder. The same seed makes the same patients.
 pub(super) fn parties(nodes: usize, seed: u64, folder: &Path) -> Result<Vec<LocalParty>, Failure> {
     let party = |index: usize| {
-        let name = CITIES.get(index).map_or_else(|| format!("hospital-{index:04}"), |&city| city.to_owned());
+        let name = CITIES
+            .get(index)
+            .map_or_else(|| format!("hospital-{index:04}"), |&city| city.to_owned());
         let input: PathBuf = folder.join(format!("{name}.csv"));
         let vector = write_patients(index, seed, &input)?;
-        Ok(LocalParty { name, input, vector, records: Some(PATIENTS as u64) })
+        Ok(LocalParty {
+            name,
+            input,
+            vector,
+            records: Some(PATIENTS as u64),
+        })
     };
     (0..nodes).map(party).collect()
 }
@@ -93,7 +119,10 @@ pub(super) fn parties(nodes: usize, seed: u64, folder: &Path) -> Result<Vec<Loca
 /// Writes one hospital's patients as a `.csv`.
 pub(crate) fn write_patients(hospital: usize, seed: u64, path: &Path) -> Result<VectorFile, Failure> {
     let header = COLUMNS.iter().map(|column| column.name.to_owned()).collect();
-    let layout = Layout { shape: vec![PATIENTS, COLUMNS.len()], format: Format::Csv { header: Some(header) } };
+    let layout = Layout {
+        shape: vec![PATIENTS, COLUMNS.len()],
+        format: Format::Csv { header: Some(header) },
+    };
     let values = patients(hospital, seed);
     vector_file::write(path, &layout, &values)?;
     Ok(VectorFile { layout, values })
@@ -112,7 +141,9 @@ fn patients(hospital: usize, seed: u64) -> Vec<f64> {
                     let unit = 10f64.powi(decimals);
                     ((centre + spread * (shift + normal(&mut rng))) * unit).round() / unit
                 }
-                Values::Share(probability) => f64::from(u8::from(rng.random_bool(probability * (1.0 + shift).clamp(0.3, 3.0)))),
+                Values::Share(probability) => f64::from(u8::from(
+                    rng.random_bool(probability * (1.0 + shift).clamp(0.3, 3.0)),
+                )),
             });
         }
     }
@@ -136,9 +167,15 @@ mod tests {
         let mut raw = RawRunFile::default();
         describe(&mut raw).unwrap();
         let run = raw.resolve(8, Defaults::Local).unwrap();
-        assert!(run.data.scales().differ() && run.data.scales().at(6) == 460.0, "the widest");
+        assert!(
+            run.data.scales().differ() && run.data.scales().at(6) == 460.0,
+            "the widest"
+        );
         let root = run.data.sensitivity(1.0);
-        assert!(root >= 12f64.sqrt() && root < 12f64.sqrt() + 1e-14, "width 1 each: {root}");
+        assert!(
+            root >= 12f64.sqrt() && root < 12f64.sqrt() + 1e-14,
+            "width 1 each: {root}"
+        );
         let folder = tempfile::tempdir().unwrap();
         let parties = parties(14, 5, folder.path()).unwrap();
         let mut clipped = 0;
@@ -147,8 +184,16 @@ mod tests {
             assert!(again.layout == party.vector.layout && again.values == party.vector.values);
             clipped += clipping::clip_all(&run.data, &mut party.vector.values.clone());
         }
-        assert!((1..=14 * PATIENTS / 20).contains(&clipped), "{clipped} of {}", 14 * PATIENTS);
-        assert!(patients(3, 5) == patients(3, 5) && patients(3, 5) != patients(3, 6) && patients(3, 5) != patients(4, 5));
+        assert!(
+            (1..=14 * PATIENTS / 20).contains(&clipped),
+            "{clipped} of {}",
+            14 * PATIENTS
+        );
+        assert!(
+            patients(3, 5) == patients(3, 5)
+                && patients(3, 5) != patients(3, 6)
+                && patients(3, 5) != patients(4, 5)
+        );
     }
 
     #[test]
@@ -157,15 +202,26 @@ mod tests {
         let written = RawRunFile::parse(text).unwrap().data;
         let mut ours = RawRunFile::default();
         describe(&mut ours).unwrap();
-        assert_eq!((written.shape, written.unit, written.clip), (ours.data.shape, ours.data.unit, ours.data.clip));
+        assert_eq!(
+            (written.shape, written.unit, written.clip),
+            (ours.data.shape, ours.data.unit, ours.data.clip)
+        );
     }
 
     #[test]
     fn a_run_file_with_data_of_its_own_needs_inputs() {
-        for text in ["[data]\nshape = [3]", "[data]\nunit = \"party\"", "[data]\nclip = { kind = \"l2\", radius = 2.0 }"] {
+        for text in [
+            "[data]\nshape = [3]",
+            "[data]\nunit = \"party\"",
+            "[data]\nclip = { kind = \"l2\", radius = 2.0 }",
+        ] {
             let failure = describe(&mut RawRunFile::parse(text).unwrap()).unwrap_err();
-            assert!(failure.field.is_some_and(|field| field.starts_with("data.")), "{text}");
+            assert!(
+                failure.field.is_some_and(|field| field.starts_with("data.")),
+                "{text}"
+            );
         }
-        describe(&mut RawRunFile::parse("[data]\nadjacency = \"zero-out\"\nunit = \"record\"").unwrap()).unwrap();
+        describe(&mut RawRunFile::parse("[data]\nadjacency = \"zero-out\"\nunit = \"record\"").unwrap())
+            .unwrap();
     }
 }

@@ -29,11 +29,15 @@ impl fmt::Debug for LocalParty {
 
 /// One file per party, ordered by name.
 pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty>, Failure> {
-    let refused = |e: std::io::Error| Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("--inputs");
+    let refused = |e: std::io::Error| {
+        Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("--inputs")
+    };
     let mut files = vec![];
     for entry in std::fs::read_dir(folder).map_err(refused)? {
         let path = entry.map_err(refused)?.path();
-        let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
+        let hidden = path
+            .file_name()
+            .is_none_or(|name| name.to_string_lossy().starts_with('.'));
         if path.is_file() && !hidden {
             files.push(path);
         }
@@ -41,7 +45,9 @@ pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty
     let mut named: Vec<(String, PathBuf)> = files.into_iter().map(name_of).collect::<Result<_, _>>()?;
     named.sort();
     if let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(Failure::usage(format!("two files are named {:?}", twice[0].0)).field("--inputs").hint("one file per party"));
+        return Err(Failure::usage(format!("two files are named {:?}", twice[0].0))
+            .field("--inputs")
+            .hint("one file per party"));
     }
     if named.len() < 3 {
         return Err(Failure::usage(format!(
@@ -52,23 +58,37 @@ pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty
         .field("--inputs"));
     }
     if let Some(nodes) = nodes.filter(|&nodes| nodes != named.len()) {
-        return Err(
-            Failure::usage(format!("--nodes is {nodes}, but {} has {} files", folder.display(), named.len())).field("--nodes")
-        );
+        return Err(Failure::usage(format!(
+            "--nodes is {nodes}, but {} has {} files",
+            folder.display(),
+            named.len()
+        ))
+        .field("--nodes"));
     }
-    let read =
-        |(name, input): (String, PathBuf)| Ok(LocalParty { name, vector: vector_file::read(&input)?, input, records: None });
+    let read = |(name, input): (String, PathBuf)| {
+        Ok(LocalParty {
+            name,
+            vector: vector_file::read(&input)?,
+            input,
+            records: None,
+        })
+    };
     named.into_iter().map(read).collect()
 }
 
 fn name_of(path: PathBuf) -> Result<(String, PathBuf), Failure> {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = path
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
     if is_party_name(&stem) {
         return Ok((stem, path));
     }
-    Err(Failure::usage(format!("{}: {stem:?} cannot be a party's name", path.display()))
-        .field("--inputs")
-        .hint("name the files with 1 to 32 characters out of a-z, 0-9 and -"))
+    Err(
+        Failure::usage(format!("{}: {stem:?} cannot be a party's name", path.display()))
+            .field("--inputs")
+            .hint("name the files with 1 to 32 characters out of a-z, 0-9 and -"),
+    )
 }
 
 /// The run file's shape follows from the files, which must all be alike; where records are protected, so do their counts.
@@ -78,7 +98,12 @@ pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
         let layout = &party.vector.layout;
         let (records, shape) = if raw.data.unit == Some(Unit::Record) {
             let (count, shape) = layout.records().ok_or_else(|| {
-                Failure::input(format!("{}: {}", party.input.display(), input::no_records(layout))).field(party.input.display())
+                Failure::input(format!(
+                    "{}: {}",
+                    party.input.display(),
+                    input::no_records(layout)
+                ))
+                .field(party.input.display())
             })?;
             (Some(count), shape)
         } else {
@@ -88,28 +113,38 @@ pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
         shapes.push(shape);
     }
     let first = &parties[0];
-    let named = parties.iter().zip(&shapes).find(|(party, _)| party.vector.layout.columns().is_some());
+    let named = parties
+        .iter()
+        .zip(&shapes)
+        .find(|(party, _)| party.vector.layout.columns().is_some());
     for (party, shape) in parties.iter().zip(&shapes).skip(1) {
         // A file without names agrees with any names; those that have some must have the same.
         for (other, others) in [Some((first, &shapes[0])), named].into_iter().flatten() {
-            if let Some([own, its]) = party.vector.layout.mismatch(&other.vector.layout, [shape, others]) {
-                return Err(Failure::input(format!("{} is {own}, but {} is {its}", party.name, other.name))
-                    .field(party.input.display())
-                    .hint("all parties' files must have one shape, one dtype and the same names"));
+            if let Some([own, its]) = party
+                .vector
+                .layout
+                .mismatch(&other.vector.layout, [shape, others])
+            {
+                return Err(
+                    Failure::input(format!("{} is {own}, but {} is {its}", party.name, other.name))
+                        .field(party.input.display())
+                        .hint("all parties' files must have one shape, one dtype and the same names"),
+                );
             }
         }
     }
     match &raw.data.columns {
-        Some(columns) => {
-            parties.iter().try_for_each(|party| input::check_columns(columns, &party.vector.layout, &party.input))?
-        }
+        Some(columns) => parties
+            .iter()
+            .try_for_each(|party| input::check_columns(columns, &party.vector.layout, &party.input))?,
         None => raw.data.columns = names(parties, &shapes[0]),
     }
     let found = shapes.swap_remove(0);
     match &raw.data.shape {
-        Some(shape) if *shape != found && *shape != first.vector.layout.shape => {
-            Err(Failure::input(format!("the files have shape {found:?}, the run file says {shape:?}")).field("data.shape"))
-        }
+        Some(shape) if *shape != found && *shape != first.vector.layout.shape => Err(Failure::input(
+            format!("the files have shape {found:?}, the run file says {shape:?}"),
+        )
+        .field("data.shape")),
         Some(_) => Ok(()),
         None => {
             raw.data.shape = Some(found);
@@ -128,10 +163,18 @@ fn names(parties: &[LocalParty], shape: &[usize]) -> Option<Vec<String>> {
 const RECORDS: usize = 1000;
 
 /// Vectors, or matrices of records, within the clipping range, written to a folder for the nodes to read.
-pub(super) fn synthesize(run: &RunFile, nodes: usize, seed: u64, folder: &Path) -> Result<Vec<LocalParty>, Failure> {
+pub(super) fn synthesize(
+    run: &RunFile,
+    nodes: usize,
+    seed: u64,
+    folder: &Path,
+) -> Result<Vec<LocalParty>, Failure> {
     let dimension = run.data.dimension();
     let records = (run.data.unit == Unit::Record).then_some((1_000_000 / dimension).clamp(1, RECORDS));
-    let shape: Vec<usize> = records.into_iter().chain(run.data.shape.iter().copied()).collect();
+    let shape: Vec<usize> = records
+        .into_iter()
+        .chain(run.data.shape.iter().copied())
+        .collect();
     let layout = Layout::npy(shape, Dtype::F64);
     let party = |index: usize| {
         let name = format!("party-{index}");
@@ -139,8 +182,16 @@ pub(super) fn synthesize(run: &RunFile, nodes: usize, seed: u64, folder: &Path) 
         let vector = |row: usize| synthetic::vector(&run.data.clip, dimension, seed, index + row * nodes);
         let values: Vec<f64> = (0..records.unwrap_or(1)).flat_map(vector).collect();
         vector_file::write(&input, &layout, &values)?;
-        let vector = VectorFile { layout: layout.clone(), values };
-        Ok(LocalParty { name, input, vector, records: records.map(|count| count as u64) })
+        let vector = VectorFile {
+            layout: layout.clone(),
+            values,
+        };
+        Ok(LocalParty {
+            name,
+            input,
+            vector,
+            records: records.map(|count| count as u64),
+        })
     };
     (0..nodes).map(party).collect()
 }
@@ -151,7 +202,9 @@ mod tests {
 
     fn parties(files: &[(&str, &str)]) -> Result<Vec<LocalParty>, Failure> {
         let folder = tempfile::tempdir().unwrap();
-        files.iter().for_each(|(name, text)| std::fs::write(folder.path().join(name), text).unwrap());
+        files
+            .iter()
+            .for_each(|(name, text)| std::fs::write(folder.path().join(name), text).unwrap());
         read(folder.path(), None)
     }
 
@@ -161,7 +214,11 @@ mod tests {
         raw
     }
 
-    const TABLES: [(&str, &str); 3] = [("c.csv", "x,y\n1,2\n"), ("a.json", "[[1,2],[3,4],[5,6]]"), ("b.csv", "x,y\n1,2\n3,4\n")];
+    const TABLES: [(&str, &str); 3] = [
+        ("c.csv", "x,y\n1,2\n"),
+        ("a.json", "[[1,2],[3,4],[5,6]]"),
+        ("b.csv", "x,y\n1,2\n3,4\n"),
+    ];
 
     #[test]
     fn counts_of_records_come_from_the_files() {
@@ -169,22 +226,33 @@ mod tests {
         let mut run = raw(Unit::Record, None);
         shape(&mut run, &mut found).unwrap();
         assert_eq!(run.data.shape, Some(vec![2]));
-        let counts: Vec<_> = found.iter().map(|party| (party.name.as_str(), party.records)).collect();
+        let counts: Vec<_> = found
+            .iter()
+            .map(|party| (party.name.as_str(), party.records))
+            .collect();
         assert_eq!(counts, [("a", Some(3)), ("b", Some(2)), ("c", Some(1))]);
         let failure = shape(&mut raw(Unit::Record, Some(vec![3])), &mut found).unwrap_err();
-        assert!(failure.message.contains("[2]") && failure.message.contains("[3]"), "{failure}");
+        assert!(
+            failure.message.contains("[2]") && failure.message.contains("[3]"),
+            "{failure}"
+        );
     }
 
     #[test]
     fn whole_vectors_must_have_one_shape() {
         let failure = shape(&mut raw(Unit::Party, None), &mut parties(&TABLES).unwrap()).unwrap_err();
-        assert!(failure.message.contains("b is") && failure.message.contains("but a is"), "names both: {failure}");
+        assert!(
+            failure.message.contains("b is") && failure.message.contains("but a is"),
+            "names both: {failure}"
+        );
         let mut alike = parties(&[("a.csv", "1\n2\n"), ("b.csv", "1,2\n"), ("c.json", "[1,2]")]).unwrap();
         let mut run = raw(Unit::Party, None);
         shape(&mut run, &mut alike).unwrap();
         assert_eq!((run.data.shape, alike[0].records), (Some(vec![2]), None));
-        let scalar =
-            shape(&mut raw(Unit::Record, None), &mut parties(&[("a.json", "1"), ("b.json", "2"), ("c.json", "3")]).unwrap());
+        let scalar = shape(
+            &mut raw(Unit::Record, None),
+            &mut parties(&[("a.json", "1"), ("b.json", "2"), ("c.json", "3")]).unwrap(),
+        );
         assert_eq!(scalar.unwrap_err().exit, crate::failure::Exit::InputUnusable);
     }
 }

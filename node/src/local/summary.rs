@@ -47,25 +47,41 @@ impl<'a> Summary<'a> {
         output: &Path,
         begun: Instant,
     ) -> Result<Self, Failure> {
-        let results: Vec<(&String, &Value)> = ends.iter().filter_map(|(name, end)| Some((name, end.result.as_ref()?))).collect();
+        let results: Vec<(&String, &Value)> = ends
+            .iter()
+            .filter_map(|(name, end)| Some((name, end.result.as_ref()?)))
+            .collect();
         let finished: Vec<(&String, &Value)> =
             // A degraded node may hold no mean: what was left carried too much noise.
             results.iter().copied().filter(|(_, r)| r["finished"] == 1).collect();
         let first = finished.first().or(results.first()).map(|(_, result)| *result);
         let exit = overall_exit(ends);
-        let largest = |key: &str| results.iter().filter_map(|(_, r)| r[key].as_f64()).reduce(f64::max);
+        let largest = |key: &str| {
+            results
+                .iter()
+                .filter_map(|(_, r)| r[key].as_f64())
+                .reduce(f64::max)
+        };
         let total = |key: &str| results.iter().filter_map(|(_, r)| r[key].as_u64()).sum::<u64>();
         let means = means(parties, &finished, output)?;
         let same_bits = means.windows(2).all(|pair| pair[0] == pair[1]);
-        let truths: Vec<Truth> = parties.iter().map(|party| Truth::of(&plan.draft().data, party)).collect();
+        let truths: Vec<Truth> = parties
+            .iter()
+            .map(|party| Truth::of(&plan.draft().data, party))
+            .collect();
         let plain = plain_mean(plan, &truths);
         let errors = match (means.first(), first) {
-            (Some(mean), Some(result)) => {
-                Some(true_errors(mean, &mean_of_included(parties, &truths, result, |truth| &truth.kept), &plain))
-            }
+            (Some(mean), Some(result)) => Some(true_errors(
+                mean,
+                &mean_of_included(parties, &truths, result, |truth| &truth.kept),
+                &plain,
+            )),
             _ => None,
         };
-        let standard_error = finished.iter().filter_map(|(_, r)| r["standard_error"].as_f64()).reduce(f64::max);
+        let standard_error = finished
+            .iter()
+            .filter_map(|(_, r)| r["standard_error"].as_f64())
+            .reduce(f64::max);
         let take = |key: &str| first.map_or(Value::Null, |result| result[key].clone());
         let object = json!({
             "parties": plan.parties(),
@@ -100,11 +116,16 @@ impl<'a> Summary<'a> {
             "digest": plan.digest_hex(),
             "exit_code": exit,
         });
-        let Value::Object(mut object) = object else { unreachable!("json!({{…}}) makes an object") };
+        let Value::Object(mut object) = object else {
+            unreachable!("json!({{…}}) makes an object")
+        };
         if plan.terms().is_some() {
             object.insert("accuracy".into(), json!(largest("accuracy")));
             object.insert("accuracy_of_mean".into(), json!(largest("accuracy_of_mean")));
-            object.insert("largest_difference".into(), json!(largest_difference(&means, standard_error)));
+            object.insert(
+                "largest_difference".into(),
+                json!(largest_difference(&means, standard_error)),
+            );
         }
         let standard_errors = standard_error.and_then(|error| result::standard_errors(plan, error));
         if let (Some(mean), Some(error), Some(result)) = (means.first(), standard_error, first) {
@@ -120,9 +141,26 @@ impl<'a> Summary<'a> {
         if plan.draft().data.unit == Unit::Record {
             object.insert("records".into(), (plan.draft().total_weight() as u64).into());
         }
-        let said = |result: &Value| Some(result["error"]["message"].as_str().or(result["reason"].as_str())?.to_owned());
-        let reasons = results.iter().filter_map(|(name, result)| Some(((*name).clone(), said(result)?))).collect();
-        Ok(Summary { plan, object, exit, same_bits, demonstration: false, reasons })
+        let said = |result: &Value| {
+            Some(
+                result["error"]["message"]
+                    .as_str()
+                    .or(result["reason"].as_str())?
+                    .to_owned(),
+            )
+        };
+        let reasons = results
+            .iter()
+            .filter_map(|(name, result)| Some(((*name).clone(), said(result)?)))
+            .collect();
+        Ok(Summary {
+            plan,
+            object,
+            exit,
+            same_bits,
+            demonstration: false,
+            reasons,
+        })
     }
 
     /// Says so, and in a sentence what was protected.
@@ -149,7 +187,11 @@ impl<'a> Summary<'a> {
         text += &self.protection();
         text += &self.errors();
         text += &self.sentence();
-        let seconds = |key: &str| self.object[key].as_f64().map_or("–".into(), |s| format!("{s:.2} s"));
+        let seconds = |key: &str| {
+            self.object[key]
+                .as_f64()
+                .map_or("–".into(), |s| format!("{s:.2} s"))
+        };
         text += &format!(
             "\n{} from START to the result, {} in all; {} over the private graph, {} over the public one.\n",
             seconds("wall_s"),
@@ -176,10 +218,18 @@ impl<'a> Summary<'a> {
         }
         let included = self.object["included"].as_array().map_or(0, Vec::len);
         let within = self.object.get("largest_difference").and_then(Value::as_f64);
-        let bits = within.map(|apart| format!("all are within {} standard errors of each other", number(apart)));
-        let same = if self.same_bits { "all hold the same bits" } else { "THEY DO NOT HOLD THE SAME BITS" };
+        let bits =
+            within.map(|apart| format!("all are within {} standard errors of each other", number(apart)));
+        let same = if self.same_bits {
+            "all hold the same bits"
+        } else {
+            "THEY DO NOT HOLD THE SAME BITS"
+        };
         let bits = bits.unwrap_or_else(|| same.to_owned());
-        let records = self.object.get("records").map_or(String::new(), |all| format!(" ({all} records in the plan)"));
+        let records = self
+            .object
+            .get("records")
+            .map_or(String::new(), |all| format!(" ({all} records in the plan)"));
         let mut text = format!(
             "\nThe mean of {included} of {parties} parties{records} over {} coordinates; {finished} nodes have it, {bits}.\n",
             self.plan.draft().dimension()
@@ -200,12 +250,20 @@ impl<'a> Summary<'a> {
     }
 
     fn codes(&self) -> impl Iterator<Item = (&String, i64)> {
-        self.object["exit_codes"].as_object().into_iter().flatten().map(|(name, code)| (name, code.as_i64().unwrap_or(70)))
+        self.object["exit_codes"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, code)| (name, code.as_i64().unwrap_or(70)))
     }
 
     fn protection(&self) -> String {
         let epsilon = |key: &str| match self.object[key].as_f64() {
-            Some(epsilon) => format!("{} at δ = {:e}", at_most(epsilon), self.plan.draft().privacy.delta),
+            Some(epsilon) => format!(
+                "{} at δ = {:e}",
+                at_most(epsilon),
+                self.plan.draft().privacy.delta
+            ),
             None => "–".into(),
         };
         let mut table = Table::new();
@@ -218,7 +276,11 @@ impl<'a> Summary<'a> {
     }
 
     fn errors(&self) -> String {
-        let scale = if self.plan.scales().differ() { "root mean square over columns" } else { "per coordinate" };
+        let scale = if self.plan.scales().differ() {
+            "root mean square over columns"
+        } else {
+            "per coordinate"
+        };
         let mut table = Table::with_headings(["error of the mean", scale]);
         let mut row = |what: &str, key: &str| {
             if let Some(value) = self.object[key].as_f64() {
@@ -227,7 +289,10 @@ impl<'a> Summary<'a> {
         };
         row("accounted (noise, standard error)", "standard_error");
         row("true (rms against the clipped mean)", "rms_error");
-        row("true (rms against the plain mean of raw inputs)", "rms_error_plain");
+        row(
+            "true (rms against the plain mean of raw inputs)",
+            "rms_error_plain",
+        );
         row("a trusted server would have given", "central");
         row("purely local noise would have given", "local");
         table.render()
@@ -237,12 +302,26 @@ impl<'a> Summary<'a> {
 impl Summary<'_> {
     /// Each column's private mean beside the true one, where columns have names or units of their own.
     fn column_table(&self) -> String {
-        let Some(columns) = self.object.get("columns").and_then(Value::as_array) else { return String::new() };
-        let mut table = Table::with_headings(["column", "private mean", "± standard error", "true mean", "difference"]);
+        let Some(columns) = self.object.get("columns").and_then(Value::as_array) else {
+            return String::new();
+        };
+        let mut table = Table::with_headings([
+            "column",
+            "private mean",
+            "± standard error",
+            "true mean",
+            "difference",
+        ]);
         for column in columns.iter().take(MOST_COLUMNS) {
             let shown = |key: &str| column[key].as_f64().map_or("–".into(), number);
             let name = column["name"].as_str().unwrap_or("–").to_owned();
-            table.row([name, shown("mean"), shown("standard_error"), shown("true_mean"), shown("error")]);
+            table.row([
+                name,
+                shown("mean"),
+                shown("standard_error"),
+                shown("true_mean"),
+                shown("error"),
+            ]);
         }
         let more = match columns.len().saturating_sub(MOST_COLUMNS) {
             0 => String::new(),
@@ -254,7 +333,9 @@ impl Summary<'_> {
     /// The demonstration in words.
     fn sentence(&self) -> String {
         let epsilon = self.object["epsilon"].as_f64();
-        let (Some(epsilon), true) = (epsilon, self.demonstration) else { return String::new() };
+        let (Some(epsilon), true) = (epsilon, self.demonstration) else {
+            return String::new();
+        };
         format!(
             "\nWhat was protected: any single patient, all {} columns together. Whoever reads all that these nodes published, even with one \
              hospital's help,\ncan hardly tell whether that patient's record is the true one or any other within the public bounds (ε = {} at δ = {:e}), \
@@ -274,14 +355,28 @@ fn overall_exit(ends: &BTreeMap<String, NodeEnd>) -> i32 {
 
 fn outcome(finished: &[(&String, &Value)], first: Option<&Value>, exit: i32) -> Value {
     if finished.is_empty() {
-        return first.map_or(json!("aborted"), |result| result.get("outcome").cloned().unwrap_or(json!("aborted")));
+        return first.map_or(json!("aborted"), |result| {
+            result.get("outcome").cloned().unwrap_or(json!("aborted"))
+        });
     }
-    if exit == 0 { json!("done") } else { json!("degraded") }
+    if exit == 0 {
+        json!("done")
+    } else {
+        json!("degraded")
+    }
 }
 
-fn means(parties: &[LocalParty], finished: &[(&String, &Value)], output: &Path) -> Result<Vec<Vec<f64>>, Failure> {
+fn means(
+    parties: &[LocalParty],
+    finished: &[(&String, &Value)],
+    output: &Path,
+) -> Result<Vec<Vec<f64>>, Failure> {
     let read = |(name, _): &(&String, &Value)| {
-        let extension = parties.iter().find(|p| p.name == **name).and_then(|p| p.input.extension()?.to_str()).unwrap_or("npy");
+        let extension = parties
+            .iter()
+            .find(|p| p.name == **name)
+            .and_then(|p| p.input.extension()?.to_str())
+            .unwrap_or("npy");
         Ok(vector_file::read(&party_folder(output, name).join(format!("mean.{extension}")))?.values)
     };
     finished.iter().map(read).collect()
@@ -290,7 +385,9 @@ fn means(parties: &[LocalParty], finished: &[(&String, &Value)], output: &Path) 
 /// How far apart two nodes' means are in any coordinate, in standard errors.
 fn largest_difference(means: &[Vec<f64>], standard_error: Option<f64>) -> Option<f64> {
     let spread = |i: usize| {
-        let (low, high) = means.iter().fold((f64::MAX, f64::MIN), |(low, high), mean| (low.min(mean[i]), high.max(mean[i])));
+        let (low, high) = means.iter().fold((f64::MAX, f64::MIN), |(low, high), mean| {
+            (low.min(mean[i]), high.max(mean[i]))
+        });
         high - low
     };
     let largest = (0..means.first()?.len()).map(spread).fold(0.0, f64::max);
@@ -312,29 +409,65 @@ impl Truth {
         let mut values = party.vector.values.clone();
         let plain = clipping::mean_of_rows(&values, data.dimension());
         let clipped = clipping::clip_all(data, &mut values);
-        Truth { plain, kept: clipping::mean_of_rows(&values, data.dimension()), clipped }
+        Truth {
+            plain,
+            kept: clipping::mean_of_rows(&values, data.dimension()),
+            clipped,
+        }
     }
 }
 
 /// The mean of everybody's raw data, by public weight or over all records.
 fn plain_mean(plan: &Plan, truths: &[Truth]) -> Vec<f64> {
     let total = plan.draft().total_weight();
-    let weights: Vec<f64> = (0..plan.parties()).map(|party| plan.draft().weight(party) / total).collect();
-    (0..plan.draft().dimension()).map(|i| weights.iter().zip(truths).map(|(b, truth)| b * truth.plain[i]).sum()).collect()
+    let weights: Vec<f64> = (0..plan.parties())
+        .map(|party| plan.draft().weight(party) / total)
+        .collect();
+    (0..plan.draft().dimension())
+        .map(|i| {
+            weights
+                .iter()
+                .zip(truths)
+                .map(|(b, truth)| b * truth.plain[i])
+                .sum()
+        })
+        .collect()
 }
 
 /// Σ bᵢxᵢ with the weights of a result, over what `of` takes of each party.
-fn mean_of_included(parties: &[LocalParty], truths: &[Truth], result: &Value, of: fn(&Truth) -> &Vec<f64>) -> Vec<f64> {
-    let weights: Vec<f64> = parties.iter().map(|p| result["weights"][&p.name].as_f64().unwrap_or(0.0)).collect();
+fn mean_of_included(
+    parties: &[LocalParty],
+    truths: &[Truth],
+    result: &Value,
+    of: fn(&Truth) -> &Vec<f64>,
+) -> Vec<f64> {
+    let weights: Vec<f64> = parties
+        .iter()
+        .map(|p| result["weights"][&p.name].as_f64().unwrap_or(0.0))
+        .collect();
     let dimension = truths.first().map_or(0, |truth| of(truth).len());
-    (0..dimension).map(|i| weights.iter().zip(truths).map(|(b, truth)| b * of(truth)[i]).sum()).collect()
+    (0..dimension)
+        .map(|i| {
+            weights
+                .iter()
+                .zip(truths)
+                .map(|(b, truth)| b * of(truth)[i])
+                .sum()
+        })
+        .collect()
 }
 
 fn true_errors(mean: &[f64], kept: &[f64], plain: &[f64]) -> TrueErrors {
-    let rms = |truth: &[f64]| (mean.iter().zip(truth).map(|(m, t)| (m - t).powi(2)).sum::<f64>() / mean.len() as f64).sqrt();
+    let rms = |truth: &[f64]| {
+        (mean.iter().zip(truth).map(|(m, t)| (m - t).powi(2)).sum::<f64>() / mean.len() as f64).sqrt()
+    };
     TrueErrors {
         rms: rms(kept),
-        largest: mean.iter().zip(kept).map(|(m, t)| (m - t).abs()).fold(0.0, f64::max),
+        largest: mean
+            .iter()
+            .zip(kept)
+            .map(|(m, t)| (m - t).abs())
+            .fold(0.0, f64::max),
         rms_plain: rms(plain),
     }
 }
@@ -345,8 +478,17 @@ const MOST_COLUMNS: usize = 40;
 const MOST_LISTED: usize = 10_000;
 
 /// One entry for each column, where columns have names or units of their own. The true mean is that of the raw data of those included.
-fn columns(plan: &Plan, parties: &[LocalParty], mean: &[f64], truth: &[f64], errors: &[f64]) -> Option<Value> {
-    let names = parties.iter().find_map(|party| party.vector.layout.columns()).filter(|names| names.len() == mean.len());
+fn columns(
+    plan: &Plan,
+    parties: &[LocalParty],
+    mean: &[f64],
+    truth: &[f64],
+    errors: &[f64],
+) -> Option<Value> {
+    let names = parties
+        .iter()
+        .find_map(|party| party.vector.layout.columns())
+        .filter(|names| names.len() == mean.len());
     if mean.len() > MOST_LISTED || (names.is_none() && !plan.scales().differ()) {
         return None;
     }
@@ -375,22 +517,43 @@ mod tests {
         let party = |peer: &undertone_protocol::peers::Peer| LocalParty {
             name: peer.name.clone(),
             input: "absent.npy".into(),
-            vector: VectorFile { layout: Layout::npy(vec![2], Dtype::F64), values: vec![0.1, 0.2] },
+            vector: VectorFile {
+                layout: Layout::npy(vec![2], Dtype::F64),
+                values: vec![0.1, 0.2],
+            },
             records: None,
         };
         let parties: Vec<LocalParty> = peers.as_slice().iter().map(party).collect();
         let said = json!({ "finished": 0, "outcome": "degraded", "agreed": true, "included": [parties[0].name], "weights": {}, "epsilon": 0.5,
             "reason": "no mean was written: what is left carries too little weight" });
-        let end = |party: &LocalParty| (party.name.clone(), NodeEnd { code: Some(5), result: Some(said.clone()) });
+        let end = |party: &LocalParty| {
+            (
+                party.name.clone(),
+                NodeEnd {
+                    code: Some(5),
+                    result: Some(said.clone()),
+                },
+            )
+        };
         let ends: BTreeMap<String, NodeEnd> = parties.iter().map(end).collect();
         let summary = Summary::of(&plan, &parties, &ends, Path::new("/nowhere"), Instant::now()).unwrap();
         let object = summary.json();
-        assert_eq!((&object["finished"], &object["outcome"], &object["exit_code"]), (&json!(0), &json!("degraded"), &json!(5)));
         assert_eq!(
-            (&object["rms_error"], &object["standard_error"], &object["epsilon"]),
+            (&object["finished"], &object["outcome"], &object["exit_code"]),
+            (&json!(0), &json!("degraded"), &json!(5))
+        );
+        assert_eq!(
+            (
+                &object["rms_error"],
+                &object["standard_error"],
+                &object["epsilon"]
+            ),
             (&Value::Null, &Value::Null, &json!(0.5))
         );
         let text = summary.text(None);
-        assert!(text.contains("No mean: degraded") && text.contains("too little weight"), "{text}");
+        assert!(
+            text.contains("No mean: degraded") && text.contains("too little weight"),
+            "{text}"
+        );
     }
 }

@@ -35,7 +35,9 @@ enum Family {
 impl Place {
     /// Reads exactly `/ip4|ip6|dns|dns4|dns6/HOST/tcp/PORT`; anything before, between or after that is refused.
     pub(super) fn parse(address: &Multiaddr) -> Result<Place, NetworkError> {
-        let wrong = || NetworkError::Address { address: address.clone() };
+        let wrong = || NetworkError::Address {
+            address: address.clone(),
+        };
         let mut parts = address.iter();
         let host = match parts.next() {
             Some(Protocol::Ip4(ip)) => Host::Ip(ip.into()),
@@ -45,7 +47,9 @@ impl Place {
             Some(Protocol::Dns6(name)) => Host::Name(name.into_owned(), Family::V6),
             _ => return Err(wrong()),
         };
-        let Some(Protocol::Tcp(port)) = parts.next() else { return Err(wrong()) };
+        let Some(Protocol::Tcp(port)) = parts.next() else {
+            return Err(wrong());
+        };
         if parts.next().is_some() {
             return Err(wrong());
         }
@@ -73,7 +77,9 @@ impl Place {
     /// Whether the place actively refuses connections: every address that it stands for answers "refused". Silence, an
     /// unknown name or an accepted connection is not a refusal. The probing connection is closed at once.
     pub(super) async fn refuses(&self, patience: Duration) -> bool {
-        let Ok(Ok(addresses)) = timeout(patience, self.resolve()).await else { return false };
+        let Ok(Ok(addresses)) = timeout(patience, self.resolve()).await else {
+            return false;
+        };
         let mut refused = false;
         for address in addresses {
             match timeout(patience, TcpStream::connect(address)).await {
@@ -93,19 +99,33 @@ impl Place {
         let port = self.port;
         let candidates = self.resolve().await.unwrap_or_default();
         let v6 = candidates.first().is_some_and(SocketAddr::is_ipv6);
-        let any = if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let any = if v6 {
+            Ipv6Addr::UNSPECIFIED.into()
+        } else {
+            Ipv4Addr::UNSPECIFIED.into()
+        };
         for address in candidates.into_iter().chain([SocketAddr::new(any, port)]) {
             match TcpListener::bind(address) {
                 Ok(_) => return Ok(address),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                    return Err(NetworkError::PortInUse { address: listed.clone() });
+                    return Err(NetworkError::PortInUse {
+                        address: listed.clone(),
+                    });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
-                Err(source) => return Err(NetworkError::Listen { address: listed.clone(), source }),
+                Err(source) => {
+                    return Err(NetworkError::Listen {
+                        address: listed.clone(),
+                        source,
+                    });
+                }
             }
         }
         let source = io::ErrorKind::AddrNotAvailable.into();
-        Err(NetworkError::Listen { address: listed.clone(), source })
+        Err(NetworkError::Listen {
+            address: listed.clone(),
+            source,
+        })
     }
 }
 
@@ -133,11 +153,26 @@ mod tests {
 
     #[test]
     fn takes_ip_and_dns_with_a_port_and_nothing_else() {
-        assert_eq!(place("/ip4/127.0.0.1/tcp/7001").unwrap().to_string(), "127.0.0.1:7001");
+        assert_eq!(
+            place("/ip4/127.0.0.1/tcp/7001").unwrap().to_string(),
+            "127.0.0.1:7001"
+        );
         assert_eq!(place("/ip6/::1/tcp/7001").unwrap().to_string(), "[::1]:7001");
-        assert_eq!(place("/dns/alice.example/tcp/7001").unwrap().to_string(), "alice.example:7001");
-        for wrong in ["/ip4/127.0.0.1", "/ip4/127.0.0.1/udp/7001", "/tcp/7001", "/ip4/127.0.0.1/tcp/7001/ws", "/memory/5"] {
-            assert!(matches!(place(wrong), Err(NetworkError::Address { .. })), "{wrong} was taken");
+        assert_eq!(
+            place("/dns/alice.example/tcp/7001").unwrap().to_string(),
+            "alice.example:7001"
+        );
+        for wrong in [
+            "/ip4/127.0.0.1",
+            "/ip4/127.0.0.1/udp/7001",
+            "/tcp/7001",
+            "/ip4/127.0.0.1/tcp/7001/ws",
+            "/memory/5",
+        ] {
+            assert!(
+                matches!(place(wrong), Err(NetworkError::Address { .. })),
+                "{wrong} was taken"
+            );
         }
     }
 

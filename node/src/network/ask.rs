@@ -158,10 +158,21 @@ impl Inquiry {
     /// # Errors
     /// No reply within ten seconds (of a last byte), or none that the peer has signed for this question.
     pub async fn ask(&mut self, question: &Question, payload: &[u8]) -> Result<(Reply, Vec<u8>), AskFault> {
-        let Credentials { graph, ref key, peer, ref peer_key, .. } = self.credentials;
+        let Credentials {
+            graph,
+            ref key,
+            peer,
+            ref peer_key,
+            ..
+        } = self.credentials;
         let mut nonce = [0; 16];
         rand::rng().fill_bytes(&mut nonce);
-        let context = Context { asker: key.public().to_peer_id(), answerer: peer, network: side(graph), nonce };
+        let context = Context {
+            asker: key.public().to_peer_id(),
+            answerer: peer,
+            network: side(graph),
+            nonce,
+        };
         write_frame(&mut self.lane.stream, &context.question(key, question, payload)).await?;
         let frame = read_frame(&mut self.lane.stream, reply_frame_limit()).await?;
         let (reply, payload) = context.read_reply(peer_key, &frame)?;
@@ -184,7 +195,11 @@ struct Allowance {
 
 impl Desk {
     pub(super) fn new(roster: Arc<Roster>, asked: Arc<Mutex<Option<mpsc::Sender<Asked>>>>) -> Desk {
-        Desk { roster, asked, allowances: Mutex::default() }
+        Desk {
+            roster,
+            asked,
+            allowances: Mutex::default(),
+        }
     }
 
     /// Answers on a stream whose opener has said hello. `seen`: from where it comes.
@@ -197,11 +212,28 @@ impl Desk {
         }
     }
 
-    async fn answer(&self, stream: &mut Stream, credentials: &Credentials, seen: &str) -> Result<(), AskFault> {
-        let Credentials { graph, ref key, peer, ref peer_key, version, .. } = *credentials;
+    async fn answer(
+        &self,
+        stream: &mut Stream,
+        credentials: &Credentials,
+        seen: &str,
+    ) -> Result<(), AskFault> {
+        let Credentials {
+            graph,
+            ref key,
+            peer,
+            ref peer_key,
+            version,
+            ..
+        } = *credentials;
         let frame = read_frame(stream, question_frame_limit()).await?;
         sleep(self.wait(peer)).await;
-        let context = Context { asker: peer, answerer: key.public().to_peer_id(), network: side(graph), nonce: [0; 16] };
+        let context = Context {
+            asker: peer,
+            answerer: key.public().to_peer_id(),
+            network: side(graph),
+            nonce: [0; 16],
+        };
         let (context, question, payload) = context.read_question(peer_key, &frame)?;
         let (reply, payload) = match question {
             Question::Check { digest } => (self.check(version, digest, seen).await, &[][..]),
@@ -216,7 +248,9 @@ impl Desk {
         let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         allowances.retain(|other, _| *other == peer || self.roster.lists(other));
-        let allowance = allowances.entry(peer).or_insert(Allowance { left: BURST, at: now });
+        let allowance = allowances
+            .entry(peer)
+            .or_insert(Allowance { left: BURST, at: now });
         allowance.left = (allowance.left + (now - allowance.at).as_secs_f64() * PER_SECOND).min(BURST) - 1.0;
         allowance.at = now;
         Duration::from_secs_f64((-allowance.left / PER_SECOND).max(0.0))
@@ -242,14 +276,22 @@ impl Desk {
     async fn offer(&self, peer: PeerId, plan: Vec<u8>) -> Reply {
         match self.put(|answer| Asked::Offer { peer, plan, answer }).await {
             Some(Ok(())) => Reply::Taken,
-            Some(Err(reason)) => Reply::Refused { reason: shortened(reason) },
-            None => Reply::Refused { reason: "this node takes no offers now".to_owned() },
+            Some(Err(reason)) => Reply::Refused {
+                reason: shortened(reason),
+            },
+            None => Reply::Refused {
+                reason: "this node takes no offers now".to_owned(),
+            },
         }
     }
 
     /// Asks whoever owns the hub.
     async fn put<T>(&self, asked: impl FnOnce(oneshot::Sender<T>) -> Asked) -> Option<T> {
-        let sender = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let sender = self
+            .asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()?;
         let (answer, answered) = oneshot::channel();
         sender.try_send(asked(answer)).ok()?;
         timeout(THOUGHT, answered).await.ok()?.ok()
@@ -257,7 +299,10 @@ impl Desk {
 }
 
 fn shortened(mut text: String) -> String {
-    let end = (0..=TEXT_LIMIT.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    let end = (0..=TEXT_LIMIT.min(text.len()))
+        .rev()
+        .find(|&end| text.is_char_boundary(end))
+        .unwrap_or(0);
     text.truncate(end);
     text
 }
@@ -278,7 +323,10 @@ async fn read_frame(stream: &mut Stream, limit: usize) -> io::Result<Vec<u8>> {
     timeout(PATIENCE, stream.read_exact(&mut length)).await??;
     let length = u32::from_be_bytes(length) as usize;
     if length > limit {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {length} bytes, the limit is {limit}")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a frame of {length} bytes, the limit is {limit}"),
+        ));
     }
     let mut frame = Vec::new();
     while frame.len() < length {

@@ -12,7 +12,8 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use super::{
-    Frame, Graph, Handle, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience, PeerAddress, RunConfig, RunGraph,
+    Frame, Graph, Handle, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience, PeerAddress,
+    RunConfig, RunGraph,
 };
 
 const LOCAL: &str = "/ip4/127.0.0.1/tcp/0";
@@ -48,12 +49,19 @@ impl Server {
         let client = client.public().to_peer_id();
         let (hub, run) = config(server, client, [nowhere.clone(), nowhere], max_frame);
         let (network, events) = Network::start(hub, run).await?;
-        Ok(Server { network, events, client })
+        Ok(Server {
+            network,
+            events,
+            client,
+        })
     }
 
     /// Where the client finds us: private, public.
     pub fn addresses(&self) -> [Multiaddr; 2] {
-        [self.network.private_address().clone(), self.network.public_address().clone()]
+        [
+            self.network.private_address().clone(),
+            self.network.public_address().clone(),
+        ]
     }
 
     /// Serves one transfer, until the client is gone.
@@ -106,7 +114,11 @@ pub struct Client {
 impl Client {
     /// Connects to the server at `addresses` (private, public), to send frames of `frame` bytes (at least 1, and no more than the
     /// server's limit).
-    pub async fn connect(seed: [u8; 31], addresses: [Multiaddr; 2], frame: usize) -> Result<Client, BenchError> {
+    pub async fn connect(
+        seed: [u8; 31],
+        addresses: [Multiaddr; 2],
+        frame: usize,
+    ) -> Result<Client, BenchError> {
         let (client, server) = keys(seed);
         let server = server.public().to_peer_id();
         let (hub, run) = config(client, server, addresses, frame.max(8));
@@ -116,22 +128,43 @@ impl Client {
             _ => None,
         });
         connected.await?;
-        Ok(Client { network, events, server, frame })
+        Ok(Client {
+            network,
+            events,
+            server,
+            frame,
+        })
     }
 
     /// Sends so many bytes on each graph and waits until the server holds them all.
     pub async fn transfer(mut self, private_bytes: u64, public_bytes: u64) -> Result<(), BenchError> {
         let piece: Arc<[u8]> = vec![0x5a; self.frame].into();
-        queue(&self.network.handle(), Graph::Private, self.server, private_bytes, &piece);
-        queue(&self.network.handle(), Graph::Public, self.server, public_bytes, &piece);
+        queue(
+            &self.network.handle(),
+            Graph::Private,
+            self.server,
+            private_bytes,
+            &piece,
+        );
+        queue(
+            &self.network.handle(),
+            Graph::Public,
+            self.server,
+            public_bytes,
+            &piece,
+        );
         let answers = on_both(&mut self.events, |event| match event {
-            NetworkEvent::Frame { graph, bytes, .. } => Some((*graph, bytes[..].try_into().map_or(0, u64::from_be_bytes))),
+            NetworkEvent::Frame { graph, bytes, .. } => {
+                Some((*graph, bytes[..].try_into().map_or(0, u64::from_be_bytes)))
+            }
             _ => None,
         });
         let received = answers.await?;
         // A time for other bytes than were asked for would be worse than none.
         if received != BTreeMap::from([(Graph::Private, private_bytes), (Graph::Public, public_bytes)]) {
-            return Err(BenchError::Other { event: format!("received {received:?}") });
+            return Err(BenchError::Other {
+                event: format!("received {received:?}"),
+            });
         }
         Ok(())
     }
@@ -147,7 +180,11 @@ async fn on_both(
         let event = events.recv().await;
         match event.as_ref().and_then(&wanted) {
             Some((graph, value)) if !found.contains_key(&graph) => drop(found.insert(graph, value)),
-            _ => return Err(BenchError::Other { event: format!("{event:?}") }),
+            _ => {
+                return Err(BenchError::Other {
+                    event: format!("{event:?}"),
+                });
+            }
         }
     }
     Ok(found)
@@ -159,8 +196,13 @@ fn queue(handle: &Handle, graph: Graph, server: PeerId, bytes: u64, piece: &Arc<
     let whole = std::iter::repeat_n(piece.clone(), (bytes / length) as usize);
     let rest: Arc<[u8]> = piece[..(bytes % length) as usize].into();
     let rest = Some(rest).filter(|rest| !rest.is_empty());
-    for bytes in std::iter::once(bytes.to_be_bytes()[..].into()).chain(whole).chain(rest) {
-        handle.send(graph, server, Frame::new(bytes)).expect("no longer than the limit, and the queue has none");
+    for bytes in std::iter::once(bytes.to_be_bytes()[..].into())
+        .chain(whole)
+        .chain(rest)
+    {
+        handle
+            .send(graph, server, Frame::new(bytes))
+            .expect("no longer than the limit, and the queue has none");
     }
 }
 
@@ -172,20 +214,42 @@ fn keys(seed: [u8; 31]) -> (Keypair, Keypair) {
         Keypair::ed25519_from_bytes(secret).expect("32 bytes are a secret key")
     };
     let (one, two) = (key(1), key(2));
-    if one.public().to_peer_id() < two.public().to_peer_id() { (one, two) } else { (two, one) }
+    if one.public().to_peer_id() < two.public().to_peer_id() {
+        (one, two)
+    } else {
+        (two, one)
+    }
 }
 
-fn config(key: Keypair, peer_id: PeerId, addresses: [Multiaddr; 2], max_frame: usize) -> (HubConfig, RunConfig) {
+fn config(
+    key: Keypair,
+    peer_id: PeerId,
+    addresses: [Multiaddr; 2],
+    max_frame: usize,
+) -> (HubConfig, RunConfig) {
     let [private, public] = addresses.map(|address| {
         let mut graph = RunGraph::new(vec![PeerAddress { peer_id, address }], max_frame);
         (graph.queue_frames, graph.queue_bytes) = (usize::MAX, usize::MAX);
         graph
     });
-    let listening = Listening { listen: LOCAL.parse().expect("a multiaddress"), peers: vec![] };
+    let listening = Listening {
+        listen: LOCAL.parse().expect("a multiaddress"),
+        peers: vec![],
+    };
     let patience = Patience::default();
     (
-        HubConfig { key, version: 0, private: listening.clone(), public: listening, patience },
-        RunConfig { digest: [1; 32], private, public },
+        HubConfig {
+            key,
+            version: 0,
+            private: listening.clone(),
+            public: listening,
+            patience,
+        },
+        RunConfig {
+            digest: [1; 32],
+            private,
+            public,
+        },
     )
 }
 
@@ -196,14 +260,26 @@ mod tests {
     #[tokio::test]
     async fn all_bytes_are_there_when_the_clock_stops() {
         // Multiples of a frame, remainders, nothing, and frames as long as the announcement.
-        for (private, public, frame) in
-            [(3 << 20, 1_000_001, 1 << 20), (4 << 20, 0, 1 << 20), (0, 4 << 20, 1 << 20), (0, 0, 8), (80, 1, 8)]
-        {
+        for (private, public, frame) in [
+            (3 << 20, 1_000_001, 1 << 20),
+            (4 << 20, 0, 1 << 20),
+            (0, 4 << 20, 1 << 20),
+            (0, 0, 8),
+            (80, 1, 8),
+        ] {
             let server = Server::start([7; 31], 1 << 20).await.unwrap();
             let addresses = server.addresses();
             let serving = tokio::spawn(server.run());
-            let transfer = async { Client::connect([7; 31], addresses, frame).await?.transfer(private, public).await };
-            tokio::time::timeout(Duration::from_secs(30), transfer).await.expect("an end in time").unwrap();
+            let transfer = async {
+                Client::connect([7; 31], addresses, frame)
+                    .await?
+                    .transfer(private, public)
+                    .await
+            };
+            tokio::time::timeout(Duration::from_secs(30), transfer)
+                .await
+                .expect("an end in time")
+                .unwrap();
             serving.await.unwrap();
         }
     }

@@ -36,7 +36,13 @@ impl RunGraph {
     /// for us.
     pub fn new(peers: Vec<PeerAddress>, max_frame: usize) -> RunGraph {
         let queue_bytes = max_frame.saturating_mul(4).max(4 << 20);
-        RunGraph { peers, max_frame, queue_frames: 4096, queue_bytes, inbound_bytes: max_frame.saturating_mul(2) }
+        RunGraph {
+            peers,
+            max_frame,
+            queue_frames: 4096,
+            queue_bytes,
+            inbound_bytes: max_frame.saturating_mul(2),
+        }
     }
 
     /// At least so many frames and bytes may wait for one peer: all that it may be owed at once. A smaller limit takes an honest peer for a
@@ -81,7 +87,11 @@ pub struct Patience {
 impl Default for Patience {
     /// Our guesses: three seconds are many round trips around the world; a stalled peer may have been suspended.
     fn default() -> Patience {
-        Patience { dial: Duration::from_secs(3), hello: Duration::from_secs(3), stall: Duration::from_secs(15) }
+        Patience {
+            dial: Duration::from_secs(3),
+            hello: Duration::from_secs(3),
+            stall: Duration::from_secs(15),
+        }
     }
 }
 

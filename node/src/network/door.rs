@@ -19,8 +19,8 @@ use libp2p::{
         upgrade::{InboundUpgrade, OutboundUpgrade, UpgradeInfo},
     },
     swarm::{
-        ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId, FromSwarm, NetworkBehaviour, NotifyHandler,
-        SubstreamProtocol, ToSwarm,
+        ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId, FromSwarm,
+        NetworkBehaviour, NotifyHandler, SubstreamProtocol, ToSwarm,
         handler::{ConnectionEvent, DialUpgradeError, FullyNegotiatedInbound, FullyNegotiatedOutbound},
     },
 };
@@ -82,14 +82,23 @@ pub(super) struct Door {
 
 impl Door {
     pub(super) fn new(roster: Arc<Roster>, protocols: Vec<StreamProtocol>) -> Door {
-        Door { roster, protocols, actions: VecDeque::new(), waker: None }
+        Door {
+            roster,
+            protocols,
+            actions: VecDeque::new(),
+            waker: None,
+        }
     }
 
     /// Opens a stream on the connection that it is to stay on; the answer comes once it is open, or is dropped with the
     /// connection.
     pub(super) fn open(&mut self, peer_id: PeerId, opening: Opening) {
         let handler = NotifyHandler::One(opening.stay.connection);
-        self.actions.push_back(ToSwarm::NotifyHandler { peer_id, handler, event: opening });
+        self.actions.push_back(ToSwarm::NotifyHandler {
+            peer_id,
+            handler,
+            event: opening,
+        });
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
@@ -99,7 +108,11 @@ impl Door {
         if !self.roster.lists(peer) {
             return Err(ConnectionDenied::new(NotListed));
         }
-        Ok(Handler { protocols: self.protocols.clone(), wanted: VecDeque::new(), opened: VecDeque::new() })
+        Ok(Handler {
+            protocols: self.protocols.clone(),
+            wanted: VecDeque::new(),
+            opened: VecDeque::new(),
+        })
     }
 }
 
@@ -136,7 +149,12 @@ impl NetworkBehaviour for Door {
         connection: ConnectionId,
         (protocol, stream): (StreamProtocol, Stream),
     ) {
-        self.actions.push_back(ToSwarm::GenerateEvent(Opened { peer, connection, protocol, stream }));
+        self.actions.push_back(ToSwarm::GenerateEvent(Opened {
+            peer,
+            connection,
+            protocol,
+            stream,
+        }));
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<ToSwarm<Opened, Opening>> {
@@ -174,8 +192,13 @@ impl ConnectionHandler for Handler {
 
     fn on_connection_event(&mut self, event: ConnectionEvent<'_, Protocols, Protocols, (), Opening>) {
         match event {
-            ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound { protocol, .. }) => self.opened.push_back(protocol),
-            ConnectionEvent::FullyNegotiatedOutbound(FullyNegotiatedOutbound { protocol: (_, stream), info }) => {
+            ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound { protocol, .. }) => {
+                self.opened.push_back(protocol)
+            }
+            ConnectionEvent::FullyNegotiatedOutbound(FullyNegotiatedOutbound {
+                protocol: (_, stream),
+                info,
+            }) => {
                 let Opening { stay, answer, .. } = info;
                 let _ = answer.send(Ok(Lane { stream, stay }));
             }
@@ -186,7 +209,10 @@ impl ConnectionHandler for Handler {
         }
     }
 
-    fn poll(&mut self, _: &mut Context<'_>) -> Poll<ConnectionHandlerEvent<Protocols, Opening, (StreamProtocol, Stream)>> {
+    fn poll(
+        &mut self,
+        _: &mut Context<'_>,
+    ) -> Poll<ConnectionHandlerEvent<Protocols, Opening, (StreamProtocol, Stream)>> {
         if let Some(opened) = self.opened.pop_front() {
             return Poll::Ready(ConnectionHandlerEvent::NotifyBehaviour(opened));
         }

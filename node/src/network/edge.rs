@@ -140,13 +140,19 @@ impl Edge {
     pub(super) async fn run(mut self) {
         let mut inward = None;
         while !self.reports.shutting_down() {
-            let Some((outward, accepted)) = self.establish(inward.take()).await else { return };
+            let Some((outward, accepted)) = self.establish(inward.take()).await else {
+                return;
+            };
             inward = self.converse(outward, accepted).await;
         }
     }
 
     fn first_pause(&self) -> Pause {
-        Pause(if self.is_missed() { PAUSE_AFTER_LOSS } else { PAUSE_AT_START })
+        Pause(if self.is_missed() {
+            PAUSE_AFTER_LOSS
+        } else {
+            PAUSE_AT_START
+        })
     }
 
     /// Whether a refused connection means that the peer is gone, not that it has not started yet.
@@ -270,7 +276,13 @@ impl Edge {
         let connection = lane.stay.connection;
         let proved = result.as_ref().map_or_else(HelloError::proves, |()| true);
         if proved {
-            let _ = self.commands.send(Command::Proved { peer: self.line.peer, connection }).await;
+            let _ = self
+                .commands
+                .send(Command::Proved {
+                    peer: self.line.peer,
+                    connection,
+                })
+                .await;
         }
         let error = match result {
             Ok(()) => return Some(lane),
@@ -323,7 +335,9 @@ impl Edge {
         tasks.shutdown().await;
         self.presence.up.fetch_sub(1, Ordering::Relaxed);
         self.line.queue.set_edge_is_up(false);
-        self.reports.tell(NetworkEvent::Disconnected { graph, peer }).await;
+        self.reports
+            .tell(NetworkEvent::Disconnected { graph, peer })
+            .await;
         let connections = stays.map(|stay| stay.connection);
         match ending {
             Ending::Closed => None,
@@ -378,7 +392,14 @@ impl Edge {
         let (commands, credentials, digest) = (self.commands.clone(), self.credentials.clone(), self.digest);
         async move {
             let (answer, opened) = oneshot::channel();
-            let _ = commands.send(Command::Open { peer: credentials.peer, connection, protocol: STREAM, answer }).await;
+            let _ = commands
+                .send(Command::Open {
+                    peer: credentials.peer,
+                    connection,
+                    protocol: STREAM,
+                    answer,
+                })
+                .await;
             match timeout(credentials.patience, opened).await {
                 Ok(Ok(Ok(mut lane))) => {
                     let result = hello::open(&mut lane.stream, &credentials, digest).await;
@@ -423,13 +444,20 @@ impl Edge {
         self.lost = false;
         self.line.queue.clear();
         if !self.presence.gone.swap(true, Ordering::Relaxed) {
-            self.reports.tell(NetworkEvent::Gone { peer: self.line.peer }).await;
+            self.reports
+                .tell(NetworkEvent::Gone { peer: self.line.peer })
+                .await;
         }
     }
 
     async fn absent(&mut self) {
         if !std::mem::replace(&mut self.absent, true) {
-            self.reports.tell(NetworkEvent::Absent { graph: self.line.graph, peer: self.line.peer }).await;
+            self.reports
+                .tell(NetworkEvent::Absent {
+                    graph: self.line.graph,
+                    peer: self.line.peer,
+                })
+                .await;
         }
     }
 
@@ -437,16 +465,35 @@ impl Edge {
         if self.reported.as_ref() != Some(&offence) {
             self.reported = Some(offence.clone());
             let (graph, peer) = (self.line.graph, Some(self.line.peer));
-            self.reports.tell(NetworkEvent::Offence { graph, peer, address: None, offence }).await;
+            self.reports
+                .tell(NetworkEvent::Offence {
+                    graph,
+                    peer,
+                    address: None,
+                    offence,
+                })
+                .await;
         }
     }
 
     async fn unanswered(&self, connection: ConnectionId) {
-        let _ = self.commands.send(Command::Unanswered { peer: self.line.peer, connection }).await;
+        let _ = self
+            .commands
+            .send(Command::Unanswered {
+                peer: self.line.peer,
+                connection,
+            })
+            .await;
     }
 
     async fn broken(&self, connection: ConnectionId) {
-        let _ = self.commands.send(Command::Broken { peer: self.line.peer, connection }).await;
+        let _ = self
+            .commands
+            .send(Command::Broken {
+                peer: self.line.peer,
+                connection,
+            })
+            .await;
     }
 }
 

@@ -147,7 +147,9 @@ impl Word<'_> {
 
     fn sign(&self, key: &Keypair) -> io::Result<[u8; 64]> {
         let signature = key.sign(&self.bytes()).map_err(io::Error::other)?;
-        signature.try_into().map_err(|_| io::Error::other("not an ed25519 signature"))
+        signature
+            .try_into()
+            .map_err(|_| io::Error::other("not an ed25519 signature"))
     }
 
     fn holds(&self, signature: &[u8], key: &PublicKey) -> bool {
@@ -160,7 +162,9 @@ pub(super) async fn open<S>(stream: &mut S, ours: &Credentials, digest: [u8; 32]
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    timeout(ours.patience, open_without_limit(stream, ours, digest)).await.unwrap_or_else(|_| Err(silence()))
+    timeout(ours.patience, open_without_limit(stream, ours, digest))
+        .await
+        .unwrap_or_else(|_| Err(silence()))
 }
 
 async fn open_without_limit<S>(stream: &mut S, ours: &Credentials, digest: [u8; 32]) -> Result<(), HelloError>
@@ -169,7 +173,10 @@ where
 {
     let challenge: [u8; CHALLENGE] = read(stream).await?;
     if challenge[0] != b'C' {
-        return Err(Offence::NoHello { reason: "the challenge is malformed" }.into());
+        return Err(Offence::NoHello {
+            reason: "the challenge is malformed",
+        }
+        .into());
     }
     let mut word = Word {
         domain: HELLO_DOMAIN,
@@ -197,14 +204,24 @@ where
     word.version = array(&answer[2..6]);
     word.digest = array(&answer[6..38]);
     if answer[0] != b'A' || !word.holds(&answer[38..], &ours.peer_key) {
-        return Err(Offence::NoHello { reason: "the signature of its answer is wrong" }.into());
+        return Err(Offence::NoHello {
+            reason: "the signature of its answer is wrong",
+        }
+        .into());
     }
     same_version(ours, word.version)?;
     match word.verdict {
         WELCOME if word.digest == digest => Ok(()),
         REJECTED if word.digest == NO_RUN => Err(HelloError::Absent),
-        _ if word.digest != digest => Err(Offence::OtherDigest { theirs: word.digest, ours: digest }.into()),
-        _ => Err(Offence::NoHello { reason: "it rejected us without a reason" }.into()),
+        _ if word.digest != digest => Err(Offence::OtherDigest {
+            theirs: word.digest,
+            ours: digest,
+        }
+        .into()),
+        _ => Err(Offence::NoHello {
+            reason: "it rejected us without a reason",
+        }
+        .into()),
     }
 }
 
@@ -218,7 +235,9 @@ pub(super) async fn accept<S, R>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    timeout(ours.patience, accept_without_limit(stream, ours, verdict)).await.unwrap_or_else(|_| Err(silence()))
+    timeout(ours.patience, accept_without_limit(stream, ours, verdict))
+        .await
+        .unwrap_or_else(|_| Err(silence()))
 }
 
 async fn accept_without_limit<S, R>(
@@ -248,13 +267,22 @@ where
         opener_nonce: array(&hello[38..70]),
     };
     if hello[0] != b'H' {
-        return Err(Offence::NoHello { reason: "it is malformed" }.into());
+        return Err(Offence::NoHello {
+            reason: "it is malformed",
+        }
+        .into());
     }
     if !word.holds(&hello[70..], &ours.peer_key) {
-        return Err(Offence::NoHello { reason: "its signature is wrong" }.into());
+        return Err(Offence::NoHello {
+            reason: "its signature is wrong",
+        }
+        .into());
     }
     if word.graph != ours.code() {
-        return Err(Offence::NoHello { reason: "it is for the other graph or protocol" }.into());
+        return Err(Offence::NoHello {
+            reason: "it is for the other graph or protocol",
+        }
+        .into());
     }
     let theirs = word.digest;
     let (named, fits) = match same_version(ours, word.version).map(|()| verdict(&theirs)) {
@@ -286,7 +314,11 @@ where
 fn same_version(ours: &Credentials, version: [u8; 4]) -> Result<(), HelloError> {
     let theirs = u32::from_be_bytes(version);
     if theirs != ours.version {
-        return Err(Offence::OtherVersion { theirs, ours: ours.version }.into());
+        return Err(Offence::OtherVersion {
+            theirs,
+            ours: ours.version,
+        }
+        .into());
     }
     Ok(())
 }

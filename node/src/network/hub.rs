@@ -90,8 +90,18 @@ impl Hub {
         Ok((hub, attachment, events))
     }
 
-    async fn start_for(config: HubConfig, only: Option<[u8; 32]>, protocols: &[StreamProtocol]) -> Result<Hub, NetworkError> {
-        let HubConfig { key, version, private, public, patience } = config;
+    async fn start_for(
+        config: HubConfig,
+        only: Option<[u8; 32]>,
+        protocols: &[StreamProtocol],
+    ) -> Result<Hub, NetworkError> {
+        let HubConfig {
+            key,
+            version,
+            private,
+            public,
+            patience,
+        } = config;
         let mut listed = [(Graph::Private, private), (Graph::Public, public)].map(|(graph, listening)| {
             let peers = Neighbours::check(graph, &key, &listening.peers);
             (graph, listening.listen, peers)
@@ -111,32 +121,67 @@ impl Hub {
         let mut swarms = JoinSet::new();
         let mut sides = ready.into_iter().map(|(graph, roster, swarm, address)| {
             let (commands, receiver) = mpsc::channel(64);
-            let introduction = Introduction { graph, version, key: key.clone(), patience: patience.hello };
+            let introduction = Introduction {
+                graph,
+                version,
+                key: key.clone(),
+                patience: patience.hello,
+            };
             let desk = Desk::new(roster.clone(), asked.clone());
             swarms.spawn(Driver::new(introduction, swarm, receiver, roster.clone(), desk).run());
-            Side { graph, roster, commands, address }
+            Side {
+                graph,
+                roster,
+                commands,
+                address,
+            }
         });
-        let (Some(private), Some(public)) = (sides.next(), sides.next()) else { unreachable!("there are two graphs") };
+        let (Some(private), Some(public)) = (sides.next(), sides.next()) else {
+            unreachable!("there are two graphs")
+        };
         drop(sides);
         let (runs, swarms) = (Mutex::default(), Mutex::new(swarms));
-        Ok(Hub { shared: Arc::new(Shared { key, version, patience, private, public, runs, swarms, asked }) })
+        Ok(Hub {
+            shared: Arc::new(Shared {
+                key,
+                version,
+                patience,
+                private,
+                public,
+                runs,
+                swarms,
+                asked,
+            }),
+        })
     }
 
     /// Attaches a run and starts to connect its edges. Of the events its driver must not stop taking any: a full channel
     /// holds back all edges of the run (and of no other).
-    pub fn attach(&self, config: RunConfig) -> Result<(Attachment, mpsc::Receiver<NetworkEvent>), NetworkError> {
+    pub fn attach(
+        &self,
+        config: RunConfig,
+    ) -> Result<(Attachment, mpsc::Receiver<NetworkEvent>), NetworkError> {
         let shared = &self.shared;
         let private = Neighbours::of(Graph::Private, &shared.key, &config.private)?;
         let public = Neighbours::of(Graph::Public, &shared.key, &config.public)?;
         let edges = private.0.len() + public.0.len();
-        let (events, receiver) = mpsc::channel(edges * (session::FRAMES_IN_FLIGHT + EVENTS_PER_EDGE) + EVENTS);
+        let (events, receiver) =
+            mpsc::channel(edges * (session::FRAMES_IN_FLIGHT + EVENTS_PER_EDGE) + EVENTS);
         let (stop, stopped) = watch::channel(false);
-        let reports = Reports { events, stop: stopped };
+        let reports = Reports {
+            events,
+            stop: stopped,
+        };
         let berth = Berth::take(shared, config.digest, [&private, &public], &reports)?;
         let mut builder = Builder {
             shared,
             digest: config.digest,
-            probes: public.0.iter().chain(&private.0).map(|(peer, known)| (*peer, known.place.clone())).collect(),
+            probes: public
+                .0
+                .iter()
+                .chain(&private.0)
+                .map(|(peer, known)| (*peer, known.place.clone()))
+                .collect(),
             presences: BTreeMap::new(),
             lines: BTreeMap::new(),
             reports,
@@ -145,8 +190,21 @@ impl Hub {
         };
         let private_sent = builder.join(&shared.private, private, &config.private);
         let public_sent = builder.join(&shared.public, public, &config.public);
-        let handle = Handle { lines: Arc::new(builder.lines), private_sent, public_sent, begun: builder.begun };
-        Ok((Attachment { handle, stop, edges: builder.edges, _berth: berth }, receiver))
+        let handle = Handle {
+            lines: Arc::new(builder.lines),
+            private_sent,
+            public_sent,
+            begun: builder.begun,
+        };
+        Ok((
+            Attachment {
+                handle,
+                stop,
+                edges: builder.edges,
+                _berth: berth,
+            },
+            receiver,
+        ))
     }
 
     /// Plans that others ask for or offer come here from now on; before, the hub knows those that are attached and takes no
@@ -182,15 +240,36 @@ impl Hub {
             None => self.reach_place(side, peer, &place).await?,
         };
         let (answer, opened) = oneshot::channel();
-        let _ = side.commands.send(Command::Open { peer, connection, protocol: ASK, answer }).await;
-        let Shared { ref key, version, patience, .. } = *self.shared;
+        let _ = side
+            .commands
+            .send(Command::Open {
+                peer,
+                connection,
+                protocol: ASK,
+                answer,
+            })
+            .await;
+        let Shared {
+            ref key,
+            version,
+            patience,
+            ..
+        } = *self.shared;
         let lane = match timeout(patience.hello, opened).await {
             Ok(Ok(Ok(lane))) => lane,
             Ok(Ok(Err(error))) => return Err(AskFault::Closed(error)),
             Ok(Err(_)) => return Err(AskFault::Closed("the connection is gone".to_owned())),
             Err(_) => return Err(AskFault::Silent),
         };
-        let credentials = Credentials { graph, asks: true, version, key: key.clone(), peer, peer_key, patience: patience.hello };
+        let credentials = Credentials {
+            graph,
+            asks: true,
+            version,
+            key: key.clone(),
+            peer,
+            peer_key,
+            patience: patience.hello,
+        };
         let inquiry = Inquiry::begin(lane, credentials).await?;
         let _ = side.commands.send(Command::Proved { peer, connection }).await;
         Ok(inquiry)
@@ -215,7 +294,14 @@ impl Hub {
             return Err(DialFault::Unknown);
         }
         let (answer, reached) = oneshot::channel();
-        let _ = side.commands.send(Command::Reach { peer, addresses, answer }).await;
+        let _ = side
+            .commands
+            .send(Command::Reach {
+                peer,
+                addresses,
+                answer,
+            })
+            .await;
         reached.await.unwrap_or(Err(DialFault::Silent))
     }
 
@@ -238,7 +324,8 @@ impl Hub {
 
     /// Stops listening and breaks what is connected still; returns once the ports are free.
     pub async fn shutdown(self) {
-        let mut swarms = std::mem::take(&mut *self.shared.swarms.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut swarms =
+            std::mem::take(&mut *self.shared.swarms.lock().unwrap_or_else(PoisonError::into_inner));
         swarms.shutdown().await;
     }
 }
@@ -263,7 +350,11 @@ impl Attachment {
     /// written and read in time.
     pub async fn shutdown(mut self, patience: Duration) -> bool {
         let _ = self.stop.send(true);
-        let all = timeout(patience, async { while self.edges.join_next().await.is_some() {} }).await.is_ok();
+        let all = timeout(patience, async {
+            while self.edges.join_next().await.is_some() {}
+        })
+        .await
+        .is_ok();
         self.edges.shutdown().await;
         all
     }
@@ -299,7 +390,11 @@ impl Berth {
                 peers.push((side.graph, *peer));
             }
         }
-        Ok(Berth { shared: shared.clone(), digest, peers })
+        Ok(Berth {
+            shared: shared.clone(),
+            digest,
+            peers,
+        })
     }
 }
 
@@ -312,7 +407,11 @@ impl Drop for Berth {
                 side.roster.unlist(peer);
             }
         }
-        self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.digest);
+        self.shared
+            .runs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.digest);
     }
 }
 
@@ -327,13 +426,18 @@ struct Neighbours(BTreeMap<PeerId, Neighbour>);
 
 /// Only short keys, of which ed25519 is the one that we can read, are held by the peer id itself.
 fn key_of(peer: &PeerId) -> Option<PublicKey> {
-    PublicKey::try_decode_protobuf(peer.as_ref().digest()).ok().filter(|key| key.to_peer_id() == *peer)
+    PublicKey::try_decode_protobuf(peer.as_ref().digest())
+        .ok()
+        .filter(|key| key.to_peer_id() == *peer)
 }
 
 impl Neighbours {
     fn of(graph: Graph, key: &Keypair, settings: &RunGraph) -> Result<Neighbours, NetworkError> {
         if !(1..1 << 31).contains(&settings.max_frame) {
-            return Err(NetworkError::Limit { graph, max_frame: settings.max_frame });
+            return Err(NetworkError::Limit {
+                graph,
+                max_frame: settings.max_frame,
+            });
         }
         Neighbours::check(graph, key, &settings.peers)
     }
@@ -341,13 +445,30 @@ impl Neighbours {
     fn check(graph: Graph, key: &Keypair, peers: &[PeerAddress]) -> Result<Neighbours, NetworkError> {
         let ours = key.public().to_peer_id();
         let mut all = BTreeMap::new();
-        for PeerAddress { peer_id: peer, address } in peers {
-            let wrong = |reason| NetworkError::Peer { graph, peer: *peer, reason };
+        for PeerAddress {
+            peer_id: peer,
+            address,
+        } in peers
+        {
+            let wrong = |reason| NetworkError::Peer {
+                graph,
+                peer: *peer,
+                reason,
+            };
             let key = key_of(peer).ok_or(wrong("its id does not hold an ed25519 key"))?;
             if *peer == ours {
                 return Err(wrong("it is our own id"));
             }
-            if all.insert(*peer, Neighbour { place: Place::parse(address)?, key }).is_some() {
+            if all
+                .insert(
+                    *peer,
+                    Neighbour {
+                        place: Place::parse(address)?,
+                        key,
+                    },
+                )
+                .is_some()
+            {
                 return Err(wrong("it is listed twice"));
             }
         }

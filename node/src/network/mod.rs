@@ -136,9 +136,15 @@ impl Handle {
     /// Queues a frame and returns at once. It leaves when the edge is up; frames that have not left stay queued while the
     /// edge is down, until the peer is found gone. Frames of one edge leave in the order of the calls.
     pub fn send(&self, graph: Graph, peer: PeerId, frame: Frame) -> Result<(), SendError> {
-        let line = self.lines.get(&(graph, peer)).ok_or(SendError::NoSuchPeer { graph, peer })?;
+        let line = self
+            .lines
+            .get(&(graph, peer))
+            .ok_or(SendError::NoSuchPeer { graph, peer })?;
         if frame.bytes.len() > line.max_frame {
-            return Err(SendError::TooLong { length: frame.bytes.len(), limit: line.max_frame });
+            return Err(SendError::TooLong {
+                length: frame.bytes.len(),
+                limit: line.max_frame,
+            });
         }
         line.queue.push(frame)
     }
@@ -171,7 +177,10 @@ impl Network {
     /// Listens on both addresses and starts to connect. Must be called inside a tokio runtime with time and I/O. Of the
     /// events the driver must not stop taking any: a full channel holds back all edges. Peers that name another run are
     /// told this one's digest.
-    pub async fn start(hub: HubConfig, run: RunConfig) -> Result<(Network, mpsc::Receiver<NetworkEvent>), NetworkError> {
+    pub async fn start(
+        hub: HubConfig,
+        run: RunConfig,
+    ) -> Result<(Network, mpsc::Receiver<NetworkEvent>), NetworkError> {
         let (hub, run, events) = Hub::start_with(hub, run).await?;
         Ok((Network { hub, run }, events))
     }

@@ -81,7 +81,11 @@ pub(super) struct Muxer<C> {
 
 impl<C: AsyncRead + AsyncWrite + Unpin + 'static> Muxer<C> {
     fn new(connection: Connection<C>) -> Muxer<C> {
-        Muxer { connection, waiting: VecDeque::new(), waker: None }
+        Muxer {
+            connection,
+            waiting: VecDeque::new(),
+            waker: None,
+        }
     }
 
     fn poll_connection(&mut self, context: &mut Context<'_>) -> Poll<io::Result<yamux::Stream>> {

@@ -57,10 +57,18 @@ impl fmt::Display for Offence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Offence::OtherDigest { theirs, ours } => {
-                write!(f, "runs another plan: its digest is {}, ours is {}", Hex(theirs), Hex(ours))
+                write!(
+                    f,
+                    "runs another plan: its digest is {}, ours is {}",
+                    Hex(theirs),
+                    Hex(ours)
+                )
             }
             Offence::OtherVersion { theirs, ours } => {
-                write!(f, "speaks version {theirs} of the protocol, we speak version {ours}")
+                write!(
+                    f,
+                    "speaks version {theirs} of the protocol, we speak version {ours}"
+                )
             }
             Offence::NoHello { reason } => write!(f, "did not begin with a valid signed hello: {reason}"),
             Offence::FrameTooLong { length, limit } => {
@@ -69,7 +77,10 @@ impl fmt::Display for Offence {
             Offence::OutOfTurn => write!(f, "wrote on a stream that only we write on"),
             Offence::Stalled { after_ms } => write!(f, "stalled in the middle of a frame for {after_ms} ms"),
             Offence::QueueFull { frames, bytes } => {
-                write!(f, "takes frames too slowly: {frames} frames with {bytes} bytes were waiting for it")
+                write!(
+                    f,
+                    "takes frames too slowly: {frames} frames with {bytes} bytes were waiting for it"
+                )
             }
             Offence::NoProtocol { reason } => write!(f, "did not speak our protocol: {reason}"),
         }

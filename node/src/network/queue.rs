@@ -36,7 +36,11 @@ pub struct Frame {
 impl Frame {
     /// A frame that cannot be recalled.
     pub fn new(bytes: Arc<[u8]>) -> Frame {
-        Frame { bytes, ticket: None, token: 0 }
+        Frame {
+            bytes,
+            ticket: None,
+            token: 0,
+        }
     }
 }
 
@@ -96,7 +100,13 @@ struct Waiting {
 impl Queue {
     pub(super) fn new(max_frames: usize, max_bytes: usize) -> Queue {
         let waiting = Mutex::default();
-        Queue { waiting, max_frames, max_bytes, arrived: Notify::new(), overflowed: Notify::new() }
+        Queue {
+            waiting,
+            max_frames,
+            max_bytes,
+            arrived: Notify::new(),
+            overflowed: Notify::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -112,7 +122,10 @@ impl Queue {
             if waiting.edge_is_up {
                 self.overflowed.notify_one();
             }
-            return Err(SendError::QueueFull { frames: waiting.frames.len(), bytes: waiting.bytes });
+            return Err(SendError::QueueFull {
+                frames: waiting.frames.len(),
+                bytes: waiting.bytes,
+            });
         }
         waiting.bytes = bytes;
         waiting.frames.push_back(frame);
@@ -147,7 +160,10 @@ impl Queue {
     /// Drops all frames; returns what the peer is to be blamed for.
     pub(super) fn clear(&self) -> Offence {
         let mut waiting = self.lock();
-        let offence = Offence::QueueFull { frames: waiting.frames.len(), bytes: waiting.bytes };
+        let offence = Offence::QueueFull {
+            frames: waiting.frames.len(),
+            bytes: waiting.bytes,
+        };
         waiting.frames.clear();
         waiting.bytes = 0;
         offence
@@ -168,11 +184,23 @@ mod tests {
         for _ in 0..3 {
             queue.push(frame(10)).unwrap();
         }
-        assert_eq!(queue.push(frame(1)), Err(SendError::QueueFull { frames: 3, bytes: 30 }));
+        assert_eq!(
+            queue.push(frame(1)),
+            Err(SendError::QueueFull { frames: 3, bytes: 30 })
+        );
         queue.pop().unwrap();
-        assert_eq!(queue.push(frame(81)), Err(SendError::QueueFull { frames: 2, bytes: 20 }));
+        assert_eq!(
+            queue.push(frame(81)),
+            Err(SendError::QueueFull { frames: 2, bytes: 20 })
+        );
         queue.push(frame(80)).unwrap();
-        assert_eq!(queue.clear(), Offence::QueueFull { frames: 3, bytes: 100 });
+        assert_eq!(
+            queue.clear(),
+            Offence::QueueFull {
+                frames: 3,
+                bytes: 100
+            }
+        );
         assert!(queue.pop().is_none());
         queue.push(frame(1000)).unwrap();
     }

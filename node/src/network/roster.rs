@@ -65,7 +65,11 @@ pub(super) struct Roster {
 
 impl Roster {
     pub(super) fn new(only: Option<[u8; 32]>) -> Roster {
-        Roster { only, lists: Mutex::default(), changed: Notify::new() }
+        Roster {
+            only,
+            lists: Mutex::default(),
+            changed: Notify::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Lists> {
@@ -155,7 +159,12 @@ impl Roster {
     }
 
     /// Streams of a listed peer that name this run go there from now on. Returns what is known of its connections.
-    pub(super) fn enter(&self, peer: &PeerId, digest: [u8; 32], arrivals: mpsc::Sender<Arrival>) -> watch::Receiver<Link> {
+    pub(super) fn enter(
+        &self,
+        peer: &PeerId,
+        digest: [u8; 32],
+        arrivals: mpsc::Sender<Arrival>,
+    ) -> watch::Receiver<Link> {
         let mut lists = self.lock();
         let listed = lists.peers.get_mut(peer).expect("only listed peers have edges");
         listed.runs.insert(digest, arrivals);
@@ -171,8 +180,14 @@ impl Roster {
     /// What to answer a peer that names this run.
     pub(super) fn verdict(&self, peer: &PeerId, digest: &[u8; 32]) -> Verdict<mpsc::Sender<Arrival>> {
         let lists = self.lock();
-        let going = lists.runs.get(digest).is_some_and(|reports| !reports.shutting_down());
-        match (lists.peers.get(peer).and_then(|listed| listed.runs.get(digest)), self.only) {
+        let going = lists
+            .runs
+            .get(digest)
+            .is_some_and(|reports| !reports.shutting_down());
+        match (
+            lists.peers.get(peer).and_then(|listed| listed.runs.get(digest)),
+            self.only,
+        ) {
             (Some(arrivals), _) if going => Verdict::Welcome(arrivals.clone()),
             (_, Some(only)) if only != *digest => Verdict::Other(only),
             _ => Verdict::Absent,

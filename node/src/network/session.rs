@@ -84,7 +84,9 @@ pub(super) async fn write_frames<S>(mut stream: S, line: &Line, reports: &Report
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    write_all_frames(&mut stream, line, reports).await.unwrap_or_else(|end| end)
+    write_all_frames(&mut stream, line, reports)
+        .await
+        .unwrap_or_else(|end| end)
 }
 
 async fn write_all_frames<S>(stream: &mut S, line: &Line, reports: &Reports) -> Result<End, End>
@@ -99,7 +101,13 @@ where
                 if !ticket.take() {
                     continue;
                 }
-                reports.tell(NetworkEvent::Left { graph: line.graph, peer: line.peer, token: frame.token }).await;
+                reports
+                    .tell(NetworkEvent::Left {
+                        graph: line.graph,
+                        peer: line.peer,
+                        token: frame.token,
+                    })
+                    .await;
             }
             let short = repeats.as_mut().and_then(|repeats| repeats.shorten(&frame.bytes));
             write_frame(stream, short.as_deref().unwrap_or(&frame.bytes), line).await?;
@@ -156,7 +164,13 @@ where
                 if let Some(restored) = repeats.as_mut().and_then(|repeats| repeats.restore(&bytes)) {
                     bytes.bytes = restored;
                 }
-                reports.tell(NetworkEvent::Frame { graph: line.graph, peer: line.peer, bytes }).await;
+                reports
+                    .tell(NetworkEvent::Frame {
+                        graph: line.graph,
+                        peer: line.peer,
+                        bytes,
+                    })
+                    .await;
             }
             Ok(None) => {
                 let _ = timeout(line.stall, stream.close()).await;
@@ -168,7 +182,11 @@ where
 }
 
 /// The next frame, or `None` at the end of the stream.
-async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, line: &Line, budget: &Arc<Semaphore>) -> Result<Option<Received>, End> {
+async fn read_frame<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    line: &Line,
+    budget: &Arc<Semaphore>,
+) -> Result<Option<Received>, End> {
     let mut header = [0; HEADER];
     // Between frames a peer may be silent for as long as it likes.
     let begun = stream.read(&mut header).await?;
@@ -178,7 +196,10 @@ async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, line: &Line, budget: &
     in_time(line.stall, stream.read_exact(&mut header[begun..])).await?;
     let length = u32::from_be_bytes(header) as usize;
     if length > line.max_frame {
-        return Err(End::Offence(Offence::FrameTooLong { length, limit: line.max_frame }));
+        return Err(End::Offence(Offence::FrameTooLong {
+            length,
+            limit: line.max_frame,
+        }));
     }
     let cost = (length + line.inbound_bytes / FRAMES_IN_FLIGHT).min(line.inbound_bytes);
     let permit = Arc::clone(budget).acquire_many_owned(cost as u32).await;
@@ -188,7 +209,11 @@ async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, line: &Line, budget: &
     while bytes.len() < length {
         if bytes.len() == bytes.capacity() {
             // Once a piece is there, all of it is reserved: memory is used as bytes arrive, and growing step by step would copy them.
-            let whole = if bytes.is_empty() { PIECE.min(length) } else { length };
+            let whole = if bytes.is_empty() {
+                PIECE.min(length)
+            } else {
+                length
+            };
             bytes.reserve_exact(whole - bytes.len());
         }
         let filled = bytes.len();
@@ -206,6 +231,8 @@ async fn read_frame<S: AsyncRead + Unpin>(stream: &mut S, line: &Line, budget: &
 async fn in_time<T>(stall: Duration, step: impl Future<Output = io::Result<T>>) -> Result<T, End> {
     match timeout(stall, step).await {
         Ok(done) => Ok(done?),
-        Err(_) => Err(End::Offence(Offence::Stalled { after_ms: stall.as_millis() as u64 })),
+        Err(_) => Err(End::Offence(Offence::Stalled {
+            after_ms: stall.as_millis() as u64,
+        })),
     }
 }

@@ -79,7 +79,10 @@ impl Behaviour {
     fn new(roster: &Arc<Roster>, protocols: &[StreamProtocol]) -> Behaviour {
         let limits = ConnectionLimits::default().with_max_established_per_peer(Some(CONNECTIONS_PER_PEER));
         let door = Door::new(roster.clone(), protocols.to_vec());
-        Behaviour { limits: connection_limits::Behaviour::new(limits), door }
+        Behaviour {
+            limits: connection_limits::Behaviour::new(limits),
+            door,
+        }
     }
 }
 
@@ -91,7 +94,9 @@ pub(super) fn build(
     protocols: &[StreamProtocol],
     patience: Duration,
 ) -> Result<Swarm<Behaviour>, NetworkError> {
-    let setup = |error: &dyn std::fmt::Display| NetworkError::Setup { reason: error.to_string() };
+    let setup = |error: &dyn std::fmt::Display| NetworkError::Setup {
+        reason: error.to_string(),
+    };
     let tcp = SwarmBuilder::with_existing_identity(key.clone()).with_tokio();
     let configure = |config: libp2p::swarm::Config| {
         config
@@ -102,7 +107,9 @@ pub(super) fn build(
     // The builder's type differs with the security, up to the finished swarm.
     let swarm = match graph {
         Graph::Private => tcp
-            .with_tcp(tcp::Config::default(), noise::Config::new, || muxer::Config::new(PIECE_PRIVATE))
+            .with_tcp(tcp::Config::default(), noise::Config::new, || {
+                muxer::Config::new(PIECE_PRIVATE)
+            })
             .map_err(|error| setup(&error))?
             .with_behaviour(|_| Behaviour::new(roster, protocols))
             .map_err(|error| setup(&error))?
@@ -126,17 +133,27 @@ pub(super) fn build(
 }
 
 /// Starts to listen and returns the address that it became (port 0 becomes a real one).
-pub(super) async fn listen(swarm: &mut Swarm<Behaviour>, listed: &Multiaddr) -> Result<Multiaddr, NetworkError> {
-    let failed = |source| NetworkError::Listen { address: listed.clone(), source };
+pub(super) async fn listen(
+    swarm: &mut Swarm<Behaviour>,
+    listed: &Multiaddr,
+) -> Result<Multiaddr, NetworkError> {
+    let failed = |source| NetworkError::Listen {
+        address: listed.clone(),
+        source,
+    };
     let bound = address::Place::parse(listed)?.to_bind(listed).await?;
-    swarm.listen_on(address::to_multiaddr(bound)).map_err(|error| match error {
-        TransportError::Other(source) => failed(source),
-        TransportError::MultiaddrNotSupported(address) => NetworkError::Address { address },
-    })?;
+    swarm
+        .listen_on(address::to_multiaddr(bound))
+        .map_err(|error| match error {
+            TransportError::Other(source) => failed(source),
+            TransportError::MultiaddrNotSupported(address) => NetworkError::Address { address },
+        })?;
     loop {
         match swarm.select_next_some().await {
             SwarmEvent::NewListenAddr { address, .. } => return Ok(address),
-            SwarmEvent::ListenerClosed { reason: Err(source), .. } => return Err(failed(source)),
+            SwarmEvent::ListenerClosed {
+                reason: Err(source), ..
+            } => return Err(failed(source)),
             SwarmEvent::ListenerClosed { .. } => return Err(failed(io::ErrorKind::NotConnected.into())),
             _ => {}
         }
@@ -149,9 +166,18 @@ pub(super) enum Command {
     /// Dial once, unless a dial is on its way. The peer's link changes either way.
     Dial { peer: PeerId, addresses: Vec<Multiaddr> },
     /// The same, and say how it went.
-    Reach { peer: PeerId, addresses: Vec<Multiaddr>, answer: oneshot::Sender<Result<ConnectionId, DialFault>> },
+    Reach {
+        peer: PeerId,
+        addresses: Vec<Multiaddr>,
+        answer: oneshot::Sender<Result<ConnectionId, DialFault>>,
+    },
     /// Open a stream on this connection. Without an answer the connection is gone.
-    Open { peer: PeerId, connection: ConnectionId, protocol: StreamProtocol, answer: oneshot::Sender<Result<Lane, String>> },
+    Open {
+        peer: PeerId,
+        connection: ConnectionId,
+        protocol: StreamProtocol,
+        answer: oneshot::Sender<Result<Lane, String>>,
+    },
     /// The peer has said hello on this connection.
     Proved { peer: PeerId, connection: ConnectionId },
     /// Nobody answers on this connection, or somebody else does: close it.
@@ -204,16 +230,26 @@ impl Port {
     /// The unproved connection to close first: the oldest of those from the host that most come from.
     fn most_crowded(&self) -> Option<(usize, ConnectionId)> {
         let mut hosts: BTreeMap<_, (usize, Option<ConnectionId>)> = BTreeMap::new();
-        for (id, connection) in self.connections.iter().filter(|(_, connection)| !connection.is_usable()) {
+        for (id, connection) in self
+            .connections
+            .iter()
+            .filter(|(_, connection)| !connection.is_usable())
+        {
             let (number, oldest) = hosts.entry(&connection.host).or_default();
             *number += 1;
             oldest.get_or_insert(*id);
         }
-        hosts.into_values().max_by_key(|(number, _)| *number).and_then(|(number, oldest)| Some((number, oldest?)))
+        hosts
+            .into_values()
+            .max_by_key(|(number, _)| *number)
+            .and_then(|(number, oldest)| Some((number, oldest?)))
     }
 
     fn unproved(&self) -> usize {
-        self.connections.values().filter(|connection| !connection.is_usable()).count()
+        self.connections
+            .values()
+            .filter(|connection| !connection.is_usable())
+            .count()
     }
 }
 
@@ -305,15 +341,34 @@ impl Driver {
     fn on_command(&mut self, command: Command) {
         match command {
             Command::Dial { peer, addresses } => self.dial(peer, addresses),
-            Command::Reach { peer, addresses, answer } => {
+            Command::Reach {
+                peer,
+                addresses,
+                answer,
+            } => {
                 self.ports.entry(peer).or_default().reaching.push(answer);
                 self.dial(peer, addresses);
             }
-            Command::Open { peer, connection, protocol, answer } => {
+            Command::Open {
+                peer,
+                connection,
+                protocol,
+                answer,
+            } => {
                 let port = self.ports.get(&peer);
                 if let Some(known) = port.and_then(|port| port.connections.get(&connection)) {
-                    let stay = Stay { connection, _users: known.users.clone() };
-                    self.swarm.behaviour_mut().door.open(peer, Opening { protocol, stay, answer });
+                    let stay = Stay {
+                        connection,
+                        _users: known.users.clone(),
+                    };
+                    self.swarm.behaviour_mut().door.open(
+                        peer,
+                        Opening {
+                            protocol,
+                            stay,
+                            answer,
+                        },
+                    );
                 }
             }
             Command::Proved { peer, connection } => self.prove(peer, connection),
@@ -335,7 +390,11 @@ impl Driver {
         }
         // A port of its own: libp2p would dial from the listening port, and a second dial within a minute would
         // meet the first one's remains (TIME_WAIT).
-        let options = DialOpts::peer_id(peer).condition(PeerCondition::Always).addresses(addresses).allocate_new_port().build();
+        let options = DialOpts::peer_id(peer)
+            .condition(PeerCondition::Always)
+            .addresses(addresses)
+            .allocate_new_port()
+            .build();
         match self.swarm.dial(options) {
             Ok(()) => port.dialling = true,
             Err(error) => {
@@ -352,7 +411,10 @@ impl Driver {
     }
 
     fn forget(&mut self, peer: PeerId, connection: ConnectionId) {
-        let known = self.ports.get_mut(&peer).and_then(|port| port.connections.remove(&connection));
+        let known = self
+            .ports
+            .get_mut(&peer)
+            .and_then(|port| port.connections.remove(&connection));
         if known.is_some_and(|known| known.is_usable()) {
             self.relink(peer);
         }
@@ -371,17 +433,25 @@ impl Driver {
     /// Tells the edges what has changed.
     fn relink(&mut self, peer: PeerId) {
         let Some(port) = self.ports.get(&peer) else { return };
-        let usable = || port.connections.iter().filter(|(_, connection)| connection.is_usable());
+        let usable = || {
+            port.connections
+                .iter()
+                .filter(|(_, connection)| connection.is_usable())
+        };
         self.roster.update(&peer, |link| {
             link.live = usable().map(|(id, _)| *id).collect();
-            link.best = usable().max_by_key(|(id, connection)| (connection.proved, **id)).map(|(id, _)| *id);
+            link.best = usable()
+                .max_by_key(|(id, connection)| (connection.proved, **id))
+                .map(|(id, _)| *id);
             link.changes += 1;
         });
     }
 
     /// As many handshakes at once as there are peers, and some for strangers.
     fn admit(&mut self) {
-        let pending = u32::try_from(self.roster.len()).unwrap_or(u32::MAX).saturating_add(STRANGERS_AT_ONCE);
+        let pending = u32::try_from(self.roster.len())
+            .unwrap_or(u32::MAX)
+            .saturating_add(STRANGERS_AT_ONCE);
         let limits = self.swarm.behaviour_mut().limits.limits_mut();
         *limits = limits.clone().with_max_pending_incoming(Some(pending));
     }
@@ -394,8 +464,12 @@ impl Driver {
         }
         let patience = self.introduction.patience;
         let late = self.ports.iter().flat_map(|(peer, port)| {
-            let late = |connection: &Connection| !connection.is_usable() && connection.born.elapsed() > patience;
-            port.connections.iter().filter(move |(_, connection)| late(connection)).map(|(id, _)| (*peer, *id))
+            let late =
+                |connection: &Connection| !connection.is_usable() && connection.born.elapsed() > patience;
+            port.connections
+                .iter()
+                .filter(move |(_, connection)| late(connection))
+                .map(|(id, _)| (*peer, *id))
         });
         for (peer, connection) in late.collect::<Vec<_>>() {
             self.close(peer, connection);
@@ -412,7 +486,10 @@ impl Driver {
         }
         let all: usize = self.ports.values().map(Port::unproved).sum();
         if all > UNPROVED + 2 * self.roster.len() {
-            let crowded = self.ports.iter().filter_map(|(peer, port)| Some((port.most_crowded()?, *peer)));
+            let crowded = self
+                .ports
+                .iter()
+                .filter_map(|(peer, port)| Some((port.most_crowded()?, *peer)));
             if let Some(((_, connection), peer)) = crowded.max_by_key(|((number, _), _)| *number) {
                 self.close(peer, connection);
             }
@@ -423,24 +500,47 @@ impl Driver {
         let graph = self.introduction.graph;
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Door(opened)) => self.on_opened(opened),
-            SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
+            SwarmEvent::ConnectionEstablished {
+                peer_id,
+                connection_id,
+                endpoint,
+                ..
+            } => {
                 self.on_connection(peer_id, connection_id, &endpoint);
             }
-            SwarmEvent::ConnectionClosed { peer_id, connection_id, cause, .. } => {
+            SwarmEvent::ConnectionClosed {
+                peer_id,
+                connection_id,
+                cause,
+                ..
+            } => {
                 debug!(%graph, peer = %peer_id, ?cause, "connection closed");
                 self.forget(peer_id, connection_id);
             }
-            SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
+            SwarmEvent::OutgoingConnectionError {
+                peer_id: Some(peer),
+                error,
+                ..
+            } => {
                 debug!(%graph, %peer, %error, "dial failed");
                 self.ports.entry(peer).or_default().reached(&Err(fault(&error)));
                 self.relink(peer);
             }
-            SwarmEvent::IncomingConnectionError { send_back_addr, error, peer_id, .. } => {
+            SwarmEvent::IncomingConnectionError {
+                send_back_addr,
+                error,
+                peer_id,
+                ..
+            } => {
                 self.on_refused(send_back_addr, error, peer_id);
             }
             SwarmEvent::ListenerError { error, .. } => self.on_listener(error.to_string()),
             SwarmEvent::ListenerClosed { reason, .. } => {
-                self.on_listener(reason.err().map_or("closed".to_owned(), |error| error.to_string()));
+                self.on_listener(
+                    reason
+                        .err()
+                        .map_or("closed".to_owned(), |error| error.to_string()),
+                );
             }
             _ => {}
         }
@@ -455,7 +555,11 @@ impl Driver {
         let connection = Connection {
             dialled,
             proved: self.introduction.graph == Graph::Private,
-            host: endpoint.get_remote_address().iter().next().map(|host| host.to_string()),
+            host: endpoint
+                .get_remote_address()
+                .iter()
+                .next()
+                .map(|host| host.to_string()),
             born: Instant::now(),
             users: Arc::new(()),
             examined: 0,
@@ -471,18 +575,43 @@ impl Driver {
 
     /// Somebody has opened a stream: let it say hello.
     fn on_opened(&mut self, opened: Opened) {
-        let Opened { peer, connection, protocol, mut stream } = opened;
-        let Some(peer_key) = self.roster.key(&peer) else { return };
+        let Opened {
+            peer,
+            connection,
+            protocol,
+            mut stream,
+        } = opened;
+        let Some(peer_key) = self.roster.key(&peer) else {
+            return;
+        };
         let port = self.ports.get_mut(&peer);
-        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else { return };
+        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else {
+            return;
+        };
         if known.examined >= if known.proved { EXAMINED } else { EXAMINED_UNPROVED } {
             return;
         }
         known.examined += 1;
-        let stay = Stay { connection, _users: known.users.clone() };
-        let Introduction { graph, version, ref key, patience } = self.introduction;
+        let stay = Stay {
+            connection,
+            _users: known.users.clone(),
+        };
+        let Introduction {
+            graph,
+            version,
+            ref key,
+            patience,
+        } = self.introduction;
         let asks = protocol == ASK;
-        let credentials = Credentials { graph, asks, version, key: key.clone(), peer, peer_key, patience };
+        let credentials = Credentials {
+            graph,
+            asks,
+            version,
+            key: key.clone(),
+            peer,
+            peer_key,
+            patience,
+        };
         let roster = self.roster.clone();
         self.examined.spawn(async move {
             let verdict = |digest: &[u8; 32]| match asks {
@@ -490,14 +619,23 @@ impl Driver {
                 false => roster.verdict(&peer, digest).map(Guest::Edge),
             };
             let result = hello::accept(&mut stream, &credentials, verdict).await;
-            Examined { peer, connection, lane: Lane { stream, stay }, result }
+            Examined {
+                peer,
+                connection,
+                lane: Lane { stream, stay },
+                result,
+            }
         });
     }
 
     fn serve(&mut self, lane: Lane, credentials: Credentials) {
         let (peer, connection) = (credentials.peer, lane.stay.connection);
-        let Some(port) = self.ports.get_mut(&peer).filter(|port| port.served < SERVED) else { return };
-        let Some(known) = port.connections.get(&connection) else { return };
+        let Some(port) = self.ports.get_mut(&peer).filter(|port| port.served < SERVED) else {
+            return;
+        };
+        let Some(known) = port.connections.get(&connection) else {
+            return;
+        };
         let seen = known.host.clone().unwrap_or_default();
         port.served += 1;
         let desk = self.desk.clone();
@@ -508,10 +646,17 @@ impl Driver {
     }
 
     fn on_examined(&mut self, examined: Examined) {
-        let Examined { peer, connection, lane, result } = examined;
+        let Examined {
+            peer,
+            connection,
+            lane,
+            result,
+        } = examined;
         let graph = self.introduction.graph;
         let port = self.ports.get_mut(&peer);
-        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else { return };
+        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else {
+            return;
+        };
         known.examined -= 1;
         let proved = known.proved;
         match result {
@@ -543,7 +688,10 @@ impl Driver {
 
     fn on_listener(&mut self, reason: String) {
         let graph = self.introduction.graph;
-        self.roster.tell(|| NetworkEvent::ListenFailed { graph, reason: reason.clone() });
+        self.roster.tell(|| NetworkEvent::ListenFailed {
+            graph,
+            reason: reason.clone(),
+        });
     }
 
     /// A connection that came to nothing. One that was closed before it said anything is no offence: that is how peers
@@ -555,13 +703,19 @@ impl Driver {
             (ListenError::Denied { cause }, Some(peer)) if cause.downcast_ref::<NotListed>().is_some() => {
                 let new = self.strangers.len() < REPORTED && self.strangers.insert(peer);
                 if new {
-                    self.roster.tell(|| NetworkEvent::Stranger { graph, peer, address: address.clone() });
+                    self.roster.tell(|| NetworkEvent::Stranger {
+                        graph,
+                        peer,
+                        address: address.clone(),
+                    });
                 }
             }
             (ListenError::Transport(TransportError::Other(error)), _) if !is_silence(&error) => {
                 let host: Multiaddr = address.iter().take(1).collect();
                 if self.rubbish.len() < REPORTED && self.rubbish.insert(host.to_string()) {
-                    let offence = Offence::NoProtocol { reason: error.to_string() };
+                    let offence = Offence::NoProtocol {
+                        reason: error.to_string(),
+                    };
                     let address = Some(address);
                     self.roster.tell(|| NetworkEvent::Offence {
                         graph,
@@ -581,8 +735,12 @@ fn fault(error: &DialError) -> DialFault {
     if let DialError::WrongPeerId { obtained, .. } = error {
         return DialFault::OtherPeer(*obtained);
     }
-    let DialError::Transport(attempts) = error else { return DialFault::NotOurs(error.to_string()) };
-    let Some((_, TransportError::Other(error))) = attempts.first() else { return DialFault::NotOurs(error.to_string()) };
+    let DialError::Transport(attempts) = error else {
+        return DialFault::NotOurs(error.to_string());
+    };
+    let Some((_, TransportError::Other(error))) = attempts.first() else {
+        return DialFault::NotOurs(error.to_string());
+    };
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let mut last = error.to_string();
     while let Some(error) = cause {
@@ -590,11 +748,15 @@ fn fault(error: &DialError) -> DialFault {
         cause = match error.downcast_ref::<io::Error>() {
             Some(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => return DialFault::Refused,
-                io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+                io::ErrorKind::TimedOut
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable => {
                     return DialFault::Silent;
                 }
                 // `source` of a wrapping I/O error passes over what it wraps.
-                _ => error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static)),
+                _ => error
+                    .get_ref()
+                    .map(|inner| inner as &(dyn std::error::Error + 'static)),
             },
             None => error.source(),
         };
@@ -602,7 +764,12 @@ fn fault(error: &DialError) -> DialFault {
     // The library's wrappers hide the system's error but for its text; its own time-out never is one.
     match last.to_lowercase() {
         text if text.contains("refused") => DialFault::Refused,
-        text if ["timeout", "timed out", "unreachable", "no route"].iter().any(|word| text.contains(word)) => DialFault::Silent,
+        text if ["timeout", "timed out", "unreachable", "no route"]
+            .iter()
+            .any(|word| text.contains(word)) =>
+        {
+            DialFault::Silent
+        }
         _ => DialFault::NotOurs(last),
     }
 }
@@ -617,11 +784,18 @@ fn is_silence(error: &io::Error) -> bool {
             return true;
         }
         cause = match error.downcast_ref::<io::Error>() {
-            Some(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected | TimedOut | UnexpectedEof) => {
+            Some(error)
+                if matches!(
+                    error.kind(),
+                    BrokenPipe | ConnectionReset | NotConnected | TimedOut | UnexpectedEof
+                ) =>
+            {
                 return true;
             }
             // `source` of a wrapping I/O error passes over what it wraps.
-            Some(error) => error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static)),
+            Some(error) => error
+                .get_ref()
+                .map(|inner| inner as &(dyn std::error::Error + 'static)),
             None => error.source(),
         };
     }

@@ -54,7 +54,12 @@ struct Addresses(Vec<(u8, Multiaddr, Multiaddr)>);
 impl Addresses {
     fn new(numbers: &[u8]) -> Addresses {
         let address = || address::to_multiaddr((Ipv4Addr::LOCALHOST, free_port()).into());
-        Addresses(numbers.iter().map(|number| (*number, address(), address())).collect())
+        Addresses(
+            numbers
+                .iter()
+                .map(|number| (*number, address(), address()))
+                .collect(),
+        )
     }
 
     fn config(&self, number: u8) -> Config {
@@ -66,16 +71,32 @@ impl Addresses {
                 if *other == number {
                     listen = Some(address);
                 } else {
-                    peers.push(PeerAddress { peer_id: id(*other), address });
+                    peers.push(PeerAddress {
+                        peer_id: id(*other),
+                        address,
+                    });
                 }
             }
-            let listening = Listening { listen: listen.expect("one of the numbers"), peers: vec![] };
+            let listening = Listening {
+                listen: listen.expect("one of the numbers"),
+                peers: vec![],
+            };
             (listening, RunGraph::new(peers, MAX_FRAME))
         };
         let ((private, private_run), (public, public_run)) = (of(Graph::Private), of(Graph::Public));
         Config {
-            hub: HubConfig { key: key(number), version: 1, private, public, patience: Patience::default() },
-            run: RunConfig { digest: DIGEST, private: private_run, public: public_run },
+            hub: HubConfig {
+                key: key(number),
+                version: 1,
+                private,
+                public,
+                patience: Patience::default(),
+            },
+            run: RunConfig {
+                digest: DIGEST,
+                private: private_run,
+                public: public_run,
+            },
         }
     }
 }
@@ -95,11 +116,18 @@ struct Node {
 impl Node {
     async fn start(config: Config) -> Node {
         let (network, events) = Network::start(config.hub, config.run).await.unwrap();
-        Node { handle: network.handle(), network, events }
+        Node {
+            handle: network.handle(),
+            network,
+            events,
+        }
     }
 
     async fn next(&mut self) -> NetworkEvent {
-        timeout(DEADLINE, self.events.recv()).await.expect("an event in time").expect("a running network")
+        timeout(DEADLINE, self.events.recv())
+            .await
+            .expect("an event in time")
+            .expect("a running network")
     }
 
     /// The first event that `wanted` takes; others are dropped.
@@ -177,9 +205,9 @@ async fn three_nodes_exchange_frames_on_both_graphs() {
         while got.len() < 4 {
             got.insert(nodes[to as usize - 1].frame().await);
         }
-        let wanted = (1..=3)
-            .filter(|from| *from != to)
-            .flat_map(|from| [Graph::Private, Graph::Public].map(|graph| (graph, id(from), vec![from, to, graph.code()])));
+        let wanted = (1..=3).filter(|from| *from != to).flat_map(|from| {
+            [Graph::Private, Graph::Public].map(|graph| (graph, id(from), vec![from, to, graph.code()]))
+        });
         assert_eq!(got, wanted.collect());
     }
 }
@@ -187,7 +215,9 @@ async fn three_nodes_exchange_frames_on_both_graphs() {
 #[tokio::test]
 async fn long_frames_arrive_bit_for_bit_and_in_order() {
     let (one, mut two) = pair().await;
-    let long: Vec<u8> = (0..8_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let long: Vec<u8> = (0..8_000_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     for graph in [Graph::Private, Graph::Public] {
         let before = (one.handle.private_bytes(), one.handle.public_bytes());
         one.send(graph, 2, &long);
@@ -196,9 +226,19 @@ async fn long_frames_arrive_bit_for_bit_and_in_order() {
         assert!(two.frame().await == (graph, id(1), long.clone()));
         assert_eq!(two.frame().await, (graph, id(1), vec![]));
         assert_eq!(two.frame().await, (graph, id(1), b"after".to_vec()));
-        let sent = (one.handle.private_bytes() - before.0, one.handle.public_bytes() - before.1);
+        let sent = (
+            one.handle.private_bytes() - before.0,
+            one.handle.public_bytes() - before.1,
+        );
         let expected = 8_000_000 + 5 + 3 * 4;
-        assert_eq!(sent, if graph == Graph::Private { (expected, 0) } else { (0, expected) });
+        assert_eq!(
+            sent,
+            if graph == Graph::Private {
+                (expected, 0)
+            } else {
+                (0, expected)
+            }
+        );
     }
 }
 
@@ -207,9 +247,24 @@ async fn the_handle_refuses_what_the_peer_would() {
     let (one, _two) = pair().await;
     let too_long = Frame::new(vec![0; MAX_FRAME + 1].into());
     let error = one.handle.send(Graph::Private, id(2), too_long).unwrap_err();
-    assert_eq!(error, SendError::TooLong { length: MAX_FRAME + 1, limit: MAX_FRAME });
-    let error = one.handle.send(Graph::Public, id(9), Frame::new([].into())).unwrap_err();
-    assert_eq!(error, SendError::NoSuchPeer { graph: Graph::Public, peer: id(9) });
+    assert_eq!(
+        error,
+        SendError::TooLong {
+            length: MAX_FRAME + 1,
+            limit: MAX_FRAME
+        }
+    );
+    let error = one
+        .handle
+        .send(Graph::Public, id(9), Frame::new([].into()))
+        .unwrap_err();
+    assert_eq!(
+        error,
+        SendError::NoSuchPeer {
+            graph: Graph::Public,
+            peer: id(9)
+        }
+    );
 }
 
 #[tokio::test]
@@ -221,7 +276,16 @@ async fn a_frame_above_the_receivers_limit_is_an_offence_and_the_edge_comes_back
     let mut two = Node::start(small).await;
     one.connected(2).await;
     one.send(Graph::Public, 2, &[0; 1001]);
-    assert_eq!(two.offence().await, (Some(id(1)), Offence::FrameTooLong { length: 1001, limit: 1000 }));
+    assert_eq!(
+        two.offence().await,
+        (
+            Some(id(1)),
+            Offence::FrameTooLong {
+                length: 1001,
+                limit: 1000
+            }
+        )
+    );
     one.connected(1).await;
     one.send(Graph::Public, 2, &[0; 1000]);
     assert_eq!(two.frame().await.2.len(), 1000);
@@ -242,7 +306,11 @@ async fn a_recalled_frame_does_not_leave_and_a_taken_one_is_reported() {
     let tickets = [Ticket::new(), Ticket::new()];
     assert!(tickets[0].recall());
     for (token, ticket) in [(1, &tickets[0]), (2, &tickets[1])] {
-        let frame = Frame { bytes: [token as u8].into(), ticket: Some(Arc::new(ticket.clone())), token };
+        let frame = Frame {
+            bytes: [token as u8].into(),
+            ticket: Some(Arc::new(ticket.clone())),
+            token,
+        };
         one.handle.send(Graph::Private, id(2), frame).unwrap();
     }
     assert_eq!(two.frame().await.2, [2]);
@@ -261,13 +329,22 @@ async fn another_digest_is_named_on_both_sides() {
     other.run.digest = [0xee; 32];
     let mut one = Node::start(addresses.config(1)).await;
     let mut two = Node::start(other).await;
-    for (node, peer, ours, theirs) in [(&mut one, id(2), DIGEST, [0xee; 32]), (&mut two, id(1), [0xee; 32], DIGEST)] {
+    for (node, peer, ours, theirs) in [
+        (&mut one, id(2), DIGEST, [0xee; 32]),
+        (&mut two, id(1), [0xee; 32], DIGEST),
+    ] {
         // Once for each graph, however often the peers try again and whoever opens the stream.
         for _ in 0..2 {
             let (offender, offence) = node.offence().await;
-            assert_eq!((offender, &offence), (Some(peer), &Offence::OtherDigest { theirs, ours }));
+            assert_eq!(
+                (offender, &offence),
+                (Some(peer), &Offence::OtherDigest { theirs, ours })
+            );
             let text = offence.to_string();
-            assert!(text.contains(&"d1".repeat(32)) && text.contains(&"ee".repeat(32)), "{text}");
+            assert!(
+                text.contains(&"d1".repeat(32)) && text.contains(&"ee".repeat(32)),
+                "{text}"
+            );
         }
     }
 }
@@ -303,8 +380,14 @@ async fn another_version_is_named_on_both_sides() {
     other.hub.version = 2;
     let mut one = Node::start(addresses.config(1)).await;
     let mut two = Node::start(other).await;
-    assert_eq!(one.offence().await, (Some(id(2)), Offence::OtherVersion { theirs: 2, ours: 1 }));
-    assert_eq!(two.offence().await, (Some(id(1)), Offence::OtherVersion { theirs: 1, ours: 2 }));
+    assert_eq!(
+        one.offence().await,
+        (Some(id(2)), Offence::OtherVersion { theirs: 2, ours: 1 })
+    );
+    assert_eq!(
+        two.offence().await,
+        (Some(id(1)), Offence::OtherVersion { theirs: 1, ours: 2 })
+    );
 }
 
 #[tokio::test]
@@ -335,20 +418,33 @@ async fn a_stranger_is_named_and_gets_nothing() {
 #[tokio::test]
 async fn rubbish_is_an_offence_and_a_probe_is_none() {
     let (mut one, _two) = pair().await;
-    for address in [one.network.private_address().clone(), one.network.public_address().clone()] {
+    for address in [
+        one.network.private_address().clone(),
+        one.network.public_address().clone(),
+    ] {
         let place = Place::parse(&address).unwrap();
         // Accepted, hence handled, before the rubbish.
         assert!(!place.refuses(DEADLINE).await);
-        let mut socket = TcpStream::connect(place.resolve().await.unwrap()[0]).await.unwrap();
+        let mut socket = TcpStream::connect(place.resolve().await.unwrap()[0])
+            .await
+            .unwrap();
         // `G` announces 71 bytes: send them, or it is the handshake's deadline that ends this.
         socket.write_all(&[b'G'; 200]).await.unwrap();
         let from = address::to_multiaddr(socket.local_addr().unwrap());
         let found = one.find(|event| match event {
-            NetworkEvent::Offence { peer, address, offence, .. } => Some((peer, address, offence)),
+            NetworkEvent::Offence {
+                peer,
+                address,
+                offence,
+                ..
+            } => Some((peer, address, offence)),
             _ => None,
         });
         let (peer, address, offence) = found.await;
-        assert!(peer.is_none() && matches!(offence, Offence::NoProtocol { .. }), "{offence}");
+        assert!(
+            peer.is_none() && matches!(offence, Offence::NoProtocol { .. }),
+            "{offence}"
+        );
         assert_eq!(address, Some(from), "the probe was blamed: {offence}");
     }
 }
@@ -359,15 +455,24 @@ async fn a_port_in_use_is_named() {
     let address = address::to_multiaddr(taken.local_addr().unwrap());
     let mut config = Addresses::new(&[1, 2]).config(1);
     config.hub.public.listen = address.clone();
-    let error = Network::start(config.hub, config.run).await.err().expect("the port is taken");
-    assert!(matches!(&error, NetworkError::PortInUse { address: named } if *named == address), "{error}");
+    let error = Network::start(config.hub, config.run)
+        .await
+        .err()
+        .expect("the port is taken");
+    assert!(
+        matches!(&error, NetworkError::PortInUse { address: named } if *named == address),
+        "{error}"
+    );
     assert!(error.to_string().contains(&address.to_string()));
 
     // Also if another one of us has it: libp2p alone would share it.
     let addresses = Addresses::new(&[1, 2]);
     let _one = Node::start(addresses.config(1)).await;
     let config = addresses.config(1);
-    let error = Network::start(config.hub, config.run).await.err().expect("the port is taken");
+    let error = Network::start(config.hub, config.run)
+        .await
+        .err()
+        .expect("the port is taken");
     assert!(matches!(error, NetworkError::PortInUse { .. }), "{error}");
 }
 
@@ -379,11 +484,17 @@ async fn bad_neighbours_are_refused() {
     let mut own = addresses.config(1);
     own.run.private.peers[0].peer_id = id(1);
     for config in [twice, own] {
-        assert!(matches!(Network::start(config.hub, config.run).await, Err(NetworkError::Peer { .. })));
+        assert!(matches!(
+            Network::start(config.hub, config.run).await,
+            Err(NetworkError::Peer { .. })
+        ));
     }
     let mut limit = addresses.config(1);
     limit.run.public.max_frame = 1 << 31;
-    assert!(matches!(Network::start(limit.hub, limit.run).await, Err(NetworkError::Limit { .. })));
+    assert!(matches!(
+        Network::start(limit.hub, limit.run).await,
+        Err(NetworkError::Limit { .. })
+    ));
 }
 
 /// Runs node 2 in a runtime of its own, whose end closes all of its sockets, as a kill does.
@@ -392,7 +503,10 @@ async fn killed_peer(survivor: u8) {
     let (victim, config) = (3 - survivor, addresses.config(3 - survivor));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let _node = Node::start(config).await;
             let _ = stopped.await;
@@ -423,7 +537,8 @@ async fn killed_peer(survivor: u8) {
         }
     }
     drop(two);
-    one.find(|event| matches!(event, NetworkEvent::Gone { .. }).then_some(())).await;
+    one.find(|event| matches!(event, NetworkEvent::Gone { .. }).then_some(()))
+        .await;
 }
 
 #[tokio::test]
@@ -449,7 +564,9 @@ async fn a_peer_that_is_not_read_is_held_back_and_starves_nobody() {
     two.connected(4).await;
     let piece: Arc<[u8]> = vec![2; 1 << 20].into();
     for _ in 0..200 {
-        two.handle.send(Graph::Public, id(1), Frame::new(piece.clone())).unwrap();
+        two.handle
+            .send(Graph::Public, id(1), Frame::new(piece.clone()))
+            .unwrap();
     }
     // Keep every frame of node 2 unread: one fits the budget, and node 3 gets through nevertheless.
     let mut kept = Vec::new();
@@ -484,11 +601,22 @@ async fn a_queue_that_runs_over_resets_the_edge() {
     one.connected(2).await;
     two.connected(2).await;
     // The test's runtime has one thread and nothing is awaited here: nothing can leave meanwhile.
-    let results: Vec<_> = (0..11).map(|_| one.handle.send(Graph::Public, id(2), Frame::new([1].into()))).collect();
+    let results: Vec<_> = (0..11)
+        .map(|_| one.handle.send(Graph::Public, id(2), Frame::new([1].into())))
+        .collect();
     assert!(results[..10].iter().all(Result::is_ok));
-    assert_eq!(results[10], Err(SendError::QueueFull { frames: 10, bytes: 10 }));
+    assert_eq!(
+        results[10],
+        Err(SendError::QueueFull {
+            frames: 10,
+            bytes: 10
+        })
+    );
     let (peer, offence) = one.offence().await;
-    assert!(peer == Some(id(2)) && matches!(offence, Offence::QueueFull { .. }), "{offence}");
+    assert!(
+        peer == Some(id(2)) && matches!(offence, Offence::QueueFull { .. }),
+        "{offence}"
+    );
     one.connected(1).await;
 }
 
@@ -505,7 +633,8 @@ async fn shutdown_delivers_what_is_queued() {
         bytes += two.frame().await.2.len();
     }
     assert!(soon(closing).await.unwrap(), "the shutdown ran into its deadline");
-    two.find(|event| matches!(event, NetworkEvent::Gone { .. }).then_some(())).await;
+    two.find(|event| matches!(event, NetworkEvent::Gone { .. }).then_some(()))
+        .await;
 }
 
 #[tokio::test]

@@ -30,7 +30,11 @@ fn object(compared: &Compared) -> Value {
 }
 
 fn cells(compared: &Compared) -> [String; 3] {
-    [compared.paper.to_string(), compared.ours.to_string(), format!("{:.3}", compared.ratio())]
+    [
+        compared.paper.to_string(),
+        compared.ours.to_string(),
+        format!("{:.3}", compared.ratio()),
+    ]
 }
 
 fn sentences(notes: &[String]) -> String {
@@ -57,7 +61,17 @@ fn ppsc_table_2() -> (Value, String) {
     ]);
     for row in &rows {
         let ([a, b, c], [d, e, f]) = (cells(&row.theorem), cells(&row.least));
-        table.row([row.rho.to_string(), format!("{:.5}", row.exact_rho), a, b, c, d, e, f, format!("{:.5}", row.full_rank)]);
+        table.row([
+            row.rho.to_string(),
+            format!("{:.5}", row.exact_rho),
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            format!("{:.5}", row.full_rank),
+        ]);
     }
     let objects = rows.iter().map(|row| {
         json!({
@@ -65,7 +79,8 @@ fn ppsc_table_2() -> (Value, String) {
             "theorem": object(&row.theorem), "least": object(&row.least),
         })
     });
-    let json = json!({"paper": "ppsc-table2", "rows": objects.collect::<Vec<_>>(), "notes": notes, "exit_code": 0});
+    let json =
+        json!({"paper": "ppsc-table2", "rows": objects.collect::<Vec<_>>(), "notes": notes, "exit_code": 0});
     let title = "PPSC, Table 2: iterations S until every state has changed with probability ρ (Figure 4c: paths of 4, 3 and 3 parties)\n\n";
     (json, format!("{title}{}\n{}", table.render(), sentences(&notes)))
 }
@@ -95,8 +110,22 @@ fn ppsc_table_3() -> (Value, String) {
     ]);
     for row in &rows {
         let ([a, b, c], [d, e, f]) = (cells(&row.theorem), cells(&row.least));
-        let (theorem, least) = (row.theorem_of_the_graph.to_string(), row.least_of_the_graph.to_string());
-        table.row([number(row.epsilon), number(row.accuracy), a, b, c, theorem, d, e, f, least]);
+        let (theorem, least) = (
+            row.theorem_of_the_graph.to_string(),
+            row.least_of_the_graph.to_string(),
+        );
+        table.row([
+            number(row.epsilon),
+            number(row.accuracy),
+            a,
+            b,
+            c,
+            theorem,
+            d,
+            e,
+            f,
+            least,
+        ]);
     }
     let objects = rows.iter().map(|row| {
         json!({
@@ -105,8 +134,8 @@ fn ppsc_table_3() -> (Value, String) {
             "least": object(&row.least), "least_with_lambda_of_the_graph": row.least_of_the_graph,
         })
     });
-    let json = json!({"paper": "ppsc-table3", "rows": objects.collect::<Vec<_>>(), "notes": notes, "exit_code": 0});
-    let title =
-        "PPSC, Table 3: rounds T of plain averaging on the cycle of ten (weights 1/10) until E‖x − mean‖² ≤ ν, after S = 25\n\n";
+    let json =
+        json!({"paper": "ppsc-table3", "rows": objects.collect::<Vec<_>>(), "notes": notes, "exit_code": 0});
+    let title = "PPSC, Table 3: rounds T of plain averaging on the cycle of ten (weights 1/10) until E‖x − mean‖² ≤ ν, after S = 25\n\n";
     (json, format!("{title}{}\n{}", table.render(), sentences(&notes)))
 }

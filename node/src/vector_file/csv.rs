@@ -9,14 +9,20 @@ use super::{Format, Layout, Problem, VectorFile};
 
 /// A first row without a single number is taken as the names of the columns.
 pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, Problem> {
-    let mut reader =
-        ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).buffer_capacity(1 << 18).from_reader(file);
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .trim(Trim::All)
+        .buffer_capacity(1 << 18)
+        .from_reader(file);
     let mut record = StringRecord::new();
     let (mut header, mut values, mut rows, mut columns) = (None, vec![], 0usize, 0usize);
     while next(&mut reader, &mut record, rows)? {
         if rows == 0 && header.is_none() {
             columns = record.len();
-            if record.iter().all(|cell| cell.parse::<f64>().is_err()) && record.iter().any(|cell| !cell.is_empty()) {
+            if record.iter().all(|cell| cell.parse::<f64>().is_err())
+                && record.iter().any(|cell| !cell.is_empty())
+            {
                 header = Some(record.iter().map(str::to_owned).collect::<Vec<_>>());
                 continue;
             }
@@ -24,25 +30,43 @@ pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, Problem> {
         rows += 1;
         let line = record.position().map_or(0, ::csv::Position::line);
         if record.len() != columns {
-            let what = format!("ragged: row {rows} (line {line}) has {} columns, the first row has {columns}", record.len());
+            let what = format!(
+                "ragged: row {rows} (line {line}) has {} columns, the first row has {columns}",
+                record.len()
+            );
             return Err(Problem::new(what, "every row needs the same number of columns"));
         }
         for (column, cell) in record.iter().enumerate() {
-            values.push(number(cell).map_err(|what| wrong_cell(&what, rows, line, column, header.as_deref()))?);
+            values
+                .push(number(cell).map_err(|what| wrong_cell(&what, rows, line, column, header.as_deref()))?);
         }
     }
     if rows == 0 {
-        return Err(Problem::new("it has no rows of numbers", "at least one row is needed"));
+        return Err(Problem::new(
+            "it has no rows of numbers",
+            "at least one row is needed",
+        ));
     }
-    Ok(VectorFile { layout: Layout { shape: vec![rows, columns], format: Format::Csv { header } }, values })
+    Ok(VectorFile {
+        layout: Layout {
+            shape: vec![rows, columns],
+            format: Format::Csv { header },
+        },
+        values,
+    })
 }
 
 fn next(reader: &mut ::csv::Reader<File>, record: &mut StringRecord, rows: usize) -> Result<bool, Problem> {
     reader.read_record(record).map_err(|e| match e.kind() {
-        ::csv::ErrorKind::Utf8 { .. } => Problem::new(format!("row {} is not UTF-8 text", rows + 1), "save it as UTF-8"),
+        ::csv::ErrorKind::Utf8 { .. } => {
+            Problem::new(format!("row {} is not UTF-8 text", rows + 1), "save it as UTF-8")
+        }
         ::csv::ErrorKind::Io(e) => Problem::new(format!("cannot be read: {e}"), "copy it again"),
         // The library's other errors are about what it is told to do; their text has no values.
-        _ => Problem::new(format!("row {} cannot be read", rows + 1), "save it as plain comma-separated numbers"),
+        _ => Problem::new(
+            format!("row {} cannot be read", rows + 1),
+            "save it as plain comma-separated numbers",
+        ),
     })
 }
 
@@ -58,13 +82,23 @@ fn number(cell: &str) -> Result<f64, String> {
 
 /// Says where, not what: what stands there is private.
 fn wrong_cell(what: &str, row: usize, line: u64, column: usize, header: Option<&[String]>) -> Problem {
-    let name = header.and_then(|names| names.get(column)).map_or(String::new(), |name| format!(" ({name:?})"));
+    let name = header
+        .and_then(|names| names.get(column))
+        .map_or(String::new(), |name| format!(" ({name:?})"));
     let hint = "correct or drop that row (a first row of names may not contain numbers)";
-    Problem::new(format!("row {row} (line {line}), column {}{name} is {what}", column + 1), hint)
+    Problem::new(
+        format!("row {row} (line {line}), column {}{name} is {what}", column + 1),
+        hint,
+    )
 }
 
 /// One line for each of the last axis.
-pub(super) fn write(out: impl Write, header: Option<&[String]>, shape: &[usize], values: &[f64]) -> std::io::Result<()> {
+pub(super) fn write(
+    out: impl Write,
+    header: Option<&[String]>,
+    shape: &[usize],
+    values: &[f64],
+) -> std::io::Result<()> {
     let mut writer = WriterBuilder::new().flexible(true).from_writer(out);
     let columns = shape.last().copied().unwrap_or(1).max(1);
     if let Some(header) = header {

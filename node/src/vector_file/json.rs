@@ -13,18 +13,36 @@ const MOST_AXES: usize = 32;
 
 pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
     let mut text = vec![];
-    file.read_to_end(&mut text).map_err(|e| Problem::new(format!("cannot be read: {e}"), "copy it again"))?;
+    file.read_to_end(&mut text)
+        .map_err(|e| Problem::new(format!("cannot be read: {e}"), "copy it again"))?;
     let mut reading = Reading::default();
     let mut parser = serde_json::Deserializer::from_slice(&text);
-    let read = Element { reading: &mut reading, depth: 0 }.deserialize(&mut parser).and_then(|()| parser.end());
+    let read = Element {
+        reading: &mut reading,
+        depth: 0,
+    }
+    .deserialize(&mut parser)
+    .and_then(|()| parser.end());
     read.map_err(|e| {
-        Problem::new(e.to_string(), "it must hold numbers in nested arrays, each of one length, such as [[1, 2], [3, 4]]")
+        Problem::new(
+            e.to_string(),
+            "it must hold numbers in nested arrays, each of one length, such as [[1, 2], [3, 4]]",
+        )
     })?;
     let shape: Vec<usize> = reading.lengths.iter().map(|length| length.unwrap_or(0)).collect();
     if reading.values.is_empty() {
-        return Err(Problem::new("it has no numbers", "at least one row and one coordinate are needed"));
+        return Err(Problem::new(
+            "it has no numbers",
+            "at least one row and one coordinate are needed",
+        ));
     }
-    Ok(VectorFile { layout: Layout { shape, format: Format::Json }, values: reading.values })
+    Ok(VectorFile {
+        layout: Layout {
+            shape,
+            format: Format::Json,
+        },
+        values: reading.values,
+    })
 }
 
 /// What was read so far. The shape is that of the first elements; all others must agree.
@@ -41,12 +59,19 @@ struct Reading {
 
 impl Reading {
     fn place(&self) -> String {
-        if self.path.is_empty() { "the whole".into() } else { self.path.iter().map(|index| format!("[{index}]")).collect() }
+        if self.path.is_empty() {
+            "the whole".into()
+        } else {
+            self.path.iter().map(|index| format!("[{index}]")).collect()
+        }
     }
 
     fn number(&mut self, depth: usize, value: f64) -> Result<(), String> {
         if *self.numbers_at.get_or_insert(depth) != depth || self.lengths.len() > depth {
-            return Err(format!("ragged: {} is a number where others are arrays", self.place()));
+            return Err(format!(
+                "ragged: {} is a number where others are arrays",
+                self.place()
+            ));
         }
         if !value.is_finite() {
             return Err(format!("{} is not finite", self.place()));
@@ -57,7 +82,10 @@ impl Reading {
 
     fn open(&mut self, depth: usize) -> Result<(), String> {
         if self.numbers_at.is_some_and(|at| depth >= at) {
-            return Err(format!("ragged: {} is an array where others are numbers", self.place()));
+            return Err(format!(
+                "ragged: {} is an array where others are numbers",
+                self.place()
+            ));
         }
         if depth >= MOST_AXES {
             return Err(format!("more than {MOST_AXES} nested arrays"));
@@ -71,7 +99,10 @@ impl Reading {
     fn close(&mut self, depth: usize, length: usize) -> Result<(), String> {
         let expected = *self.lengths[depth].get_or_insert(length);
         if expected != length {
-            return Err(format!("ragged: {} has {length} elements where others have {expected}", self.place()));
+            return Err(format!(
+                "ragged: {} has {length} elements where others have {expected}",
+                self.place()
+            ));
         }
         Ok(())
     }
@@ -94,7 +125,10 @@ impl<'de> DeserializeSeed<'de> for Element<'_> {
 impl Element<'_> {
     /// The place, not the word: that is private.
     fn refuse<E: Error>(&self, what: &str) -> Result<(), E> {
-        Err(E::custom(format!("{} is {what}, not a number", self.reading.place())))
+        Err(E::custom(format!(
+            "{} is {what}, not a number",
+            self.reading.place()
+        )))
     }
 }
 
@@ -138,7 +172,13 @@ impl<'de> Visitor<'de> for Element<'_> {
         reading.open(depth).map_err(A::Error::custom)?;
         reading.path.push(0);
         let mut length = 0;
-        while sequence.next_element_seed(Element { reading: &mut *reading, depth: depth + 1 })?.is_some() {
+        while sequence
+            .next_element_seed(Element {
+                reading: &mut *reading,
+                depth: depth + 1,
+            })?
+            .is_some()
+        {
             length += 1;
             *reading.path.last_mut().expect("pushed above") = length;
         }

@@ -25,7 +25,10 @@ pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, Problem> {
     })?;
     let shape: Option<Vec<usize>> = npy.shape().iter().map(|&n| usize::try_from(n).ok()).collect();
     let size = if dtype == Dtype::F32 { 4 } else { 8 };
-    let needed = npy.shape().iter().try_fold(size, |total: u64, &n| total.checked_mul(n));
+    let needed = npy
+        .shape()
+        .iter()
+        .try_fold(size, |total: u64, &n| total.checked_mul(n));
     let (Some(shape), Some(needed)) = (shape, needed) else {
         return Err(Problem::new("its shape is larger than any memory", AGAIN));
     };
@@ -36,20 +39,30 @@ pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, Problem> {
         ));
     }
     if needed > bytes {
-        let what = format!("truncated: its header announces {needed} bytes of data, the file has {bytes} in all");
+        let what =
+            format!("truncated: its header announces {needed} bytes of data, the file has {bytes} in all");
         return Err(Problem::new(what, AGAIN));
     }
     let fortran = npy.order() == Order::Fortran;
     let values: Vec<f64> = match dtype {
-        Dtype::F32 => npy.into_vec::<f32>().map(|v| v.into_iter().map(f64::from).collect()),
+        Dtype::F32 => npy
+            .into_vec::<f32>()
+            .map(|v| v.into_iter().map(f64::from).collect()),
         _ => npy.into_vec::<f64>(),
     }
     .map_err(|e| Problem::new(format!("truncated: {e}"), AGAIN))?;
-    let values = if fortran { to_c_order(values, &shape) } else { values };
+    let values = if fortran {
+        to_c_order(values, &shape)
+    } else {
+        values
+    };
     if let Some(index) = values.iter().position(|v| !v.is_finite()) {
         return Err(Problem::not_finite(format!("coordinate {index}"), values[index]));
     }
-    Ok(VectorFile { layout: Layout::npy(shape, dtype), values })
+    Ok(VectorFile {
+        layout: Layout::npy(shape, dtype),
+        values,
+    })
 }
 
 /// The magic and the header's length, before anything is allocated for it.
@@ -69,7 +82,9 @@ fn check_header(file: &mut File) -> Result<(), String> {
         version => return Err(format!("version {version} of the .npy format is not known")),
     };
     if length > LONGEST_HEADER {
-        return Err(format!("its header of {length} bytes is longer than that of any plain array"));
+        return Err(format!(
+            "its header of {length} bytes is longer than that of any plain array"
+        ));
     }
     let mut header = String::new();
     let text = (&mut *file).take(length.into()).read_to_string(&mut header);
@@ -83,12 +98,22 @@ fn check_header(file: &mut File) -> Result<(), String> {
 
 /// The reader multiplies the axes without a check; a product beyond 2^60 must not reach it.
 fn check_shape(header: &str) -> Result<(), String> {
-    let axes = header.split_once("shape").and_then(|(_, rest)| rest.split_once('(')).and_then(|(_, rest)| rest.split_once(')'));
-    let Some((axes, _)) = axes else { return Err("not a .npy file (its header has no shape)".into()) };
+    let axes = header
+        .split_once("shape")
+        .and_then(|(_, rest)| rest.split_once('('))
+        .and_then(|(_, rest)| rest.split_once(')'));
+    let Some((axes, _)) = axes else {
+        return Err("not a .npy file (its header has no shape)".into());
+    };
     let mut total = 1u64;
     for axis in axes.split(',').map(str::trim).filter(|axis| !axis.is_empty()) {
-        let length: u64 = axis.parse().map_err(|_| format!("its header has an axis of length {axis}"))?;
-        total = total.checked_mul(length.max(1)).filter(|&n| n < 1 << 60).ok_or("its shape is larger than any memory")?;
+        let length: u64 = axis
+            .parse()
+            .map_err(|_| format!("its header has an axis of length {axis}"))?;
+        total = total
+            .checked_mul(length.max(1))
+            .filter(|&n| n < 1 << 60)
+            .ok_or("its shape is larger than any memory")?;
     }
     Ok(())
 }
@@ -114,11 +139,19 @@ fn to_c_order(values: Vec<f64>, shape: &[usize]) -> Vec<f64> {
 pub(super) fn write(out: impl Write, shape: &[usize], dtype: Dtype, values: &[f64]) -> std::io::Result<()> {
     let shape: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
     if dtype == Dtype::F32 {
-        let mut writer = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(out).begin_nd()?;
+        let mut writer = npyz::WriteOptions::new()
+            .default_dtype()
+            .shape(&shape)
+            .writer(out)
+            .begin_nd()?;
         writer.extend(values.iter().map(|&v| to_f32(v)))?;
         return writer.finish();
     }
-    let mut writer = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(out).begin_nd()?;
+    let mut writer = npyz::WriteOptions::new()
+        .default_dtype()
+        .shape(&shape)
+        .writer(out)
+        .begin_nd()?;
     writer.extend(values.iter().copied())?;
     writer.finish()
 }

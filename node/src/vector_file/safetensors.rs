@@ -13,10 +13,16 @@ use super::{Dtype, Format, Layout, Problem, Tensor, VectorFile, to_f32};
 pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
     // Grows with what is really there.
     let mut bytes = vec![];
-    file.read_to_end(&mut bytes).map_err(|e| Problem::new(format!("cannot be read: {e}"), "copy it again"))?;
+    file.read_to_end(&mut bytes)
+        .map_err(|e| Problem::new(format!("cannot be read: {e}"), "copy it again"))?;
     let unusable = |e| Problem::new(format!("not a .safetensors file: {e}"), "write or copy it again");
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(unusable)?;
-    let metadata: BTreeMap<String, String> = header.metadata().clone().unwrap_or_default().into_iter().collect();
+    let metadata: BTreeMap<String, String> = header
+        .metadata()
+        .clone()
+        .unwrap_or_default()
+        .into_iter()
+        .collect();
     let file = SafeTensors::deserialize(&bytes).map_err(unusable)?;
     let mut views = file.tensors();
     // Files of different writers order their data differently; names are the same everywhere.
@@ -24,20 +30,39 @@ pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
     let (mut tensors, mut values) = (vec![], vec![]);
     for (name, view) in views {
         let dtype = dtype_of(view.dtype()).ok_or_else(|| {
-            let what = format!("tensor {name:?} has dtype {:?}, which cannot be averaged", view.dtype());
+            let what = format!(
+                "tensor {name:?} has dtype {:?}, which cannot be averaged",
+                view.dtype()
+            );
             Problem::new(what, "leave it out, or convert it to F32, F16, BF16 or F64")
         })?;
         let from = values.len();
         extend(&mut values, dtype, view.data());
         if let Some(index) = values[from..].iter().position(|v: &f64| !v.is_finite()) {
-            return Err(Problem::not_finite(format!("coordinate {index} of tensor {name:?}"), values[from + index]));
+            return Err(Problem::not_finite(
+                format!("coordinate {index} of tensor {name:?}"),
+                values[from + index],
+            ));
         }
-        tensors.push(Tensor { name, shape: view.shape().to_vec(), dtype });
+        tensors.push(Tensor {
+            name,
+            shape: view.shape().to_vec(),
+            dtype,
+        });
     }
     if values.is_empty() {
-        return Err(Problem::new("it has no tensor with coordinates", "at least one coordinate is needed"));
+        return Err(Problem::new(
+            "it has no tensor with coordinates",
+            "at least one coordinate is needed",
+        ));
     }
-    Ok(VectorFile { layout: Layout { shape: vec![values.len()], format: Format::Safetensors { tensors, metadata } }, values })
+    Ok(VectorFile {
+        layout: Layout {
+            shape: vec![values.len()],
+            format: Format::Safetensors { tensors, metadata },
+        },
+        values,
+    })
 }
 
 fn dtype_of(dtype: FileDtype) -> Option<Dtype> {
@@ -62,7 +87,8 @@ fn dtype_in_file(dtype: Dtype) -> FileDtype {
 /// The bytes are whole numbers of elements: the library checked them against shape and dtype.
 fn extend(values: &mut Vec<f64>, dtype: Dtype, data: &[u8]) {
     fn each<const N: usize>(data: &[u8]) -> impl Iterator<Item = [u8; N]> {
-        data.chunks_exact(N).map(|chunk| chunk.try_into().expect("chunks of N bytes"))
+        data.chunks_exact(N)
+            .map(|chunk| chunk.try_into().expect("chunks of N bytes"))
     }
     match dtype {
         Dtype::F16 => values.extend(each(data).map(|b| f16::from_le_bytes(b).to_f64())),
@@ -86,22 +112,34 @@ pub(super) fn write(
         rest = others;
         data.push(encode(tensor.dtype, own));
     }
-    let views: Vec<_> = tensors.iter().zip(&data).map(|(tensor, data)| view(tensor, data)).collect::<std::io::Result<_>>()?;
+    let views: Vec<_> = tensors
+        .iter()
+        .zip(&data)
+        .map(|(tensor, data)| view(tensor, data))
+        .collect::<std::io::Result<_>>()?;
     let metadata: HashMap<String, String> = metadata.clone().into_iter().collect();
-    let bytes = serialize(views, (!metadata.is_empty()).then_some(metadata)).map_err(std::io::Error::other)?;
+    let bytes =
+        serialize(views, (!metadata.is_empty()).then_some(metadata)).map_err(std::io::Error::other)?;
     out.write_all(&bytes)
 }
 
 fn view<'a>(tensor: &Tensor, data: &'a [u8]) -> std::io::Result<(String, TensorView<'a>)> {
-    let view = TensorView::new(dtype_in_file(tensor.dtype), tensor.shape.clone(), data).map_err(std::io::Error::other)?;
+    let view = TensorView::new(dtype_in_file(tensor.dtype), tensor.shape.clone(), data)
+        .map_err(std::io::Error::other)?;
     Ok((tensor.name.clone(), view))
 }
 
 fn encode(dtype: Dtype, values: &[f64]) -> Vec<u8> {
     let clamped = |v: f64, most: f64| v.clamp(-most, most);
     match dtype {
-        Dtype::F16 => values.iter().flat_map(|&v| f16::from_f64(clamped(v, f16::MAX.to_f64())).to_le_bytes()).collect(),
-        Dtype::Bf16 => values.iter().flat_map(|&v| bf16::from_f64(clamped(v, bf16::MAX.to_f64())).to_le_bytes()).collect(),
+        Dtype::F16 => values
+            .iter()
+            .flat_map(|&v| f16::from_f64(clamped(v, f16::MAX.to_f64())).to_le_bytes())
+            .collect(),
+        Dtype::Bf16 => values
+            .iter()
+            .flat_map(|&v| bf16::from_f64(clamped(v, bf16::MAX.to_f64())).to_le_bytes())
+            .collect(),
         Dtype::F32 => values.iter().flat_map(|&v| to_f32(v).to_le_bytes()).collect(),
         Dtype::F64 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
     }

@@ -16,7 +16,11 @@ fn read_as(extension: &str, bytes: &[u8]) -> Result<VectorFile, Failure> {
 fn refused(extension: &str, bytes: &[u8], expected: &str) -> String {
     let failure = read_as(extension, bytes).expect_err(expected);
     assert_eq!(failure.exit, Exit::InputUnusable);
-    assert!(failure.message.contains(expected), "{} should say {expected}", failure.message);
+    assert!(
+        failure.message.contains(expected),
+        "{} should say {expected}",
+        failure.message
+    );
     assert!(failure.hint.is_some() && failure.field.is_some());
     failure.message
 }
@@ -36,7 +40,11 @@ const SIX: [f64; 6] = [0.5, -1.0, 2.0, 0.25, 7.0, -0.125];
 
 #[test]
 fn a_vector_comes_back_with_its_shape_and_dtype() {
-    for (dtype, shape) in [(Dtype::F64, vec![2, 3]), (Dtype::F32, vec![6]), (Dtype::F64, vec![3, 1, 2])] {
+    for (dtype, shape) in [
+        (Dtype::F64, vec![2, 3]),
+        (Dtype::F32, vec![6]),
+        (Dtype::F64, vec![3, 1, 2]),
+    ] {
         comes_back("npy", &Layout::npy(shape, dtype), &SIX);
     }
 }
@@ -83,15 +91,25 @@ fn a_bad_npy_says_what_is_wrong() {
 
 fn csv(shape: &[usize], header: Option<&[&str]>) -> Layout {
     let header = header.map(|names| names.iter().map(|&name| name.to_owned()).collect());
-    Layout { shape: shape.to_vec(), format: Format::Csv { header } }
+    Layout {
+        shape: shape.to_vec(),
+        format: Format::Csv { header },
+    }
 }
 
 #[test]
 fn a_table_comes_back_with_and_without_names() {
-    assert_eq!(comes_back("csv", &csv(&[2, 3], None), &SIX), "0.5,-1.0,2.0\n0.25,7.0,-0.125\n");
+    assert_eq!(
+        comes_back("csv", &csv(&[2, 3], None), &SIX),
+        "0.5,-1.0,2.0\n0.25,7.0,-0.125\n"
+    );
     let named = comes_back("csv", &csv(&[3, 2], Some(&["age, years", "2nd"])), &SIX);
     assert!(named.starts_with("\"age, years\",2nd\n0.5,-1.0\n"), "{named}");
-    comes_back("csv", &csv(&[1, 3], None), &[1e-300, 1.7976931348623157e308, 0.1 + 0.2]);
+    comes_back(
+        "csv",
+        &csv(&[1, 3], None),
+        &[1e-300, 1.7976931348623157e308, 0.1 + 0.2],
+    );
     let spaced = read_as("csv", b"\xef\xbb\xbfa , b\r\n 1 ,\"2\"\r\n\r\n+3e1,.5\r\n").unwrap();
     assert_eq!(spaced.layout, csv(&[2, 2], Some(&["a", "b"])));
     assert_eq!(spaced.values, [1.0, 2.0, 30.0, 0.5]);
@@ -102,11 +120,27 @@ fn a_table_comes_back_with_and_without_names() {
 
 #[test]
 fn a_bad_table_says_where() {
-    let message = refused("csv", b"age,pressure\n1,2\n3,secretive\n", "row 2 (line 3), column 2 (\"pressure\") is not a number");
+    let message = refused(
+        "csv",
+        b"age,pressure\n1,2\n3,secretive\n",
+        "row 2 (line 3), column 2 (\"pressure\") is not a number",
+    );
     assert!(!message.contains("secretive"), "what stands there is private");
-    refused("csv", b"1,2\n3,word\n", "row 2 (line 2), column 2 is not a number");
-    refused("csv", b"1,word\n3,4\n", "row 1 (line 1), column 2 is not a number");
-    refused("csv", b"1,2\n3\n", "ragged: row 2 (line 2) has 1 columns, the first row has 2");
+    refused(
+        "csv",
+        b"1,2\n3,word\n",
+        "row 2 (line 2), column 2 is not a number",
+    );
+    refused(
+        "csv",
+        b"1,word\n3,4\n",
+        "row 1 (line 1), column 2 is not a number",
+    );
+    refused(
+        "csv",
+        b"1,2\n3\n",
+        "ragged: row 2 (line 2) has 1 columns, the first row has 2",
+    );
     refused("csv", b"a,b\n1,2,3\n", "ragged: row 1 (line 2) has 3");
     refused("csv", b"1,\n", "row 1 (line 1), column 2 is empty");
     refused("csv", b"1,nan\n", "column 2 is not a number (NaN)");
@@ -118,24 +152,49 @@ fn a_bad_table_says_where() {
 }
 
 fn json(shape: &[usize]) -> Layout {
-    Layout { shape: shape.to_vec(), format: Format::Json }
+    Layout {
+        shape: shape.to_vec(),
+        format: Format::Json,
+    }
 }
 
 #[test]
 fn nested_arrays_come_back() {
-    assert_eq!(comes_back("json", &json(&[2, 3]), &SIX), "[[0.5, -1.0, 2.0], [0.25, 7.0, -0.125]]\n");
+    assert_eq!(
+        comes_back("json", &json(&[2, 3]), &SIX),
+        "[[0.5, -1.0, 2.0], [0.25, 7.0, -0.125]]\n"
+    );
     comes_back("json", &json(&[3, 1, 2]), &SIX);
     comes_back("json", &json(&[]), &[2.5]);
     let mixed = read_as("json", b" [[1, -2],\n[3e2, 4.5]] ").unwrap();
-    assert_eq!((mixed.layout, mixed.values), (json(&[2, 2]), vec![1.0, -2.0, 300.0, 4.5]));
+    assert_eq!(
+        (mixed.layout, mixed.values),
+        (json(&[2, 2]), vec![1.0, -2.0, 300.0, 4.5])
+    );
 }
 
 #[test]
 fn bad_arrays_say_where() {
-    refused("json", b"[[1, 2], [3]]", "ragged: [1] has 1 elements where others have 2");
-    refused("json", b"[[[1, 2]], [[3, 4], [5, 6]]]", "ragged: [1] has 2 elements where others have 1");
-    refused("json", b"[1, [2]]", "ragged: [1] is an array where others are numbers");
-    refused("json", b"[[1], 2]", "ragged: [1] is a number where others are arrays");
+    refused(
+        "json",
+        b"[[1, 2], [3]]",
+        "ragged: [1] has 1 elements where others have 2",
+    );
+    refused(
+        "json",
+        b"[[[1, 2]], [[3, 4], [5, 6]]]",
+        "ragged: [1] has 2 elements where others have 1",
+    );
+    refused(
+        "json",
+        b"[1, [2]]",
+        "ragged: [1] is an array where others are numbers",
+    );
+    refused(
+        "json",
+        b"[[1], 2]",
+        "ragged: [1] is a number where others are arrays",
+    );
     refused("json", b"[[], [1]]", "ragged");
     refused("json", b"[[], []]", "no numbers");
     let message = refused("json", b"[1, \"secretive\"]", "[1] is a text, not a number");
@@ -150,13 +209,20 @@ fn bad_arrays_say_where() {
 }
 
 fn tensor(name: &str, shape: &[usize], dtype: Dtype) -> Tensor {
-    Tensor { name: name.into(), shape: shape.to_vec(), dtype }
+    Tensor {
+        name: name.into(),
+        shape: shape.to_vec(),
+        dtype,
+    }
 }
 
 fn model(tensors: Vec<Tensor>) -> Layout {
     let metadata = BTreeMap::from([("format".to_owned(), "pt".to_owned())]);
     let length = tensors.iter().map(Tensor::len).sum();
-    Layout { shape: vec![length], format: Format::Safetensors { tensors, metadata } }
+    Layout {
+        shape: vec![length],
+        format: Format::Safetensors { tensors, metadata },
+    }
 }
 
 #[test]
@@ -175,12 +241,23 @@ fn a_model_comes_back_with_names_shapes_and_dtypes() {
 fn a_mean_is_rounded_to_the_dtype_and_stays_finite() {
     let folder = folder();
     let path = folder.path().join("x.safetensors");
-    let layout = model(vec![tensor("a", &[2], Dtype::F16), tensor("b", &[2], Dtype::Bf16), tensor("c", &[2], Dtype::F32)]);
+    let layout = model(vec![
+        tensor("a", &[2], Dtype::F16),
+        tensor("b", &[2], Dtype::Bf16),
+        tensor("c", &[2], Dtype::F32),
+    ]);
     write(&path, &layout, &[0.1, 1e6, 0.1, -1e300, 0.1, 1e300]).unwrap();
     let values = read(&path).unwrap().values;
     assert_eq!(
         values,
-        [0.0999755859375, 65504.0, 0.10009765625, -f64::from(half::bf16::MAX), f64::from(0.1f32), f64::from(f32::MAX)]
+        [
+            0.0999755859375,
+            65504.0,
+            0.10009765625,
+            -f64::from(half::bf16::MAX),
+            f64::from(0.1f32),
+            f64::from(f32::MAX)
+        ]
     );
 }
 
@@ -202,23 +279,54 @@ fn a_bad_model_says_what_is_wrong() {
         format!(r#"{{"w":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[0,{end}]}}}}"#)
     };
     let bytes = |dtype: &str, shape: &str, data: &[u8]| model_bytes(&one(dtype, shape, data.len()), data);
-    refused("safetensors", &bytes("I64", "[1]", &[0; 8]), "tensor \"w\" has dtype I64");
+    refused(
+        "safetensors",
+        &bytes("I64", "[1]", &[0; 8]),
+        "tensor \"w\" has dtype I64",
+    );
     let nan = [1f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat();
-    refused("safetensors", &bytes("F32", "[2]", &nan), "coordinate 1 of tensor \"w\" is not a number");
-    refused("safetensors", &bytes("F16", "[1]", &half::f16::INFINITY.to_le_bytes()), "coordinate 0 of tensor \"w\" is infinite");
+    refused(
+        "safetensors",
+        &bytes("F32", "[2]", &nan),
+        "coordinate 1 of tensor \"w\" is not a number",
+    );
+    refused(
+        "safetensors",
+        &bytes("F16", "[1]", &half::f16::INFINITY.to_le_bytes()),
+        "coordinate 0 of tensor \"w\" is infinite",
+    );
     refused("safetensors", b"short", "not a .safetensors file");
     refused("safetensors", &u64::MAX.to_le_bytes(), "not a .safetensors file");
-    refused("safetensors", &[&(1u64 << 40).to_le_bytes()[..], b"{}"].concat(), "not a .safetensors file");
+    refused(
+        "safetensors",
+        &[&(1u64 << 40).to_le_bytes()[..], b"{}"].concat(),
+        "not a .safetensors file",
+    );
     refused("safetensors", &model_bytes("{}", &[]), "no tensor");
-    refused("safetensors", &bytes("F32", "[3]", &[0; 8]), "not a .safetensors file");
-    refused("safetensors", &model_bytes(&one("F32", "[2]", 8), &[0; 4]), "not a .safetensors file");
-    refused("safetensors", &model_bytes(&one("F32", "[4611686018427387904, 16]", 4), &[0; 4]), "not a .safetensors file");
+    refused(
+        "safetensors",
+        &bytes("F32", "[3]", &[0; 8]),
+        "not a .safetensors file",
+    );
+    refused(
+        "safetensors",
+        &model_bytes(&one("F32", "[2]", 8), &[0; 4]),
+        "not a .safetensors file",
+    );
+    refused(
+        "safetensors",
+        &model_bytes(&one("F32", "[4611686018427387904, 16]", 4), &[0; 4]),
+        "not a .safetensors file",
+    );
     refused("safetensors", &bytes("F32", "[0]", &[]), "no tensor");
 }
 
 #[test]
 fn records_are_the_rows_of_the_first_axis() {
-    assert_eq!(Layout::npy(vec![5, 2, 3], Dtype::F64).records(), Some((5, vec![2, 3])));
+    assert_eq!(
+        Layout::npy(vec![5, 2, 3], Dtype::F64).records(),
+        Some((5, vec![2, 3]))
+    );
     assert_eq!(Layout::npy(vec![5], Dtype::F64).records(), Some((5, vec![1])));
     assert_eq!(csv(&[1, 4], None).records(), Some((1, vec![4])));
     assert_eq!(Layout::npy(vec![], Dtype::F64).records(), None);
@@ -227,17 +335,37 @@ fn records_are_the_rows_of_the_first_axis() {
 
 #[test]
 fn files_that_cannot_be_averaged_are_told_apart() {
-    let differ =
-        |one: &Layout, two: &Layout| one.mismatch(two, [&one.vector_shape(), &two.vector_shape()]).map(|said| said.join(" but "));
+    let differ = |one: &Layout, two: &Layout| {
+        one.mismatch(two, [&one.vector_shape(), &two.vector_shape()])
+            .map(|said| said.join(" but "))
+    };
     let (narrow, wide) = (Layout::npy(vec![2], Dtype::F32), Layout::npy(vec![2], Dtype::F64));
-    assert_eq!(differ(&narrow, &wide).unwrap(), "float32 of shape [2] but float64 of shape [2]");
+    assert_eq!(
+        differ(&narrow, &wide).unwrap(),
+        "float32 of shape [2] but float64 of shape [2]"
+    );
     assert_eq!(differ(&wide, &csv(&[1, 2], None)), None, "numbers of one shape");
     assert!(differ(&wide, &csv(&[2, 2], None)).is_some());
-    assert!(differ(&csv(&[1, 2], Some(&["a", "b"])), &csv(&[1, 2], Some(&["a", "c"]))).unwrap().contains("column 2 is \"b\""));
-    assert_eq!(differ(&csv(&[1, 2], Some(&["a", "b"])), &csv(&[1, 2], None)), None);
+    assert!(
+        differ(&csv(&[1, 2], Some(&["a", "b"])), &csv(&[1, 2], Some(&["a", "c"])))
+            .unwrap()
+            .contains("column 2 is \"b\"")
+    );
+    assert_eq!(
+        differ(&csv(&[1, 2], Some(&["a", "b"])), &csv(&[1, 2], None)),
+        None
+    );
     let one = model(vec![tensor("a", &[2], Dtype::F32)]);
-    assert!(differ(&one, &model(vec![tensor("b", &[2], Dtype::F32)])).unwrap().contains("tensor \"b\""));
-    assert!(differ(&one, &model(vec![tensor("a", &[2], Dtype::F16)])).unwrap().contains("float16"));
+    assert!(
+        differ(&one, &model(vec![tensor("b", &[2], Dtype::F32)]))
+            .unwrap()
+            .contains("tensor \"b\"")
+    );
+    assert!(
+        differ(&one, &model(vec![tensor("a", &[2], Dtype::F16)]))
+            .unwrap()
+            .contains("float16")
+    );
     assert!(differ(&one, &narrow).is_some());
     assert_eq!(differ(&one, &one), None);
 }
@@ -246,7 +374,10 @@ fn files_that_cannot_be_averaged_are_told_apart() {
 #[test]
 fn damaged_files_never_panic() {
     let folder = folder();
-    let model = model(vec![tensor("a", &[2, 2], Dtype::F16), tensor("b", &[2], Dtype::F64)]);
+    let model = model(vec![
+        tensor("a", &[2, 2], Dtype::F16),
+        tensor("b", &[2], Dtype::F64),
+    ]);
     let files = [
         ("npy", Layout::npy(vec![2, 3], Dtype::F32)),
         ("csv", csv(&[2, 3], Some(&["x", "y", "z"]))),
@@ -258,11 +389,14 @@ fn damaged_files_never_panic() {
         write(&path, &layout, &SIX).unwrap();
         let whole = std::fs::read(&path).unwrap();
         for at in 0..whole.len() {
-            let changed = [0x00, b'9', b'[', 0xff].map(|byte| [&whole[..at], &[byte], &whole[at + 1..]].concat());
+            let changed =
+                [0x00, b'9', b'[', 0xff].map(|byte| [&whole[..at], &[byte], &whole[at + 1..]].concat());
             for bytes in changed.into_iter().chain([whole[..at].to_vec()]) {
                 std::fs::write(&path, bytes).unwrap();
                 match read(&path) {
-                    Ok(file) => assert!(file.values.len() == file.layout.len() && file.values.iter().all(|v| v.is_finite())),
+                    Ok(file) => assert!(
+                        file.values.len() == file.layout.len() && file.values.iter().all(|v| v.is_finite())
+                    ),
                     Err(failure) => assert_eq!(failure.exit, Exit::InputUnusable),
                 }
             }

@@ -48,19 +48,30 @@ pub fn excluded(
         let remaining: Vec<Party> = expected.difference(&gone).copied().collect();
         let by_logs = |party: Party| {
             let neighbours = private_neighbours(party);
-            remaining.iter().filter(|caller| neighbours.contains(caller)).all(|&caller| calls(in_logs, caller, party))
+            remaining
+                .iter()
+                .filter(|caller| neighbours.contains(caller))
+                .all(|&caller| calls(in_logs, caller, party))
         };
         let by_calls = |party: Party| {
             let called = |caller: Party| calls(in_logs, caller, party) || calls(said, caller, party);
             let callers = remaining.iter().filter(|&&caller| called(caller)).count();
             callers >= quorum && remaining.iter().all(|&caller| called(caller) || found(caller))
         };
-        match gone.iter().copied().find(|&party| !by_logs(party) && !by_calls(party)) {
+        match gone
+            .iter()
+            .copied()
+            .find(|&party| !by_logs(party) && !by_calls(party))
+        {
             Some(party) => gone.remove(&party),
             None => break,
         };
     }
-    if expected.len() - gone.len() < quorum { BTreeSet::new() } else { gone }
+    if expected.len() - gone.len() < quorum {
+        BTreeSet::new()
+    } else {
+        gone
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +79,9 @@ mod tests {
     use super::*;
 
     fn list(list: &[(Party, &[Party])]) -> Calls {
-        list.iter().map(|(caller, called)| (*caller, called.iter().copied().collect())).collect()
+        list.iter()
+            .map(|(caller, called)| (*caller, called.iter().copied().collect()))
+            .collect()
     }
 
     fn complete(party: Party) -> Vec<Party> {
@@ -91,13 +104,38 @@ mod tests {
     fn the_logs_of_all_remaining_neighbours_exclude() {
         let none = Calls::new();
         let two_dead = list(&[(0, &[3, 4]), (1, &[3, 4]), (2, &[3, 4])]);
-        assert_eq!(excluded(&everybody(), &two_dead, &none, nobody, complete, 3), BTreeSet::from([3, 4]));
-        assert_eq!(excluded(&everybody(), &two_dead, &none, nobody, complete, 4), BTreeSet::new(), "too few would remain");
+        assert_eq!(
+            excluded(&everybody(), &two_dead, &none, nobody, complete, 3),
+            BTreeSet::from([3, 4])
+        );
+        assert_eq!(
+            excluded(&everybody(), &two_dead, &none, nobody, complete, 4),
+            BTreeSet::new(),
+            "too few would remain"
+        );
         let one_keeps_it = list(&[(0, &[3, 4]), (1, &[3]), (2, &[3, 4])]);
-        assert_eq!(excluded(&everybody(), &one_keeps_it, &none, nobody, complete, 3), BTreeSet::new(), "4 has a log to give");
+        assert_eq!(
+            excluded(&everybody(), &one_keeps_it, &none, nobody, complete, 3),
+            BTreeSet::new(),
+            "4 has a log to give"
+        );
         let cut_off = list(&[(0, &[4]), (1, &[4]), (2, &[4]), (3, &[4]), (4, &[0, 1, 2, 3])]);
-        assert_eq!(excluded(&everybody(), &cut_off, &none, nobody, complete, 3), BTreeSet::new(), "nobody would remain");
-        assert_eq!(excluded(&everybody(), &list(&[(2, &[3]), (4, &[3])]), &none, nobody, ring, 4), BTreeSet::from([3]));
+        assert_eq!(
+            excluded(&everybody(), &cut_off, &none, nobody, complete, 3),
+            BTreeSet::new(),
+            "nobody would remain"
+        );
+        assert_eq!(
+            excluded(
+                &everybody(),
+                &list(&[(2, &[3]), (4, &[3])]),
+                &none,
+                nobody,
+                ring,
+                4
+            ),
+            BTreeSet::from([3])
+        );
     }
 
     #[test]
@@ -105,11 +143,26 @@ mod tests {
         let none = Calls::new();
         let logs = list(&[(0, &[3])]);
         let said = list(&[(1, &[3]), (2, &[3]), (4, &[3])]);
-        assert_eq!(excluded(&everybody(), &logs, &said, nobody, complete, 3), BTreeSet::from([3]));
+        assert_eq!(
+            excluded(&everybody(), &logs, &said, nobody, complete, 3),
+            BTreeSet::from([3])
+        );
         let silent = list(&[(0, &[3]), (1, &[3]), (2, &[3])]);
-        assert_eq!(excluded(&everybody(), &none, &silent, nobody, complete, 3), BTreeSet::new(), "4 may hold its item");
-        assert_eq!(excluded(&everybody(), &none, &silent, |party| party == 4, complete, 3), BTreeSet::from([3]), "4 is gone too");
-        assert_eq!(excluded(&everybody(), &none, &silent, |party| party == 4, complete, 4), BTreeSet::new(), "no quorum called");
+        assert_eq!(
+            excluded(&everybody(), &none, &silent, nobody, complete, 3),
+            BTreeSet::new(),
+            "4 may hold its item"
+        );
+        assert_eq!(
+            excluded(&everybody(), &none, &silent, |party| party == 4, complete, 3),
+            BTreeSet::from([3]),
+            "4 is gone too"
+        );
+        assert_eq!(
+            excluded(&everybody(), &none, &silent, |party| party == 4, complete, 4),
+            BTreeSet::new(),
+            "no quorum called"
+        );
         let neighbours_only = list(&[(2, &[3]), (4, &[3])]);
         assert_eq!(
             excluded(&everybody(), &none, &neighbours_only, nobody, ring, 3),

@@ -62,7 +62,11 @@ impl Body {
     /// Of a frame that ends with `length` bytes of an item.
     fn of(hash: ItemHash, frame: Arc<[u8]>, length: usize) -> Self {
         let bytes = Bytes::from_owner(frame.clone()).slice(frame.len() - length..);
-        Body { hash, bytes, frame: Carrier::Outgoing(frame) }
+        Body {
+            hash,
+            bytes,
+            frame: Carrier::Outgoing(frame),
+        }
     }
 }
 
@@ -152,12 +156,16 @@ impl Items {
 
     /// Everything held, as a set: the first versions.
     pub fn set(&self) -> ItemSet {
-        self.held.iter().map(|(&author, body)| (author, body.hash)).collect()
+        self.held
+            .iter()
+            .map(|(&author, body)| (author, body.hash))
+            .collect()
     }
 
     /// Whether every item of the set is held.
     pub fn hold_all(&self, set: &ItemSet) -> bool {
-        set.iter().all(|(author, hash)| self.version(*author, hash).is_some())
+        set.iter()
+            .all(|(author, hash)| self.version(*author, hash).is_some())
     }
 
     /// Keeps this node's own item: the last `length` bytes of its frame. Returns their hash.
@@ -168,7 +176,13 @@ impl Items {
     }
 
     /// A verified announcement arrived from a peer, for the first time or again. False: it is too large to be an item.
-    pub fn announced(&mut self, now: Time, author: Party, (hash, bytes): (ItemHash, u64), from: Party) -> bool {
+    pub fn announced(
+        &mut self,
+        now: Time,
+        author: Party,
+        (hash, bytes): (ItemHash, u64),
+        from: Party,
+    ) -> bool {
         if bytes > self.largest {
             return false;
         }
@@ -176,7 +190,13 @@ impl Items {
             return true;
         }
         let needed = !self.held.contains_key(&author) && self.versions_wanted(author).next().is_none();
-        let wanted = Wanted { bytes, announcers: Vec::new(), since: now, asked: None, needed };
+        let wanted = Wanted {
+            bytes,
+            announcers: Vec::new(),
+            since: now,
+            asked: None,
+            needed,
+        };
         let wanted = self.wanted.entry((author, hash)).or_insert(wanted);
         if !wanted.announcers.contains(&from) {
             wanted.announcers.push(from);
@@ -194,16 +214,22 @@ impl Items {
     }
 
     fn versions_wanted(&self, author: Party) -> impl Iterator<Item = &Wanted> {
-        self.wanted.range((author, ItemHash::default())..=(author, [u8::MAX; 32])).map(|(_, wanted)| wanted)
+        self.wanted
+            .range((author, ItemHash::default())..=(author, [u8::MAX; 32]))
+            .map(|(_, wanted)| wanted)
     }
 
     fn versions_wanted_mut(&mut self, author: Party) -> impl Iterator<Item = &mut Wanted> {
-        self.wanted.range_mut((author, ItemHash::default())..=(author, [u8::MAX; 32])).map(|(_, wanted)| wanted)
+        self.wanted
+            .range_mut((author, ItemHash::default())..=(author, [u8::MAX; 32]))
+            .map(|(_, wanted)| wanted)
     }
 
     /// Who announced an item that is not held yet, or was just taken: they need not be told of it.
     pub fn announcers(&self, author: Party, hash: ItemHash) -> &[Party] {
-        self.wanted.get(&(author, hash)).map_or(&[], |wanted| &wanted.announcers)
+        self.wanted
+            .get(&(author, hash))
+            .map_or(&[], |wanted| &wanted.announcers)
     }
 
     /// A body arrived; `check` says what is wrong with bytes that have the announced hash.
@@ -222,15 +248,28 @@ impl Items {
         let length = content.len() as u64;
         // No hash is computed for what cannot be it.
         let known = [self.held.get(&author), self.named.get(&author)];
-        let may_be_held = known.into_iter().flatten().any(|body| body.bytes.len() == content.len());
+        let may_be_held = known
+            .into_iter()
+            .flatten()
+            .any(|body| body.bytes.len() == content.len());
         let may_be_wanted = self.versions_wanted(author).any(|wanted| wanted.bytes == length);
-        let hash = if may_be_held || may_be_wanted { item_hash(&content) } else { ItemHash::default() };
+        let hash = if may_be_held || may_be_wanted {
+            item_hash(&content)
+        } else {
+            ItemHash::default()
+        };
         if self.version(author, &hash).is_some() {
             return Taken::Ignored;
         }
-        let Some(needed) = self.wanted.get(&(author, hash)).filter(|wanted| wanted.bytes == length).map(|wanted| wanted.needed)
+        let Some(needed) = self
+            .wanted
+            .get(&(author, hash))
+            .filter(|wanted| wanted.bytes == length)
+            .map(|wanted| wanted.needed)
         else {
-            self.versions_wanted_mut(author).filter(|wanted| wanted.needed).for_each(|wanted| wanted.disown(from));
+            self.versions_wanted_mut(author)
+                .filter(|wanted| wanted.needed)
+                .for_each(|wanted| wanted.disown(from));
             return Taken::Wrong;
         };
         let first = !self.held.contains_key(&author);
@@ -243,7 +282,14 @@ impl Items {
             return Taken::Void(reason);
         }
         let versions = if first { &mut self.held } else { &mut self.named };
-        versions.insert(author, Body { hash, bytes: content, frame: Carrier::Received(frame.clone()) });
+        versions.insert(
+            author,
+            Body {
+                hash,
+                bytes: content,
+                frame: Carrier::Received(frame.clone()),
+            },
+        );
         Taken::New(hash)
     }
 
@@ -259,7 +305,9 @@ impl Items {
 
     /// A peer cannot serve a body.
     pub fn lacks(&mut self, author: Party, peer: Party) {
-        self.versions_wanted_mut(author).filter(|wanted| wanted.needed).for_each(|wanted| wanted.lose(peer));
+        self.versions_wanted_mut(author)
+            .filter(|wanted| wanted.needed)
+            .for_each(|wanted| wanted.lose(peer));
     }
 
     /// This node's own item in its frame, to be pushed.
@@ -282,10 +330,16 @@ impl Items {
         let mut later = Time::FAR;
         let (mut under_way, mut bytes_under_way) = (0, 0);
         let lacking = |key: &(Party, ItemHash)| self.version(key.0, &key.1).is_none();
-        let needed = self.wanted.iter().filter(|(_, wanted)| wanted.needed).map(|(key, _)| *key);
+        let needed = self
+            .wanted
+            .iter()
+            .filter(|(_, wanted)| wanted.needed)
+            .map(|(key, _)| *key);
         let open: Vec<(Party, ItemHash)> = needed.filter(lacking).collect();
         for key in &open {
-            let Some(wanted) = self.wanted.get_mut(key) else { continue };
+            let Some(wanted) = self.wanted.get_mut(key) else {
+                continue;
+            };
             let Some((asked, at)) = wanted.asked else { continue };
             let patience = at.plus_millis(self.pull_patience_ms);
             if now < patience {
@@ -300,10 +354,13 @@ impl Items {
             wanted.announcers.push(asked);
             wanted.asked = None;
         }
-        let (before, after): (Vec<_>, Vec<_>) = open.into_iter().partition(|&(author, _)| author < self.first);
+        let (before, after): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|&(author, _)| author < self.first);
         for key in after.into_iter().chain(before) {
             let author = key.0;
-            let Some(wanted) = self.wanted.get_mut(&key).filter(|wanted| wanted.asked.is_none()) else { continue };
+            let Some(wanted) = self.wanted.get_mut(&key).filter(|wanted| wanted.asked.is_none()) else {
+                continue;
+            };
             let small = wanted.bytes <= PUSH_LIMIT_BYTES;
             let pushed = wanted.since.plus_millis(self.push_patience_ms);
             if small && connected(author) && now < pushed {
@@ -352,15 +409,23 @@ mod tests {
         assert!(items.announced(at(4), 5, item, 3));
         assert_eq!(items.pull(at(4), |_| true), Ok((3, 5)));
         let (right, range) = frame(&bytes);
-        assert_eq!(items.body(5, 3, &right, range.clone(), |_| Ok(())), Taken::New(item_hash(&bytes)));
+        assert_eq!(
+            items.body(5, 3, &right, range.clone(), |_| Ok(())),
+            Taken::New(item_hash(&bytes))
+        );
         items.passed_on(5, item.0);
         assert_eq!(items.body(5, 3, &right, range, |_| Ok(())), Taken::Ignored);
         assert!(items.hold_all(&vec![(5, item.0)]));
         assert!(!items.hold_all(&vec![(5, [0; 32])]));
-        let served: Vec<_> = (0..9).map(|_| items.serve(5, 1)).filter(|frames| !frames.is_empty()).collect();
+        let served: Vec<_> = (0..9)
+            .map(|_| items.serve(5, 1))
+            .filter(|frames| !frames.is_empty())
+            .collect();
         assert_eq!(served.len(), 4, "served, not without end");
         assert!(
-            served.iter().all(|frames| right == frames[0][..] && Arc::ptr_eq(&frames[0], &served[0][0])),
+            served
+                .iter()
+                .all(|frames| right == frames[0][..] && Arc::ptr_eq(&frames[0], &served[0][0])),
             "as it came, copied once"
         );
         assert_eq!(items.get(5).map(|body| &body.bytes()[..]), Some(&bytes[..]));
@@ -377,9 +442,16 @@ mod tests {
         assert_eq!(asked, [Ok((3, 3)), Ok((4, 4)), Ok((5, 5))]);
         assert_eq!(items.pull(at(1), |_| true), Err(at(400)));
         let (body, range) = frame(&bytes);
-        assert_eq!(items.body(4, 4, &body, range, |_| Ok(())), Taken::New(item_hash(&bytes)));
+        assert_eq!(
+            items.body(4, 4, &body, range, |_| Ok(())),
+            Taken::New(item_hash(&bytes))
+        );
         assert_eq!(items.pull(at(2), |_| true), Ok((0, 0)), "one done, one more");
-        assert_eq!(items.pull(at(400), |_| true), Ok((3, 3)), "two were silent for too long; the last one of them may try again");
+        assert_eq!(
+            items.pull(at(400), |_| true),
+            Ok((3, 3)),
+            "two were silent for too long; the last one of them may try again"
+        );
     }
 
     #[test]
@@ -388,7 +460,10 @@ mod tests {
         for author in 1..50 {
             items.announced(at(0), author, ([author as u8; 32], 20_000), author);
         }
-        assert_eq!((0..99).filter(|_| items.pull(at(0), |_| true).is_ok()).count(), 49);
+        assert_eq!(
+            (0..99).filter(|_| items.pull(at(0), |_| true).is_ok()).count(),
+            49
+        );
     }
 
     #[test]
@@ -397,7 +472,11 @@ mod tests {
         let item = (item_hash(b"log"), 3);
         items.announced(at(0), 5, item, 1);
         assert_eq!(items.pull(at(0), |_| true), Err(at(100)));
-        assert_eq!(items.pull(at(0), |peer| peer != 5), Ok((1, 5)), "its author is not there");
+        assert_eq!(
+            items.pull(at(0), |peer| peer != 5),
+            Ok((1, 5)),
+            "its author is not there"
+        );
         let mut items = Items::new(0, 1 << 20, 1600);
         items.announced(at(0), 5, item, 1);
         assert_eq!(items.pull(at(100), |_| true), Ok((1, 5)));
@@ -409,7 +488,10 @@ mod tests {
         assert!(!items.announced(at(0), 5, ([0; 32], 11), 1));
         items.announced(at(0), 5, (item_hash(b"junk"), 4), 5);
         let (junk, range) = frame(b"junk");
-        assert_eq!(items.body(5, 5, &junk, range.clone(), |_| Err("no log".into())), Taken::Void("no log".into()));
+        assert_eq!(
+            items.body(5, 5, &junk, range.clone(), |_| Err("no log".into())),
+            Taken::Void("no log".into())
+        );
         assert!(items.announced(at(0), 5, (item_hash(b"junk"), 4), 1));
         assert_eq!(items.body(5, 5, &junk, range, |_| Ok(())), Taken::Ignored);
         assert!(items.set().is_empty());

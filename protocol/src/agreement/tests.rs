@@ -50,21 +50,41 @@ impl Bench {
     }
 
     fn say(&mut self, party: Party, notice: Notice) {
-        let signed = Signer::new(party, [1; 32], key(party), 0).sign(Recipient::All, notice).expect("signs");
+        let signed = Signer::new(party, [1; 32], key(party), 0)
+            .sign(Recipient::All, notice)
+            .expect("signs");
         self.flood.publish(signed);
     }
 
     fn vote(&mut self, party: Party, early: bool, set: &[Party]) {
-        self.say(party, Notice::Vote { stage: STAGE, early, set: set_of(set) });
+        self.say(
+            party,
+            Notice::Vote {
+                stage: STAGE,
+                early,
+                set: set_of(set),
+            },
+        );
     }
 
     fn list(&mut self, party: Party, set: &[Party]) {
-        self.say(party, Notice::List { stage: STAGE, set: set_of(set) });
+        self.say(
+            party,
+            Notice::List {
+                stage: STAGE,
+                set: set_of(set),
+            },
+        );
     }
 
     /// The next step at this time; what is said is heard.
     fn step(&mut self, ms: u64) -> Option<Step> {
-        let sights = Sights { flood: &self.flood, items: &self.items, gone: &self.gone, in_logs: &self.in_logs };
+        let sights = Sights {
+            flood: &self.flood,
+            items: &self.items,
+            gone: &self.gone,
+            in_logs: &self.in_logs,
+        };
         let step = self.machine.step(Time::from_millis(ms), &sights);
         if let Some(Step::Say(notice)) = &step {
             self.say(0, notice.clone());
@@ -86,11 +106,18 @@ fn set_of(parties: &[Party]) -> ItemSet {
 }
 
 fn vote(early: bool, set: &[Party]) -> Option<Step> {
-    Some(Step::Say(Notice::Vote { stage: STAGE, early, set: set_of(set) }))
+    Some(Step::Say(Notice::Vote {
+        stage: STAGE,
+        early,
+        set: set_of(set),
+    }))
 }
 
 fn list(set: &[Party]) -> Option<Step> {
-    Some(Step::Say(Notice::List { stage: STAGE, set: set_of(set) }))
+    Some(Step::Say(Notice::List {
+        stage: STAGE,
+        set: set_of(set),
+    }))
 }
 
 fn gone(party: Party) -> Option<Step> {
@@ -110,7 +137,11 @@ fn a_complete_set_is_signed_at_once_and_agreed_by_the_quorum() {
     assert_eq!(bench.step(2), vote(true, &ALL));
     assert_eq!(bench.step(2), None);
     (1..3).for_each(|party| bench.vote(party, true, &ALL));
-    assert_eq!(bench.step(3), None, "three of six with one colluding are not enough");
+    assert_eq!(
+        bench.step(3),
+        None,
+        "three of six with one colluding are not enough"
+    );
     bench.vote(3, true, &ALL);
     assert_eq!(bench.step(4), Some(Step::Agreed(set_of(&ALL))));
     assert_eq!(bench.step(SETTLE_MS), None, "agreed once, and not over");
@@ -146,13 +177,20 @@ fn at_three_quarters_a_set_signed_early_goes_before_lists() {
     bench.vote(3, true, &[0, 1, 2]);
     bench.vote(4, true, &[0, 1, 2]);
     (1..6).for_each(|party| bench.list(party, &[0, 1, 2, 3, 4]));
-    assert_eq!(bench.step(THREE_QUARTERS), vote(false, &[0, 1, 2]), "most signatures");
+    assert_eq!(
+        bench.step(THREE_QUARTERS),
+        vote(false, &[0, 1, 2]),
+        "most signatures"
+    );
 }
 
 #[test]
 fn ties_go_to_the_smaller_hash_whatever_the_order() {
     let sets: [&[Party]; 2] = [&[0, 1], &[0, 2]];
-    let smaller = *sets.iter().min_by_key(|set| item_hash(&wire::set_to_bytes(&set_of(set)))).expect("two");
+    let smaller = *sets
+        .iter()
+        .min_by_key(|set| item_hash(&wire::set_to_bytes(&set_of(set))))
+        .expect("two");
     for order in [[3, 4], [4, 3]] {
         let mut bench = Bench::new();
         (1..3).for_each(|party| bench.item(party));
@@ -170,9 +208,17 @@ fn else_the_items_in_most_lists_are_signed_once_they_are_held() {
     bench.step(HALF);
     bench.list(1, &[0, 1, 3]);
     bench.list(2, &[0, 1, 3]);
-    assert_eq!(bench.step(THREE_QUARTERS), None, "three lists of six are not more than half");
+    assert_eq!(
+        bench.step(THREE_QUARTERS),
+        None,
+        "three lists of six are not more than half"
+    );
     bench.vote(3, false, &[0, 1, 3]);
-    assert_eq!(bench.step(THREE_QUARTERS + 1), vote(false, &[0, 1]), "a signed set counts as a list; 3 is in three only");
+    assert_eq!(
+        bench.step(THREE_QUARTERS + 1),
+        vote(false, &[0, 1]),
+        "a signed set counts as a list; 3 is in three only"
+    );
     let mut bench = Bench::new();
     bench.step(HALF);
     (1..5).for_each(|party| bench.list(party, &[0, 4]));
@@ -199,10 +245,22 @@ fn a_party_that_everybody_calls_gone_is_not_waited_for() {
     bench.gone.insert(5, Time::from_millis(10));
     assert_eq!(bench.step(59), None, "its item may be on the way");
     assert_eq!(bench.step(60), gone(5));
-    (1..4).for_each(|party| bench.say(party, Notice::Gone { stage: STAGE, party: 5 }));
+    (1..4).for_each(|party| {
+        bench.say(
+            party,
+            Notice::Gone {
+                stage: STAGE,
+                party: 5,
+            },
+        )
+    });
     assert_eq!(bench.step(61), None, "4 has not called");
     bench.in_logs.insert(4, BTreeSet::from([5]));
-    assert_eq!(bench.step(62), vote(true, &[0, 1, 2, 3, 4]), "a log's call counts too");
+    assert_eq!(
+        bench.step(62),
+        vote(true, &[0, 1, 2, 3, 4]),
+        "a log's call counts too"
+    );
 }
 
 #[test]

@@ -22,5 +22,7 @@ pub fn roots(spectrum: &Spectrum, rounds: usize) -> Vec<f64> {
     let (low, high) = (spectrum.least(), spectrum.largest());
     // The library's cosine, not the platform's: every node must find the same bits.
     let angle = |k: usize| std::f64::consts::PI * (2 * k + 1) as f64 / (2 * rounds) as f64;
-    (0..rounds).map(|k| 0.5 * (high + low) + 0.5 * (high - low) * libm::cos(angle(k))).collect()
+    (0..rounds)
+        .map(|k| 0.5 * (high + low) + 0.5 * (high - low) * libm::cos(angle(k)))
+        .collect()
 }

@@ -54,7 +54,10 @@ impl Course {
     /// [`MOST_ROUNDS`]: the tolerance is below what rounding leaves, or the graph is too long.
     pub fn fit(spectrum: &Spectrum, task: Task) -> Option<Self> {
         let courses = [Self::finite_time(spectrum, task), Self::chebyshev(spectrum, task)];
-        let best = courses.into_iter().flatten().min_by_key(|course| course.steps.len());
+        let best = courses
+            .into_iter()
+            .flatten()
+            .min_by_key(|course| course.steps.len());
         // It never needs fewer than Chebyshev's; only where that has no course it is looked at.
         best.or_else(|| Self::plain(spectrum, task))
     }
@@ -63,21 +66,35 @@ impl Course {
     pub fn plain(spectrum: &Spectrum, task: Task) -> Option<Self> {
         let rounds = plain::rounds(spectrum, task.tolerance / task.norm, MOST_ROUNDS)?;
         let candidates = (rounds..=MOST_ROUNDS).take(64);
-        Self::first(spectrum, task, Method::Plain, candidates.map(|rounds| vec![plain::weight(spectrum); rounds]))
+        Self::first(
+            spectrum,
+            task,
+            Method::Plain,
+            candidates.map(|rounds| vec![plain::weight(spectrum); rounds]),
+        )
     }
 
     /// By Chebyshev's polynomial.
     pub fn chebyshev(spectrum: &Spectrum, task: Task) -> Option<Self> {
         // On the few eigenvalues that there are it is never worse than on the whole interval, so a few rounds less may do.
-        let enough = (1..=MOST_ROUNDS).find(|&rounds| chebyshev::factor(spectrum, rounds) * task.norm <= task.tolerance)?;
+        let enough = (1..=MOST_ROUNDS)
+            .find(|&rounds| chebyshev::factor(spectrum, rounds) * task.norm <= task.tolerance)?;
         let candidates = (enough.saturating_sub(3).max(1)..=MOST_ROUNDS).take(64);
-        let steps = |rounds| finite_time::order(chebyshev::roots(spectrum, rounds)).iter().map(|root| 1.0 / root).collect();
+        let steps = |rounds| {
+            finite_time::order(chebyshev::roots(spectrum, rounds))
+                .iter()
+                .map(|root| 1.0 / root)
+                .collect()
+        };
         Self::first(spectrum, task, Method::Chebyshev, candidates.map(steps))
     }
 
     /// By the eigenvalues themselves.
     pub fn finite_time(spectrum: &Spectrum, task: Task) -> Option<Self> {
-        let steps: Vec<f64> = finite_time::roots(spectrum).iter().map(|root| 1.0 / root).collect();
+        let steps: Vec<f64> = finite_time::roots(spectrum)
+            .iter()
+            .map(|root| 1.0 / root)
+            .collect();
         if steps.len() > MOST_ROUNDS {
             return None;
         }
@@ -91,7 +108,12 @@ impl Course {
         Self::first(spectrum, task, Method::FiniteTime, candidates.into_iter())
     }
 
-    fn first(spectrum: &Spectrum, task: Task, method: Method, mut candidates: impl Iterator<Item = Vec<f64>>) -> Option<Self> {
+    fn first(
+        spectrum: &Spectrum,
+        task: Task,
+        method: Method,
+        mut candidates: impl Iterator<Item = Vec<f64>>,
+    ) -> Option<Self> {
         candidates.find_map(|steps| {
             let error = Bounds::of(spectrum).error(&steps, task);
             (error <= task.tolerance).then_some(Course { method, steps, error })
@@ -106,7 +128,10 @@ impl Course {
         let mut parts: Vec<(f64, Vec<f64>)> = vec![(task.norm, bounds.ones())];
         let mut changes = Vec::with_capacity(self.steps.len());
         for &step in &self.steps {
-            let moved = parts.iter().map(|(size, left)| size * bounds.moved(left, step)).sum::<f64>();
+            let moved = parts
+                .iter()
+                .map(|(size, left)| size * bounds.moved(left, step))
+                .sum::<f64>();
             changes.push(moved * SLACK + task.rounding);
             parts.iter_mut().for_each(|(_, left)| bounds.multiply(left, step));
             parts.push((error, bounds.ones()));
@@ -134,7 +159,11 @@ impl Bounds {
         // Equal eigenvalues have equal bounds.
         let mut values = spectrum.values().to_vec();
         values.dedup();
-        Bounds { values, margin: spectrum.margin(), parties: spectrum.parties() as f64 }
+        Bounds {
+            values,
+            margin: spectrum.margin(),
+            parties: spectrum.parties() as f64,
+        }
     }
 
     fn ones(&self) -> Vec<f64> {
@@ -150,7 +179,10 @@ impl Bounds {
 
     /// |cλ| of what is left, at most.
     fn moved(&self, left: &[f64], step: f64) -> f64 {
-        left.iter().zip(&self.values).map(|(left, value)| left * step * (value + self.margin)).fold(0.0, f64::max)
+        left.iter()
+            .zip(&self.values)
+            .map(|(left, value)| left * step * (value + self.margin))
+            .fold(0.0, f64::max)
     }
 
     /// How far a node ends from the exact mean. Differences shrink by the largest |p(λ)| in the 2-norm over parties, which is not below any

@@ -22,7 +22,9 @@ pub fn step(state: &mut [i64], neighbours: &[i64], degree: i64, c: f64, changes:
 
 /// The fewest bytes that hold every integer up to `bound` with its sign.
 pub fn width(bound: f64) -> usize {
-    (1..=16).find(|&bytes| bound < (8.0 * bytes as f64 - 1.0).exp2() - 1.0).unwrap_or(17)
+    (1..=16)
+        .find(|&bytes| bound < (8.0 * bytes as f64 - 1.0).exp2() - 1.0)
+        .unwrap_or(17)
 }
 
 /// Writes integers in `width` bytes each, little-endian two's complement. False: one does not fit.
@@ -69,10 +71,16 @@ mod tests {
             assert!(write(values.into_iter(), width, &mut bytes));
             assert_eq!(read(&bytes, width).collect::<Vec<_>>(), values);
             if width <= 8 {
-                assert_eq!(read_narrow(&bytes, width).map(i128::from).collect::<Vec<_>>(), values);
+                assert_eq!(
+                    read_narrow(&bytes, width).map(i128::from).collect::<Vec<_>>(),
+                    values
+                );
             }
             if width < 16 {
-                assert!(!write([most + 1].into_iter(), width, &mut vec![0; width]), "{width}");
+                assert!(
+                    !write([most + 1].into_iter(), width, &mut vec![0; width]),
+                    "{width}"
+                );
             }
         }
         assert_eq!([0.0, 126.0, 127.5, 3e4, 1e9].map(width), [1, 1, 2, 2, 4]);

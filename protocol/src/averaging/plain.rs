@@ -9,7 +9,9 @@ pub fn weight(spectrum: &Spectrum) -> f64 {
 
 /// What is left of a difference after one round of weight `a`, at most.
 pub fn factor(spectrum: &Spectrum, a: f64) -> f64 {
-    (1.0 - a * spectrum.least()).abs().max((1.0 - a * spectrum.largest()).abs())
+    (1.0 - a * spectrum.least())
+        .abs()
+        .max((1.0 - a * spectrum.largest()).abs())
 }
 
 /// The rounds after which at most `reduction` of a difference is left; none if that takes more than `most`.

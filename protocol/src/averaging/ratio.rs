@@ -46,20 +46,30 @@ impl Ratio {
     pub fn new(own: impl Iterator<Item = i64>) -> Self {
         let mut entered: Vec<i128> = own.map(|x| i128::from(x) << FRACTION_BITS).collect();
         entered.push(ONE);
-        Ratio { sent: vec![0; entered.len()], state: entered.clone(), entered }
+        Ratio {
+            sent: vec![0; entered.len()],
+            state: entered.clone(),
+            entered,
+        }
     }
 
     /// Enters another party's vector, or takes it out again; it counts from the next round on.
     pub fn enter(&mut self, vector: impl Iterator<Item = i64>, out: bool) {
         let sign = if out { -1 } else { 1 };
         let steps = vector.map(|x| i128::from(x) << FRACTION_BITS).chain([ONE]);
-        self.entered.iter_mut().zip(steps).for_each(|(entered, x)| *entered += sign * x);
+        self.entered
+            .iter_mut()
+            .zip(steps)
+            .for_each(|(entered, x)| *entered += sign * x);
     }
 
     /// Adds what each of `degree` neighbours is given of the present state to the running sum.
     pub fn give(&mut self, degree: usize) {
         let ways = degree as i128 + 1;
-        self.sent.iter_mut().zip(&self.state).for_each(|(sent, state)| *sent = sent.wrapping_add(state / ways));
+        self.sent
+            .iter_mut()
+            .zip(&self.state)
+            .for_each(|(sent, state)| *sent = sent.wrapping_add(state / ways));
     }
 
     /// Writes the running sum. False: a coordinate does not fit.
@@ -74,9 +84,15 @@ impl Ratio {
         for bytes in received {
             degree += 1;
             let sums = integers::read(bytes, width);
-            self.state.iter_mut().zip(sums).for_each(|(state, sum)| *state = state.wrapping_add(sum));
+            self.state
+                .iter_mut()
+                .zip(sums)
+                .for_each(|(state, sum)| *state = state.wrapping_add(sum));
         }
-        self.state.iter_mut().zip(&self.sent).for_each(|(state, sent)| *state = state.wrapping_sub(sent.wrapping_mul(degree)));
+        self.state
+            .iter_mut()
+            .zip(&self.sent)
+            .for_each(|(state, sent)| *state = state.wrapping_sub(sent.wrapping_mul(degree)));
     }
 
     /// What is held now, in 2^-[`FRACTION_BITS`] units; the count last, in 1/[`ONE`].
@@ -94,12 +110,16 @@ impl Ratio {
     /// A bound on the largest difference, over coordinates and in units, between this node's mean and that of a neighbour whose running sums
     /// before and after a round are these. ∞ if either has no mean.
     pub fn apart(&self, before: Option<&[u8]>, after: &[u8], width: usize) -> f64 {
-        let Some((&count, values)) = self.state.split_last() else { return f64::INFINITY };
+        let Some((&count, values)) = self.state.split_last() else {
+            return f64::INFINITY;
+        };
         let mut earlier = before.map(|bytes| integers::read(bytes, width));
         let mut given: Vec<i128> = integers::read(after, width)
             .map(|sum| sum.wrapping_sub(earlier.as_mut().and_then(Iterator::next).unwrap_or(0)))
             .collect();
-        let Some(their_count) = given.pop().filter(|_| count > 0).filter(|&theirs| theirs > 0) else { return f64::INFINITY };
+        let Some(their_count) = given.pop().filter(|_| count > 0).filter(|&theirs| theirs > 0) else {
+            return f64::INFINITY;
+        };
         let (fraction, one) = (f64::from(FRACTION_BITS).exp2(), ONE as f64);
         let (mine, theirs) = (one / fraction / count as f64, one / fraction / their_count as f64);
         let mut largest = 0.0f64;
@@ -111,7 +131,11 @@ impl Ratio {
             largest = largest.max((a - b).abs() + cut + rounded);
         }
         // A comparison with NaN is false: what is no number is no bound.
-        if largest.is_finite() { largest } else { f64::INFINITY }
+        if largest.is_finite() {
+            largest
+        } else {
+            f64::INFINITY
+        }
     }
 }
 
@@ -132,13 +156,26 @@ mod tests {
 
     impl Network {
         fn new(graph: Graph, values: &[i64]) -> Self {
-            let nodes: Vec<Ratio> = values.iter().map(|&x| Ratio::new([x, -2 * x].into_iter())).collect();
+            let nodes: Vec<Ratio> = values
+                .iter()
+                .map(|&x| Ratio::new([x, -2 * x].into_iter()))
+                .collect();
             let parties = values.len();
-            Network { graph, nodes, held: vec![vec![None; parties]; parties], live: vec![true; parties] }
+            Network {
+                graph,
+                nodes,
+                held: vec![vec![None; parties]; parties],
+                live: vec![true; parties],
+            }
         }
 
         fn live_neighbours(&self, node: usize) -> Vec<usize> {
-            self.graph.neighbours(node).iter().copied().filter(|&other| self.live[other]).collect()
+            self.graph
+                .neighbours(node)
+                .iter()
+                .copied()
+                .filter(|&other| self.live[other])
+                .collect()
         }
 
         fn round(&mut self, mut arrives: impl FnMut(usize, usize) -> bool) {
@@ -160,15 +197,24 @@ mod tests {
             for node in (0..self.nodes.len()).filter(|&node| self.live[node]) {
                 let zero = vec![0; 3 * WIDTH];
                 let others = self.live_neighbours(node);
-                let received: Vec<&[u8]> =
-                    others.iter().map(|&other| self.held[node][other].as_deref().unwrap_or(&zero)).collect();
+                let received: Vec<&[u8]> = others
+                    .iter()
+                    .map(|&other| self.held[node][other].as_deref().unwrap_or(&zero))
+                    .collect();
                 self.nodes[node].receive(received.into_iter(), WIDTH);
             }
         }
 
         fn total(&self, of: fn(&Ratio) -> &[i128]) -> Vec<i128> {
-            let live = self.nodes.iter().zip(&self.live).filter(|(_, live)| **live).map(|(node, _)| of(node));
-            live.fold(vec![0; 3], |sum, state| sum.iter().zip(state).map(|(a, b)| a + b).collect())
+            let live = self
+                .nodes
+                .iter()
+                .zip(&self.live)
+                .filter(|(_, live)| **live)
+                .map(|(node, _)| of(node));
+            live.fold(vec![0; 3], |sum, state| {
+                sum.iter().zip(state).map(|(a, b)| a + b).collect()
+            })
         }
     }
 
@@ -179,12 +225,18 @@ mod tests {
         let mut network = Network::new(Graph::ring(8), &VALUES);
         for _ in 0..200 {
             network.round(|_, _| true);
-            assert_eq!(network.total(|node| &node.state), network.total(|node| &node.entered));
+            assert_eq!(
+                network.total(|node| &node.state),
+                network.total(|node| &node.entered)
+            );
         }
         let mean = VALUES.iter().sum::<i64>() as f64 / 8.0;
         for node in &network.nodes {
             let found = node.mean().expect("a positive count");
-            assert!((found[0] - mean).abs() < 0.01 && (found[1] + 2.0 * mean).abs() < 0.02, "{found:?} for {mean}");
+            assert!(
+                (found[0] - mean).abs() < 0.01 && (found[1] + 2.0 * mean).abs() < 0.02,
+                "{found:?} for {mean}"
+            );
         }
     }
 
@@ -195,9 +247,18 @@ mod tests {
             network.round(|from, to| (round * 7 + from * 3 + to) % 5 != 0);
         }
         network.round(|_, _| true);
-        assert_eq!(network.total(|node| &node.state), network.total(|node| &node.entered), "to the unit");
+        assert_eq!(
+            network.total(|node| &node.state),
+            network.total(|node| &node.entered),
+            "to the unit"
+        );
         let mean = VALUES.iter().sum::<i64>() as f64 / 8.0;
-        assert!(network.nodes.iter().all(|node| (node.mean().expect("positive")[0] - mean).abs() < 0.01));
+        assert!(
+            network
+                .nodes
+                .iter()
+                .all(|node| (node.mean().expect("positive")[0] - mean).abs() < 0.01)
+        );
     }
 
     #[test]
@@ -212,11 +273,19 @@ mod tests {
             network.restate();
             for _ in 0..60 {
                 network.round(|_, _| true);
-                assert_eq!(network.total(|node| &node.state), network.total(|node| &node.entered));
+                assert_eq!(
+                    network.total(|node| &node.state),
+                    network.total(|node| &node.entered)
+                );
             }
             let mean = (VALUES.iter().sum::<i64>() - VALUES[4]) as f64 / 7.0;
             let near = |node: &Ratio| (node.mean().expect("positive")[0] - mean).abs() < 0.01;
-            assert!((0..8).filter(|&node| node != 4).all(|node| near(&network.nodes[node])), "after {vanishes_after}");
+            assert!(
+                (0..8)
+                    .filter(|&node| node != 4)
+                    .all(|node| near(&network.nodes[node])),
+                "after {vanishes_after}"
+            );
         }
     }
 
@@ -227,10 +296,20 @@ mod tests {
             let before = network.nodes.clone();
             let held = network.held.clone();
             network.round(|_, _| true);
-            let (a, b) = (before[1].mean().expect("positive"), before[2].mean().expect("positive"));
+            let (a, b) = (
+                before[1].mean().expect("positive"),
+                before[2].mean().expect("positive"),
+            );
             let real = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-            let bound = before[1].apart(held[1][2].as_deref(), network.held[1][2].as_deref().expect("arrived"), WIDTH);
-            assert!(bound >= real && bound <= real * 1.001 + 0.1, "round {round}: {bound} for {real}");
+            let bound = before[1].apart(
+                held[1][2].as_deref(),
+                network.held[1][2].as_deref().expect("arrived"),
+                WIDTH,
+            );
+            assert!(
+                bound >= real && bound <= real * 1.001 + 0.1,
+                "round {round}: {bound} for {real}"
+            );
         }
         let nobody = vec![0; 3 * WIDTH];
         assert_eq!(network.nodes[0].apart(None, &nobody, WIDTH), f64::INFINITY);

@@ -21,13 +21,23 @@ impl Spectrum {
             return None;
         }
         let (diagonal, off) = tridiagonal(laplacian(graph));
-        let largest = 2.0 * (0..parties).map(|party| graph.neighbours(party).len()).max().unwrap_or(0) as f64;
+        let largest = 2.0
+            * (0..parties)
+                .map(|party| graph.neighbours(party).len())
+                .max()
+                .unwrap_or(0) as f64;
         // The smallest one is 0: the graph is connected, so it is the only one.
-        let values = (1..parties).map(|index| eigenvalue(&diagonal, &off, index, largest)).collect();
+        let values = (1..parties)
+            .map(|index| eigenvalue(&diagonal, &off, index, largest))
+            .collect();
         // The reduction is backward stable: its error is a small multiple of n^1.5 × 2^-53 of the largest eigenvalue (Higham 2002, chapter 19);
         // this is above 10 times that for any plan's n.
         let margin = 4e-14 * parties as f64 * largest;
-        Some(Spectrum { parties, values, margin })
+        Some(Spectrum {
+            parties,
+            values,
+            margin,
+        })
     }
 
     /// n.
@@ -64,7 +74,10 @@ impl Spectrum {
                 _ => groups.push((value, value)),
             }
         }
-        groups.into_iter().map(|(first, last)| 0.5 * (first + last)).collect()
+        groups
+            .into_iter()
+            .map(|(first, last)| 0.5 * (first + last))
+            .collect()
     }
 }
 
@@ -73,7 +86,10 @@ fn laplacian(graph: &Graph) -> Vec<Vec<f64>> {
     let mut matrix = vec![vec![0.0; parties]; parties];
     for (party, row) in matrix.iter_mut().enumerate() {
         row[party] = graph.neighbours(party).len() as f64;
-        graph.neighbours(party).iter().for_each(|&other| row[other] = -1.0);
+        graph
+            .neighbours(party)
+            .iter()
+            .for_each(|&other| row[other] = -1.0);
     }
     matrix
 }
@@ -118,7 +134,11 @@ fn below(diagonal: &[f64], off: &[f64], x: f64) -> usize {
     let mut count = 0;
     let mut pivot = 1.0f64;
     for (i, d) in diagonal.iter().enumerate() {
-        let before = if i == 0 { 0.0 } else { off[i - 1] * off[i - 1] / pivot };
+        let before = if i == 0 {
+            0.0
+        } else {
+            off[i - 1] * off[i - 1] / pivot
+        };
         pivot = d - x - before;
         if pivot == 0.0 {
             pivot = f64::MIN_POSITIVE.sqrt();
@@ -136,7 +156,11 @@ fn eigenvalue(diagonal: &[f64], off: &[f64], index: usize, largest: f64) -> f64 
         if middle <= low || middle >= high {
             return middle;
         }
-        if below(diagonal, off, middle) > index { high = middle } else { low = middle }
+        if below(diagonal, off, middle) > index {
+            high = middle
+        } else {
+            low = middle
+        }
     }
 }
 
@@ -149,7 +173,10 @@ mod tests {
         expected.sort_by(f64::total_cmp);
         assert_eq!(spectrum.values().len(), expected.len());
         for (found, expected) in spectrum.values().iter().zip(&expected) {
-            assert!((found - expected).abs() <= spectrum.margin(), "{found} instead of {expected}");
+            assert!(
+                (found - expected).abs() <= spectrum.margin(),
+                "{found} instead of {expected}"
+            );
         }
     }
 
@@ -157,11 +184,21 @@ mod tests {
     fn known_graphs() {
         let pi = std::f64::consts::PI;
         for n in [3, 4, 10, 31] {
-            check(&Graph::ring(n), (1..n).map(|k| 2.0 - 2.0 * (2.0 * pi * k as f64 / n as f64).cos()).collect());
+            check(
+                &Graph::ring(n),
+                (1..n)
+                    .map(|k| 2.0 - 2.0 * (2.0 * pi * k as f64 / n as f64).cos())
+                    .collect(),
+            );
             check(&Graph::complete(n), vec![n as f64; n - 1]);
             let path: Vec<(usize, usize)> = (1..n).map(|i| (i - 1, i)).collect();
             let path = Graph::from_edges(n, &path).expect("a path");
-            check(&path, (1..n).map(|k| 2.0 - 2.0 * (pi * k as f64 / n as f64).cos()).collect());
+            check(
+                &path,
+                (1..n)
+                    .map(|k| 2.0 - 2.0 * (pi * k as f64 / n as f64).cos())
+                    .collect(),
+            );
             let star: Vec<(usize, usize)> = (1..n).map(|i| (0, i)).collect();
             let mut expected = vec![1.0; n - 2];
             expected.push(n as f64);
@@ -177,15 +214,33 @@ mod tests {
             let spectrum = Spectrum::of(&graph).expect("connected");
             let sum: f64 = spectrum.values().iter().sum();
             let squares: f64 = spectrum.values().iter().map(|x| x * x).sum();
-            assert!((sum - 240.0).abs() < 1e-9 && (squares - 60.0 * 20.0).abs() < 1e-8, "{sum} {squares}");
+            assert!(
+                (sum - 240.0).abs() < 1e-9 && (squares - 60.0 * 20.0).abs() < 1e-8,
+                "{sum} {squares}"
+            );
             assert_eq!(Spectrum::of(&graph).expect("again"), spectrum);
         }
     }
 
     #[test]
     fn distinct_values_and_pieces() {
-        assert_eq!(Spectrum::of(&Graph::ring(10)).expect("connected").distinct().len(), 5);
-        assert_eq!(Spectrum::of(&Graph::complete(9)).expect("connected").distinct().len(), 1);
-        assert_eq!(Spectrum::of(&Graph::from_edges(4, &[(0, 1), (2, 3)]).expect("edges")), None);
+        assert_eq!(
+            Spectrum::of(&Graph::ring(10))
+                .expect("connected")
+                .distinct()
+                .len(),
+            5
+        );
+        assert_eq!(
+            Spectrum::of(&Graph::complete(9))
+                .expect("connected")
+                .distinct()
+                .len(),
+            1
+        );
+        assert_eq!(
+            Spectrum::of(&Graph::from_edges(4, &[(0, 1), (2, 3)]).expect("edges")),
+            None
+        );
     }
 }

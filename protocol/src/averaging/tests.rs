@@ -10,7 +10,11 @@ fn spectrum(graph: &Graph) -> Spectrum {
 }
 
 fn reals(norm: f64, tolerance: f64) -> course::Task {
-    course::Task { norm, rounding: 0.0, tolerance }
+    course::Task {
+        norm,
+        rounding: 0.0,
+        tolerance,
+    }
 }
 
 /// The largest distance from the mean after these steps, in f64.
@@ -35,7 +39,9 @@ fn on_the_papers_cycle_at_most_40_rounds_do_what_takes_226_to_400() {
     let factor = plain::factor(&spectrum, plain::weight(&spectrum));
     assert!((factor - 0.9618).abs() < 1e-4, "{factor}");
     // The slowest direction, and one that excites all of them.
-    let slow: Vec<f64> = (0..10).map(|i| (std::f64::consts::TAU * i as f64 / 10.0).cos()).collect();
+    let slow: Vec<f64> = (0..10)
+        .map(|i| (std::f64::consts::TAU * i as f64 / 10.0).cos())
+        .collect();
     let mixed = [3.0, -1.0, 4.0, 1.0, -5.0, 9.0, 2.0, -6.0, 5.0, 3.5];
     for (nu, theory, practice) in TABLE_3 {
         for rounds in [theory, practice] {
@@ -47,14 +53,22 @@ fn on_the_papers_cycle_at_most_40_rounds_do_what_takes_226_to_400() {
                 let start: Vec<f64> = direction.iter().map(|x| x * start_norm / norm).collect();
                 let task = reals(start_norm, tolerance);
                 let plain = Course::plain(&spectrum, task).expect("plain");
-                assert!((rounds..=rounds + 1).contains(&plain.steps.len()), "{} for {rounds}", plain.steps.len());
+                assert!(
+                    (rounds..=rounds + 1).contains(&plain.steps.len()),
+                    "{} for {rounds}",
+                    plain.steps.len()
+                );
                 let chebyshev = Course::chebyshev(&spectrum, task).expect("Chebyshev");
                 let exact = Course::fit(&spectrum, task).expect("finite-time");
                 assert!(chebyshev.steps.len() <= 40, "{}", chebyshev.steps.len());
                 assert_eq!((exact.method, exact.steps.len()), (Method::FiniteTime, 5));
                 for course in [plain, chebyshev, exact] {
                     let left = left_after(&graph, &course.steps, &start);
-                    assert!(left <= tolerance && course.error <= tolerance, "{:?}: {left}", course.method);
+                    assert!(
+                        left <= tolerance && course.error <= tolerance,
+                        "{:?}: {left}",
+                        course.method
+                    );
                 }
                 // Fewer rounds than the table's do not suffice for plain averaging along the slowest direction.
                 if direction == &slow[..] {
@@ -65,8 +79,14 @@ fn on_the_papers_cycle_at_most_40_rounds_do_what_takes_226_to_400() {
             }
         }
     }
-    let exact = finite_time::roots(&spectrum).iter().map(|root| 1.0 / root).collect::<Vec<_>>();
-    assert!(left_after(&graph, &exact, &mixed) < 1e-13, "exact but for rounding");
+    let exact = finite_time::roots(&spectrum)
+        .iter()
+        .map(|root| 1.0 / root)
+        .collect::<Vec<_>>();
+    assert!(
+        left_after(&graph, &exact, &mixed) < 1e-13,
+        "exact but for rounding"
+    );
     assert!(left_after(&graph, &exact[..4], &mixed) > 1e-3, "and not before");
 }
 
@@ -79,21 +99,40 @@ fn a_complete_graph_takes_one_round() {
 #[test]
 fn what_rounding_cannot_reach_has_no_course() {
     let spectrum = spectrum(&Graph::ring(10));
-    let task = course::Task { norm: 1e6, rounding: integers::ROUNDING, tolerance: 1.0 };
+    let task = course::Task {
+        norm: 1e6,
+        rounding: integers::ROUNDING,
+        tolerance: 1.0,
+    };
     assert_eq!(Course::fit(&spectrum, task), None);
-    assert!(Course::fit(&spectrum, course::Task { tolerance: 100.0, ..task }).is_some());
+    assert!(
+        Course::fit(
+            &spectrum,
+            course::Task {
+                tolerance: 100.0,
+                ..task
+            }
+        )
+        .is_some()
+    );
 }
 
 /// A run on integers, as nodes do it: each adds up its neighbours' changes.
 fn run_on_integers(graph: &Graph, course: &Course, changes: &[f64], start: &[i64]) -> Vec<i64> {
     let mut states: Vec<i64> = start.to_vec();
-    let mut sums: Vec<i64> = (0..states.len()).map(|i| graph.neighbours(i).iter().map(|&j| start[j]).sum()).collect();
+    let mut sums: Vec<i64> = (0..states.len())
+        .map(|i| graph.neighbours(i).iter().map(|&j| start[j]).sum())
+        .collect();
     for (step, bound) in course.steps.iter().zip(changes) {
         let mut moved = vec![0; states.len()];
         for i in 0..states.len() {
             let degree = graph.neighbours(i).len() as i64;
             integers::step(&mut states[i..=i], &sums[i..=i], degree, *step, &mut moved[i..=i]);
-            assert!(moved[i].unsigned_abs() as f64 <= *bound, "{} beyond {bound}", moved[i]);
+            assert!(
+                moved[i].unsigned_abs() as f64 <= *bound,
+                "{} beyond {bound}",
+                moved[i]
+            );
         }
         for (i, sum) in sums.iter_mut().enumerate() {
             *sum += graph.neighbours(i).iter().map(|&j| moved[j]).sum::<i64>();

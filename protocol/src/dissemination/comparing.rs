@@ -52,23 +52,44 @@ impl Averaging {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        let all = self.electorate.as_ref().is_some_and(|electorate| electorate.members == included);
+        let all = self
+            .electorate
+            .as_ref()
+            .is_some_and(|electorate| electorate.members == included);
         let mean = mean.map(Arc::new);
         let whole = mean.clone().filter(|mean| all && self.is_within(mean));
-        self.deeds.push(Deed::Say(Notice::Averaged { whole: whole.is_some() }));
-        let averaged = Averaged { included, whole: whole.is_some(), mean, contradicted: BTreeSet::new() };
-        self.comparing = Comparing { mean: whole, result: Some(averaged), ended_at: now, ..Comparing::default() };
+        self.deeds.push(Deed::Say(Notice::Averaged {
+            whole: whole.is_some(),
+        }));
+        let averaged = Averaged {
+            included,
+            whole: whole.is_some(),
+            mean,
+            contradicted: BTreeSet::new(),
+        };
+        self.comparing = Comparing {
+            mean: whole,
+            result: Some(averaged),
+            ended_at: now,
+            ..Comparing::default()
+        };
     }
 
     /// All of E but this node.
     fn others(&self) -> impl Iterator<Item = Party> {
-        let members = self.electorate.iter().flat_map(|electorate| electorate.members.iter().copied());
+        let members = self
+            .electorate
+            .iter()
+            .flat_map(|electorate| electorate.members.iter().copied());
         members.filter(|party| *party != self.setup.me)
     }
 
     /// So many times `settle_ms` after E was agreed.
     pub(super) fn stages_end(&self, stages: u64) -> Time {
-        let begun = self.electorate.as_ref().map_or(Time::ZERO, |electorate| electorate.begun);
+        let begun = self
+            .electorate
+            .as_ref()
+            .map_or(Time::ZERO, |electorate| electorate.begun);
         begun.plus_millis(self.setup.settle_ms.saturating_mul(stages))
     }
 
@@ -85,8 +106,17 @@ impl Averaging {
 
     /// When this node tells its sums (again).
     pub(super) fn tells_at(&self, sights: &Sights<'_>) -> Time {
-        let Some(since) = self.comparing.unheard_since.filter(|_| self.comparing.told < MOST_SKETCHES) else { return Time::FAR };
-        let mut left = self.others().filter(|party| sights.flood.averaged(*party).is_none()).peekable();
+        let Some(since) = self
+            .comparing
+            .unheard_since
+            .filter(|_| self.comparing.told < MOST_SKETCHES)
+        else {
+            return Time::FAR;
+        };
+        let mut left = self
+            .others()
+            .filter(|party| sights.flood.averaged(*party).is_none())
+            .peekable();
         if left.peek().is_none() {
             since
         } else if self.comparing.told + 1 == MOST_SKETCHES {
@@ -100,7 +130,11 @@ impl Averaging {
 
     /// Whether a quorum holds this node's mean: all of E, if E is smaller.
     fn is_confirmed(&self) -> bool {
-        let needed = self.electorate.as_ref().map_or(0, |electorate| electorate.members.len()).min(self.setup.quorum);
+        let needed = self
+            .electorate
+            .as_ref()
+            .map_or(0, |electorate| electorate.members.len())
+            .min(self.setup.quorum);
         1 + self.comparing.compared.values().filter(|near| **near).count() >= needed
     }
 
@@ -121,11 +155,18 @@ impl Averaging {
     }
 
     fn compare_sums(&mut self, sights: &Sights<'_>) {
-        let Some((mean, measure)) = self.measured() else { return };
+        let Some((mean, measure)) = self.measured() else {
+            return;
+        };
         let me = self.setup.me;
-        let open = self.others().filter(|party| !self.comparing.compared.contains_key(party));
+        let open = self
+            .others()
+            .filter(|party| !self.comparing.compared.contains_key(party));
         let said = open.filter_map(|party| {
-            let (_, sketch) = sights.flood.sums(party).find(|(unheard, _)| !unheard.contains(&me))?;
+            let (_, sketch) = sights
+                .flood
+                .sums(party)
+                .find(|(unheard, _)| !unheard.contains(&me))?;
             Some((party, *sketch))
         });
         for (party, Sketch { seed, sums }) in said.collect::<Vec<_>>() {
@@ -145,7 +186,10 @@ impl Averaging {
             return;
         }
         let has_result = |party: &Party| sights.flood.averaged(*party) == Some(true);
-        if self.others().any(|party| has_result(&party) && !self.comparing.heard.contains(&party)) {
+        if self
+            .others()
+            .any(|party| has_result(&party) && !self.comparing.heard.contains(&party))
+        {
             self.comparing.unheard_since.get_or_insert(now);
         }
         if now >= self.tells_at(sights) {
@@ -154,14 +198,22 @@ impl Averaging {
     }
 
     fn tell_sums_now(&mut self, sights: &Sights<'_>) {
-        let Some((mean, measure)) = self.measured() else { return };
-        let (heard, unheard): (Vec<Party>, Vec<Party>) = self.others().partition(|party| sights.flood.averaged(*party).is_some());
+        let Some((mean, measure)) = self.measured() else {
+            return;
+        };
+        let (heard, unheard): (Vec<Party>, Vec<Party>) = self
+            .others()
+            .partition(|party| sights.flood.averaged(*party).is_some());
         let number = self.comparing.told;
         match self.setup.signer.seed(number) {
             Ok(seed) => {
                 let sums = sketch::sums(&seed, mean.sum.iter().copied(), &measure);
                 let sketch = Box::new(Sketch { seed, sums });
-                self.deeds.push(Deed::Say(Notice::Sums { number, unheard, sketch }));
+                self.deeds.push(Deed::Say(Notice::Sums {
+                    number,
+                    unheard,
+                    sketch,
+                }));
             }
             Err(reason) => self.fault(reason.to_string()),
         }
@@ -173,10 +225,15 @@ impl Averaging {
     /// Gives out the result. One that a quorum holds is agreed, whatever a few others say: they have lied, or were lied to.
     fn give_out(&mut self) {
         let confirmed = self.is_confirmed();
-        let Some(mut averaged) = self.comparing.result.take() else { return };
+        let Some(mut averaged) = self.comparing.result.take() else {
+            return;
+        };
         if averaged.whole && !confirmed {
             let compared = self.comparing.compared.iter();
-            averaged.contradicted = compared.filter(|(_, near)| !**near).map(|(party, _)| *party).collect();
+            averaged.contradicted = compared
+                .filter(|(_, near)| !**near)
+                .map(|(party, _)| *party)
+                .collect();
             averaged.whole = false;
         }
         self.deeds.push(Deed::Ended(Box::new(averaged)));
@@ -184,7 +241,8 @@ impl Averaging {
 
     /// The last words of a node that leaves, and its result.
     pub(super) fn give_out_at_once(&mut self, sights: &Sights<'_>) {
-        let unheard = |party| sights.flood.averaged(party) == Some(true) && !self.comparing.heard.contains(&party);
+        let unheard =
+            |party| sights.flood.averaged(party) == Some(true) && !self.comparing.heard.contains(&party);
         if self.others().any(unheard) && self.comparing.told < MOST_SKETCHES {
             self.tell_sums_now(sights);
         }
@@ -195,7 +253,10 @@ impl Averaging {
     fn measured(&self) -> Option<(Arc<Mean>, Measure)> {
         let (mean, electorate) = (self.comparing.mean.clone()?, self.electorate.as_ref()?);
         let terms = &self.setup.terms;
-        let (parties, weight) = (electorate.members.len(), self.setup.lattice.weight_to_f64(mean.weight.0));
+        let (parties, weight) = (
+            electorate.members.len(),
+            self.setup.lattice.weight_to_f64(mean.weight.0),
+        );
         let unit_steps = parties as f64 * f64::from(terms.grain_log2).exp2();
         let most = 0.5 * terms.accuracy() / terms.unit_errors(parties, weight) * unit_steps;
         let measure = Measure::of(mean.steps, most);
@@ -205,17 +266,26 @@ impl Averaging {
     /// Whether nobody who averages needs this node any more, as far as it knows: all that are not gone have ended, and those with a result
     /// have told sums that take each other's ends into account.
     pub fn is_over(&self, sights: &Sights<'_>) -> bool {
-        let Some(electorate) = &self.electorate else { return true };
+        let Some(electorate) = &self.electorate else {
+            return true;
+        };
         let (flood, here) = (sights.flood, |party: &Party| !sights.gone.contains_key(party));
         let has_result = |party: &Party| here(party) && flood.averaged(*party) == Some(true);
-        let has_heard = |party: Party, other: Party| flood.sums(party).any(|(unheard, _)| !unheard.contains(&other));
+        let has_heard =
+            |party: Party, other: Party| flood.sums(party).any(|(unheard, _)| !unheard.contains(&other));
         let with_result = || electorate.members.iter().copied().filter(has_result);
         let has_told = |party: Party| {
             // As a rule one sketch is for all.
-            flood.sums(party).any(|(unheard, _)| !unheard.iter().any(has_result))
+            flood
+                .sums(party)
+                .any(|(unheard, _)| !unheard.iter().any(has_result))
                 || with_result().all(|other| other == party || has_heard(party, other))
         };
-        electorate.members.iter().filter(|party| here(party)).all(|party| flood.averaged(*party).is_some())
+        electorate
+            .members
+            .iter()
+            .filter(|party| here(party))
+            .all(|party| flood.averaged(*party).is_some())
             && (with_result().count() < 2 || with_result().all(has_told))
     }
 }

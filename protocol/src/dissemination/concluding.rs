@@ -37,20 +37,34 @@ pub struct Mean {
 
 impl std::fmt::Debug for Mean {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Mean({} coordinates, within {})", self.sum.len(), self.standard_errors)
+        write!(
+            f,
+            "Mean({} coordinates, within {})",
+            self.sum.len(),
+            self.standard_errors
+        )
     }
 }
 
 impl Averaging {
     pub(super) fn conclude_fast(&mut self, now: Time) {
-        let (Stage::Fast(fast), Some(electorate)) = (&self.stage, &self.electorate) else { return };
+        let (Stage::Fast(fast), Some(electorate)) = (&self.stage, &self.electorate) else {
+            return;
+        };
         let included = electorate.members.clone();
-        let mean = self.mean(electorate, &included, self.sum_of_fast(fast, &included), fast.schedule().course.error);
+        let mean = self.mean(
+            electorate,
+            &included,
+            self.sum_of_fast(fast, &included),
+            fast.schedule().course.error,
+        );
         self.end(now, included, mean);
     }
 
     pub(super) fn conclude_fallback(&mut self, now: Time, only_within: bool) {
-        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else { return };
+        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else {
+            return;
+        };
         let included = fallback.roles().included();
         let mean = fallback.best().and_then(|best| {
             let sum = self.sum_of_fallback(&best.mean, &included);
@@ -65,7 +79,10 @@ impl Averaging {
     /// A result in steps of the sum.
     pub(super) fn sum_of_fast(&self, fast: &Fast, included: &BTreeSet<Party>) -> Vec<i128> {
         let count = included.len() as i128;
-        fast.state().iter().map(|&x| self.setup.terms.to_steps(i128::from(x).wrapping_mul(count))).collect()
+        fast.state()
+            .iter()
+            .map(|&x| self.setup.terms.to_steps(i128::from(x).wrapping_mul(count)))
+            .collect()
     }
 
     pub(super) fn sum_of_fallback(&self, mean: &[f64], included: &BTreeSet<Party>) -> Vec<i128> {
@@ -78,15 +95,28 @@ impl Averaging {
     }
 
     /// `bound`: how far an average in units may be from the exact one of the openings.
-    pub(super) fn mean(&self, electorate: &Electorate, included: &BTreeSet<Party>, sum: Vec<i128>, bound: f64) -> Option<Mean> {
-        let weights = included.iter().filter_map(|party| Some(electorate.entries.get(party)?.weight.0));
+    pub(super) fn mean(
+        &self,
+        electorate: &Electorate,
+        included: &BTreeSet<Party>,
+        sum: Vec<i128>,
+        bound: f64,
+    ) -> Option<Mean> {
+        let weights = included
+            .iter()
+            .filter_map(|party| Some(electorate.entries.get(party)?.weight.0));
         let weight = LatticeWeight(weights.fold(0, i128::saturating_add));
         let in_parties = self.setup.lattice.weight_to_f64(weight.0);
         let terms = &self.setup.terms;
         let units = bound + terms.rounded(included.len());
         let steps = units * included.len() as f64 * f64::from(terms.grain_log2).exp2();
         let standard_errors = units * terms.unit_errors(included.len(), in_parties);
-        (in_parties > 0.0).then_some(Mean { sum, weight, steps, standard_errors })
+        (in_parties > 0.0).then_some(Mean {
+            sum,
+            weight,
+            steps,
+            standard_errors,
+        })
     }
 
     /// Ends with what there is: this node leaves.
@@ -94,7 +124,11 @@ impl Averaging {
         match self.stage {
             Stage::Fallback { .. } => self.conclude_fallback(now, false),
             _ => {
-                let included = self.electorate.as_ref().map(|electorate| electorate.members.clone()).unwrap_or_default();
+                let included = self
+                    .electorate
+                    .as_ref()
+                    .map(|electorate| electorate.members.clone())
+                    .unwrap_or_default();
                 self.end(now, included, None);
             }
         }

@@ -22,7 +22,11 @@ pub struct Entry {
 impl Entry {
     /// Of a final with this weight and these opening bytes.
     pub fn new(weight: LatticeWeight, range: u64, opening: &[u8]) -> Self {
-        Entry { weight, range, hash: Sha256::digest(opening).into() }
+        Entry {
+            weight,
+            range,
+            hash: Sha256::digest(opening).into(),
+        }
     }
 
     /// Whether these are the opening's bytes.
@@ -54,7 +58,11 @@ impl Entry {
         if weight.unsigned_abs() > i128::MAX as u128 / parties as u128 {
             return Err("an entry's weight is too large");
         }
-        Ok(Entry { weight: LatticeWeight(weight), range, hash: part(24..56).try_into().expect("32 bytes") })
+        Ok(Entry {
+            weight: LatticeWeight(weight),
+            range,
+            hash: part(24..56).try_into().expect("32 bytes"),
+        })
     }
 }
 
@@ -65,7 +73,11 @@ mod tests {
     #[test]
     fn the_bytes_are_pinned() {
         let entry = Entry::new(LatticeWeight(-2), 258, b"opening");
-        let hex: String = entry.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = entry
+            .to_bytes()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         // SHA-256 of "opening".
         let hash = "2b3fdf05c4dda454998927370bf2cf20b0c17bcf1e3d3f294a550e341033ed61";
         assert_eq!(&hex[..48], "feffffffffffffffffffffffffffffff0201000000000000");
@@ -78,9 +90,15 @@ mod tests {
     fn what_is_no_entry_is_refused() {
         let good = Entry::new(LatticeWeight(1), 9, b"").to_bytes();
         assert!(Entry::from_bytes(&good[1..], 8).is_err());
-        let far = Entry { range: 1 << 47, ..Entry::from_bytes(&good, 8).expect("good") };
+        let far = Entry {
+            range: 1 << 47,
+            ..Entry::from_bytes(&good, 8).expect("good")
+        };
         assert!(Entry::from_bytes(&far.to_bytes(), 8).is_err());
-        let heavy = Entry { weight: LatticeWeight(i128::MAX / 4), ..far };
+        let heavy = Entry {
+            weight: LatticeWeight(i128::MAX / 4),
+            ..far
+        };
         assert!(Entry::from_bytes(&Entry { range: 0, ..heavy }.to_bytes(), 8).is_err());
     }
 }

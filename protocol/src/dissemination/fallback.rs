@@ -62,8 +62,17 @@ impl Fallback {
     /// Begins with this node's own opening; [`Fallback::message`] has the first message.
     pub fn new(ratio: Ratio, width: usize, view: View, roles: Roles) -> Self {
         let label = view.label();
-        let mut fallback =
-            Fallback { ratio, width, round: 0, label, view, roles, taken: BTreeMap::new(), window: None, best: None };
+        let mut fallback = Fallback {
+            ratio,
+            width,
+            round: 0,
+            label,
+            view,
+            roles,
+            taken: BTreeMap::new(),
+            window: None,
+            best: None,
+        };
         fallback.ratio.give(fallback.roles.live.len());
         fallback
     }
@@ -106,7 +115,9 @@ impl Fallback {
     pub fn message(&self) -> Option<(u64, f64, Vec<u8>)> {
         let mut bytes = vec![0; self.length()];
         let spread = self.window.as_ref().map_or(f64::INFINITY, |window| window.worst);
-        self.ratio.write(self.width, &mut bytes).then_some((self.label, spread, bytes))
+        self.ratio
+            .write(self.width, &mut bytes)
+            .then_some((self.label, spread, bytes))
     }
 
     fn opens_window(&self) -> bool {
@@ -122,29 +133,58 @@ impl Fallback {
         let same = self.label == self.view.label() && messages.values().all(|said| said.view == self.label);
         if self.opens_window() {
             let apart = |(party, said): (&Party, &Said)| {
-                self.ratio.apart(self.taken.get(party).map(|bytes| &bytes[..]), &said.sums, self.width)
+                self.ratio.apart(
+                    self.taken.get(party).map(|bytes| &bytes[..]),
+                    &said.sums,
+                    self.width,
+                )
             };
             let worst = messages.iter().map(apart).fold(0.0, f64::max);
             let mean = self.ratio.mean();
-            let worst = if same && mean.is_some() { worst } else { f64::INFINITY };
-            self.window = Some(Window { label: self.label, worst, mean: mean.unwrap_or_default() });
+            let worst = if same && mean.is_some() {
+                worst
+            } else {
+                f64::INFINITY
+            };
+            self.window = Some(Window {
+                label: self.label,
+                worst,
+                mean: mean.unwrap_or_default(),
+            });
         } else if let Some(window) = &mut self.window {
-            let heard = messages.values().map(|said| if said.spread >= 0.0 { said.spread } else { f64::INFINITY });
+            let heard = messages.values().map(|said| {
+                if said.spread >= 0.0 {
+                    said.spread
+                } else {
+                    f64::INFINITY
+                }
+            });
             window.worst = heard.fold(window.worst, f64::max);
             if !same || window.label != self.label {
                 window.worst = f64::INFINITY;
             }
         }
-        let ended = if self.ends_window() { self.window.take() } else { None };
-        self.taken = messages.into_iter().map(|(party, said)| (party, said.sums)).collect();
-        self.ratio.receive(self.taken.values().map(|bytes| &bytes[..]), self.width);
+        let ended = if self.ends_window() {
+            self.window.take()
+        } else {
+            None
+        };
+        self.taken = messages
+            .into_iter()
+            .map(|(party, said)| (party, said.sums))
+            .collect();
+        self.ratio
+            .receive(self.taken.values().map(|bytes| &bytes[..]), self.width);
         self.label = self.view.label();
         self.round += 1;
         self.ratio.give(self.roles.live.len());
         let window = ended.filter(|window| window.worst.is_finite() && window.label == self.label)?;
         // Rounding of the result to whole steps, and of its f64: less than a unit.
         let bound = window.worst * f64::from(self.roles.diameter) + 1.0;
-        self.best = Some(Verified { mean: window.mean, bound });
+        self.best = Some(Verified {
+            mean: window.mean,
+            bound,
+        });
         self.best.as_ref()
     }
 }

@@ -14,7 +14,9 @@ use crate::time::Time;
 
 impl Averaging {
     pub(super) fn fall_back(&mut self, now: Time, sights: &Sights<'_>) {
-        let Some(electorate) = &self.electorate else { return };
+        let Some(electorate) = &self.electorate else {
+            return;
+        };
         let view = View::of(sights.flood, &self.setup.graph, &electorate.members);
         let roles = view.roles(&self.setup.graph, &electorate.members, self.setup.me);
         let mut ratio = Ratio::new(self.own.iter().copied());
@@ -39,7 +41,9 @@ impl Averaging {
 
     /// Sends the present round of ratio consensus.
     fn say_round(&mut self, sights: &Sights<'_>) {
-        let Stage::Fallback { fallback, .. } = &self.stage else { return };
+        let Stage::Fallback { fallback, .. } = &self.stage else {
+            return;
+        };
         let round = fallback.round();
         if let Some((view, spread, bytes)) = fallback.message() {
             return self.send(Form::Ratio, round, view, spread, &bytes, sights.connected);
@@ -54,20 +58,31 @@ impl Averaging {
 
     /// Takes up what was flooded about cut edges, and cuts those to neighbours that are lost.
     pub(super) fn look_around(&mut self, now: Time, sights: &Sights<'_>) {
-        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else { return };
+        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else {
+            return;
+        };
         let (me, round) = (self.setup.me, fallback.round());
         let view = View::of(sights.flood, &self.setup.graph, &electorate.members);
-        let lacking = |party: &&Party| !self.inbox.has(**party, Form::Ratio, round) || self.broken.contains(*party);
+        let lacking =
+            |party: &&Party| !self.inbox.has(**party, Form::Ratio, round) || self.broken.contains(*party);
         let lost = |party: &&Party| !view.is_cut(me, **party) && lacking(party);
         // Only once this round's wait has begun. Who has its result waits only where its message is waited for; others may have left by then.
         let waits = self.sent == Some((Form::Ratio, round));
         let gone = |party: &&Party| waits && self.is_lost(**party, now, sights);
         let cut_by_other = |party: &&Party| view.has_cut(**party, me) && !view.has_cut(me, **party);
-        let cut = electorate.neighbours.iter().filter(|party| cut_by_other(party) || (lost(party) && gone(party)));
-        let notices = cut.map(|&party| Notice::Severed { party, held: self.openings.contains_key(&party) });
+        let cut = electorate
+            .neighbours
+            .iter()
+            .filter(|party| cut_by_other(party) || (lost(party) && gone(party)));
+        let notices = cut.map(|&party| Notice::Severed {
+            party,
+            held: self.openings.contains_key(&party),
+        });
         let notices: Vec<Deed> = notices.map(Deed::Say).collect();
         self.deeds.extend(notices);
-        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&mut self.stage, &self.electorate) else { return };
+        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&mut self.stage, &self.electorate) else {
+            return;
+        };
         if view != *fallback.view() {
             let roles = view.roles(&self.setup.graph, &electorate.members, me);
             let (openings, width) = (&self.openings, self.setup.terms.opening_bytes);
@@ -88,10 +103,16 @@ impl Averaging {
 
     pub(super) fn step_fallback(&mut self, now: Time, sights: &Sights<'_>) -> bool {
         // A cut that this node has just decided on is taken up when it comes back as a held notice.
-        if self.deeds.iter().any(|deed| matches!(deed, Deed::Say(Notice::Severed { .. }))) {
+        if self
+            .deeds
+            .iter()
+            .any(|deed| matches!(deed, Deed::Say(Notice::Severed { .. })))
+        {
             return false;
         }
-        let Stage::Fallback { fallback, ends } = &mut self.stage else { return false };
+        let Stage::Fallback { fallback, ends } = &mut self.stage else {
+            return false;
+        };
         let round = fallback.round();
         let given_up = now >= *ends || round >= ratio::MOST_ROUNDS - 1;
         if given_up && !self.ended {
@@ -99,7 +120,9 @@ impl Averaging {
             return false;
         }
         let live = fallback.roles().live.clone();
-        let ahead = live.iter().any(|party| self.inbox.has(*party, Form::Ratio, round));
+        let ahead = live
+            .iter()
+            .any(|party| self.inbox.has(*party, Form::Ratio, round));
         if self.sent != Some((Form::Ratio, round)) {
             // Who has its result goes on only for others' sake.
             if self.ended && !ahead {
@@ -109,13 +132,28 @@ impl Averaging {
             self.say_round(sights);
             return true;
         }
-        let Stage::Fallback { fallback, .. } = &mut self.stage else { return false };
-        if given_up || !live.iter().all(|party| self.inbox.has(*party, Form::Ratio, round)) {
+        let Stage::Fallback { fallback, .. } = &mut self.stage else {
+            return false;
+        };
+        if given_up
+            || !live
+                .iter()
+                .all(|party| self.inbox.has(*party, Form::Ratio, round))
+        {
             return false;
         }
         let messages = live.iter().filter_map(|party| {
-            let Arrival { view, spread, values, .. } = self.inbox.take(*party, Form::Ratio, round)?;
-            Some((*party, Said { view, spread, sums: values }))
+            let Arrival {
+                view, spread, values, ..
+            } = self.inbox.take(*party, Form::Ratio, round)?;
+            Some((
+                *party,
+                Said {
+                    view,
+                    spread,
+                    sums: values,
+                },
+            ))
         });
         let messages: BTreeMap<Party, Said> = messages.collect();
         let verified = fallback.step(messages).is_some();

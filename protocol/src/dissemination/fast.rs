@@ -23,7 +23,15 @@ impl Fast {
     /// Begins with this node's own opening.
     pub fn new(schedule: Schedule, opening_bytes: usize, neighbours: Vec<Party>, own: Vec<i64>) -> Self {
         let zeros = vec![0; own.len()];
-        Fast { schedule, opening_bytes, neighbours, state: own, sums: zeros.clone(), changes: zeros, done: 0 }
+        Fast {
+            schedule,
+            opening_bytes,
+            neighbours,
+            state: own,
+            sums: zeros.clone(),
+            changes: zeros,
+            done: 0,
+        }
     }
 
     /// The schedule.
@@ -57,8 +65,13 @@ impl Fast {
     pub fn beyond(&self, messages: &BTreeMap<Party, Bytes>) -> Option<Party> {
         let most = *self.schedule.most.get(self.done.checked_sub(1)?)?;
         let width = self.width(self.done as u32)?;
-        let fits = |bytes: &Bytes| integers::read_narrow(bytes, width).all(|change| change.unsigned_abs() as f64 <= most);
-        messages.iter().find(|(_, bytes)| !fits(bytes)).map(|(party, _)| *party)
+        let fits = |bytes: &Bytes| {
+            integers::read_narrow(bytes, width).all(|change| change.unsigned_abs() as f64 <= most)
+        };
+        messages
+            .iter()
+            .find(|(_, bytes)| !fits(bytes))
+            .map(|(party, _)| *party)
     }
 
     /// Takes the messages of the round that [`Fast::wants`] and makes the next one's vector, if others need it. Err: an own change is larger than
@@ -67,16 +80,36 @@ impl Fast {
         let width = self.width(self.done as u32).unwrap_or(1);
         for bytes in messages.values() {
             let changes = integers::read_narrow(bytes, width);
-            self.sums.iter_mut().zip(changes).for_each(|(sum, change)| *sum = sum.wrapping_add(change));
+            self.sums
+                .iter_mut()
+                .zip(changes)
+                .for_each(|(sum, change)| *sum = sum.wrapping_add(change));
         }
         let c = self.schedule.course.steps[self.done];
-        integers::step(&mut self.state, &self.sums, self.neighbours.len() as i64, c, &mut self.changes);
+        integers::step(
+            &mut self.state,
+            &self.sums,
+            self.neighbours.len() as i64,
+            c,
+            &mut self.changes,
+        );
         self.done += 1;
-        let Some(width) = self.width(self.done as u32) else { return Ok(None) };
+        let Some(width) = self.width(self.done as u32) else {
+            return Ok(None);
+        };
         let mut bytes = vec![0; width * self.changes.len()];
-        let fits = integers::write(self.changes.iter().map(|&change| i128::from(change)), width, &mut bytes);
+        let fits = integers::write(
+            self.changes.iter().map(|&change| i128::from(change)),
+            width,
+            &mut bytes,
+        );
         let most = self.schedule.most[self.done - 1];
-        if fits && self.changes.iter().all(|change| change.unsigned_abs() as f64 <= most) {
+        if fits
+            && self
+                .changes
+                .iter()
+                .all(|change| change.unsigned_abs() as f64 <= most)
+        {
             Ok(Some(bytes))
         } else {
             Err("a change is larger than the entries allow: somebody sent wrong ones")

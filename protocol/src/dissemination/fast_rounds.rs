@@ -12,7 +12,11 @@ use crate::time::Time;
 use crate::wire::Bytes;
 
 impl Averaging {
-    pub(super) fn schedule(&self, members: &BTreeSet<Party>, entries: &BTreeMap<Party, Entry>) -> Option<terms::Schedule> {
+    pub(super) fn schedule(
+        &self,
+        members: &BTreeSet<Party>,
+        entries: &BTreeMap<Party, Entry>,
+    ) -> Option<terms::Schedule> {
         let ranges: Vec<f64> = entries.values().map(|entry| entry.range as f64).collect();
         let (terms, weight) = (&self.setup.terms, self.weight(entries.values()));
         if members.len() == self.setup.graph.parties() {
@@ -20,13 +24,20 @@ impl Averaging {
         }
         let order: Vec<Party> = members.iter().copied().collect();
         let index = |party: Party| order.binary_search(&party).ok();
-        let edges = self.setup.graph.edges().iter().filter_map(|&(a, b)| Some((index(a)?, index(b)?)));
+        let edges = self
+            .setup
+            .graph
+            .edges()
+            .iter()
+            .filter_map(|&(a, b)| Some((index(a)?, index(b)?)));
         let graph = Graph::from_edges(order.len(), &edges.collect::<Vec<_>>()).ok()?;
         terms.schedule(&Spectrum::of(&graph)?, &ranges, weight)
     }
 
     fn weight<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> f64 {
-        self.setup.lattice.weight_to_f64(entries.map(|entry| entry.weight.0).fold(0, i128::saturating_add))
+        self.setup
+            .lattice
+            .weight_to_f64(entries.map(|entry| entry.weight.0).fold(0, i128::saturating_add))
     }
 
     /// This node misses a message, or there is no fast form.
@@ -38,13 +49,20 @@ impl Averaging {
     }
 
     pub(super) fn step_fast(&mut self, now: Time, sights: &Sights<'_>) -> bool {
-        let Stage::Fast(fast) = &mut self.stage else { return false };
+        let Stage::Fast(fast) = &mut self.stage else {
+            return false;
+        };
         let Some(round) = fast.wants() else { return false };
         let here = |party: &Party| match round {
             0 => self.openings.contains_key(party),
             _ => self.inbox.has(*party, Form::Fast, round),
         };
-        let lacking: Vec<Party> = fast.neighbours().iter().copied().filter(|party| !here(party)).collect();
+        let lacking: Vec<Party> = fast
+            .neighbours()
+            .iter()
+            .copied()
+            .filter(|party| !here(party))
+            .collect();
         if !lacking.is_empty() {
             let is_late = now >= self.stages_end(FAST_STAGES);
             if is_late || lacking.iter().any(|&party| self.is_lost(party, now, sights)) {
@@ -58,10 +76,16 @@ impl Averaging {
             0 => openings.get(&party).cloned(),
             _ => inbox.take(party, Form::Fast, round).map(|arrival| arrival.values),
         };
-        let messages: BTreeMap<Party, Bytes> =
-            fast.neighbours().iter().filter_map(|&party| Some((party, take(party)?))).collect();
+        let messages: BTreeMap<Party, Bytes> = fast
+            .neighbours()
+            .iter()
+            .filter_map(|&party| Some((party, take(party)?)))
+            .collect();
         if let Some(party) = fast.beyond(&messages) {
-            self.breaks(party, format!("a change in round {round} of averaging that the entries do not allow"));
+            self.breaks(
+                party,
+                format!("a change in round {round} of averaging that the entries do not allow"),
+            );
             self.miss(now, sights);
             return true;
         }

@@ -30,16 +30,38 @@ impl Inbox {
     /// Whether its author has signed another message of that very round, as far as this is remembered: of rounds not used yet, and of the newest
     /// that was. An honest node signs one, and sends those bytes again.
     pub(super) fn is_second(&self, round: &Round) -> bool {
-        let here = self.arrivals.get(&(round.author, round.form, round.round)).map(|arrival| arrival.signature);
-        let used = self.used.get(&(round.author, round.form)).filter(|used| used.0 == round.round).map(|used| used.1);
-        [here, used].into_iter().flatten().any(|signature| signature != round.signature)
+        let here = self
+            .arrivals
+            .get(&(round.author, round.form, round.round))
+            .map(|arrival| arrival.signature);
+        let used = self
+            .used
+            .get(&(round.author, round.form))
+            .filter(|used| used.0 == round.round)
+            .map(|used| used.1);
+        [here, used]
+            .into_iter()
+            .flatten()
+            .any(|signature| signature != round.signature)
     }
 
     /// Keeps the first message of its author, form and round.
     pub(super) fn put(&mut self, round: &Round, values: Bytes) {
-        let Round { view, spread, signature, .. } = *round;
-        let arrival = Arrival { view, spread, values, signature };
-        self.arrivals.entry((round.author, round.form, round.round)).or_insert(arrival);
+        let Round {
+            view,
+            spread,
+            signature,
+            ..
+        } = *round;
+        let arrival = Arrival {
+            view,
+            spread,
+            values,
+            signature,
+        };
+        self.arrivals
+            .entry((round.author, round.form, round.round))
+            .or_insert(arrival);
     }
 
     /// Whether a message is here.
@@ -56,11 +78,15 @@ impl Inbox {
 
     /// Authors, forms, rounds and lengths of what is here.
     pub(super) fn lengths(&self) -> Vec<((Party, Form, u32), usize)> {
-        self.arrivals.iter().map(|(key, arrival)| (*key, arrival.values.len())).collect()
+        self.arrivals
+            .iter()
+            .map(|(key, arrival)| (*key, arrival.values.len()))
+            .collect()
     }
 
     /// Drops what is of no use.
     pub(super) fn retain(&mut self, keep: impl Fn(Party, Form, u32) -> bool) {
-        self.arrivals.retain(|&(author, form, round), _| keep(author, form, round));
+        self.arrivals
+            .retain(|&(author, form, round), _| keep(author, form, round));
     }
 }

@@ -18,7 +18,11 @@ impl Opening {
     ///
     /// # Errors
     /// A coordinate beyond what an opening has room for, which no honest final has.
-    pub fn of(terms: &Terms, value: impl Iterator<Item = i128>, weight: LatticeWeight) -> Result<Self, String> {
+    pub fn of(
+        terms: &Terms,
+        value: impl Iterator<Item = i128>,
+        weight: LatticeWeight,
+    ) -> Result<Self, String> {
         let wide: Vec<i128> = value.map(|steps| terms.opening(steps)).collect();
         let range = wide.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0);
         let mut bytes = vec![0; wide.len() * terms.opening_bytes];
@@ -27,6 +31,10 @@ impl Opening {
             return Err("this node's final does not fit into an opening".to_string());
         }
         let entry = Entry::new(weight, range as u64, &bytes);
-        Ok(Opening { values: wide.into_iter().map(|x| x as i64).collect(), bytes, entry })
+        Ok(Opening {
+            values: wide.into_iter().map(|x| x as i64).collect(),
+            bytes,
+            entry,
+        })
     }
 }

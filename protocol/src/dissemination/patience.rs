@@ -18,14 +18,22 @@ impl Averaging {
 
     /// Whether a neighbour whose message is needed is gone or broken, or is not waited for any more.
     pub(super) fn is_lost(&self, party: Party, now: Time, sights: &Sights<'_>) -> bool {
-        sights.gone.contains_key(&party) || self.broken.contains(&party) || now >= self.patience(party, sights)
+        sights.gone.contains_key(&party)
+            || self.broken.contains(&party)
+            || now >= self.patience(party, sights)
     }
 
     /// Until when a neighbour is waited for: from when this wait began (before, it may have had nothing to say) or it was last heard of, and
     /// whatever it says not for ever.
     fn patience(&self, party: Party, sights: &Sights<'_>) -> Time {
         let settle_ms = self.setup.settle_ms;
-        let heard = sights.heard.get(&party).copied().unwrap_or(self.waits).max(self.waits).plus_millis(settle_ms);
+        let heard = sights
+            .heard
+            .get(&party)
+            .copied()
+            .unwrap_or(self.waits)
+            .max(self.waits)
+            .plus_millis(settle_ms);
         let staggered = match &self.stage {
             Stage::Fallback { fallback, .. } => u64::from(fallback.round() % STAGGERED_ROUNDS),
             _ => 0,
@@ -41,15 +49,22 @@ impl Averaging {
             return;
         }
         self.beat = now.plus_millis(self.setup.settle_ms / 4);
-        let reached: Vec<Party> = self.partners().into_iter().filter(|peer| sights.connected.contains(peer)).collect();
-        self.deeds.extend(reached.into_iter().map(|peer| Deed::Tell(peer, Notice::Waiting)));
+        let reached: Vec<Party> = self
+            .partners()
+            .into_iter()
+            .filter(|peer| sights.connected.contains(peer))
+            .collect();
+        self.deeds
+            .extend(reached.into_iter().map(|peer| Deed::Tell(peer, Notice::Waiting)));
     }
 
     fn is_waiting(&self, now: Time) -> bool {
         match &self.stage {
             Stage::Waiting => false,
             Stage::Fast(fast) => fast.wants().is_some(),
-            Stage::Fallback { fallback, ends } => now < *ends && self.sent == Some((Form::Ratio, fallback.round())),
+            Stage::Fallback { fallback, ends } => {
+                now < *ends && self.sent == Some((Form::Ratio, fallback.round()))
+            }
         }
     }
 
@@ -59,12 +74,19 @@ impl Averaging {
         if !self.is_waiting(now) {
             return compares;
         }
-        let patience = self.partners().into_iter().map(|party| self.patience(party, sights)).filter(|&at| at > now);
+        let patience = self
+            .partners()
+            .into_iter()
+            .map(|party| self.patience(party, sights))
+            .filter(|&at| at > now);
         let ends = match &self.stage {
             Stage::Fast(_) => self.stages_end(FAST_STAGES),
             Stage::Fallback { ends, .. } if !self.ended => *ends,
             _ => Time::FAR,
         };
-        patience.chain([self.beat, ends, compares]).min().unwrap_or(Time::FAR)
+        patience
+            .chain([self.beat, ends, compares])
+            .min()
+            .unwrap_or(Time::FAR)
     }
 }

@@ -9,12 +9,25 @@ use crate::wire;
 
 impl Averaging {
     /// To all neighbours that take part and can be reached.
-    pub(super) fn send(&mut self, form: Form, round: u32, view: u64, spread: f64, values: &[u8], connected: &BTreeSet<Party>) {
+    pub(super) fn send(
+        &mut self,
+        form: Form,
+        round: u32,
+        view: u64,
+        spread: f64,
+        values: &[u8],
+        connected: &BTreeSet<Party>,
+    ) {
         match self.setup.signer.round(form, round, view, spread, values) {
             Ok(signed) => {
                 let frame = wire::round_frame(&signed, values);
-                let to: Vec<Party> = self.partners().into_iter().filter(|peer| connected.contains(peer)).collect();
-                self.deeds.extend(to.into_iter().map(|peer| Deed::Send(peer, frame.clone())));
+                let to: Vec<Party> = self
+                    .partners()
+                    .into_iter()
+                    .filter(|peer| connected.contains(peer))
+                    .collect();
+                self.deeds
+                    .extend(to.into_iter().map(|peer| Deed::Send(peer, frame.clone())));
                 let keep = self.recent.len().saturating_sub(1);
                 self.recent.drain(..keep);
                 self.recent.push(frame);
@@ -36,7 +49,8 @@ impl Averaging {
     /// A neighbour can be reached (again): it may lack this node's last messages.
     pub fn connected(&mut self, peer: Party) {
         if self.partners().contains(&peer) {
-            self.deeds.extend(self.recent.iter().map(|frame| Deed::Send(peer, frame.clone())));
+            self.deeds
+                .extend(self.recent.iter().map(|frame| Deed::Send(peer, frame.clone())));
         }
     }
 }

@@ -46,8 +46,14 @@ pub struct Measure {
 impl Measure {
     /// `own`: how far this node's result may be from the exact one, in steps; `most`: any other's. Units follow from `most`, which all know.
     pub fn of(own: f64, most: f64) -> Self {
-        let unit_log2 = (most as u128).checked_ilog2().unwrap_or(0).saturating_sub(UNITS_LOG2);
-        Measure { apart: own + most, unit_log2 }
+        let unit_log2 = (most as u128)
+            .checked_ilog2()
+            .unwrap_or(0)
+            .saturating_sub(UNITS_LOG2);
+        Measure {
+            apart: own + most,
+            unit_log2,
+        }
     }
 }
 
@@ -61,7 +67,11 @@ pub fn seed_of(secret: &[u8]) -> Seed {
 pub fn signs(seed: &Seed) -> impl Iterator<Item = bool> {
     let seed = *seed;
     (0u64..).flat_map(move |block| {
-        let bits: [u8; 32] = Sha256::new().chain_update(seed).chain_update((256 * block).to_le_bytes()).finalize().into();
+        let bits: [u8; 32] = Sha256::new()
+            .chain_update(seed)
+            .chain_update((256 * block).to_le_bytes())
+            .finalize()
+            .into();
         (0..256).map(move |bit| bits[bit / 8] >> (bit % 8) & 1 == 0)
     })
 }
@@ -71,7 +81,11 @@ pub fn sums(seed: &Seed, result: impl Iterator<Item = i128>, measure: &Measure) 
     let mut sums = [0i128; SUMS];
     for (i, (x, added)) in result.zip(signs(seed)).enumerate() {
         let sum = &mut sums[i % SUMS];
-        *sum = if added { sum.wrapping_add(x) } else { sum.wrapping_sub(x) };
+        *sum = if added {
+            sum.wrapping_add(x)
+        } else {
+            sum.wrapping_sub(x)
+        };
     }
     sums.map(|sum| (sum >> measure.unit_log2).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
@@ -88,7 +102,9 @@ pub fn are_near(a: &[i64; SUMS], b: &[i64; SUMS], coordinates: usize, measure: &
     // Two sums are rounded down to whole units.
     let most = measure.apart * reach(coordinates) + if measure.unit_log2 > 0 { unit } else { 0.0 };
     let is_saturated = |sum: &i64| [i64::MIN, i64::MAX].contains(sum);
-    a.iter().zip(b).all(|(a, b)| !is_saturated(a) && !is_saturated(b) && a.abs_diff(*b) as f64 * unit <= most)
+    a.iter()
+        .zip(b)
+        .all(|(a, b)| !is_saturated(a) && !is_saturated(b) && a.abs_diff(*b) as f64 * unit <= most)
 }
 
 #[cfg(test)]
@@ -108,7 +124,13 @@ mod tests {
     fn near(seed: u8, differ: impl Fn(usize) -> i128, measure: &Measure) -> bool {
         let result = |i: usize| (i as i128 * 7919) << 20;
         let extra = |i: usize, extra: bool| if extra { differ(i) } else { 0 };
-        let of = |other: bool| sums(&[seed; 16], (0..COORDINATES).map(|i| result(i) + extra(i, other)), measure);
+        let of = |other: bool| {
+            sums(
+                &[seed; 16],
+                (0..COORDINATES).map(|i| result(i) + extra(i, other)),
+                measure,
+            )
+        };
         are_near(&of(false), &of(true), COORDINATES, measure)
     }
 
@@ -118,7 +140,11 @@ mod tests {
         for seed in 0..100 {
             let random: Vec<i128> = (0..COORDINATES).map(|_| rng.random_range(-100..=100)).collect();
             for measure in [measure(100.0), Measure::of(36.0, 64.0), Measure::of(0.0, 100.0)] {
-                assert!(near(seed, |i| random[i], &measure) && near(seed, |_| 100, &measure) && near(seed, |_| -100, &measure));
+                assert!(
+                    near(seed, |i| random[i], &measure)
+                        && near(seed, |_| 100, &measure)
+                        && near(seed, |_| -100, &measure)
+                );
             }
         }
         // Of few coordinates no sum can be off by more than all of them together.
@@ -129,22 +155,44 @@ mod tests {
 
     #[test]
     fn a_lie_is_seen_in_one_coordinate_and_in_all() {
-        let count = |differ: &dyn Fn(usize) -> i128| (0..200).filter(|&seed| !near(seed, differ, &measure(100.0))).count();
+        let count = |differ: &dyn Fn(usize) -> i128| {
+            (0..200)
+                .filter(|&seed| !near(seed, differ, &measure(100.0)))
+                .count()
+        };
         // 7·√125 is 78; the rest is equal.
         assert_eq!(reach(COORDINATES).floor(), 78.0);
         assert_eq!(count(&|i| if i == 613 { 7900 } else { 0 }), 200);
         assert_eq!(count(&|i| if i == 613 { 7700 } else { 0 }), 0);
         assert_eq!(count(&|_| 1000), 200);
         assert_eq!(count(&|i| (i as i128 % 3 - 1) << 70), 200, "beyond 64 bits");
-        assert_ne!(sums(&[1; 16], 0..1000, &measure(1.0)), sums(&[2; 16], 0..1000, &measure(1.0)));
+        assert_ne!(
+            sums(&[1; 16], 0..1000, &measure(1.0)),
+            sums(&[2; 16], 0..1000, &measure(1.0))
+        );
     }
 
     #[test]
     fn coarse_sums_hold_large_results_and_still_tell_lies() {
         let measure = Measure::of(0.0, 2f64.powi(70));
-        assert_eq!(measure, Measure { apart: 2f64.powi(70), unit_log2: 64 });
-        let of = |lie: i128| sums(&[7; 16], (0..10).map(|i| (i << 90) + if i == 4 { lie } else { 0 }), &measure);
-        assert!(are_near(&of(0), &of(1 << 70), 10, &measure) && !are_near(&of(0), &of((1 << 70) + (1 << 66)), 10, &measure));
+        assert_eq!(
+            measure,
+            Measure {
+                apart: 2f64.powi(70),
+                unit_log2: 64
+            }
+        );
+        let of = |lie: i128| {
+            sums(
+                &[7; 16],
+                (0..10).map(|i| (i << 90) + if i == 4 { lie } else { 0 }),
+                &measure,
+            )
+        };
+        assert!(
+            are_near(&of(0), &of(1 << 70), 10, &measure)
+                && !are_near(&of(0), &of((1 << 70) + (1 << 66)), 10, &measure)
+        );
         // Two that are beyond all reach are not the same.
         let saturated = sums(&[7; 16], [i128::MAX / 2; 3].into_iter(), &Measure::of(0.0, 1.0));
         assert!(!are_near(&saturated, &saturated, 3, &measure));

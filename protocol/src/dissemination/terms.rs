@@ -72,7 +72,8 @@ impl Terms {
     pub fn of(request: Request<'_>) -> Result<Self, TermsError> {
         let parties = request.graph.parties() as f64;
         let spectrum = Arc::new(Spectrum::of(request.graph).ok_or(TermsError::Rounds)?);
-        let unit = |grain_log2: i32| f64::from(grain_log2).exp2() * request.lattice.step() / request.standard_error;
+        let unit =
+            |grain_log2: i32| f64::from(grain_log2).exp2() * request.lattice.step() / request.standard_error;
         // So many units of tolerance, so that the rounding of every round fits into it: about rounds × √n.
         let levels = (9.0 + (libm::log2(parties) / 2.0).ceil()).exp2();
         let finest = 0.5 * request.accuracy / (unit(0) * parties / request.total_weight);
@@ -82,7 +83,10 @@ impl Terms {
         let by_steps = -libm::log2(levels * parties / 2.0).floor();
         let finest_grain = by_products.max(by_steps).max(-40.0);
         let least = request.accuracy * levels * finest_grain.exp2() / finest;
-        let refused = TermsError::Accuracy { found: request.accuracy, least };
+        let refused = TermsError::Accuracy {
+            found: request.accuracy,
+            least,
+        };
         let grain = libm::log2(finest / levels).floor();
         if !grain.is_finite() || grain < finest_grain {
             return Err(refused);
@@ -93,7 +97,11 @@ impl Terms {
             unit_errors: 0.0,
             accuracy: request.accuracy,
             spectrum: spectrum.clone(),
-            at_most: Course { method: crate::averaging::Method::FiniteTime, steps: vec![], error: 0.0 },
+            at_most: Course {
+                method: crate::averaging::Method::FiniteTime,
+                steps: vec![],
+                error: 0.0,
+            },
             expected_bytes: 0,
             expected_rounds: 0,
         };
@@ -101,8 +109,10 @@ impl Terms {
         for grain_log2 in (finest_grain as i32..=grain).rev().take(6) {
             terms.grain_log2 = grain_log2;
             terms.unit_errors = unit(grain_log2);
-            terms.opening_bytes =
-                (8 * request.lattice.final_bytes as i32 + 1 - grain_log2).clamp(8, 56).unsigned_abs().div_ceil(8) as usize;
+            terms.opening_bytes = (8 * request.lattice.final_bytes as i32 + 1 - grain_log2)
+                .clamp(8, 56)
+                .unsigned_abs()
+                .div_ceil(8) as usize;
             let reach = request.lattice.own_reach as f64 / f64::from(grain_log2).exp2();
             let ranges = |part: f64| vec![reach * part; request.graph.parties()];
             let all = terms.schedule(&spectrum, &ranges(1.0), request.total_weight);
@@ -162,15 +172,26 @@ impl Terms {
     pub fn schedule(&self, spectrum: &Spectrum, ranges: &[f64], weight: f64) -> Option<Schedule> {
         let norm = ranges.iter().map(|range| range * range).sum::<f64>().sqrt();
         let tolerance = self.tolerance(ranges.len(), weight)?;
-        let task = Task { norm: norm.max(1.0) * (1.0 + 1e-9), rounding: integers::ROUNDING, tolerance };
+        let task = Task {
+            norm: norm.max(1.0) * (1.0 + 1e-9),
+            rounding: integers::ROUNDING,
+            tolerance,
+        };
         let course = Course::fit(spectrum, task)?;
         let changes = course.changes(spectrum, task);
         let most = f64::from(integers::PRODUCT_BITS).exp2();
-        let fits = changes.iter().zip(&course.steps).all(|(change, step)| change / step.min(1.0) < most);
+        let fits = changes
+            .iter()
+            .zip(&course.steps)
+            .all(|(change, step)| change / step.min(1.0) < most);
         // The last round's change stays with its node.
         let most_sent = changes[..changes.len() - 1].to_vec();
         let widths = most_sent.iter().map(|&change| integers::width(change)).collect();
-        (fits && task.norm < most).then_some(Schedule { course, widths, most: most_sent })
+        (fits && task.norm < most).then_some(Schedule {
+            course,
+            widths,
+            most: most_sent,
+        })
     }
 
     /// A final's coordinate in units, to the nearest.

@@ -39,16 +39,27 @@ pub struct Roles {
 impl Roles {
     /// Whose finals are averaged here.
     pub fn included(&self) -> BTreeSet<Party> {
-        self.component.iter().chain(self.stewards.keys()).copied().collect()
+        self.component
+            .iter()
+            .chain(self.stewards.keys())
+            .copied()
+            .collect()
     }
 }
 
 impl View {
     /// What has been flooded about edges between these members.
     pub fn of(flood: &Flood, graph: &Graph, members: &BTreeSet<Party>) -> Self {
-        let between = |a: &Party, b: &Party| members.contains(a) && members.contains(b) && graph.joins(*a, *b);
-        let cuts = flood.severed().filter(|(author, party, _)| between(author, party));
-        View { cuts: cuts.map(|(author, party, held)| ((author, party), held)).collect() }
+        let between =
+            |a: &Party, b: &Party| members.contains(a) && members.contains(b) && graph.joins(*a, *b);
+        let cuts = flood
+            .severed()
+            .filter(|(author, party, _)| between(author, party));
+        View {
+            cuts: cuts
+                .map(|(author, party, held)| ((author, party), held))
+                .collect(),
+        }
     }
 
     /// Whether either end has cut this edge.
@@ -83,13 +94,24 @@ impl View {
         let reached = edges.reached_from(me);
         let component: BTreeSet<Party> = reached.parties().collect();
         let steward = |party: Party| {
-            let mut neighbours = graph.neighbours(party).iter().copied().filter(|&other| reached.has(other));
+            let mut neighbours = graph
+                .neighbours(party)
+                .iter()
+                .copied()
+                .filter(|&other| reached.has(other));
             neighbours.find(|&other| self.cuts.get(&(other, party)) == Some(&true))
         };
         let vanished = members.iter().copied().filter(|&party| !reached.has(party));
-        let stewards = vanished.filter_map(|party| Some((party, steward(party)?))).collect();
+        let stewards = vanished
+            .filter_map(|party| Some((party, steward(party)?)))
+            .collect();
         let (live, diameter) = (edges.of_party(me).parties().collect(), edges.diameter(&reached));
-        Roles { live, component, stewards, diameter }
+        Roles {
+            live,
+            component,
+            stewards,
+            diameter,
+        }
     }
 }
 
@@ -101,7 +123,9 @@ mod tests {
     use crate::public_draw::PublicDraw;
 
     fn view(cuts: &[(Party, Party, bool)]) -> View {
-        View { cuts: cuts.iter().map(|&(a, b, held)| ((a, b), held)).collect() }
+        View {
+            cuts: cuts.iter().map(|&(a, b, held)| ((a, b), held)).collect(),
+        }
     }
 
     fn all(parties: usize) -> BTreeSet<Party> {
@@ -115,7 +139,10 @@ mod tests {
         for distance in 1.. {
             let live = |&party: &Party| live(view, graph, members, party);
             let next: BTreeSet<Party> = front.iter().flat_map(live).collect();
-            front = next.into_iter().filter(|party| !distances.contains_key(party)).collect();
+            front = next
+                .into_iter()
+                .filter(|party| !distances.contains_key(party))
+                .collect();
             if front.is_empty() {
                 break;
             }
@@ -126,7 +153,9 @@ mod tests {
 
     fn live(view: &View, graph: &Graph, members: &BTreeSet<Party>, party: Party) -> Vec<Party> {
         let others = graph.neighbours(party).iter().copied();
-        others.filter(|&other| members.contains(&other) && !view.is_cut(party, other)).collect()
+        others
+            .filter(|&other| members.contains(&other) && !view.is_cut(party, other))
+            .collect()
     }
 
     /// A graph, who of its parties is a member, and some cuts: with words of bits that are full, nearly empty, and one of several.
@@ -141,7 +170,11 @@ mod tests {
             let ends = edges.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
             let cuts = ends.filter(|_| one_in(cut)).collect::<Vec<_>>();
             let cuts = cuts.into_iter().map(|ends| (ends, one_in(50))).collect();
-            (Graph::from_edges(parties, &edges).expect("pairs, each once"), members, View { cuts })
+            (
+                Graph::from_edges(parties, &edges).expect("pairs, each once"),
+                members,
+                View { cuts },
+            )
         })
     }
 
@@ -167,7 +200,10 @@ mod tests {
     #[test]
     fn nothing_cut_is_everybody() {
         let roles = View::default().roles(&Graph::ring(6), &all(6), 2);
-        assert_eq!((roles.component, roles.live, roles.diameter), (all(6), vec![1, 3], 3));
+        assert_eq!(
+            (roles.component, roles.live, roles.diameter),
+            (all(6), vec![1, 3], 3)
+        );
         assert!(roles.stewards.is_empty());
         assert_eq!(View::default().label(), 0);
     }
@@ -181,14 +217,23 @@ mod tests {
         assert_eq!(roles.stewards, BTreeMap::from([(3, 1)]));
         assert_eq!(roles.included(), all(5));
         // The steward vanishes, too: the next one enters what it had entered, and its own.
-        let more = view(&[(0, 3, false), (1, 3, true), (2, 3, true), (4, 3, true), (0, 1, true), (2, 1, true), (4, 1, false)]);
+        let more = view(&[
+            (0, 3, false),
+            (1, 3, true),
+            (2, 3, true),
+            (4, 3, true),
+            (0, 1, true),
+            (2, 1, true),
+            (4, 1, false),
+        ]);
         let roles = more.roles(&graph, &all(5), 4);
         assert_eq!(roles.stewards, BTreeMap::from([(1, 0), (3, 2)]));
         // Not all have cut it: it is still there.
         let half = view(&[(0, 3, true), (1, 3, true)]).roles(&graph, &all(5), 0);
         assert_eq!((half.component, half.live), (all(5), vec![1, 2, 4]));
         // Nobody holds it: it costs its own weight.
-        let lost = view(&[(0, 3, false), (1, 3, false), (2, 3, false), (4, 3, false)]).roles(&graph, &all(5), 0);
+        let lost =
+            view(&[(0, 3, false), (1, 3, false), (2, 3, false), (4, 3, false)]).roles(&graph, &all(5), 0);
         assert_eq!(lost.included(), BTreeSet::from([0, 1, 2, 4]));
     }
 

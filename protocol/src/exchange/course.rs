@@ -45,7 +45,8 @@ impl Course {
     /// What a plan fixes for one of its parties.
     pub fn of(plan: &Plan, me: Party) -> Self {
         let draft = plan.draft();
-        let weights: u64 = (0..plan.parties()).fold(0, |sum, party| sum.saturating_add(draft.weight_units(party)));
+        let weights: u64 =
+            (0..plan.parties()).fold(0, |sum, party| sum.saturating_add(draft.weight_units(party)));
         Course {
             me,
             due: due(plan.schedule(), me),
@@ -65,7 +66,12 @@ impl Course {
 
     /// The same for another party of the plan.
     pub fn of_another(&self, plan: &Plan, me: Party) -> Self {
-        Course { me, due: due(&self.schedule, me), mechanism: plan.mechanism(me), ..self.clone() }
+        Course {
+            me,
+            due: due(&self.schedule, me),
+            mechanism: plan.mechanism(me),
+            ..self.clone()
+        }
     }
 
     /// START has drawn the schedule.
@@ -75,8 +81,19 @@ impl Course {
 
     /// The mixing machine of this party, with all noise drawn ahead: a node never skips a round.
     /// `value` is x̃, `weight` the party's own.
-    pub fn begin(&self, value: LatticeVector, weight: LatticeWeight, mut noise: Noise) -> Mixing<LatticeVector, LatticeWeight> {
-        let mut mixing = Mixing::new(self.mechanism.clone(), value.pack(), weight, self.rollback, &mut noise);
+    pub fn begin(
+        &self,
+        value: LatticeVector,
+        weight: LatticeWeight,
+        mut noise: Noise,
+    ) -> Mixing<LatticeVector, LatticeWeight> {
+        let mut mixing = Mixing::new(
+            self.mechanism.clone(),
+            value.pack(),
+            weight,
+            self.rollback,
+            &mut noise,
+        );
         mixing.prepare(&mut noise);
         mixing
     }
@@ -98,7 +115,10 @@ impl Course {
     /// Those of one round.
     pub(super) fn due_in(&self, round: u32) -> impl Iterator<Item = Party> + '_ {
         let first = self.due.partition_point(|&(earlier, _)| earlier < round);
-        self.due[first..].iter().take_while(move |due| due.0 == round).map(|due| due.1)
+        self.due[first..]
+            .iter()
+            .take_while(move |due| due.0 == round)
+            .map(|due| due.1)
     }
 
     pub(crate) fn is_due(&self, round: u32, from: Party) -> bool {
@@ -115,5 +135,12 @@ impl Course {
 /// The shares that a party is due to get, as (round, from).
 fn due(schedule: &Schedule, me: Party) -> Arc<[(u32, Party)]> {
     let rounds = 1..=schedule.rounds() as u32;
-    rounds.flat_map(|round| schedule.receives_from(round, me).into_iter().map(move |from| (round, from))).collect()
+    rounds
+        .flat_map(|round| {
+            schedule
+                .receives_from(round, me)
+                .into_iter()
+                .map(move |from| (round, from))
+        })
+        .collect()
 }

@@ -41,7 +41,11 @@ impl World {
     }
 
     fn with(lines: &str) -> Self {
-        let plan = plan(4, &format!("{lines}\n[run]\nround_ms = {ROUND_MS}\npace_ms = 0"), 3);
+        let plan = plan(
+            4,
+            &format!("{lines}\n[run]\nround_ms = {ROUND_MS}\npace_ms = 0"),
+            3,
+        );
         let mut world = World {
             nodes: Vec::new(),
             ledgers: Vec::new(),
@@ -59,9 +63,16 @@ impl World {
             let noise = Box::new(Recording::new(noise, draws.clone()));
             let weight = plan.lattice().weight(plan.draft().weight_units(me));
             let others = (0..4).filter(|&other| other != me).collect();
-            world.ledgers.push(Ledger::new(plan.mechanism(me), value.clone(), weight, draws));
+            world
+                .ledgers
+                .push(Ledger::new(plan.mechanism(me), value.clone(), weight, draws));
             let course = Course::of(&plan, me);
-            let opening = Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: others };
+            let opening = Opening {
+                start: Time::ZERO,
+                now: Time::ZERO,
+                absent: BTreeSet::new(),
+                connected: others,
+            };
             let mixing = course.begin(value, LatticeWeight(weight), noise);
             world.nodes.push(Exchange::new(course, mixing, opening));
             world.collect(me);
@@ -74,10 +85,16 @@ impl World {
         for deed in self.nodes[me].take_deeds() {
             match deed {
                 Deed::Share { to, frame, ticket } if !self.down.contains(&pair(me, to)) => {
-                    self.wires.entry((me, to)).or_default().push_back(Message::Share(frame, ticket));
+                    self.wires
+                        .entry((me, to))
+                        .or_default()
+                        .push_back(Message::Share(frame, ticket));
                 }
                 Deed::Answer { id, verdict } if !self.down.contains(&pair(me, id.from)) => {
-                    self.wires.entry((me, id.from)).or_default().push_back(Message::Answer(id, verdict));
+                    self.wires
+                        .entry((me, id.from))
+                        .or_default()
+                        .push_back(Message::Answer(id, verdict));
                 }
                 Deed::Offence { text, .. } => self.offences.push(text),
                 _ => {}
@@ -89,16 +106,30 @@ impl World {
     /// Mass and weight after an event at a node, as the simulator looks at them, which must be what all sums made anew come to.
     fn check(&mut self, me: Party) -> Vec<crate::invariants::Violation> {
         let node = |party: Party| Some((&self.nodes[party], &self.ledgers[party]));
-        let found: Vec<_> = (0..self.nodes.len()).map(|party| self.balance.event(party, party == me, node)).collect();
+        let found: Vec<_> = (0..self.nodes.len())
+            .map(|party| self.balance.event(party, party == me, node))
+            .collect();
         let nodes = self.nodes.iter().zip(&self.ledgers).enumerate();
-        let anew = ledger::check(&nodes.map(|(party, (node, ledger))| (party, node, ledger)).collect::<Vec<_>>());
-        assert_eq!(found.into_iter().find(|found| !found.is_empty()).unwrap_or_default(), anew);
+        let anew = ledger::check(
+            &nodes
+                .map(|(party, (node, ledger))| (party, node, ledger))
+                .collect::<Vec<_>>(),
+        );
+        assert_eq!(
+            found
+                .into_iter()
+                .find(|found| !found.is_empty())
+                .unwrap_or_default(),
+            anew
+        );
         anew
     }
 
     /// Lets the first message of a wire through.
     fn deliver(&mut self, from: Party, to: Party) -> bool {
-        let Some(message) = self.wires.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return false };
+        let Some(message) = self.wires.get_mut(&(from, to)).and_then(VecDeque::pop_front) else {
+            return false;
+        };
         match message {
             Message::Share(frame, ticket) => {
                 if ticket.take() {
@@ -106,7 +137,10 @@ impl World {
                 }
             }
             Message::Answer(id, verdict) => {
-                let answer = Answer { verdict, signature: crate::message::Signature([0; 64]) };
+                let answer = Answer {
+                    verdict,
+                    signature: crate::message::Signature([0; 64]),
+                };
                 self.nodes[to].answer(from, id, answer);
             }
         }
@@ -117,7 +151,9 @@ impl World {
 
     fn hand_over(&mut self, from: Party, to: Party, frame: &Arc<[u8]>) {
         match wire::read_private(frame) {
-            Ok(wire::PrivateFrame::Share { id, weight, values, .. }) => {
+            Ok(wire::PrivateFrame::Share {
+                id, weight, values, ..
+            }) => {
                 let values = Bytes::from_owner(frame.clone()).slice(values);
                 self.nodes[to].share(from, id, Arrival { weight, values });
             }
@@ -139,7 +175,13 @@ impl World {
     /// Breaks a connection; of each direction's first message a byte may have left.
     fn cut(&mut self, a: Party, b: Party, taken: bool) {
         for wire in [(a, b), (b, a)] {
-            if let Some(Message::Share(_, ticket)) = self.wires.remove(&wire).unwrap_or_default().front().filter(|_| taken) {
+            if let Some(Message::Share(_, ticket)) = self
+                .wires
+                .remove(&wire)
+                .unwrap_or_default()
+                .front()
+                .filter(|_| taken)
+            {
                 ticket.take();
             }
         }
@@ -176,7 +218,11 @@ impl World {
     }
 
     fn id(&self, round: u32, from: Party) -> ShareId {
-        ShareId { round, from, to: self.to(round, from) }
+        ShareId {
+            round,
+            from,
+            to: self.to(round, from),
+        }
     }
 
     /// Signs all logs, agrees on some of them, and settles those who publish. Returns the sum of their finals.
@@ -184,15 +230,26 @@ impl World {
         let own: Vec<LatticeVector> = self.ledgers.iter().map(|ledger| ledger.own_value()).collect();
         let logs: Vec<Log> = self.nodes.iter_mut().map(|node| node.close(Vec::new())).collect();
         for (party, log) in logs.iter().enumerate() {
-            log.check(party, 4, self.plan.schedule()).map_err(|error| error.to_string())?;
+            log.check(party, 4, self.plan.schedule())
+                .map_err(|error| error.to_string())?;
         }
-        let agreed: AgreedLogs = members.iter().map(|&party| (party, logs[party].clone())).collect();
-        let settled = self.nodes.into_iter().enumerate().filter(|(party, _)| publishers.contains(party));
+        let agreed: AgreedLogs = members
+            .iter()
+            .map(|&party| (party, logs[party].clone()))
+            .collect();
+        let settled = self
+            .nodes
+            .into_iter()
+            .enumerate()
+            .filter(|(party, _)| publishers.contains(party));
         let finals: Vec<_> = settled
             .map(|(_, node)| node.settle(&agreed, publishers))
             .collect::<Result<_, _>>()
             .map_err(|liar| format!("{liar} lies"))?;
-        let values = mass::check(finals.iter().map(|last| &last.value), publishers.iter().map(|&party| &own[party]));
+        let values = mass::check(
+            finals.iter().map(|last| &last.value),
+            publishers.iter().map(|&party| &own[party]),
+        );
         let own_weights = publishers.iter().map(|&party| self.ledgers[party].own_weight());
         let weights = weight::check(finals.iter().map(|last| last.weight), own_weights);
         values.and(weights).map_err(|violation| violation.to_string())
@@ -207,8 +264,17 @@ fn everybody() -> BTreeSet<Party> {
 fn without_faults_rounds_end_at_once_and_finals_are_exact() {
     let mut world = World::new();
     world.deliver_all();
-    assert!(world.nodes.iter().all(|node| node.is_over() && node.is_quiet(Time::ZERO)));
-    assert!(world.nodes.iter().all(|node| node.tally() == Tally { accepted: 3, ..Tally::default() }));
+    assert!(
+        world
+            .nodes
+            .iter()
+            .all(|node| node.is_over() && node.is_quiet(Time::ZERO))
+    );
+    assert!(world.nodes.iter().all(|node| node.tally()
+        == Tally {
+            accepted: 3,
+            ..Tally::default()
+        }));
     assert_eq!(world.offences, [] as [String; 0]);
     assert_eq!(world.settle(&everybody(), &everybody()), Ok(()));
 }
@@ -219,7 +285,11 @@ fn a_node_that_holds_more_than_it_injected_is_seen_at_its_next_event() {
     let other = inputs(&world.plan).swap_remove(2);
     let weight = world.ledgers[1].own_weight().0;
     world.ledgers[1] = Ledger::new(world.plan.mechanism(1), other, 2 * weight, Draws::default());
-    let violations: Vec<&str> = world.check(1).iter().map(|violation| violation.invariant).collect();
+    let violations: Vec<&str> = world
+        .check(1)
+        .iter()
+        .map(|violation| violation.invariant)
+        .collect();
     assert_eq!(violations, ["mass", "weight"]);
 }
 
@@ -233,14 +303,27 @@ fn a_share_that_has_not_left_by_the_end_of_its_round_is_back_for_good() {
     assert_eq!(world.nodes[0].tally().returned, 1);
     world.cut(from, to, false);
     world.join(from, to);
-    let sent_again = world.wires.get(&(from, to)).into_iter().flatten().filter(|message| match message {
-        Message::Share(frame, _) => {
-            matches!(wire::read_private(frame), Ok(wire::PrivateFrame::Share { id, .. }) if id.round == 1)
-        }
-        Message::Answer(..) => false,
-    });
+    let sent_again = world
+        .wires
+        .get(&(from, to))
+        .into_iter()
+        .flatten()
+        .filter(|message| match message {
+            Message::Share(frame, _) => {
+                matches!(wire::read_private(frame), Ok(wire::PrivateFrame::Share { id, .. }) if id.round == 1)
+            }
+            Message::Answer(..) => false,
+        });
     assert_eq!(sent_again.count(), 0);
-    assert_eq!(world.nodes[0].close(Vec::new()).sent[0], SentEntry { round: 1, to, left: false, answer: None });
+    assert_eq!(
+        world.nodes[0].close(Vec::new()).sent[0],
+        SentEntry {
+            round: 1,
+            to,
+            left: false,
+            answer: None
+        }
+    );
 }
 
 #[test]
@@ -251,12 +334,22 @@ fn a_share_that_left_is_held_aside_sent_again_bit_for_bit_and_accepted_late() {
     world.cut(from, to, true);
     assert!(ticket.left());
     world.pass(ROUND_MS);
-    assert_eq!(world.nodes[0].tally(), Tally { unanswered: 2, ..Tally::default() }, "that one, and the one of round 2");
+    assert_eq!(
+        world.nodes[0].tally(),
+        Tally {
+            unanswered: 2,
+            ..Tally::default()
+        },
+        "that one, and the one of round 2"
+    );
     world.join(from, to);
     let (again, same) = world.first_share(from, to);
     assert_eq!((again, same.left()), (frame, true));
     world.deliver(from, to);
-    assert_eq!(world.nodes[to].received[&(1, 0)], Verdict::Accepted { applied: 2 });
+    assert_eq!(
+        world.nodes[to].received[&(1, 0)],
+        Verdict::Accepted { applied: 2 }
+    );
     world.deliver(to, from);
     world.pass(4 * ROUND_MS);
     assert_eq!(world.settle(&everybody(), &everybody()), Ok(()));
@@ -270,7 +363,11 @@ fn a_repeated_share_is_answered_alike_and_counted_once() {
     world.deliver(from, to);
     let before = world.wires[&(to, from)].len();
     world.hand_over(from, to, &frame);
-    assert_eq!(world.wires[&(to, from)].len(), before + 1, "answered again; mass is checked at every event");
+    assert_eq!(
+        world.wires[&(to, from)].len(),
+        before + 1,
+        "answered again; mass is checked at every event"
+    );
 }
 
 #[test]
@@ -291,7 +388,12 @@ fn hostile_shares_and_answers_change_nothing() {
     let mut world = World::new();
     let (from, to) = (0, world.to(1, 0));
     let (frame, _) = world.first_share(from, to);
-    let Ok(wire::PrivateFrame::Share { id, weight, values, .. }) = wire::read_private(&frame) else { unreachable!("it is one") };
+    let Ok(wire::PrivateFrame::Share {
+        id, weight, values, ..
+    }) = wire::read_private(&frame)
+    else {
+        unreachable!("it is one")
+    };
     let good = Bytes::from_owner(frame.clone()).slice(values);
     let mut off_grid = good.to_vec();
     off_grid[0] ^= 1;
@@ -299,15 +401,28 @@ fn hostile_shares_and_answers_change_nothing() {
         ShareId { round: 0, ..id },
         ShareId { round: 99, ..id },
         ShareId { from: to, ..id },
-        ShareId { from: usize::MAX, ..id },
+        ShareId {
+            from: usize::MAX,
+            ..id
+        },
         ShareId { to: from, ..id },
     ];
     for (count, id) in cases.into_iter().enumerate() {
-        world.nodes[to].share(from, id, Arrival { weight, values: good.clone() });
+        world.nodes[to].share(
+            from,
+            id,
+            Arrival {
+                weight,
+                values: good.clone(),
+            },
+        );
         world.collect(to);
         assert_eq!(world.offences.len(), count + 1);
     }
-    assert!(world.nodes[to].received.is_empty(), "what is not due is not even refused");
+    assert!(
+        world.nodes[to].received.is_empty(),
+        "what is not due is not even refused"
+    );
     for (case, weight, values) in [
         (0, LatticeWeight(i128::MAX), good.clone()),
         (1, LatticeWeight(weight.0 + 1), good.clone()),
@@ -319,7 +434,10 @@ fn hostile_shares_and_answers_change_nothing() {
         assert_eq!(world.nodes[to].received[&(1, 0)], Verdict::Refused, "case {case}");
         assert_eq!(world.offences.len(), 1);
     }
-    let answer = |verdict| Answer { verdict, signature: crate::message::Signature([0; 64]) };
+    let answer = |verdict| Answer {
+        verdict,
+        signature: crate::message::Signature([0; 64]),
+    };
     let before = world.offences.len();
     world.nodes[from].answer(to, id, answer(Verdict::Refused));
     world.collect(from);
@@ -330,7 +448,11 @@ fn hostile_shares_and_answers_change_nothing() {
     world.nodes[from].answer(to, id, answer(Verdict::Accepted { applied: 1 }));
     world.nodes[from].answer(to, id, answer(Verdict::Refused));
     world.collect(from);
-    assert_eq!(world.offences.len(), before + 3, "an impossible round, then a second answer");
+    assert_eq!(
+        world.offences.len(),
+        before + 3,
+        "an impossible round, then a second answer"
+    );
 }
 
 #[test]
@@ -346,10 +468,16 @@ fn the_gone_are_not_waited_for_nor_again_those_that_missed_a_deadline() {
     (1..4).for_each(|other| world.cut(0, other, false));
     world.deliver_all();
     let waiting = world.plan.schedule().receives_from(1, 1 + world.to(1, 0) % 3);
-    assert!((1..4).any(|me| world.nodes[me].round() == 1), "silent: its neighbours wait ({waiting:?})");
+    assert!(
+        (1..4).any(|me| world.nodes[me].round() == 1),
+        "silent: its neighbours wait ({waiting:?})"
+    );
     world.pass(ROUND_MS);
     world.deliver_all();
-    let late = (1..4).map(|me| world.nodes[me].missed.contains(&0)).filter(|missed| *missed).count();
+    let late = (1..4)
+        .map(|me| world.nodes[me].missed.contains(&0))
+        .filter(|missed| *missed)
+        .count();
     assert!(late > 0);
 }
 
@@ -360,8 +488,18 @@ fn a_suspended_node_makes_up_its_round_ends_in_order() {
     world.now = world.now.plus_millis(10 * ROUND_MS);
     world.advance(0);
     assert!(world.nodes[0].is_over());
-    assert_eq!(world.nodes[0].tally(), Tally { returned: 3, ..Tally::default() });
-    assert_eq!(world.nodes[0].state().weight, world.ledgers[0].own_weight(), "all of its own is back");
+    assert_eq!(
+        world.nodes[0].tally(),
+        Tally {
+            returned: 3,
+            ..Tally::default()
+        }
+    );
+    assert_eq!(
+        world.nodes[0].state().weight,
+        world.ledgers[0].own_weight(),
+        "all of its own is back"
+    );
 }
 
 #[test]
@@ -370,7 +508,12 @@ fn pace_and_waking_are_kept() {
     world.nodes.iter_mut().for_each(|node| node.course.pace_ms = 20);
     world.deliver_all();
     assert!(world.nodes.iter().all(|node| node.round() == 1), "too early");
-    assert!(world.nodes.iter().all(|node| node.wake(world.now) <= Time::from_millis(20)));
+    assert!(
+        world
+            .nodes
+            .iter()
+            .all(|node| node.wake(world.now) <= Time::from_millis(20))
+    );
     world.pass(20);
     assert!(world.nodes.iter().all(|node| node.round() == 2));
     assert_eq!(world.nodes[0].deadline(2), Time::from_millis(2 * ROUND_MS));
@@ -381,9 +524,20 @@ fn a_receiver_that_denies_what_it_signed_for_is_named() {
     let mut world = World::new();
     world.deliver_all();
     let liar = world.to(1, 0);
-    let mut logs: AgreedLogs = world.nodes.iter_mut().enumerate().map(|(party, node)| (party, node.close(Vec::new()))).collect();
-    logs.get_mut(&liar).expect("there").received.retain(|entry| (entry.round, entry.from) != (1, 0));
-    assert_eq!(world.nodes.swap_remove(0).settle(&logs, &everybody()).err(), Some(liar));
+    let mut logs: AgreedLogs = world
+        .nodes
+        .iter_mut()
+        .enumerate()
+        .map(|(party, node)| (party, node.close(Vec::new())))
+        .collect();
+    logs.get_mut(&liar)
+        .expect("there")
+        .received
+        .retain(|entry| (entry.round, entry.from) != (1, 0));
+    assert_eq!(
+        world.nodes.swap_remove(0).settle(&logs, &everybody()).err(),
+        Some(liar)
+    );
 }
 
 #[test]
@@ -394,20 +548,28 @@ fn without_roll_back_only_refused_shares_of_departed_parties_go_back() {
         world.cut(0, to, true);
         world.pass(4 * ROUND_MS);
         if refused {
-            let answer = Answer { verdict: Verdict::Refused, signature: crate::message::Signature([0; 64]) };
+            let answer = Answer {
+                verdict: Verdict::Refused,
+                signature: crate::message::Signature([0; 64]),
+            };
             world.nodes[0].answer(to, id, answer);
         }
         let out = world.nodes[0].outgoing[&id].weight.0;
         let before = world.nodes[0].state().weight.0;
         let survivors: BTreeSet<Party> = (0..4).filter(|&party| party != to).collect();
-        let logs: AgreedLogs = survivors.iter().map(|&party| (party, world.nodes[party].close(Vec::new()))).collect();
+        let logs: AgreedLogs = survivors
+            .iter()
+            .map(|&party| (party, world.nodes[party].close(Vec::new())))
+            .collect();
         let mut back = 0;
         for (other, fate) in fates(&logs, 3) {
             if other.from == 0 && matches!(fate, Fate::Returned { seen: true, .. }) {
                 back += world.nodes[0].outgoing[&other].weight.0;
             }
         }
-        let Ok(last) = world.nodes.swap_remove(0).settle(&logs, &survivors) else { panic!("nobody lies") };
+        let Ok(last) = world.nodes.swap_remove(0).settle(&logs, &survivors) else {
+            panic!("nobody lies")
+        };
         assert_eq!(last.weight.0, before + back + if refused { out } else { 0 });
     }
 }
@@ -479,16 +641,24 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
     // As much of its own as a party ever has, in one direction.
     let own = lattice.own_reach as f64 * lattice.step();
     let value = lattice.encode([own, -own].into_iter());
-    let opening =
-        Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected: (1..plan.parties()).collect() };
+    let opening = Opening {
+        start: Time::ZERO,
+        now: Time::ZERO,
+        absent: BTreeSet::new(),
+        connected: (1..plan.parties()).collect(),
+    };
     let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
     let mixing = course.begin(value, weight, Box::new(Silent(lattice)));
     let mut node = Exchange::new(course.clone(), mixing, opening);
     let most = |round: u32| {
         let grid = lattice.round_grid(round);
         let bound = lattice.share_bound(round) / grid * grid;
-        let bytes = [bound, -bound].map(|steps| steps.to_le_bytes()[..lattice.wire_bytes as usize].to_vec()).concat();
-        lattice.share_from_bytes(&bytes, 2, round).expect("what is at the bound is accepted");
+        let bytes = [bound, -bound]
+            .map(|steps| steps.to_le_bytes()[..lattice.wire_bytes as usize].to_vec())
+            .concat();
+        lattice
+            .share_from_bytes(&bytes, 2, round)
+            .expect("what is at the bound is accepted");
         bytes
     };
     let due: Vec<(u32, Party)> = course.due().collect();
@@ -500,10 +670,23 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
                 _ => {}
             }
         }
-        let now_due = due.iter().filter(|(due, _)| if late { round == rounds } else { *due == round });
+        let now_due = due
+            .iter()
+            .filter(|(due, _)| if late { round == rounds } else { *due == round });
         for &(due, from) in now_due {
-            let id = ShareId { round: due, from, to: me };
-            node.share(from, id, Arrival { weight: LatticeWeight(0), values: most(due).into() });
+            let id = ShareId {
+                round: due,
+                from,
+                to: me,
+            };
+            node.share(
+                from,
+                id,
+                Arrival {
+                    weight: LatticeWeight(0),
+                    values: most(due).into(),
+                },
+            );
         }
         node.advance(node.deadline(round));
         assert_eq!(node.round(), round + 1);
@@ -513,9 +696,14 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
     }
     assert_eq!(node.tally().returned, if leaves { 0 } else { rounds as usize });
     let sums: Vec<u128> = node.state().value.steps().map(i128::unsigned_abs).collect();
-    assert!(sums.iter().all(|&sum| sum > lattice.own_reach as u128), "{sums:?}");
+    assert!(
+        sums.iter().all(|&sum| sum > lattice.own_reach as u128),
+        "{sums:?}"
+    );
     let last = node.mixing.finish(&BTreeSet::new());
-    lattice.final_to_bytes(&last.value).expect("the final fits as well");
+    lattice
+        .final_to_bytes(&last.value)
+        .expect("the final fits as well");
 }
 
 #[test]

@@ -13,12 +13,19 @@ pub fn check<'a>(outcomes: impl IntoIterator<Item = (Party, &'a Outcome)>) -> Re
     if let Some((first, one)) = agreed.next() {
         for (party, other) in agreed {
             if one.included != other.included {
-                return Err(Violation::new("agreed", format!("parties {first} and {party} agreed on different sets")));
+                return Err(Violation::new(
+                    "agreed",
+                    format!("parties {first} and {party} agreed on different sets"),
+                ));
             }
             if let (Some(a), Some(b)) = (&one.sum, &other.sum) {
-                let steps = one.accuracy.map_or(0.0, |it| it.steps) + other.accuracy.map_or(0.0, |it| it.steps);
+                let steps =
+                    one.accuracy.map_or(0.0, |it| it.steps) + other.accuracy.map_or(0.0, |it| it.steps);
                 if a.weight != b.weight || mass::largest_difference(&a.value, &b.value) > steps {
-                    return Err(Violation::new("agreed", format!("parties {first} and {party} hold different bits")));
+                    return Err(Violation::new(
+                        "agreed",
+                        format!("parties {first} and {party} hold different bits"),
+                    ));
                 }
             }
         }
@@ -27,7 +34,10 @@ pub fn check<'a>(outcomes: impl IntoIterator<Item = (Party, &'a Outcome)>) -> Re
     if let Some((first, one)) = audited.next() {
         for (party, other) in audited {
             if one.logs != other.logs {
-                return Err(Violation::new("agreed", format!("parties {first} and {party} audited different logs")));
+                return Err(Violation::new(
+                    "agreed",
+                    format!("parties {first} and {party} audited different logs"),
+                ));
             }
         }
     }
@@ -55,10 +65,16 @@ mod tests {
             schedule_seed: None,
             logs: Some(Arc::new(AgreedLogs::new())),
             own_log: None,
-            verdict: Some(GateVerdict { publish: Some(BTreeSet::new()), reason: String::new() }),
+            verdict: Some(GateVerdict {
+                publish: Some(BTreeSet::new()),
+                reason: String::new(),
+            }),
             included: BTreeSet::from([0, 1]),
             agreed: true,
-            sum: Some(Sum { value: integers(&plan, &[first, 2]), weight: LatticeWeight(2) }),
+            sum: Some(Sum {
+                value: integers(&plan, &[first, 2]),
+                weight: LatticeWeight(2),
+            }),
             accuracy: None,
             tally: Tally::default(),
         }
@@ -82,12 +98,28 @@ mod tests {
         assert!(check([(0, &good), (1, &outcome(2))]).is_err());
         assert!(against(&|bad| bad.sum.as_mut().expect("there").weight = LatticeWeight(3)).is_err());
         let near = |steps: f64| {
-            let accuracy = Some(Accuracy { steps, standard_errors: 0.1, apart: 0.2 });
-            let averaged = |first| Outcome { accuracy, ..outcome(first) };
+            let accuracy = Some(Accuracy {
+                steps,
+                standard_errors: 0.1,
+                apart: 0.2,
+            });
+            let averaged = |first| Outcome {
+                accuracy,
+                ..outcome(first)
+            };
             let grid = plan(4, "", 3).lattice().value_grid() as f64;
             check([
                 (0, &averaged(1)),
-                (1, &Outcome { accuracy: accuracy.map(|a| Accuracy { steps: steps * grid, ..a }), ..averaged(2) }),
+                (
+                    1,
+                    &Outcome {
+                        accuracy: accuracy.map(|a| Accuracy {
+                            steps: steps * grid,
+                            ..a
+                        }),
+                        ..averaged(2)
+                    },
+                ),
             ])
         };
         assert_eq!(near(1.0), Ok(()), "averages that are as close as they say");

@@ -20,7 +20,10 @@ pub struct Clear {
 
 impl Default for Clear {
     fn default() -> Self {
-        Clear { marks: BTreeSet::new(), begins: vec![false; 1 << 16] }
+        Clear {
+            marks: BTreeSet::new(),
+            begins: vec![false; 1 << 16],
+        }
     }
 }
 
@@ -43,9 +46,17 @@ impl Clear {
 
     /// A frame was given to the public graph.
     pub fn public(&self, frame: &[u8]) -> Result<(), Violation> {
-        let last = matches!(wire::read_public(frame), Ok(PublicFrame::Body { stage: Stage::Publishing, .. }));
+        let last = matches!(
+            wire::read_public(frame),
+            Ok(PublicFrame::Body {
+                stage: Stage::Publishing,
+                ..
+            })
+        );
         let may_be = |mark: &&[u8; MARK]| self.begins[beginning(mark)];
-        let marks = frame.windows(MARK).filter_map(|window| window.first_chunk::<MARK>());
+        let marks = frame
+            .windows(MARK)
+            .filter_map(|window| window.first_chunk::<MARK>());
         if !last && marks.filter(may_be).any(|mark| self.marks.contains(mark)) {
             return Err(Violation::new("clear", "a public frame carries bytes of a share"));
         }
@@ -65,12 +76,29 @@ mod tests {
     #[test]
     fn a_share_in_the_clear_is_seen() {
         let values: Vec<u8> = (1..40).collect();
-        let share = wire::share_frame(&[0; 32], ShareId { round: 1, from: 0, to: 1 }, LatticeWeight(1), &values);
+        let share = wire::share_frame(
+            &[0; 32],
+            ShareId {
+                round: 1,
+                from: 0,
+                to: 1,
+            },
+            LatticeWeight(1),
+            &values,
+        );
         let mut clear = Clear::default();
         clear.private(&share);
         assert!(clear.public(&share).is_err(), "the share itself");
-        assert!(clear.public(&wire::body_frame(&[0; 32], Stage::Settling, 0, &values)).is_err(), "inside of a log");
-        assert_eq!(clear.public(&wire::body_frame(&[0; 32], Stage::Settling, 0, &values[1..])), Ok(()));
+        assert!(
+            clear
+                .public(&wire::body_frame(&[0; 32], Stage::Settling, 0, &values))
+                .is_err(),
+            "inside of a log"
+        );
+        assert_eq!(
+            clear.public(&wire::body_frame(&[0; 32], Stage::Settling, 0, &values[1..])),
+            Ok(())
+        );
         assert!(clear.public(b"junk").is_err());
     }
 }

@@ -17,7 +17,11 @@ pub struct Gated {
 impl Gated {
     /// A node was given its verdict.
     pub fn verdict(&mut self, party: Party, verdict: &GateVerdict) {
-        if verdict.publish.as_ref().is_some_and(|publishers| publishers.contains(&party)) {
+        if verdict
+            .publish
+            .as_ref()
+            .is_some_and(|publishers| publishers.contains(&party))
+        {
             self.passed.insert(party);
         }
     }
@@ -25,10 +29,22 @@ impl Gated {
     /// A frame was given to the public graph by `sender`; finals of others may only be passed on.
     pub fn public(&self, frame: &[u8]) -> Result<(), Violation> {
         let author = match wire::read_public(frame) {
-            Ok(PublicFrame::Notice(signed)) if matches!(signed.notice, Notice::Item { stage: Stage::Publishing, .. }) => {
+            Ok(PublicFrame::Notice(signed))
+                if matches!(
+                    signed.notice,
+                    Notice::Item {
+                        stage: Stage::Publishing,
+                        ..
+                    }
+                ) =>
+            {
                 signed.author
             }
-            Ok(PublicFrame::Body { stage: Stage::Publishing, author, .. }) => author,
+            Ok(PublicFrame::Body {
+                stage: Stage::Publishing,
+                author,
+                ..
+            }) => author,
             // Averages of finals: whoever sends one has entered its own.
             Ok(PublicFrame::Round { round, .. }) => round.author,
             _ => return Ok(()),
@@ -36,7 +52,10 @@ impl Gated {
         if self.passed.contains(&author) {
             Ok(())
         } else {
-            Err(Violation::new("gated", format!("party {author}'s final left before its gate was passed")))
+            Err(Violation::new(
+                "gated",
+                format!("party {author}'s final left before its gate was passed"),
+            ))
         }
     }
 }
@@ -51,16 +70,45 @@ mod tests {
         let last = |author| wire::body_frame(&[0; 32], Stage::Publishing, author, b"final");
         let mut gated = Gated::default();
         assert!(gated.public(&last(1)).is_err());
-        gated.verdict(1, &GateVerdict { publish: Some(BTreeSet::from([1])), reason: String::new() });
-        gated.verdict(2, &GateVerdict { publish: Some(BTreeSet::from([1])), reason: String::new() });
-        gated.verdict(3, &GateVerdict { publish: None, reason: String::new() });
+        gated.verdict(
+            1,
+            &GateVerdict {
+                publish: Some(BTreeSet::from([1])),
+                reason: String::new(),
+            },
+        );
+        gated.verdict(
+            2,
+            &GateVerdict {
+                publish: Some(BTreeSet::from([1])),
+                reason: String::new(),
+            },
+        );
+        gated.verdict(
+            3,
+            &GateVerdict {
+                publish: None,
+                reason: String::new(),
+            },
+        );
         assert_eq!(gated.public(&last(1)), Ok(()));
         assert!(gated.public(&last(2)).is_err(), "left out");
         assert!(gated.public(&last(3)).is_err(), "withheld");
-        assert_eq!(gated.public(&wire::body_frame(&[0; 32], Stage::Settling, 2, b"log")), Ok(()));
+        assert_eq!(
+            gated.public(&wire::body_frame(&[0; 32], Stage::Settling, 2, b"log")),
+            Ok(())
+        );
         let round = |author| {
             let (digest, signature) = ([0; 32], Signature([0; 64]));
-            let round = Round { author, digest, form: Form::Fast, round: 0, view: 0, spread: 0.0, signature };
+            let round = Round {
+                author,
+                digest,
+                form: Form::Fast,
+                round: 0,
+                view: 0,
+                spread: 0.0,
+                signature,
+            };
             wire::round_frame(&round, b"opening")
         };
         assert_eq!(gated.public(&round(1)), Ok(()));

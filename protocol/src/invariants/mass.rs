@@ -22,13 +22,21 @@ pub fn check<'a>(
         })
     };
     let (held, injected) = (sum(&mut held.into_iter()), sum(&mut injected.into_iter()));
-    if held == injected { Ok(()) } else { Err(Violation::new("mass", "what is held is not what was injected")) }
+    if held == injected {
+        Ok(())
+    } else {
+        Err(Violation::new("mass", "what is held is not what was injected"))
+    }
 }
 
 /// The largest difference of two vectors' coordinates, in steps; ∞ if they have different lengths.
 pub fn largest_difference(a: &LatticeVector, b: &LatticeVector) -> f64 {
     match a.len() == b.len() {
-        true => a.steps().zip(b.steps()).map(|(a, b)| a.abs_diff(b) as f64).fold(0.0, f64::max),
+        true => a
+            .steps()
+            .zip(b.steps())
+            .map(|(a, b)| a.abs_diff(b) as f64)
+            .fold(0.0, f64::max),
         false => f64::INFINITY,
     }
 }
@@ -45,7 +53,10 @@ pub fn check_average<'a>(
     });
     match exact {
         Some(exact) if largest_difference(sum, &exact) <= steps => Ok(()),
-        _ => Err(Violation::new("mass", "an average is further from what was entered than it says")),
+        _ => Err(Violation::new(
+            "mass",
+            "an average is further from what was entered than it says",
+        )),
     }
 }
 
@@ -60,7 +71,10 @@ mod tests {
         let vector = |steps: [i128; 2]| integers(&plan, &steps);
         let injected = [vector([5, -3]), vector([1, 1])];
         assert_eq!(check(&[vector([4, 0]), vector([2, -2])], &injected), Ok(()));
-        assert!(check(&[vector([4, 0]), vector([2, -1])], &injected).is_err(), "created");
+        assert!(
+            check(&[vector([4, 0]), vector([2, -1])], &injected).is_err(),
+            "created"
+        );
         assert!(check(&[vector([4, 0])], &injected).is_err(), "lost");
         assert!(check(&[], &injected).is_err());
     }

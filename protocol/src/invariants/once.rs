@@ -26,7 +26,10 @@ pub struct Once {
 impl Once {
     /// Nothing said yet. What `liar` signed is not looked at.
     pub fn except(liar: Option<Party>) -> Self {
-        Once { liar, ..Once::default() }
+        Once {
+            liar,
+            ..Once::default()
+        }
     }
 
     /// A frame was given to the public graph.
@@ -38,12 +41,15 @@ impl Once {
                 Some(slot) => same(&mut self.notices, slot, signed.notice, "notices"),
                 None => Ok(()),
             },
-            Ok(PublicFrame::Body { stage, author, bytes, .. }) => {
-                same(&mut self.bodies, (stage, author), frame[bytes].to_vec(), "bodies")
-            }
-            Ok(PublicFrame::Round { round, .. }) => {
-                same(&mut self.rounds, (round.author, round.form, round.round), frame.to_vec(), "rounds")
-            }
+            Ok(PublicFrame::Body {
+                stage, author, bytes, ..
+            }) => same(&mut self.bodies, (stage, author), frame[bytes].to_vec(), "bodies"),
+            Ok(PublicFrame::Round { round, .. }) => same(
+                &mut self.rounds,
+                (round.author, round.form, round.round),
+                frame.to_vec(),
+                "rounds",
+            ),
             Err(_) => Ok(()),
         }
     }
@@ -52,7 +58,9 @@ impl Once {
     pub fn private(&mut self, frame: &[u8]) -> Result<(), Violation> {
         match wire::read_private(frame) {
             Ok(PrivateFrame::Share { id, .. }) => same(&mut self.shares, id, frame.to_vec(), "shares"),
-            Ok(PrivateFrame::Answer { id, answer, .. }) => same(&mut self.answers, id, answer.verdict, "answers"),
+            Ok(PrivateFrame::Answer { id, answer, .. }) => {
+                same(&mut self.answers, id, answer.verdict, "answers")
+            }
             Err(_) => Ok(()),
         }
     }
@@ -61,7 +69,11 @@ impl Once {
     pub fn spend(&mut self, party: Party) -> Result<(), Violation> {
         let times = self.spent.entry(party).or_insert(0);
         *times += 1;
-        if *times == 1 { Ok(()) } else { Err(Violation::new("once", format!("party {party} started twice"))) }
+        if *times == 1 {
+            Ok(())
+        } else {
+            Err(Violation::new("once", format!("party {party} started twice")))
+        }
     }
 }
 
@@ -72,7 +84,10 @@ fn same<K: Ord + std::fmt::Debug, V: PartialEq>(
     what: &str,
 ) -> Result<(), Violation> {
     match said.get(&key) {
-        Some(before) if *before != value => Err(Violation::new("once", format!("two different {what} for {key:?}"))),
+        Some(before) if *before != value => Err(Violation::new(
+            "once",
+            format!("two different {what} for {key:?}"),
+        )),
         Some(_) => Ok(()),
         None => {
             said.insert(key, value);
@@ -90,13 +105,21 @@ mod tests {
     #[test]
     fn second_versions_are_seen() {
         let mut once = Once::default();
-        let id = ShareId { round: 1, from: 0, to: 1 };
+        let id = ShareId {
+            round: 1,
+            from: 0,
+            to: 1,
+        };
         let share = |byte| wire::share_frame(&[0; 32], id, LatticeWeight(1), &[byte]);
         assert_eq!(once.private(&share(1)), Ok(()));
         assert_eq!(once.private(&share(1)), Ok(()), "sent again, bit for bit");
         assert!(once.private(&share(2)).is_err());
         let vote = |early| {
-            let notice = Notice::Vote { stage: Stage::Settling, early, set: vec![(0, [0; 32])] };
+            let notice = Notice::Vote {
+                stage: Stage::Settling,
+                early,
+                set: vec![(0, [0; 32])],
+            };
             let signature = Signature([0; 64]);
             wire::notice_frame(&SignedNotice {
                 author: 1,
@@ -114,7 +137,18 @@ mod tests {
         assert!(once.public(&log(b"two")).is_err());
         let round = |spread| {
             let (digest, signature) = ([0; 32], Signature([0; 64]));
-            wire::round_frame(&Round { author: 1, digest, form: Form::Ratio, round: 2, view: 0, spread, signature }, b"sums")
+            wire::round_frame(
+                &Round {
+                    author: 1,
+                    digest,
+                    form: Form::Ratio,
+                    round: 2,
+                    view: 0,
+                    spread,
+                    signature,
+                },
+                b"sums",
+            )
         };
         assert_eq!(once.public(&round(0.5)), Ok(()));
         assert!(once.public(&round(0.25)).is_err());

@@ -20,9 +20,14 @@ pub struct Ordered {
 impl Ordered {
     /// A machine gave out a frame for the private graph. On a new connection a share may go out again.
     pub fn private(&mut self, schedule: &Schedule, frame: &[u8]) -> Result<(), Violation> {
-        let Ok(PrivateFrame::Share { id, .. }) = wire::read_private(frame) else { return Ok(()) };
+        let Ok(PrivateFrame::Share { id, .. }) = wire::read_private(frame) else {
+            return Ok(());
+        };
         if !schedule.sends_to(id.round, id.from).contains(&id.to) {
-            return Err(Violation::new("ordered", format!("{id:?} is not in the schedule")));
+            return Err(Violation::new(
+                "ordered",
+                format!("{id:?} is not in the schedule"),
+            ));
         }
         let latest = self.latest.entry(id.from).or_insert(0);
         if self.shares.insert(id) && id.round < std::mem::replace(latest, id.round.max(*latest)) {
@@ -44,13 +49,26 @@ mod tests {
             vec![vec![2], vec![], vec![]],
             vec![vec![1], vec![2], vec![]],
         ]);
-        let share = |round, from, to| wire::share_frame(&[0; 32], ShareId { round, from, to }, LatticeWeight(1), &[7]);
+        let share = |round, from, to| {
+            wire::share_frame(&[0; 32], ShareId { round, from, to }, LatticeWeight(1), &[7])
+        };
         let mut ordered = Ordered::default();
         assert_eq!(ordered.private(&schedule, &share(1, 0, 1)), Ok(()));
-        assert_eq!(ordered.private(&schedule, &share(3, 1, 2)), Ok(()), "others have an order of their own");
+        assert_eq!(
+            ordered.private(&schedule, &share(3, 1, 2)),
+            Ok(()),
+            "others have an order of their own"
+        );
         assert_eq!(ordered.private(&schedule, &share(3, 0, 1)), Ok(()));
-        assert_eq!(ordered.private(&schedule, &share(1, 0, 1)), Ok(()), "on a new connection");
+        assert_eq!(
+            ordered.private(&schedule, &share(1, 0, 1)),
+            Ok(()),
+            "on a new connection"
+        );
         assert!(ordered.private(&schedule, &share(2, 0, 2)).is_err());
-        assert!(ordered.private(&schedule, &share(2, 1, 0)).is_err(), "nobody's edge");
+        assert!(
+            ordered.private(&schedule, &share(2, 1, 0)).is_err(),
+            "nobody's edge"
+        );
     }
 }

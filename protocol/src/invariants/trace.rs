@@ -38,8 +38,16 @@ pub fn check(one: &Trace, other: &Trace) -> Result<(), Violation> {
     if one == other {
         return Ok(());
     }
-    let parting = one.links.iter().zip(&other.links).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));
-    Err(Violation::new("trace", format!("two runs of one seed part at event {parting}")))
+    let parting = one
+        .links
+        .iter()
+        .zip(&other.links)
+        .position(|(a, b)| a != b)
+        .unwrap_or(one.len().min(other.len()));
+    Err(Violation::new(
+        "trace",
+        format!("two runs of one seed part at event {parting}"),
+    ))
 }
 
 #[cfg(test)]
@@ -50,14 +58,25 @@ mod tests {
     fn a_different_event_or_moment_is_seen() {
         let trace = |events: &[(u64, &str)]| {
             let mut trace = Trace::default();
-            events.iter().for_each(|(at, what)| trace.push(Time::from_millis(*at), what, b""));
+            events
+                .iter()
+                .for_each(|(at, what)| trace.push(Time::from_millis(*at), what, b""));
             trace
         };
         let good = trace(&[(1, "a"), (2, "b")]);
         assert_eq!(check(&good, &trace(&[(1, "a"), (2, "b")])), Ok(()));
         let parts = |text: &str| Err(Violation::new("trace", text));
-        assert_eq!(check(&good, &trace(&[(1, "a"), (2, "c")])), parts("two runs of one seed part at event 1"));
-        assert_eq!(check(&good, &trace(&[(0, "a"), (2, "b")])), parts("two runs of one seed part at event 0"));
-        assert_eq!(check(&good, &trace(&[(1, "a")])), parts("two runs of one seed part at event 1"));
+        assert_eq!(
+            check(&good, &trace(&[(1, "a"), (2, "c")])),
+            parts("two runs of one seed part at event 1")
+        );
+        assert_eq!(
+            check(&good, &trace(&[(0, "a"), (2, "b")])),
+            parts("two runs of one seed part at event 0")
+        );
+        assert_eq!(
+            check(&good, &trace(&[(1, "a")])),
+            parts("two runs of one seed part at event 1")
+        );
     }
 }

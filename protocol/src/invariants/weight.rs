@@ -10,7 +10,14 @@ pub fn check(
 ) -> Result<(), Violation> {
     let sum = |weights: &mut dyn Iterator<Item = LatticeWeight>| weights.map(|weight| weight.0).sum::<i128>();
     let (held, injected) = (sum(&mut held.into_iter()), sum(&mut injected.into_iter()));
-    if held == injected { Ok(()) } else { Err(Violation::new("weight", format!("{held} is held, {injected} was injected"))) }
+    if held == injected {
+        Ok(())
+    } else {
+        Err(Violation::new(
+            "weight",
+            format!("{held} is held, {injected} was injected"),
+        ))
+    }
 }
 
 #[cfg(test)]

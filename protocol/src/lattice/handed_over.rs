@@ -14,7 +14,10 @@ const EXACT_GRID_LOG2: f64 = -32.0;
 
 impl Lattice {
     /// The lattice for so many exchanges. Without independent noise (`independent_std` = 0) it is the values that set the step.
-    pub(super) fn fit_handed_over(request: &LatticeRequest<'_>, exchanges: usize) -> Result<Self, LatticeError> {
+    pub(super) fn fit_handed_over(
+        request: &LatticeRequest<'_>,
+        exchanges: usize,
+    ) -> Result<Self, LatticeError> {
         let smooth = |std: f64| libm::log2(std) + f64::from(NOISE_GRID_LOG2);
         let blurred = match request.independent_std > 0.0 {
             true => smooth(request.independent_std),
@@ -24,10 +27,16 @@ impl Lattice {
         let step_log2 = (smooth(request.correlated_std).min(blurred) - per_row).floor();
         if !(-1000.0..=900.0).contains(&step_log2) {
             let value = request.correlated_std;
-            return Err(LatticeError::Parameter { field: "the noise's scale", value, range: "within about 1e-280 and 1e280" });
+            return Err(LatticeError::Parameter {
+                field: "the noise's scale",
+                value,
+                range: "within about 1e-280 and 1e280",
+            });
         }
         let parties = request.parties as f64;
-        let noise = (parties * request.independent_std.powi(2) + exchanges as f64 * request.correlated_std.powi(2)).sqrt();
+        let noise = (parties * request.independent_std.powi(2)
+            + exchanges as f64 * request.correlated_std.powi(2))
+        .sqrt();
         let held = (parties * request.value_bound + NOISE_REACH * noise) * (-step_log2).exp2();
         let wire_bytes = bits(held * (1.0 + 1e-9)).div_ceil(8);
         // A state is a sum of residues: its value, what came in, what came back and a noise for each; the result is one of n.
@@ -35,7 +44,9 @@ impl Lattice {
         let needed = bits(terms * f64::from(wire_bytes * 8).exp2());
         let weight = bits(request.weight_bound as f64 * parties * (4.0 + 2.0 * request.shares_bound as f64));
         if needed.max(weight) > 127 {
-            return Err(LatticeError::TooWide { bits: needed.max(weight) });
+            return Err(LatticeError::TooWide {
+                bits: needed.max(weight),
+            });
         }
         let mut lattice = Lattice {
             step_log2: step_log2 as i32,

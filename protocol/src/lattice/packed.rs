@@ -34,7 +34,9 @@ macro_rules! word {
             #[inline(always)]
             fn load(bytes: &[u8], width: usize) -> Self {
                 let shift = 8 * (Self::SIZE - width) as u32;
-                let bytes = bytes.try_into().expect("the caller gives as many bytes as a word has");
+                let bytes = bytes
+                    .try_into()
+                    .expect("the caller gives as many bytes as a word has");
                 <$word>::from_le_bytes(bytes) << shift >> shift
             }
             #[inline(always)]
@@ -74,8 +76,15 @@ impl PackedVector {
     /// Of states of `state_bits`; `bytes` are a multiple of `width`, which is no more than a state's.
     pub(super) fn new(state_bits: u32, width: u32, bytes: Bytes) -> Self {
         let width = width as usize;
-        assert!(width <= state_bits as usize / 8 && bytes.len().is_multiple_of(width), "a plan's widths are below its states'");
-        PackedVector { state_bits, width, bytes }
+        assert!(
+            width <= state_bits as usize / 8 && bytes.len().is_multiple_of(width),
+            "a plan's widths are below its states'"
+        );
+        PackedVector {
+            state_bits,
+            width,
+            bytes,
+        }
     }
 
     pub(super) fn state_bits(&self) -> u32 {
@@ -99,7 +108,11 @@ impl PackedVector {
             packed.read(0, &mut words);
             words
         }
-        LatticeVector(if self.state_bits == 64 { Words::Narrow(words(self)) } else { Words::Wide(words(self)) })
+        LatticeVector(if self.state_bits == 64 {
+            Words::Narrow(words(self))
+        } else {
+            Words::Wide(words(self))
+        })
     }
 
     /// Reads the coordinates from number `first` on.
@@ -118,7 +131,11 @@ impl PackedVector {
 
     /// Whether all coordinates are at most `bound` in absolute value, and multiples of `grid`.
     pub(super) fn check(&self, bound: i128, grid: i128) -> Result<(), VectorError> {
-        if self.state_bits == 64 { self.check_words::<i64>(bound, grid) } else { self.check_words::<i128>(bound, grid) }
+        if self.state_bits == 64 {
+            self.check_words::<i64>(bound, grid)
+        } else {
+            self.check_words::<i128>(bound, grid)
+        }
     }
 
     fn check_words<W: Word>(&self, bound: i128, grid: i128) -> Result<(), VectorError> {
@@ -129,7 +146,12 @@ impl PackedVector {
             self.read(first, words);
             // The bits that any of them has: none of them is larger, and all of a grid that is a power of two is in them.
             let union = union(words);
-            let index = |wrong: &dyn Fn(u128) -> bool| words.iter().position(|w| wrong(w.magnitude())).map(|at| first + at);
+            let index = |wrong: &dyn Fn(u128) -> bool| {
+                words
+                    .iter()
+                    .position(|w| wrong(w.magnitude()))
+                    .map(|at| first + at)
+            };
             let beyond = |w: u128| w > bound.unsigned_abs();
             if let Some(index) = beyond(union).then(|| index(&beyond)).flatten() {
                 return Err(VectorError::Bound { index, bound });
@@ -137,7 +159,9 @@ impl PackedVector {
             let between = match (grid.is_power_of_two(), u64::try_from(grid)) {
                 (true, _) if union & (grid - 1) == 0 => None,
                 (true, _) => index(&|w| w & (grid - 1) != 0),
-                (false, Ok(grid)) if union <= u128::from(u64::MAX) => index(&|w| !(w as u64).is_multiple_of(grid)),
+                (false, Ok(grid)) if union <= u128::from(u64::MAX) => {
+                    index(&|w| !(w as u64).is_multiple_of(grid))
+                }
                 (false, _) => index(&|w| !w.is_multiple_of(grid)),
             };
             if let Some(index) = between {
@@ -160,7 +184,10 @@ fn read<W: Word>(bytes: &[u8], width: usize, words: &mut [W]) {
     for group in groups.by_ref() {
         // A word's load runs into its successors; at the vector's end there are none.
         let Some(window) = bytes.get(at..at + (GROUP - 1) * width + W::SIZE) else {
-            group.iter_mut().enumerate().for_each(|(i, word)| *word = alone(&bytes[at + i * width..], width));
+            group
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, word)| *word = alone(&bytes[at + i * width..], width));
             at += GROUP * width;
             continue;
         };
@@ -201,14 +228,20 @@ fn write_words<W: Word>(words: &[W], width: usize, bytes: &mut [u8]) -> u128 {
         all |= union(group);
         match bytes.get_mut(at..at + (GROUP - 1) * width + W::SIZE) {
             // What a word writes beyond its width its successor writes over.
-            Some(window) => {
-                group.iter().enumerate().for_each(|(i, word)| word.store(&mut window[i * width..i * width + W::SIZE]))
-            }
-            None => group.iter().enumerate().for_each(|(i, word)| store_alone(*word, width, &mut bytes[at + i * width..])),
+            Some(window) => group
+                .iter()
+                .enumerate()
+                .for_each(|(i, word)| word.store(&mut window[i * width..i * width + W::SIZE])),
+            None => group
+                .iter()
+                .enumerate()
+                .for_each(|(i, word)| store_alone(*word, width, &mut bytes[at + i * width..])),
         }
         at += GROUP * width;
     }
-    rest.iter().enumerate().for_each(|(i, word)| store_alone(*word, width, &mut bytes[at + i * width..]));
+    rest.iter()
+        .enumerate()
+        .for_each(|(i, word)| store_alone(*word, width, &mut bytes[at + i * width..]));
     all | union(rest)
 }
 

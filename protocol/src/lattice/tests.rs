@@ -10,7 +10,11 @@ fn request(injection: &Injection<Ratio>) -> LatticeRequest<'_> {
     LatticeRequest {
         parties: 8,
         dimension: 1000,
-        travel: Travel::Split { fanout: 1, injection, received_bound: 1 },
+        travel: Travel::Split {
+            fanout: 1,
+            injection,
+            received_bound: 1,
+        },
         value_bound: 1.0,
         rows: 1,
         weight_bound: WEIGHT_UNIT,
@@ -29,7 +33,12 @@ fn eight_parties_take_forty_bits_and_forty_rounds_a_hundred() {
     assert_eq!((lattice.state_bits, lattice.wire_bytes), (64, 5));
     assert_eq!(lattice.value_grid(), 8 * 128);
     let large = Injection::exact_incremental(40);
-    let wide = Lattice::fit(&LatticeRequest { parties: 200, shares_bound: 40, ..request(&large) }).unwrap();
+    let wide = Lattice::fit(&LatticeRequest {
+        parties: 200,
+        shares_bound: 40,
+        ..request(&large)
+    })
+    .unwrap();
     assert_eq!(wide.state_bits, 128);
     // 76 to 80 would do for what honest parties send; what others may send in forty rounds grows beyond that.
     assert!((11..=12).contains(&wide.wire_bytes), "{}", wide.wire_bytes);
@@ -38,9 +47,17 @@ fn eight_parties_take_forty_bits_and_forty_rounds_a_hundred() {
 #[test]
 fn rounding_many_rows_moves_their_sum_no_more_than_one_vector() {
     let injection = Injection::exact_incremental(7);
-    let sum = LatticeRequest { rows: 100_000, value_bound: 1e5, weight_bound: 100_000 * WEIGHT_UNIT, ..request(&injection) };
+    let sum = LatticeRequest {
+        rows: 100_000,
+        value_bound: 1e5,
+        weight_bound: 100_000 * WEIGHT_UNIT,
+        ..request(&injection)
+    };
     let lattice = Lattice::fit(&sum).unwrap();
-    assert!(lattice.value_step() * 1e5 <= sum.independent_std * (-16f64).exp2(), "{lattice:?}");
+    assert!(
+        lattice.value_step() * 1e5 <= sum.independent_std * (-16f64).exp2(),
+        "{lattice:?}"
+    );
     assert!(
         Lattice::fit(&request(&injection)).unwrap().value_step() * 1e5 > 0.3 * sum.independent_std,
         "on the grid of one vector it shows"
@@ -50,12 +67,34 @@ fn rounding_many_rows_moves_their_sum_no_more_than_one_vector() {
 #[test]
 fn what_does_not_fit_is_refused_with_its_field() {
     let injection = Injection::exact_incremental(100);
-    let travel = Travel::Split { fanout: 9, injection: &injection, received_bound: 1 };
-    assert!(matches!(Lattice::fit(&LatticeRequest { travel, ..request(&injection) }), Err(LatticeError::TooWide { .. })));
+    let travel = Travel::Split {
+        fanout: 9,
+        injection: &injection,
+        received_bound: 1,
+    };
+    assert!(matches!(
+        Lattice::fit(&LatticeRequest {
+            travel,
+            ..request(&injection)
+        }),
+        Err(LatticeError::TooWide { .. })
+    ));
     let injection = Injection::exact_incremental(7);
-    let zero = LatticeRequest { independent_std: 0.0, ..request(&injection) };
-    assert!(matches!(Lattice::fit(&zero), Err(LatticeError::Parameter { field: "independent_std", .. })));
-    let tiny = LatticeRequest { delta: 1e-15, ..request(&injection) };
+    let zero = LatticeRequest {
+        independent_std: 0.0,
+        ..request(&injection)
+    };
+    assert!(matches!(
+        Lattice::fit(&zero),
+        Err(LatticeError::Parameter {
+            field: "independent_std",
+            ..
+        })
+    ));
+    let tiny = LatticeRequest {
+        delta: 1e-15,
+        ..request(&injection)
+    };
     assert!(matches!(Lattice::fit(&tiny), Err(LatticeError::Sampling { .. })));
 }
 
@@ -63,7 +102,10 @@ fn what_does_not_fit_is_refused_with_its_field() {
 fn a_longer_vector_takes_its_noise_from_coarser_cells() {
     let injection = Injection::exact_incremental(7);
     let short = Lattice::fit(&request(&injection)).unwrap();
-    let request = LatticeRequest { dimension: 1_000_000, ..request(&injection) };
+    let request = LatticeRequest {
+        dimension: 1_000_000,
+        ..request(&injection)
+    };
     let long = Lattice::fit(&request).unwrap();
     assert_eq!(short.noise_bits, 16);
     assert!(long.noise_bits < 16);
@@ -88,9 +130,21 @@ fn inputs_are_rounded_towards_zero_onto_their_grid() {
 fn shares_survive_the_wire_at_every_width_and_bad_ones_are_refused() {
     let injection = Injection::exact_incremental(7);
     let narrow = Lattice::fit(&request(&injection)).unwrap();
-    for (lattice, dimension) in [(narrow, 3usize), (Lattice { state_bits: 128, ..narrow }, 3)] {
+    for (lattice, dimension) in [
+        (narrow, 3usize),
+        (
+            Lattice {
+                state_bits: 128,
+                ..narrow
+            },
+            3,
+        ),
+    ] {
         for wire_bytes in lattice.wire_bytes..=lattice.state_bits / 8 {
-            let lattice = Lattice { wire_bytes, ..lattice };
+            let lattice = Lattice {
+                wire_bytes,
+                ..lattice
+            };
             let mut vector = lattice.zeros(dimension);
             let mut next = [-5i64, 0, 77].into_iter();
             vector.add_each(&[(1.0, lattice.round_grid(3))], |_| next.next().unwrap());
@@ -98,16 +152,28 @@ fn shares_survive_the_wire_at_every_width_and_bad_ones_are_refused() {
             assert_eq!(bytes.len(), dimension * wire_bytes as usize);
             let again = lattice.share_from_bytes(&bytes, dimension, 3).unwrap();
             assert!(again == vector);
-            assert_eq!(lattice.share_from_bytes(&bytes, dimension, 2), Err(VectorError::Grid { index: 0 }));
-            assert!(matches!(lattice.share_from_bytes(&bytes[1..], dimension, 3), Err(VectorError::Length { .. })));
+            assert_eq!(
+                lattice.share_from_bytes(&bytes, dimension, 2),
+                Err(VectorError::Grid { index: 0 })
+            );
+            assert!(matches!(
+                lattice.share_from_bytes(&bytes[1..], dimension, 3),
+                Err(VectorError::Length { .. })
+            ));
         }
     }
     let mut large = narrow.zeros(2);
     let bound = narrow.share_bound(4);
     let mut next = [0, bound as i64 / 8 + 1].into_iter();
     large.add_each(&[(1.0, 8)], |_| next.next().unwrap());
-    assert_eq!(narrow.share_to_bytes(&large, 4), Err(VectorError::Bound { index: 1, bound }));
-    assert!(narrow.share_to_bytes(&large, 5).is_ok(), "later rounds carry more");
+    assert_eq!(
+        narrow.share_to_bytes(&large, 4),
+        Err(VectorError::Bound { index: 1, bound })
+    );
+    assert!(
+        narrow.share_to_bytes(&large, 5).is_ok(),
+        "later rounds carry more"
+    );
 }
 
 #[test]
@@ -116,7 +182,10 @@ fn nothing_that_peers_may_send_overflows_a_state() {
     let request = request(&injection);
     let lattice = Lattice::fit(&request).unwrap();
     let bound = lattice.share_bound(7);
-    assert!(bound < 1i128 << (8 * lattice.wire_bytes - 1), "it fits on the wire");
+    assert!(
+        bound < 1i128 << (8 * lattice.wire_bytes - 1),
+        "it fits on the wire"
+    );
     let own = request.reach(&injection).own / lattice.step();
     let most = own as i128 + 2 * request.shares_bound as i128 * bound;
     assert!(most < i128::from(i64::MAX));
@@ -142,13 +211,22 @@ fn handed_over(independent_std: f64, exchanges: usize) -> LatticeRequest<'static
 #[test]
 fn a_hand_over_takes_few_bytes_however_many_there_are() {
     let lattice = Lattice::fit(&handed_over(4.0, 40)).unwrap();
-    assert_eq!((lattice.wire_bytes, lattice.final_bytes, lattice.state_bits), (4, 4, 64));
-    assert_eq!((lattice.value_grid(), lattice.round_grid(3), lattice.noise_grid(0)), (1, 1, 1));
+    assert_eq!(
+        (lattice.wire_bytes, lattice.final_bytes, lattice.state_bits),
+        (4, 4, 64)
+    );
+    assert_eq!(
+        (lattice.value_grid(), lattice.round_grid(3), lattice.noise_grid(0)),
+        (1, 1, 1)
+    );
     // A bound that grew along chains of exchanges would take thousands of bits.
     assert_eq!(Lattice::fit(&handed_over(4.0, 40_000)).unwrap().wire_bytes, 4);
     // Nothing blurs the values: their own grid is fine enough for what f32 holds.
     let exact = Lattice::fit(&handed_over(0.0, 40)).unwrap();
-    assert!(exact.value_step() <= (-32f64).exp2() && exact.noise_bits >= 12, "{exact:?}");
+    assert!(
+        exact.value_step() <= (-32f64).exp2() && exact.noise_bits >= 12,
+        "{exact:?}"
+    );
     assert!(exact.sampling_delta(&handed_over(0.0, 40)) <= 1e-7);
 }
 
@@ -159,7 +237,10 @@ fn residues_neither_overflow_nor_are_refused_and_sums_come_out_all_the_same() {
         let lattice = Lattice::fit(&request).unwrap();
         let width = lattice.wire_bytes as usize;
         let most = (1i128 << (8 * width - 1)) - 1;
-        let (least, most) = ([vec![0; width - 1], vec![0x80]].concat(), most.to_le_bytes()[..width].to_vec());
+        let (least, most) = (
+            [vec![0; width - 1], vec![0x80]].concat(),
+            most.to_le_bytes()[..width].to_vec(),
+        );
         // The worst that peers can send, as often as they can, and as much back: no word overflows (a debug build would panic).
         let mut state = lattice.encode([1.0, -1.0].into_iter());
         let before = state.clone();
@@ -181,7 +262,9 @@ fn residues_neither_overflow_nor_are_refused_and_sums_come_out_all_the_same() {
         for _ in 0..request.shares_bound {
             receiver.add_multiples(&[(Ratio::one().negated(), &shares[1])]);
         }
-        let last = lattice.last(lattice.final_to_bytes(&receiver).unwrap().into(), 2, 8).unwrap();
+        let last = lattice
+            .last(lattice.final_to_bytes(&receiver).unwrap().into(), 2, 8)
+            .unwrap();
         assert!(lattice.sum(last.unpack()) == before);
     }
 }
@@ -191,20 +274,40 @@ fn residues_neither_overflow_nor_are_refused_and_sums_come_out_all_the_same() {
 fn noise_is_gaussian_with_the_planned_deviation_down_to_its_grid() {
     let injection = Injection::exact_incremental(7);
     let lattice = Lattice::fit(&request(&injection)).unwrap();
-    for (grid, noise_bits) in [(1i128, 16), (1, 5), (lattice.value_grid(), 16), (lattice.value_grid(), 3)] {
+    for (grid, noise_bits) in [
+        (1i128, 16),
+        (1, 5),
+        (lattice.value_grid(), 16),
+        (lattice.value_grid(), 3),
+    ] {
         const DRAWS: usize = 100_000;
         let mut vector = lattice.zeros(DRAWS);
         let std = 3.7 / lattice.step();
-        add_gaussian(&mut ChaCha12Rng::seed_from_u64(7), std, grid, noise_bits, &mut vector);
+        add_gaussian(
+            &mut ChaCha12Rng::seed_from_u64(7),
+            std,
+            grid,
+            noise_bits,
+            &mut vector,
+        );
         let mut z: Vec<f64> = vector.steps().map(|s| s as f64 / std).collect();
         z.sort_by(f64::total_cmp);
         let distribution = |x: f64| 0.5 * (1.0 + erf(x / 2f64.sqrt()));
-        let distance = z.iter().enumerate().map(|(i, &x)| (distribution(x) - i as f64 / DRAWS as f64).abs()).fold(0.0, f64::max);
-        assert!(distance < 2.69 / (DRAWS as f64).sqrt(), "{distance} at grid {grid}, {noise_bits} bits");
+        let distance = z
+            .iter()
+            .enumerate()
+            .map(|(i, &x)| (distribution(x) - i as f64 / DRAWS as f64).abs())
+            .fold(0.0, f64::max);
+        assert!(
+            distance < 2.69 / (DRAWS as f64).sqrt(),
+            "{distance} at grid {grid}, {noise_bits} bits"
+        );
         assert!(vector.steps().all(|s| s % grid == 0));
         // The low bits above the grid are uniform: 16 classes, χ² with 15 degrees of freedom, 1e-6 critical value 56.5.
         let mut classes = [0f64; 16];
-        vector.steps().for_each(|s| classes[((s / grid) & 15) as usize] += 1.0);
+        vector
+            .steps()
+            .for_each(|s| classes[((s / grid) & 15) as usize] += 1.0);
         let expected = DRAWS as f64 / 16.0;
         let chi: f64 = classes.iter().map(|c| (c - expected).powi(2) / expected).sum();
         assert!(chi < 56.5, "{chi} at grid {grid}, {noise_bits} bits");
@@ -214,7 +317,9 @@ fn noise_is_gaussian_with_the_planned_deviation_down_to_its_grid() {
 /// Abramowitz and Stegun 7.1.26, absolute error below 1.5e-7: enough for a distance of 8e-3.
 fn erf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
-    let poly = t * (0.254_829_592 + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
+    let poly = t
+        * (0.254_829_592
+            + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
     (1.0 - poly * (-x * x).exp()).copysign(x)
 }
 
@@ -245,7 +350,13 @@ fn exact_quotients_are_those_of_division() {
 fn a_packed_vector_comes_back() {
     let injection = Injection::exact_incremental(7);
     let narrow = Lattice::fit(&request(&injection)).unwrap();
-    for lattice in [narrow, Lattice { state_bits: 128, ..narrow }] {
+    for lattice in [
+        narrow,
+        Lattice {
+            state_bits: 128,
+            ..narrow
+        },
+    ] {
         for largest in [0i64, 1, 127, 128, -128, -129, 1 << 40, i64::MAX / 2] {
             let mut vector = lattice.zeros(3);
             let mut next = [0, largest, -1].into_iter();

@@ -85,11 +85,20 @@ impl LatticeVector {
     pub(crate) fn add_each(&mut self, scales: &[(f64, i128)], mut integer: impl FnMut(f64) -> i64) {
         match &mut self.0 {
             Words::Narrow(words) => {
-                let scales: Vec<(f64, i64)> = scales.iter().map(|&(scale, cell)| (scale, cell as i64)).collect();
-                words.iter_mut().for_each(|w| scales.iter().for_each(|&(scale, cell)| *w += integer(scale) * cell));
+                let scales: Vec<(f64, i64)> =
+                    scales.iter().map(|&(scale, cell)| (scale, cell as i64)).collect();
+                words.iter_mut().for_each(|w| {
+                    scales
+                        .iter()
+                        .for_each(|&(scale, cell)| *w += integer(scale) * cell)
+                });
             }
             Words::Wide(words) => {
-                words.iter_mut().for_each(|w| scales.iter().for_each(|&(scale, cell)| *w += i128::from(integer(scale)) * cell));
+                words.iter_mut().for_each(|w| {
+                    scales
+                        .iter()
+                        .for_each(|&(scale, cell)| *w += i128::from(integer(scale)) * cell)
+                });
             }
         }
     }
@@ -117,7 +126,11 @@ impl LatticeVector {
     /// Writes `width` bytes a coordinate, if all are at most `bound` in absolute value.
     pub(super) fn write(&self, width: u32, bound: i128, bytes: &mut [u8]) -> Result<(), VectorError> {
         let width = width as usize;
-        assert_eq!(bytes.len(), self.len() * width, "the caller made room for the vector");
+        assert_eq!(
+            bytes.len(),
+            self.len() * width,
+            "the caller made room for the vector"
+        );
         let beyond = |w: u128| w > bound.unsigned_abs();
         // No coordinate is larger than the union of all of their bits.
         if !beyond(on_words!(&self.0, words => packed::write(words, width, bytes))) {
@@ -163,7 +176,8 @@ impl Payload for LatticeVector {
             }
             Words::Wide(words) => {
                 let multiple = |factor: Ratio| {
-                    let (numerator, denominator) = (i128::from(factor.numerator()), i128::from(factor.denominator()));
+                    let (numerator, denominator) =
+                        (i128::from(factor.numerator()), i128::from(factor.denominator()));
                     move |w| w / denominator * numerator
                 };
                 add_and_divide(words, terms, multiple, ways, |w| w / i128::from(ways));
@@ -216,7 +230,9 @@ impl ExactQuotient {
         let twos = divisor.trailing_zeros();
         let odd = divisor >> twos;
         // Newton's iteration doubles the correct bits: an odd number is its own inverse modulo 8.
-        let inverse = (0..5).fold(odd, |inverse, _| inverse.wrapping_mul(2i64.wrapping_sub(odd.wrapping_mul(inverse))));
+        let inverse = (0..5).fold(odd, |inverse, _| {
+            inverse.wrapping_mul(2i64.wrapping_sub(odd.wrapping_mul(inverse)))
+        });
         ExactQuotient { twos, inverse }
     }
 

@@ -14,7 +14,11 @@ pub(super) struct HandingOver<P: Payload> {
 
 impl<P: Payload> HandingOver<P> {
     pub(super) fn new(hand_outs: usize) -> Self {
-        HandingOver { hand_outs, drawn: 0, fresh: VecDeque::new() }
+        HandingOver {
+            hand_outs,
+            drawn: 0,
+            fresh: VecDeque::new(),
+        }
     }
 
     /// Has the next γ at hand, if there is another hand-out.
@@ -38,6 +42,8 @@ impl<P: Payload> HandingOver<P> {
 
     /// γ of the next hand-out.
     pub(super) fn take(&mut self) -> P::Packed {
-        self.fresh.pop_front().expect("the schedule gives as many hand-outs as the machine was made for, at most one a round")
+        self.fresh
+            .pop_front()
+            .expect("the schedule gives as many hand-outs as the machine was made for, at most one a round")
     }
 }

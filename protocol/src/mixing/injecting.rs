@@ -24,7 +24,13 @@ where
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
     pub(super) fn new(injection: Arc<Injection<P::Coefficient>>, own: Share<P, W>) -> Self {
-        Injecting { injection, own, next: 0, noise: BTreeMap::new(), prepared: VecDeque::new() }
+        Injecting {
+            injection,
+            own,
+            next: 0,
+            noise: BTreeMap::new(),
+            prepared: VecDeque::new(),
+        }
     }
 
     /// Adds up all that later rounds inject.
@@ -45,7 +51,13 @@ where
     }
 
     /// The next row before the last: its values are due, its weight is added.
-    pub(super) fn inject(&mut self, source: &mut impl NoiseSource<P>, round: u32, weight: &mut W, due: &mut Terms<P>) {
+    pub(super) fn inject(
+        &mut self,
+        source: &mut impl NoiseSource<P>,
+        round: u32,
+        weight: &mut W,
+        due: &mut Terms<P>,
+    ) {
         self.inject_weight(weight);
         if !self.take_prepared(due) {
             self.draw_piece(source, round, due);
@@ -68,18 +80,29 @@ where
     fn take_prepared(&mut self, terms: &mut Terms<P>) -> bool {
         let piece = self.prepared.pop_front();
         self.next += usize::from(piece.is_some());
-        piece.map(|piece| terms.push((P::Coefficient::one(), piece))).is_some()
+        piece
+            .map(|piece| terms.push((P::Coefficient::one(), piece)))
+            .is_some()
     }
 
     fn draw_piece(&mut self, source: &mut impl NoiseSource<P>, round: u32, terms: &mut Terms<P>) {
         let (injection, row) = (self.injection.clone(), self.next);
         self.value_piece(terms);
-        for (k, &factor) in injection.z(row).iter().enumerate().filter(|(_, factor)| !factor.is_zero()) {
-            let (injected, eta) = self.noise.entry(k).or_insert_with(|| (P::Coefficient::zero(), source.draw(k, round)));
+        for (k, &factor) in injection
+            .z(row)
+            .iter()
+            .enumerate()
+            .filter(|(_, factor)| !factor.is_zero())
+        {
+            let (injected, eta) = self
+                .noise
+                .entry(k)
+                .or_insert_with(|| (P::Coefficient::zero(), source.draw(k, round)));
             terms.push((factor, eta.clone()));
             *injected = injected.plus(factor);
             // All of it is back and no later row has it: a long vector's memory is free again once it is added.
-            let spent = injected.is_zero() && (row + 1..=injection.rounds()).all(|t| injection.z(t)[k].is_zero());
+            let spent =
+                injected.is_zero() && (row + 1..=injection.rounds()).all(|t| injection.z(t)[k].is_zero());
             if spent {
                 self.noise.remove(&k);
             }

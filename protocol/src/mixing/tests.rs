@@ -25,7 +25,11 @@ fn cluster(parties: usize, fanout: u32, injection: Injection<Ratio>, seed: u64) 
     let lattice = Lattice::fit(&LatticeRequest {
         parties,
         dimension: 5,
-        travel: Travel::Split { fanout, injection: &injection, received_bound: parties - 1 },
+        travel: Travel::Split {
+            fanout,
+            injection: &injection,
+            received_bound: parties - 1,
+        },
         value_bound: 1.0,
         rows: 1,
         weight_bound: WEIGHT_UNIT,
@@ -40,15 +44,31 @@ fn cluster(parties: usize, fanout: u32, injection: Injection<Ratio>, seed: u64) 
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let (mut values, mut machines, mut noises) = (vec![], vec![], vec![]);
     for party in 0..parties {
-        let mut noise = LatticeNoise::new(ChaCha12Rng::seed_from_u64(seed ^ (party as u64 + 1)), lattice, 5, 3.0);
+        let mut noise = LatticeNoise::new(
+            ChaCha12Rng::seed_from_u64(seed ^ (party as u64 + 1)),
+            lattice,
+            5,
+            3.0,
+        );
         let mut value = lattice.encode((0..5).map(|_| rng.random_range(-1.0..1.0)));
         noise.add_independent(4.0, &mut value);
         let weight = LatticeWeight(lattice.weight(WEIGHT_UNIT));
-        machines.push(Mixing::new(injection.clone(), value.pack(), weight, true, &mut noise));
+        machines.push(Mixing::new(
+            injection.clone(),
+            value.pack(),
+            weight,
+            true,
+            &mut noise,
+        ));
         values.push(value);
         noises.push(noise);
     }
-    Cluster { lattice, values, machines, noise: noises }
+    Cluster {
+        lattice,
+        values,
+        machines,
+        noise: noises,
+    }
 }
 
 fn sum<'a>(vectors: impl Iterator<Item = &'a LatticeVector>, zero: LatticeVector) -> LatticeVector {
@@ -68,14 +88,23 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
         let mut arriving = vec![];
         for from in (0..parties).filter(|&p| p != 0 || round <= dies_in) {
             let mut others: Vec<usize> = (0..parties).filter(|&p| p != from).collect();
-            let to: Vec<usize> = (0..fanout).map(|_| others.swap_remove(rng.random_range(0..others.len()))).collect();
+            let to: Vec<usize> = (0..fanout)
+                .map(|_| others.swap_remove(rng.random_range(0..others.len())))
+                .collect();
             let portion = c.machines[from].split(&to, |state| state.value.pack());
             let bytes = c.lattice.share_to_bytes(&portion.value.unpack(), round).unwrap();
             let value = c.lattice.share(bytes.into(), 5, round).unwrap();
-            assert!(value.unpack() == c.machines[from].state().value, "on its round's grid, within the bound");
+            assert!(
+                value.unpack() == c.machines[from].state().value,
+                "on its round's grid, within the bound"
+            );
             for &to in &to {
                 let kept = (to == 0 && round >= dies_in) || rng.random_bool(0.1);
-                if kept { c.machines[from].take_back(to, &portion) } else { arriving.push((from, to, portion.clone())) }
+                if kept {
+                    c.machines[from].take_back(to, &portion)
+                } else {
+                    arriving.push((from, to, portion.clone()))
+                }
             }
         }
         for (from, to, portion) in arriving {
@@ -85,13 +114,25 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
             }
         }
         for (machine, noise) in c.machines.iter_mut().zip(&mut c.noise) {
-            if round < rounds { machine.inject(noise, round) } else { machine.cancel() }
+            if round < rounds {
+                machine.inject(noise, round)
+            } else {
+                machine.cancel()
+            }
         }
     }
     let departed = BTreeSet::from([0]);
-    let finals: Vec<_> = c.machines.drain(..).skip(1).map(|m| m.finish(&departed)).collect();
+    let finals: Vec<_> = c
+        .machines
+        .drain(..)
+        .skip(1)
+        .map(|m| m.finish(&departed))
+        .collect();
     let zero = c.lattice.zeros(5);
-    assert!(sum(finals.iter().map(|f| &f.value), zero.clone()) == sum(c.values[1..].iter(), zero), "seed {seed}");
+    assert!(
+        sum(finals.iter().map(|f| &f.value), zero.clone()) == sum(c.values[1..].iter(), zero),
+        "seed {seed}"
+    );
     let weight: i128 = finals.iter().map(|f| f.weight.0).sum();
     assert_eq!(weight, 5 * c.lattice.weight(WEIGHT_UNIT), "seed {seed}");
 }
@@ -109,7 +150,11 @@ fn roll_back_leaves_the_survivors_exact_sum() {
     let r = |n, d| Ratio::new(n, d).unwrap();
     let custom = Injection::exact_custom(
         vec![r(1, 2), r(1, 4), r(1, 4)],
-        vec![vec![r(1, 1), r(1, 3)], vec![r(-1, 2), r(1, 1)], vec![r(-1, 2), r(-4, 3)]],
+        vec![
+            vec![r(1, 1), r(1, 3)],
+            vec![r(-1, 2), r(1, 1)],
+            vec![r(-1, 2), r(-4, 3)],
+        ],
     )
     .unwrap();
     survivors_hold_their_exact_sum(2, custom, 1, 5);
@@ -135,17 +180,30 @@ fn what_is_prepared_is_what_would_have_been_injected() {
         let machines = prepared.machines.iter_mut().zip(&mut prepared.noise);
         machines.for_each(|(machine, noise)| machine.prepare(noise));
         for round in 1..=4 {
-            for (c, noise) in [(&mut plain.machines, &mut plain.noise), (&mut prepared.machines, &mut prepared.noise)] {
+            for (c, noise) in [
+                (&mut plain.machines, &mut plain.noise),
+                (&mut prepared.machines, &mut prepared.noise),
+            ] {
                 for (machine, noise) in c.iter_mut().zip(noise) {
-                    if round < 4 { machine.inject(noise, round) } else { machine.cancel() }
+                    if round < 4 {
+                        machine.inject(noise, round)
+                    } else {
+                        machine.cancel()
+                    }
                 }
             }
             for (one, other) in plain.machines.iter().zip(&prepared.machines) {
                 let (one, other) = (one.state(), other.state());
-                assert!(one.value == other.value && one.weight == other.weight, "round {round}");
+                assert!(
+                    one.value == other.value && one.weight == other.weight,
+                    "round {round}"
+                );
             }
         }
-        assert!(plain.machines[0].state().value == plain.values[0], "all of x̃, and no noise");
+        assert!(
+            plain.machines[0].state().value == plain.values[0],
+            "all of x̃, and no noise"
+        );
     }
 }
 
@@ -160,13 +218,19 @@ fn handing_over(gossip: &MultiGossip, seed: u64) -> Cluster {
     let lattice = Lattice::fit(&LatticeRequest {
         parties,
         dimension: 5,
-        travel: Travel::HandOver { exchanges: schedule.shares() },
+        travel: Travel::HandOver {
+            exchanges: schedule.shares(),
+        },
         value_bound: 1.0,
         rows: 1,
         weight_bound: WEIGHT_UNIT,
         independent_std: 4.0,
         correlated_std: 30.0,
-        shares_bound: (0..parties).map(|party| schedule.hand_outs(party)).max().unwrap().max(schedule.largest_in_degree()),
+        shares_bound: (0..parties)
+            .map(|party| schedule.hand_outs(party))
+            .max()
+            .unwrap()
+            .max(schedule.largest_in_degree()),
         epsilon: 1.0,
         delta: 1e-6,
     })
@@ -174,16 +238,28 @@ fn handing_over(gossip: &MultiGossip, seed: u64) -> Cluster {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let (mut values, mut machines, mut noises) = (vec![], vec![], vec![]);
     for party in 0..parties {
-        let mut noise = LatticeNoise::new(ChaCha12Rng::seed_from_u64(seed ^ (party as u64 + 1)), lattice, 5, 30.0);
+        let mut noise = LatticeNoise::new(
+            ChaCha12Rng::seed_from_u64(seed ^ (party as u64 + 1)),
+            lattice,
+            5,
+            30.0,
+        );
         let mut value = lattice.encode((0..5).map(|_| rng.random_range(-1.0..1.0)));
         noise.add_independent(4.0, &mut value);
         let weight = LatticeWeight(lattice.weight(WEIGHT_UNIT));
-        let mechanism = Mechanism::HandOver { hand_outs: schedule.hand_outs(party) };
+        let mechanism = Mechanism::HandOver {
+            hand_outs: schedule.hand_outs(party),
+        };
         machines.push(Mixing::new(mechanism, value.pack(), weight, true, &mut noise));
         values.push(value);
         noises.push(noise);
     }
-    Cluster { lattice, values, machines, noise: noises }
+    Cluster {
+        lattice,
+        values,
+        machines,
+        noise: noises,
+    }
 }
 
 /// In which round it joins, whether it comes back, from whom, to whom, and what.
@@ -193,7 +269,12 @@ type Later = (u32, bool, usize, usize, Share<LatticeVector, LatticeWeight>);
 /// add up to their values.
 #[test]
 fn roll_back_of_hand_overs_leaves_the_survivors_exact_sum() {
-    for (seed, graph) in [Graph::ring(6), Graph::complete(7), three_paths()].into_iter().cycle().take(60).enumerate() {
+    for (seed, graph) in [Graph::ring(6), Graph::complete(7), three_paths()]
+        .into_iter()
+        .cycle()
+        .take(60)
+        .enumerate()
+    {
         let gossip = MultiGossip::draw(&graph, 40, seed as u64).unwrap();
         let schedule = gossip.schedule();
         let mut rng = ChaCha12Rng::seed_from_u64(seed as u64 + 1000);
@@ -209,27 +290,62 @@ fn roll_back_of_hand_overs_leaves_the_survivors_exact_sum() {
                     let bytes = c.lattice.share_to_bytes(&state.value, round).unwrap();
                     c.lattice.share(bytes.into(), 5, round).unwrap()
                 });
-                assert_eq!(c.machines[from].state().weight, LatticeWeight(0), "the whole weight has left");
+                assert_eq!(
+                    c.machines[from].state().weight,
+                    LatticeWeight(0),
+                    "the whole weight has left"
+                );
                 let back = (into == victim && round >= dies_in) || rng.random_bool(0.1);
-                let at = if rng.random_bool(0.2) { rng.random_range(round..=rounds) } else { round };
+                let at = if rng.random_bool(0.2) {
+                    rng.random_range(round..=rounds)
+                } else {
+                    round
+                };
                 let half_sent = from == victim && round == dies_in && rng.random_bool(0.5);
                 if !half_sent {
                     later.push((at, back, from, into, share));
                 }
             }
             for (_, back, from, into, share) in later.extract_if(.., |share| share.0 == round) {
-                if back { c.machines[from].take_back(into, &share) } else { c.machines[into].accept(from, &share) }
+                if back {
+                    c.machines[from].take_back(into, &share)
+                } else {
+                    c.machines[into].accept(from, &share)
+                }
             }
-            c.machines.iter_mut().zip(&mut c.noise).for_each(|(machine, noise)| machine.inject(noise, round));
+            c.machines
+                .iter_mut()
+                .zip(&mut c.noise)
+                .for_each(|(machine, noise)| machine.inject(noise, round));
         }
         let departed = BTreeSet::from([victim]);
-        let finals: Vec<_> = c.machines.drain(..).enumerate().filter(|(party, _)| *party != victim).collect();
-        let finals: Vec<_> = finals.into_iter().map(|(_, machine)| machine.finish(&departed)).collect();
+        let finals: Vec<_> = c
+            .machines
+            .drain(..)
+            .enumerate()
+            .filter(|(party, _)| *party != victim)
+            .collect();
+        let finals: Vec<_> = finals
+            .into_iter()
+            .map(|(_, machine)| machine.finish(&departed))
+            .collect();
         let zero = c.lattice.zeros(5);
-        let survivors = c.values.iter().enumerate().filter(|(party, _)| *party != victim).map(|(_, value)| value);
-        assert!(c.lattice.sum(sum(finals.iter().map(|f| &f.value), zero.clone())) == sum(survivors, zero), "seed {seed}");
+        let survivors = c
+            .values
+            .iter()
+            .enumerate()
+            .filter(|(party, _)| *party != victim)
+            .map(|(_, value)| value);
+        assert!(
+            c.lattice.sum(sum(finals.iter().map(|f| &f.value), zero.clone())) == sum(survivors, zero),
+            "seed {seed}"
+        );
         let weight: i128 = finals.iter().map(|f| f.weight.0).sum();
-        assert_eq!(weight, (parties as i128 - 1) * c.lattice.weight(WEIGHT_UNIT), "seed {seed}");
+        assert_eq!(
+            weight,
+            (parties as i128 - 1) * c.lattice.weight(WEIGHT_UNIT),
+            "seed {seed}"
+        );
     }
 }
 
@@ -248,31 +364,57 @@ impl NoiseSource<Impulse> for Names {
 /// The machines, in network rounds, give the C and D of Algorithm 1, which takes one iteration after the other; with noises drawn ahead too.
 #[test]
 fn hand_overs_in_network_rounds_are_algorithm_1() {
-    for (seed, graph) in [three_paths(), Graph::complete(5)].into_iter().cycle().take(20).enumerate() {
+    for (seed, graph) in [three_paths(), Graph::complete(5)]
+        .into_iter()
+        .cycle()
+        .take(20)
+        .enumerate()
+    {
         let gossip = MultiGossip::draw(&graph, 15, seed as u64).unwrap();
         let (schedule, parties) = (gossip.schedule(), gossip.parties());
         let hand_outs: Vec<usize> = (0..parties).map(|party| schedule.hand_outs(party)).collect();
         let unknowns = parties + schedule.shares();
         let first = |party: usize| parties + hand_outs[..party].iter().sum::<usize>();
 
-        let mut states: Vec<Vec<f64>> = (0..parties).map(|party| Impulse::unit(unknowns, party).0).collect();
+        let mut states: Vec<Vec<f64>> = (0..parties)
+            .map(|party| Impulse::unit(unknowns, party).0)
+            .collect();
         let mut drawn = vec![0; parties];
         for edge in gossip.edges().iter().flatten() {
             let fresh = Impulse::unit(unknowns, first(edge.out) + drawn[edge.out]).0;
             drawn[edge.out] += 1;
             let beta = std::mem::replace(&mut states[edge.out], fresh.clone());
-            states[edge.into].iter_mut().zip(beta.iter().zip(&fresh)).for_each(|(y, (beta, gamma))| *y += beta - gamma);
+            states[edge.into]
+                .iter_mut()
+                .zip(beta.iter().zip(&fresh))
+                .for_each(|(y, (beta, gamma))| *y += beta - gamma);
         }
 
         for ahead in [false, true] {
-            let mut noises: Vec<Names> = (0..parties).map(|party| Names { first: first(party), unknowns }).collect();
+            let mut noises: Vec<Names> = (0..parties)
+                .map(|party| Names {
+                    first: first(party),
+                    unknowns,
+                })
+                .collect();
             let machine = |party: usize| {
-                let mechanism = Mechanism::HandOver { hand_outs: hand_outs[party] };
-                Mixing::<Impulse, f64>::new(mechanism, Impulse::unit(unknowns, party), 1.0, false, &mut noises[party])
+                let mechanism = Mechanism::HandOver {
+                    hand_outs: hand_outs[party],
+                };
+                Mixing::<Impulse, f64>::new(
+                    mechanism,
+                    Impulse::unit(unknowns, party),
+                    1.0,
+                    false,
+                    &mut noises[party],
+                )
             };
             let mut machines: Vec<_> = (0..parties).map(machine).collect();
             if ahead {
-                machines.iter_mut().zip(&mut noises).for_each(|(machine, noise)| machine.prepare(noise));
+                machines
+                    .iter_mut()
+                    .zip(&mut noises)
+                    .for_each(|(machine, noise)| machine.prepare(noise));
             }
             for round in 1..=gossip.rounds() {
                 for from in 0..parties {
@@ -281,12 +423,19 @@ fn hand_overs_in_network_rounds_are_algorithm_1() {
                         machines[*into].accept(from, &share);
                     }
                 }
-                machines.iter_mut().zip(&mut noises).for_each(|(machine, noise)| machine.inject(noise, round));
+                machines
+                    .iter_mut()
+                    .zip(&mut noises)
+                    .for_each(|(machine, noise)| machine.inject(noise, round));
             }
             let found: Vec<Vec<f64>> = machines.iter().map(|machine| machine.state().value.0).collect();
             assert_eq!(found, states, "seed {seed}");
         }
-        let total: Vec<f64> = (0..unknowns).map(|column| states.iter().map(|row| row[column]).sum()).collect();
-        assert!(total[..parties].iter().all(|&sum| sum == 1.0) && total[parties..].iter().all(|&sum| sum == 0.0));
+        let total: Vec<f64> = (0..unknowns)
+            .map(|column| states.iter().map(|row| row[column]).sum())
+            .collect();
+        assert!(
+            total[..parties].iter().all(|&sum| sum == 1.0) && total[parties..].iter().all(|&sum| sum == 0.0)
+        );
     }
 }

@@ -13,7 +13,12 @@ fn entry(name: &str, id: &str, port: u16) -> String {
 }
 
 fn three() -> String {
-    format!("version = 1\n{}{}{}", entry("alice", &id(0), 7001), entry("bob", &id(1), 7003), entry("carol", &id(2), 7005))
+    format!(
+        "version = 1\n{}{}{}",
+        entry("alice", &id(0), 7001),
+        entry("bob", &id(1), 7003),
+        entry("carol", &id(2), 7005)
+    )
 }
 
 fn refusal(text: &str) -> (Option<usize>, String) {
@@ -40,30 +45,84 @@ fn a_list_is_read_in_order() {
 fn every_slip_is_named_with_its_line() {
     // Entries are six lines long, the first begins at line 2.
     let cases = [
-        (three().replace("\"bob\"", "\"Bob\""), Some(8), "peer.1.name is not a usable name"),
-        (three().replace("\"bob\"", "\"\""), Some(8), "peer.1.name is not a usable name"),
-        (three().replace("\"bob\"", &format!("\"{}\"", "b".repeat(33))), Some(8), "peer.1.name is not a usable name"),
-        (three().replace("\"bob\"", "\"alice\""), Some(8), "peer.1.name is the same as that of peer \"alice\""),
-        (three().replace(&id(2), &id(0)), Some(14), "peer.2.id is the same as that of peer \"alice\""),
-        (three().replace(&id(2), "12D3KooW"), Some(14), "peer.2.id is not the id of an ed25519 key"),
+        (
+            three().replace("\"bob\"", "\"Bob\""),
+            Some(8),
+            "peer.1.name is not a usable name",
+        ),
+        (
+            three().replace("\"bob\"", "\"\""),
+            Some(8),
+            "peer.1.name is not a usable name",
+        ),
+        (
+            three().replace("\"bob\"", &format!("\"{}\"", "b".repeat(33))),
+            Some(8),
+            "peer.1.name is not a usable name",
+        ),
+        (
+            three().replace("\"bob\"", "\"alice\""),
+            Some(8),
+            "peer.1.name is the same as that of peer \"alice\"",
+        ),
+        (
+            three().replace(&id(2), &id(0)),
+            Some(14),
+            "peer.2.id is the same as that of peer \"alice\"",
+        ),
+        (
+            three().replace(&id(2), "12D3KooW"),
+            Some(14),
+            "peer.2.id is not the id of an ed25519 key",
+        ),
         // The id of an RSA key: a hash, which does not contain the key.
         (
             three().replace(&id(2), "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"),
             Some(14),
             "peer.2.id is not the id of an ed25519 key",
         ),
-        (three().replace("tcp/7005", "udp/7005"), Some(15), "peer.2.private \"/ip4/192.0.2.1/udp/7005\" is not an address"),
         (
-            three().replace("tcp/7006", "tcp/7001").replace("/dns/example.org", "/ip4/192.0.2.1"),
+            three().replace("tcp/7005", "udp/7005"),
+            Some(15),
+            "peer.2.private \"/ip4/192.0.2.1/udp/7005\" is not an address",
+        ),
+        (
+            three()
+                .replace("tcp/7006", "tcp/7001")
+                .replace("/dns/example.org", "/ip4/192.0.2.1"),
             Some(16),
             "peer.2.public is the same as that of peer \"alice\"",
         ),
-        (three().replace("name = \"carol\"", "name = \"carol\"\nrecords = 0"), Some(14), "peer.2.records is 0"),
-        (three().replace("name = \"carol\"", "name = \"carol\"\nnick = 0"), Some(14), "unknown field `nick`"),
-        (three().replace("name = \"carol\"\n", ""), Some(12), "missing field `name`"),
-        (three().replace("version = 1", "version = \"1\""), Some(1), "invalid type: string"),
-        (three().replace("version = 1", "version = 2"), None, "peer list, line 1: version is 2"),
-        (format!("version = 1\n{}", entry("a", &id(0), 1)), None, "peer list: 1 peers are listed"),
+        (
+            three().replace("name = \"carol\"", "name = \"carol\"\nrecords = 0"),
+            Some(14),
+            "peer.2.records is 0",
+        ),
+        (
+            three().replace("name = \"carol\"", "name = \"carol\"\nnick = 0"),
+            Some(14),
+            "unknown field `nick`",
+        ),
+        (
+            three().replace("name = \"carol\"\n", ""),
+            Some(12),
+            "missing field `name`",
+        ),
+        (
+            three().replace("version = 1", "version = \"1\""),
+            Some(1),
+            "invalid type: string",
+        ),
+        (
+            three().replace("version = 1", "version = 2"),
+            None,
+            "peer list, line 1: version is 2",
+        ),
+        (
+            format!("version = 1\n{}", entry("a", &id(0), 1)),
+            None,
+            "peer list: 1 peers are listed",
+        ),
     ];
     for (text, line, words) in cases {
         let (found_line, message) = refusal(&text);
@@ -74,7 +133,13 @@ fn every_slip_is_named_with_its_line() {
 
 #[test]
 fn addresses() {
-    for good in ["/ip4/0.0.0.0/tcp/1", "/ip6/::1/tcp/65535", "/dns/a-b.c_d/tcp/80", "/dns4/localhost/tcp/80", "/dns6/h/tcp/80"] {
+    for good in [
+        "/ip4/0.0.0.0/tcp/1",
+        "/ip6/::1/tcp/65535",
+        "/dns/a-b.c_d/tcp/80",
+        "/dns4/localhost/tcp/80",
+        "/dns6/h/tcp/80",
+    ] {
         assert_eq!(good.parse::<Address>().unwrap().as_str(), good);
     }
     let bad = [
@@ -110,9 +175,18 @@ fn addresses() {
 fn simulated_peers_are_checked_peers() {
     let peers = Peers::simulated(5, Some(3)).unwrap();
     assert_eq!(peers.as_slice()[4].name, "party-4");
-    assert!(matches!(Peers::simulated(2, None), Err(PeersError::Count { found: 2 })));
-    assert!(matches!(Peers::simulated(usize::MAX, None), Err(PeersError::Count { .. })));
-    assert!(matches!(Peers::simulated(3, Some(0)), Err(PeersError::Entry { .. })));
+    assert!(matches!(
+        Peers::simulated(2, None),
+        Err(PeersError::Count { found: 2 })
+    ));
+    assert!(matches!(
+        Peers::simulated(usize::MAX, None),
+        Err(PeersError::Count { .. })
+    ));
+    assert!(matches!(
+        Peers::simulated(3, Some(0)),
+        Err(PeersError::Entry { .. })
+    ));
 }
 
 proptest! {

@@ -9,8 +9,8 @@ use crate::graph::Graph;
 use crate::lattice::WEIGHT_UNIT;
 use crate::peers::{Address, Peer, Peers, public_key};
 use crate::run_file::{
-    Data, GraphChoice, Mechanism, MechanismKind, Privacy, RunFile, RunFileError, RunSettings, Task, Unit, check_settings,
-    supported,
+    Data, GraphChoice, Mechanism, MechanismKind, Privacy, RunFile, RunFileError, RunSettings, Task, Unit,
+    check_settings, supported,
 };
 
 /// A party of the plan.
@@ -68,19 +68,49 @@ impl Draft {
         let name = |party: usize| &peers.as_slice()[party].name;
         let private_graph = graph("topology.private", &file.topology.private, peers, graph_seed)?;
         self::private_graph("topology.private", &private_graph, file.mechanism.kind, name)?;
-        let public_graph = graph("topology.public", &file.topology.public, peers, graph_seed.wrapping_add(1))?;
+        let public_graph = graph(
+            "topology.public",
+            &file.topology.public,
+            peers,
+            graph_seed.wrapping_add(1),
+        )?;
         connected("topology.public", &public_graph, name)?;
-        let RunFile { task, name, data, privacy, mechanism, topology: _, run } = file;
+        let RunFile {
+            task,
+            name,
+            data,
+            privacy,
+            mechanism,
+            topology: _,
+            run,
+        } = file;
         let members = members(&data, peers.as_slice())?;
-        let draft = Draft { name, task, data, privacy, mechanism, run, members, private_graph, public_graph };
+        let draft = Draft {
+            name,
+            task,
+            data,
+            privacy,
+            mechanism,
+            run,
+            members,
+            private_graph,
+            public_graph,
+        };
         draft.check()?;
         Ok(draft)
     }
 
     /// All checks; also for what was read from a plan.
     pub(super) fn check(&self) -> Result<(), DraftError> {
-        check_settings(&self.name, &self.data, &self.privacy, &self.mechanism, &self.run, self.parties())
-            .map_err(|(field, problem)| DraftError::Setting { field, problem })?;
+        check_settings(
+            &self.name,
+            &self.data,
+            &self.privacy,
+            &self.mechanism,
+            &self.run,
+            self.parties(),
+        )
+        .map_err(|(field, problem)| DraftError::Setting { field, problem })?;
         let name = |party: usize| &self.members[party].name;
         private_graph("private_graph", &self.private_graph, self.mechanism.kind, name)?;
         connected("public_graph", &self.public_graph, name)?;
@@ -89,10 +119,16 @@ impl Draft {
             // To all neighbours in every round is no schedule; with one neighbour and k = 1 there is no other.
             let fanout = self.mechanism.fanout as usize;
             if degree < fanout || (degree == fanout && fanout > 1) {
-                return Err(DraftError::Fanout { fanout: self.mechanism.fanout, name: member.name.clone(), degree });
+                return Err(DraftError::Fanout {
+                    fanout: self.mechanism.fanout,
+                    name: member.name.clone(),
+                    degree,
+                });
             }
             if member.records.is_some() != (self.data.unit == Unit::Record) {
-                return Err(DraftError::Records { name: member.name.clone() });
+                return Err(DraftError::Records {
+                    name: member.name.clone(),
+                });
             }
         }
         Ok(())
@@ -100,7 +136,11 @@ impl Draft {
 
     /// Refuses what this version's plans do not carry, like [`RunFile::supported`].
     pub fn supported(&self) -> Result<(), RunFileError> {
-        supported(&self.privacy, &self.mechanism).map_err(|(field, problem)| RunFileError::Field { field, line: None, problem })
+        supported(&self.privacy, &self.mechanism).map_err(|(field, problem)| RunFileError::Field {
+            field,
+            line: None,
+            problem,
+        })
     }
 
     /// n.
@@ -125,7 +165,9 @@ impl Draft {
 
     /// The largest Δ of all parties.
     pub fn largest_sensitivity(&self) -> f64 {
-        self.members.iter().fold(0.0, |largest, member| largest.max(member.sensitivity))
+        self.members
+            .iter()
+            .fold(0.0, |largest, member| largest.max(member.sensitivity))
     }
 
     /// How much a party's value counts in the result: its public weight, its number of records, or 1.
@@ -152,7 +194,9 @@ impl Draft {
 
     /// The largest absolute coordinate that a party injects, in a state's units: clipped and weighted, or the sum of its clipped records.
     pub fn value_bound(&self) -> f64 {
-        let largest_weight = (0..self.parties()).map(|party| self.weight(party)).fold(0.0, f64::max);
+        let largest_weight = (0..self.parties())
+            .map(|party| self.weight(party))
+            .fold(0.0, f64::max);
         self.data.largest_coordinate() * largest_weight
     }
 
@@ -167,11 +211,17 @@ pub(super) fn members(data: &Data, peers: &[Peer]) -> Result<Vec<Member>, DraftE
     let names: BTreeMap<&str, ()> = peers.iter().map(|peer| (peer.name.as_str(), ())).collect();
     for name in data.weights.iter().flatten().map(|(name, _)| name) {
         if !names.contains_key(name.as_str()) {
-            return Err(DraftError::UnknownName { field: format!("data.weights.{name}"), name: name.clone() });
+            return Err(DraftError::UnknownName {
+                field: format!("data.weights.{name}"),
+                name: name.clone(),
+            });
         }
     }
     let member = |peer: &Peer| {
-        let weight = data.weights.as_ref().map(|weights| weights.get(&peer.name).copied().unwrap_or(1.0));
+        let weight = data
+            .weights
+            .as_ref()
+            .map(|weights| weights.get(&peer.name).copied().unwrap_or(1.0));
         Member {
             name: peer.name.clone(),
             id: peer.id,
@@ -187,18 +237,28 @@ pub(super) fn members(data: &Data, peers: &[Peer]) -> Result<Vec<Member>, DraftE
 
 fn graph(field: &str, choice: &GraphChoice, peers: &Peers, seed: u64) -> Result<Graph, DraftError> {
     let parties = peers.as_slice().len();
-    let refuse = |error| DraftError::Graph { field: field.to_string(), error };
+    let refuse = |error| DraftError::Graph {
+        field: field.to_string(),
+        error,
+    };
     Ok(match choice {
         GraphChoice::Complete => Graph::complete(parties),
         GraphChoice::Ring => Graph::ring(parties),
-        GraphChoice::RandomRegular { degree } => Graph::random_regular(parties, *degree, seed).map_err(refuse)?,
+        GraphChoice::RandomRegular { degree } => {
+            Graph::random_regular(parties, *degree, seed).map_err(refuse)?
+        }
         GraphChoice::Edges { edges } => {
             let index = |name: &String| {
-                let unknown =
-                    || DraftError::UnknownName { field: format!("{field}.edges"), name: name.chars().take(40).collect() };
+                let unknown = || DraftError::UnknownName {
+                    field: format!("{field}.edges"),
+                    name: name.chars().take(40).collect(),
+                };
                 peers.index_of(name).ok_or_else(unknown)
             };
-            let pairs = edges.iter().map(|(from, to)| Ok((index(from)?, index(to)?))).collect::<Result<Vec<_>, DraftError>>()?;
+            let pairs = edges
+                .iter()
+                .map(|(from, to)| Ok((index(from)?, index(to)?)))
+                .collect::<Result<Vec<_>, DraftError>>()?;
             Graph::from_edges(parties, &pairs).map_err(refuse)?
         }
     })
@@ -215,14 +275,20 @@ fn private_graph<'a>(
         return connected(field, graph, name);
     }
     match (0..graph.parties()).find(|&party| graph.neighbours(party).is_empty()) {
-        Some(party) => Err(DraftError::Alone { field: field.into(), name: name(party).clone() }),
+        Some(party) => Err(DraftError::Alone {
+            field: field.into(),
+            name: name(party).clone(),
+        }),
         None => Ok(()),
     }
 }
 
 fn connected<'a>(field: &str, graph: &Graph, name: impl Fn(usize) -> &'a String) -> Result<(), DraftError> {
     match graph.unreached() {
-        Some(party) => Err(DraftError::Disconnected { field: field.into(), name: name(party).clone() }),
+        Some(party) => Err(DraftError::Disconnected {
+            field: field.into(),
+            name: name(party).clone(),
+        }),
         None => Ok(()),
     }
 }

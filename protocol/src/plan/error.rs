@@ -36,7 +36,9 @@ pub enum DraftError {
         error: GraphError,
     },
     /// A graph in more than one piece.
-    #[error("{field} does not reach {name:?} from the first party; add edges until every party can be reached from every other")]
+    #[error(
+        "{field} does not reach {name:?} from the first party; add edges until every party can be reached from every other"
+    )]
     Disconnected {
         /// Dotted key.
         field: String,
@@ -44,7 +46,9 @@ pub enum DraftError {
         name: String,
     },
     /// A party without private neighbours.
-    #[error("{field} gives {name:?} no neighbour: its value would be published as it is; add a private edge at {name:?}")]
+    #[error(
+        "{field} gives {name:?} no neighbour: its value would be published as it is; add a private edge at {name:?}"
+    )]
     Alone {
         /// Dotted key.
         field: String,
@@ -64,7 +68,9 @@ pub enum DraftError {
         degree: usize,
     },
     /// Record counts missing, or given where they mean nothing.
-    #[error("peer {name:?}: records must be given for every peer if unit = \"record\", and for none otherwise")]
+    #[error(
+        "peer {name:?}: records must be given for every peer if unit = \"record\", and for none otherwise"
+    )]
     Records {
         /// The party.
         name: String,
@@ -106,7 +112,9 @@ pub enum PlanError {
         message: String,
     },
     /// Another version of the format.
-    #[error("plan: version is {found}, which this program does not read; have it planned again with this version")]
+    #[error(
+        "plan: version is {found}, which this program does not read; have it planned again with this version"
+    )]
     Version {
         /// What it says.
         found: u32,
@@ -130,7 +138,10 @@ pub enum PlanError {
         problem: PeerProblem,
     },
     /// Too few or too many members.
-    #[error("plan: it has {found} members; a run needs from 3 to {}", crate::run_file::MOST_PARTIES)]
+    #[error(
+        "plan: it has {found} members; a run needs from 3 to {}",
+        crate::run_file::MOST_PARTIES
+    )]
     MemberCount {
         /// How many there are.
         found: usize,

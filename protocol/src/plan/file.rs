@@ -11,8 +11,8 @@ use super::{Calibration, Claim, Draft, Drawn, Plan, PlanError, Predicted, hex};
 use crate::graph::Graph;
 use crate::peers::{Peer, PeerProblem, check_entries};
 use crate::run_file::{
-    Data, Dissemination, IndependentNoise, InjectionChoice, MOST_PARTIES, Mechanism, MechanismKind, Privacy, Rounds, RunSettings,
-    Task, check_settings,
+    Data, Dissemination, IndependentNoise, InjectionChoice, MOST_PARTIES, Mechanism, MechanismKind, Privacy,
+    Rounds, RunSettings, Task, check_settings,
 };
 use crate::schedule::Schedule;
 
@@ -100,8 +100,14 @@ impl Plan {
             private_graph: draft.private_graph.edges().to_vec(),
             public_graph: draft.public_graph.edges().to_vec(),
             mechanism: MechanismFile::of(self),
-            schedule_seed: calibration.drawn.as_ref().map(|drawn| format!("{:016x}", drawn.seed)),
-            out: calibration.drawn.as_ref().map(|drawn| drawn.schedule.out().to_vec()),
+            schedule_seed: calibration
+                .drawn
+                .as_ref()
+                .map(|drawn| format!("{:016x}", drawn.seed)),
+            out: calibration
+                .drawn
+                .as_ref()
+                .map(|drawn| drawn.schedule.out().to_vec()),
             claims: calibration.claims.clone(),
             predicted: calibration.predicted.clone(),
         };
@@ -112,12 +118,22 @@ impl Plan {
     /// whether the claims hold is the accountant's to say. The digest is that of these very bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, PlanError> {
         if bytes.len() > MOST_PLAN_BYTES {
-            return Err(PlanError::TooLong { found: bytes.len(), most: MOST_PLAN_BYTES });
+            return Err(PlanError::TooLong {
+                found: bytes.len(),
+                most: MOST_PLAN_BYTES,
+            });
         }
         // Grows with what is really there: serde trusts no length, and JSON has none.
-        let file: PlanFile =
-            serde_json::from_slice(bytes).map_err(|error| PlanError::Json { line: error.line(), message: error.to_string() })?;
-        let json = std::str::from_utf8(bytes).map_err(|error| PlanError::Json { line: 1, message: error.to_string() })?.into();
+        let file: PlanFile = serde_json::from_slice(bytes).map_err(|error| PlanError::Json {
+            line: error.line(),
+            message: error.to_string(),
+        })?;
+        let json = std::str::from_utf8(bytes)
+            .map_err(|error| PlanError::Json {
+                line: 1,
+                message: error.to_string(),
+            })?
+            .into();
         let mut plan = file.check()?;
         plan.digest = Sha256::digest(bytes).into();
         plan.json = json;
@@ -140,7 +156,8 @@ impl MechanismFile {
             independent_noise: ppsc.then_some(mechanism.independent_noise),
             accept_exact_sum: ppsc.then_some(mechanism.accept_exact_sum),
             local_noise_ok: ppsc.then_some(mechanism.local_noise_ok),
-            independent_std: (mechanism.independent_noise != IndependentNoise::None).then_some(calibration.independent_std),
+            independent_std: (mechanism.independent_noise != IndependentNoise::None)
+                .then_some(calibration.independent_std),
             correlated_std: (!ppsc).then_some(cancelling),
             pairwise_std: ppsc.then_some(cancelling),
             step_log2: plan.lattice.step_log2,
@@ -152,7 +169,11 @@ impl MechanismFile {
     /// The settings; which keys are there must go with the kind.
     fn settings(&self) -> Result<Mechanism, PlanError> {
         let ppsc = self.kind == MechanismKind::Ppsc;
-        let refuse = |field: &str| Err(PlanError::Derived { field: format!("mechanism.{field}") });
+        let refuse = |field: &str| {
+            Err(PlanError::Derived {
+                field: format!("mechanism.{field}"),
+            })
+        };
         let present = [
             ("injection", self.injection.is_some(), !ppsc),
             ("iterations", self.iterations.is_some(), ppsc),
@@ -184,8 +205,15 @@ impl MechanismFile {
 
 fn pretty(file: &PlanFile) -> String {
     let mut bytes = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, PlanLayout { depth: 0, empty: true });
-    file.serialize(&mut serializer).expect("a plan's keys are strings and writing to memory does not fail");
+    let mut serializer = serde_json::Serializer::with_formatter(
+        &mut bytes,
+        PlanLayout {
+            depth: 0,
+            empty: true,
+        },
+    );
+    file.serialize(&mut serializer)
+        .expect("a plan's keys are strings and writing to memory does not fail");
     bytes.push(b'\n');
     String::from_utf8(bytes).expect("JSON is UTF-8")
 }
@@ -271,15 +299,24 @@ impl From<&super::Member> for MemberFile {
 impl MemberFile {
     fn peer(&self, index: usize) -> Result<Peer, PlanError> {
         let refuse = |key, problem| PlanError::Member { index, key, problem };
-        let id = self.id.parse::<PeerId>().map_err(|_| refuse("id", PeerProblem::Id))?;
+        let id = self
+            .id
+            .parse::<PeerId>()
+            .map_err(|_| refuse("id", PeerProblem::Id))?;
         if id.to_base58() != self.id {
             return Err(refuse("id", PeerProblem::Id));
         }
         Ok(Peer {
             name: self.name.clone(),
             id,
-            private: self.private.parse().map_err(|e| refuse("private", PeerProblem::Address(e)))?,
-            public: self.public.parse().map_err(|e| refuse("public", PeerProblem::Address(e)))?,
+            private: self
+                .private
+                .parse()
+                .map_err(|e| refuse("private", PeerProblem::Address(e)))?,
+            public: self
+                .public
+                .parse()
+                .map_err(|e| refuse("public", PeerProblem::Address(e)))?,
             records: self.records,
         })
     }
@@ -294,7 +331,10 @@ impl PlanFile {
         let drawn = match (&self.schedule_seed, self.out.take()) {
             (Some(seed), Some(out)) => {
                 let seed = u64::from_be_bytes(unhex::<8>("schedule_seed", seed)?);
-                Some(Drawn { seed, schedule: Schedule::from_out(out) })
+                Some(Drawn {
+                    seed,
+                    schedule: Schedule::from_out(out),
+                })
             }
             (None, None) => None,
             (seed, _) => {
@@ -306,20 +346,33 @@ impl PlanFile {
         let peers = self.peers()?;
         let parties = peers.len();
         // Settings first: members' sensitivities are derived from them.
-        check_settings(&self.name, &self.data, &self.privacy, &mechanism, &self.run, parties)
-            .map_err(|(field, problem)| PlanError::Settings { field, problem })?;
+        check_settings(
+            &self.name,
+            &self.data,
+            &self.privacy,
+            &mechanism,
+            &self.run,
+            parties,
+        )
+        .map_err(|(field, problem)| PlanError::Settings { field, problem })?;
         // A plan says what was chosen.
         if self.run.dissemination == Dissemination::Auto {
-            return Err(PlanError::Derived { field: "run.dissemination".into() });
+            return Err(PlanError::Derived {
+                field: "run.dissemination".into(),
+            });
         }
         let members = members(&self.data, &peers)?;
         let written: Vec<MemberFile> = members.iter().map(MemberFile::from).collect();
         for (index, (found, derived)) in self.members.iter().zip(&written).enumerate() {
             if found.sensitivity != derived.sensitivity {
-                return Err(PlanError::Derived { field: format!("members.{index}.sensitivity") });
+                return Err(PlanError::Derived {
+                    field: format!("members.{index}.sensitivity"),
+                });
             }
             if found.weight != derived.weight {
-                return Err(PlanError::Derived { field: format!("members.{index}.weight") });
+                return Err(PlanError::Derived {
+                    field: format!("members.{index}.weight"),
+                });
             }
         }
         let graph = |field, edges: &[(usize, usize)]| {
@@ -340,7 +393,11 @@ impl PlanFile {
             rounds: self.mechanism.rounds,
             drawn,
             independent_std: self.mechanism.independent_std.unwrap_or(0.0),
-            correlated_std: self.mechanism.correlated_std.or(self.mechanism.pairwise_std).unwrap_or(0.0),
+            correlated_std: self
+                .mechanism
+                .correlated_std
+                .or(self.mechanism.pairwise_std)
+                .unwrap_or(0.0),
             claims: self.claims,
             predicted: self.predicted,
         };
@@ -354,7 +411,12 @@ impl PlanFile {
         if !(3..=MOST_PARTIES).contains(&found) {
             return Err(PlanError::MemberCount { found });
         }
-        let peers = self.members.iter().enumerate().map(|(index, member)| member.peer(index)).collect::<Result<Vec<_>, _>>()?;
+        let peers = self
+            .members
+            .iter()
+            .enumerate()
+            .map(|(index, member)| member.peer(index))
+            .collect::<Result<Vec<_>, _>>()?;
         check_entries(&peers).map_err(|(index, key, problem)| PlanError::Member { index, key, problem })?;
         Ok(peers)
     }
@@ -370,8 +432,19 @@ struct Numbers {
 
 impl MechanismFile {
     fn numbers(&self) -> Numbers {
-        let MechanismFile { iterations, step_log2, state_bits, wire_bytes, .. } = *self;
-        Numbers { iterations, step_log2, state_bits, wire_bytes }
+        let MechanismFile {
+            iterations,
+            step_log2,
+            state_bits,
+            wire_bytes,
+            ..
+        } = *self;
+        Numbers {
+            iterations,
+            step_log2,
+            state_bits,
+            wire_bytes,
+        }
     }
 }
 
@@ -380,9 +453,18 @@ impl Plan {
         let pairs = [
             ("mechanism.iterations", found.iterations == self.iterations()),
             ("mechanism.step_log2", found.step_log2 == self.lattice.step_log2),
-            ("mechanism.state_bits", found.state_bits == self.lattice.state_bits),
-            ("mechanism.wire_bytes", found.wire_bytes == self.lattice.wire_bytes),
-            ("predicted.bytes_per_party", self.calibration.predicted.bytes_per_party == self.bytes_per_party()),
+            (
+                "mechanism.state_bits",
+                found.state_bits == self.lattice.state_bits,
+            ),
+            (
+                "mechanism.wire_bytes",
+                found.wire_bytes == self.lattice.wire_bytes,
+            ),
+            (
+                "predicted.bytes_per_party",
+                self.calibration.predicted.bytes_per_party == self.bytes_per_party(),
+            ),
         ];
         match pairs.into_iter().find(|&(_, same)| !same) {
             Some((field, _)) => Err(PlanError::Derived { field: field.into() }),

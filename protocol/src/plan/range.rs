@@ -15,13 +15,19 @@ impl Plan {
     /// the outermost cells inside the box (with 2⁻⁵⁰ to spare for rounding) are the ends, given as their middles, because
     /// `encode` cuts towards zero. A box thinner than a cell, some 2⁻¹⁶ of the noise, becomes one point of it.
     pub fn input_range(&self, party: usize, coordinate: usize) -> Option<(f64, f64)> {
-        let Clip::Box { low, high } = &self.draft.data.clip else { return None };
+        let Clip::Box { low, high } = &self.draft.data.clip else {
+            return None;
+        };
         let weight = match self.draft.data.unit {
             Unit::Party => self.draft.weight(party),
             Unit::Record => 1.0,
         };
         let scaled = |bound: f64| weight * bound / self.scales.at(coordinate);
-        Some(cell_range(scaled(low.at(coordinate)), scaled(high.at(coordinate)), self.lattice.value_step()))
+        Some(cell_range(
+            scaled(low.at(coordinate)),
+            scaled(high.at(coordinate)),
+            self.lattice.value_step(),
+        ))
     }
 
     /// Refuses boxes whose bounds are too many cells from zero.
@@ -49,7 +55,13 @@ fn cell_range(low: f64, high: f64, cell: f64) -> (f64, f64) {
         false if low > 0.0 => (last, last),
         false => (first, first),
     };
-    let middle = |cells: f64| if cells == 0.0 { 0.0 } else { (cells + 0.5f64.copysign(cells)) * cell };
+    let middle = |cells: f64| {
+        if cells == 0.0 {
+            0.0
+        } else {
+            (cells + 0.5f64.copysign(cells)) * cell
+        }
+    };
     (middle(first), middle(last))
 }
 

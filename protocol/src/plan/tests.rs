@@ -9,7 +9,8 @@ fn draft(parties: usize, lines: &str) -> Draft {
     let text = format!("name = \"test\"\n[data]\nshape = [4]\n{lines}");
     let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
     let records = (file.data.unit == Unit::Record).then_some(20);
-    Draft::new(file, &Peers::simulated(parties, records).unwrap(), 7).unwrap_or_else(|error| panic!("{error}"))
+    Draft::new(file, &Peers::simulated(parties, records).unwrap(), 7)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Numbers of about the right size; whether claims hold is not this module's business.
@@ -76,25 +77,41 @@ fn what_is_written_reads_back() {
     for (parties, lines, rounds) in [
         (8, "", 7),
         (3, "", 1),
-        (5, "weights = { party-1 = 2.0, party-4 = 0.1 }\n[mechanism]\nfanout = 2\ninjection = \"early\"", 4),
-        (4, "adjacency = \"zero-out\"\nclip = { kind = \"box\", low = 1, high = [2, 3, 4, 5] }", 3),
+        (
+            5,
+            "weights = { party-1 = 2.0, party-4 = 0.1 }\n[mechanism]\nfanout = 2\ninjection = \"early\"",
+            4,
+        ),
+        (
+            4,
+            "adjacency = \"zero-out\"\nclip = { kind = \"box\", low = 1, high = [2, 3, 4, 5] }",
+            3,
+        ),
         (
             6,
             "[mechanism]\ninjection = { c = [\"1/4\", \"3/4\"], z = [[\"1/2\"], [\"-1/2\"]] }\n[topology]\nprivate = \"ring\"",
             1,
         ),
-        (6, "[topology]\nprivate = { kind = \"random-regular\", degree = 3 }", 2),
+        (
+            6,
+            "[topology]\nprivate = { kind = \"random-regular\", degree = 3 }",
+            2,
+        ),
         (6, "[mechanism]\nkind = \"ppsc\"", 9),
         (5, EXACT, 80),
     ] {
         let plan = plan(parties, lines, rounds);
-        let read = Plan::parse(plan.to_json().as_bytes()).unwrap_or_else(|error| panic!("{error}\n{}", plan.to_json()));
+        let read = Plan::parse(plan.to_json().as_bytes())
+            .unwrap_or_else(|error| panic!("{error}\n{}", plan.to_json()));
         assert_eq!(read.draft(), plan.draft());
         assert_eq!(read.calibration(), plan.calibration());
         assert_eq!(read.lattice(), plan.lattice());
         assert_eq!(read.injection(), plan.injection());
         assert_eq!(read.iterations(), plan.iterations());
-        assert_eq!((read.digest(), read.nonce(), read.to_json()), (plan.digest(), plan.nonce(), plan.to_json()));
+        assert_eq!(
+            (read.digest(), read.nonce(), read.to_json()),
+            (plan.digest(), plan.nonce(), plan.to_json())
+        );
         assert_eq!(read.write(), plan.to_json());
         assert_eq!(read.draft().mechanism.rounds, Rounds::Fixed(rounds));
     }
@@ -152,7 +169,13 @@ fn the_layout_is_for_people() {
     assert_eq!(lines[0], "{");
     assert_eq!(lines[1], "  \"version\": 1,");
     assert!(lines.contains(&"    [0, 1],"));
-    assert_eq!(lines.iter().filter(|line| line.starts_with("    {\"name\": \"party-")).count(), 3);
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line.starts_with("    {\"name\": \"party-"))
+            .count(),
+        3
+    );
     assert!(plan.to_json().ends_with("}\n"));
 }
 
@@ -193,7 +216,11 @@ fn what_is_derived_may_not_differ() {
         ("/mechanism/state_bits", json!(128), "mechanism.state_bits"),
         ("/mechanism/wire_bytes", json!(9), "mechanism.wire_bytes"),
         ("/mechanism/pairwise_std", json!(1.0), "mechanism.pairwise_std"),
-        ("/predicted/bytes_per_party", json!(1), "predicted.bytes_per_party"),
+        (
+            "/predicted/bytes_per_party",
+            json!(1),
+            "predicted.bytes_per_party",
+        ),
     ] {
         match parse(&with(&plan, pointer, new)) {
             Err(PlanError::Derived { field: found }) => assert_eq!(found, field),
@@ -239,9 +266,15 @@ fn hostile_values_are_refused() {
         ("/members/1/name", json!("party-0")),
         ("/members/1/name", json!("Party")),
         ("/members/1/id", json!(plan.draft().members[0].id.to_base58())),
-        ("/members/1/id", json!("QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N")),
+        (
+            "/members/1/id",
+            json!("QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"),
+        ),
         ("/members/1/private", json!("/ip4/1.2.3.4/udp/1")),
-        ("/members/1/public", json!(plan.draft().members[0].private.as_str())),
+        (
+            "/members/1/public",
+            json!(plan.draft().members[0].private.as_str()),
+        ),
         ("/members/1/sensitivity", json!(null)),
         ("/private_graph", json!([])),
         ("/private_graph/0", json!([0, 5])),
@@ -279,11 +312,19 @@ fn hostile_values_are_refused() {
         ("/predicted/local", json!(-1.0)),
     ];
     for (pointer, new) in cases {
-        assert!(parse(&with(&plan, pointer, new.clone())).is_err(), "{pointer} = {new}");
+        assert!(
+            parse(&with(&plan, pointer, new.clone())).is_err(),
+            "{pointer} = {new}"
+        );
     }
     // A number that JSON can spell and f64 cannot hold.
-    let text = plan.to_json().replace("\"independent_std\": ", "\"independent_std\": 1e999, \"x\": ");
-    assert!(matches!(Plan::parse(text.as_bytes()), Err(PlanError::Json { .. })));
+    let text = plan
+        .to_json()
+        .replace("\"independent_std\": ", "\"independent_std\": 1e999, \"x\": ");
+    assert!(matches!(
+        Plan::parse(text.as_bytes()),
+        Err(PlanError::Json { .. })
+    ));
 }
 
 #[test]
@@ -304,9 +345,15 @@ fn what_is_no_plan_is_refused() {
         assert!(matches!(Plan::parse(bad.as_bytes()), Err(PlanError::Json { .. })));
     }
     let doubled = text.replacen("\"version\": 1,", "\"version\": 1, \"version\": 1,", 1);
-    assert!(matches!(Plan::parse(doubled.as_bytes()), Err(PlanError::Json { line: 2, .. })));
+    assert!(matches!(
+        Plan::parse(doubled.as_bytes()),
+        Err(PlanError::Json { line: 2, .. })
+    ));
     assert!(matches!(Plan::parse(b"\xff\xfe"), Err(PlanError::Json { .. })));
-    assert!(matches!(Plan::parse(&vec![b' '; MOST_PLAN_BYTES + 1]), Err(PlanError::TooLong { .. })));
+    assert!(matches!(
+        Plan::parse(&vec![b' '; MOST_PLAN_BYTES + 1]),
+        Err(PlanError::TooLong { .. })
+    ));
 }
 
 #[test]
@@ -319,19 +366,40 @@ fn drafts_check_what_run_file_and_peers_say_together() {
     for (lines, field) in [
         ("weights = { alice = 2.0 }", "data.weights.alice"),
         ("unit = \"record\"", "peer.records"),
-        ("[mechanism]\nfanout = 3\n[topology]\nprivate = \"ring\"", "mechanism.fanout"),
-        ("[mechanism]\nfanout = 2\n[topology]\nprivate = \"ring\"", "mechanism.fanout"),
-        ("[topology]\nprivate = { kind = \"random-regular\", degree = 3 }", "topology.private"),
-        ("[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"bob\"]] }", "topology.public.edges"),
-        ("[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-0\"]] }", "topology.public"),
-        ("[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"]] }", "topology.public"),
+        (
+            "[mechanism]\nfanout = 3\n[topology]\nprivate = \"ring\"",
+            "mechanism.fanout",
+        ),
+        (
+            "[mechanism]\nfanout = 2\n[topology]\nprivate = \"ring\"",
+            "mechanism.fanout",
+        ),
+        (
+            "[topology]\nprivate = { kind = \"random-regular\", degree = 3 }",
+            "topology.private",
+        ),
+        (
+            "[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"bob\"]] }",
+            "topology.public.edges",
+        ),
+        (
+            "[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-0\"]] }",
+            "topology.public",
+        ),
+        (
+            "[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"]] }",
+            "topology.public",
+        ),
     ] {
         let error = refused(lines);
         assert_eq!(error.field(), field, "{error}");
     }
     let with_records = Peers::simulated(5, Some(3)).unwrap();
     let file = RunFile::parse("name = \"test\"\n[data]\nshape = [4]\n", 5).unwrap();
-    assert!(matches!(Draft::new(file, &with_records, 0), Err(DraftError::Records { .. })));
+    assert!(matches!(
+        Draft::new(file, &with_records, 0),
+        Err(DraftError::Records { .. })
+    ));
 }
 
 #[test]
@@ -339,13 +407,21 @@ fn weights_and_records_are_exact() {
     let weighted = draft(4, "weights = { party-1 = 2.5, party-3 = 0.1 }");
     assert_eq!(weighted.weight(0), 1.0);
     assert_eq!(weighted.weight_units(1), 5 << 19);
-    assert_eq!(weighted.weight(3), weighted.weight_units(3) as f64 / (1 << 20) as f64);
+    assert_eq!(
+        weighted.weight(3),
+        weighted.weight_units(3) as f64 / (1 << 20) as f64
+    );
     assert_eq!(weighted.sensitivity(1), 5.0);
     assert_eq!(weighted.value_bound(), 2.5);
     assert_eq!(weighted.largest_sensitivity(), 5.0);
     let records = draft(4, "unit = \"record\"");
     assert_eq!(
-        (records.weight(0), records.total_weight(), records.sensitivity(0), records.value_bound()),
+        (
+            records.weight(0),
+            records.total_weight(),
+            records.sensitivity(0),
+            records.value_bound()
+        ),
         (20.0, 80.0, 2.0, 20.0)
     );
 }
@@ -353,8 +429,14 @@ fn weights_and_records_are_exact() {
 #[test]
 fn keys_come_out_of_ids() {
     let draft = draft(3, "");
-    assert_eq!(draft.members[2].public_key(), crate::peers::simulated_keypair(2).public());
-    assert_eq!((draft.honest(), draft.index_of("party-1"), draft.index_of("x")), (2, Some(1), None));
+    assert_eq!(
+        draft.members[2].public_key(),
+        crate::peers::simulated_keypair(2).public()
+    );
+    assert_eq!(
+        (draft.honest(), draft.index_of("party-1"), draft.index_of("x")),
+        (2, Some(1), None)
+    );
 }
 
 #[test]
@@ -363,17 +445,33 @@ fn calibrations_must_fit_the_draft() {
     let refused = |change: &dyn Fn(&mut Calibration)| {
         let mut calibration = calibration(&draft, 3);
         change(&mut calibration);
-        Plan::assemble(draft.clone(), calibration, [0; 16]).unwrap_err().field().map(str::to_string)
+        Plan::assemble(draft.clone(), calibration, [0; 16])
+            .unwrap_err()
+            .field()
+            .map(str::to_string)
     };
     assert_eq!(refused(&|c| c.rounds = 2).as_deref(), Some("mechanism.rounds"));
     assert_eq!(
-        refused(&|c| c.drawn.as_mut().unwrap().schedule = Calibration::draw_schedule(&draft, 2, 1).unwrap()).as_deref(),
+        refused(&|c| c.drawn.as_mut().unwrap().schedule = Calibration::draw_schedule(&draft, 2, 1).unwrap())
+            .as_deref(),
         Some("out")
     );
-    assert_eq!(refused(&|c| c.independent_std = f64::NAN).as_deref(), Some("mechanism.independent_std"));
-    assert_eq!(refused(&|c| c.correlated_std = f64::INFINITY).as_deref(), Some("mechanism.correlated_std"));
-    assert_eq!(refused(&|c| c.claims[1].mu = f64::INFINITY).as_deref(), Some("claims.1.mu"));
-    assert_eq!(refused(&|c| c.predicted.central = f64::NAN).as_deref(), Some("predicted.central"));
+    assert_eq!(
+        refused(&|c| c.independent_std = f64::NAN).as_deref(),
+        Some("mechanism.independent_std")
+    );
+    assert_eq!(
+        refused(&|c| c.correlated_std = f64::INFINITY).as_deref(),
+        Some("mechanism.correlated_std")
+    );
+    assert_eq!(
+        refused(&|c| c.claims[1].mu = f64::INFINITY).as_deref(),
+        Some("claims.1.mu")
+    );
+    assert_eq!(
+        refused(&|c| c.predicted.central = f64::NAN).as_deref(),
+        Some("predicted.central")
+    );
 }
 
 #[test]
@@ -384,7 +482,10 @@ fn what_no_plan_carries_yet_is_refused() {
         ("/mechanism/kind", json!("ppsc"), "mechanism.injection"),
         ("/privacy/coalitions", json!("static"), "schedule_seed"),
     ] {
-        assert_eq!(parse(&with(&plan, pointer, new)).unwrap_err().field(), Some(field));
+        assert_eq!(
+            parse(&with(&plan, pointer, new)).unwrap_err().field(),
+            Some(field)
+        );
     }
 }
 
@@ -405,25 +506,57 @@ fn a_plan_of_ppsc_says_its_iterations_and_its_own_noises() {
     ] {
         assert_eq!(mechanism[key], found, "{key}");
     }
-    let drawn = MultiGossip::fitting(&plan.draft().private_graph, 80, plan.calibration().drawn.as_ref().unwrap().seed).unwrap();
-    assert_eq!((drawn.components(), drawn.iterations() as u32), (2, plan.iterations().unwrap()));
+    let drawn = MultiGossip::fitting(
+        &plan.draft().private_graph,
+        80,
+        plan.calibration().drawn.as_ref().unwrap().seed,
+    )
+    .unwrap();
+    assert_eq!(
+        (drawn.components(), drawn.iterations() as u32),
+        (2, plan.iterations().unwrap())
+    );
     assert_eq!(plan.schedule(), &drawn.schedule());
     assert!(plan.injection().is_none());
     for (pointer, new, field) in [
-        ("/mechanism/iterations", json!(plan.iterations().unwrap() + 1), "mechanism.iterations"),
+        (
+            "/mechanism/iterations",
+            json!(plan.iterations().unwrap() + 1),
+            "mechanism.iterations",
+        ),
         ("/mechanism/iterations", Value::Null, "mechanism.iterations"),
-        ("/mechanism/independent_std", json!(1.0), "mechanism.independent_std"),
-        ("/mechanism/correlated_std", json!(1.0), "mechanism.correlated_std"),
+        (
+            "/mechanism/independent_std",
+            json!(1.0),
+            "mechanism.independent_std",
+        ),
+        (
+            "/mechanism/correlated_std",
+            json!(1.0),
+            "mechanism.correlated_std",
+        ),
         ("/mechanism/pairwise_std", Value::Null, "mechanism.pairwise_std"),
-        ("/mechanism/accept_exact_sum", json!(false), "mechanism.independent_noise"),
-        ("/mechanism/independent_noise", json!("calibrated"), "mechanism.independent_std"),
+        (
+            "/mechanism/accept_exact_sum",
+            json!(false),
+            "mechanism.independent_noise",
+        ),
+        (
+            "/mechanism/independent_noise",
+            json!("calibrated"),
+            "mechanism.independent_std",
+        ),
         ("/mechanism/fanout", json!(2), "mechanism.fanout"),
         ("/mechanism/rollback", json!(false), "mechanism.rollback"),
         ("/mechanism/rounds", json!(79), "out"),
         ("/out/3", json!([[], [], [], [], []]), "out"),
         ("/private_graph", json!([[0, 1], [2, 3]]), "private_graph"),
     ] {
-        assert_eq!(parse(&with(&plan, pointer, new)).unwrap_err().field(), Some(field), "{pointer}");
+        assert_eq!(
+            parse(&with(&plan, pointer, new)).unwrap_err().field(),
+            Some(field),
+            "{pointer}"
+        );
     }
 }
 
@@ -431,7 +564,12 @@ fn a_plan_of_ppsc_says_its_iterations_and_its_own_noises() {
 fn a_plan_of_inca_has_the_keys_that_it_always_had() {
     let plan = plan(3, "", 1);
     let mechanism = value(&plan)["mechanism"].clone();
-    let keys: Vec<&str> = mechanism.as_object().unwrap().keys().map(String::as_str).collect();
+    let keys: Vec<&str> = mechanism
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     let mut expected = [
         "kind",
         "injection",
@@ -447,31 +585,55 @@ fn a_plan_of_inca_has_the_keys_that_it_always_had() {
     ];
     expected.sort_unstable();
     assert_eq!(keys, expected, "or its digest would be another one");
-    assert_eq!(parse(&with(&plan, "/mechanism/pairwise_std", json!(1.0))).unwrap_err().field(), Some("mechanism.pairwise_std"));
+    assert_eq!(
+        parse(&with(&plan, "/mechanism/pairwise_std", json!(1.0)))
+            .unwrap_err()
+            .field(),
+        Some("mechanism.pairwise_std")
+    );
 }
 
 #[test]
 fn box_inputs_have_a_range_on_the_lattice() {
-    let plan = plan(4, "clip = { kind = \"box\", low = 1, high = [2, 3, 4, 5] }\nweights = { party-2 = 2.0 }", 3);
+    let plan = plan(
+        4,
+        "clip = { kind = \"box\", low = 1, high = [2, 3, 4, 5] }\nweights = { party-2 = 2.0 }",
+        3,
+    );
     let (low, high) = plan.input_range(2, 3).unwrap();
     let cell = plan.lattice().value_step();
-    assert!((2.0..2.0 + 2.0 * cell).contains(&low) && (10.0 - cell..10.0 + cell).contains(&high), "{low} {high} {cell}");
+    assert!(
+        (2.0..2.0 + 2.0 * cell).contains(&low) && (10.0 - cell..10.0 + cell).contains(&high),
+        "{low} {high} {cell}"
+    );
     assert!(((high / cell).trunc() - (low / cell).trunc()) * cell <= 8.0);
     assert_eq!(super::tests::plan(4, "", 3).input_range(0, 0), None);
-    let records =
-        super::tests::plan(4, "unit = \"record\"\nclip = { kind = \"box\", low = [0, -10, 40, 4], high = [1, 10, 500, 4.5] }", 3);
+    let records = super::tests::plan(
+        4,
+        "unit = \"record\"\nclip = { kind = \"box\", low = [0, -10, 40, 4], high = [1, 10, 500, 4.5] }",
+        3,
+    );
     assert!(records.scales().differ());
-    assert_eq!((records.draft().sensitivity(0), records.draft().value_bound()), (2.0, 20.0 * 9.0));
+    assert_eq!(
+        (records.draft().sensitivity(0), records.draft().value_bound()),
+        (2.0, 20.0 * 9.0)
+    );
     let cell = records.lattice().value_step();
     for coordinate in 0..4 {
         let (low, high) = records.input_range(1, coordinate).unwrap();
         let cells = (high / cell).trunc() - (low / cell).trunc();
-        assert!(cells * cell <= 1.0 && (cells + 3.0) * cell >= 1.0, "{coordinate}: {low} to {high}, cell {cell}");
+        assert!(
+            cells * cell <= 1.0 && (cells + 3.0) * cell >= 1.0,
+            "{coordinate}: {low} to {high}, cell {cell}"
+        );
     }
     let far = draft(4, "clip = { kind = \"box\", low = 1e20, high = 1.0001e20 }");
     let mut numbers = calibration(&far, 2);
     numbers.independent_std = 1e4;
-    assert_eq!(Plan::assemble(far, numbers, [0; 16]).unwrap_err(), PlanError::FarBox);
+    assert_eq!(
+        Plan::assemble(far, numbers, [0; 16]).unwrap_err(),
+        PlanError::FarBox
+    );
 }
 
 proptest! {

@@ -27,15 +27,26 @@ pub struct Accuracy {
 pub(super) type Early = BTreeMap<(Party, Form), (Round, Bytes)>;
 
 pub(super) fn sights<'a>(commons: &'a Commons, gone: &'a BTreeMap<Party, Time>) -> Sights<'a> {
-    Sights { flood: &commons.flood, gone, connected: commons.reached(), heard: &commons.heard }
+    Sights {
+        flood: &commons.flood,
+        gone,
+        connected: commons.reached(),
+        heard: &commons.heard,
+    }
 }
 
 impl Run {
     /// Commits to the final and sends it to the neighbours.
-    pub(super) fn begin_averaging(&mut self, last: Portion<LatticeVector, LatticeWeight>) -> Result<Box<Averaging>, String> {
-        let Some(terms) = self.commons.rules.terms.clone() else { return Err("this plan floods its finals".into()) };
+    pub(super) fn begin_averaging(
+        &mut self,
+        last: Portion<LatticeVector, LatticeWeight>,
+    ) -> Result<Box<Averaging>, String> {
+        let Some(terms) = self.commons.rules.terms.clone() else {
+            return Err("this plan floods its finals".into());
+        };
         let opening = Opening::of(&terms, last.value.steps(), last.weight)?;
-        self.commons.give_item(Stage::Publishing, &opening.entry.to_bytes());
+        self.commons
+            .give_item(Stage::Publishing, &opening.entry.to_bytes());
         let setup = Setup {
             me: self.course.me,
             signer: self.commons.signer().clone(),
@@ -46,7 +57,9 @@ impl Run {
             quorum: self.electorate.quorum(),
         };
         let mut averaging = Averaging::new(setup, opening, self.commons.reached());
-        std::mem::take(&mut self.early_rounds).into_values().for_each(|(round, values)| averaging.round(round, values));
+        std::mem::take(&mut self.early_rounds)
+            .into_values()
+            .for_each(|(round, values)| averaging.round(round, values));
         Ok(Box::new(averaging))
     }
 
@@ -54,9 +67,14 @@ impl Run {
     pub(super) fn hand_on_rounds(&mut self) {
         for (round, values) in std::mem::take(&mut self.commons.rounds) {
             match &mut self.machine {
-                Machine::Publishing { averaging: Some(averaging), .. } => averaging.round(round, values),
+                Machine::Publishing {
+                    averaging: Some(averaging),
+                    ..
+                } => averaging.round(round, values),
                 Machine::Settling { .. } | Machine::Auditing { .. } if round.round == 0 => {
-                    self.early_rounds.entry((round.author, round.form)).or_insert((round, values));
+                    self.early_rounds
+                        .entry((round.author, round.form))
+                        .or_insert((round, values));
                 }
                 _ => {}
             }
@@ -73,7 +91,10 @@ impl Run {
         let entries: BTreeMap<Party, Entry> = set.iter().filter_map(entry).collect();
         let (now, me) = (self.now, self.course.me);
         match &mut self.machine {
-            Machine::Publishing { averaging: Some(averaging), .. } if entries.contains_key(&me) => {
+            Machine::Publishing {
+                averaging: Some(averaging),
+                ..
+            } if entries.contains_key(&me) => {
                 averaging.begin(now, entries, &sights(&self.commons, &self.gone));
             }
             _ => self.conclude_without_mean(set, true),
@@ -92,14 +113,26 @@ impl Run {
 
     /// Lets averaging do what it can. False: it wants nothing now.
     pub(super) fn step_averaging(&mut self) -> bool {
-        let Machine::Publishing { averaging: Some(averaging), .. } = &mut self.machine else { return false };
+        let Machine::Publishing {
+            averaging: Some(averaging),
+            ..
+        } = &mut self.machine
+        else {
+            return false;
+        };
         averaging.advance(self.now, &sights(&self.commons, &self.gone));
         self.carry_out_averaging()
     }
 
     /// False: there was nothing to do.
     pub(super) fn carry_out_averaging(&mut self) -> bool {
-        let Machine::Publishing { averaging: Some(averaging), .. } = &mut self.machine else { return false };
+        let Machine::Publishing {
+            averaging: Some(averaging),
+            ..
+        } = &mut self.machine
+        else {
+            return false;
+        };
         let deeds = averaging.take_deeds();
         let any = !deeds.is_empty();
         for deed in deeds {
@@ -116,32 +149,62 @@ impl Run {
     }
 
     fn conclude_averaging(&mut self, averaged: Averaged) {
-        let Averaged { included, mean, whole, contradicted } = averaged;
-        let ending = if whole && included.len() == self.electorate.parties { Ending::Done } else { Ending::Degraded };
-        let largest = self.commons.rules.terms.as_ref().map_or(0.0, |terms| 0.5 * terms.accuracy());
-        let known = |bound: f64| if contradicted.is_empty() { bound } else { f64::INFINITY };
+        let Averaged {
+            included,
+            mean,
+            whole,
+            contradicted,
+        } = averaged;
+        let ending = if whole && included.len() == self.electorate.parties {
+            Ending::Done
+        } else {
+            Ending::Degraded
+        };
+        let largest = self
+            .commons
+            .rules
+            .terms
+            .as_ref()
+            .map_or(0.0, |terms| 0.5 * terms.accuracy());
+        let known = |bound: f64| {
+            if contradicted.is_empty() {
+                bound
+            } else {
+                f64::INFINITY
+            }
+        };
         self.record.accuracy = mean.as_ref().map(|mean| Accuracy {
             steps: known(mean.steps),
             standard_errors: known(mean.standard_errors),
             apart: known(mean.standard_errors + largest),
         });
         let lattice = self.course.lattice;
-        let sum = mean.map(|mean| Sum { value: lattice.vector(mean.sum.iter().copied()), weight: mean.weight });
+        let sum = mean.map(|mean| Sum {
+            value: lattice.vector(mean.sum.iter().copied()),
+            weight: mean.weight,
+        });
         self.finish(ending, included, whole, sum);
     }
 
     pub(super) fn averaging_wake(&self) -> Time {
         match &self.machine {
-            Machine::Publishing { averaging: Some(averaging), .. } => {
-                averaging.wake(self.now, &sights(&self.commons, &self.gone))
-            }
+            Machine::Publishing {
+                averaging: Some(averaging),
+                ..
+            } => averaging.wake(self.now, &sights(&self.commons, &self.gone)),
             _ => Time::FAR,
         }
     }
 
     /// Whether nobody who averages needs this node any more, as far as it knows.
     pub(super) fn all_averaged(&self) -> bool {
-        let Machine::Publishing { averaging: Some(averaging), .. } = &self.machine else { return true };
+        let Machine::Publishing {
+            averaging: Some(averaging),
+            ..
+        } = &self.machine
+        else {
+            return true;
+        };
         averaging.is_over(&sights(&self.commons, &self.gone))
     }
 }

@@ -48,7 +48,10 @@ impl Run {
         let sums = MOST_SKETCHES as usize * parties * size_of::<Party>();
         let sets = wire::start_bytes(parties) + 2 * 2 * wire::set_bytes(parties) + sums;
         let of_a_party = NOTICES_OF_A_PARTY * notice + sets;
-        let held = Backlog { frames: parties * NOTICES_OF_A_PARTY + about, bytes: parties * of_a_party + about * notice };
+        let held = Backlog {
+            frames: parties * NOTICES_OF_A_PARTY + about,
+            bytes: parties * of_a_party + about * notice,
+        };
         let items = wire::body_bytes(rules.log_limit()) + wire::body_bytes(rules.final_limit());
         let (longest, _) = Run::frame_limits(plan);
         Backlog {

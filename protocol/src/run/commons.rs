@@ -41,7 +41,10 @@ impl ItemRules {
     pub(super) fn of(plan: &Plan, course: &Course) -> Self {
         let rounds = plan.rounds() as usize;
         let sent = (1..=plan.rounds()).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
-        let fanout = sent.map(|(round, party)| course.schedule.sends_to(round, party).len()).max().filter(|&most| most > 0);
+        let fanout = sent
+            .map(|(round, party)| course.schedule.sends_to(round, party).len())
+            .max()
+            .filter(|&most| most > 0);
         let fanout = fanout.unwrap_or(plan.fanout() as usize);
         ItemRules {
             schedule: course.schedule.clone(),
@@ -70,11 +73,18 @@ impl ItemRules {
 
     fn log(&self, author: Party, members: &Members, bytes: &[u8]) -> Result<Log, String> {
         let log = wire::log_from_bytes(bytes).map_err(|reason| reason.to_string())?;
-        log.check(author, members.len(), &self.schedule).map_err(|reason| reason.to_string())?;
+        log.check(author, members.len(), &self.schedule)
+            .map_err(|reason| reason.to_string())?;
         for entry in &log.sent {
             if let Some(answer) = &entry.answer {
-                let id = ShareId { round: entry.round, from: author, to: entry.to };
-                members.verify_answer(id, answer).map_err(|reason| reason.to_string())?;
+                let id = ShareId {
+                    round: entry.round,
+                    from: author,
+                    to: entry.to,
+                };
+                members
+                    .verify_answer(id, answer)
+                    .map_err(|reason| reason.to_string())?;
             }
         }
         Ok(log)
@@ -83,15 +93,24 @@ impl ItemRules {
     /// Whether bytes are an item of the second stage.
     fn check_last(&self, parties: usize, bytes: &Bytes) -> Result<(), String> {
         match self.terms {
-            Some(_) => Entry::from_bytes(bytes, parties).map(|_| ()).map_err(str::to_string),
+            Some(_) => Entry::from_bytes(bytes, parties)
+                .map(|_| ())
+                .map_err(str::to_string),
             None => self.last(parties, bytes).map(|_| ()),
         }
     }
 
     /// A final from its bytes: its coordinates are looked at only if they might not be summed.
-    pub(super) fn last(&self, parties: usize, bytes: &Bytes) -> Result<Share<LatticeVector, LatticeWeight>, String> {
+    pub(super) fn last(
+        &self,
+        parties: usize,
+        bytes: &Bytes,
+    ) -> Result<Share<LatticeVector, LatticeWeight>, String> {
         let (weight, values) = wire::final_from_bytes(bytes).map_err(|reason| reason.to_string())?;
-        let value = self.lattice.last(bytes.slice_ref(values), self.dimension, parties).map_err(|reason| reason.to_string())?;
+        let value = self
+            .lattice
+            .last(bytes.slice_ref(values), self.dimension, parties)
+            .map_err(|reason| reason.to_string())?;
         if weight.0.unsigned_abs() > i128::MAX as u128 / parties as u128 {
             return Err("the weight is too large".to_string());
         }
@@ -169,7 +188,10 @@ impl Commons {
     }
 
     pub(super) fn offence(&mut self, peer: Party, text: impl ToString) {
-        self.event(Event::Offence { peer, text: text.to_string() });
+        self.event(Event::Offence {
+            peer,
+            text: text.to_string(),
+        });
     }
 
     pub(super) fn send(&mut self, to: Party, frame: Arc<[u8]>) {
@@ -177,8 +199,12 @@ impl Commons {
     }
 
     fn flood_but(&mut self, frame: &Arc<[u8]>, but: &[Party]) {
-        let to: Vec<Party> =
-            self.neighbours.iter().copied().filter(|peer| self.connected.contains(peer) && !but.contains(peer)).collect();
+        let to: Vec<Party> = self
+            .neighbours
+            .iter()
+            .copied()
+            .filter(|peer| self.connected.contains(peer) && !but.contains(peer))
+            .collect();
         to.into_iter().for_each(|peer| self.send(peer, frame.clone()));
     }
 
@@ -226,7 +252,11 @@ impl Commons {
     pub(super) fn give_body(&mut self, stage: Stage, frame: Arc<[u8]>, length: usize) {
         let me = self.signer.me();
         let hash = self.items_mut(stage).keep_own(me, frame.clone(), length);
-        self.say(Notice::Item { stage, hash, bytes: length as u64 });
+        self.say(Notice::Item {
+            stage,
+            hash,
+            bytes: length as u64,
+        });
         if length as u64 <= PUSH_LIMIT_BYTES {
             self.flood_but(&frame, &[]);
         }
@@ -254,15 +284,19 @@ impl Commons {
                 Stage::Settling => &mut self.settling,
                 Stage::Publishing => &mut self.publishing,
             };
-            let Some(length) = items.get(author).map(|body| body.bytes().len() as u64) else { continue };
+            let Some(length) = items.get(author).map(|body| body.bytes().len() as u64) else {
+                continue;
+            };
             frames.push(held.frame.clone());
             if author == me && length <= PUSH_LIMIT_BYTES {
                 frames.extend(items.own_frame(me));
             }
         }
         // Like first versions: who announces one can serve it.
-        let versions =
-            self.flood.versions().filter(|(stage, author, hash, _)| self.items(*stage).version(*author, hash).is_some());
+        let versions = self
+            .flood
+            .versions()
+            .filter(|(stage, author, hash, _)| self.items(*stage).version(*author, hash).is_some());
         frames.extend(versions.map(|(.., held)| held.frame.clone()));
         frames.into_iter().for_each(|frame| self.send(peer, frame));
     }
@@ -281,8 +315,15 @@ impl Commons {
                 return self.receive_flooded(now, from, frame, signed, gathered);
             }
             Ok(PublicFrame::Notice(signed)) => self.receive_direct(now, from, signed),
-            Ok(PublicFrame::Round { round, values }) => self.receive_round(now, from, round, frame.slice(values)),
-            Ok(PublicFrame::Body { digest, stage, author, bytes }) => match self.flood.members().same_plan(&digest) {
+            Ok(PublicFrame::Round { round, values }) => {
+                self.receive_round(now, from, round, frame.slice(values))
+            }
+            Ok(PublicFrame::Body {
+                digest,
+                stage,
+                author,
+                bytes,
+            }) => match self.flood.members().same_plan(&digest) {
                 Ok(()) => self.receive_body(from, frame, stage, author, bytes),
                 Err(reason) => self.offence(from, reason),
             },
@@ -290,7 +331,14 @@ impl Commons {
         true
     }
 
-    fn receive_flooded(&mut self, now: Time, from: Party, frame: &Bytes, signed: SignedNotice, gathered: bool) -> bool {
+    fn receive_flooded(
+        &mut self,
+        now: Time,
+        from: Party,
+        frame: &Bytes,
+        signed: SignedNotice,
+        gathered: bool,
+    ) -> bool {
         let ready = matches!(signed.notice, Notice::Ready { .. } | Notice::Commit { .. });
         match self.flood.receive(frame, signed, gathered) {
             Err(reason) => self.offence(from, reason),
@@ -303,9 +351,17 @@ impl Commons {
             Ok(Receipt::New(Slot::Item(stage, author))) => {
                 self.announced(now, stage, author, self.flood.item(stage, author), from);
             }
-            Ok(Receipt::Version { stage, author, hash, new }) => {
+            Ok(Receipt::Version {
+                stage,
+                author,
+                hash,
+                new,
+            }) => {
                 if new {
-                    self.offence(author, format!("it signed more than one item of {}", stage.phase().name()));
+                    self.offence(
+                        author,
+                        format!("it signed more than one item of {}", stage.phase().name()),
+                    );
                 }
                 let item = self.flood.version(stage, author, &hash).and_then(Held::item);
                 self.announced(now, stage, author, item, from);
@@ -325,10 +381,19 @@ impl Commons {
 
     /// Whether the body of the version that was announced first is not here: who announces it can serve it.
     fn lacks_first(&self, stage: Stage, author: Party) -> bool {
-        self.flood.item(stage, author).is_some_and(|(hash, _)| self.items(stage).version(author, &hash).is_none())
+        self.flood
+            .item(stage, author)
+            .is_some_and(|(hash, _)| self.items(stage).version(author, &hash).is_none())
     }
 
-    fn announced(&mut self, now: Time, stage: Stage, author: Party, item: Option<(ItemHash, u64)>, from: Party) {
+    fn announced(
+        &mut self,
+        now: Time,
+        stage: Stage,
+        author: Party,
+        item: Option<(ItemHash, u64)>,
+        from: Party,
+    ) {
         let Some(item) = item else { return };
         if !self.items_mut(stage).announced(now, author, item, from) {
             self.offence(from, format!("an item of {} bytes", item.1));
@@ -350,11 +415,17 @@ impl Commons {
         });
         match taken {
             Taken::Ignored => {}
-            Taken::Wrong => self.offence(from, format!("the body of party {author}'s item is not what was announced")),
+            Taken::Wrong => self.offence(
+                from,
+                format!("the body of party {author}'s item is not what was announced"),
+            ),
             Taken::Void(reason) => self.offence(author, format!("its item is none: {reason}")),
             Taken::New(hash) => {
                 // A later version calls nobody gone: what this node has said rests on the first.
-                let first = self.items(stage).get(author).is_some_and(|body| body.hash == hash);
+                let first = self
+                    .items(stage)
+                    .get(author)
+                    .is_some_and(|body| body.hash == hash);
                 if let Some(log) = log.filter(|_| first) {
                     self.keep_log(log);
                 }
@@ -370,7 +441,10 @@ impl Commons {
 
     fn receive_round(&mut self, now: Time, from: Party, round: Round, values: Bytes) {
         if self.rules.terms.is_none() || round.author != from {
-            return self.offence(from, "a round of averaging that is not its own, or that this plan does not have");
+            return self.offence(
+                from,
+                "a round of averaging that is not its own, or that this plan does not have",
+            );
         }
         if !self.neighbours.contains(&from) {
             return self.offence(from, "a round of averaging from somebody who is no neighbour");
@@ -410,7 +484,10 @@ impl Commons {
                 let answered = self.calls_answered.entry(from).or_insert(0);
                 *answered += 1;
                 if *answered <= CALLS_ANSWERED {
-                    let frames = self.flood.held().filter(|(slot, _)| matches!(slot, Slot::Ready(_) | Slot::Start(_)));
+                    let frames = self
+                        .flood
+                        .held()
+                        .filter(|(slot, _)| matches!(slot, Slot::Ready(_) | Slot::Start(_)));
                     let frames: Vec<Arc<[u8]>> = frames.map(|(_, held)| held.frame.clone()).collect();
                     frames.into_iter().for_each(|frame| self.send(from, frame));
                 }

@@ -97,7 +97,12 @@ pub struct Sum {
 
 impl std::fmt::Debug for Sum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sum({} coordinates, weight {})", self.value.len(), self.weight.0)
+        write!(
+            f,
+            "Sum({} coordinates, weight {})",
+            self.value.len(),
+            self.weight.0
+        )
     }
 }
 
@@ -105,8 +110,16 @@ impl Sum {
     /// Of these finals; none for no final.
     pub(crate) fn of(lattice: &Lattice, finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
         let mut value = LatticeVector::zero_like(&finals.first()?.value);
-        value.add_multiples(&finals.iter().map(|last| (Ratio::one(), &last.value)).collect::<Vec<_>>());
-        Some(Sum { value: lattice.sum(value), weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()) })
+        value.add_multiples(
+            &finals
+                .iter()
+                .map(|last| (Ratio::one(), &last.value))
+                .collect::<Vec<_>>(),
+        );
+        Some(Sum {
+            value: lattice.sum(value),
+            weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()),
+        })
     }
 }
 

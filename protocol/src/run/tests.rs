@@ -21,8 +21,13 @@ fn at(ms: u64) -> Time {
 pub(super) fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
     let value = inputs(plan).swap_remove(me);
     let noise = Box::new(Quiet(*plan.lattice()));
-    let identity =
-        Identity { party: me, key: simulated_keypair(me), incarnation: [me as u8; 16], nonce: [me as u8; 32], epoch: 0 };
+    let identity = Identity {
+        party: me,
+        key: simulated_keypair(me),
+        incarnation: [me as u8; 16],
+        nonce: [me as u8; 32],
+        epoch: 0,
+    };
     Run::new(plan.clone(), identity, value, noise, Time::ZERO)
 }
 
@@ -62,7 +67,8 @@ fn up_to_start(plan: &Arc<Plan>) -> (Run, Vec<Output>) {
     for (me, run) in runs.iter_mut().enumerate() {
         for peer in (0..3).filter(|&peer| peer != me) {
             for network in [Network::Private, Network::Public] {
-                run.handle(at(1), Input::Connected { network, peer }).expect("in the plan");
+                run.handle(at(1), Input::Connected { network, peer })
+                    .expect("in the plan");
             }
         }
     }
@@ -71,9 +77,15 @@ fn up_to_start(plan: &Arc<Plan>) -> (Run, Vec<Output>) {
         for me in 0..3 {
             for output in drain(&mut runs[me]) {
                 match output {
-                    Output::Public { to, frame } => {
-                        runs[to].handle(at(2), Input::Public { from: me, frame: Bytes::from_owner(frame) }).expect("in the plan")
-                    }
+                    Output::Public { to, frame } => runs[to]
+                        .handle(
+                            at(2),
+                            Input::Public {
+                                from: me,
+                                frame: Bytes::from_owner(frame),
+                            },
+                        )
+                        .expect("in the plan"),
                     other if me == 0 => first.push(other),
                     _ => {}
                 }
@@ -88,29 +100,68 @@ fn nothing_private_leaves_before_the_plan_is_spent() {
     let plan = plan(3, "", 2);
     let (mut run, outputs) = up_to_start(&plan);
     assert!(outputs.iter().any(|output| matches!(output, Output::Spend)));
-    assert!(!outputs.iter().any(|output| matches!(output, Output::Private { .. })));
+    assert!(
+        !outputs
+            .iter()
+            .any(|output| matches!(output, Output::Private { .. }))
+    );
     run.handle(at(3), Input::Spent(Ok(()))).expect("asked");
-    assert!(drain(&mut run).iter().any(|output| matches!(output, Output::Private { ticket: Some(_), .. })));
+    assert!(
+        drain(&mut run)
+            .iter()
+            .any(|output| matches!(output, Output::Private { ticket: Some(_), .. }))
+    );
     let (mut run, _) = up_to_start(&plan);
-    run.handle(at(3), Input::Spent(Err("spent before".into()))).expect("asked");
+    run.handle(at(3), Input::Spent(Err("spent before".into())))
+        .expect("asked");
     let outputs = drain(&mut run);
     let ending = outputs.iter().find_map(|output| match output {
         Output::Finished(outcome) => Some(outcome.ending.clone()),
         _ => None,
     });
-    assert_eq!(ending, Some(Ending::Spent { reason: "spent before".into() }));
-    assert!(!outputs.iter().any(|output| matches!(output, Output::Private { .. })));
+    assert_eq!(
+        ending,
+        Some(Ending::Spent {
+            reason: "spent before".into()
+        })
+    );
+    assert!(
+        !outputs
+            .iter()
+            .any(|output| matches!(output, Output::Private { .. }))
+    );
 }
 
 #[test]
 fn our_callers_mistakes_are_errors_and_change_nothing() {
     let mut run = run_of(&plan(3, "", 2), 0);
     let before = run.progress();
-    assert_eq!(run.handle(at(1), Input::Spent(Ok(()))), Err(InputError::NotAsked("Spent")));
-    let verdict = GateVerdict { publish: None, reason: String::new() };
-    assert_eq!(run.handle(at(1), Input::Verdict(verdict)), Err(InputError::NotAsked("Verdict")));
-    assert_eq!(run.handle(at(1), Input::Gone { peer: 3 }), Err(InputError::Peer(3)));
-    assert_eq!(run.handle(at(1), Input::Private { from: usize::MAX, frame: Bytes::new() }), Err(InputError::Peer(usize::MAX)));
+    assert_eq!(
+        run.handle(at(1), Input::Spent(Ok(()))),
+        Err(InputError::NotAsked("Spent"))
+    );
+    let verdict = GateVerdict {
+        publish: None,
+        reason: String::new(),
+    };
+    assert_eq!(
+        run.handle(at(1), Input::Verdict(verdict)),
+        Err(InputError::NotAsked("Verdict"))
+    );
+    assert_eq!(
+        run.handle(at(1), Input::Gone { peer: 3 }),
+        Err(InputError::Peer(3))
+    );
+    assert_eq!(
+        run.handle(
+            at(1),
+            Input::Private {
+                from: usize::MAX,
+                frame: Bytes::new()
+            }
+        ),
+        Err(InputError::Peer(usize::MAX))
+    );
     assert_eq!(run.progress(), before);
 }
 
@@ -118,9 +169,27 @@ fn our_callers_mistakes_are_errors_and_change_nothing() {
 fn a_new_public_connection_gets_all_that_is_held() {
     let plan = plan(3, "", 2);
     let (mut run, _) = up_to_start(&plan);
-    run.handle(at(5), Input::Disconnected { network: Network::Public, peer: 2 }).expect("in the plan");
-    run.handle(at(6), Input::Connected { network: Network::Public, peer: 2 }).expect("in the plan");
-    assert_eq!(public_frames(&drain(&mut run)).len(), 6, "three READYs, three STARTs");
+    run.handle(
+        at(5),
+        Input::Disconnected {
+            network: Network::Public,
+            peer: 2,
+        },
+    )
+    .expect("in the plan");
+    run.handle(
+        at(6),
+        Input::Connected {
+            network: Network::Public,
+            peer: 2,
+        },
+    )
+    .expect("in the plan");
+    assert_eq!(
+        public_frames(&drain(&mut run)).len(),
+        6,
+        "three READYs, three STARTs"
+    );
 }
 
 /// A flood brings everything more than once. One such frame at the very end of a round once hid that end: nobody woke the
@@ -130,13 +199,35 @@ fn a_public_message_that_brings_nothing_new_does_not_hide_a_deadline() {
     let plan = plan(3, "", 2);
     let (mut run, _) = up_to_start(&plan);
     run.handle(at(3), Input::Spent(Ok(()))).expect("asked");
-    run.handle(at(4), Input::Disconnected { network: Network::Public, peer: 2 }).expect("in the plan");
-    run.handle(at(4), Input::Connected { network: Network::Public, peer: 2 }).expect("in the plan");
+    run.handle(
+        at(4),
+        Input::Disconnected {
+            network: Network::Public,
+            peer: 2,
+        },
+    )
+    .expect("in the plan");
+    run.handle(
+        at(4),
+        Input::Connected {
+            network: Network::Public,
+            peer: 2,
+        },
+    )
+    .expect("in the plan");
     let known = public_frames(&drain(&mut run)).swap_remove(0);
     assert_eq!(run.progress().round, 1);
-    let Output::Wait { until } = run.poll_output() else { panic!("all outputs were taken") };
-    run.handle(until.plus_millis(plan.draft().run.round_ms), Input::Public { from: 1, frame: Bytes::from_owner(known) })
-        .expect("in the plan");
+    let Output::Wait { until } = run.poll_output() else {
+        panic!("all outputs were taken")
+    };
+    run.handle(
+        until.plus_millis(plan.draft().run.round_ms),
+        Input::Public {
+            from: 1,
+            frame: Bytes::from_owner(known),
+        },
+    )
+    .expect("in the plan");
     assert!(run.progress().round > 1, "the deadline has passed");
 }
 
@@ -145,13 +236,31 @@ fn a_peer_with_another_plan_is_named_with_both_digests() {
     let (ours, theirs) = (plan(3, "", 2), plan(3, "", 3));
     let mut run = run_of(&ours, 0);
     let mut other = run_of(&theirs, 1);
-    other.handle(at(1), Input::Connected { network: Network::Public, peer: 0 }).expect("in the plan");
+    other
+        .handle(
+            at(1),
+            Input::Connected {
+                network: Network::Public,
+                peer: 0,
+            },
+        )
+        .expect("in the plan");
     let frame = public_frames(&drain(&mut other)).swap_remove(0);
     drain(&mut run);
-    run.handle(at(1), Input::Public { from: 1, frame: Bytes::from_owner(frame) }).expect("in the plan");
+    run.handle(
+        at(1),
+        Input::Public {
+            from: 1,
+            frame: Bytes::from_owner(frame),
+        },
+    )
+    .expect("in the plan");
     let offences = offences(&drain(&mut run));
     assert_eq!(offences.len(), 1);
-    assert!(offences[0].contains(&ours.digest_hex()) && offences[0].contains(&theirs.digest_hex()), "{offences:?}");
+    assert!(
+        offences[0].contains(&ours.digest_hex()) && offences[0].contains(&theirs.digest_hex()),
+        "{offences:?}"
+    );
 }
 
 #[test]
@@ -160,18 +269,43 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
     let (mut run, _) = up_to_start(&plan);
     let from = plan.schedule().receives_from(1, 0)[0];
     let lattice = plan.lattice();
-    let id = ShareId { round: 1, from, to: 0 };
+    let id = ShareId {
+        round: 1,
+        from,
+        to: 0,
+    };
     let values = lattice.share_to_bytes(&lattice.zeros(2), 1).expect("fits");
     let frame = wire::share_frame(plan.digest(), id, LatticeWeight(0), &values);
-    run.handle(at(3), Input::Private { from, frame: Bytes::from_owner(frame.clone()) }).expect("in the plan");
+    run.handle(
+        at(3),
+        Input::Private {
+            from,
+            frame: Bytes::from_owner(frame.clone()),
+        },
+    )
+    .expect("in the plan");
     assert_eq!(drain(&mut run).len(), 0, "it waits");
     run.handle(at(4), Input::Spent(Ok(()))).expect("asked");
     let outputs = drain(&mut run);
-    let answers = outputs.iter().filter(|output| matches!(output, Output::Private { to, ticket: None, .. } if *to == from));
+    let answers = outputs
+        .iter()
+        .filter(|output| matches!(output, Output::Private { to, ticket: None, .. } if *to == from));
     assert_eq!(answers.count(), 1);
-    let stray = wire::share_frame(plan.digest(), ShareId { round: 7, ..id }, LatticeWeight(0), &values);
+    let stray = wire::share_frame(
+        plan.digest(),
+        ShareId { round: 7, ..id },
+        LatticeWeight(0),
+        &values,
+    );
     let (mut run, _) = up_to_start(&plan);
-    run.handle(at(3), Input::Private { from, frame: Bytes::from_owner(stray) }).expect("in the plan");
+    run.handle(
+        at(3),
+        Input::Private {
+            from,
+            frame: Bytes::from_owner(stray),
+        },
+    )
+    .expect("in the plan");
     assert_eq!(offences(&drain(&mut run)).len(), 1);
     assert!(run.early.is_empty(), "only what is due is kept");
 }
@@ -227,7 +361,9 @@ fn a_log_calls_gone_who_owes_a_share_at_once_and_others_after_a_while() {
     let since = run.now;
     run.handle(since, Input::Gone { peer: 1 }).expect("a party");
     let called = |run: &Run| {
-        let Machine::Mixing { exchange } = &run.machine else { panic!("it mixes") };
+        let Machine::Mixing { exchange } = &run.machine else {
+            panic!("it mixes")
+        };
         run.log_calls(exchange, &clock)
     };
     assert_eq!(
@@ -235,16 +371,31 @@ fn a_log_calls_gone_who_owes_a_share_at_once_and_others_after_a_while() {
         BTreeSet::from([1]),
         "nobody signs a log before all shares are answered: its log cannot be on the way"
     );
-    let Machine::Mixing { exchange } = &mut run.machine else { panic!("it mixes") };
-    let due: Vec<(u32, Party)> =
-        (1..=4).map(|round| (round, 1)).filter(|&(round, from)| run.course.is_due(round, from)).collect();
+    let Machine::Mixing { exchange } = &mut run.machine else {
+        panic!("it mixes")
+    };
+    let due: Vec<(u32, Party)> = (1..=4)
+        .map(|round| (round, 1))
+        .filter(|&(round, from)| run.course.is_due(round, from))
+        .collect();
     assert!(!due.is_empty());
-    exchange.received.extend(due.into_iter().map(|key| (key, crate::log::Verdict::Accepted { applied: key.0 })));
-    assert_eq!(called(&run), BTreeSet::new(), "its log may be on the way through others");
+    exchange.received.extend(
+        due.into_iter()
+            .map(|key| (key, crate::log::Verdict::Accepted { applied: key.0 })),
+    );
+    assert_eq!(
+        called(&run),
+        BTreeSet::new(),
+        "its log may be on the way through others"
+    );
     run.now = since.plus_millis(99);
     assert_eq!(called(&run), BTreeSet::new());
     run.now = since.plus_millis(100);
-    assert_eq!(called(&run), BTreeSet::from([1]), "1/32 of the stage later it is called");
+    assert_eq!(
+        called(&run),
+        BTreeSet::from([1]),
+        "1/32 of the stage later it is called"
+    );
 }
 
 #[test]
@@ -256,7 +407,10 @@ fn who_is_told_to_leave_before_the_start_has_given_nothing_away() {
         Output::Finished(outcome) => Some(outcome),
         _ => None,
     });
-    assert!(matches!(finished.expect("it ends at once").ending, Ending::Aborted { .. }));
+    assert!(matches!(
+        finished.expect("it ends at once").ending,
+        Ending::Aborted { .. }
+    ));
     run.handle(at(2), Input::Leave).expect("once more does nothing");
     assert!(drain(&mut run).is_empty());
 }

@@ -161,7 +161,11 @@ pub enum Problem {
 
 /// Without hundreds of zeros.
 fn readable(number: f64) -> String {
-    if number == 0.0 || (1e-5..1e15).contains(&number.abs()) { number.to_string() } else { format!("{number:e}") }
+    if number == 0.0 || (1e-5..1e15).contains(&number.abs()) {
+        number.to_string()
+    } else {
+        format!("{number:e}")
+    }
 }
 
 impl Problem {
@@ -175,11 +179,15 @@ impl Problem {
             Problem::Count { least, most, .. } if least == most => format!("write {least}"),
             Problem::Count { least, most, .. } => format!("choose a number from {least} to {most}"),
             Problem::Shape { .. } => {
-                format!("list 1 to 32 extents of at least 1 each, with a product of at most {MOST_COORDINATES}")
+                format!(
+                    "list 1 to 32 extents of at least 1 each, with a product of at most {MOST_COORDINATES}"
+                )
             }
             Problem::BoundCount { expected, .. } => format!("give one number, or a list of {expected}"),
             Problem::ColumnCount { expected, .. } => format!("name all {expected}, or leave the key out"),
-            Problem::ColumnName { .. } => "give each a different name of 1 to 256 characters, without spaces around it".into(),
+            Problem::ColumnName { .. } => {
+                "give each a different name of 1 to 256 characters, without spaces around it".into()
+            }
             Problem::BoxOrder { .. } => "every low must be a finite number below its high".into(),
             Problem::OnlyFor { .. } => "leave the key out".into(),
             Problem::Dropouts { .. } => "lower privacy.dropouts or privacy.colluding, or add parties".into(),
@@ -207,7 +215,11 @@ const FEWEST_DRAWS: u64 = 100;
 const MOST_DRAWS: u64 = 10_000_000;
 
 fn count(field: &str, found: u64, least: u64, most: u64) -> Checked {
-    require((least..=most).contains(&found), field, || Problem::Count { found, least, most })
+    require((least..=most).contains(&found), field, || Problem::Count {
+        found,
+        least,
+        most,
+    })
 }
 
 fn count_parties(parties: usize) -> Checked {
@@ -246,8 +258,16 @@ impl RawRunFile {
             data: Data {
                 shape: given(self.data.shape, "data.shape", "shape = [1000] under [data]")?,
                 unit: given(self.data.unit, "data.unit", "unit = \"party\"")?,
-                adjacency: given(self.data.adjacency, "data.adjacency", "adjacency = \"replace-one\"")?,
-                clip: given(self.data.clip, "data.clip", "clip = { kind = \"l2\", radius = 1.0 }")?,
+                adjacency: given(
+                    self.data.adjacency,
+                    "data.adjacency",
+                    "adjacency = \"replace-one\"",
+                )?,
+                clip: given(
+                    self.data.clip,
+                    "data.clip",
+                    "clip = { kind = \"l2\", radius = 1.0 }",
+                )?,
                 weights: self.data.weights.map(on_weight_grid),
                 columns: self.data.columns,
             },
@@ -255,13 +275,21 @@ impl RawRunFile {
                 epsilon: given(self.privacy.epsilon, "privacy.epsilon", "epsilon = 1.0")?,
                 delta: given(self.privacy.delta, "privacy.delta", "delta = 1e-6")?,
                 colluding: given(self.privacy.colluding, "privacy.colluding", "colluding = 1")?,
-                coalitions: given(self.privacy.coalitions, "privacy.coalitions", "coalitions = \"any\"")?,
+                coalitions: given(
+                    self.privacy.coalitions,
+                    "privacy.coalitions",
+                    "coalitions = \"any\"",
+                )?,
                 dropouts,
                 draws: self.privacy.draws,
             },
             mechanism: Mechanism {
                 kind: given(self.mechanism.kind, "mechanism.kind", "kind = \"inca\"")?,
-                injection: given(self.mechanism.injection, "mechanism.injection", "injection = \"incremental\"")?,
+                injection: given(
+                    self.mechanism.injection,
+                    "mechanism.injection",
+                    "injection = \"incremental\"",
+                )?,
                 rounds: given(self.mechanism.rounds, "mechanism.rounds", "rounds = \"auto\"")?,
                 fanout: given(self.mechanism.fanout, "mechanism.fanout", "fanout = 1")?,
                 rollback: given(self.mechanism.rollback, "mechanism.rollback", "rollback = true")?,
@@ -275,15 +303,31 @@ impl RawRunFile {
                     "mechanism.accept_exact_sum",
                     "accept_exact_sum = false",
                 )?,
-                local_noise_ok: given(self.mechanism.local_noise_ok, "mechanism.local_noise_ok", "local_noise_ok = false")?,
+                local_noise_ok: given(
+                    self.mechanism.local_noise_ok,
+                    "mechanism.local_noise_ok",
+                    "local_noise_ok = false",
+                )?,
             },
             topology: Topology {
-                private: given(self.topology.private, "topology.private", "private = { kind = \"complete\" }")?,
-                public: given(self.topology.public, "topology.public", "public = { kind = \"complete\" }")?,
+                private: given(
+                    self.topology.private,
+                    "topology.private",
+                    "private = { kind = \"complete\" }",
+                )?,
+                public: given(
+                    self.topology.public,
+                    "topology.public",
+                    "public = { kind = \"complete\" }",
+                )?,
             },
             run: RunSettings {
                 min_parties: self.run.min_parties.unwrap_or(parties.saturating_sub(dropouts)),
-                dissemination: given(self.run.dissemination, "run.dissemination", "dissemination = \"flood\"")?,
+                dissemination: given(
+                    self.run.dissemination,
+                    "run.dissemination",
+                    "dissemination = \"flood\"",
+                )?,
                 join_ms: given(self.run.join_ms, "run.join_ms", "join_ms = 120000")?,
                 round_ms: given(self.run.round_ms, "run.round_ms", "round_ms = 2000")?,
                 settle_ms: given(self.run.settle_ms, "run.settle_ms", "settle_ms = 4000")?,
@@ -306,18 +350,32 @@ fn majority(parties: usize, colluding: usize, dropouts: usize) -> bool {
 /// Rounds weights to multiples of 1/[`WEIGHT_UNIT`]; what is out of range stays and is refused later.
 fn on_weight_grid(weights: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
     let unit = WEIGHT_UNIT as f64;
-    weights.into_iter().map(|(name, weight)| (name, (weight * unit).round() / unit)).collect()
+    weights
+        .into_iter()
+        .map(|(name, weight)| (name, (weight * unit).round() / unit))
+        .collect()
 }
 
 impl RunFile {
     /// Everything that can be said without the list of peers.
     pub(crate) fn check(&self, parties: usize) -> Result<(), (String, Problem)> {
-        check_settings(&self.name, &self.data, &self.privacy, &self.mechanism, &self.run, parties)
+        check_settings(
+            &self.name,
+            &self.data,
+            &self.privacy,
+            &self.mechanism,
+            &self.run,
+            parties,
+        )
     }
 
     /// Refuses what parses, and will run one day, but that this version's plans do not carry.
     pub fn supported(&self) -> Result<(), RunFileError> {
-        supported(&self.privacy, &self.mechanism).map_err(|(field, problem)| RunFileError::Field { field, line: None, problem })
+        supported(&self.privacy, &self.mechanism).map_err(|(field, problem)| RunFileError::Field {
+            field,
+            line: None,
+            problem,
+        })
     }
 }
 
@@ -332,7 +390,9 @@ pub(crate) fn check_settings(
 ) -> Checked {
     count_parties(parties)?;
     let name_fine = (1..=64).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b" ._-".contains(&b))
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b" ._-".contains(&b))
         && name.trim() == name;
     require(name_fine, "name", || Problem::Name)?;
     data.check()?;
@@ -350,14 +410,22 @@ pub(crate) fn supported(privacy: &Privacy, mechanism: &Mechanism) -> Checked {
     if privacy.coalitions == Coalitions::Static {
         // Random draws are computed by a fast path that knows this mechanism only.
         if mechanism.kind != MechanismKind::Inca {
-            return not_yet("mechanism.kind", "\"ppsc\" while coalitions = \"static\"", "\"inca\"");
+            return not_yet(
+                "mechanism.kind",
+                "\"ppsc\" while coalitions = \"static\"",
+                "\"inca\"",
+            );
         }
         if mechanism.injection != InjectionChoice::Incremental {
             let found = "another injection than \"incremental\" while coalitions = \"static\"";
             return not_yet("mechanism.injection", found, "\"incremental\"");
         }
         if !mechanism.rollback {
-            return not_yet("mechanism.rollback", "false while coalitions = \"static\"", "true");
+            return not_yet(
+                "mechanism.rollback",
+                "false while coalitions = \"static\"",
+                "true",
+            );
         }
     }
     Ok(())
@@ -372,14 +440,22 @@ impl Data {
         require(fits, "data.shape", || Problem::Shape { coordinates })?;
         self.clip.check(coordinates)?;
         self.check_columns()?;
-        let Some(weights) = &self.weights else { return Ok(()) };
-        require(self.unit == Unit::Party, "data.weights", || Problem::OnlyFor { only: "unit = \"party\"" })?;
+        let Some(weights) = &self.weights else {
+            return Ok(());
+        };
+        require(self.unit == Unit::Party, "data.weights", || Problem::OnlyFor {
+            only: "unit = \"party\"",
+        })?;
         for (name, &found) in weights {
             let on_grid = (found * WEIGHT_UNIT as f64).fract() == 0.0;
-            require((0.01..=1e6).contains(&found) && on_grid, &format!("data.weights.{name}"), || Problem::Range {
-                found,
-                expected: "from 0.01 to 1000000, a multiple of 2^-20 (only the ratios of weights matter)",
-            })?;
+            require(
+                (0.01..=1e6).contains(&found) && on_grid,
+                &format!("data.weights.{name}"),
+                || Problem::Range {
+                    found,
+                    expected: "from 0.01 to 1000000, a multiple of 2^-20 (only the ratios of weights matter)",
+                },
+            )?;
         }
         Ok(())
     }
@@ -387,17 +463,26 @@ impl Data {
 
 impl Data {
     fn check_columns(&self) -> Checked {
-        let Some(columns) = &self.columns else { return Ok(()) };
+        let Some(columns) = &self.columns else {
+            return Ok(());
+        };
         let (found, expected) = (columns.len(), self.shape.last().copied().unwrap_or(0));
-        require(found == expected, "data.columns", || Problem::ColumnCount { found, expected })?;
+        require(found == expected, "data.columns", || Problem::ColumnCount {
+            found,
+            expected,
+        })?;
         let wrong = unnamed(columns);
-        require(wrong.is_none(), "data.columns", || Problem::ColumnName { column: wrong.map_or(0, |at| at + 1) })
+        require(wrong.is_none(), "data.columns", || Problem::ColumnName {
+            column: wrong.map_or(0, |at| at + 1),
+        })
     }
 }
 
 /// The first column, from 0, that has no name of its own that a plan can carry.
 pub fn unnamed(columns: &[String]) -> Option<usize> {
-    let fine = |name: &str| (1..=256).contains(&name.len()) && name.trim() == name && !name.contains(char::is_control);
+    let fine = |name: &str| {
+        (1..=256).contains(&name.len()) && name.trim() == name && !name.contains(char::is_control)
+    };
     let mut names = BTreeSet::new();
     columns.iter().position(|name| !fine(name) || !names.insert(name))
 }
@@ -410,15 +495,20 @@ fn sizeable(number: f64) -> bool {
 impl Clip {
     fn check(&self, coordinates: usize) -> Checked {
         match self {
-            Clip::L2 { radius } => require((1e-100..=1e100).contains(radius), "data.clip.radius", || Problem::Range {
-                found: *radius,
-                expected: "a finite number above 0 (1e-100 to 1e100)",
+            Clip::L2 { radius } => require((1e-100..=1e100).contains(radius), "data.clip.radius", || {
+                Problem::Range {
+                    found: *radius,
+                    expected: "a finite number above 0 (1e-100 to 1e100)",
+                }
             }),
             Clip::Box { low, high } => {
                 for (field, bound) in [("data.clip.low", low), ("data.clip.high", high)] {
                     if let Bound::Each(bounds) = bound {
                         let found = bounds.len();
-                        require(found == coordinates, field, || Problem::BoundCount { found, expected: coordinates })?;
+                        require(found == coordinates, field, || Problem::BoundCount {
+                            found,
+                            expected: coordinates,
+                        })?;
                     }
                 }
                 let listed = match (low, high) {
@@ -428,7 +518,11 @@ impl Clip {
                 for coordinate in 0..listed {
                     let (low, high) = (low.at(coordinate), high.at(coordinate));
                     let inside = sizeable(low) && sizeable(high) && high - low >= 1e-100;
-                    require(inside, "data.clip", || Problem::BoxOrder { coordinate, low, high })?;
+                    require(inside, "data.clip", || Problem::BoxOrder {
+                        coordinate,
+                        low,
+                        high,
+                    })?;
                 }
                 Ok(())
             }
@@ -444,16 +538,30 @@ impl Privacy {
             expected: "a finite number above 0, such as 1.0",
         })?;
         let inside = self.delta > 0.0 && self.delta < 1.0;
-        require(inside, "privacy.delta", || Problem::Range { found: self.delta, expected: "above 0 and below 1, such as 1e-6" })?;
-        count("privacy.colluding", self.colluding as u64, 0, parties.saturating_sub(2) as u64)?;
-        require(majority(parties, self.colluding, self.dropouts), "privacy.dropouts", || Problem::Dropouts {
-            found: self.dropouts,
-            remaining: parties.saturating_sub(self.dropouts),
-            parties,
-            half: (parties + self.colluding) as f64 / 2.0,
+        require(inside, "privacy.delta", || Problem::Range {
+            found: self.delta,
+            expected: "above 0 and below 1, such as 1e-6",
         })?;
+        count(
+            "privacy.colluding",
+            self.colluding as u64,
+            0,
+            parties.saturating_sub(2) as u64,
+        )?;
+        require(
+            majority(parties, self.colluding, self.dropouts),
+            "privacy.dropouts",
+            || Problem::Dropouts {
+                found: self.dropouts,
+                remaining: parties.saturating_sub(self.dropouts),
+                parties,
+                half: (parties + self.colluding) as f64 / 2.0,
+            },
+        )?;
         let Some(draws) = self.draws else { return Ok(()) };
-        let only = Problem::OnlyFor { only: "privacy.coalitions = \"static\"" };
+        let only = Problem::OnlyFor {
+            only: "privacy.coalitions = \"static\"",
+        };
         require(self.coalitions == Coalitions::Static, "privacy.draws", || only)?;
         count("privacy.draws", draws, FEWEST_DRAWS, MOST_DRAWS)
     }
@@ -462,28 +570,62 @@ impl Privacy {
 impl Mechanism {
     fn check(&self, parties: usize) -> Checked {
         if let Rounds::Fixed(rounds) = self.rounds {
-            count("mechanism.rounds", rounds.into(), 1, most_rounds(self.kind).into())?;
+            count(
+                "mechanism.rounds",
+                rounds.into(),
+                1,
+                most_rounds(self.kind).into(),
+            )?;
         }
         if let InjectionChoice::Custom { c, .. } = &self.injection {
-            count("mechanism.injection.c", c.len() as u64, 2, u64::from(MOST_ROUNDS) + 1)?;
+            count(
+                "mechanism.injection.c",
+                c.len() as u64,
+                2,
+                u64::from(MOST_ROUNDS) + 1,
+            )?;
             let expected = c.len() as u32 - 1;
             if let Rounds::Fixed(found) = self.rounds {
-                require(found == expected, "mechanism.rounds", || Problem::Rounds { found, expected })?;
+                require(found == expected, "mechanism.rounds", || Problem::Rounds {
+                    found,
+                    expected,
+                })?;
             }
-            self.injection.exact(expected).map_err(|e| ("mechanism.injection".to_string(), Problem::Injection(e)))?;
+            self.injection
+                .exact(expected)
+                .map_err(|e| ("mechanism.injection".to_string(), Problem::Injection(e)))?;
         }
         // Below the number of neighbours, of which a party has at most parties − 1.
-        count("mechanism.fanout", self.fanout.into(), 1, u64::from(MOST_FANOUT).min(parties.saturating_sub(2).max(1) as u64))?;
+        count(
+            "mechanism.fanout",
+            self.fanout.into(),
+            1,
+            u64::from(MOST_FANOUT).min(parties.saturating_sub(2).max(1) as u64),
+        )?;
         if self.kind != MechanismKind::Ppsc {
-            let only = Problem::OnlyFor { only: "mechanism.kind = \"ppsc\"" };
-            require(self.independent_noise == IndependentNoise::Calibrated, "mechanism.independent_noise", || only.clone())?;
-            require(!self.accept_exact_sum, "mechanism.accept_exact_sum", || only.clone())?;
+            let only = Problem::OnlyFor {
+                only: "mechanism.kind = \"ppsc\"",
+            };
+            require(
+                self.independent_noise == IndependentNoise::Calibrated,
+                "mechanism.independent_noise",
+                || only.clone(),
+            )?;
+            require(!self.accept_exact_sum, "mechanism.accept_exact_sum", || {
+                only.clone()
+            })?;
             return require(!self.local_noise_ok, "mechanism.local_noise_ok", || only);
         }
         // A hand-over has one receiver, and is what roll-back takes back; value and noise come in as Algorithm 1 has them.
         count("mechanism.fanout", self.fanout.into(), 1, 1)?;
-        let only = Problem::OnlyFor { only: "mechanism.kind = \"inca\"" };
-        require(self.injection == InjectionChoice::Incremental, "mechanism.injection", || only.clone())?;
+        let only = Problem::OnlyFor {
+            only: "mechanism.kind = \"inca\"",
+        };
+        require(
+            self.injection == InjectionChoice::Incremental,
+            "mechanism.injection",
+            || only.clone(),
+        )?;
         require(self.rollback, "mechanism.rollback", || only)?;
         let said = self.independent_noise == IndependentNoise::Calibrated || self.accept_exact_sum;
         require(said, "mechanism.independent_noise", || Problem::ExactSum)
@@ -499,7 +641,12 @@ impl InjectionChoice {
             InjectionChoice::Early => Ok(Injection::exact_early(rounds)),
             InjectionChoice::Custom { c, z } => {
                 if c.len() != rounds + 1 {
-                    return Err(InjectionError::Shape { what: "c".into(), found: c.len(), expected: rounds + 1, rounds });
+                    return Err(InjectionError::Shape {
+                        what: "c".into(),
+                        found: c.len(),
+                        expected: rounds + 1,
+                        rounds,
+                    });
                 }
                 let ratios = |row: &Vec<Fraction>| row.iter().map(|fraction| fraction.0).collect::<Vec<_>>();
                 Injection::exact_custom(ratios(c), z.iter().map(ratios).collect())
@@ -510,13 +657,24 @@ impl InjectionChoice {
 
 impl RunSettings {
     fn check(&self, parties: usize, dropouts: usize) -> Checked {
-        count("run.min_parties", self.min_parties as u64, parties.saturating_sub(dropouts) as u64, parties as u64)?;
+        count(
+            "run.min_parties",
+            self.min_parties as u64,
+            parties.saturating_sub(dropouts) as u64,
+            parties as u64,
+        )?;
         count("run.join_ms", self.join_ms, 1, LONGEST_MS)?;
         count("run.round_ms", self.round_ms, 1, LONGEST_MS)?;
         count("run.settle_ms", self.settle_ms, 4, LONGEST_MS)?;
         let (pace_ms, round_ms) = (self.pace_ms, self.round_ms);
-        require(pace_ms <= round_ms, "run.pace_ms", || Problem::Pace { pace_ms, round_ms })?;
+        require(pace_ms <= round_ms, "run.pace_ms", || Problem::Pace {
+            pace_ms,
+            round_ms,
+        })?;
         let usable = self.accuracy.is_finite() && self.accuracy > 0.0;
-        require(usable, "run.accuracy", || Problem::Range { found: self.accuracy, expected: "a finite number above 0" })
+        require(usable, "run.accuracy", || Problem::Range {
+            found: self.accuracy,
+            expected: "a finite number above 0",
+        })
     }
 }

@@ -104,7 +104,11 @@ impl RawRunFile {
             Err(error) => {
                 let line = error.span().map(|span| line_at(text, span.start));
                 let field = line.and_then(|line| lines.key_at(line)).map(str::to_string);
-                Err(RunFileError::Toml { line, field, message: error.message().trim_end().to_string() })
+                Err(RunFileError::Toml {
+                    line,
+                    field,
+                    message: error.message().trim_end().to_string(),
+                })
             }
         }
     }
@@ -117,11 +121,46 @@ impl RawRunFile {
     /// Takes what is missing from `from`.
     pub(super) fn fill(&mut self, from: RawRunFile) {
         fill!(self, from, version, task, name);
-        fill!(self.data, from.data, shape, unit, adjacency, clip, weights, columns);
-        fill!(self.privacy, from.privacy, epsilon, delta, colluding, coalitions, dropouts, draws);
-        fill!(self.mechanism, from.mechanism, kind, injection, rounds, fanout, rollback);
-        fill!(self.mechanism, from.mechanism, independent_noise, accept_exact_sum, local_noise_ok);
+        fill!(
+            self.data, from.data, shape, unit, adjacency, clip, weights, columns
+        );
+        fill!(
+            self.privacy,
+            from.privacy,
+            epsilon,
+            delta,
+            colluding,
+            coalitions,
+            dropouts,
+            draws
+        );
+        fill!(
+            self.mechanism,
+            from.mechanism,
+            kind,
+            injection,
+            rounds,
+            fanout,
+            rollback
+        );
+        fill!(
+            self.mechanism,
+            from.mechanism,
+            independent_noise,
+            accept_exact_sum,
+            local_noise_ok
+        );
         fill!(self.topology, from.topology, private, public);
-        fill!(self.run, from.run, min_parties, dissemination, join_ms, round_ms, settle_ms, accuracy, pace_ms);
+        fill!(
+            self.run,
+            from.run,
+            min_parties,
+            dissemination,
+            join_ms,
+            round_ms,
+            settle_ms,
+            accuracy,
+            pace_ms
+        );
     }
 }

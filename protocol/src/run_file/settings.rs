@@ -130,7 +130,9 @@ pub struct Data {
 impl Data {
     /// The number of coordinates d: the product of the shape (checked to be from 1 to 2³¹; saturates before that).
     pub fn dimension(&self) -> usize {
-        self.shape.iter().fold(1usize, |product, &extent| product.saturating_mul(extent))
+        self.shape
+            .iter()
+            .fold(1usize, |product, &extent| product.saturating_mul(extent))
     }
 }
 
@@ -181,7 +183,9 @@ pub struct Fraction(pub Ratio);
 
 /// Text that is no fraction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{found:?} is not an exact number; write a fraction or a decimal in a string, such as \"1/3\", \"-1/2\" or \"0.25\"")]
+#[error(
+    "{found:?} is not an exact number; write a fraction or a decimal in a string, such as \"1/3\", \"-1/2\" or \"0.25\""
+)]
 pub struct NotAFraction {
     found: String,
 }
@@ -191,8 +195,11 @@ impl FromStr for Fraction {
 
     fn from_str(text: &str) -> Result<Self, NotAFraction> {
         // Short enough that nothing below can be large; a long text is cut in the message.
-        let refuse = || NotAFraction { found: text.chars().take(32).collect() };
-        let digits = |part: &str| !part.is_empty() && part.len() <= 17 && part.bytes().all(|b| b.is_ascii_digit());
+        let refuse = || NotAFraction {
+            found: text.chars().take(32).collect(),
+        };
+        let digits =
+            |part: &str| !part.is_empty() && part.len() <= 17 && part.bytes().all(|b| b.is_ascii_digit());
         let trimmed = text.trim();
         let (negative, magnitude) = match trimmed.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -203,13 +210,19 @@ impl FromStr for Fraction {
             if !digits(above) || !digits(below) {
                 return Err(refuse());
             }
-            (above.parse().map_err(|_| refuse())?, below.parse().map_err(|_| refuse())?)
+            (
+                above.parse().map_err(|_| refuse())?,
+                below.parse().map_err(|_| refuse())?,
+            )
         } else if let Some((whole, decimals)) = magnitude.split_once('.') {
             let joined = format!("{whole}{decimals}");
             if !digits(whole) || !digits(decimals) || !digits(&joined) {
                 return Err(refuse());
             }
-            (joined.parse().map_err(|_| refuse())?, 10i64.pow(decimals.len() as u32))
+            (
+                joined.parse().map_err(|_| refuse())?,
+                10i64.pow(decimals.len() as u32),
+            )
         } else if digits(magnitude) {
             (magnitude.parse().map_err(|_| refuse())?, 1)
         } else {
@@ -279,7 +292,11 @@ impl Serialize for InjectionChoice {
         match self {
             InjectionChoice::Incremental => serializer.serialize_str("incremental"),
             InjectionChoice::Early => serializer.serialize_str("early"),
-            InjectionChoice::Custom { c, z } => CustomInjection { c: c.clone(), z: z.clone() }.serialize(serializer),
+            InjectionChoice::Custom { c, z } => CustomInjection {
+                c: c.clone(),
+                z: z.clone(),
+            }
+            .serialize(serializer),
         }
     }
 }
@@ -300,7 +317,8 @@ impl<'de> Deserialize<'de> for InjectionChoice {
                 }
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<InjectionChoice, A::Error> {
-                let CustomInjection { c, z } = CustomInjection::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                let CustomInjection { c, z } =
+                    CustomInjection::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 Ok(InjectionChoice::Custom { c, z })
             }
         }
@@ -341,10 +359,14 @@ impl<'de> Deserialize<'de> for Rounds {
                 }
             }
             fn visit_i64<E: de::Error>(self, rounds: i64) -> Result<Rounds, E> {
-                u32::try_from(rounds).map(Rounds::Fixed).map_err(|_| E::invalid_value(de::Unexpected::Signed(rounds), &self))
+                u32::try_from(rounds)
+                    .map(Rounds::Fixed)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(rounds), &self))
             }
             fn visit_u64<E: de::Error>(self, rounds: u64) -> Result<Rounds, E> {
-                u32::try_from(rounds).map(Rounds::Fixed).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(rounds), &self))
+                u32::try_from(rounds)
+                    .map(Rounds::Fixed)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(rounds), &self))
             }
         }
         deserializer.deserialize_any(RoundsVisitor)
@@ -417,7 +439,9 @@ impl<'de> Deserialize<'de> for GraphChoice {
         impl<'de> Visitor<'de> for GraphVisitor {
             type Value = GraphChoice;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a graph, such as { kind = \"complete\" } or { kind = \"random-regular\", degree = 4 }")
+                f.write_str(
+                    "a graph, such as { kind = \"complete\" } or { kind = \"random-regular\", degree = 4 }",
+                )
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<GraphChoice, E> {
                 match text {
@@ -427,12 +451,14 @@ impl<'de> Deserialize<'de> for GraphChoice {
                 }
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<GraphChoice, A::Error> {
-                Ok(match TaggedGraph::deserialize(de::value::MapAccessDeserializer::new(map))? {
-                    TaggedGraph::Complete {} => GraphChoice::Complete,
-                    TaggedGraph::Ring {} => GraphChoice::Ring,
-                    TaggedGraph::RandomRegular { degree } => GraphChoice::RandomRegular { degree },
-                    TaggedGraph::Edges { edges } => GraphChoice::Edges { edges },
-                })
+                Ok(
+                    match TaggedGraph::deserialize(de::value::MapAccessDeserializer::new(map))? {
+                        TaggedGraph::Complete {} => GraphChoice::Complete,
+                        TaggedGraph::Ring {} => GraphChoice::Ring,
+                        TaggedGraph::RandomRegular { degree } => GraphChoice::RandomRegular { degree },
+                        TaggedGraph::Edges { edges } => GraphChoice::Edges { edges },
+                    },
+                )
             }
         }
         deserializer.deserialize_any(GraphVisitor)

@@ -12,13 +12,19 @@ fn parse(text: &str, parties: usize) -> RunFile {
 /// The minimal file with more lines: those starting with "data." etc. go to their section.
 fn with(lines: &[(&str, &str)]) -> String {
     let mut text = String::from("name = \"study\"\n");
-    lines.iter().filter(|(section, _)| section.is_empty()).for_each(|(_, line)| text.push_str(&format!("{line}\n")));
+    lines
+        .iter()
+        .filter(|(section, _)| section.is_empty())
+        .for_each(|(_, line)| text.push_str(&format!("{line}\n")));
     for section in ["data", "privacy", "mechanism", "topology", "run"] {
         text.push_str(&format!("[{section}]\n"));
         if section == "data" && !lines.iter().any(|(_, line)| line.starts_with("shape")) {
             text.push_str("shape = [10]\n");
         }
-        lines.iter().filter(|(name, _)| *name == section).for_each(|(_, line)| text.push_str(&format!("{line}\n")));
+        lines
+            .iter()
+            .filter(|(name, _)| *name == section)
+            .for_each(|(_, line)| text.push_str(&format!("{line}\n")));
     }
     text
 }
@@ -36,7 +42,11 @@ fn refused(section: &str, line: &str, parties: usize) -> (String, Option<usize>,
         RunFileError::Toml { line, .. } | RunFileError::Field { line, .. } => *line,
     };
     assert_eq!(found, written, "{error}");
-    (error.field().unwrap_or_default().to_string(), found, error.to_string())
+    (
+        error.field().unwrap_or_default().to_string(),
+        found,
+        error.to_string(),
+    )
 }
 
 #[test]
@@ -48,10 +58,18 @@ fn both_documents_of_defaults_parse_and_know_every_key() {
     }
     // Every key of the table is one that the parser knows, and the parser lists no other.
     for section in ["", "data", "privacy", "mechanism", "topology", "run"] {
-        let text = if section.is_empty() { "zzz = 1\n".to_string() } else { format!("[{section}]\nzzz = 1\n") };
+        let text = if section.is_empty() {
+            "zzz = 1\n".to_string()
+        } else {
+            format!("[{section}]\nzzz = 1\n")
+        };
         let message = RawRunFile::parse(&text).unwrap_err().to_string();
         let mut listed: Vec<&str> = message.split('`').skip(3).step_by(2).collect();
-        let mut table: Vec<&str> = SETTINGS.iter().filter(|s| s.section == section).map(|s| s.key).collect();
+        let mut table: Vec<&str> = SETTINGS
+            .iter()
+            .filter(|s| s.section == section)
+            .map(|s| s.key)
+            .collect();
         if section.is_empty() {
             table.extend(["data", "privacy", "mechanism", "topology", "run"]);
         }
@@ -66,7 +84,14 @@ fn the_least_file_gets_the_defaults() {
     let file = parse(LEAST, 8);
     assert_eq!(
         file.privacy,
-        Privacy { epsilon: 1.0, delta: 1e-6, colluding: 1, coalitions: Coalitions::Any, dropouts: 1, draws: None }
+        Privacy {
+            epsilon: 1.0,
+            delta: 1e-6,
+            colluding: 1,
+            coalitions: Coalitions::Any,
+            dropouts: 1,
+            draws: None
+        }
     );
     assert_eq!(file.data.clip, Clip::L2 { radius: 1.0 });
     assert_eq!(file.data.weights, None);
@@ -74,7 +99,13 @@ fn the_least_file_gets_the_defaults() {
     assert_eq!(file.mechanism.rounds, Rounds::Auto);
     assert!(file.mechanism.rollback);
     assert_eq!(
-        (file.run.min_parties, file.run.join_ms, file.run.round_ms, file.run.settle_ms, file.run.pace_ms),
+        (
+            file.run.min_parties,
+            file.run.join_ms,
+            file.run.round_ms,
+            file.run.settle_ms,
+            file.run.pace_ms
+        ),
         (7, 120_000, 2000, 4000, 0)
     );
     assert_eq!(file.topology.private, GraphChoice::Complete);
@@ -83,7 +114,15 @@ fn the_least_file_gets_the_defaults() {
     let mut raw = RawRunFile::parse("").unwrap();
     raw.data.shape = Some(vec![4]);
     let local = raw.resolve(3, Defaults::Local).unwrap();
-    assert_eq!((local.run.join_ms, local.run.round_ms, local.run.settle_ms, local.name.as_str()), (10_000, 1000, 2000, "local"));
+    assert_eq!(
+        (
+            local.run.join_ms,
+            local.run.round_ms,
+            local.run.settle_ms,
+            local.name.as_str()
+        ),
+        (10_000, 1000, 2000, "local")
+    );
 }
 
 #[test]
@@ -138,14 +177,26 @@ pace_ms = 2000
 "#,
         10,
     );
-    assert_eq!(file.data.clip, Clip::Box { low: Bound::Each(vec![-1.0, 0.5, 0.0, 1.0]), high: Bound::All(2.0) });
+    assert_eq!(
+        file.data.clip,
+        Clip::Box {
+            low: Bound::Each(vec![-1.0, 0.5, 0.0, 1.0]),
+            high: Bound::All(2.0)
+        }
+    );
     let weights = file.data.weights.as_ref().unwrap();
     assert_eq!(weights["alice"], 2.0);
     // The nearest multiple of 2^-20.
     assert_eq!(weights["bob"], 104_858.0 / 1_048_576.0);
     let half = Fraction(Ratio::new(1, 2).unwrap());
     let one = |n| vec![Fraction(Ratio::whole(n))];
-    assert_eq!(file.mechanism.injection, InjectionChoice::Custom { c: vec![half, half], z: vec![one(1), one(-1)] });
+    assert_eq!(
+        file.mechanism.injection,
+        InjectionChoice::Custom {
+            c: vec![half, half],
+            z: vec![one(1), one(-1)]
+        }
+    );
     assert_eq!(file.topology.public, GraphChoice::RandomRegular { degree: 4 });
     assert_eq!(file.run.dissemination, Dissemination::Consensus);
 
@@ -156,12 +207,19 @@ pace_ms = 2000
         )]),
         5,
     );
-    assert_eq!((ppsc.mechanism.kind, ppsc.mechanism.independent_noise), (MechanismKind::Ppsc, IndependentNoise::None));
+    assert_eq!(
+        (ppsc.mechanism.kind, ppsc.mechanism.independent_noise),
+        (MechanismKind::Ppsc, IndependentNoise::None)
+    );
     assert!(ppsc.mechanism.accept_exact_sum && ppsc.mechanism.local_noise_ok);
     assert_eq!(ppsc.mechanism.rounds, Rounds::Fixed(4096));
 
     let other = parse(
-        &with(&[("topology", "private = \"ring\""), ("mechanism", "injection = \"early\""), ("data", "unit = \"record\"")]),
+        &with(&[
+            ("topology", "private = \"ring\""),
+            ("mechanism", "injection = \"early\""),
+            ("data", "unit = \"record\""),
+        ]),
         5,
     );
     assert_eq!(other.topology.private, GraphChoice::Ring);
@@ -171,12 +229,27 @@ pace_ms = 2000
 
 #[test]
 fn what_no_plan_carries_yet_is_said() {
-    let error = parse(&with(&[("mechanism", "kind = \"gossip\"")]), 8).supported().unwrap_err();
+    let error = parse(&with(&[("mechanism", "kind = \"gossip\"")]), 8)
+        .supported()
+        .unwrap_err();
     assert_eq!(error.field(), Some("mechanism.kind"));
     assert!(error.to_string().contains("does not run yet; use"), "{error}");
-    let with_static = |line: &'static str| with(&[("privacy", "coalitions = \"static\""), ("mechanism", line)]);
-    assert_eq!(parse(&with_static("injection = \"early\""), 8).supported().unwrap_err().field(), Some("mechanism.injection"));
-    assert_eq!(parse(&with_static("rollback = false"), 8).supported().unwrap_err().field(), Some("mechanism.rollback"));
+    let with_static =
+        |line: &'static str| with(&[("privacy", "coalitions = \"static\""), ("mechanism", line)]);
+    assert_eq!(
+        parse(&with_static("injection = \"early\""), 8)
+            .supported()
+            .unwrap_err()
+            .field(),
+        Some("mechanism.injection")
+    );
+    assert_eq!(
+        parse(&with_static("rollback = false"), 8)
+            .supported()
+            .unwrap_err()
+            .field(),
+        Some("mechanism.rollback")
+    );
     assert_eq!(parse(&with_static("fanout = 2"), 8).supported(), Ok(()));
     for (section, line) in [
         ("mechanism", "injection = \"early\""),
@@ -195,18 +268,50 @@ fn unknown_keys_and_wrong_types_have_their_line() {
     for (section, line, words) in [
         ("", "sede = 1", "unknown field `sede`"),
         ("data", "shapes = [1]", "unknown field `shapes`"),
-        ("data", "clip = { kind = \"l2\", radius = 1.0, low = 0 }", "unknown field `low`"),
-        ("data", "clip = { kind = \"l3\", radius = 1.0 }", "unknown variant `l3`"),
-        ("data", "clip = { kind = \"box\", low = \"a\", high = 1 }", "a number, or a list"),
+        (
+            "data",
+            "clip = { kind = \"l2\", radius = 1.0, low = 0 }",
+            "unknown field `low`",
+        ),
+        (
+            "data",
+            "clip = { kind = \"l3\", radius = 1.0 }",
+            "unknown variant `l3`",
+        ),
+        (
+            "data",
+            "clip = { kind = \"box\", low = \"a\", high = 1 }",
+            "a number, or a list",
+        ),
         ("privacy", "epsilon = \"1\"", "invalid type: string"),
         ("privacy", "colluding = -1", "invalid value: integer `-1`"),
-        ("mechanism", "injection = \"late\"", "\"incremental\", \"early\" or"),
-        ("mechanism", "injection = { c = [0.5, 0.5], z = [[\"1\"], [\"-1\"]] }", "an exact number in a string"),
-        ("mechanism", "injection = { c = [\"1/0\", \"1\"], z = [[\"1\"], [\"-1\"]] }", "\"1/0\" is not an exact number"),
+        (
+            "mechanism",
+            "injection = \"late\"",
+            "\"incremental\", \"early\" or",
+        ),
+        (
+            "mechanism",
+            "injection = { c = [0.5, 0.5], z = [[\"1\"], [\"-1\"]] }",
+            "an exact number in a string",
+        ),
+        (
+            "mechanism",
+            "injection = { c = [\"1/0\", \"1\"], z = [[\"1\"], [\"-1\"]] }",
+            "\"1/0\" is not an exact number",
+        ),
         ("mechanism", "rounds = \"many\"", "\"auto\" or a number of rounds"),
         ("mechanism", "rounds = -3", "\"auto\" or a number of rounds"),
-        ("topology", "private = { kind = \"star\" }", "unknown variant `star`"),
-        ("topology", "private = { kind = \"ring\", degree = 3 }", "unknown field `degree`"),
+        (
+            "topology",
+            "private = { kind = \"star\" }",
+            "unknown variant `star`",
+        ),
+        (
+            "topology",
+            "private = { kind = \"ring\", degree = 3 }",
+            "unknown field `degree`",
+        ),
         ("topology", "private = \"random-regular\"", "random-regular"),
         ("run", "round_ms = 1.5", "invalid type: floating point"),
     ] {
@@ -214,7 +319,10 @@ fn unknown_keys_and_wrong_types_have_their_line() {
         assert!(message.contains(words), "{message:?} should contain {words:?}");
     }
     let error = refusal("name = \"x\"\nname = \"y\"\n", 8);
-    assert!(matches!(error, RunFileError::Toml { line: Some(2), .. }), "{error}");
+    assert!(
+        matches!(error, RunFileError::Toml { line: Some(2), .. }),
+        "{error}"
+    );
 }
 
 #[test]
@@ -224,20 +332,60 @@ fn values_that_make_no_sense_are_refused_by_field() {
         ("data", "shape = []", "data.shape"),
         ("data", "shape = [3, 0]", "data.shape"),
         ("data", "shape = [65536, 65536]", "data.shape"),
-        ("data", "shape = [9223372036854775807, 9223372036854775807]", "data.shape"),
-        ("data", "clip = { kind = \"l2\", radius = 0.0 }", "data.clip.radius"),
-        ("data", "clip = { kind = \"l2\", radius = -1.0 }", "data.clip.radius"),
-        ("data", "clip = { kind = \"l2\", radius = inf }", "data.clip.radius"),
-        ("data", "clip = { kind = \"l2\", radius = nan }", "data.clip.radius"),
-        ("data", "clip = { kind = \"box\", low = 1, high = 1 }", "data.clip"),
-        ("data", "clip = { kind = \"box\", low = nan, high = 1 }", "data.clip"),
-        ("data", "clip = { kind = \"box\", low = 0, high = [1, 2] }", "data.clip.high"),
-        ("data", "clip = { kind = \"box\", low = [0,0,0,0,0,0,0,0,0,2], high = 1 }", "data.clip"),
+        (
+            "data",
+            "shape = [9223372036854775807, 9223372036854775807]",
+            "data.shape",
+        ),
+        (
+            "data",
+            "clip = { kind = \"l2\", radius = 0.0 }",
+            "data.clip.radius",
+        ),
+        (
+            "data",
+            "clip = { kind = \"l2\", radius = -1.0 }",
+            "data.clip.radius",
+        ),
+        (
+            "data",
+            "clip = { kind = \"l2\", radius = inf }",
+            "data.clip.radius",
+        ),
+        (
+            "data",
+            "clip = { kind = \"l2\", radius = nan }",
+            "data.clip.radius",
+        ),
+        (
+            "data",
+            "clip = { kind = \"box\", low = 1, high = 1 }",
+            "data.clip",
+        ),
+        (
+            "data",
+            "clip = { kind = \"box\", low = nan, high = 1 }",
+            "data.clip",
+        ),
+        (
+            "data",
+            "clip = { kind = \"box\", low = 0, high = [1, 2] }",
+            "data.clip.high",
+        ),
+        (
+            "data",
+            "clip = { kind = \"box\", low = [0,0,0,0,0,0,0,0,0,2], high = 1 }",
+            "data.clip",
+        ),
         ("data", "weights = { alice = 0.0 }", "data.weights.alice"),
         ("data", "weights = { alice = -1.0 }", "data.weights.alice"),
         ("data", "weights = { alice = nan }", "data.weights.alice"),
         ("data", "weights = { alice = 1e9 }", "data.weights.alice"),
-        ("data", "weights = { alice = 1.0 }\nunit = \"record\"", "data.weights"),
+        (
+            "data",
+            "weights = { alice = 1.0 }\nunit = \"record\"",
+            "data.weights",
+        ),
         ("privacy", "epsilon = 0.0", "privacy.epsilon"),
         ("privacy", "epsilon = -1", "privacy.epsilon"),
         ("privacy", "epsilon = inf", "privacy.epsilon"),
@@ -253,17 +401,53 @@ fn values_that_make_no_sense_are_refused_by_field() {
         ("mechanism", "fanout = 0", "mechanism.fanout"),
         ("mechanism", "fanout = 7", "mechanism.fanout"),
         ("mechanism", "fanout = 8", "mechanism.fanout"),
-        ("mechanism", "injection = { c = [\"1\"], z = [[]] }", "mechanism.injection.c"),
-        ("mechanism", "injection = { c = [\"1\", \"1\"], z = [[\"1\"], [\"-1\"]] }", "mechanism.injection"),
-        ("mechanism", "injection = { c = [\"1/65\", \"64/65\"], z = [[\"1\"], [\"-1\"]] }", "mechanism.injection"),
-        ("mechanism", "injection = { c = [\"1\", \"0\"], z = [[\"1\"], [\"1\"]] }", "mechanism.injection"),
-        ("mechanism", "independent_noise = \"none\"", "mechanism.independent_noise"),
-        ("mechanism", "accept_exact_sum = true", "mechanism.accept_exact_sum"),
-        ("mechanism", "independent_noise = \"none\"\nkind = \"ppsc\"", "mechanism.independent_noise"),
+        (
+            "mechanism",
+            "injection = { c = [\"1\"], z = [[]] }",
+            "mechanism.injection.c",
+        ),
+        (
+            "mechanism",
+            "injection = { c = [\"1\", \"1\"], z = [[\"1\"], [\"-1\"]] }",
+            "mechanism.injection",
+        ),
+        (
+            "mechanism",
+            "injection = { c = [\"1/65\", \"64/65\"], z = [[\"1\"], [\"-1\"]] }",
+            "mechanism.injection",
+        ),
+        (
+            "mechanism",
+            "injection = { c = [\"1\", \"0\"], z = [[\"1\"], [\"1\"]] }",
+            "mechanism.injection",
+        ),
+        (
+            "mechanism",
+            "independent_noise = \"none\"",
+            "mechanism.independent_noise",
+        ),
+        (
+            "mechanism",
+            "accept_exact_sum = true",
+            "mechanism.accept_exact_sum",
+        ),
+        (
+            "mechanism",
+            "independent_noise = \"none\"\nkind = \"ppsc\"",
+            "mechanism.independent_noise",
+        ),
         ("mechanism", "rounds = 4097\nkind = \"ppsc\"", "mechanism.rounds"),
         ("mechanism", "fanout = 2\nkind = \"ppsc\"", "mechanism.fanout"),
-        ("mechanism", "rollback = false\nkind = \"ppsc\"", "mechanism.rollback"),
-        ("mechanism", "injection = \"early\"\nkind = \"ppsc\"", "mechanism.injection"),
+        (
+            "mechanism",
+            "rollback = false\nkind = \"ppsc\"",
+            "mechanism.rollback",
+        ),
+        (
+            "mechanism",
+            "injection = \"early\"\nkind = \"ppsc\"",
+            "mechanism.injection",
+        ),
         ("run", "min_parties = 6", "run.min_parties"),
         ("run", "min_parties = 9", "run.min_parties"),
         ("run", "join_ms = 0", "run.join_ms"),
@@ -276,7 +460,13 @@ fn values_that_make_no_sense_are_refused_by_field() {
         let (found, _, message) = refused(section, line, 8);
         assert_eq!(found, field, "{message}");
     }
-    let both = with(&[("mechanism", "rounds = 2"), ("mechanism", "injection = { c = [\"1\", \"0\"], z = [[\"1\"], [\"-1\"]] }")]);
+    let both = with(&[
+        ("mechanism", "rounds = 2"),
+        (
+            "mechanism",
+            "injection = { c = [\"1\", \"0\"], z = [[\"1\"], [\"-1\"]] }",
+        ),
+    ]);
     assert_eq!(refusal(&both, 8).field(), Some("mechanism.rounds"));
     for name in ["", " x", "a/b", "a\\n", "é", &"x".repeat(65)] {
         let text = format!("name = \"{name}\"\n[data]\nshape = [1]\n");
@@ -287,7 +477,10 @@ fn values_that_make_no_sense_are_refused_by_field() {
 #[test]
 fn what_is_missing_is_named_with_an_example() {
     let error = refusal("[data]\nshape = [1]\n", 8);
-    assert_eq!((error.field(), error.hint().unwrap().contains("name = ")), (Some("name"), true));
+    assert_eq!(
+        (error.field(), error.hint().unwrap().contains("name = ")),
+        (Some("name"), true)
+    );
     assert_eq!(refusal("name = \"x\"\n", 8).field(), Some("data.shape"));
     assert!(refusal(LEAST, 2).to_string().contains("number of parties is 2"));
     assert_eq!(refusal(LEAST, 1025).field(), Some("the number of parties"));

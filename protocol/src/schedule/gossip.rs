@@ -99,11 +99,21 @@ impl<'a> Drawing<'a> {
         let components = graph.components();
         let alone = graph.parties() == 0 || graph.least_degree() == 0;
         let draw = PublicDraw::new("undertone/multi-gossip/1", seed);
-        (!alone).then(|| Drawing { graph, components, draw, last: vec![0; graph.parties()] })
+        (!alone).then(|| Drawing {
+            graph,
+            components,
+            draw,
+            last: vec![0; graph.parties()],
+        })
     }
 
     fn next(&mut self) -> Vec<Exchange> {
-        let Drawing { graph, components, draw, last } = self;
+        let Drawing {
+            graph,
+            components,
+            draw,
+            last,
+        } = self;
         let edge = |component: &Vec<usize>| {
             let out = component[draw.below(component.len())];
             let neighbours = graph.neighbours(out);
@@ -124,8 +134,18 @@ impl<'a> Drawing<'a> {
             }
             edges.push(next);
         }
-        let depth = edges.iter().flatten().map(|edge: &Exchange| edge.round).max().unwrap_or(0);
-        MultiGossip { parties: self.graph.parties(), components: self.components.len(), edges, depth }
+        let depth = edges
+            .iter()
+            .flatten()
+            .map(|edge: &Exchange| edge.round)
+            .max()
+            .unwrap_or(0);
+        MultiGossip {
+            parties: self.graph.parties(),
+            components: self.components.len(),
+            edges,
+            depth,
+        }
     }
 }
 
@@ -140,7 +160,12 @@ mod tests {
     }
 
     fn pairs(gossip: &MultiGossip) -> Vec<(usize, usize)> {
-        gossip.edges().iter().flatten().map(|edge| (edge.out, edge.into)).collect()
+        gossip
+            .edges()
+            .iter()
+            .flatten()
+            .map(|edge| (edge.out, edge.into))
+            .collect()
     }
 
     proptest! {
@@ -194,7 +219,10 @@ mod tests {
     #[test]
     fn each_component_has_its_own_edge() {
         let gossip = MultiGossip::draw(&three_paths(), 40, 5).unwrap();
-        assert_eq!((gossip.components(), gossip.parties(), gossip.iterations()), (3, 10, 40));
+        assert_eq!(
+            (gossip.components(), gossip.parties(), gossip.iterations()),
+            (3, 10, 40)
+        );
         for iteration in gossip.edges() {
             let component = |party: usize| [4, 7, 10].iter().position(|&end| party < end);
             let found: Vec<_> = iteration.iter().map(|edge| component(edge.out)).collect();
@@ -222,12 +250,28 @@ mod tests {
         assert_eq!(pairs(&MultiGossip::draw(&three_paths(), 3, 42).unwrap()), PINNED);
         assert_ne!(pairs(&MultiGossip::draw(&three_paths(), 3, 43).unwrap()), PINNED);
     }
-    const PINNED: [(usize, usize); 9] = [(0, 1), (6, 5), (7, 8), (3, 2), (5, 6), (9, 8), (2, 1), (4, 5), (8, 7)];
+    const PINNED: [(usize, usize); 9] = [
+        (0, 1),
+        (6, 5),
+        (7, 8),
+        (3, 2),
+        (5, 6),
+        (9, 8),
+        (2, 1),
+        (4, 5),
+        (8, 7),
+    ];
 
     #[test]
     fn a_party_without_a_neighbour_has_no_schedule() {
-        assert_eq!(MultiGossip::draw(&Graph::from_edges(3, &[(0, 1)]).unwrap(), 5, 1), None);
-        assert_eq!(MultiGossip::fitting(&Graph::from_edges(3, &[(0, 1)]).unwrap(), 5, 1), None);
+        assert_eq!(
+            MultiGossip::draw(&Graph::from_edges(3, &[(0, 1)]).unwrap(), 5, 1),
+            None
+        );
+        assert_eq!(
+            MultiGossip::fitting(&Graph::from_edges(3, &[(0, 1)]).unwrap(), 5, 1),
+            None
+        );
     }
 
     #[test]

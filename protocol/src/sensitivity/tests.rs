@@ -2,7 +2,14 @@ use super::*;
 use proptest::prelude::*;
 
 fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data {
-    Data { shape, unit, adjacency, clip, weights: None, columns: None }
+    Data {
+        shape,
+        unit,
+        adjacency,
+        clip,
+        weights: None,
+        columns: None,
+    }
 }
 
 fn of(clip: Clip, adjacency: Adjacency, weight: f64) -> f64 {
@@ -12,60 +19,120 @@ fn of(clip: Clip, adjacency: Adjacency, weight: f64) -> f64 {
 #[test]
 fn the_four_formulas() {
     let ball = Clip::L2 { radius: 1.5 };
-    let cube = Clip::Box { low: Bound::All(-1.0), high: Bound::All(3.0) };
+    let cube = Clip::Box {
+        low: Bound::All(-1.0),
+        high: Bound::All(3.0),
+    };
     assert_eq!(of(ball.clone(), Adjacency::ReplaceOne, 1.0), 3.0);
     assert_eq!(of(ball.clone(), Adjacency::ZeroOut, 1.0), 1.5);
     assert_eq!(of(cube.clone(), Adjacency::ReplaceOne, 1.0), 40.0);
     assert_eq!(of(cube.clone(), Adjacency::ZeroOut, 1.0), 30.0);
     assert_eq!(of(ball.clone(), Adjacency::ReplaceOne, 2.5), 7.5);
     // One row of weight 1 changes, however much the party brings.
-    assert_eq!(data(ball, Adjacency::ReplaceOne, Unit::Record, vec![4]).sensitivity(1000.0), 3.0);
+    assert_eq!(
+        data(ball, Adjacency::ReplaceOne, Unit::Record, vec![4]).sensitivity(1000.0),
+        3.0
+    );
 }
 
 #[test]
 fn a_bound_for_each_coordinate() {
-    let clip = Clip::Box { low: Bound::Each(vec![0.0, -2.0]), high: Bound::Each(vec![3.0, 2.0]) };
+    let clip = Clip::Box {
+        low: Bound::Each(vec![0.0, -2.0]),
+        high: Bound::Each(vec![3.0, 2.0]),
+    };
     let data = data(clip, Adjacency::ReplaceOne, Unit::Party, vec![2]);
     assert_eq!(data.sensitivity(1.0), 5.0);
     assert_eq!(
-        Data { adjacency: Adjacency::ZeroOut, ..data.clone() }.sensitivity(1.0),
+        Data {
+            adjacency: Adjacency::ZeroOut,
+            ..data.clone()
+        }
+        .sensitivity(1.0),
         13f64.sqrt().next_up(),
         "the nearest f64 is below √13"
     );
     assert_eq!(data.largest_coordinate(), 3.0);
     // Far apart magnitudes neither overflow nor vanish.
-    let wide = Clip::Box { low: Bound::Each(vec![0.0, 0.0]), high: Bound::Each(vec![3e-90, 4e-90]) };
-    let tiny = Data { clip: wide, ..data.clone() }.sensitivity(1.0);
+    let wide = Clip::Box {
+        low: Bound::Each(vec![0.0, 0.0]),
+        high: Bound::Each(vec![3e-90, 4e-90]),
+    };
+    let tiny = Data {
+        clip: wide,
+        ..data.clone()
+    }
+    .sensitivity(1.0);
     assert!((5e-90..5.000000000000003e-90).contains(&tiny), "{tiny}");
-    let huge = Clip::Box { low: Bound::Each(vec![-1e100, 0.0]), high: Bound::All(1e100) };
+    let huge = Clip::Box {
+        low: Bound::Each(vec![-1e100, 0.0]),
+        high: Bound::All(1e100),
+    };
     assert!(Data { clip: huge, ..data }.sensitivity(1.0).is_finite());
 }
 
 #[test]
 fn columns_of_records_count_in_widths() {
-    let clip = Clip::Box { low: Bound::Each(vec![0.0, 40.0, -1.0]), high: Bound::Each(vec![1.0, 500.0, 1.0]) };
+    let clip = Clip::Box {
+        low: Bound::Each(vec![0.0, 40.0, -1.0]),
+        high: Bound::Each(vec![1.0, 500.0, 1.0]),
+    };
     let records = data(clip.clone(), Adjacency::ReplaceOne, Unit::Record, vec![3]);
     assert!(records.scales().differ());
     assert_eq!([0, 1, 2].map(|j| records.scales().at(j)), [1.0, 460.0, 2.0]);
-    assert!((records.scales().root_mean_square() - ((1.0 + 460.0 * 460.0 + 4.0) / 3.0f64).sqrt()).abs() < 1e-9);
+    assert!(
+        (records.scales().root_mean_square() - ((1.0 + 460.0 * 460.0 + 4.0) / 3.0f64).sqrt()).abs() < 1e-9
+    );
     let found = records.sensitivity(1000.0);
-    assert!(found >= 3f64.sqrt() && found <= 3f64.sqrt().next_up(), "√3, never below: {found}");
-    let zeroed = Data { adjacency: Adjacency::ZeroOut, ..records.clone() }.sensitivity(1.0);
+    assert!(
+        found >= 3f64.sqrt() && found <= 3f64.sqrt().next_up(),
+        "√3, never below: {found}"
+    );
+    let zeroed = Data {
+        adjacency: Adjacency::ZeroOut,
+        ..records.clone()
+    }
+    .sensitivity(1.0);
     let real = (1.0 + (500.0f64 / 460.0).powi(2) + 0.25).sqrt();
-    assert!(zeroed >= real.next_down() && zeroed < real * (1.0 + 1e-15), "{zeroed} for {real}");
-    assert!((records.largest_coordinate() - 500.0 / 460.0).abs() < 1e-15 && records.largest_coordinate() * 460.0 >= 500.0);
+    assert!(
+        zeroed >= real.next_down() && zeroed < real * (1.0 + 1e-15),
+        "{zeroed} for {real}"
+    );
+    assert!(
+        (records.largest_coordinate() - 500.0 / 460.0).abs() < 1e-15
+            && records.largest_coordinate() * 460.0 >= 500.0
+    );
     // Columns of one width, balls and whole vectors keep the data's unit.
-    let even = Clip::Box { low: Bound::Each(vec![0.0, 1.0, 2.0]), high: Bound::Each(vec![2.0, 3.0, 4.0]) };
+    let even = Clip::Box {
+        low: Bound::Each(vec![0.0, 1.0, 2.0]),
+        high: Bound::Each(vec![2.0, 3.0, 4.0]),
+    };
     let even = data(even, Adjacency::ReplaceOne, Unit::Record, vec![3]);
     assert!(!even.scales().differ() && (even.sensitivity(1.0) - 12f64.sqrt()).abs() < 1e-15);
-    assert!(!data(clip, Adjacency::ReplaceOne, Unit::Party, vec![3]).scales().differ());
-    assert!(!data(Clip::L2 { radius: 1.0 }, Adjacency::ReplaceOne, Unit::Record, vec![3]).scales().differ());
+    assert!(
+        !data(clip, Adjacency::ReplaceOne, Unit::Party, vec![3])
+            .scales()
+            .differ()
+    );
+    assert!(
+        !data(
+            Clip::L2 { radius: 1.0 },
+            Adjacency::ReplaceOne,
+            Unit::Record,
+            vec![3]
+        )
+        .scales()
+        .differ()
+    );
 }
 
 #[test]
 fn what_rounding_drops_counts() {
     let width = |low: f64, high: f64| {
-        let clip = Clip::Box { low: Bound::All(low), high: Bound::All(high) };
+        let clip = Clip::Box {
+            low: Bound::All(low),
+            high: Bound::All(high),
+        };
         data(clip, Adjacency::ReplaceOne, Unit::Party, vec![1]).sensitivity(1.0)
     };
     assert_eq!(width(-1e-17, 1.0), 1f64.next_up());

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 
 const RING: &str = "[topology]\npublic = \"ring\"\n[run]\ndissemination = \"consensus\"";
 const COMPLETE: &str = "[run]\ndissemination = \"consensus\"";
-const REGULAR: &str = "[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination = \"consensus\"";
+const REGULAR: &str =
+    "[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination = \"consensus\"";
 
 fn simulate(plan: &Arc<Plan>, conditions: Conditions) -> Report {
     Simulation::new(plan.clone(), inputs(plan), &permissive_gate, conditions).run()
@@ -24,10 +25,17 @@ fn everybody(plan: &Plan) -> BTreeSet<Party> {
 /// Each outcome's largest difference from the exact sum, in steps, with what it says of it.
 fn distances(report: &Report, included: &BTreeSet<Party>) -> Vec<(f64, Accuracy)> {
     let exact = report.sum_over(included).expect("somebody");
-    let outcomes = report.outcomes.iter().flatten().filter(|outcome| outcome.sum.is_some());
+    let outcomes = report
+        .outcomes
+        .iter()
+        .flatten()
+        .filter(|outcome| outcome.sum.is_some());
     let distance = |outcome: &Outcome| {
         let sum = outcome.sum.as_ref().expect("filtered");
-        (crate::invariants::mass::largest_difference(&sum.value, &exact), outcome.accuracy.expect("averaged"))
+        (
+            crate::invariants::mass::largest_difference(&sum.value, &exact),
+            outcome.accuracy.expect("averaged"),
+        )
     };
     outcomes.map(distance).collect()
 }
@@ -41,10 +49,16 @@ fn all_done(plan: &Arc<Plan>, report: &Report) {
     }
     let nu = plan.draft().run.accuracy;
     for (distance, accuracy) in distances(report, &everybody(plan)) {
-        assert!(distance <= accuracy.steps && accuracy.standard_errors <= nu / 2.0 && accuracy.apart <= nu, "{accuracy:?}");
+        assert!(
+            distance <= accuracy.steps && accuracy.standard_errors <= nu / 2.0 && accuracy.apart <= nu,
+            "{accuracy:?}"
+        );
         // The same in the result's own unit: predicted standard error 1, weights 1.
         let result = distance * plan.lattice().step() / plan.parties() as f64;
-        assert!(result <= accuracy.standard_errors * 1.000001, "{result} {accuracy:?}");
+        assert!(
+            result <= accuracy.standard_errors * 1.000001,
+            "{result} {accuracy:?}"
+        );
     }
 }
 
@@ -55,8 +69,20 @@ fn without_faults_all_end_within_nu_of_the_exact_mean() {
         for seed in 0..3 {
             let report = simulate(&plan, Conditions::new(seed));
             all_done(&plan, &report);
-            assert!(report.events.iter().all(|(_, _, event)| !matches!(event, Event::Fault(_) | Event::Offence { .. })));
-            assert_eq!(report.events.iter().filter(|(_, _, event)| *event == Event::Complete).count(), parties);
+            assert!(
+                report
+                    .events
+                    .iter()
+                    .all(|(_, _, event)| !matches!(event, Event::Fault(_) | Event::Offence { .. }))
+            );
+            assert_eq!(
+                report
+                    .events
+                    .iter()
+                    .filter(|(_, _, event)| *event == Event::Complete)
+                    .count(),
+                parties
+            );
         }
     }
 }
@@ -64,15 +90,30 @@ fn without_faults_all_end_within_nu_of_the_exact_mean() {
 #[test]
 fn messages_that_come_twice_do_no_harm() {
     let plan = plan(10, RING, 5);
-    let report = simulate(&plan, Conditions { duplicates: 0.3, ..Conditions::new(4) });
+    let report = simulate(
+        &plan,
+        Conditions {
+            duplicates: 0.3,
+            ..Conditions::new(4)
+        },
+    );
     all_done(&plan, &report);
 }
 
 /// When the first node begins to publish, and when the last finishes, in a run without faults.
 fn publishing(plan: &Arc<Plan>, latency_us: (u64, u64)) -> (u64, u64) {
-    let report = simulate(plan, Conditions { latency_us, ..Conditions::new(0) });
+    let report = simulate(
+        plan,
+        Conditions {
+            latency_us,
+            ..Conditions::new(0)
+        },
+    );
     let times = |phase| {
-        let at = report.events.iter().filter(move |(_, _, event)| *event == Event::Phase(phase));
+        let at = report
+            .events
+            .iter()
+            .filter(move |(_, _, event)| *event == Event::Phase(phase));
         at.map(|(at, _, _)| at.as_nanos()).collect::<Vec<_>>()
     };
     let first = times(Phase::Publishing).into_iter().min().expect("publishes");
@@ -86,22 +127,42 @@ fn vanish(lines: &str, parties: usize, runs: u64, loud: bool) -> (u32, u32, u32)
     let mut counts = (0, 0, 0);
     for seed in 0..runs {
         let mut rng = stream(seed, "vanish", 0);
-        let (party, at) = (rng.random_range(0..parties), Time::from_nanos(rng.random_range(begin..end)));
-        let fault = if loud { Fault::Crash { party, at } } else { Fault::Silence { party, at } };
+        let (party, at) = (
+            rng.random_range(0..parties),
+            Time::from_nanos(rng.random_range(begin..end)),
+        );
+        let fault = if loud {
+            Fault::Crash { party, at }
+        } else {
+            Fault::Silence { party, at }
+        };
         let report = simulate(&plan, Conditions::new(seed).with_faults(vec![fault]));
         assert_eq!(report.violations, [], "seed {seed}");
         let mut without = everybody(&plan);
         without.remove(&party);
-        for (other, outcome) in report.outcomes.iter().enumerate().filter(|(other, _)| *other != party) {
-            let outcome = outcome.as_ref().unwrap_or_else(|| panic!("seed {seed}: party {other} never ended"));
+        for (other, outcome) in report
+            .outcomes
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != party)
+        {
+            let outcome = outcome
+                .as_ref()
+                .unwrap_or_else(|| panic!("seed {seed}: party {other} never ended"));
             match &outcome.included {
                 included if outcome.agreed && outcome.sum.is_some() => {
-                    assert!(*included == everybody(&plan) || *included == without, "seed {seed}");
+                    assert!(
+                        *included == everybody(&plan) || *included == without,
+                        "seed {seed}"
+                    );
                     counts.0 += 1;
                 }
                 included if *included == without && outcome.sum.is_some() => counts.1 += 1,
                 included => {
-                    let faults = report.events.iter().filter(|(_, who, event)| *who == other && matches!(event, Event::Fault(_)));
+                    let faults = report
+                        .events
+                        .iter()
+                        .filter(|(_, who, event)| *who == other && matches!(event, Event::Fault(_)));
                     println!(
                         "seed {seed}: party {other}, {party} vanished at {at:?} of {begin}..{end}: {included:?} {:?} {}",
                         outcome.ending,
@@ -121,8 +182,14 @@ fn a_party_that_vanishes_while_publishing_costs_nobody_the_result() {
     for loud in [true, false] {
         for (lines, parties) in [(COMPLETE, 8), (RING, 8), (REGULAR, 10)] {
             let (agreed, without, neither) = vanish(lines, parties, 6, loud);
-            assert_eq!(neither, 0, "loud {loud}, {lines}: {agreed} agreed, {without} without it");
-            assert!(agreed > 9 * without, "loud {loud}, {lines}: {agreed} agreed, {without} without it");
+            assert_eq!(
+                neither, 0,
+                "loud {loud}, {lines}: {agreed} agreed, {without} without it"
+            );
+            assert!(
+                agreed > 9 * without,
+                "loud {loud}, {lines}: {agreed} agreed, {without} without it"
+            );
         }
     }
 }
@@ -132,8 +199,17 @@ fn the_same_seed_gives_the_same_trace() {
     let plan = plan(8, RING, 5);
     let (begin, _) = publishing(&plan, (100, 1000));
     let run = |seed| {
-        let fault = Fault::Silence { party: 3, at: Time::from_nanos(begin + 2_000_000) };
-        simulate(&plan, Conditions { duplicates: 0.2, ..Conditions::new(seed).with_faults(vec![fault]) })
+        let fault = Fault::Silence {
+            party: 3,
+            at: Time::from_nanos(begin + 2_000_000),
+        };
+        simulate(
+            &plan,
+            Conditions {
+                duplicates: 0.2,
+                ..Conditions::new(seed).with_faults(vec![fault])
+            },
+        )
     };
     assert_eq!(trace::check(&run(5).trace, &run(5).trace), Ok(()));
     assert!(trace::check(&run(5).trace, &run(6).trace).is_err());
@@ -143,12 +219,21 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
     let mut counts = BTreeMap::new();
     for seed in seeds {
         let (parties, lines) = [(8, COMPLETE), (8, RING), (9, REGULAR)][seed as usize % 3];
-        let plan = plan(parties, &format!("{lines}\nround_ms = 300\nsettle_ms = 600\njoin_ms = 3000"), 5);
+        let plan = plan(
+            parties,
+            &format!("{lines}\nround_ms = 300\nsettle_ms = 600\njoin_ms = 3000"),
+            5,
+        );
         let latency_us = [(100, 1000), (100, 20_000)][seed as usize / 3 % 2];
         let (begin, end) = publishing(&plan, latency_us);
         // Most while publishing, some at any time.
         let from = if seed % 7 == 0 { 0 } else { begin };
-        let mut faults = random_faults(seed, &plan, 1 + seed as usize % 3, (end - from).div_ceil(1_000_000));
+        let mut faults = random_faults(
+            seed,
+            &plan,
+            1 + seed as usize % 3,
+            (end - from).div_ceil(1_000_000),
+        );
         faults.iter_mut().for_each(|fault| {
             let (Fault::Crash { at, .. }
             | Fault::Silence { at, .. }
@@ -157,7 +242,11 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
             | Fault::Partition { at, .. }) = fault;
             *at = *at + from;
         });
-        let conditions = Conditions { duplicates: 0.05, latency_us, ..Conditions::new(seed).with_faults(faults.clone()) };
+        let conditions = Conditions {
+            duplicates: 0.05,
+            latency_us,
+            ..Conditions::new(seed).with_faults(faults.clone())
+        };
         let report = simulate(&plan, conditions);
         assert_eq!(report.violations, [], "seed {seed}: {faults:?}");
         for outcome in report.outcomes.iter().flatten() {
@@ -179,7 +268,12 @@ fn invariants_hold_in_any_mix_of_faults() {
     let counts = soak(0..36);
     println!("{counts:?}");
     // It is a test only if runs end in every way.
-    assert!(["done", "agreed", "degraded", "aborted"].iter().all(|name| counts.contains_key(name)), "{counts:?}");
+    assert!(
+        ["done", "agreed", "degraded", "aborted"]
+            .iter()
+            .all(|name| counts.contains_key(name)),
+        "{counts:?}"
+    );
 }
 
 #[test]

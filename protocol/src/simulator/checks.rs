@@ -57,7 +57,12 @@ impl Checks {
         if let Some(purpose) = self.passed.get(&hash) {
             return (*purpose, Vec::new());
         }
-        let checks = [self.once.public(frame), self.clear.public(frame), self.gated.public(frame), self.entered.public(frame)];
+        let checks = [
+            self.once.public(frame),
+            self.clear.public(frame),
+            self.gated.public(frame),
+            self.entered.public(frame),
+        ];
         let violations: Vec<Violation> = checks.into_iter().filter_map(Result::err).collect();
         let purpose = Purpose::of(frame);
         if violations.is_empty() {
@@ -71,7 +76,10 @@ impl Checks {
         if self.clear.private(frame) {
             self.passed.clear();
         }
-        [self.once.private(frame), self.ordered.private(schedule, frame)].into_iter().filter_map(Result::err).collect()
+        [self.once.private(frame), self.ordered.private(schedule, frame)]
+            .into_iter()
+            .filter_map(Result::err)
+            .collect()
     }
 }
 
@@ -91,12 +99,28 @@ mod tests {
         let public = wire::body_frame(&[0; 32], Stage::Settling, 0, &values);
         let mut checks = Checks::new(None, 0);
         let passes = (Some(Purpose::Logs), vec![]);
-        assert_eq!((checks.public(&public), checks.public(&public)), (passes.clone(), passes));
+        assert_eq!(
+            (checks.public(&public), checks.public(&public)),
+            (passes.clone(), passes)
+        );
         let schedule = Schedule::from_out(vec![vec![vec![1], vec![]]]);
-        let share = wire::share_frame(&[0; 32], ShareId { round: 1, from: 0, to: 1 }, LatticeWeight(1), &values);
+        let share = wire::share_frame(
+            &[0; 32],
+            ShareId {
+                round: 1,
+                from: 0,
+                to: 1,
+            },
+            LatticeWeight(1),
+            &values,
+        );
         assert_eq!(checks.private(&schedule, &share), []);
         assert_eq!(checks.public(&public).1.len(), 1);
-        assert_eq!(checks.public(&public).1.len(), 1, "what is wrong once stays wrong");
+        assert_eq!(
+            checks.public(&public).1.len(),
+            1,
+            "what is wrong once stays wrong"
+        );
     }
 
     #[test]
@@ -104,7 +128,13 @@ mod tests {
         let last = wire::body_frame(&[0; 32], Stage::Publishing, 1, b"final");
         let mut checks = Checks::new(None, 0);
         assert_eq!(checks.public(&last).1.len(), 1);
-        checks.verdict(1, &GateVerdict { publish: Some(BTreeSet::from([1])), reason: String::new() });
+        checks.verdict(
+            1,
+            &GateVerdict {
+                publish: Some(BTreeSet::from([1])),
+                reason: String::new(),
+            },
+        );
         assert_eq!(checks.public(&last), (Some(Purpose::Finals), vec![]));
     }
 }

@@ -35,8 +35,16 @@ pub struct Leaving {
 }
 
 enum Message {
-    Share { from: Party, to: Party, frame: Arc<[u8]> },
-    Answer { to: Party, id: ShareId, answer: Answer },
+    Share {
+        from: Party,
+        to: Party,
+        frame: Arc<[u8]>,
+    },
+    Answer {
+        to: Party,
+        id: ShareId,
+        answer: Answer,
+    },
 }
 
 /// One run; `inputs` as for [`Simulation::new`](super::Simulation::new). The same arguments give the same report, whose events, bytes and trace
@@ -44,9 +52,17 @@ enum Message {
 ///
 /// # Panics
 /// If there is not one input a party.
-pub fn direct(plan: &Plan, inputs: Vec<LatticeVector>, gate: &Gate<'_>, seed: u64, leaving: &[Leaving]) -> Report {
+pub fn direct(
+    plan: &Plan,
+    inputs: Vec<LatticeVector>,
+    gate: &Gate<'_>,
+    seed: u64,
+    leaving: &[Leaving],
+) -> Report {
     assert_eq!(inputs.len(), plan.parties(), "one input a party");
-    let nonces: Vec<[u8; 32]> = (0..plan.parties()).map(|party| stream(seed, "nonce", party).random()).collect();
+    let nonces: Vec<[u8; 32]> = (0..plan.parties())
+        .map(|party| stream(seed, "nonce", party).random())
+        .collect();
     let plan = plan.with_draw(commitment::seed(plan.digest(), nonces.iter().enumerate()));
     let mut world = World::new(&plan, inputs, seed, leaving);
     world.mix();
@@ -80,12 +96,22 @@ impl World {
         let course = Course::of(plan, 0);
         for (me, mut value) in inputs.into_iter().enumerate() {
             let rng = stream(seed, "noise", me);
-            let mut noise = LatticeNoise::new(rng, *plan.lattice(), draft.dimension(), calibration.correlated_std);
+            let mut noise = LatticeNoise::new(
+                rng,
+                *plan.lattice(),
+                draft.dimension(),
+                calibration.correlated_std,
+            );
             noise.add_independent(calibration.independent_std, &mut value);
             let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
             let course = course.of_another(plan, me);
             let connected = draft.private_graph.neighbours(me).iter().copied().collect();
-            let opening = Opening { start: Time::ZERO, now: Time::ZERO, absent: BTreeSet::new(), connected };
+            let opening = Opening {
+                start: Time::ZERO,
+                now: Time::ZERO,
+                absent: BTreeSet::new(),
+                connected,
+            };
             let mixing = course.begin(value.clone(), weight, Box::new(noise));
             world.nodes.push(Some(Exchange::new(course, mixing, opening)));
             world.noised.push(value);
@@ -110,7 +136,10 @@ impl World {
         }
         for (party, node) in self.nodes.iter().enumerate() {
             if node.as_ref().is_some_and(|node| !node.is_quiet(Time::ZERO)) {
-                self.violations.push(Violation::new("liveness", format!("party {party} never finished its rounds")));
+                self.violations.push(Violation::new(
+                    "liveness",
+                    format!("party {party} never finished its rounds"),
+                ));
             }
         }
     }
@@ -119,8 +148,18 @@ impl World {
         match message {
             Message::Share { from, to, frame } => {
                 let Some(node) = &mut self.nodes[to] else { return };
-                if let Ok(PrivateFrame::Share { id, weight, values, .. }) = wire::read_private(&frame) {
-                    node.share(from, id, Arrival { weight, values: Bytes::from_owner(frame).slice(values) });
+                if let Ok(PrivateFrame::Share {
+                    id, weight, values, ..
+                }) = wire::read_private(&frame)
+                {
+                    node.share(
+                        from,
+                        id,
+                        Arrival {
+                            weight,
+                            values: Bytes::from_owner(frame).slice(values),
+                        },
+                    );
                 }
                 self.collect(to);
                 self.advance(to);
@@ -143,32 +182,53 @@ impl World {
 
     /// Puts what a node wants to send on the wires, unless it leaves first.
     fn collect(&mut self, party: Party) {
-        let Some(node) = &mut self.nodes[party] else { return };
+        let Some(node) = &mut self.nodes[party] else {
+            return;
+        };
         let (deeds, mut leaves) = (node.take_deeds(), false);
         for deed in deeds {
             match deed {
                 Deed::Round(round) => {
-                    leaves |= self.leaving.get(&party).is_some_and(|leaving| leaving.round <= round);
+                    leaves |= self
+                        .leaving
+                        .get(&party)
+                        .is_some_and(|leaving| leaving.round <= round);
                 }
                 Deed::Share { to, frame, ticket } => {
                     let stays = !leaves || self.leaving[&party].sends;
                     if stays && self.nodes[to].is_some() && ticket.take() {
                         self.shares_left[party] = true;
-                        self.wires.push_back(Message::Share { from: party, to, frame });
+                        self.wires.push_back(Message::Share {
+                            from: party,
+                            to,
+                            frame,
+                        });
                     }
                 }
                 Deed::Answer { id, verdict } if !leaves => {
-                    let answer = Answer { verdict, signature: Signature([0; 64]) };
-                    self.wires.push_back(Message::Answer { to: id.from, id, answer });
+                    let answer = Answer {
+                        verdict,
+                        signature: Signature([0; 64]),
+                    };
+                    self.wires.push_back(Message::Answer {
+                        to: id.from,
+                        id,
+                        answer,
+                    });
                 }
-                Deed::Fault(text) | Deed::Offence { text, .. } => self.violations.push(Violation::new("driver", text)),
+                Deed::Fault(text) | Deed::Offence { text, .. } => {
+                    self.violations.push(Violation::new("driver", text))
+                }
                 Deed::Answer { .. } => {}
             }
         }
         if leaves {
             self.nodes[party] = None;
             self.departed.insert(party);
-            self.nodes.iter_mut().flatten().for_each(|node| node.gone(party, true));
+            self.nodes
+                .iter_mut()
+                .flatten()
+                .for_each(|node| node.gone(party, true));
         }
     }
 
@@ -176,26 +236,46 @@ impl World {
     fn publish(mut self, plan: &Plan, gate: &Gate<'_>) -> Report {
         let gone: Vec<Party> = self.departed.iter().copied().collect();
         let nodes = self.nodes.iter_mut().enumerate();
-        let logs: AgreedLogs = nodes.filter_map(|(party, node)| Some((party, node.as_mut()?.close(gone.clone())))).collect();
+        let logs: AgreedLogs = nodes
+            .filter_map(|(party, node)| Some((party, node.as_mut()?.close(gone.clone()))))
+            .collect();
         let verdict = gate(plan, &logs);
         let publishers = verdict.publish.clone().unwrap_or_default();
         let mut finals: Vec<Share<LatticeVector, LatticeWeight>> = Vec::new();
         for (party, node) in self.nodes.iter_mut().enumerate() {
-            let Some(node) = node.take().filter(|_| publishers.contains(&party)) else { continue };
+            let Some(node) = node.take().filter(|_| publishers.contains(&party)) else {
+                continue;
+            };
             match node.settle(&logs, &publishers) {
-                Ok(last) => finals.push(Portion { value: last.value.pack(), weight: last.weight }),
-                Err(liar) => self.violations.push(Violation::new("mass", format!("party {liar} lied to party {party}"))),
+                Ok(last) => finals.push(Portion {
+                    value: last.value.pack(),
+                    weight: last.weight,
+                }),
+                Err(liar) => self.violations.push(Violation::new(
+                    "mass",
+                    format!("party {liar} lied to party {party}"),
+                )),
             }
         }
         let sum = Sum::of(plan.lattice(), &finals);
         if let Some(sum) = sum.as_ref().filter(|_| plan.draft().mechanism.rollback) {
             let own = publishers.iter().map(|&party| self.weights[party]);
-            self.violations.extend(mass::check([&sum.value], publishers.iter().map(|&party| &self.noised[party])).err());
+            self.violations
+                .extend(mass::check([&sum.value], publishers.iter().map(|&party| &self.noised[party])).err());
             self.violations.extend(weight::check([sum.weight], own).err());
         }
         let logs = Arc::new(logs);
-        let outcome = |party: Party| outcome(plan, &logs, &verdict, sum.clone().filter(|_| publishers.contains(&party)));
-        let outcomes = (0..plan.parties()).map(|party| logs.contains_key(&party).then(|| outcome(party))).collect();
+        let outcome = |party: Party| {
+            outcome(
+                plan,
+                &logs,
+                &verdict,
+                sum.clone().filter(|_| publishers.contains(&party)),
+            )
+        };
+        let outcomes = (0..plan.parties())
+            .map(|party| logs.contains_key(&party).then(|| outcome(party)))
+            .collect();
         Report {
             outcomes,
             finished_at: vec![None; plan.parties()],
@@ -212,9 +292,15 @@ impl World {
 }
 
 fn outcome(plan: &Plan, logs: &Arc<AgreedLogs>, verdict: &GateVerdict, sum: Option<Sum>) -> Outcome {
-    let included = if sum.is_some() { verdict.publish.clone().unwrap_or_default() } else { BTreeSet::new() };
+    let included = if sum.is_some() {
+        verdict.publish.clone().unwrap_or_default()
+    } else {
+        BTreeSet::new()
+    };
     let ending = match &sum {
-        None => Ending::Withheld { reason: verdict.reason.clone() },
+        None => Ending::Withheld {
+            reason: verdict.reason.clone(),
+        },
         Some(_) if included.len() == plan.parties() => Ending::Done,
         Some(_) => Ending::Degraded,
     };

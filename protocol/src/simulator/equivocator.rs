@@ -23,10 +23,18 @@ pub struct Equivocation {
 pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>) -> Arc<[u8]> {
     match wire::read_public(&frame) {
         Ok(PublicFrame::Notice(signed)) if signed.author == party => match signed.notice {
-            Notice::Reveal { seats, commitments, mut nonce } => {
+            Notice::Reveal {
+                seats,
+                commitments,
+                mut nonce,
+            } => {
                 nonce[0] ^= 1;
                 let mut signer = Signer::new(party, *digest, simulated_keypair(party), signed.sequence);
-                let notice = Notice::Reveal { seats, commitments, nonce };
+                let notice = Notice::Reveal {
+                    seats,
+                    commitments,
+                    nonce,
+                };
                 wire::notice_frame(&signer.sign(Recipient::All, notice).expect("a key of ours signs"))
             }
             _ => frame,
@@ -48,8 +56,17 @@ impl Equivocation {
             Ok(PublicFrame::Notice(signed)) if signed.author == self.party => match signed.notice {
                 Notice::Item { stage, .. } if stage == self.stage => {
                     let other = self.other(item);
-                    let notice = Notice::Item { stage, hash: item_hash(&other), bytes: other.len() as u64 };
-                    let mut signer = Signer::new(self.party, *digest, simulated_keypair(self.party), signed.sequence);
+                    let notice = Notice::Item {
+                        stage,
+                        hash: item_hash(&other),
+                        bytes: other.len() as u64,
+                    };
+                    let mut signer = Signer::new(
+                        self.party,
+                        *digest,
+                        simulated_keypair(self.party),
+                        signed.sequence,
+                    );
                     wire::notice_frame(&signer.sign(Recipient::All, notice).expect("a key of ours signs"))
                 }
                 _ => frame,

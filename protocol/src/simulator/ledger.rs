@@ -30,7 +30,10 @@ impl<N: NoiseSource<LatticeVector>> NoiseSource<LatticeVector> for Recording<N> 
     fn draw(&mut self, k: usize, round: u32) -> PackedVector {
         let drawn = self.noise.draw(k, round);
         let mut draws = self.draws.0.lock().expect("one thread");
-        assert!(draws.insert(k, drawn.clone()).is_none(), "noise {k} is drawn once and used once");
+        assert!(
+            draws.insert(k, drawn.clone()).is_none(),
+            "noise {k} is drawn once and used once"
+        );
         drawn
     }
 }
@@ -46,7 +49,12 @@ type Holding = Portion<LatticeVector, LatticeWeight>;
 
 impl Ledger {
     pub(crate) fn new(mechanism: Mechanism<Ratio>, value: LatticeVector, weight: i128, draws: Draws) -> Self {
-        Ledger { mechanism, value: value.pack(), weight: LatticeWeight(weight), draws }
+        Ledger {
+            mechanism,
+            value: value.pack(),
+            weight: LatticeWeight(weight),
+            draws,
+        }
     }
 
     /// x̃.
@@ -63,10 +71,16 @@ impl Ledger {
     /// Everything that the node has injected: Σ_{s < rows} (c_s x̃ + Z_s η) with INCA. With PPSC x̃: a γ that it keeps it deducts from a share.
     pub(crate) fn injected(&self, exchange: &Exchange) -> Holding {
         let Mechanism::Injection(injection) = &self.mechanism else {
-            return Portion { value: self.value.unpack(), weight: self.weight };
+            return Portion {
+                value: self.value.unpack(),
+                weight: self.weight,
+            };
         };
         let rows = exchange.injections();
-        let mut sum = Portion { value: LatticeVector::zero_like(&self.value), weight: LatticeWeight(0) };
+        let mut sum = Portion {
+            value: LatticeVector::zero_like(&self.value),
+            weight: LatticeWeight(0),
+        };
         let draws = self.draws.0.lock().expect("one thread");
         for t in 0..rows {
             sum.value.add_multiples(&[(injection.c()[t], &self.value)]);
@@ -82,7 +96,10 @@ impl Ledger {
 
     /// The node's state, and those of its shares that are out and that nobody has accepted.
     pub(crate) fn held(exchange: &Exchange, accepted: &BTreeSet<ShareId>) -> Vec<Holding> {
-        let out = exchange.out().filter(|(id, _)| !accepted.contains(id)).map(|(_, portion)| portion);
+        let out = exchange
+            .out()
+            .filter(|(id, _)| !accepted.contains(id))
+            .map(|(_, portion)| portion);
         out.chain([exchange.state()]).collect()
     }
 }
@@ -115,7 +132,11 @@ struct Seen {
 impl Seen {
     fn of(exchange: &Exchange) -> Self {
         let (injections, accepted) = (exchange.injections(), exchange.accepted_from().count());
-        Seen { injections, accepted, out: exchange.out_ids().collect() }
+        Seen {
+            injections,
+            accepted,
+            out: exchange.out_ids().collect(),
+        }
     }
 }
 
@@ -145,25 +166,48 @@ impl Balance {
         // Who sent what was just accepted no longer holds it.
         let mut changed = BTreeSet::from([party]);
         for (round, from) in now.iter().flat_map(|(exchange, _)| exchange.accepted_from()) {
-            if self.accepted.insert(ShareId { round, from, to: party }) {
+            if self.accepted.insert(ShareId {
+                round,
+                from,
+                to: party,
+            }) {
                 changed.insert(from);
             }
         }
-        changed.into_iter().for_each(|party| self.enter(party, node(party)));
+        changed
+            .into_iter()
+            .for_each(|party| self.enter(party, node(party)));
         self.check()
     }
 
     fn enter(&mut self, party: Party, node: Option<(&Exchange, &Ledger)>) {
         let entry = node.map(|(exchange, ledger)| {
             let held = total(Ledger::held(exchange, &self.accepted)).expect("a state at least");
-            Entry { seen: Seen::of(exchange), held: packed(held), injected: packed(ledger.injected(exchange)) }
+            Entry {
+                seen: Seen::of(exchange),
+                held: packed(held),
+                injected: packed(ledger.injected(exchange)),
+            }
         });
         let (one, minus) = (Ratio::one(), Ratio::one().negated());
         let before = self.nodes.remove(&party);
-        for (sign, entry) in before.iter().map(|entry| (minus, entry)).chain(entry.iter().map(|entry| (one, entry))) {
-            let zero = || Portion { value: LatticeVector::zero_like(&entry.held.value), weight: LatticeWeight(0) };
-            let sums = self.sums.get_or_insert_with(|| Sums { held: zero(), injected: zero() });
-            for (sum, part) in [(&mut sums.held, &entry.held), (&mut sums.injected, &entry.injected)] {
+        for (sign, entry) in before
+            .iter()
+            .map(|entry| (minus, entry))
+            .chain(entry.iter().map(|entry| (one, entry)))
+        {
+            let zero = || Portion {
+                value: LatticeVector::zero_like(&entry.held.value),
+                weight: LatticeWeight(0),
+            };
+            let sums = self.sums.get_or_insert_with(|| Sums {
+                held: zero(),
+                injected: zero(),
+            });
+            for (sum, part) in [
+                (&mut sums.held, &entry.held),
+                (&mut sums.injected, &entry.injected),
+            ] {
                 sum.value.add_multiples(&[(sign, &part.value)]);
                 sum.weight.add_multiples(&[(sign, &part.weight)]);
             }
@@ -172,7 +216,9 @@ impl Balance {
     }
 
     fn check(&self) -> Vec<Violation> {
-        let Some(Sums { held, injected }) = &self.sums else { return Vec::new() };
+        let Some(Sums { held, injected }) = &self.sums else {
+            return Vec::new();
+        };
         let values = mass::check([&held.value], [&injected.value]);
         let weights = weight::check([held.weight], [injected.weight]);
         [values, weights].into_iter().filter_map(Result::err).collect()
@@ -188,7 +234,10 @@ fn total(portions: Vec<Holding>) -> Option<Holding> {
 }
 
 fn packed(portion: Holding) -> Share<LatticeVector, LatticeWeight> {
-    Portion { value: portion.value.pack(), weight: portion.weight }
+    Portion {
+        value: portion.value.pack(),
+        weight: portion.weight,
+    }
 }
 
 /// The same over all nodes anew, each with its party: what [`Balance`] must come to.
@@ -196,12 +245,27 @@ fn packed(portion: Holding) -> Share<LatticeVector, LatticeWeight> {
 pub(crate) fn check<'a>(nodes: &[(Party, &'a Exchange, &'a Ledger)]) -> Vec<Violation> {
     let of = |(to, exchange, _): &(Party, &'a Exchange, &'a Ledger)| {
         let to = *to;
-        exchange.accepted_from().map(move |(round, from)| ShareId { round, from, to }).collect::<Vec<_>>()
+        exchange
+            .accepted_from()
+            .map(move |(round, from)| ShareId { round, from, to })
+            .collect::<Vec<_>>()
     };
     let accepted: BTreeSet<ShareId> = nodes.iter().flat_map(of).collect();
-    let held: Vec<Holding> = nodes.iter().flat_map(|(_, exchange, _)| Ledger::held(exchange, &accepted)).collect();
-    let injected: Vec<Holding> = nodes.iter().map(|(_, exchange, ledger)| ledger.injected(exchange)).collect();
-    let values = mass::check(held.iter().map(|portion| &portion.value), injected.iter().map(|portion| &portion.value));
-    let weights = weight::check(held.iter().map(|portion| portion.weight), injected.iter().map(|portion| portion.weight));
+    let held: Vec<Holding> = nodes
+        .iter()
+        .flat_map(|(_, exchange, _)| Ledger::held(exchange, &accepted))
+        .collect();
+    let injected: Vec<Holding> = nodes
+        .iter()
+        .map(|(_, exchange, ledger)| ledger.injected(exchange))
+        .collect();
+    let values = mass::check(
+        held.iter().map(|portion| &portion.value),
+        injected.iter().map(|portion| &portion.value),
+    );
+    let weights = weight::check(
+        held.iter().map(|portion| portion.weight),
+        injected.iter().map(|portion| portion.weight),
+    );
     [values, weights].into_iter().filter_map(Result::err).collect()
 }

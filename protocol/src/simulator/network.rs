@@ -54,17 +54,32 @@ pub(super) struct Links {
 impl Links {
     pub(super) fn new(private: &Graph, public: &Graph) -> Self {
         let of = |network, graph: &Graph| {
-            graph.edges().iter().map(move |&(a, b)| ((network, a, b), Link::default())).collect::<Vec<_>>()
+            graph
+                .edges()
+                .iter()
+                .map(move |&(a, b)| ((network, a, b), Link::default()))
+                .collect::<Vec<_>>()
         };
-        Links { links: of(Network::Private, private).into_iter().chain(of(Network::Public, public)).collect() }
+        Links {
+            links: of(Network::Private, private)
+                .into_iter()
+                .chain(of(Network::Public, public))
+                .collect(),
+        }
     }
 
     pub(super) fn edges(&self) -> Vec<(Network, (Party, Party))> {
-        self.links.keys().map(|&(network, a, b)| (network, (a, b))).collect()
+        self.links
+            .keys()
+            .map(|&(network, a, b)| (network, (a, b)))
+            .collect()
     }
 
     pub(super) fn edges_of(&self, party: Party) -> Vec<(Network, (Party, Party))> {
-        self.edges().into_iter().filter(|(_, (a, b))| *a == party || *b == party).collect()
+        self.edges()
+            .into_iter()
+            .filter(|(_, (a, b))| *a == party || *b == party)
+            .collect()
     }
 
     fn link(&mut self, network: Network, a: Party, b: Party) -> Option<&mut Link> {
@@ -73,12 +88,17 @@ impl Links {
 
     /// The connection's number; none while it is down.
     pub(super) fn epoch(&self, network: Network, from: Party, to: Party) -> Option<u64> {
-        self.links.get(&(network, from.min(to), from.max(to))).filter(|link| link.up).map(|link| link.epoch)
+        self.links
+            .get(&(network, from.min(to), from.max(to)))
+            .filter(|link| link.up)
+            .map(|link| link.epoch)
     }
 
     /// False: it was up already.
     pub(super) fn connect(&mut self, network: Network, (a, b): (Party, Party)) -> bool {
-        let Some(link) = self.link(network, a, b).filter(|link| !link.up) else { return false };
+        let Some(link) = self.link(network, a, b).filter(|link| !link.up) else {
+            return false;
+        };
         link.up = true;
         link.epoch += 1;
         link.arrives = [Time::ZERO; 2];
@@ -88,25 +108,35 @@ impl Links {
 
     /// False: it was down already.
     pub(super) fn disconnect(&mut self, network: Network, (a, b): (Party, Party)) -> bool {
-        self.link(network, a, b).is_some_and(|link| std::mem::replace(&mut link.up, false))
+        self.link(network, a, b)
+            .is_some_and(|link| std::mem::replace(&mut link.up, false))
     }
 
     /// When a message that would arrive `at` arrives, after those before it.
     pub(super) fn in_order(&mut self, network: Network, from: Party, to: Party, at: Time) -> Time {
-        let Some(link) = self.link(network, from, to) else { return at };
+        let Some(link) = self.link(network, from, to) else {
+            return at;
+        };
         let arrives = &mut link.arrives[usize::from(from > to)];
         *arrives = at.max(*arrives);
         *arrives
     }
 
     /// How many bytes of a frame travel; what arrives is the same frame. None if it were another.
-    pub(super) fn travels(&mut self, network: Network, from: Party, to: Party, frame: &[u8]) -> Option<usize> {
+    pub(super) fn travels(
+        &mut self,
+        network: Network,
+        from: Party,
+        to: Party,
+        frame: &[u8],
+    ) -> Option<usize> {
         if network == Network::Private {
             return Some(frame.len());
         }
         let (here, there) = &mut self.link(network, from, to)?.repeats[usize::from(from > to)];
         let short = here.shorten(frame);
         let restored = there.restore(short.as_deref().unwrap_or(frame));
-        (restored.as_deref().unwrap_or(frame) == frame).then(|| short.map_or(frame.len(), |short| short.len()))
+        (restored.as_deref().unwrap_or(frame) == frame)
+            .then(|| short.map_or(frame.len(), |short| short.len()))
     }
 }

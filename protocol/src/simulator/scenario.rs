@@ -139,7 +139,13 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Purpose; 5] = [Purpose::Gathering, Purpose::Logs, Purpose::Votes, Purpose::Finals, Purpose::Averaging];
+    pub const ALL: [Purpose; 5] = [
+        Purpose::Gathering,
+        Purpose::Logs,
+        Purpose::Votes,
+        Purpose::Finals,
+        Purpose::Averaging,
+    ];
 
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
@@ -155,16 +161,27 @@ impl Purpose {
     /// Of a frame; none of one that is none.
     pub(super) fn of(frame: &[u8]) -> Option<Self> {
         let notice = match wire::read_public(frame).ok()? {
-            PublicFrame::Body { stage: Stage::Settling, .. } => return Some(Purpose::Logs),
-            PublicFrame::Body { stage: Stage::Publishing, .. } => return Some(Purpose::Finals),
+            PublicFrame::Body {
+                stage: Stage::Settling,
+                ..
+            } => return Some(Purpose::Logs),
+            PublicFrame::Body {
+                stage: Stage::Publishing,
+                ..
+            } => return Some(Purpose::Finals),
             PublicFrame::Round { .. } => return Some(Purpose::Averaging),
             PublicFrame::Notice(signed) => signed.notice,
         };
         Some(match (&notice, notice.phase()) {
             (Notice::List { .. } | Notice::Vote { .. } | Notice::Gone { .. }, _) => Purpose::Votes,
-            (Notice::Missed | Notice::Severed { .. } | Notice::Averaged { .. } | Notice::Sums { .. } | Notice::Waiting, _) => {
-                Purpose::Averaging
-            }
+            (
+                Notice::Missed
+                | Notice::Severed { .. }
+                | Notice::Averaged { .. }
+                | Notice::Sums { .. }
+                | Notice::Waiting,
+                _,
+            ) => Purpose::Averaging,
             (_, Phase::Gathering) => Purpose::Gathering,
             (_, Phase::Settling) => Purpose::Logs,
             _ => Purpose::Finals,
@@ -222,10 +239,23 @@ pub fn random_faults(seed: u64, plan: &Plan, count: usize, until_ms: u64) -> Vec
             2 => Fault::Suspend { party, at, for_ms },
             3 => {
                 let ends = edges[rng.random_range(0..edges.len())];
-                let network = if rng.random_bool(0.5) { Network::Private } else { Network::Public };
-                Fault::Cut { network, ends, at, for_ms }
+                let network = if rng.random_bool(0.5) {
+                    Network::Private
+                } else {
+                    Network::Public
+                };
+                Fault::Cut {
+                    network,
+                    ends,
+                    at,
+                    for_ms,
+                }
             }
-            _ => Fault::Partition { group: (0..parties).filter(|_| rng.random_bool(0.4)).collect(), at, for_ms },
+            _ => Fault::Partition {
+                group: (0..parties).filter(|_| rng.random_bool(0.4)).collect(),
+                at,
+                for_ms,
+            },
         }
     };
     (0..count).map(|_| fault()).collect()

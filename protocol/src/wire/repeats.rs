@@ -37,9 +37,15 @@ impl Repeats {
         if !is_kept(frame) {
             return None;
         }
-        let runs = self.kept.iter().enumerate().filter(|(_, kept)| kept.len() == frame.len());
+        let runs = self
+            .kept
+            .iter()
+            .enumerate()
+            .filter(|(_, kept)| kept.len() == frame.len());
         let runs = runs.map(|(index, kept)| (longest_run(kept, frame), index));
-        let longest = runs.max_by_key(|((_, length), _)| *length).filter(|((_, length), _)| *length >= LEAST);
+        let longest = runs
+            .max_by_key(|((_, length), _)| *length)
+            .filter(|((_, length), _)| *length >= LEAST);
         let Some(((start, length), index)) = longest else {
             self.keep(frame);
             return None;
@@ -63,7 +69,10 @@ impl Repeats {
         };
         let (start, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
-        let (start, length) = (u32::from_le_bytes(*start) as usize, u32::from_le_bytes(*length) as usize);
+        let (start, length) = (
+            u32::from_le_bytes(*start) as usize,
+            u32::from_le_bytes(*length) as usize,
+        );
         let kept = self.kept.get(usize::from(*index))?;
         let run = kept.get(start..start.checked_add(length)?)?;
         let (before, after) = rest.split_at_checked(start)?;
@@ -114,21 +123,43 @@ mod tests {
     fn notice(author: usize, notice: Notice) -> Vec<u8> {
         // Different notices of one author have different signatures.
         let signature = Signature([author as u8 ^ wire::notice_to_bytes(&notice).last().unwrap_or(&0); 64]);
-        let signed =
-            SignedNotice { author, digest: [7; 32], sequence: author as u64, recipient: Recipient::All, notice, signature };
+        let signed = SignedNotice {
+            author,
+            digest: [7; 32],
+            sequence: author as u64,
+            recipient: Recipient::All,
+            notice,
+            signature,
+        };
         wire::notice_frame(&signed).to_vec()
     }
 
     fn vote(author: usize, of: u8) -> Vec<u8> {
         notice(
             author,
-            Notice::Vote { stage: Stage::Settling, early: true, set: (0..50).map(|party| (party, [of; 32])).collect() },
+            Notice::Vote {
+                stage: Stage::Settling,
+                early: true,
+                set: (0..50).map(|party| (party, [of; 32])).collect(),
+            },
         )
     }
 
     fn reveal(author: usize) -> Vec<u8> {
-        let seats = (0..50).map(|party| Seat { party, incarnation: [party as u8; 16] }).collect();
-        notice(author, Notice::Reveal { seats, commitments: [9; 32], nonce: [author as u8; 32] })
+        let seats = (0..50)
+            .map(|party| Seat {
+                party,
+                incarnation: [party as u8; 16],
+            })
+            .collect();
+        notice(
+            author,
+            Notice::Reveal {
+                seats,
+                commitments: [9; 32],
+                nonce: [author as u8; 32],
+            },
+        )
     }
 
     /// Over a stream and back; how many bytes went over it.
@@ -151,7 +182,10 @@ mod tests {
                 assert!(sent < 160, "{sent} bytes of {}", vote(author, of).len());
             }
         }
-        assert!(pass(&mut ends, &vote(60, 0)) < 160, "the earlier one is still there");
+        assert!(
+            pass(&mut ends, &vote(60, 0)) < 160,
+            "the earlier one is still there"
+        );
         // Neither begins nor ends like the one before.
         pass(&mut ends, &reveal(0));
         assert!(pass(&mut ends, &reveal(1)) < 200);
@@ -163,8 +197,16 @@ mod tests {
     #[test]
     fn the_longest_run_is_found_wherever_it_is() {
         let naive = |a: &[u8], b: &[u8]| {
-            let starts =
-                (0..a.len()).map(|start| (start, a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count()));
+            let starts = (0..a.len()).map(|start| {
+                (
+                    start,
+                    a[start..]
+                        .iter()
+                        .zip(&b[start..])
+                        .take_while(|(a, b)| a == b)
+                        .count(),
+                )
+            });
             starts.fold((0, 0), longer)
         };
         for seed in 0..500u32 {
@@ -192,7 +234,10 @@ mod tests {
             vec![],
             [vec![VERSION, NOTICE], vec![1; MOST]].concat(),
         ] {
-            assert_eq!((pass(&mut ends, &frame), pass(&mut ends, &frame)), (frame.len(), frame.len()));
+            assert_eq!(
+                (pass(&mut ends, &frame), pass(&mut ends, &frame)),
+                (frame.len(), frame.len())
+            );
         }
     }
 
@@ -221,6 +266,9 @@ mod tests {
         let mut sender = Repeats::default();
         let frame = |first: u8, last: u8| [&[VERSION, NOTICE, first][..], &[5; 300], &[last]].concat();
         assert_eq!(sender.shorten(&frame(1, 2)), None);
-        assert_eq!(sender.shorten(&frame(3, 4)), Some(vec![1, 8, 0, 3, 0, 0, 0, 44, 1, 0, 0, 1, 1, 3, 4]));
+        assert_eq!(
+            sender.shorten(&frame(3, 4)),
+            Some(vec![1, 8, 0, 3, 0, 0, 0, 44, 1, 0, 0, 1, 1, 3, 4])
+        );
     }
 }

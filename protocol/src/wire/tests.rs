@@ -9,11 +9,25 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn signed(notice: Notice, recipient: Recipient) -> SignedNotice {
-    SignedNotice { author: 3, digest: [0xaa; 32], sequence: 258, recipient, notice, signature: Signature([0xcc; 64]) }
+    SignedNotice {
+        author: 3,
+        digest: [0xaa; 32],
+        sequence: 258,
+        recipient,
+        notice,
+        signature: Signature([0xcc; 64]),
+    }
 }
 
 fn sums(sum: i64) -> Notice {
-    Notice::Sums { number: 1, unheard: vec![2], sketch: Box::new(Sketch { seed: [4; 16], sums: [sum; 32] }) }
+    Notice::Sums {
+        number: 1,
+        unheard: vec![2],
+        sketch: Box::new(Sketch {
+            seed: [4; 16],
+            sums: [sum; 32],
+        }),
+    }
 }
 
 fn notices() -> Vec<Notice> {
@@ -21,10 +35,26 @@ fn notices() -> Vec<Notice> {
     let set = vec![(0, [1; 32]), (2, [3; 32])];
     vec![
         Notice::Ready { incarnation: [5; 16] },
-        Notice::Start { seats: vec![Seat { party: 1, incarnation: [6; 16] }] },
-        Notice::Item { stage, hash: [9; 32], bytes: 77 },
-        Notice::List { stage, set: set.clone() },
-        Notice::Vote { stage, early: true, set },
+        Notice::Start {
+            seats: vec![Seat {
+                party: 1,
+                incarnation: [6; 16],
+            }],
+        },
+        Notice::Item {
+            stage,
+            hash: [9; 32],
+            bytes: 77,
+        },
+        Notice::List {
+            stage,
+            set: set.clone(),
+        },
+        Notice::Vote {
+            stage,
+            early: true,
+            set,
+        },
         Notice::Gone { stage, party: 4 },
         Notice::Want { stage, item: 4 },
         Notice::Lack { stage, item: 4 },
@@ -34,20 +64,47 @@ fn notices() -> Vec<Notice> {
         Notice::Averaged { whole: true },
         sums(i64::MIN),
         Notice::Waiting,
-        Notice::Commit { incarnation: [5; 16], commitment: [7; 32] },
-        Notice::Reveal { seats: vec![Seat { party: 1, incarnation: [6; 16] }], commitments: [8; 32], nonce: [9; 32] },
+        Notice::Commit {
+            incarnation: [5; 16],
+            commitment: [7; 32],
+        },
+        Notice::Reveal {
+            seats: vec![Seat {
+                party: 1,
+                incarnation: [6; 16],
+            }],
+            commitments: [8; 32],
+            nonce: [9; 32],
+        },
     ]
 }
 
 fn log() -> Log {
-    let answer = Answer { verdict: Verdict::Accepted { applied: 2 }, signature: Signature([0xee; 64]) };
+    let answer = Answer {
+        verdict: Verdict::Accepted { applied: 2 },
+        signature: Signature([0xee; 64]),
+    };
     Log {
         party: 1,
         sent: vec![
-            SentEntry { round: 1, to: 2, left: true, answer: Some(answer) },
-            SentEntry { round: 2, to: 0, left: false, answer: None },
+            SentEntry {
+                round: 1,
+                to: 2,
+                left: true,
+                answer: Some(answer),
+            },
+            SentEntry {
+                round: 2,
+                to: 0,
+                left: false,
+                answer: None,
+            },
         ],
-        received: vec![ReceivedEntry { round: 1, from: 2, applied: 2 }],
+        received: vec![ReceivedEntry {
+            round: 1,
+            from: 2,
+            applied: 2,
+        }],
         gone: vec![3],
     }
 }
@@ -58,27 +115,70 @@ fn the_bytes_of_questions_and_replies_are_pinned() {
     let signature = Signature([0xcc; 64]);
     let question = |question, payload: &[u8]| hex(&question_frame([0x0b; 16], signature, &question, payload));
     let text = |text: String| text.replace(' ', "");
-    assert_eq!(question(Question::Check { digest: Some([0xdd; 32]) }, &[]), text(format!("0105 {nonce} {cc} 00000000 01 {dd}")));
-    assert_eq!(question(Question::Check { digest: None }, &[]), text(format!("0105 {nonce} {cc} 00000000 00")));
-    assert_eq!(question(Question::Echo, b"xyz"), text(format!("0105 {nonce} {cc} 01000000 78797a")));
-    assert_eq!(question(Question::Offer, b"{}"), text(format!("0105 {nonce} {cc} 02000000 7b7d")));
+    assert_eq!(
+        question(
+            Question::Check {
+                digest: Some([0xdd; 32])
+            },
+            &[]
+        ),
+        text(format!("0105 {nonce} {cc} 00000000 01 {dd}"))
+    );
+    assert_eq!(
+        question(Question::Check { digest: None }, &[]),
+        text(format!("0105 {nonce} {cc} 00000000 00"))
+    );
+    assert_eq!(
+        question(Question::Echo, b"xyz"),
+        text(format!("0105 {nonce} {cc} 01000000 78797a"))
+    );
+    assert_eq!(
+        question(Question::Offer, b"{}"),
+        text(format!("0105 {nonce} {cc} 02000000 7b7d"))
+    );
     let reply = |reply, payload: &[u8]| hex(&reply_frame([0x0b; 16], signature, &reply, payload));
     let (software, plan, seen) = ("v".into(), Some("on".into()), "/".into());
-    let checked = Reply::Checked { messages: 1, software, time_ms: 258, plan, other: None, seen };
+    let checked = Reply::Checked {
+        messages: 1,
+        software,
+        time_ms: 258,
+        plan,
+        other: None,
+        seen,
+    };
     let strings = "0100000000000000 76 0201000000000000 01 0200000000000000 6f6e 00 0100000000000000 2f";
-    assert_eq!(reply(checked, &[]), text(format!("0106 {nonce} {cc} 00000000 01000000 {strings}")));
-    assert_eq!(reply(Reply::Echoed, b"x"), text(format!("0106 {nonce} {cc} 01000000 78")));
-    assert_eq!(reply(Reply::Taken, &[]), text(format!("0106 {nonce} {cc} 02000000")));
+    assert_eq!(
+        reply(checked, &[]),
+        text(format!("0106 {nonce} {cc} 00000000 01000000 {strings}"))
+    );
+    assert_eq!(
+        reply(Reply::Echoed, b"x"),
+        text(format!("0106 {nonce} {cc} 01000000 78"))
+    );
+    assert_eq!(
+        reply(Reply::Taken, &[]),
+        text(format!("0106 {nonce} {cc} 02000000"))
+    );
     let refused = Reply::Refused { reason: "no".into() };
-    assert_eq!(reply(refused, &[]), text(format!("0106 {nonce} {cc} 03000000 0200000000000000 6e6f")));
+    assert_eq!(
+        reply(refused, &[]),
+        text(format!("0106 {nonce} {cc} 03000000 0200000000000000 6e6f"))
+    );
     let frame = question_frame([0x0b; 16], signature, &Question::Echo, b"xyz");
-    assert_eq!(read_question(&frame), Ok(([0x0b; 16], signature, Question::Echo, &b"xyz"[..])));
+    assert_eq!(
+        read_question(&frame),
+        Ok(([0x0b; 16], signature, Question::Echo, &b"xyz"[..]))
+    );
     assert_eq!(read_reply(&frame), Err(WireError::Kind(5)));
     assert_eq!(read_question(&frame[..40]), Err(WireError::Malformed("question")));
 }
 
 fn share_id() -> ShareId {
-    ShareId { round: 2, from: 1, to: 3 }
+    ShareId {
+        round: 2,
+        from: 1,
+        to: 3,
+    }
 }
 
 #[test]
@@ -87,65 +187,136 @@ fn the_bytes_of_frames_are_pinned() {
     let ready = notice_frame(&signed(Notice::Ready { incarnation: [5; 16] }, Recipient::All));
     let incarnation = "05".repeat(16);
     // A static plan's kinds came later: the numbers of the others, and so their frames, stayed.
-    let commit = notice_frame(&signed(Notice::Commit { incarnation: [5; 16], commitment: [7; 32] }, Recipient::All));
+    let commit = notice_frame(&signed(
+        Notice::Commit {
+            incarnation: [5; 16],
+            commitment: [7; 32],
+        },
+        Recipient::All,
+    ));
     let seven = "07".repeat(32);
     let commit_hex = format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0d000000 {incarnation} {seven}");
     assert_eq!(hex(&commit), commit_hex.replace(' ', ""));
-    let seats = vec![Seat { party: 1, incarnation: [6; 16] }];
-    let reveal = Notice::Reveal { seats, commitments: [8; 32], nonce: [9; 32] };
+    let seats = vec![Seat {
+        party: 1,
+        incarnation: [6; 16],
+    }];
+    let reveal = Notice::Reveal {
+        seats,
+        commitments: [8; 32],
+        nonce: [9; 32],
+    };
     let (six, eight, nine) = ("06".repeat(16), "08".repeat(32), "09".repeat(32));
-    let reveal_hex =
-        format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0e000000 0100000000000000 0100000000000000 {six} {eight} {nine}");
-    assert_eq!(hex(&notice_frame(&signed(reveal, Recipient::All))), reveal_hex.replace(' ', ""));
-    assert_eq!(hex(&ready), format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {incarnation}").replace(' ', ""));
-    let want = notice_frame(&signed(Notice::Want { stage: Stage::Publishing, item: 4 }, Recipient::Party(7)));
+    let reveal_hex = format!(
+        "0101 03000000 {aa} 00 0201000000000000 00 {cc} 0e000000 0100000000000000 0100000000000000 {six} {eight} {nine}"
+    );
+    assert_eq!(
+        hex(&notice_frame(&signed(reveal, Recipient::All))),
+        reveal_hex.replace(' ', "")
+    );
+    assert_eq!(
+        hex(&ready),
+        format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {incarnation}").replace(' ', "")
+    );
+    let want = notice_frame(&signed(
+        Notice::Want {
+            stage: Stage::Publishing,
+            item: 4,
+        },
+        Recipient::Party(7),
+    ));
     assert_eq!(
         hex(&want),
-        format!("0101 03000000 {aa} 03 0201000000000000 01 07000000 {cc} 06000000 01000000 0400000000000000").replace(' ', "")
+        format!("0101 03000000 {aa} 03 0201000000000000 01 07000000 {cc} 06000000 01000000 0400000000000000")
+            .replace(' ', "")
     );
     let body = body_frame(&[0xaa; 32], Stage::Settling, 5, b"xyz");
-    assert_eq!(hex(&body), format!("0102 {aa} 00000000 05000000 78797a").replace(' ', ""));
+    assert_eq!(
+        hex(&body),
+        format!("0102 {aa} 00000000 05000000 78797a").replace(' ', "")
+    );
     let severed = notice_frame(&signed(Notice::Severed { party: 4, held: true }, Recipient::All));
     let party = "0400000000000000";
-    assert_eq!(hex(&severed), format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0a000000 {party} 01").replace(' ', ""));
+    assert_eq!(
+        hex(&severed),
+        format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0a000000 {party} 01").replace(' ', "")
+    );
     let averaged = notice_frame(&signed(Notice::Averaged { whole: true }, Recipient::All));
-    assert_eq!(hex(&averaged), format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0b000000 01").replace(' ', ""));
+    assert_eq!(
+        hex(&averaged),
+        format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0b000000 01").replace(' ', "")
+    );
     let told = notice_frame(&signed(sums(-2), Recipient::All));
     let unheard = "0100000000000000 0200000000000000";
     let (seed, sums) = ("04".repeat(16), format!("fe{}", "ff".repeat(7)).repeat(32));
     assert_eq!(
         hex(&told),
-        format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0f000000 01 {unheard} {seed} {sums}").replace(' ', "")
+        format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0f000000 01 {unheard} {seed} {sums}")
+            .replace(' ', "")
     );
     // Where a plan has least room.
     assert!(told.len() <= public_frame_limit(2, 0), "{}", told.len());
     let (form, signature) = (Form::Ratio, Signature([0xcc; 64]));
-    let round = Round { author: 5, digest: [0xaa; 32], form, round: 2, view: 258, spread: 0.5, signature };
+    let round = Round {
+        author: 5,
+        digest: [0xaa; 32],
+        form,
+        round: 2,
+        view: 258,
+        spread: 0.5,
+        signature,
+    };
     let frame = round_frame(&round, &[1, 2, 3]);
     let numbers = "05000000 01000000 02000000 0201000000000000 000000000000e03f";
-    assert_eq!(hex(&frame), format!("0107 {aa} {numbers} {cc} 010203").replace(' ', ""));
+    assert_eq!(
+        hex(&frame),
+        format!("0107 {aa} {numbers} {cc} 010203").replace(' ', "")
+    );
     match read_public(&frame) {
-        Ok(PublicFrame::Round { round: read, values }) => assert_eq!((read, &frame[values]), (round, &[1u8, 2, 3][..])),
+        Ok(PublicFrame::Round { round: read, values }) => {
+            assert_eq!((read, &frame[values]), (round, &[1u8, 2, 3][..]))
+        }
         other => panic!("{other:?}"),
     }
     let share = share_frame(&[0xaa; 32], share_id(), LatticeWeight(-2), &[1, 2, 3]);
     let weight = format!("fe{}", "ff".repeat(15));
-    assert_eq!(hex(&share), format!("0103 {aa} 02000000 01000000 03000000 {weight} 010203").replace(' ', ""));
-    let answer = Answer { verdict: Verdict::Accepted { applied: 4 }, signature: Signature([0xcc; 64]) };
+    assert_eq!(
+        hex(&share),
+        format!("0103 {aa} 02000000 01000000 03000000 {weight} 010203").replace(' ', "")
+    );
+    let answer = Answer {
+        verdict: Verdict::Accepted { applied: 4 },
+        signature: Signature([0xcc; 64]),
+    };
     let answer = answer_frame(&[0xaa; 32], share_id(), &answer);
-    assert_eq!(hex(&answer), format!("0104 {aa} 02000000 01000000 03000000 00000000 04000000 {cc}").replace(' ', ""));
-    assert_eq!(hex(&final_to_bytes(LatticeWeight(3), &[9])), format!("03{}09", "00".repeat(15)));
+    assert_eq!(
+        hex(&answer),
+        format!("0104 {aa} 02000000 01000000 03000000 00000000 04000000 {cc}").replace(' ', "")
+    );
+    assert_eq!(
+        hex(&final_to_bytes(LatticeWeight(3), &[9])),
+        format!("03{}09", "00".repeat(15))
+    );
     let ee = "ee".repeat(64);
-    let sent = format!("0200000000000000 01000000 0200000000000000 01 01 00000000 02000000 {ee} 02000000 0000000000000000 00 00");
+    let sent = format!(
+        "0200000000000000 01000000 0200000000000000 01 01 00000000 02000000 {ee} 02000000 0000000000000000 00 00"
+    );
     let received = "0100000000000000 01000000 0200000000000000 02000000";
     let gone = "0100000000000000 0300000000000000";
-    assert_eq!(hex(&log_to_bytes(&log())), format!("0100000000000000 {sent} {received} {gone}").replace(' ', ""));
+    assert_eq!(
+        hex(&log_to_bytes(&log())),
+        format!("0100000000000000 {sent} {received} {gone}").replace(' ', "")
+    );
 }
 
 #[test]
 fn what_is_written_is_read() {
     for notice in notices() {
-        let recipient = if notice.is_direct() { Recipient::Party(7) } else { Recipient::All };
+        let recipient = if notice.is_direct() {
+            Recipient::Party(7)
+        } else {
+            Recipient::All
+        };
         let signed = signed(notice, recipient);
         match read_public(&notice_frame(&signed)) {
             Ok(PublicFrame::Notice(read)) => assert_eq!(read, signed),
@@ -154,20 +325,33 @@ fn what_is_written_is_read() {
     }
     let frame = body_frame(&[2; 32], Stage::Publishing, 5, b"xyz");
     match read_public(&frame) {
-        Ok(PublicFrame::Body { digest: [2, ..], stage: Stage::Publishing, author: 5, bytes }) => {
+        Ok(PublicFrame::Body {
+            digest: [2, ..],
+            stage: Stage::Publishing,
+            author: 5,
+            bytes,
+        }) => {
             assert_eq!(&frame[bytes], b"xyz");
         }
         other => panic!("{other:?}"),
     }
     let frame = share_frame(&[2; 32], share_id(), LatticeWeight(i128::MIN), &[1, 2]);
     match read_private(&frame) {
-        Ok(PrivateFrame::Share { id, weight: LatticeWeight(i128::MIN), values, .. }) => {
+        Ok(PrivateFrame::Share {
+            id,
+            weight: LatticeWeight(i128::MIN),
+            values,
+            ..
+        }) => {
             assert_eq!((id, &frame[values]), (share_id(), &[1u8, 2][..]));
         }
         other => panic!("{other:?}"),
     }
     assert_eq!(log_from_bytes(&log_to_bytes(&log())), Ok(log()));
-    assert_eq!(final_from_bytes(&final_to_bytes(LatticeWeight(-4), &[8])), Ok((LatticeWeight(-4), &[8u8][..])));
+    assert_eq!(
+        final_from_bytes(&final_to_bytes(LatticeWeight(-4), &[8])),
+        Ok((LatticeWeight(-4), &[8u8][..]))
+    );
     assert!(final_from_bytes(&[0; 15]).is_err());
 }
 
@@ -175,14 +359,30 @@ fn what_is_written_is_read() {
 fn what_is_no_frame_is_refused() {
     assert_eq!(read_public(&[]).err(), Some(WireError::Short(0)));
     assert_eq!(read_private(&[1]).err(), Some(WireError::Short(1)));
-    assert_eq!(read_public(&[2, 1, 0]).err(), Some(WireError::Version { found: 2 }));
-    assert_eq!(read_public(&[1, 3, 0]).err(), Some(WireError::Kind(3)), "shares never on the public graph");
+    assert_eq!(
+        read_public(&[2, 1, 0]).err(),
+        Some(WireError::Version { found: 2 })
+    );
+    assert_eq!(
+        read_public(&[1, 3, 0]).err(),
+        Some(WireError::Kind(3)),
+        "shares never on the public graph"
+    );
     assert_eq!(read_private(&[1, 1, 0]).err(), Some(WireError::Kind(1)));
     let mut long = notice_frame(&signed(Notice::Ready { incarnation: [5; 16] }, Recipient::All)).to_vec();
     long.push(0);
-    assert_eq!(read_public(&long).err(), Some(WireError::Leftover { what: "notice", left: 1 }));
+    assert_eq!(
+        read_public(&long).err(),
+        Some(WireError::Leftover {
+            what: "notice",
+            left: 1
+        })
+    );
     let misdirected = notice_frame(&signed(Notice::Call, Recipient::All));
-    assert_eq!(read_public(&misdirected).err(), Some(WireError::Malformed("envelope")));
+    assert_eq!(
+        read_public(&misdirected).err(),
+        Some(WireError::Malformed("envelope"))
+    );
 }
 
 #[test]
@@ -198,15 +398,45 @@ fn hostile_lengths_allocate_nothing() {
 #[test]
 fn limits_hold_the_largest_messages() {
     let (parties, rounds) = (200, 40);
-    let answer = Answer { verdict: Verdict::Accepted { applied: 40 }, signature: Signature([1; 64]) };
-    let sent = (0..rounds).map(|_| SentEntry { round: 40, to: 1, left: true, answer: Some(answer.clone()) }).collect();
-    let received = (0..60).map(|_| ReceivedEntry { round: 1, from: 1, applied: 1 }).collect();
-    let log = Log { party: 0, sent, received, gone: (0..parties).collect() };
+    let answer = Answer {
+        verdict: Verdict::Accepted { applied: 40 },
+        signature: Signature([1; 64]),
+    };
+    let sent = (0..rounds)
+        .map(|_| SentEntry {
+            round: 40,
+            to: 1,
+            left: true,
+            answer: Some(answer.clone()),
+        })
+        .collect();
+    let received = (0..60)
+        .map(|_| ReceivedEntry {
+            round: 1,
+            from: 1,
+            applied: 1,
+        })
+        .collect();
+    let log = Log {
+        party: 0,
+        sent,
+        received,
+        gone: (0..parties).collect(),
+    };
     let bytes = log_to_bytes(&log);
     assert!(bytes.len() <= log_limit(parties, rounds, 1, 60));
-    assert!(body_frame(&[0; 32], Stage::Settling, 0, &bytes).len() <= public_frame_limit(parties, bytes.len()));
+    assert!(
+        body_frame(&[0; 32], Stage::Settling, 0, &bytes).len() <= public_frame_limit(parties, bytes.len())
+    );
     let set = (0..parties).map(|party| (party, [0; 32])).collect();
-    let vote = notice_frame(&signed(Notice::Vote { stage: Stage::Settling, early: true, set }, Recipient::All));
+    let vote = notice_frame(&signed(
+        Notice::Vote {
+            stage: Stage::Settling,
+            early: true,
+            set,
+        },
+        Recipient::All,
+    ));
     assert!(vote.len() <= public_frame_limit(parties, 0));
     assert!(share_frame(&[0; 32], share_id(), LatticeWeight(1), &[0; 500]).len() <= private_frame_limit(500));
 }

@@ -32,31 +32,47 @@ const RUN: &str = "[mechanism]\nrounds = 4\n[run]\ndissemination = \"consensus\"
 /// The plan with that ring.
 pub fn ring() -> Arc<Plan> {
     static RING: OnceLock<Arc<Plan>> = OnceLock::new();
-    RING.get_or_init(|| plan(PARTIES, DIMENSION, &format!("{RUN}[topology]\npublic = \"ring\""))).clone()
+    RING.get_or_init(|| plan(PARTIES, DIMENSION, &format!("{RUN}[topology]\npublic = \"ring\"")))
+        .clone()
 }
 
 /// The hostile member is everybody's only public neighbour.
 pub fn star() -> Arc<Plan> {
     static STAR: OnceLock<Arc<Plan>> = OnceLock::new();
     let edge = |party: &usize| format!("[\"party-{party}\", \"party-{HOSTILE}\"]");
-    let edges: Vec<String> = (0..PARTIES).filter(|party| *party != HOSTILE).map(|party| edge(&party)).collect();
-    let topology = format!("[topology]\npublic = {{ kind = \"edges\", edges = [{}] }}", edges.join(", "));
-    STAR.get_or_init(|| plan(PARTIES, DIMENSION, &format!("{RUN}{topology}"))).clone()
+    let edges: Vec<String> = (0..PARTIES)
+        .filter(|party| *party != HOSTILE)
+        .map(|party| edge(&party))
+        .collect();
+    let topology = format!(
+        "[topology]\npublic = {{ kind = \"edges\", edges = [{}] }}",
+        edges.join(", ")
+    );
+    STAR.get_or_init(|| plan(PARTIES, DIMENSION, &format!("{RUN}{topology}")))
+        .clone()
 }
 
 /// The hostile member is in the midst of the longest graph that there is.
 pub fn path() -> Arc<Plan> {
     static PATH: OnceLock<Arc<Plan>> = OnceLock::new();
-    let edges: Vec<String> = (1..PARTIES).map(|party| format!("[\"party-{}\", \"party-{party}\"]", party - 1)).collect();
-    let topology = format!("[topology]\npublic = {{ kind = \"edges\", edges = [{}] }}", edges.join(", "));
-    PATH.get_or_init(|| plan(PARTIES, DIMENSION, &format!("{RUN}{topology}"))).clone()
+    let edges: Vec<String> = (1..PARTIES)
+        .map(|party| format!("[\"party-{}\", \"party-{party}\"]", party - 1))
+        .collect();
+    let topology = format!(
+        "[topology]\npublic = {{ kind = \"edges\", edges = [{}] }}",
+        edges.join(", ")
+    );
+    PATH.get_or_init(|| plan(PARTIES, DIMENSION, &format!("{RUN}{topology}")))
+        .clone()
 }
 
 /// The last round of the fast form that anybody sends.
 pub fn last_round(plan: &Arc<Plan>) -> u32 {
     let mut last = 0;
     Table::new(plan).play(|_, output| {
-        last = sends(output).filter(|(_, round, _)| round.form == Form::Fast).map_or(last, |(_, round, _)| last.max(round.round));
+        last = sends(output)
+            .filter(|(_, round, _)| round.form == Form::Fast)
+            .map_or(last, |(_, round, _)| last.max(round.round));
         Turn::none()
     });
     last
@@ -74,7 +90,12 @@ pub fn round(form: Form, number: u32, values: &[u8]) -> Arc<[u8]> {
 
 /// The same with what a round of ratio consensus says beside its vector.
 pub fn said(form: Form, number: u32, view: u64, spread: f64, values: &[u8]) -> Arc<[u8]> {
-    wire::round_frame(&signer_of(HOSTILE).round(form, number, view, spread, values).expect("signs"), values)
+    wire::round_frame(
+        &signer_of(HOSTILE)
+            .round(form, number, view, spread, values)
+            .expect("signs"),
+        values,
+    )
 }
 
 /// A notice that the hostile member signs.
@@ -84,12 +105,19 @@ pub fn notice(notice: Notice) -> Arc<[u8]> {
 
 /// It reaches this party from the hostile member.
 pub fn to(party: Party, frame: Arc<[u8]>) -> Slip {
-    Slip { network: Network::Public, from: HOSTILE, to: party, frame }
+    Slip {
+        network: Network::Public,
+        from: HOSTILE,
+        to: party,
+        frame,
+    }
 }
 
 /// A round of averaging that this output sends, with whom it goes to.
 pub fn sends(output: &Output) -> Option<(Party, Round, Vec<u8>)> {
-    let Output::Public { to, frame } = output else { return None };
+    let Output::Public { to, frame } = output else {
+        return None;
+    };
     match wire::read_public(frame) {
         Ok(PublicFrame::Round { round, values }) => Some((*to, round, frame[values].to_vec())),
         _ => None,
@@ -98,7 +126,9 @@ pub fn sends(output: &Output) -> Option<(Party, Round, Vec<u8>)> {
 
 /// A notice that this output sends, with its author.
 pub fn says(output: &Output) -> Option<(Party, Notice)> {
-    let Output::Public { frame, .. } = output else { return None };
+    let Output::Public { frame, .. } = output else {
+        return None;
+    };
     match wire::read_public(frame) {
         Ok(PublicFrame::Notice(signed)) => Some((signed.author, signed.notice)),
         _ => None,
@@ -114,7 +144,11 @@ pub fn is_of_result(notice: &Notice) -> bool {
 pub fn unseen_lie(seeds: &[Seed], truth: &[u8], size: f64, rng: &mut ChaCha8Rng) -> Vec<u8> {
     let width = truth.len() / DIMENSION;
     let mut lie: Vec<i128> = integers::read(truth, width).collect();
-    let signs = seeds.iter().map(|seed| sketch::signs(seed).take(DIMENSION).map(|added| if added { 1.0 } else { -1.0 }));
+    let signs = seeds.iter().map(|seed| {
+        sketch::signs(seed)
+            .take(DIMENSION)
+            .map(|added| if added { 1.0 } else { -1.0 })
+    });
     let signs: Vec<Vec<f64>> = signs.map(Iterator::collect).collect();
     for sum in 0..SUMS {
         let at: Vec<usize> = (sum..DIMENSION).step_by(SUMS).collect();
@@ -122,7 +156,10 @@ pub fn unseen_lie(seeds: &[Seed], truth: &[u8], size: f64, rng: &mut ChaCha8Rng)
         let without = |mut vector: Vec<f64>, basis: &[Vec<f64>]| {
             for unit in basis {
                 let along = dot(&vector, unit);
-                vector.iter_mut().zip(unit).for_each(|(x, unit)| *x -= along * unit);
+                vector
+                    .iter_mut()
+                    .zip(unit)
+                    .for_each(|(x, unit)| *x -= along * unit);
             }
             vector
         };
@@ -134,13 +171,22 @@ pub fn unseen_lie(seeds: &[Seed], truth: &[u8], size: f64, rng: &mut ChaCha8Rng)
                 basis.push(rest.iter().map(|x| x / norm).collect());
             }
         }
-        let random = at.iter().map(|_| if rng.random_bool(0.5) { size } else { -size }).collect();
+        let random = at
+            .iter()
+            .map(|_| if rng.random_bool(0.5) { size } else { -size })
+            .collect();
         let off = without(random, &basis);
-        at.iter().zip(off).for_each(|(&i, off)| lie[i] += off.round() as i128);
+        at.iter()
+            .zip(off)
+            .for_each(|(&i, off)| lie[i] += off.round() as i128);
     }
     let most = (1i128 << (8 * width - 1)) - 1;
     let mut bytes = vec![0; truth.len()];
-    assert!(integers::write(lie.into_iter().map(|x| x.clamp(-most, most)), width, &mut bytes));
+    assert!(integers::write(
+        lie.into_iter().map(|x| x.clamp(-most, most)),
+        width,
+        &mut bytes
+    ));
     bytes
 }
 
@@ -175,11 +221,22 @@ pub fn victim_averages(party: Party, output: &Output) -> bool {
 /// Slips them in once, at that moment.
 pub fn once(at: Moment, slips: Vec<Slip>) -> impl FnMut(Party, &Output) -> Turn {
     let mut slips = Some(slips);
-    move |party, output| if at(party, output) { Turn::slip(slips.take().unwrap_or_default()) } else { Turn::none() }
+    move |party, output| {
+        if at(party, output) {
+            Turn::slip(slips.take().unwrap_or_default())
+        } else {
+            Turn::none()
+        }
+    }
 }
 
 /// What the hostile member says in a round to its neighbours, in place of the truth.
-pub fn lies(table: &mut Table, form: Form, number: u32, mut lie: impl FnMut(Party, Round, Vec<u8>) -> Vec<u8>) {
+pub fn lies(
+    table: &mut Table,
+    form: Form,
+    number: u32,
+    mut lie: impl FnMut(Party, Round, Vec<u8>) -> Vec<u8>,
+) {
     table.play(|party, output| match sends(output) {
         Some((peer, round, values)) if party == HOSTILE && (round.form, round.round) == (form, number) => {
             let lie = lie(peer, round, values);

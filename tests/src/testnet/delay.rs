@@ -47,7 +47,12 @@ impl Forwarder {
             }
         });
         ready.recv().expect("the forwarder listens");
-        Forwarder { namespace, port, stopping, accepting: Some(accepting) }
+        Forwarder {
+            namespace,
+            port,
+            stopping,
+            accepting: Some(accepting),
+        }
     }
 }
 
@@ -85,7 +90,10 @@ fn forward(from: &TcpStream, to: &TcpStream, delay: Duration) {
 fn take_in(mut from: TcpStream, sender: &SyncSender<(Instant, Vec<u8>)>, delay: Duration) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
-        if sender.send((Instant::now() + delay, buffer[..length].to_vec())).is_err() {
+        if sender
+            .send((Instant::now() + delay, buffer[..length].to_vec()))
+            .is_err()
+        {
             break;
         }
     }

@@ -32,7 +32,10 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn at_most(most: u64) -> Self {
-        Work { done: AtomicU64::new(0), most }
+        Work {
+            done: AtomicU64::new(0),
+            most,
+        }
     }
 
     /// Adds steps that are due.
@@ -88,9 +91,16 @@ impl Exchanges {
         }
         let mut times = vec![0u8; parties * parties];
         for (party, met) in met.iter().enumerate() {
-            met.iter().for_each(|&(other, _)| times[party * parties + other] = times[party * parties + other].saturating_add(1));
+            met.iter().for_each(|&(other, _)| {
+                times[party * parties + other] = times[party * parties + other].saturating_add(1)
+            });
         }
-        Exchanges { parties, partners: met.into_iter().map(partners).collect(), times, work }
+        Exchanges {
+            parties,
+            partners: met.into_iter().map(partners).collect(),
+            times,
+            work,
+        }
     }
 
     pub(super) fn work(&self) -> &Work {
@@ -108,11 +118,17 @@ impl Exchanges {
     }
 
     fn partners(&self, party: Party, least: u8) -> impl Iterator<Item = Party> {
-        self.partners[party].iter().map(|partner| partner.party).filter(move |&other| self.join(party, other, least))
+        self.partners[party]
+            .iter()
+            .map(|partner| partner.party)
+            .filter(move |&other| self.join(party, other, least))
     }
 
     fn left_by(&self, party: Party, other: Party) -> &[u32] {
-        self.partners[party].iter().find(|partner| partner.party == other).map_or(&[], |partner| &partner.left_by)
+        self.partners[party]
+            .iter()
+            .find(|partner| partner.party == other)
+            .map_or(&[], |partner| &partner.left_by)
     }
 
     /// Ways from `v` to `u` of which some remain without any `size` other parties and without any `failing` ≤ 1 exchanges; none if none would.
@@ -121,13 +137,22 @@ impl Exchanges {
             return None;
         }
         // Each exchange between the two is a way of its own, which nobody else can take away.
-        let direct = self.left_by(v, u).iter().map(|&left_by| Way { left_by, through: vec![] });
-        let family = Family::of(direct.chain(self.detours(v, u, size + failing, 1)).collect(), failing);
+        let direct = self.left_by(v, u).iter().map(|&left_by| Way {
+            left_by,
+            through: vec![],
+        });
+        let family = Family::of(
+            direct.chain(self.detours(v, u, size + failing, 1)).collect(),
+            failing,
+        );
         if failing == 0 || family.remaining(size) > 0 {
             return Some(family).filter(|family| family.remaining(size) > 0);
         }
         // Where any two that meet at all meet twice, no exchange matters.
-        let direct = self.left_by(v, u).get(1).map(|&left_by| Way { left_by, through: vec![] });
+        let direct = self.left_by(v, u).get(1).map(|&left_by| Way {
+            left_by,
+            through: vec![],
+        });
         let family = Family::of(direct.into_iter().chain(self.detours(v, u, size, 2)).collect(), 0);
         Some(family).filter(|family| family.remaining(size) > 0)
     }
@@ -147,8 +172,10 @@ impl Exchanges {
 /// By partner, in the order of the first exchange.
 fn partners(mut met: Vec<(Party, u32)>) -> Vec<Partner> {
     met.sort_unstable();
-    let of_one =
-        |same: &[(Party, u32)]| Partner { party: same[0].0, left_by: same.iter().map(|&(_, left_by)| left_by).collect() };
+    let of_one = |same: &[(Party, u32)]| Partner {
+        party: same[0].0,
+        left_by: same.iter().map(|&(_, left_by)| left_by).collect(),
+    };
     let mut partners: Vec<Partner> = met.chunk_by(|a, b| a.0 == b.0).map(of_one).collect();
     partners.sort_by_key(|partner| (partner.left_by[0], partner.party));
     partners
@@ -167,13 +194,21 @@ impl Family {
     /// How many ways remain at least without any `size` parties, and whatever may fail.
     pub(super) fn remaining(&self, size: usize) -> usize {
         let through_others = self.ways.iter().filter(|way| !way.through.is_empty()).count();
-        self.ways.len().saturating_sub(size.min(through_others) + self.failing)
+        self.ways
+            .len()
+            .saturating_sub(size.min(through_others) + self.failing)
     }
 
     /// The first ways only: as few as leave `enough`, or all.
     pub(super) fn leaving(&self, enough: usize, size: usize) -> Family {
-        let first = |count: usize| Family { ways: self.ways[..count].to_vec(), failing: self.failing };
-        (1..self.ways.len()).map(first).find(|family| family.remaining(size) >= enough).unwrap_or_else(|| self.clone())
+        let first = |count: usize| Family {
+            ways: self.ways[..count].to_vec(),
+            failing: self.failing,
+        };
+        (1..self.ways.len())
+            .map(first)
+            .find(|family| family.remaining(size) >= enough)
+            .unwrap_or_else(|| self.clone())
     }
 }
 
@@ -209,7 +244,15 @@ impl Step {
 impl<'a> Detours<'a> {
     fn new(exchanges: &'a Exchanges, v: Party, u: Party, least: u8) -> Self {
         let nobody = vec![None; exchanges.parties];
-        Detours { exchanges, v, u, least, first: vec![], before: nobody.clone(), after: nobody }
+        Detours {
+            exchanges,
+            v,
+            u,
+            least,
+            first: vec![],
+            before: nobody.clone(),
+            after: nobody,
+        }
     }
 
     fn free(&self, party: Party) -> bool {
@@ -227,7 +270,13 @@ impl<'a> Detours<'a> {
 
     /// Ways through one other and through two, up to `most`; those that leave v early first.
     fn short(&mut self, most: usize) {
-        let Detours { exchanges, v, u, least, .. } = *self;
+        let Detours {
+            exchanges,
+            v,
+            u,
+            least,
+            ..
+        } = *self;
         let first: Vec<Party> = exchanges.partners(v, least).collect();
         for &w in &first {
             if self.first.len() < most && self.free(w) && exchanges.join(w, u, least) {
@@ -237,7 +286,9 @@ impl<'a> Detours<'a> {
         for &w in &first {
             if self.first.len() < most && self.free(w) {
                 exchanges.work.add(exchanges.partners[w].len());
-                let second = exchanges.partners(w, least).find(|&x| self.free(x) && x != w && exchanges.join(x, u, least));
+                let second = exchanges
+                    .partners(w, least)
+                    .find(|&x| self.free(x) && x != w && exchanges.join(x, u, least));
                 if let Some(x) = second {
                     self.add(&[w, x]);
                 }
@@ -255,12 +306,16 @@ impl<'a> Detours<'a> {
             match (from, step) {
                 (None, Step::Into(w)) => put.push((self.v, w)),
                 (Some(Step::OutOf(a)), Step::Into(b)) if a != b => put.push((a, b)),
-                (Some(Step::Into(b)), Step::OutOf(a)) if a != b => (self.after[a], self.before[b]) = (None, None),
+                (Some(Step::Into(b)), Step::OutOf(a)) if a != b => {
+                    (self.after[a], self.before[b]) = (None, None)
+                }
                 _ => {}
             }
             from = Some(step);
         }
-        let Some(Step::OutOf(last)) = from else { return false };
+        let Some(Step::OutOf(last)) = from else {
+            return false;
+        };
         for (a, b) in put {
             self.before[b] = Some(a);
             if a == self.v {
@@ -275,11 +330,20 @@ impl<'a> Detours<'a> {
 
     /// The steps of a shortest such way from v to u, breadth first.
     fn search(&self) -> Option<Vec<Step>> {
-        let Detours { exchanges, v, u, least, .. } = *self;
+        let Detours {
+            exchanges,
+            v,
+            u,
+            least,
+            ..
+        } = *self;
         // Where each step was reached from; its own if from v.
         let mut reached: Vec<Option<Step>> = vec![None; 2 * exchanges.parties];
         let mut queue = Vec::new();
-        for w in exchanges.partners(v, least).filter(|&w| w != u && self.before[w] != Some(v)) {
+        for w in exchanges
+            .partners(v, least)
+            .filter(|&w| w != u && self.before[w] != Some(v))
+        {
             reached[Step::Into(w).index()] = Some(Step::Into(w));
             queue.push(Step::Into(w));
         }
@@ -304,7 +368,10 @@ impl<'a> Detours<'a> {
                     if self.before[x].is_some() {
                         reach(Step::Into(x));
                     }
-                    for y in exchanges.partners(x, least).filter(|&y| y != v && self.after[x] != Some(y)) {
+                    for y in exchanges
+                        .partners(x, least)
+                        .filter(|&y| y != v && self.after[x] != Some(y))
+                    {
                         if y == u {
                             return Some(traced(&reached, step));
                         }
@@ -319,7 +386,10 @@ impl<'a> Detours<'a> {
     /// Who is on each way, from v to u.
     fn ways(&self) -> Vec<Vec<Party>> {
         let way = |&first: &Party| {
-            std::iter::successors(Some(first), |&party| self.after[party].filter(|&next| next != self.u)).collect()
+            std::iter::successors(Some(first), |&party| {
+                self.after[party].filter(|&next| next != self.u)
+            })
+            .collect()
         };
         self.first.iter().map(way).collect()
     }
@@ -345,17 +415,30 @@ mod tests {
 
     /// Each pair once, in a round of its own.
     fn once(parties: usize, pairs: &[(Party, Party)]) -> Exchanges {
-        let round = |&(a, b): &(Party, Party)| (0..parties).map(|from| if from == a { vec![b] } else { vec![] }).collect();
-        let execution = Execution::fault_free(Kind::Ppsc, pairs.iter().map(round).collect()).expect("a schedule");
+        let round = |&(a, b): &(Party, Party)| {
+            (0..parties)
+                .map(|from| if from == a { vec![b] } else { vec![] })
+                .collect()
+        };
+        let execution =
+            Execution::fault_free(Kind::Ppsc, pairs.iter().map(round).collect()).expect("a schedule");
         Exchanges::of(&execution, |_| true, Work::at_most(u64::MAX))
     }
 
     #[test]
     fn a_search_that_would_take_too_long_finds_nothing() {
-        let pairs: Vec<(Party, Party)> = (0..12).map(|a| (a, (a + 1) % 12)).chain((0..12).map(|a| (a, (a + 2) % 12))).collect();
+        let pairs: Vec<(Party, Party)> = (0..12)
+            .map(|a| (a, (a + 1) % 12))
+            .chain((0..12).map(|a| (a, (a + 2) % 12)))
+            .collect();
         let within = |most: u64| {
-            let exchanges = Exchanges { work: Work::at_most(most), ..once(12, &pairs) };
-            let found = (1..12).filter(|&u| exchanges.family(0, u, 1, 0).is_some()).count();
+            let exchanges = Exchanges {
+                work: Work::at_most(most),
+                ..once(12, &pairs)
+            };
+            let found = (1..12)
+                .filter(|&u| exchanges.family(0, u, 1, 0).is_some())
+                .count();
             (found, exchanges.work().is_too_much())
         };
         assert_eq!(within(u64::MAX), (11, false));
@@ -369,7 +452,8 @@ mod tests {
         let mut several = 0;
         for case in 0..150 {
             let parties = random.random_range(4..=8);
-            let mut pairs: Vec<(Party, Party)> = (0..parties).flat_map(|a| (0..a).map(move |b| (b, a))).collect();
+            let mut pairs: Vec<(Party, Party)> =
+                (0..parties).flat_map(|a| (0..a).map(move |b| (b, a))).collect();
             pairs.retain(|_| random.random_bool(0.45));
             let exchanges = once(parties, &pairs);
             let joined = |a: Party, b: Party| pairs.contains(&(a.min(b), a.max(b)));
@@ -377,15 +461,29 @@ mod tests {
                 for u in (0..parties).filter(|&u| u != v && !joined(u, v)) {
                     // Menger: as many disjoint ways as parties that part the two.
                     let parts = |coalition: &Vec<Party>| {
-                        let rest = pairs.iter().copied().filter(|(a, b)| !coalition.contains(a) && !coalition.contains(b));
-                        !connected(parties, rest).iter().any(|part| part.contains(&u) && part.contains(&v))
+                        let rest = pairs
+                            .iter()
+                            .copied()
+                            .filter(|(a, b)| !coalition.contains(a) && !coalition.contains(b));
+                        !connected(parties, rest)
+                            .iter()
+                            .any(|part| part.contains(&u) && part.contains(&v))
                     };
                     let others: Vec<Party> = (0..parties).filter(|&w| w != u && w != v).collect();
-                    let chosen = |coalition: Vec<usize>| coalition.into_iter().map(|index| others[index]).collect();
+                    let chosen =
+                        |coalition: Vec<usize>| coalition.into_iter().map(|index| others[index]).collect();
                     let least = (0..=others.len())
-                        .find(|&size| coalitions::all(others.len(), size).into_iter().map(chosen).any(|c| parts(&c)))
+                        .find(|&size| {
+                            coalitions::all(others.len(), size)
+                                .into_iter()
+                                .map(chosen)
+                                .any(|c| parts(&c))
+                        })
                         .expect("without all others they are parted");
-                    let ways: Vec<Vec<Party>> = exchanges.detours(v, u, least + 1, 1).map(|way| way.through).collect();
+                    let ways: Vec<Vec<Party>> = exchanges
+                        .detours(v, u, least + 1, 1)
+                        .map(|way| way.through)
+                        .collect();
                     assert_eq!(ways.len(), least, "case {case}, {v} to {u}: {pairs:?} {ways:?}");
                     let mut all: Vec<Party> = ways.concat();
                     all.sort_unstable();
@@ -408,14 +506,24 @@ mod tests {
         // Without party 2, which may collude, and without one exchange.
         let family = exchanges.family(0, 1, 1, 1).expect("they meet twice");
         assert_eq!(family.remaining(1), 1);
-        assert_eq!(exchanges.family(0, 2, 1, 1), None, "they meet once, and all else leads through party 1");
-        assert_eq!(exchanges.family(0, 2, 1, 0).map(|family| family.remaining(1)), Some(1));
+        assert_eq!(
+            exchanges.family(0, 2, 1, 1),
+            None,
+            "they meet once, and all else leads through party 1"
+        );
+        assert_eq!(
+            exchanges.family(0, 2, 1, 0).map(|family| family.remaining(1)),
+            Some(1)
+        );
         // A ring of pairs that meet twice: one way is left, whichever exchange fails, but no two exchanges are disjoint ways.
         let ring: Vec<(Party, Party)> = (0..2).flat_map(|_| (0..5).map(|a| (a, (a + 1) % 5))).collect();
         let exchanges = once(5, &ring);
         let family = exchanges.family(0, 2, 1, 1).expect("round the other side");
         assert_eq!((family.remaining(1), family.failing), (1, 0));
         // With the second exchange: 0 hands out to 1 in round 6, and 4 to 0 in round 10.
-        assert_eq!(family.ways().iter().map(|way| way.left_by).collect::<Vec<_>>(), [6, 11]);
+        assert_eq!(
+            family.ways().iter().map(|way| way.left_by).collect::<Vec<_>>(),
+            [6, 11]
+        );
     }
 }

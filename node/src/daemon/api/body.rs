@@ -51,7 +51,9 @@ impl Used {
 impl Incoming {
     /// What announces to be longer than the limit is refused without reading any of it.
     pub(super) fn new(headers: &HeaderMap, body: Body, limit: u64) -> Self {
-        let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let announced = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
         Incoming {
             body: body.into_data_stream(),
             limit,
@@ -96,8 +98,10 @@ impl Incoming {
             return Err(Problem::too_large("the body", self.limit));
         }
         if self.seen - self.used.load(Ordering::Relaxed).min(self.seen) > AHEAD {
-            return Err(Problem::malformed("a part's header is longer than any that makes sense")
-                .hint("send multipart/form-data, as `curl -F` does"));
+            return Err(
+                Problem::malformed("a part's header is longer than any that makes sense")
+                    .hint("send multipart/form-data, as `curl -F` does"),
+            );
         }
         Ok(())
     }
@@ -121,7 +125,9 @@ impl Stream for Incoming {
                 Poll::Ready(()) => Poll::Ready(Some(Err(silent()))),
             },
             Poll::Ready(None) => Poll::Ready(None),
-            Poll::Ready(Some(Err(_))) => Poll::Ready(Some(Err(Problem::malformed("the body ends before its end")))),
+            Poll::Ready(Some(Err(_))) => {
+                Poll::Ready(Some(Err(Problem::malformed("the body ends before its end"))))
+            }
             Poll::Ready(Some(Ok(piece))) => {
                 self.pause = true;
                 self.silence.as_mut().reset(Instant::now() + SILENCE);
@@ -141,7 +147,9 @@ mod tests {
     use super::*;
 
     fn pieces(count: usize, length: usize) -> Body {
-        Body::from_stream(futures::stream::iter((0..count).map(move |_| Ok::<_, std::io::Error>(vec![0u8; length]))))
+        Body::from_stream(futures::stream::iter(
+            (0..count).map(move |_| Ok::<_, std::io::Error>(vec![0u8; length])),
+        ))
     }
 
     fn announcing(length: u64) -> HeaderMap {
@@ -150,7 +158,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_over_the_limit_is_refused_when_announced_and_when_it_comes() {
-        let all = async |headers: HeaderMap, count| Incoming::new(&headers, pieces(count, 5), 10).whole().await;
+        let all =
+            async |headers: HeaderMap, count| Incoming::new(&headers, pieces(count, 5), 10).whole().await;
         assert_eq!(all(announcing(11), 2).await.unwrap_err().status, 413);
         assert_eq!(all(announcing(10), 2).await, Ok(vec![0; 10]));
         assert_eq!(all(HeaderMap::new(), 3).await.unwrap_err().status, 413);

@@ -55,7 +55,9 @@ struct Pace {
 
 impl Pace {
     fn new(now: Instant) -> Self {
-        Pace { next: Mutex::new(now.checked_sub(INTERVAL * BURST).unwrap_or(now)) }
+        Pace {
+            next: Mutex::new(now.checked_sub(INTERVAL * BURST).unwrap_or(now)),
+        }
     }
 
     /// When a request that comes now has its turn. Nobody waits for long: each connection has one request at a time.
@@ -71,7 +73,10 @@ impl Bounds {
     /// A place for an upload or a result: waited for, with no byte of the body read yet.
     pub(super) async fn heavy(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let place = tokio::time::timeout(PATIENCE, self.heavy.clone().acquire_owned()).await;
-        place.ok().and_then(Result::ok).ok_or_else(|| busy(format!("{HEAVY} uploads and results are under way")))
+        place
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| busy(format!("{HEAVY} uploads and results are under way")))
     }
 
     /// Waits for the request's turn.
@@ -85,7 +90,10 @@ impl Bounds {
 
     /// A place for a watcher, at once or not at all.
     pub(super) fn watcher(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        self.watchers.clone().try_acquire_owned().map_err(|_| busy(format!("{WATCHERS} watch events already")))
+        self.watchers
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| busy(format!("{WATCHERS} watch events already")))
     }
 }
 
@@ -111,12 +119,19 @@ pub(super) async fn guard(State(api): State<Api>, request: Request, next: Next) 
     under_way.end(response.status());
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     response
 }
 
 fn stranger(tried: bool) -> Problem {
-    let what = if tried { "the token is not this daemon's" } else { "a token is needed" };
+    let what = if tried {
+        "the token is not this daemon's"
+    } else {
+        "a token is needed"
+    };
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", what).field("Authorization").hint(
         "send `Authorization: Bearer TOKEN` with the line of the daemon's token file (`[api] token`, by default STATE/api.token)",
     )
@@ -136,6 +151,9 @@ mod tests {
         assert!(flood.windows(2).all(|pair| pair[1] - pair[0] == INTERVAL));
         // After a quiet hour there is one burst again, not an hour's worth.
         let later = begun + Duration::from_secs(3600);
-        assert_eq!((0..10 * BURST).filter(|_| pace.turn(later) <= later).count() as u32, BURST + 1);
+        assert_eq!(
+            (0..10 * BURST).filter(|_| pace.turn(later) <= later).count() as u32,
+            BURST + 1
+        );
     }
 }

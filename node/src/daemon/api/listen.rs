@@ -29,7 +29,9 @@ impl Listener {
                 if !address.ip().is_loopback() {
                     remote(config.allow_remote, &address.to_string())?;
                 }
-                let listener = TcpListener::bind(address).await.map_err(|e| unbound(&address.to_string(), &e))?;
+                let listener = TcpListener::bind(address)
+                    .await
+                    .map_err(|e| unbound(&address.to_string(), &e))?;
                 Ok(Listener::Tcp(listener))
             }
             ApiListen::Unix(path) => {
@@ -45,7 +47,9 @@ impl Listener {
     /// As a client writes it; the port is the real one.
     pub(super) fn address(&self) -> String {
         match self {
-            Listener::Tcp(listener) => listener.local_addr().map_or_else(|e| e.to_string(), |address| address.to_string()),
+            Listener::Tcp(listener) => listener
+                .local_addr()
+                .map_or_else(|e| e.to_string(), |address| address.to_string()),
             Listener::Unix(_, path) => format!("unix:{}", path.display()),
         }
     }
@@ -97,12 +101,22 @@ fn unbound(address: &str, e: &std::io::Error) -> Failure {
 
 /// Removes a socket that nobody listens on any more: that of a daemon that was killed.
 async fn clear(path: &Path) -> Result<(), Failure> {
-    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let Ok(found) = std::fs::symlink_metadata(path) else {
+        return Ok(());
+    };
     let at = |what: &str, hint: &str| {
-        Err(Failure::usage(format!("the API cannot listen on unix:{}: {what}", path.display())).field("api.listen").hint(hint))
+        Err(Failure::usage(format!(
+            "the API cannot listen on unix:{}: {what}",
+            path.display()
+        ))
+        .field("api.listen")
+        .hint(hint))
     };
     if !found.file_type().is_socket() {
-        return at("there is another file", "choose another path, or move that file away");
+        return at(
+            "there is another file",
+            "choose another path, or move that file away",
+        );
     }
     if UnixStream::connect(path).await.is_ok() {
         return at("another daemon listens there", "stop it, or choose another path");
@@ -140,12 +154,18 @@ impl Stream {
         Pin::new(socket)
     }
 
-    fn patient<T>(&mut self, cx: &mut Context<'_>, written: Poll<std::io::Result<T>>) -> Poll<std::io::Result<T>> {
+    fn patient<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<std::io::Result<T>>,
+    ) -> Poll<std::io::Result<T>> {
         if written.is_ready() {
             self.unread = None;
             return written;
         }
-        let unread = self.unread.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + UNREAD)));
+        let unread = self
+            .unread
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + UNREAD)));
         unread.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into()))
     }
 }
@@ -154,13 +174,21 @@ trait ReadWrite: AsyncRead + AsyncWrite + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Unpin> ReadWrite for T {}
 
 impl AsyncRead for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
         self.socket().poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
         let written = self.socket().poll_write(cx, bytes);
         self.patient(cx, written)
     }
@@ -193,7 +221,12 @@ mod tests {
     use super::*;
 
     fn at(listen: ApiListen, allow_remote: bool) -> ApiConfig {
-        ApiConfig { listen, allow_remote, token: PathBuf::new(), max_body_bytes: 1 }
+        ApiConfig {
+            listen,
+            allow_remote,
+            token: PathBuf::new(),
+            max_body_bytes: 1,
+        }
     }
 
     #[tokio::test]
@@ -203,10 +236,19 @@ mod tests {
         assert!(failure.hint.unwrap().contains("allow_remote"));
         assert!(Listener::bind(&at(everywhere, true)).await.is_ok());
         for loopback in ["127.0.0.1:0", "127.9.9.9:0"] {
-            let listener = Listener::bind(&at(ApiListen::Tcp(loopback.parse().unwrap()), false)).await.unwrap();
+            let listener = Listener::bind(&at(ApiListen::Tcp(loopback.parse().unwrap()), false))
+                .await
+                .unwrap();
             assert!(!listener.address().ends_with(":0"), "the port is the real one");
             let taken = at(ApiListen::Tcp(listener.address().parse().unwrap()), false);
-            assert!(Listener::bind(&taken).await.unwrap_err().hint.unwrap().contains("another program"));
+            assert!(
+                Listener::bind(&taken)
+                    .await
+                    .unwrap_err()
+                    .hint
+                    .unwrap()
+                    .contains("another program")
+            );
         }
     }
 
@@ -216,8 +258,17 @@ mod tests {
         let path = folder.path().join("api.sock");
         let here = at(ApiListen::Unix(path.clone()), false);
         let listener = Listener::bind(&here).await.unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(Listener::bind(&here).await.unwrap_err().message.contains("another daemon"));
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(
+            Listener::bind(&here)
+                .await
+                .unwrap_err()
+                .message
+                .contains("another daemon")
+        );
         drop(listener);
         assert!(!path.exists());
         // As a killed daemon leaves it.
@@ -225,9 +276,22 @@ mod tests {
         assert!(path.exists());
         drop(Listener::bind(&here).await.unwrap());
         std::fs::write(&path, "precious").unwrap();
-        assert!(Listener::bind(&here).await.unwrap_err().message.contains("another file"));
+        assert!(
+            Listener::bind(&here)
+                .await
+                .unwrap_err()
+                .message
+                .contains("another file")
+        );
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
         let long = folder.path().join("x".repeat(120));
-        assert!(Listener::bind(&at(ApiListen::Unix(long), false)).await.unwrap_err().hint.unwrap().contains("107"));
+        assert!(
+            Listener::bind(&at(ApiListen::Unix(long), false))
+                .await
+                .unwrap_err()
+                .hint
+                .unwrap()
+                .contains("107")
+        );
     }
 }

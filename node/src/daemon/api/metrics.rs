@@ -48,35 +48,134 @@ impl Drop for UnderWay<'_> {
 /// The page.
 pub(super) fn page(metrics: &Metrics, requests: &Requests) -> String {
     let mut page = Page::default();
-    let one = |value: Option<u64>| value.map(|value| (String::new(), value as f64)).into_iter().collect::<Vec<_>>();
-    page.family("uptime_seconds", GAUGE, "Since the daemon began.", [(String::new(), metrics.uptime_s)]);
-    page.family("runs_waiting", GAUGE, "Runs that wait for a place.", one(Some(metrics.runs_waiting)));
-    page.family("runs_active", GAUGE, "Runs that take part now.", one(Some(metrics.runs_active)));
-    page.family("runs_submitted_total", COUNTER, "Runs that were taken.", one(Some(metrics.runs_submitted)));
-    page.family("submissions_refused_total", COUNTER, "Submissions that were refused.", one(Some(metrics.submissions_refused)));
-    let ended = metrics.runs_ended.iter().map(|&(outcome, count)| (label("outcome", outcome), count as f64));
+    let one = |value: Option<u64>| {
+        value
+            .map(|value| (String::new(), value as f64))
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
+    page.family(
+        "uptime_seconds",
+        GAUGE,
+        "Since the daemon began.",
+        [(String::new(), metrics.uptime_s)],
+    );
+    page.family(
+        "runs_waiting",
+        GAUGE,
+        "Runs that wait for a place.",
+        one(Some(metrics.runs_waiting)),
+    );
+    page.family(
+        "runs_active",
+        GAUGE,
+        "Runs that take part now.",
+        one(Some(metrics.runs_active)),
+    );
+    page.family(
+        "runs_submitted_total",
+        COUNTER,
+        "Runs that were taken.",
+        one(Some(metrics.runs_submitted)),
+    );
+    page.family(
+        "submissions_refused_total",
+        COUNTER,
+        "Submissions that were refused.",
+        one(Some(metrics.submissions_refused)),
+    );
+    let ended = metrics
+        .runs_ended
+        .iter()
+        .map(|&(outcome, count)| (label("outcome", outcome), count as f64));
     page.family("runs_ended_total", COUNTER, "Runs that ended, by outcome.", ended);
-    page.family("offers_received_total", COUNTER, "Plans that others offered.", one(Some(metrics.offers_received)));
-    let bytes = [(label("graph", "private"), metrics.private_bytes), (label("graph", "public"), metrics.public_bytes)];
-    page.family("sent_bytes_total", COUNTER, "Sent by runs that ended.", bytes.map(|(label, bytes)| (label, bytes as f64)));
-    let peers = [(label("graph", "private"), metrics.peers_private), (label("graph", "public"), metrics.peers_public)];
-    page.family("peers_reachable", GAUGE, "Peers that answer.", peers.map(|(label, peers)| (label, peers as f64)));
+    page.family(
+        "offers_received_total",
+        COUNTER,
+        "Plans that others offered.",
+        one(Some(metrics.offers_received)),
+    );
+    let bytes = [
+        (label("graph", "private"), metrics.private_bytes),
+        (label("graph", "public"), metrics.public_bytes),
+    ];
+    page.family(
+        "sent_bytes_total",
+        COUNTER,
+        "Sent by runs that ended.",
+        bytes.map(|(label, bytes)| (label, bytes as f64)),
+    );
+    let peers = [
+        (label("graph", "private"), metrics.peers_private),
+        (label("graph", "public"), metrics.peers_public),
+    ];
+    page.family(
+        "peers_reachable",
+        GAUGE,
+        "Peers that answer.",
+        peers.map(|(label, peers)| (label, peers as f64)),
+    );
     let budgets = |value: fn(&BudgetStatus) -> f64| {
         // Two data sets may share a name if their units differ.
-        let labels = |budget: &BudgetStatus| labels(&[("data_set", &budget.data_set), ("unit", &budget.unit)]);
-        metrics.budgets.iter().map(move |budget| (labels(budget), value(budget)))
+        let labels =
+            |budget: &BudgetStatus| labels(&[("data_set", &budget.data_set), ("unit", &budget.unit)]);
+        metrics
+            .budgets
+            .iter()
+            .map(move |budget| (labels(budget), value(budget)))
     };
-    page.family("data_set_epsilon", GAUGE, "What a data set may cost in total.", budgets(|b| b.epsilon));
+    page.family(
+        "data_set_epsilon",
+        GAUGE,
+        "What a data set may cost in total.",
+        budgets(|b| b.epsilon),
+    );
     let spent = "What a data set has cost, at its delta.";
-    page.family("data_set_epsilon_spent", GAUGE, spent, budgets(|b| b.epsilon_spent.unwrap_or(f64::INFINITY)));
-    page.family("api_requests_under_way", GAUGE, "Without their answer.", one(Some(requests.under_way.load(Ordering::Relaxed))));
-    let answered = requests.answered.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let answered = answered.into_iter().map(|(code, count)| (label("code", code), count as f64));
-    page.family("api_requests_total", COUNTER, "Answered requests, by HTTP status.", answered);
+    page.family(
+        "data_set_epsilon_spent",
+        GAUGE,
+        spent,
+        budgets(|b| b.epsilon_spent.unwrap_or(f64::INFINITY)),
+    );
+    page.family(
+        "api_requests_under_way",
+        GAUGE,
+        "Without their answer.",
+        one(Some(requests.under_way.load(Ordering::Relaxed))),
+    );
+    let answered = requests
+        .answered
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let answered = answered
+        .into_iter()
+        .map(|(code, count)| (label("code", code), count as f64));
+    page.family(
+        "api_requests_total",
+        COUNTER,
+        "Answered requests, by HTTP status.",
+        answered,
+    );
     page.prefix = "process_";
-    page.family("cpu_seconds_total", COUNTER, "Processor time.", metrics.cpu_s.map(|s| (String::new(), s)));
-    page.family("resident_memory_bytes", GAUGE, "Resident memory.", one(metrics.resident_bytes));
-    page.family("open_fds", GAUGE, "Open file descriptors.", one(metrics.open_files));
+    page.family(
+        "cpu_seconds_total",
+        COUNTER,
+        "Processor time.",
+        metrics.cpu_s.map(|s| (String::new(), s)),
+    );
+    page.family(
+        "resident_memory_bytes",
+        GAUGE,
+        "Resident memory.",
+        one(metrics.resident_bytes),
+    );
+    page.family(
+        "open_fds",
+        GAUGE,
+        "Open file descriptors.",
+        one(metrics.open_files),
+    );
     page.text
 }
 
@@ -90,20 +189,36 @@ struct Page {
 
 impl Default for Page {
     fn default() -> Self {
-        Page { text: String::new(), prefix: "undertone_" }
+        Page {
+            text: String::new(),
+            prefix: "undertone_",
+        }
     }
 }
 
 impl Page {
     /// One metric with its samples (labels, value). None at all if it has no samples.
-    fn family(&mut self, name: &str, kind: &str, explanation: &str, samples: impl IntoIterator<Item = (String, f64)>) {
+    fn family(
+        &mut self,
+        name: &str,
+        kind: &str,
+        explanation: &str,
+        samples: impl IntoIterator<Item = (String, f64)>,
+    ) {
         let prefix = self.prefix;
         let mut samples = samples.into_iter().peekable();
         if samples.peek().is_some() {
-            let _ = writeln!(self.text, "# HELP {prefix}{name} {explanation}\n# TYPE {prefix}{name} {kind}");
+            let _ = writeln!(
+                self.text,
+                "# HELP {prefix}{name} {explanation}\n# TYPE {prefix}{name} {kind}"
+            );
         }
         for (labels, value) in samples {
-            let value = if value == f64::INFINITY { "+Inf".to_owned() } else { value.to_string() };
+            let value = if value == f64::INFINITY {
+                "+Inf".to_owned()
+            } else {
+                value.to_string()
+            };
             let _ = writeln!(self.text, "{prefix}{name}{labels} {value}");
         }
     }
@@ -114,8 +229,17 @@ fn label(name: &str, value: impl Display) -> String {
 }
 
 fn labels(pairs: &[(&str, &dyn Display)]) -> String {
-    let escaped = |value: &dyn Display| value.to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    let escaped = |value: &dyn Display| {
+        value
+            .to_string()
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n")
+    };
+    let pairs: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+        .collect();
     format!("{{{}}}", pairs.join(","))
 }
 
@@ -130,8 +254,12 @@ mod tests {
         requests.begin().end(StatusCode::OK);
         requests.begin().end(StatusCode::OK);
         drop(requests.begin());
-        let metrics =
-            Metrics { runs_active: 3, runs_ended: vec![("done", 7)], resident_bytes: Some(1 << 20), ..Metrics::default() };
+        let metrics = Metrics {
+            runs_active: 3,
+            runs_ended: vec![("done", 7)],
+            resident_bytes: Some(1 << 20),
+            ..Metrics::default()
+        };
         let page = page(&metrics, &requests);
         for line in [
             "# TYPE undertone_runs_active gauge\nundertone_runs_active 3\n",

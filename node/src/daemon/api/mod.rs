@@ -77,12 +77,14 @@ fn router(api: Api) -> Router {
 }
 
 async fn no_such_path() -> Problem {
-    Problem::from(Refusal::new(Kind::Unknown, "there is nothing at this path")).hint("GET /v1/openapi.json lists what there is")
+    Problem::from(Refusal::new(Kind::Unknown, "there is nothing at this path"))
+        .hint("GET /v1/openapi.json lists what there is")
 }
 
 async fn no_such_method(method: Method, uri: Uri) -> Problem {
     let detail = format!("{method} is not what {} is for", uri.path());
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail).hint("GET /v1/openapi.json lists what there is")
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail)
+        .hint("GET /v1/openapi.json lists what there is")
 }
 
 /// The digest in a path: 64 digits of lower-case hex.
@@ -92,7 +94,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Digest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut RequestParts, state: &S) -> Result<Self, Problem> {
-        let given = Path::<String>::from_request_parts(parts, state).await.map_or(String::new(), |Path(digest)| digest);
+        let given = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_or(String::new(), |Path(digest)| digest);
         if given.len() == 64 && given.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
             return Ok(Digest(given));
         }
@@ -108,10 +112,18 @@ mod tests {
 
     #[test]
     fn the_document_has_the_routes_paths_and_the_other_way_round() {
-        let routes: BTreeSet<&str> =
-            include_str!("mod.rs").split(".route(\"").skip(1).filter_map(|r| r.split('"').next()).collect();
+        let routes: BTreeSet<&str> = include_str!("mod.rs")
+            .split(".route(\"")
+            .skip(1)
+            .filter_map(|r| r.split('"').next())
+            .collect();
         let document: serde_json::Value = serde_json::from_str(include_str!("openapi.json")).unwrap();
-        let documented: BTreeSet<&str> = document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+        let documented: BTreeSet<&str> = document["paths"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         assert!(routes.len() > 10);
         assert_eq!(routes, documented);
     }

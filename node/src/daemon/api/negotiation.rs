@@ -21,12 +21,26 @@ fn offered(layout: &Layout) -> Vec<Offered> {
         Format::Npy(_) => layout.clone(),
         _ => Layout::npy(shape.clone(), Dtype::F64),
     };
-    let json = Layout { shape, format: Format::Json };
-    let offer = |media_type, file_name, layout| Offered { media_type, file_name, layout };
-    let mut offered = vec![offer("application/x-npy", "mean.npy", npy), offer("application/json", "mean.json", json)];
+    let json = Layout {
+        shape,
+        format: Format::Json,
+    };
+    let offer = |media_type, file_name, layout| Offered {
+        media_type,
+        file_name,
+        layout,
+    };
+    let mut offered = vec![
+        offer("application/x-npy", "mean.npy", npy),
+        offer("application/json", "mean.json", json),
+    ];
     match layout.format {
         Format::Csv { .. } => offered.push(offer("text/csv", "mean.csv", layout.clone())),
-        Format::Safetensors { .. } => offered.push(offer("application/x-safetensors", "mean.safetensors", layout.clone())),
+        Format::Safetensors { .. } => offered.push(offer(
+            "application/x-safetensors",
+            "mean.safetensors",
+            layout.clone(),
+        )),
         Format::Npy(_) | Format::Json => {}
     }
     offered
@@ -34,20 +48,44 @@ fn offered(layout: &Layout) -> Vec<Offered> {
 
 /// The format that the client likes most; 406 if it takes none.
 pub(super) fn choose(headers: &HeaderMap, layout: &Layout) -> Result<Offered, Problem> {
-    let accept: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let accept: Vec<&str> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect();
     let offered = offered(layout);
     if accept.is_empty() {
-        return Ok(offered.into_iter().next().expect("two formats are always offered"));
+        return Ok(offered
+            .into_iter()
+            .next()
+            .expect("two formats are always offered"));
     }
-    let ranges: Vec<(&str, f64)> = accept.iter().flat_map(|line| line.split(',')).map(range).collect();
-    let known = offered.iter().map(|format| format.media_type).collect::<Vec<_>>().join(", ");
+    let ranges: Vec<(&str, f64)> = accept
+        .iter()
+        .flat_map(|line| line.split(','))
+        .map(range)
+        .collect();
+    let known = offered
+        .iter()
+        .map(|format| format.media_type)
+        .collect::<Vec<_>>()
+        .join(", ");
     // Of equals the first: the last maximum of the reversed order.
-    let best = offered.into_iter().rev().map(|format| (quality(&ranges, format.media_type), format));
-    let best = best.filter(|(quality, _)| *quality > 0.0).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let best = offered
+        .into_iter()
+        .rev()
+        .map(|format| (quality(&ranges, format.media_type), format));
+    let best = best
+        .filter(|(quality, _)| *quality > 0.0)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b));
     best.map(|(_, format)| format).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_ACCEPTABLE, "not-acceptable", "the mean is not to be had in a format that you accept")
-            .field("Accept")
-            .hint(format!("accept one of {known}"))
+        Problem::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "not-acceptable",
+            "the mean is not to be had in a format that you accept",
+        )
+        .field("Accept")
+        .hint(format!("accept one of {known}"))
     })
 }
 
@@ -61,10 +99,24 @@ fn range(text: &str) -> (&str, f64) {
 /// That of the most specific range which the type lies in; 0 if there is none.
 fn quality(ranges: &[(&str, f64)], media_type: &str) -> f64 {
     let family = media_type.split('/').next().unwrap_or_default();
-    let of = |wanted: &dyn Fn(&str) -> bool| ranges.iter().find(|(range, _)| wanted(range)).map(|&(_, quality)| quality);
-    let is = |range: &str| range.eq_ignore_ascii_case(media_type) || (range == BYTES && media_type == "application/x-npy");
-    let in_family = |range: &str| range.strip_suffix("/*").is_some_and(|f| f.eq_ignore_ascii_case(family));
-    of(&is).or_else(|| of(&in_family)).or_else(|| of(&|range| range == "*/*")).unwrap_or(0.0)
+    let of = |wanted: &dyn Fn(&str) -> bool| {
+        ranges
+            .iter()
+            .find(|(range, _)| wanted(range))
+            .map(|&(_, quality)| quality)
+    };
+    let is = |range: &str| {
+        range.eq_ignore_ascii_case(media_type) || (range == BYTES && media_type == "application/x-npy")
+    };
+    let in_family = |range: &str| {
+        range
+            .strip_suffix("/*")
+            .is_some_and(|f| f.eq_ignore_ascii_case(family))
+    };
+    of(&is)
+        .or_else(|| of(&in_family))
+        .or_else(|| of(&|range| range == "*/*"))
+        .unwrap_or(0.0)
 }
 
 /// What many programs call a file that they know nothing of; a `.npy` has no registered type.
@@ -75,8 +127,13 @@ mod tests {
     use super::*;
 
     fn chosen(layout: &Layout, accept: &[&str]) -> Result<&'static str, u16> {
-        let headers = accept.iter().map(|line| (header::ACCEPT, line.parse().unwrap())).collect();
-        choose(&headers, layout).map(|format| format.media_type).map_err(|problem| problem.status)
+        let headers = accept
+            .iter()
+            .map(|line| (header::ACCEPT, line.parse().unwrap()))
+            .collect();
+        choose(&headers, layout)
+            .map(|format| format.media_type)
+            .map_err(|problem| problem.status)
     }
 
     #[test]
@@ -87,21 +144,48 @@ mod tests {
         assert_eq!(chosen(&vector, &["*/*"]), npy);
         assert_eq!(chosen(&vector, &["application/octet-stream"]), npy);
         assert_eq!(chosen(&vector, &["application/json"]), json);
-        assert_eq!(chosen(&vector, &["text/html, application/json;q=0.9, */*;q=0.1"]), json);
-        assert_eq!(chosen(&vector, &["application/json; q=0.5", "application/x-npy"]), npy);
+        assert_eq!(
+            chosen(&vector, &["text/html, application/json;q=0.9, */*;q=0.1"]),
+            json
+        );
+        assert_eq!(
+            chosen(&vector, &["application/json; q=0.5", "application/x-npy"]),
+            npy
+        );
         assert_eq!(chosen(&vector, &["application/x-npy;q=0, */*"]), json);
-        for refused in ["text/csv", "text/*", "application/json;q=0", "application/json;q=high", ""] {
+        for refused in [
+            "text/csv",
+            "text/*",
+            "application/json;q=0",
+            "application/json;q=high",
+            "",
+        ] {
             assert_eq!(chosen(&vector, &[refused]), Err(406), "{refused}");
         }
     }
 
     #[test]
     fn a_table_comes_back_as_a_table_and_a_model_as_a_model() {
-        let table = Layout { shape: vec![1, 3], format: Format::Csv { header: None } };
+        let table = Layout {
+            shape: vec![1, 3],
+            format: Format::Csv { header: None },
+        };
         assert_eq!(chosen(&table, &["text/csv"]), Ok("text/csv"));
-        assert_eq!(choose(&HeaderMap::new(), &table).unwrap().layout, Layout::npy(vec![3], Dtype::F64));
-        let model = Layout { shape: vec![3], format: Format::Safetensors { tensors: vec![], metadata: Default::default() } };
-        assert_eq!(chosen(&model, &["application/x-safetensors"]), Ok("application/x-safetensors"));
+        assert_eq!(
+            choose(&HeaderMap::new(), &table).unwrap().layout,
+            Layout::npy(vec![3], Dtype::F64)
+        );
+        let model = Layout {
+            shape: vec![3],
+            format: Format::Safetensors {
+                tensors: vec![],
+                metadata: Default::default(),
+            },
+        };
+        assert_eq!(
+            chosen(&model, &["application/x-safetensors"]),
+            Ok("application/x-safetensors")
+        );
         assert_eq!(chosen(&model, &["text/csv"]), Err(406));
     }
 }

@@ -28,13 +28,21 @@ pub(super) async fn decline(State(api): State<Api>, Digest(digest): Digest) -> R
 }
 
 /// Takes part in an offered plan: `vector` or `data_file` or `data_set`.
-pub(super) async fn accept(State(api): State<Api>, Digest(digest): Digest, request: Request) -> Result<Response, Problem> {
+pub(super) async fn accept(
+    State(api): State<Api>,
+    Digest(digest): Digest,
+    request: Request,
+) -> Result<Response, Problem> {
     let _place = api.bounds.heavy().await?;
     let (head, body) = request.into_parts();
     let parts = parts::read(&api.service, &head.headers, body, None).await?;
     brought(&parts)?;
     let names = parts.names.clone();
-    let run = api.service.accept(&digest, parts.brings).await.map_err(|refusal| parts::refused(names, refusal))?;
+    let run = api
+        .service
+        .accept(&digest, parts.brings)
+        .await
+        .map_err(|refusal| parts::refused(names, refusal))?;
     Ok(created(&run))
 }
 
@@ -46,26 +54,45 @@ pub(super) async fn propose(State(api): State<Api>, request: Request) -> Result<
     let _place = api.bounds.heavy().await?;
     let (head, body) = request.into_parts();
     let mut parts = run_file(&api, &head.headers, body).await?;
-    let run_file = String::from_utf8(parts.take_text("run")?)
-        .map_err(|_| Problem::malformed("the run file is not UTF-8 text").field("run").hint("save it as UTF-8"))?;
+    let run_file = String::from_utf8(parts.take_text("run")?).map_err(|_| {
+        Problem::malformed("the run file is not UTF-8 text")
+            .field("run")
+            .hint("save it as UTF-8")
+    })?;
     let names = parts.names.clone();
     let brings = (!parts.empty()).then_some(parts.brings);
-    let proposed = api.service.propose(run_file, brings).await.map_err(|refusal| parts::refused(names, refusal))?;
-    let members: Map<String, Value> = proposed.members.into_iter().map(|(name, answer)| (name, answer.into())).collect();
+    let proposed = api
+        .service
+        .propose(run_file, brings)
+        .await
+        .map_err(|refusal| parts::refused(names, refusal))?;
+    let members: Map<String, Value> = proposed
+        .members
+        .into_iter()
+        .map(|(name, answer)| (name, answer.into()))
+        .collect();
     let object = json!({ "digest": proposed.digest, "quote": proposed.quote, "run": proposed.run, "members": members });
     Ok(json(StatusCode::CREATED, &object))
 }
 
 async fn run_file(api: &Api, headers: &HeaderMap, body: Body) -> Result<Parts, Problem> {
-    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let toml = ["application/toml", "text/plain"].iter().any(|known| media_type.to_ascii_lowercase().starts_with(known));
+    let media_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let toml = ["application/toml", "text/plain"]
+        .iter()
+        .any(|known| media_type.to_ascii_lowercase().starts_with(known));
     if !toml {
         return parts::read(&api.service, headers, body, Some("run")).await;
     }
     let limit = LONGEST_RUN_FILE.min(api.service.config().api.max_body_bytes);
     let mut incoming = Incoming::new(headers, body, limit);
     match incoming.whole().await {
-        Ok(text) => Ok(Parts { text: Some(text), ..Parts::default() }),
+        Ok(text) => Ok(Parts {
+            text: Some(text),
+            ..Parts::default()
+        }),
         Err(problem) => {
             incoming.linger().await;
             Err(problem)

@@ -39,7 +39,9 @@ impl Parts {
     /// The text, or what is missing.
     pub(super) fn take_text(&mut self, part: &str) -> Result<Vec<u8>, Problem> {
         self.text.take().ok_or_else(|| {
-            Problem::malformed(format!("there is no part {part:?}")).field(part).hint(format!("send it: curl -F {part}=@FILE"))
+            Problem::malformed(format!("there is no part {part:?}"))
+                .field(part)
+                .hint(format!("send it: curl -F {part}=@FILE"))
         })
     }
 }
@@ -65,7 +67,14 @@ pub(super) async fn read(
     let result = match boundary(headers) {
         Err(problem) => Err(problem),
         Ok(boundary) => {
-            let reader = Reader { service, used: incoming.used(), limit, text, parts: Parts::default(), seen: vec![] };
+            let reader = Reader {
+                service,
+                used: incoming.used(),
+                limit,
+                text,
+                parts: Parts::default(),
+                seen: vec![],
+            };
             reader.all(Multipart::new(&mut incoming, boundary)).await
         }
     };
@@ -76,11 +85,18 @@ pub(super) async fn read(
 }
 
 fn boundary(headers: &HeaderMap) -> Result<String, Problem> {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     multer::parse_boundary(content_type).map_err(|_| {
-        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "the body is not multipart/form-data with a boundary")
-            .field("Content-Type")
-            .hint("send the parts as `curl -F` does")
+        Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media-type",
+            "the body is not multipart/form-data with a boundary",
+        )
+        .field("Content-Type")
+        .hint("send the parts as `curl -F` does")
     })
 }
 
@@ -110,9 +126,8 @@ impl Reader<'_> {
         let known = self.text.into_iter().chain([VECTOR, DATA_FILE, DATA_SET]);
         let Some(name) = known.clone().find(|known| field.name() == Some(known)) else {
             let known: Vec<&str> = known.collect();
-            return Err(
-                Problem::malformed("a part has a name that is not known here").hint(format!("parts: {}", known.join(", ")))
-            );
+            return Err(Problem::malformed("a part has a name that is not known here")
+                .hint(format!("parts: {}", known.join(", "))));
         };
         if self.seen.contains(&name) {
             return Err(Problem::malformed(format!("there are two parts {name:?}")).field(name));
@@ -121,7 +136,9 @@ impl Reader<'_> {
         let two = self.parts.brings.vector.is_some() && [VECTOR, DATA_FILE].contains(&name);
         match name {
             _ if two => {
-                return Err(Problem::malformed("both an uploaded vector and a data file").field(name).hint("send one of them"));
+                return Err(Problem::malformed("both an uploaded vector and a data file")
+                    .field(name)
+                    .hint("send one of them"));
             }
             VECTOR => self.vector(field).await?,
             DATA_FILE => self.parts.brings.vector = Some(Vector::Named(self.short(field, name).await?)),
@@ -149,7 +166,8 @@ impl Reader<'_> {
 
     async fn short(&self, field: Field<'_>, name: &str) -> Result<String, Problem> {
         let bytes = self.collect(field, name, LONGEST_NAME).await?;
-        String::from_utf8(bytes).map_err(|_| Problem::malformed(format!("part {name:?} is not text")).field(name))
+        String::from_utf8(bytes)
+            .map_err(|_| Problem::malformed(format!("part {name:?} is not text")).field(name))
     }
 
     async fn collect(&self, mut field: Field<'_>, name: &str, limit: u64) -> Result<Vec<u8>, Problem> {
@@ -169,12 +187,19 @@ impl Reader<'_> {
 fn file_name(field: &Field<'_>) -> String {
     let given = field.file_name().unwrap_or_default();
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
-    last.chars().filter(|c| !c.is_control()).take(LONGEST_NAME as usize).collect()
+    last.chars()
+        .filter(|c| !c.is_control())
+        .take(LONGEST_NAME as usize)
+        .collect()
 }
 
 fn extension(name: &str) -> Result<&'static str, Problem> {
-    let found = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-    let known = vector_file::EXTENSIONS.into_iter().find(|known| found.as_deref() == Some(known));
+    let found = name
+        .rsplit_once('.')
+        .map(|(_, extension)| extension.to_ascii_lowercase());
+    let known = vector_file::EXTENSIONS
+        .into_iter()
+        .find(|known| found.as_deref() == Some(known));
     known.ok_or_else(|| {
         let what = match found {
             Some(extension) => format!(".{extension} is not a format that can be read"),
@@ -183,7 +208,10 @@ fn extension(name: &str) -> Result<&'static str, Problem> {
         Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", what)
             .exit(Exit::InputUnusable)
             .field(VECTOR)
-            .hint(format!("send a file that ends in one of .{}", vector_file::EXTENSIONS.join(", .")))
+            .hint(format!(
+                "send a file that ends in one of .{}",
+                vector_file::EXTENSIONS.join(", .")
+            ))
     })
 }
 
@@ -206,7 +234,8 @@ fn unreadable(error: multer::Error) -> Problem {
             Err(_) => Problem::malformed("the body cannot be read"),
         };
     }
-    Problem::malformed("the body is not well-formed multipart/form-data").hint("send the parts as `curl -F` does")
+    Problem::malformed("the body is not well-formed multipart/form-data")
+        .hint("send the parts as `curl -F` does")
 }
 
 #[cfg(test)]
@@ -219,7 +248,11 @@ mod tests {
         assert_eq!(extension("a.b.SafeTensors").unwrap(), "safetensors");
         for name in ["", "npy", "x.pickle", "x.npy.gz"] {
             let problem = extension(name).unwrap_err();
-            assert_eq!((problem.status, problem.field.as_deref(), problem.exit_code), (415, Some("vector"), 7), "{name}");
+            assert_eq!(
+                (problem.status, problem.field.as_deref(), problem.exit_code),
+                (415, Some("vector"), 7),
+                "{name}"
+            );
         }
     }
 }

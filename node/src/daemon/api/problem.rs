@@ -82,7 +82,10 @@ impl Problem {
 
     /// Says a user's name of a file in place of ours.
     pub fn rename(mut self, ours: &str, theirs: &str) -> Self {
-        for text in [Some(&mut self.detail), self.field.as_mut(), self.hint.as_mut()].into_iter().flatten() {
+        for text in [Some(&mut self.detail), self.field.as_mut(), self.hint.as_mut()]
+            .into_iter()
+            .flatten()
+        {
             *text = text.replace(ours, theirs);
         }
         self
@@ -93,7 +96,11 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = StatusCode::from_u16(refusal.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let problem = Problem::new(status, refusal.kind.name(), refusal.message).exit(refusal.kind.exit());
-        Problem { field: refusal.field, hint: refusal.hint, ..problem }
+        Problem {
+            field: refusal.field,
+            hint: refusal.hint,
+            ..problem
+        }
     }
 }
 
@@ -103,7 +110,9 @@ impl IntoResponse for Problem {
         let text = serde_json::to_string(&self).expect("strings and numbers can be written");
         let mut response = (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], Body::from(text)).into_response();
         if let Some((name, value)) = companion(status) {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
+            response
+                .headers_mut()
+                .insert(name, HeaderValue::from_static(value));
         }
         response
     }

@@ -36,7 +36,11 @@ pub(super) async fn submit(State(api): State<Api>, request: Request) -> Result<R
     let plan = parts.take_text("plan")?;
     brought(&parts)?;
     let names = parts.names.clone();
-    let run = api.service.submit(plan, parts.brings).await.map_err(|refusal| parts::refused(names, refusal))?;
+    let run = api
+        .service
+        .submit(plan, parts.brings)
+        .await
+        .map_err(|refusal| parts::refused(names, refusal))?;
     Ok(created(&run))
 }
 
@@ -80,20 +84,36 @@ pub(super) async fn receipt(State(api): State<Api>, Digest(digest): Digest) -> R
 
 pub(super) async fn signature(State(api): State<Api>, Digest(digest): Digest) -> Result<Response, Problem> {
     let receipt = api.service.receipt(&digest).await?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; charset=us-ascii")], receipt.signature).into_response())
+    Ok((
+        [(header::CONTENT_TYPE, "text/plain; charset=us-ascii")],
+        receipt.signature,
+    )
+        .into_response())
 }
 
 /// What happened in a run and what happens, as server-sent events; the answer ends with the run, or with the daemon.
-pub(super) async fn events(State(api): State<Api>, Digest(digest): Digest, headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn events(
+    State(api): State<Api>,
+    Digest(digest): Digest,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let after = match headers.get("Last-Event-ID") {
         None => 0,
-        Some(value) => value.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(|| {
-            Problem::malformed("this is no id of an event").field("Last-Event-ID").hint("send the last `id:` that you have seen")
-        })?,
+        Some(value) => value
+            .to_str()
+            .ok()
+            .and_then(|id| id.parse().ok())
+            .ok_or_else(|| {
+                Problem::malformed("this is no id of an event")
+                    .field("Last-Event-ID")
+                    .hint("send the last `id:` that you have seen")
+            })?,
     };
     let place = api.bounds.watcher()?;
     let events = api.service.events(&digest, after)?;
-    Ok(Sse::new(follow(api, events, place)).keep_alive(KeepAlive::default()).into_response())
+    Ok(Sse::new(follow(api, events, place))
+        .keep_alive(KeepAlive::default())
+        .into_response())
 }
 
 fn follow(
@@ -101,26 +121,36 @@ fn follow(
     events: EventStream,
     place: OwnedSemaphorePermit,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
-    stream::unfold((events, api.closing, place), async |(mut events, mut closing, place)| {
-        let event = tokio::select! {
-            event = events.next() => event?,
-            () = ended(&mut closing) => return None,
-        };
-        Some((Ok(sent(&event)), (events, closing, place)))
-    })
+    stream::unfold(
+        (events, api.closing, place),
+        async |(mut events, mut closing, place)| {
+            let event = tokio::select! {
+                event = events.next() => event?,
+                () = ended(&mut closing) => return None,
+            };
+            Some((Ok(sent(&event)), (events, closing, place)))
+        },
+    )
 }
 
 fn sent(event: &RunEvent) -> Event {
     // The name stands in the line, too: who reads lines of `--events` reads these.
     let name = event.fields["event"].as_str().unwrap_or("message");
-    Event::default().id(event.id.to_string()).event(name).data(event.fields.to_string())
+    Event::default()
+        .id(event.id.to_string())
+        .event(name)
+        .data(event.fields.to_string())
 }
 
 /// Of the answer to a result, so that a slow reader holds little of it twice.
 const PIECE: usize = 64 << 10;
 
 /// The mean as `.npy` or JSON, or in the input's own format, by `Accept`.
-pub(super) async fn result(State(api): State<Api>, Digest(digest): Digest, headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn result(
+    State(api): State<Api>,
+    Digest(digest): Digest,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let place = api.bounds.heavy().await?;
     let mean = api.service.result(&digest).await?;
     let format = negotiation::choose(&headers, &mean.layout)?;
@@ -129,8 +159,12 @@ pub(super) async fn result(State(api): State<Api>, Digest(digest): Digest, heade
         let mut bytes = vec![];
         vector_file::write_to(&mut bytes, &layout, &mean.values).map(|()| Bytes::from(bytes))
     };
-    let encoded = tokio::task::spawn_blocking(encode).await.map_err(std::io::Error::other).flatten();
-    let bytes = encoded.map_err(|e| Refusal::new(Kind::Internal, format!("the mean cannot be written: {e}")))?;
+    let encoded = tokio::task::spawn_blocking(encode)
+        .await
+        .map_err(std::io::Error::other)
+        .flatten();
+    let bytes =
+        encoded.map_err(|e| Refusal::new(Kind::Internal, format!("the mean cannot be written: {e}")))?;
     let disposition = format!("attachment; filename=\"{}\"", format.file_name);
     let head = [
         (header::CONTENT_TYPE, format.media_type.to_owned()),
@@ -138,11 +172,19 @@ pub(super) async fn result(State(api): State<Api>, Digest(digest): Digest, heade
         (header::VARY, "accept".into()),
     ];
     let length = [(header::CONTENT_LENGTH, bytes.len())];
-    Ok((head, length.map(|(name, length)| (name, length.to_string())), Body::from_stream(pieces(bytes, place))).into_response())
+    Ok((
+        head,
+        length.map(|(name, length)| (name, length.to_string())),
+        Body::from_stream(pieces(bytes, place)),
+    )
+        .into_response())
 }
 
 /// Keeps its place until the last piece is taken, or the reader went away.
-fn pieces(bytes: Bytes, place: OwnedSemaphorePermit) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
+fn pieces(
+    bytes: Bytes,
+    place: OwnedSemaphorePermit,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
     stream::unfold((bytes, place), async |(mut rest, place)| {
         let piece = rest.split_to(rest.len().min(PIECE));
         (!piece.is_empty()).then_some((Ok(piece), (rest, place)))

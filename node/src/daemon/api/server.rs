@@ -43,8 +43,18 @@ impl Server {
         let token = Token::open(&config.token)?;
         let listener = Listener::bind(config).await?;
         let (closing, is_closing) = watch::channel(false);
-        let api = Api { service, token, requests: Arc::default(), bounds: Arc::default(), closing: is_closing };
-        Ok(Server { listener, router: router(api), closing })
+        let api = Api {
+            service,
+            token,
+            requests: Arc::default(),
+            bounds: Arc::default(),
+            closing: is_closing,
+        };
+        Ok(Server {
+            listener,
+            router: router(api),
+            closing,
+        })
     }
 
     /// Where it listens, as `--api` takes it.
@@ -95,7 +105,9 @@ pub(super) async fn ended(closing: &mut watch::Receiver<bool>) {
 
 async fn carry(stream: Stream, router: Router, mut closing: watch::Receiver<bool>) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(BUFFER);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(BUFFER);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
     let end = tokio::select! {

@@ -18,8 +18,17 @@ const OPENAPI: &str = include_str!("openapi.json");
 /// An object as JSON.
 pub(super) fn json(status: StatusCode, object: &impl Serialize) -> Response {
     match serde_json::to_string(object) {
-        Ok(text) => (status, [(header::CONTENT_TYPE, "application/json")], Body::from(text)).into_response(),
-        Err(e) => Problem::from(Refusal::new(Kind::Internal, format!("the answer cannot be written: {e}"))).into_response(),
+        Ok(text) => (
+            status,
+            [(header::CONTENT_TYPE, "application/json")],
+            Body::from(text),
+        )
+            .into_response(),
+        Err(e) => Problem::from(Refusal::new(
+            Kind::Internal,
+            format!("the answer cannot be written: {e}"),
+        ))
+        .into_response(),
     }
 }
 

@@ -40,13 +40,15 @@ impl Token {
 
     /// Reads the file; the same failures, and one if there is none.
     pub fn load(path: &Path) -> Result<Self, Failure> {
-        let at = |what: String| Failure::usage(format!("token {}: {what}", path.display())).field("api.token");
+        let at =
+            |what: String| Failure::usage(format!("token {}: {what}", path.display())).field("api.token");
         let file = File::open(path).map_err(|e| {
             at(format!("cannot be opened: {e}"))
                 .hint("name the file that the daemon uses: its `[api] token`, by default STATE/api.token")
         })?;
-        identity::only_ours(&file)
-            .map_err(|mode| at(format!("others can read it (mode {mode:04o})")).hint(format!("chmod 600 {}", path.display())))?;
+        identity::only_ours(&file).map_err(|mode| {
+            at(format!("others can read it (mode {mode:04o})")).hint(format!("chmod 600 {}", path.display()))
+        })?;
         let mut text = String::new();
         let read = file.take(LONGEST as u64 + 2).read_to_string(&mut text);
         read.map_err(|e| at(format!("cannot be read: {e}")))?;
@@ -63,16 +65,22 @@ impl Token {
 
     /// Whether a request carries it, in a time that does not depend on how much of it is right.
     pub fn admits(&self, headers: &HeaderMap) -> bool {
-        let given = headers.get(hyper::header::AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+        let given = headers
+            .get(hyper::header::AUTHORIZATION)
+            .map(HeaderValue::as_bytes)
+            .unwrap_or_default();
         match given.split_at_checked(SCHEME.len()) {
-            Some((scheme, token)) => scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && token.ct_eq(self.0.as_bytes()).into(),
+            Some((scheme, token)) => {
+                scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && token.ct_eq(self.0.as_bytes()).into()
+            }
             None => false,
         }
     }
 
     /// The `Authorization` of a request that carries it.
     pub fn header(&self) -> HeaderValue {
-        let mut value = HeaderValue::from_str(&format!("{SCHEME}{}", self.0)).expect("a token is visible ASCII");
+        let mut value =
+            HeaderValue::from_str(&format!("{SCHEME}{}", self.0)).expect("a token is visible ASCII");
         value.set_sensitive(true);
         value
     }
@@ -88,12 +96,19 @@ fn make(path: &Path) -> Result<(), Failure> {
             .hint("choose a folder that exists and that you can write to")
     };
     let mut bytes = [0u8; RANDOM_BYTES];
-    SysRng.try_fill_bytes(&mut bytes).map_err(|e| refused(std::io::Error::other(e)))?;
+    SysRng
+        .try_fill_bytes(&mut bytes)
+        .map_err(|e| refused(std::io::Error::other(e)))?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     // A temporary file's mode is 0600 from the start.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(refused)?;
-    writeln!(file, "{token}").and_then(|()| file.as_file().sync_all()).map_err(refused)?;
+    writeln!(file, "{token}")
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(refused)?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(()),
         Err(e) if e.error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -115,7 +130,12 @@ mod tests {
     fn it_is_made_once_and_admits_only_those_who_have_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("api.token");
-        assert!(Token::load(&path).unwrap_err().message.contains("cannot be opened"));
+        assert!(
+            Token::load(&path)
+                .unwrap_err()
+                .message
+                .contains("cannot be opened")
+        );
         let token = Token::open(&path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(Token::open(&path).unwrap().0, token.0, "made once");
@@ -126,7 +146,14 @@ mod tests {
         assert!(token.admits(&with(&format!("bearer {}", text.trim_end()))));
         let other = with(&format!("Bearer {}", "0".repeat(64)));
         let longer = with(&format!("Bearer {}0", text.trim_end()));
-        for refused in [HeaderMap::new(), with("Bearer "), with("Bearer"), with(text.trim_end()), other, longer] {
+        for refused in [
+            HeaderMap::new(),
+            with("Bearer "),
+            with("Bearer"),
+            with(text.trim_end()),
+            other,
+            longer,
+        ] {
             assert!(!token.admits(&refused));
         }
         assert!(!format!("{token:?} {headers:?}").contains(text.trim_end()));
@@ -145,9 +172,23 @@ mod tests {
             assert!(!failure.to_string().contains("MARKED"), "{failure}");
             failure
         };
-        assert!(refused("MARKED-0123456789\n", 0o640).hint.unwrap().contains("chmod 600"));
-        for text in ["", "MARKED\n", "MARKED 0123456789", &"MARKED".repeat(100), "MARKED-0123456\n\nMARKED"] {
-            assert!(refused(text, 0o600).message.contains("holds no token"), "{text:?}");
+        assert!(
+            refused("MARKED-0123456789\n", 0o640)
+                .hint
+                .unwrap()
+                .contains("chmod 600")
+        );
+        for text in [
+            "",
+            "MARKED\n",
+            "MARKED 0123456789",
+            &"MARKED".repeat(100),
+            "MARKED-0123456\n\nMARKED",
+        ] {
+            assert!(
+                refused(text, 0o600).message.contains("holds no token"),
+                "{text:?}"
+            );
         }
     }
 }

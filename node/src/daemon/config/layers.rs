@@ -17,7 +17,14 @@ const fn key(
     unit: &'static str,
     explanation: &'static str,
 ) -> Setting {
-    Setting { section, key, default, local: None, unit, explanation }
+    Setting {
+        section,
+        key,
+        default,
+        local: None,
+        unit,
+        explanation,
+    }
 }
 
 /// Every key of `node.toml`, in the order of the file.
@@ -162,8 +169,8 @@ impl Layers {
         let mut raw: RawConfig = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| line_at(text, span.start));
             let place = Source::File(line).place(&file);
-            let failure =
-                Failure::usage(format!("{place}: {}", error.message().trim_end())).hint("`undertone node --help` lists the keys");
+            let failure = Failure::usage(format!("{place}: {}", error.message().trim_end()))
+                .hint("`undertone node --help` lists the keys");
             match line.and_then(|line| lines.key_at(line)) {
                 Some(key) => failure.field(key),
                 None => failure,
@@ -171,23 +178,41 @@ impl Layers {
         })?;
         raw.paths_from(folder);
         for (field, text, source) in &given {
-            let layer = layer(field, text)
-                .map_err(|e| Failure::usage(format!("{}: {text:?} is no value for it: {e}", source.place(&file))).field(field))?;
+            let layer = layer(field, text).map_err(|e| {
+                Failure::usage(format!(
+                    "{}: {text:?} is no value for it: {e}",
+                    source.place(&file)
+                ))
+                .field(field)
+            })?;
             raw.lay_over(layer);
         }
-        Ok(Layers { raw, file, lines, given })
+        Ok(Layers {
+            raw,
+            file,
+            lines,
+            given,
+        })
     }
 
     /// Where the value of a key was written.
     pub(super) fn source(&self, field: &str) -> Source {
         let given = self.given.iter().rev().find(|(key, ..)| key == field);
-        let in_file = || self.lines.line(field).map_or(Source::Default, |line| Source::File(Some(line)));
+        let in_file = || {
+            self.lines
+                .line(field)
+                .map_or(Source::Default, |line| Source::File(Some(line)))
+        };
         given.map_or_else(in_file, |(_, _, source)| source.clone())
     }
 
     /// A value that makes no sense, with its place.
     pub(super) fn refuse(&self, field: &str, problem: impl std::fmt::Display) -> Failure {
-        Failure::usage(format!("{}: {field} {problem}", self.source(field).place(&self.file))).field(field)
+        Failure::usage(format!(
+            "{}: {field} {problem}",
+            self.source(field).place(&self.file)
+        ))
+        .field(field)
     }
 }
 
@@ -202,7 +227,14 @@ fn layer(field: &str, text: &str) -> Result<RawConfig, String> {
 impl RawConfig {
     /// Relative paths count from `folder`.
     fn paths_from(&mut self, folder: &Path) {
-        let paths = [&mut self.identity, &mut self.state, &mut self.data, &mut self.peers, &mut self.output, &mut self.api.token];
+        let paths = [
+            &mut self.identity,
+            &mut self.state,
+            &mut self.data,
+            &mut self.peers,
+            &mut self.output,
+            &mut self.api.token,
+        ];
         for path in paths.into_iter().flatten() {
             *path = folder.join(&*path);
         }
@@ -244,7 +276,12 @@ pub fn help() -> String {
     let mut text = String::from("Keys of NODE.toml (default):\n");
     for key in KEYS {
         let default = key.default.unwrap_or("none");
-        text += &format!("  {:<22} {}; {} ({default})\n", key.field(), key.explanation, key.unit);
+        text += &format!(
+            "  {:<22} {}; {} ({default})\n",
+            key.field(),
+            key.explanation,
+            key.unit
+        );
     }
     text += "Relative paths count from the file's folder. UNDERTONE_ and a key in upper case, dots as _, beats the file \
              (UNDERTONE_POLICY_MAX_EPSILON=0.5); flags beat both.";

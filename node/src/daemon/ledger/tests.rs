@@ -3,7 +3,10 @@ mod kill;
 use super::*;
 use crate::failure::Exit;
 
-const TOTAL: Option<Total> = Some(Total { epsilon: 1.0, delta: 1e-6 });
+const TOTAL: Option<Total> = Some(Total {
+    epsilon: 1.0,
+    delta: 1e-6,
+});
 
 fn account() -> AccountName {
     AccountName::new("ward-7", Unit::Party)
@@ -32,11 +35,29 @@ fn squares_add_up_to_the_exact_total_and_no_further() {
         taken += 1;
     };
     assert!((99..=100).contains(&taken), "{taken}");
-    assert_eq!((refusal.kind, refusal.kind.status(), refusal.kind.exit()), (Kind::Budget, 403, Exit::PrivacyRefused));
+    assert_eq!(
+        (refusal.kind, refusal.kind.status(), refusal.kind.exit()),
+        (Kind::Budget, 403, Exit::PrivacyRefused)
+    );
     let spent = ledger.spent(&account());
     assert!(spent >= each * taken as f64 && spent < each * 100.1, "{spent}");
-    assert!(ledger.reserve(&digest(500), AccountName::new("ward-7", Unit::Record), each, TOTAL).is_ok(), "another unit");
-    assert!(ledger.reserve(&digest(501), AccountName::new("ward-8", Unit::Party), each, TOTAL).is_ok(), "another data set");
+    assert!(
+        ledger
+            .reserve(
+                &digest(500),
+                AccountName::new("ward-7", Unit::Record),
+                each,
+                TOTAL
+            )
+            .is_ok(),
+        "another unit"
+    );
+    assert!(
+        ledger
+            .reserve(&digest(501), AccountName::new("ward-8", Unit::Party), each, TOTAL)
+            .is_ok(),
+        "another data set"
+    );
     drop(ledger);
     assert_eq!(open(&folder).spent(&account()), spent, "the same after a restart");
 }
@@ -47,13 +68,30 @@ fn what_is_reserved_counts_until_it_is_released() {
     let mut ledger = open(&folder);
     let most = gaussian::mu(1.0, 1e-6).unwrap().powi(2) * 0.6;
     ledger.reserve(&digest(1), account(), most, TOTAL).unwrap();
-    assert_eq!(ledger.reserve(&digest(2), account(), most, TOTAL).unwrap_err().kind, Kind::Budget);
+    assert_eq!(
+        ledger
+            .reserve(&digest(2), account(), most, TOTAL)
+            .unwrap_err()
+            .kind,
+        Kind::Budget
+    );
     ledger.release(&digest(1));
     ledger.reserve(&digest(2), account(), most, TOTAL).unwrap();
     ledger.charge(&digest(2)).unwrap();
     ledger.release(&digest(2));
-    assert_eq!(ledger.reserve(&digest(1), account(), most, TOTAL).unwrap_err().kind, Kind::Budget, "a charge is not released");
-    assert_eq!(ledger.reserve(&digest(2), account(), 0.0, None).unwrap_err().kind, Kind::Spent, "nor made twice");
+    assert_eq!(
+        ledger
+            .reserve(&digest(1), account(), most, TOTAL)
+            .unwrap_err()
+            .kind,
+        Kind::Budget,
+        "a charge is not released"
+    );
+    assert_eq!(
+        ledger.reserve(&digest(2), account(), 0.0, None).unwrap_err().kind,
+        Kind::Spent,
+        "nor made twice"
+    );
     assert_eq!(ledger.charge(&digest(3)).unwrap_err().kind, Kind::Internal);
 }
 
@@ -63,14 +101,27 @@ fn a_charge_is_raised_and_never_lowered() {
     let mut ledger = open(&folder);
     ledger.reserve(&digest(1), account(), 0.5, None).unwrap();
     ledger.charge(&digest(1)).unwrap();
-    for (raise, then) in [(0.25, 0.5), (0.75, 0.75), (0.5, 0.75), (f64::NAN, f64::INFINITY), (1.0, f64::INFINITY)] {
+    for (raise, then) in [
+        (0.25, 0.5),
+        (0.75, 0.75),
+        (0.5, 0.75),
+        (f64::NAN, f64::INFINITY),
+        (1.0, f64::INFINITY),
+    ] {
         ledger.raise(&digest(1), raise).unwrap();
         assert_eq!(ledger.charged(&digest(1)), Some(then));
         drop(ledger);
         ledger = open(&folder);
         assert_eq!(ledger.charged(&digest(1)), Some(then), "the same after a restart");
     }
-    assert_eq!(ledger.reserve(&digest(2), account(), 1e-9, TOTAL).unwrap_err().kind, Kind::Budget, "nothing is left");
+    assert_eq!(
+        ledger
+            .reserve(&digest(2), account(), 1e-9, TOTAL)
+            .unwrap_err()
+            .kind,
+        Kind::Budget,
+        "nothing is left"
+    );
 }
 
 #[test]
@@ -95,7 +146,12 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
     }
     ledger.raise(&digest(2), 2.0).unwrap();
     let bytes = std::fs::read(folder.path().join("ledger")).unwrap();
-    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index + 1).collect();
+    let ends = bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'\n')
+        .map(|(index, _)| index + 1)
+        .collect();
     (bytes, ends)
 }
 
@@ -103,7 +159,9 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
 fn a_ledger_that_was_torn_anywhere_has_all_that_was_synced() {
     let (bytes, ends) = sample();
     // Every cut near the end of a line, and some within.
-    let near = |cut: &usize| cut.is_multiple_of(16) || ends.iter().any(|end| cut.abs_diff(*end) < 3 || cut + 65 == *end);
+    let near = |cut: &usize| {
+        cut.is_multiple_of(16) || ends.iter().any(|end| cut.abs_diff(*end) < 3 || cut + 65 == *end)
+    };
     for cut in (0..=bytes.len()).filter(near) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("ledger"), &bytes[..cut]).unwrap();
@@ -114,7 +172,11 @@ fn a_ledger_that_was_torn_anywhere_has_all_that_was_synced() {
         let spent = ledger.spent(&account());
         assert!((least..most + 1e-9).contains(&spent), "cut at {cut}: {spent}");
         // A whole object that lacks only its checksum is counted.
-        if let Some(end) = ends.iter().position(|&end| cut < end && cut + 60 >= end).filter(|&end| end > 0) {
+        if let Some(end) = ends
+            .iter()
+            .position(|&end| cut < end && cut + 60 >= end)
+            .filter(|&end| end > 0)
+        {
             assert!(spent >= [0.0, 0.5, 1.0, 2.5][end], "cut at {cut}: {spent}");
         }
         // What follows the torn line is a ledger again.
@@ -133,7 +195,10 @@ fn a_ledger_that_was_changed_is_refused() {
         std::fs::write(folder.path().join("ledger"), bytes).unwrap();
         let failure = Ledger::open(folder.path()).expect_err("a changed ledger");
         assert_eq!(failure.exit, Exit::Usage);
-        assert!(failure.hint.as_ref().is_some_and(|hint| hint.contains("backup")), "{failure}");
+        assert!(
+            failure.hint.as_ref().is_some_and(|hint| hint.contains("backup")),
+            "{failure}"
+        );
     };
     // The newline at the very end apart: without it the line is torn, and still counted.
     for index in 0..bytes.len() - 1 {
@@ -153,7 +218,13 @@ fn a_ledger_older_than_a_spent_plan_is_refused() {
     let mut ledger = open(&folder);
     ledger.reserve(&digest(1), account(), 0.5, None).unwrap();
     ledger.charge(&digest(1)).unwrap();
-    let spend = |run| std::fs::write(folder.path().join(format!("spent/{}-12D3KooWpeer", digest(run))), "").unwrap();
+    let spend = |run| {
+        std::fs::write(
+            folder.path().join(format!("spent/{}-12D3KooWpeer", digest(run))),
+            "",
+        )
+        .unwrap()
+    };
     spend(1);
     drop(ledger);
     drop(open(&folder));

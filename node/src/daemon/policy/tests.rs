@@ -7,7 +7,12 @@ use super::*;
 
 fn plan(parties: usize, privacy: &str) -> Plan {
     let text = format!("name = \"t\"\n[data]\nshape = [3]\n[privacy]\n{privacy}\n[mechanism]\nrounds = 4\n");
-    let draft = Draft::new(RunFile::parse(&text, parties).unwrap(), &Peers::simulated(parties, None).unwrap(), 1).unwrap();
+    let draft = Draft::new(
+        RunFile::parse(&text, parties).unwrap(),
+        &Peers::simulated(parties, None).unwrap(),
+        1,
+    )
+    .unwrap();
     let calibration = calibrate(&draft, &mut |_| {}).unwrap();
     Plan::assemble(draft, calibration, [7; 16]).unwrap()
 }
@@ -20,17 +25,30 @@ fn loss(plan: &Plan, coalition: &[Party]) -> f64 {
 fn a_larger_coalition_learns_no_less_and_all_others_learn_what_the_theorem_says() {
     let plan = plan(6, "");
     let claim = |faults: Faults, size: usize| {
-        plan.calibration().claims.iter().find(|claim| claim.faults == faults && claim.size == size).unwrap().mu
+        plan.calibration()
+            .claims
+            .iter()
+            .find(|claim| claim.faults == faults && claim.size == size)
+            .unwrap()
+            .mu
     };
     // Any one colluder is within the plan's claims.
     let most = claim(Faults::Class, 1).max(claim(Faults::BeforePublishing, 1));
     for other in 1..6 {
         assert!(loss(&plan, &[other]) <= most * (1.0 + 1e-9));
     }
-    let grown: Vec<f64> = (0..=5).map(|size| loss(&plan, &(1..=size).collect::<Vec<_>>())).collect();
-    assert!(grown.windows(2).all(|pair| pair[0] <= pair[1] * (1.0 + 1e-9)), "{grown:?}");
+    let grown: Vec<f64> = (0..=5)
+        .map(|size| loss(&plan, &(1..=size).collect::<Vec<_>>()))
+        .collect();
+    assert!(
+        grown.windows(2).all(|pair| pair[0] <= pair[1] * (1.0 + 1e-9)),
+        "{grown:?}"
+    );
     let theorem = claim(Faults::Any, 5);
-    assert!(grown[5] <= theorem * (1.0 + 1e-9) && grown[5] >= theorem * (1.0 - 1e-9), "{grown:?} {theorem}");
+    assert!(
+        grown[5] <= theorem * (1.0 + 1e-9) && grown[5] >= theorem * (1.0 - 1e-9),
+        "{grown:?} {theorem}"
+    );
     // What five seats of six may learn is far beyond a claim about one colluder: that is what the list is for.
     assert!(grown[4] > 1.2 * claim(Faults::Class, 1), "{grown:?}");
 }
@@ -40,13 +58,21 @@ fn without_roll_back_and_beyond_what_is_feasible_it_is_never_below() {
     let small = plan(5, "dropouts = 0");
     assert!(loss(&small, &[1]) > 0.0 && loss(&small, &[1]) <= loss(&small, &[1, 2, 3, 4]));
     let large = plan(20, "");
-    assert_eq!(loss(&large, &[1]), theorem(&large, 0), "twenty parties are too many to compute");
+    assert_eq!(
+        loss(&large, &[1]),
+        theorem(&large, 0),
+        "twenty parties are too many to compute"
+    );
 }
 
 #[test]
 fn a_run_is_charged_with_the_larger_of_its_headline_claims() {
     let plan = plan(6, "");
-    let headline = plan.calibration().claims.iter().filter(|claim| claim.holds_as_headline);
+    let headline = plan
+        .calibration()
+        .claims
+        .iter()
+        .filter(|claim| claim.holds_as_headline);
     let largest = headline.map(|claim| claim.mu).fold(0.0, f64::max);
     assert_eq!(charged_mu(&plan, 0), largest);
     let budget = gaussian::mu(1.0, 1e-6).unwrap();
@@ -57,7 +83,14 @@ fn a_run_is_charged_with_the_larger_of_its_headline_claims() {
 fn where_start_draws_the_schedule_budgets_are_charged_by_the_theorem() {
     let plan = plan(8, "coalitions = \"static\"\ndraws = 100");
     assert_eq!(charged_mu(&plan, 0), theorem(&plan, 0));
-    assert_eq!(loss(&plan, &[1]), theorem(&plan, 0), "who is not vouched for may know the schedule");
+    assert_eq!(
+        loss(&plan, &[1]),
+        theorem(&plan, 0),
+        "who is not vouched for may know the schedule"
+    );
     let budget = gaussian::mu(1.0, 1e-6).unwrap();
-    assert!(charged_mu(&plan, 0) > 1.2 * budget, "a sample is cheaper than what is sure");
+    assert!(
+        charged_mu(&plan, 0) > 1.2 * budget,
+        "a sample is cheaper than what is sure"
+    );
 }

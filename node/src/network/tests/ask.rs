@@ -24,19 +24,47 @@ async fn a_peer_says_who_it_is_what_it_runs_and_sends_bytes_back() {
     let _run = two.attach(addresses.config(2).run).unwrap();
     for graph in GRAPHS {
         let mut inquiry = soon(one.inquire(graph, id(2))).await.unwrap();
-        for (digest, known) in [(Some(DIGEST), Some("running")), (Some([9; 32]), None), (None, None)] {
+        for (digest, known) in [
+            (Some(DIGEST), Some("running")),
+            (Some([9; 32]), None),
+            (None, None),
+        ] {
             let (reply, _) = soon(inquiry.ask(&Question::Check { digest }, &[])).await.unwrap();
-            let Reply::Checked { messages: 1, software, plan, other: None, seen, time_ms } = reply else { panic!("{reply:?}") };
-            assert_eq!((software.as_str(), plan.as_deref()), (env!("CARGO_PKG_VERSION"), known));
-            assert!(seen == "/ip4/127.0.0.1" && time_ms > 1_600_000_000_000, "{seen}, {time_ms}");
+            let Reply::Checked {
+                messages: 1,
+                software,
+                plan,
+                other: None,
+                seen,
+                time_ms,
+            } = reply
+            else {
+                panic!("{reply:?}")
+            };
+            assert_eq!(
+                (software.as_str(), plan.as_deref()),
+                (env!("CARGO_PKG_VERSION"), known)
+            );
+            assert!(
+                seen == "/ip4/127.0.0.1" && time_ms > 1_600_000_000_000,
+                "{seen}, {time_ms}"
+            );
         }
         let bytes: Vec<u8> = (0..ECHO_LIMIT).map(|i| i as u8).collect();
         let (reply, back) = soon(inquiry.ask(&Question::Echo, &bytes)).await.unwrap();
         assert!(reply == Reply::Echoed && back == bytes);
         // Whoever sends more is not heard to the end.
-        assert!(soon(inquiry.ask(&Question::Echo, &[0; ECHO_LIMIT + 1])).await.is_err());
+        assert!(
+            soon(inquiry.ask(&Question::Echo, &[0; ECHO_LIMIT + 1]))
+                .await
+                .is_err()
+        );
         // Either may ask, whoever has dialled.
-        assert!(soon(two.ask(graph, id(1), &Question::Echo, b"back")).await.is_ok());
+        assert!(
+            soon(two.ask(graph, id(1), &Question::Echo, b"back"))
+                .await
+                .is_ok()
+        );
     }
 }
 
@@ -60,14 +88,20 @@ async fn a_node_for_one_run_names_it() {
 async fn an_offer_reaches_whoever_owns_the_hub_and_nobody_else() {
     let addresses = Addresses::new(&[1, 2]);
     let (one, two) = (hub(&addresses, 1).await, hub(&addresses, 2).await);
-    let (reply, _) = soon(one.ask(Graph::Public, id(2), &Question::Offer, b"plan")).await.unwrap();
+    let (reply, _) = soon(one.ask(Graph::Public, id(2), &Question::Offer, b"plan"))
+        .await
+        .unwrap();
     assert!(matches!(reply, Reply::Refused { .. }), "{reply:?}");
     let (sender, mut asked) = mpsc::channel(1);
     two.answer_with(sender);
     for answer in [Ok(()), Err("not today".to_owned())] {
         let owner = async {
             match asked.recv().await {
-                Some(Asked::Offer { peer, plan, answer: slot }) => {
+                Some(Asked::Offer {
+                    peer,
+                    plan,
+                    answer: slot,
+                }) => {
                     assert_eq!((peer, &plan[..]), (id(1), &b"plan"[..]));
                     slot.send(answer.clone()).unwrap();
                 }
@@ -88,19 +122,34 @@ async fn what_is_wrong_with_an_address_is_told() {
     let two = hub(&addresses, 2).await;
     for graph in GRAPHS {
         let fault = soon(one.inquire(graph, id(3))).await.err();
-        assert!(matches!(fault, Some(AskFault::Dial(DialFault::Refused))), "{fault:?}");
-        assert!(matches!(soon(one.inquire(graph, id(9))).await.err(), Some(AskFault::NotListed)));
+        assert!(
+            matches!(fault, Some(AskFault::Dial(DialFault::Refused))),
+            "{fault:?}"
+        );
+        assert!(matches!(
+            soon(one.inquire(graph, id(9))).await.err(),
+            Some(AskFault::NotListed)
+        ));
     }
     let [private, public] = [two.private_address().clone(), two.public_address().clone()];
-    assert_eq!(soon(one.reach(Graph::Private, id(3), &private)).await, Err(DialFault::OtherPeer(id(2))));
-    assert_eq!(soon(one.reach(Graph::Public, id(3), &public)).await, Err(DialFault::OtherPeer(id(2))));
+    assert_eq!(
+        soon(one.reach(Graph::Private, id(3), &private)).await,
+        Err(DialFault::OtherPeer(id(2)))
+    );
+    assert_eq!(
+        soon(one.reach(Graph::Public, id(3), &public)).await,
+        Err(DialFault::OtherPeer(id(2)))
+    );
     for (graph, address) in [(Graph::Private, &public), (Graph::Public, &private)] {
         let fault = soon(one.reach(graph, id(2), address)).await;
         assert!(matches!(fault, Err(DialFault::NotOurs(_))), "{fault:?}");
     }
     assert_eq!(soon(one.reach(Graph::Private, id(2), &private)).await, Ok(()));
     let name = "/dns/no-such-host.invalid/tcp/7001".parse().unwrap();
-    assert_eq!(soon(one.reach(Graph::Public, id(2), &name)).await, Err(DialFault::Unknown));
+    assert_eq!(
+        soon(one.reach(Graph::Public, id(2), &name)).await,
+        Err(DialFault::Unknown)
+    );
 }
 
 #[tokio::test]
@@ -110,5 +159,11 @@ async fn another_version_is_told_to_who_asks() {
     old.version = 7;
     let (one, _two) = (hub(&addresses, 1).await, Hub::start(old).await.unwrap());
     let fault = soon(one.inquire(Graph::Private, id(2))).await.err();
-    assert!(matches!(fault, Some(AskFault::Offence(Offence::OtherVersion { theirs: 7, ours: 1 }))), "{fault:?}");
+    assert!(
+        matches!(
+            fault,
+            Some(AskFault::Offence(Offence::OtherVersion { theirs: 7, ours: 1 }))
+        ),
+        "{fault:?}"
+    );
 }

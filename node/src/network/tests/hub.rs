@@ -15,7 +15,12 @@ struct Party {
 
 impl Party {
     fn join(hub: &Hub, config: &RunConfig, digest: [u8; 32]) -> Party {
-        let (run, events) = hub.attach(RunConfig { digest, ..config.clone() }).unwrap();
+        let (run, events) = hub
+            .attach(RunConfig {
+                digest,
+                ..config.clone()
+            })
+            .unwrap();
         Party { run, events }
     }
 
@@ -39,7 +44,9 @@ impl Party {
             match self.next().await {
                 NetworkEvent::Connected { graph, .. } => drop(up.insert(graph)),
                 NetworkEvent::Disconnected { graph, .. } => drop(up.remove(&graph)),
-                NetworkEvent::Frame { bytes, .. } => panic!("a frame of {} bytes that nobody waits for", bytes.len()),
+                NetworkEvent::Frame { bytes, .. } => {
+                    panic!("a frame of {} bytes that nobody waits for", bytes.len())
+                }
                 _ => {}
             }
         }
@@ -63,7 +70,10 @@ impl Party {
     }
 
     fn send(&self, to: u8, bytes: &[u8]) {
-        self.run.handle().send(Graph::Public, id(to), Frame::new(bytes.into())).unwrap();
+        self.run
+            .handle()
+            .send(Graph::Public, id(to), Frame::new(bytes.into()))
+            .unwrap();
     }
 }
 
@@ -72,9 +82,16 @@ async fn hubs() -> [(Hub, RunConfig); 2] {
     let addresses = Addresses::new(&[1, 2]);
     let [mut one, mut two] = [addresses.config(1), addresses.config(2)];
     for config in [&mut one, &mut two] {
-        config.hub.patience = Patience { dial: DEADLINE, hello: DEADLINE, stall: DEADLINE };
+        config.hub.patience = Patience {
+            dial: DEADLINE,
+            hello: DEADLINE,
+            stall: DEADLINE,
+        };
     }
-    [(Hub::start(one.hub).await.unwrap(), one.run), (Hub::start(two.hub).await.unwrap(), two.run)]
+    [
+        (Hub::start(one.hub).await.unwrap(), one.run),
+        (Hub::start(two.hub).await.unwrap(), two.run),
+    ]
 }
 
 #[tokio::test]
@@ -99,8 +116,11 @@ async fn frames_go_to_the_run_that_they_are_of() {
 async fn a_run_that_ends_is_gone_for_its_neighbours_and_leaves_the_others_alone() {
     for leaver in [1, 2] {
         let [(one, one_run), (two, two_run)] = hubs().await;
-        let (stays, leaves) =
-            if leaver == 2 { ((&one, &one_run), (&two, &two_run)) } else { ((&two, &two_run), (&one, &one_run)) };
+        let (stays, leaves) = if leaver == 2 {
+            ((&one, &one_run), (&two, &two_run))
+        } else {
+            ((&two, &two_run), (&one, &one_run))
+        };
         let (from, to) = (leaver, 3 - leaver);
         let mut staying = [DIGEST, OTHER].map(|digest| Party::join(stays.0, stays.1, digest));
         let mut leaving = [DIGEST, OTHER].map(|digest| Party::join(leaves.0, leaves.1, digest));
@@ -138,14 +158,20 @@ async fn a_run_that_ends_is_gone_for_its_neighbours_and_leaves_the_others_alone(
 async fn a_peer_without_the_run_is_absent_until_it_joins() {
     let [(one, one_run), (two, two_run)] = hubs().await;
     // Whoever has the lower id dials and is told; the other one waits to be dialled.
-    let (early, late) = if id(1) < id(2) { ((&one, &one_run), (&two, &two_run)) } else { ((&two, &two_run), (&one, &one_run)) };
+    let (early, late) = if id(1) < id(2) {
+        ((&one, &one_run), (&two, &two_run))
+    } else {
+        ((&two, &two_run), (&one, &one_run))
+    };
     let strangers = Party::join(late.0, late.1, OTHER);
     let mut first = Party::join(early.0, early.1, DIGEST);
     let mut graphs = BTreeSet::new();
     while graphs.len() < 2 {
         match first.next().await {
             NetworkEvent::Absent { graph, .. } => assert!(graphs.insert(graph), "told twice"),
-            other @ (NetworkEvent::Connected { .. } | NetworkEvent::Frame { .. }) => panic!("unexpected {other:?}"),
+            other @ (NetworkEvent::Connected { .. } | NetworkEvent::Frame { .. }) => {
+                panic!("unexpected {other:?}")
+            }
             _ => {}
         }
     }
@@ -159,11 +185,21 @@ async fn a_peer_without_the_run_is_absent_until_it_joins() {
 async fn a_hub_refuses_the_same_run_twice_and_too_many() {
     let [(one, config), _] = hubs().await;
     let _run = Party::join(&one, &config, ALONE);
-    let again = one.attach(RunConfig { digest: ALONE, ..config.clone() });
+    let again = one.attach(RunConfig {
+        digest: ALONE,
+        ..config.clone()
+    });
     assert!(matches!(again, Err(NetworkError::SameRun)));
     let digest = |number: usize| [number as u8; 32];
-    let mut runs: Vec<_> = (1..RUNS).map(|number| Party::join(&one, &config, digest(number))).collect();
-    let more = || one.attach(RunConfig { digest: digest(99), ..config.clone() });
+    let mut runs: Vec<_> = (1..RUNS)
+        .map(|number| Party::join(&one, &config, digest(number)))
+        .collect();
+    let more = || {
+        one.attach(RunConfig {
+            digest: digest(99),
+            ..config.clone()
+        })
+    };
     assert!(matches!(more(), Err(NetworkError::TooManyRuns { limit: RUNS })));
     runs.pop();
     assert!(more().is_ok());
@@ -172,21 +208,63 @@ async fn a_hub_refuses_the_same_run_twice_and_too_many() {
 #[tokio::test]
 async fn an_offence_in_one_run_costs_no_other() {
     let [(one, one_run), (two, mut two_run)] = hubs().await;
-    let mut good = [Party::join(&one, &one_run, OTHER), Party::join(&two, &two_run, OTHER)];
+    let mut good = [
+        Party::join(&one, &one_run, OTHER),
+        Party::join(&two, &two_run, OTHER),
+    ];
     for party in &mut good {
         party.connected().await;
     }
     two_run.public.max_frame = 10;
-    let mut bad = [Party::join(&one, &one_run, DIGEST), Party::join(&two, &two_run, DIGEST)];
+    let mut bad = [
+        Party::join(&one, &one_run, DIGEST),
+        Party::join(&two, &two_run, DIGEST),
+    ];
     for party in &mut bad {
         party.connected().await;
     }
     bad[0].send(2, &[0; 11]);
-    let offence = bad[1].find(|event| if let NetworkEvent::Offence { offence, .. } = event { Some(offence) } else { None }).await;
-    assert_eq!(offence, Offence::FrameTooLong { length: 11, limit: 10 });
+    let offence = bad[1]
+        .find(|event| {
+            if let NetworkEvent::Offence { offence, .. } = event {
+                Some(offence)
+            } else {
+                None
+            }
+        })
+        .await;
+    assert_eq!(
+        offence,
+        Offence::FrameTooLong {
+            length: 11,
+            limit: 10
+        }
+    );
     for party in &mut bad {
-        party.find(|event| matches!(event, NetworkEvent::Disconnected { graph: Graph::Public, .. }).then_some(())).await;
-        party.find(|event| matches!(event, NetworkEvent::Connected { graph: Graph::Public, .. }).then_some(())).await;
+        party
+            .find(|event| {
+                matches!(
+                    event,
+                    NetworkEvent::Disconnected {
+                        graph: Graph::Public,
+                        ..
+                    }
+                )
+                .then_some(())
+            })
+            .await;
+        party
+            .find(|event| {
+                matches!(
+                    event,
+                    NetworkEvent::Connected {
+                        graph: Graph::Public,
+                        ..
+                    }
+                )
+                .then_some(())
+            })
+            .await;
     }
     good[0].send(2, b"unharmed");
     assert_eq!(good[1].undisturbed_frame().await, b"unharmed");

@@ -36,7 +36,10 @@ impl UpgradeInfo for Forged {
 impl Forged {
     /// Sends the protobuf `{1: peer id, 2: public key}` behind its length and skips the answer.
     async fn shake<S: AsyncRead + AsyncWrite + Unpin>(self, mut socket: S) -> io::Result<(PeerId, S)> {
-        let (id, key) = (self.pretended.to_peer_id().to_bytes(), self.pretended.encode_protobuf());
+        let (id, key) = (
+            self.pretended.to_peer_id().to_bytes(),
+            self.pretended.encode_protobuf(),
+        );
         let mut exchange = vec![0, 0x0a, id.len() as u8];
         exchange.extend(&id);
         exchange.extend([0x12, key.len() as u8]);
@@ -74,10 +77,17 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgra
 
 /// A swarm that pretends to be node `pretended` to node `target`.
 fn impostor(target: u8, pretended: u8) -> Swarm<libp2p_stream::Behaviour> {
-    let forged = Forged { pretended: key(pretended).public(), target: id(target) };
+    let forged = Forged {
+        pretended: key(pretended).public(),
+        target: id(target),
+    };
     SwarmBuilder::with_existing_identity(key(9))
         .with_tokio()
-        .with_tcp(tcp::Config::default(), |_: &Keypair| Ok::<_, Infallible>(forged), || muxer::Config::new(16 << 10))
+        .with_tcp(
+            tcp::Config::default(),
+            |_: &Keypair| Ok::<_, Infallible>(forged),
+            || muxer::Config::new(16 << 10),
+        )
         .unwrap()
         .with_behaviour(|_| libp2p_stream::Behaviour::new())
         .unwrap()
@@ -90,11 +100,20 @@ fn impostor(target: u8, pretended: u8) -> Swarm<libp2p_stream::Behaviour> {
 async fn attack(target: &Multiaddr, target_number: u8, pretended: u8) {
     let mut swarm = impostor(target_number, pretended);
     let mut control = swarm.behaviour().new_control();
-    swarm.dial(DialOpts::peer_id(id(target_number)).addresses(vec![target.clone()]).build()).unwrap();
+    swarm
+        .dial(
+            DialOpts::peer_id(id(target_number))
+                .addresses(vec![target.clone()])
+                .build(),
+        )
+        .unwrap();
     let attacking = async {
         let mut stream = control.open_stream(id(target_number), STREAM).await.unwrap();
         let mut challenge = [0; 33];
-        stream.read_exact(&mut challenge).await.expect("plaintext and the allow-list let us through");
+        stream
+            .read_exact(&mut challenge)
+            .await
+            .expect("plaintext and the allow-list let us through");
         let mut hello = vec![b'H', 2, 0, 0, 0, 1];
         hello.extend(DIGEST);
         hello.extend([0; 32]);
@@ -115,7 +134,9 @@ async fn attack(target: &Multiaddr, target_number: u8, pretended: u8) {
             }
         }
     };
-    timeout(DEADLINE, attack).await.expect("the impostor was left alone");
+    timeout(DEADLINE, attack)
+        .await
+        .expect("the impostor was left alone");
 }
 
 #[tokio::test]
@@ -124,7 +145,10 @@ async fn an_impostor_with_the_public_key_only_is_closed_out() {
     let mut one = Node::start(addresses.config(1)).await;
     attack(one.network.public_address(), 1, 2).await;
     let (peer, offence) = one.offence().await;
-    assert!(peer == Some(id(2)) && matches!(offence, Offence::NoHello { .. }), "{offence}");
+    assert!(
+        peer == Some(id(2)) && matches!(offence, Offence::NoHello { .. }),
+        "{offence}"
+    );
 
     // The real one is not hindered, and its frames are the only ones.
     let mut two = Node::start(addresses.config(2)).await;
@@ -139,7 +163,10 @@ async fn an_impostor_cannot_push_out_a_connected_peer() {
     let (mut one, two) = pair().await;
     attack(one.network.public_address(), 1, 2).await;
     let (peer, offence) = one.offence().await;
-    assert!(peer == Some(id(2)) && matches!(offence, Offence::NoHello { .. }), "{offence}");
+    assert!(
+        peer == Some(id(2)) && matches!(offence, Offence::NoHello { .. }),
+        "{offence}"
+    );
     two.send(Graph::Public, 1, b"still here");
     loop {
         match one.next().await {
@@ -161,9 +188,18 @@ async fn silence(target: &Multiaddr, target_number: u8, pretended: u8, connectio
     for _ in 0..connections {
         let mut swarm = impostor(target_number, pretended);
         let mut control = swarm.behaviour().new_control();
-        swarm.dial(DialOpts::peer_id(id(target_number)).addresses(vec![target.clone()]).build()).unwrap();
+        swarm
+            .dial(
+                DialOpts::peer_id(id(target_number))
+                    .addresses(vec![target.clone()])
+                    .build(),
+            )
+            .unwrap();
         let opening = async {
-            let mut stream = control.open_stream(id(target_number), STREAM).await.expect("the allow-list lets us through");
+            let mut stream = control
+                .open_stream(id(target_number), STREAM)
+                .await
+                .expect("the allow-list lets us through");
             stream.read_exact(&mut [0; 33]).await.expect("a challenge");
             stream
         };
@@ -228,6 +264,15 @@ async fn whoever_says_nothing_is_shown_out() {
     config.hub.patience.hello = Duration::from_millis(100);
     let one = Node::start(config).await;
     let mut swarm = impostor(1, 2);
-    swarm.dial(DialOpts::peer_id(id(1)).addresses(vec![one.network.public_address().clone()]).build()).unwrap();
-    while !matches!(soon(swarm.select_next_some()).await, SwarmEvent::ConnectionClosed { .. }) {}
+    swarm
+        .dial(
+            DialOpts::peer_id(id(1))
+                .addresses(vec![one.network.public_address().clone()])
+                .build(),
+        )
+        .unwrap();
+    while !matches!(
+        soon(swarm.select_next_some()).await,
+        SwarmEvent::ConnectionClosed { .. }
+    ) {}
 }

@@ -13,7 +13,9 @@ use crate::network::{
 
 async fn sockets() -> (TcpStream, TcpStream) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let opener = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let opener = tokio::net::TcpStream::connect(listener.local_addr().unwrap())
+        .await
+        .unwrap();
     let (acceptor, _) = listener.accept().await.unwrap();
     (TcpStream(opener), TcpStream(acceptor))
 }
@@ -32,7 +34,11 @@ fn credentials(own: u8, peer: u8, graph: Graph) -> Credentials {
 
 /// The test's run is welcome.
 fn verdict(digest: &[u8; 32]) -> Verdict<()> {
-    if *digest == DIGEST { Verdict::Welcome(()) } else { Verdict::Absent }
+    if *digest == DIGEST {
+        Verdict::Welcome(())
+    } else {
+        Verdict::Absent
+    }
 }
 
 async fn meet(opener: Credentials, acceptor: Credentials) -> [Result<(), HelloError>; 2] {
@@ -71,9 +77,16 @@ async fn a_hello_is_good_for_its_signer_its_recipient_and_its_graph_only() {
     // 1 speaks to 3, who is 2 for it only in name.
     let forged = meet(credentials(1, 3, Graph::Public), credentials(2, 1, Graph::Public)).await;
     assert!(is_no_hello(&forged[1]), "{forged:?}");
-    let crossed = meet(credentials(1, 2, Graph::Private), credentials(2, 1, Graph::Public)).await;
+    let crossed = meet(
+        credentials(1, 2, Graph::Private),
+        credentials(2, 1, Graph::Public),
+    )
+    .await;
     assert!(is_no_hello(&crossed[1]), "{crossed:?}");
-    let asker = Credentials { asks: true, ..credentials(1, 2, Graph::Public) };
+    let asker = Credentials {
+        asks: true,
+        ..credentials(1, 2, Graph::Public)
+    };
     let crossed = meet(asker, credentials(2, 1, Graph::Public)).await;
     assert!(is_no_hello(&crossed[1]), "{crossed:?}");
 }
@@ -95,18 +108,28 @@ async fn a_recorded_hello_is_worthless() {
             drop(relay_in);
             hello
         };
-        let (_, hello) = soon(futures::future::join(hello::open(&mut relay_out, &victim, DIGEST), relay)).await;
+        let (_, hello) = soon(futures::future::join(
+            hello::open(&mut relay_out, &victim, DIGEST),
+            relay,
+        ))
+        .await;
         out.write_all(&hello).await.unwrap();
         let mut answer = [0; 102];
         out.read_exact(&mut answer).await.unwrap();
         hello
     };
-    let (accepted, recorded) = soon(futures::future::join(hello::accept(&mut inward, &ours, verdict), recording)).await;
+    let (accepted, recorded) = soon(futures::future::join(
+        hello::accept(&mut inward, &ours, verdict),
+        recording,
+    ))
+    .await;
     accepted.expect("a relayed hello is a fresh one");
 
     let (mut out, mut inward) = sockets().await;
     out.write_all(&recorded).await.unwrap();
-    assert!(is_no_hello(&soon(hello::accept(&mut inward, &ours, verdict)).await));
+    assert!(is_no_hello(
+        &soon(hello::accept(&mut inward, &ours, verdict)).await
+    ));
 }
 
 #[tokio::test]
@@ -121,20 +144,37 @@ async fn an_answer_must_be_signed_by_the_acceptor() {
         inward.write_all(&answer).await.unwrap();
     };
     let ours = credentials(1, 2, Graph::Public);
-    let (opened, ()) = soon(futures::future::join(hello::open(&mut out, &ours, DIGEST), impostor)).await;
-    assert!(is_no_hello(&opened), "an unsigned rejection must not name a digest: {opened:?}");
+    let (opened, ()) = soon(futures::future::join(
+        hello::open(&mut out, &ours, DIGEST),
+        impostor,
+    ))
+    .await;
+    assert!(
+        is_no_hello(&opened),
+        "an unsigned rejection must not name a digest: {opened:?}"
+    );
 }
 
 #[tokio::test]
 async fn rubbish_and_silence_are_no_hello() {
     let (mut out, mut inward) = sockets().await;
     out.write_all(&[0xff; 134]).await.unwrap();
-    assert!(is_no_hello(&soon(hello::accept(&mut inward, &credentials(2, 1, Graph::Public), verdict)).await));
+    assert!(is_no_hello(
+        &soon(hello::accept(
+            &mut inward,
+            &credentials(2, 1, Graph::Public),
+            verdict
+        ))
+        .await
+    ));
 
     let (_out, mut inward) = sockets().await;
     let mut hasty = credentials(2, 1, Graph::Public);
     hasty.patience = Duration::from_millis(20);
-    assert!(matches!(soon(hello::accept(&mut inward, &hasty, verdict)).await, Err(HelloError::Io(_))));
+    assert!(matches!(
+        soon(hello::accept(&mut inward, &hasty, verdict)).await,
+        Err(HelloError::Io(_))
+    ));
 }
 
 fn line(max_frame: usize, stall: Duration) -> Line {
@@ -178,9 +218,23 @@ async fn frame_bytes_are_pinned() {
 async fn carried(graph: Graph, frames: &[Vec<u8>]) -> (Vec<Vec<u8>>, u64) {
     let (out, inward) = sockets().await;
     let (reports, mut events, stop) = reports();
-    let (here, there) = (Line { graph, ..line(1000, DEADLINE) }, Line { graph, ..line(1000, DEADLINE) });
-    frames.iter().for_each(|frame| here.queue.push(Frame::new(frame[..].into())).unwrap());
-    let (writer, reader) = (write_frames(out, &here, &reports), read_frames(inward, &there, &reports));
+    let (here, there) = (
+        Line {
+            graph,
+            ..line(1000, DEADLINE)
+        },
+        Line {
+            graph,
+            ..line(1000, DEADLINE)
+        },
+    );
+    frames
+        .iter()
+        .for_each(|frame| here.queue.push(Frame::new(frame[..].into())).unwrap());
+    let (writer, reader) = (
+        write_frames(out, &here, &reports),
+        read_frames(inward, &there, &reports),
+    );
     let reading = async {
         let mut read = Vec::new();
         while read.len() < frames.len() {
@@ -213,7 +267,16 @@ async fn a_length_above_the_limit_is_refused_before_anything_is_read() {
     out.write_all(&[0xff, 0xff, 0xff, 0xff]).await.unwrap();
     let (reports, _events, _stop) = reports();
     let end = soon(read_frames(inward, &line(1000, DEADLINE), &reports)).await;
-    assert!(matches!(end, End::Offence(Offence::FrameTooLong { length: 0xffff_ffff, limit: 1000 })), "{end:?}");
+    assert!(
+        matches!(
+            end,
+            End::Offence(Offence::FrameTooLong {
+                length: 0xffff_ffff,
+                limit: 1000
+            })
+        ),
+        "{end:?}"
+    );
 }
 
 #[tokio::test]
@@ -221,8 +284,16 @@ async fn a_frame_that_stops_halfway_is_a_stall_and_an_early_end_is_none() {
     let (reports, mut events, _stop) = reports();
     let (mut out, inward) = sockets().await;
     out.write_all(&[0, 0, 0, 9, 1, 2, 3]).await.unwrap();
-    let end = soon(read_frames(inward, &line(1000, Duration::from_millis(20)), &reports)).await;
-    assert!(matches!(end, End::Offence(Offence::Stalled { after_ms: 20 })), "{end:?}");
+    let end = soon(read_frames(
+        inward,
+        &line(1000, Duration::from_millis(20)),
+        &reports,
+    ))
+    .await;
+    assert!(
+        matches!(end, End::Offence(Offence::Stalled { after_ms: 20 })),
+        "{end:?}"
+    );
 
     let (mut out, inward) = sockets().await;
     out.write_all(&[0, 0, 0, 9, 1, 2, 3]).await.unwrap();
@@ -246,7 +317,11 @@ async fn silence_between_frames_is_no_stall() {
         }
         drop(out);
     };
-    let (end, ()) = soon(futures::future::join(read_frames(inward, &hasty, &reports), writing)).await;
+    let (end, ()) = soon(futures::future::join(
+        read_frames(inward, &hasty, &reports),
+        writing,
+    ))
+    .await;
     assert!(matches!(end, End::Closed), "{end:?}");
 }
 

@@ -19,7 +19,9 @@ pub(super) struct Parties(Vec<u64>);
 
 impl Parties {
     pub(super) fn has(&self, party: Party) -> bool {
-        self.0.get(party / WORD).is_some_and(|word| word >> (party % WORD) & 1 == 1)
+        self.0
+            .get(party / WORD)
+            .is_some_and(|word| word >> (party % WORD) & 1 == 1)
     }
 
     /// Ascending.
@@ -31,7 +33,9 @@ impl Parties {
 fn parties(words: &[u64]) -> impl Iterator<Item = Party> {
     words.iter().enumerate().flat_map(|(index, &word)| {
         let rests = std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)));
-        rests.take_while(|&rest| rest != 0).map(move |rest| index * WORD + rest.trailing_zeros() as usize)
+        rests
+            .take_while(|&rest| rest != 0)
+            .map(move |rest| index * WORD + rest.trailing_zeros() as usize)
     })
 }
 
@@ -69,11 +73,20 @@ impl LiveEdges {
         let parties = graph.parties();
         let width = parties.div_ceil(WORD);
         let mut among = vec![0; width];
-        members.iter().filter(|&&member| member < parties).for_each(|&member| insert(&mut among, member));
-        let mut rows = Rows { width, words: vec![0; width * parties] };
+        members
+            .iter()
+            .filter(|&&member| member < parties)
+            .for_each(|&member| insert(&mut among, member));
+        let mut rows = Rows {
+            width,
+            words: vec![0; width * parties],
+        };
         for party in 0..parties {
             let row = rows.row_mut(party);
-            graph.neighbours(party).iter().for_each(|&other| insert(row, other));
+            graph
+                .neighbours(party)
+                .iter()
+                .for_each(|&other| insert(row, other));
             row.iter_mut().zip(&among).for_each(|(word, mask)| *word &= mask);
         }
         LiveEdges(rows)
@@ -110,22 +123,40 @@ impl LiveEdges {
     pub(super) fn diameter(&self, component: &Parties) -> u32 {
         let everybody = &component.0[..];
         let mut within = self.0.clone();
-        component.parties().for_each(|party| insert(within.row_mut(party), party));
-        let mut short: Vec<Party> = component.parties().filter(|&party| within.row(party) != everybody).collect();
+        component
+            .parties()
+            .for_each(|party| insert(within.row_mut(party), party));
+        let mut short: Vec<Party> = component
+            .parties()
+            .filter(|&party| within.row(party) != everybody)
+            .collect();
         let (mut lacking, mut radius) = (vec![0; everybody.len()], 1);
         // Nobody is further away than there are parties.
         while !short.is_empty() && (radius as usize) < everybody.len() * WORD {
             let before = within.clone();
             short.retain(|&party| {
                 let (neighbours, row) = (self.0.row(party), within.row_mut(party));
-                lacking.iter_mut().zip(everybody.iter().zip(&*row)).for_each(|(word, (all, here))| *word = all & !here);
+                lacking
+                    .iter_mut()
+                    .zip(everybody.iter().zip(&*row))
+                    .for_each(|(word, (all, here))| *word = all & !here);
                 if count(&lacking) < count(neighbours) {
                     // Whoever is r − 1 edges or fewer from one of the neighbours.
-                    let near = |&other: &Party| before.row(other).iter().zip(neighbours).any(|(ball, edges)| ball & edges != 0);
-                    parties(&lacking).filter(near).for_each(|other| insert(row, other));
+                    let near = |&other: &Party| {
+                        before
+                            .row(other)
+                            .iter()
+                            .zip(neighbours)
+                            .any(|(ball, edges)| ball & edges != 0)
+                    };
+                    parties(&lacking)
+                        .filter(near)
+                        .for_each(|other| insert(row, other));
                 } else {
                     for neighbour in parties(neighbours) {
-                        row.iter_mut().zip(before.row(neighbour)).for_each(|(word, more)| *word |= more);
+                        row.iter_mut()
+                            .zip(before.row(neighbour))
+                            .for_each(|(word, more)| *word |= more);
                     }
                 }
                 row != everybody

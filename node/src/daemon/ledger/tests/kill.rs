@@ -29,7 +29,9 @@ fn cost(run: usize) -> f64 {
 
 fn tell(word: &str, digest: &str, mu_squared: f64) {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{word} {digest} {mu_squared}").and_then(|()| out.flush()).expect("the parent listens");
+    writeln!(out, "{word} {digest} {mu_squared}")
+        .and_then(|()| out.flush())
+        .expect("the parent listens");
 }
 
 #[test]
@@ -41,10 +43,14 @@ fn a_process_that_spends() {
     let mut ledger = Ledger::open(state.folder()).expect("a ledger");
     for run in variable(FIRST).parse::<usize>().expect("a number").. {
         let (digest, mu_squared) = (digest(run), cost(run));
-        ledger.reserve(&digest, account(), mu_squared, None).expect("no limit");
+        ledger
+            .reserve(&digest, account(), mu_squared, None)
+            .expect("no limit");
         ledger.charge(&digest).expect("room on the disk");
         tell("spent", &digest, mu_squared);
-        Spent::open(state.folder(), &digest, "12D3KooWpeer").and_then(|spent| spent.spend()).expect("a fresh plan");
+        Spent::open(state.folder(), &digest, "12D3KooWpeer")
+            .and_then(|spent| spent.spend())
+            .expect("a fresh plan");
         if run % 3 == 0 {
             ledger.raise(&digest, 2.0 * mu_squared).expect("room on the disk");
             tell("spent", &digest, 2.0 * mu_squared);
@@ -57,7 +63,11 @@ fn begin(folder: &Path, first: usize) -> Child {
     let name = "daemon::ledger::tests::kill::a_process_that_spends";
     let mut command = Command::new(this);
     command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
-    command.env(FOLDER, folder).env(FIRST, first.to_string()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .env(FOLDER, folder)
+        .env(FIRST, first.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     command.spawn().expect("it starts")
 }
 
@@ -69,9 +79,14 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
     let mut charged_in_vain = 0;
     for kill in 0..KILLS {
         let mut child = begin(folder.path(), kill * 1000);
-        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+        let mut lines = BufReader::new(child.stdout.take().expect("piped"))
+            .lines()
+            .map_while(Result::ok);
         let mut told = lines.by_ref().filter_map(|line| {
-            let mut words = line.split(' ').skip_while(|word| !word.ends_with("spent")).skip(1);
+            let mut words = line
+                .split(' ')
+                .skip_while(|word| !word.ends_with("spent"))
+                .skip(1);
             Some((words.next()?.to_owned(), words.next()?.parse::<f64>().ok()?))
         });
         // Anywhere: in the middle of a line's first bytes, of a sync, between charge, mark and raise.
@@ -89,15 +104,22 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
         child.wait().expect("it is dead");
 
         let state = State::open(folder.path()).expect("the lock died with it");
-        let ledger = Ledger::open(state.folder()).unwrap_or_else(|failure| panic!("after kill {kill}: {failure}"));
+        let ledger =
+            Ledger::open(state.folder()).unwrap_or_else(|failure| panic!("after kill {kill}: {failure}"));
         for (digest, mu_squared) in &spent {
             let charged = ledger.charged(digest).unwrap_or(0.0);
-            assert!(charged >= *mu_squared, "kill {kill}: run {digest} spent {mu_squared}, the ledger has {charged}");
+            assert!(
+                charged >= *mu_squared,
+                "kill {kill}: run {digest} spent {mu_squared}, the ledger has {charged}"
+            );
         }
         let total: f64 = spent.values().sum();
         assert!(ledger.spent(&account()) >= total, "kill {kill}");
         charged_in_vain = ledger.charges.len() - spent.len();
     }
-    println!("{KILLS} kills, {} runs spent, {charged_in_vain} charged and not spent", spent.len());
+    println!(
+        "{KILLS} kills, {} runs spent, {charged_in_vain} charged and not spent",
+        spent.len()
+    );
     assert!(spent.len() > KILLS, "it was killed before it spent anything");
 }
