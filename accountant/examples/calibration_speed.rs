@@ -1,18 +1,20 @@
 //! How long calibration and verification take, and how good the plans are.
 //!
-//! `cargo run --release -p undertone-accountant --example calibration_speed -- [PARTIES COLLUDING DROPOUTS]`
+//! `cargo run --release -p undertone-accountant --example calibration_speed -- [PARTIES COLLUDING
+//! DROPOUTS]`
 
 #![allow(clippy::disallowed_methods)] // It measures time.
 
 use std::time::Instant;
 
-use undertone_accountant::calibrate::calibrate;
-use undertone_accountant::gate::gate;
-use undertone_accountant::verify::verify;
-use undertone_protocol::log::{AgreedLogs, Log, ReceivedEntry, SentEntry};
-use undertone_protocol::peers::Peers;
-use undertone_protocol::plan::{Draft, Plan};
-use undertone_protocol::run_file::RunFile;
+use undertone_accountant::calibration::calibrate::calibrate;
+use undertone_accountant::gate::decision::gate;
+use undertone_accountant::verify::check::verify;
+use undertone_protocol::messages::log::{AgreedLogs, Log, ReceivedEntry, SentEntry};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
 
 fn main() {
     println!(

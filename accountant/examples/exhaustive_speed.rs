@@ -1,5 +1,5 @@
-//! How long one pass over a class takes, and how much faster it is than factorising each of its systems densely (a sample of them, evenly
-//! spaced, in the same run).
+//! How long one pass over a class takes, and how much faster it is than factorising each of its
+//! systems densely (a sample of them, evenly spaced, in the same run).
 //!
 //! `cargo run --release -p undertone-accountant --example exhaustive_speed`
 
@@ -7,13 +7,13 @@
 
 use std::time::{Duration, Instant};
 
-use undertone_accountant::class::Class;
-use undertone_accountant::execution::{InjectionSpec, NamedInjection};
-use undertone_accountant::loss::{Noise, squared_losses};
-use undertone_accountant::setting::Setting;
-use undertone_accountant::view::View;
-use undertone_protocol::graph::Graph;
-use undertone_protocol::schedule::Schedule;
+use undertone_accountant::class::setting::Setting;
+use undertone_accountant::class::worst::Class;
+use undertone_accountant::losses::loss::{Noise, squared_losses};
+use undertone_accountant::losses::view::View;
+use undertone_accountant::mechanism::inca::{InjectionSpec, NamedInjection};
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::schedule::Schedule;
 
 /// r = σ_Δ²/σ*², near what calibration finds.
 const RATIO: f64 = 30.0;
@@ -42,7 +42,7 @@ fn report(parties: usize, colluding: usize, rollback: bool) {
     let rounds = 7;
     let schedule = Schedule::draw(&Graph::complete(parties), 1, rounds, 1).expect("enough neighbours");
     let setting = Setting {
-        family: InjectionSpec::Named(NamedInjection::Incremental).into(),
+        mechanism: InjectionSpec::Named(NamedInjection::Incremental).into(),
         out: schedule.out().to_vec(),
         sensitivity: vec![1.0; parties],
         weights: vec![1.0; parties],

@@ -1,5 +1,6 @@
-//! What coalitions that know the schedule cost, over rounds and fan-out, for 200 parties with 20 colluding and 20 gone for good: ε = 0.2 and
-//! δ = 1e-5 against coalitions that were chosen before the schedule, replace-one with Δ = 1.
+//! What coalitions that know the schedule cost, over rounds and fan-out, for 200 parties with 20
+//! colluding and 20 gone for good: ε = 0.2 and δ = 1e-5 against coalitions that were chosen before
+//! the schedule, replace-one with Δ = 1.
 //!
 //! `cargo run --release -p undertone-accountant --example fanout_table`
 
@@ -7,10 +8,11 @@
 
 use std::time::Instant;
 
-use undertone_accountant::gaussian;
-use undertone_accountant::static_coalitions::{Draws, Effort, searched, sufficient};
-use undertone_protocol::graph::Graph;
-use undertone_protocol::schedule::Schedule;
+use undertone_accountant::bounds::draws::Draws;
+use undertone_accountant::bounds::draws::search::{Effort, searched, sufficient};
+use undertone_accountant::losses::gaussian;
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::schedule::Schedule;
 
 const PARTIES: usize = 200;
 const EPSILON: f64 = 0.2;

@@ -1,9 +1,11 @@
 //! How long KK's sensitivities take on a large sparse graph, and how large they are.
 //!
-//! `cargo run --release -p undertone-accountant --example gossip_speed -- [EDGES.txt] [--observers N]`
+//! `cargo run --release -p undertone-accountant --example gossip_speed -- [EDGES.txt] [--observers
+//! N]`
 //!
-//! Without an edge list a graph like the Facebook one is grown by preferential attachment. N observers (default 8), spread over the
-//! nodes, are asked about all targets. (All pairs, and a picture of them: `undertone account gossip --observers all --plot PAIRS.svg`.)
+//! Without an edge list a graph like the Facebook one is grown by preferential attachment. N
+//! observers (default 8), spread over the nodes, are asked about all targets. (All pairs, and a
+//! picture of them: `undertone account gossip --observers all --plot PAIRS.svg`.)
 
 #![allow(clippy::disallowed_methods)] // It measures time.
 
@@ -11,10 +13,11 @@ use std::time::Instant;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_accountant::gossip::{
-    Observers, ObserversNoise, Scheme, Threat, View, Weights, edges, sensitivity,
-};
-use undertone_protocol::graph::Graph;
+use undertone_accountant::account::gossip::observers::Observers;
+use undertone_accountant::account::gossip::threat::{ObserversNoise, ObserversView, Threat};
+use undertone_accountant::account::gossip::weights::{Scheme, Weights};
+use undertone_accountant::account::gossip::{edges, sensitivity};
+use undertone_protocol::topology::graph::Graph;
 
 const ROUNDS: usize = 200;
 
@@ -58,7 +61,7 @@ fn threat(observer: &usize, rounds: usize) -> Threat<'_> {
     Threat {
         observers,
         rounds,
-        view: View::Sum,
+        view: ObserversView::Sum,
         noise: ObserversNoise::Unknown,
     }
 }
@@ -164,7 +167,8 @@ fn distribution(weights: &Weights, count: usize) {
     }
 }
 
-/// Preferential attachment from a core: every further node joins `degree` distinct ones, in proportion to their degrees.
+/// Preferential attachment from a core: every further node joins `degree` distinct ones, in
+/// proportion to their degrees.
 fn grown(nodes: usize, degree: usize) -> Graph {
     let mut random = ChaCha8Rng::seed_from_u64(7);
     let mut edges: Vec<(usize, usize)> = (0..=degree).flat_map(|a| (0..a).map(move |b| (b, a))).collect();

@@ -1,5 +1,5 @@
-//! Coalitions that are chosen before the schedule is drawn: how long a thousand of them take for 200 parties, and the error that they let a plan
-//! reach.
+//! Coalitions that are chosen before the schedule is drawn: how long a thousand of them take for
+//! 200 parties, and the error that they let a plan reach.
 //!
 //! `cargo run --release -p undertone-accountant --example static_speed`
 
@@ -7,10 +7,11 @@
 
 use std::time::Instant;
 
-use undertone_accountant::gaussian;
-use undertone_accountant::static_coalitions::{Draws, Effort, searched};
-use undertone_protocol::graph::Graph;
-use undertone_protocol::schedule::Schedule;
+use undertone_accountant::bounds::draws::Draws;
+use undertone_accountant::bounds::draws::search::{Effort, searched};
+use undertone_accountant::losses::gaussian;
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::schedule::Schedule;
 
 fn main() {
     let draws = |rounds, dropouts| Draws {
@@ -38,7 +39,8 @@ fn main() {
         );
     }
 
-    // The mark: epsilon 0.2, delta 1e-5, 20 static colluders, 20 parties gone for good, Δ = 1, with roll-back: the error is σ*²/180.
+    // The mark: epsilon 0.2, delta 1e-5, 20 static colluders, 20 parties gone for good, Δ = 1, with
+    // roll-back: the error is σ*²/180.
     let budget = gaussian::mu(0.2, 1e-5).expect("in range");
     println!("a trusted server: MSE {:.5}", (1.0 / (200.0 * budget)).powi(2));
     for rounds in [8, 10, 12] {

@@ -1,41 +1,53 @@
 //! An attack on what a plan would really send, against the claim that its headline rests on.
 //!
-//! The worst execution of that claim is run again and again, by the very machines, lattice and noise of a node, with the victim's
-//! value at either end of what may change. An attacker who knows everything but honest values and noise sums up what it saw with
-//! the weights of the optimal test (the log-likelihood ratio of a linear-Gaussian view is linear), and says "x′" above a threshold.
-//! If the mechanism is (ε, δ)-private, P(says x′ | x′) ≤ e^ε P(says x′ | x) + δ (Kairouz, Oh and Viswanath 2015): counts of both bound ε
-//! from below with confidence, whatever the accountant believes. The threshold comes from other runs than those that count.
+//! The worst execution of that claim is run again and again, by the very machines, lattice and
+//! noise of a node, with the victim's value at either end of what may change. An attacker who knows
+//! everything but honest values and noise sums up what it saw with the weights of the optimal test
+//! (the log-likelihood ratio of a linear-Gaussian view is linear), and says "x′" above a threshold.
+//! If the mechanism is (ε, δ)-private, P(says x′ | x′) ≤ e^ε P(says x′ | x) + δ (Kairouz, Oh and
+//! Viswanath 2015): counts of both bound ε from below with confidence, whatever the accountant
+//! believes. The threshold comes from other runs than those that count.
 //!
-//! One coordinate is enough: noise is the same in every direction, so that a change of length Δ in many coordinates is seen as
-//! well as one of length Δ in one. The coordinates of the vectors that are mixed here are separate runs.
+//! One coordinate is enough: noise is the same in every direction, so that a change of length Δ in
+//! many coordinates is seen as well as one of length Δ in one. The coordinates of the vectors that
+//! are mixed here are separate runs.
 
 use std::collections::BTreeSet;
 
 use faer::Mat;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use undertone_protocol::injection::InjectionError;
-use undertone_protocol::lattice::{LatticeVector, LatticeWeight};
-use undertone_protocol::mixing::{Mixing, Party};
-use undertone_protocol::noise::LatticeNoise;
-use undertone_protocol::plan::{Claim, Established, Faults, Plan};
+use undertone_protocol::lattice::grid::LatticeWeight;
+use undertone_protocol::lattice::injection::InjectionError;
+use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::mixing::machine::Mixing;
+use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Claim, Established, Faults};
+use undertone_protocol::topology::party::Party;
 
-use crate::before_publishing::BeforePublishing;
-use crate::class::{Class, in_parallel};
-use crate::confidence;
-use crate::execution::{Adversary, Execution, ExecutionError};
-use crate::loss::Noise;
-use crate::ppsc::spreading::Spreading;
-use crate::setting::Setting;
-use crate::view::{View, rerun, seen_states};
+use crate::bounds::before_publishing::BeforePublishing;
+use crate::bounds::bound::{Bound, everybody_else};
+use crate::bounds::confidence;
+use crate::class::setting::Setting;
+use crate::execution::adversary::Adversary;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::execution::seen::seen_states;
+use crate::execution::trace::rerun;
+use crate::losses::loss::Noise;
+use crate::losses::view::View;
+use crate::parallel::in_parallel;
 
 /// That both counts bound their chances, together.
 pub const CONFIDENCE: f64 = 0.999;
 
-/// Runs that are mixed at once, as the coordinates of one vector: a state stays within the first-level cache.
+/// Runs that are mixed at once, as the coordinates of one vector: a state stays within the
+/// first-level cache.
 const BATCH: u64 = 2048;
 
-/// The largest noise scale: plans leave head-room for noise of 12 standard deviations, none in 10¹⁵ draws exceeds 8.
+/// The largest noise scale: plans leave head-room for noise of 12 standard deviations, none in 10¹⁵
+/// draws exceeds 8.
 pub const LARGEST_SCALE: f64 = 1.5;
 
 /// Why a plan cannot be attacked.
@@ -72,6 +84,19 @@ pub struct Attack<'a> {
     finals: Vec<Party>,
     /// Weight of each of these in the log-likelihood ratio, per unit of data.
     weights: Vec<f64>,
+}
+
+/// Pairs of runs, in batches that share no noise with others of the same seed.
+#[derive(Debug, Clone, Copy)]
+struct Batches {
+    /// Runs with x, and as many with x′.
+    pairs: u64,
+    /// Number of the first batch.
+    first: u64,
+    /// Times every σ.
+    noise_scale: f64,
+    /// Seeds the noise.
+    seed: u64,
 }
 
 /// How an attack went.
@@ -149,8 +174,9 @@ impl<'a> Attack<'a> {
         self.victim
     }
 
-    /// Runs `pairs` pairs, and a quarter as many before to choose the threshold, with every σ times `noise_scale`. The same
-    /// arguments give the same counts, on any number of cores; `progress` hears how many of the batches are done.
+    /// Runs `pairs` pairs, and a quarter as many before to choose the threshold, with every σ times
+    /// `noise_scale`. The same arguments give the same counts, on any number of cores; `progress`
+    /// hears how many of the batches are done.
     pub fn run(
         &self,
         pairs: u64,
@@ -173,7 +199,13 @@ impl<'a> Attack<'a> {
             done += batches;
             progress(done, all);
         };
-        let sums = self.batches(before, 0, noise_scale, seed, &mut progress, |x, changed| {
+        let to_choose = Batches {
+            pairs: before,
+            first: 0,
+            noise_scale,
+            seed,
+        };
+        let sums = self.sums(to_choose, &mut progress, |x, changed| {
             let squares = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>();
             [
                 x.len() as f64,
@@ -184,17 +216,16 @@ impl<'a> Attack<'a> {
             ]
         });
         let threshold = self.threshold(&sums, pairs);
-        let counts = self.batches(
+        let to_count = Batches {
             pairs,
-            before.div_ceil(BATCH),
+            first: before.div_ceil(BATCH),
             noise_scale,
             seed,
-            &mut progress,
-            |x, changed| {
-                let above = |values: &[f64]| values.iter().filter(|&&v| v > threshold).count() as f64;
-                [x.len() as f64, above(x), above(changed), 0.0, 0.0]
-            },
-        );
+        };
+        let counts = self.sums(to_count, &mut progress, |x, changed| {
+            let above = |values: &[f64]| values.iter().filter(|&&v| v > threshold).count() as f64;
+            [x.len() as f64, above(x), above(changed), 0.0, 0.0]
+        });
         let [_, mistaken, found, ..] = counts.map(|count| count as u64);
         let delta = self.claim.delta;
         Ok(Attacked {
@@ -207,18 +238,21 @@ impl<'a> Attack<'a> {
         })
     }
 
-    /// Sums over `pairs` pairs, in batches numbered from `first`, of what `of` makes of the log-likelihood ratios with x and with x′.
-    fn batches(
+    /// Sums over pairs of runs of what `of` makes of the log-likelihood ratios with x and with x′.
+    fn sums(
         &self,
-        pairs: u64,
-        first: u64,
-        noise_scale: f64,
-        seed: u64,
+        runs: Batches,
         progress: &mut dyn FnMut(u64),
         of: impl Fn(&[f64], &[f64]) -> [f64; 5] + Sync,
     ) -> [f64; 5] {
         /// Batches between two words about the progress.
         const AT_ONCE: u64 = 32;
+        let Batches {
+            pairs,
+            first,
+            noise_scale,
+            seed,
+        } = runs;
         let mut sums = [0.0; 5];
         let batches = pairs.div_ceil(BATCH);
         for from in (0..batches).step_by(AT_ONCE as usize) {
@@ -236,9 +270,11 @@ impl<'a> Attack<'a> {
         sums
     }
 
-    /// The log-likelihood ratios of a batch of runs in which the victim's value is Δ/2 below or above the middle.
+    /// The log-likelihood ratios of a batch of runs in which the victim's value is Δ/2 below or
+    /// above the middle.
     ///
-    /// All other honest values are in the middle, and what corrupted parties inject, which the attacker knows, is nothing.
+    /// All other honest values are in the middle, and what corrupted parties inject, which the
+    /// attacker knows, is nothing.
     fn ratios(&self, changed: bool, noise_scale: f64, seed: u64, batch: u64) -> Vec<f64> {
         let (plan, calibration) = (self.plan, self.plan.calibration());
         let corrupted = corrupted(&self.execution);
@@ -305,7 +341,8 @@ impl<'a> Attack<'a> {
         ratios
     }
 
-    /// Where two Gaussians like those of the first runs would give the best bound from `pairs` pairs.
+    /// Where two Gaussians like those of the first runs would give the best bound from `pairs`
+    /// pairs.
     fn threshold(&self, &[runs, x, changed, x_squares, changed_squares]: &[f64; 5], pairs: u64) -> f64 {
         let (low, high) = (x / runs, changed / runs);
         let variance = ((x_squares + changed_squares) / runs - low * low - high * high) / 2.0;
@@ -360,60 +397,25 @@ fn worst_execution(
 ) -> Result<(Execution, Party), ExecutionError> {
     let ratio = (noise.correlated_std / noise.independent_std).powi(2);
     let exhaustive = matches!(claim.established, Established::Exhaustive | Established::Exact);
-    if exhaustive
-        && claim.faults == Faults::Class
-        && let Some(class) = Class::of(setting)?
-    {
-        let worst = class.worst(ratio)?;
-        return Ok((class.execution(&worst)?, worst.party));
-    }
-    if exhaustive
-        && claim.faults == Faults::BeforePublishing
-        && let Some(before) = BeforePublishing::of(setting)?
-        && let Some(worst) = before.worst_execution(setting, ratio)?
-    {
-        return Ok(worst);
-    }
-    if claim.faults == Faults::Class
-        && let Some(spreading) = Spreading::of_class(setting)?
-    {
-        // A theorem about coalitions of this size: for the party that may lose most, those that it meets first, all that it meets while its change is
-        // still its own.
-        let (_, victim) = spreading.worst(&setting.sensitivity, ratio, |_| true);
-        let against = setting.fault_free()?.with_corrupted(first_met(setting, victim))?;
-        return Ok((against, victim));
-    }
-    // A theorem: everybody else colludes, and sees all that the victim lets out.
-    let victim =
-        (0..setting.parties()).max_by(|&a, &b| setting.sensitivity[a].total_cmp(&setting.sensitivity[b]));
-    let victim = victim.expect("a plan has parties");
-    let against = setting
-        .fault_free()?
-        .with_corrupted((0..setting.parties()).filter(|&party| party != victim))?;
-    let execution = if claim.faults == Faults::BeforePublishing {
-        against.with_published([])?
-    } else {
-        against
-    };
-    Ok((execution, victim))
-}
-
-/// As many as a coalition has, in the order in which `victim` first exchanges with them.
-fn first_met(setting: &Setting, victim: Party) -> BTreeSet<Party> {
-    let mut met = BTreeSet::new();
-    for round in &setting.out {
-        let from = (0..setting.parties()).filter(|&from| round[from].contains(&victim));
-        for other in round[victim].iter().copied().chain(from) {
-            if met.len() < setting.coalition_size() {
-                met.insert(other);
+    match claim.faults {
+        Faults::Class if exhaustive => Bound::of(setting)?.worst_execution(ratio),
+        Faults::Class => Bound::proved(setting)?.worst_execution(ratio),
+        Faults::BeforePublishing => {
+            if exhaustive
+                && let Some(before) = BeforePublishing::of(setting)?
+                && let Some(worst) = before.worst_execution(setting, ratio)?
+            {
+                return Ok(worst);
             }
+            let (against, victim) = everybody_else(setting)?;
+            Ok((against.with_published([])?, victim))
         }
+        Faults::Any => everybody_else(setting),
     }
-    met
 }
 
-/// w with Σ w = h, h the column of the honest party at `place`: wᵀy is the statistic of the optimal test. Any other w would only be a
-/// weaker attack.
+/// w with Σ w = h, h the column of the honest party at `place`: wᵀy is the statistic of the optimal
+/// test. Any other w would only be a weaker attack.
 fn optimal_weights(view: &View, noise: Noise, place: usize) -> Vec<f64> {
     let (rows, honest) = view.b.dim();
     let mut weights = vec![0.0; rows];

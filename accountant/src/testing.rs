@@ -4,14 +4,18 @@ use std::collections::BTreeSet;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, RngExt};
-use undertone_protocol::log::{AgreedLogs, Log, ReceivedEntry, SentEntry};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::peers::Peers;
-use undertone_protocol::plan::{Draft, Plan};
-use undertone_protocol::run_file::{RunFile, Unit};
+use undertone_protocol::messages::log::{AgreedLogs, Log, ReceivedEntry, SentEntry};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::topology::party::Party;
 
-use crate::calibrate::calibrate;
-use crate::execution::{CustomInjection, Execution, Fate, InjectionSpec, NamedInjection, ShareFault};
+use crate::calibration::calibrate::calibrate;
+use crate::execution::checked::Execution;
+use crate::execution::share::{Fate, ShareFault};
+use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
 
 /// A draft of simulated parties from run-file lines; `name` and `shape` are added.
 /// Where the own draws of whoever verifies begin.
@@ -128,7 +132,8 @@ pub(crate) fn random_injection(rounds: usize, random: &mut ChaCha8Rng) -> Inject
     }
 }
 
-/// Random fates of shares: more and worse ones for those to and from `loose` parties; only these lose any.
+/// Random fates of shares: more and worse ones for those to and from `loose` parties; only these
+/// lose any.
 pub(crate) fn random_faults(
     run: &Execution,
     loose: &BTreeSet<Party>,

@@ -1,7 +1,7 @@
 //! The Gaussian trade-off against an independent implementation's numbers.
 
 use serde_json::Value;
-use undertone_accountant::gaussian;
+use undertone_accountant::losses::gaussian;
 
 fn vectors(kind: &str) -> Vec<[f64; 3]> {
     let file: Value = serde_json::from_str(include_str!("vectors/gaussian.json")).expect("vectors parse");

@@ -1,7 +1,9 @@
 //! KK's sensitivities against an independent dense implementation.
 
 use serde_json::Value;
-use undertone_accountant::gossip::{self, ObserversNoise, Scheme, Threat, View, Weights, edges};
+use undertone_accountant::account::gossip::threat::{ObserversNoise, ObserversView, Threat};
+use undertone_accountant::account::gossip::weights::{Scheme, Weights};
+use undertone_accountant::account::gossip::{self, edges};
 
 fn vectors() -> Value {
     serde_json::from_str(include_str!("vectors/gossip.json")).expect("vectors parse")
@@ -59,9 +61,9 @@ fn sensitivities() {
             observers: &observers,
             rounds: whole(&case["rounds"]),
             view: if text(case, "view") == "sum" {
-                View::Sum
+                ObserversView::Sum
             } else {
-                View::Messages
+                ObserversView::Messages
             },
             noise: if text(case, "observers_noise") == "known" {
                 ObserversNoise::Known

@@ -1,8 +1,9 @@
-//! `account inca` against an independent implementation's numbers: the paper's executions, and share fates with roll-back.
+//! `account inca` against an independent implementation's numbers: the paper's executions, and
+//! share fates with roll-back.
 
 use serde_json::Value;
-use undertone_accountant::account;
-use undertone_accountant::loss::Noise;
+use undertone_accountant::account::inca;
+use undertone_accountant::losses::loss::Noise;
 
 #[track_caller]
 fn assert_close(name: &str, found: &Value, expected: &Value) {
@@ -28,7 +29,7 @@ fn check(file: &str, cases: usize) {
             correlated_std: std("correlated_variance"),
         };
         let delta = case["delta"].as_f64().expect("a number");
-        let account = account::inca(&case["execution"].to_string(), noise, 1.0, delta)
+        let account = inca::inca(&case["execution"].to_string(), noise, 1.0, delta)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let found = serde_json::to_value(&account).expect("serialises");
         let expected = &case["expect"];

@@ -1,10 +1,13 @@
-//! PPSC against an independent implementation: C, D and outputs from edge sequences, losses, and the paper's closed forms.
+//! PPSC against an independent implementation: C, D and outputs from edge sequences, losses, and
+//! the paper's closed forms.
 
 use serde_json::Value;
-use undertone_accountant::execution::Execution;
-use undertone_accountant::loss::{Noise, squared_losses};
-use undertone_accountant::ppsc::execution::{Exchange, components, exchanges, parse};
-use undertone_accountant::ppsc::{self, closed_forms, finals, independent_std_needed, view};
+use undertone_accountant::account::ppsc::view::{finals, view};
+use undertone_accountant::account::ppsc::{self, closed_forms, independent_std_needed};
+use undertone_accountant::execution::checked::Execution;
+use undertone_accountant::execution::exchanges::{Exchange, components, exchanges};
+use undertone_accountant::execution::ppsc_file::parse;
+use undertone_accountant::losses::loss::{Noise, squared_losses};
 
 fn vectors() -> Value {
     serde_json::from_str(include_str!("vectors/ppsc.json")).expect("vectors parse")
@@ -29,7 +32,8 @@ fn assert_close(name: &str, found: f64, expected: f64) {
     );
 }
 
-/// Its place among the edges of its iteration: these are in order of the components, as the parties are.
+/// Its place among the edges of its iteration: these are in order of the components, as the parties
+/// are.
 fn slot(all: &[Exchange], exchange: &Exchange) -> usize {
     all.iter()
         .filter(|other| other.iteration == exchange.iteration && other.out < exchange.out)

@@ -1,35 +1,23 @@
 //! The undertone node: carries the protocol over libp2p, and is the command line.
+//!
+//! ```text
+//! commands     the command line, one file or folder a command
+//! measuring    benchmark machinery and the papers' tables
+//! daemon       runs one after another and at once, budgets, the HTTP API
+//! party        taking part in a run: identity, input, driver, receipt
+//! planning     making and checking plans, and what they promise in words
+//! vector_file  .npy, .csv, .json, .safetensors
+//! network      two swarms, streams, frames
+//! telling      failures, reports, tables, progress, logs
+//! ```
+//!
+//! A folder imports only folders that stand below it, and no two files import each other.
 
-pub mod account_command;
-pub mod audit_command;
-pub mod benchmark;
-pub mod cli;
-pub mod client;
-pub mod clipping;
+pub mod commands;
 pub mod daemon;
-pub mod doctor;
-pub mod driver;
-pub mod events;
-pub mod failure;
-pub mod identity;
-pub mod identity_command;
-pub mod input;
-pub mod join;
-pub mod local;
-pub mod logging;
+pub mod measuring;
 pub mod network;
-pub mod part;
-pub mod plan_command;
-pub mod plot;
-pub mod process;
-pub mod progress;
-pub mod quote;
-pub mod receipt;
-pub mod result;
-pub mod signals;
-pub mod simulate;
-pub mod spent;
-pub mod synthetic;
-pub mod table;
-pub mod testnet;
+pub mod party;
+pub mod planning;
+pub mod telling;
 pub mod vector_file;

@@ -1,9 +1,10 @@
-//! The binary's own help: every command tells its flags, the top page the exit codes, and every default of the run file is there.
+//! The binary's own help: every command tells its flags, the top page the exit codes, and every
+//! default of the run file is there.
 
 use std::process::{Command, Output};
 
-use undertone::daemon::config::KEYS;
-use undertone_protocol::defaults::SETTINGS;
+use undertone::daemon::config::layers::KEYS;
+use undertone_protocol::plan::defaults::SETTINGS;
 
 fn undertone(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_undertone"))

@@ -1,4 +1,5 @@
-//! What one node computes on a long vector, each operation beside a copy of the vector in the same run.
+//! What one node computes on a long vector, each operation beside a copy of the vector in the same
+//! run.
 //!
 //! `cargo run --release -p undertone-protocol --example vector_speed [COORDINATES]`
 
@@ -8,12 +9,12 @@ use std::time::Instant;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
-use undertone_protocol::injection::Injection;
-use undertone_protocol::lattice::{Lattice, LatticeRequest, Travel, WEIGHT_UNIT};
-use undertone_protocol::mixing::NoiseSource;
-use undertone_protocol::noise::LatticeNoise;
-use undertone_protocol::payload::{Payload, Ratio};
-use undertone_protocol::wire::Bytes;
+use undertone_protocol::lattice::grid::{Lattice, LatticeRequest, Travel, WEIGHT_UNIT};
+use undertone_protocol::lattice::injection::Injection;
+use undertone_protocol::lattice::payload::{Payload, Ratio};
+use undertone_protocol::messages::wire::Bytes;
+use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::mixing::portion::NoiseSource;
 
 fn main() {
     let dimension = std::env::args()
@@ -72,10 +73,10 @@ fn main() {
     let terms = [(plus, &share), (plus, &eta), (minus, &share), (plus, &eta)];
     show("a round: 4 terms, split", median(|| x.add_and_divide(&terms, 2)));
     x = share.unpack();
-    let mut bytes = vec![];
+    let mut bytes = vec![0; x.len() * lattice.wire_bytes as usize];
     show(
         "share to bytes",
-        median(|| bytes = lattice.share_to_bytes(&x, 7).expect("within the bound")),
+        median(|| lattice.write_share(&x, 7, &mut bytes).expect("within the bound")),
     );
     let bytes = Bytes::from(bytes);
     show(

@@ -1,28 +1,33 @@
-//! Averaging in public: every node ends near the mean of all vectors by exchanging only with its neighbours on the public graph.
+//! Averaging in public: every node ends near the mean of all vectors by exchanging only with its
+//! neighbours on the public graph.
 //!
-//! All synchronous forms are one iteration, x ← x − c_r·L·x with the graph's Laplacian L, and differ in their steps c_1…c_K. With the eigenvalues λ
-//! of L, what is left of the differences after K rounds is p(λ) = Π (1 − c_r λ):
+//! All synchronous forms are one iteration, x ← x − c_r·L·x with the graph's Laplacian L, and
+//! differ in their steps c_1…c_K. With the eigenvalues λ of L, what is left of the differences
+//! after K rounds is p(λ) = Π (1 − c_r λ):
 //!
 //! - [`plain`]: c_r = 1/n, the paper's Algorithm 2 (PPSC, edge weight a in (0, 1/n]);
-//! - [`chebyshev`]: 1/c_r are the roots of the Chebyshev polynomial on [λ₂, λ_n], the best one for an interval;
-//! - [`finite_time`]: 1/c_r are the eigenvalues themselves; after as many rounds as there are different ones nothing is left. It stops earlier
-//!   where that is accurate enough.
+//! - [`chebyshev`]: 1/c_r are the roots of the Chebyshev polynomial on [λ₂, λ_n], the best one for
+//!   an interval;
+//! - [`finite_time`]: 1/c_r are the eigenvalues themselves; after as many rounds as there are
+//!   different ones nothing is left. It stops earlier where that is accurate enough.
 //!
-//! [`Course::fit`] takes the one with fewest rounds and bounds its error rigorously, the rounding to integers included. When a message is missed
-//! all fall back to [`ratio`] consensus, which needs no schedule and loses nothing when messages are lost or repeated.
+//! [`AveragingCourse::fit`](course::AveragingCourse::fit) takes the one with fewest rounds and
+//! bounds its error rigorously, the rounding to integers included. When a message is missed all
+//! fall back to [`ratio`] consensus, which needs no schedule and loses nothing when messages are
+//! lost or repeated.
 //!
-//! Nothing here knows of parties, signatures or time: see [`crate::dissemination`].
+//! Nothing here knows of parties, signatures or time: see [`crate::publishing::averaging`].
 
 pub mod chebyshev;
 pub mod course;
+pub mod entry;
 pub mod finite_time;
 pub mod integers;
 pub mod plain;
 pub mod ratio;
+pub mod sketch;
 pub mod spectrum;
-
-pub use course::{Course, Method};
-pub use spectrum::Spectrum;
+pub mod terms;
 
 #[cfg(test)]
 mod tests;

@@ -2,12 +2,13 @@
 
 use std::ops::{Add, Sub};
 
-/// A moment, in nanoseconds since an origin that the driver chose (the start of its process, the start of a simulation).
+/// A moment, in nanoseconds since an origin that the driver chose (the start of its process, the
+/// start of a simulation).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
-    /// The origin.
+    /// The beginning of a run.
     pub const ZERO: Time = Time(0);
     /// Later than every moment of a run: "no deadline".
     pub const FAR: Time = Time(u64::MAX);

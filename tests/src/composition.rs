@@ -49,7 +49,8 @@ pub fn build_offline() {
     cargo
         .args(["build", "--release", "--locked", "--package", "undertone"])
         .current_dir(top());
-    // What the outer cargo says of this test's package: some build scripts would run again for it, and half of the program be built anew.
+    // What the outer cargo says of this test's package: some build scripts would run again for it,
+    // and half of the program be built anew.
     let of_the_package = |name: &str| {
         name == "OUT_DIR"
             || ["CARGO_PKG_", "CARGO_MANIFEST_"]
@@ -84,7 +85,7 @@ fn succeeded(command: &mut Command) -> String {
 }
 
 impl Composition {
-    /// Of a file such as docker-compose.yml; nothing is started yet.
+    /// A composition of a file such as docker-compose.yml; nothing is started yet.
     pub fn new(file: &Path) -> Self {
         let results = tempfile::Builder::new()
             .prefix("results")

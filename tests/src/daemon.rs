@@ -23,13 +23,13 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts the daemon of a party and waits until it is ready. `configuration` is added to what every daemon here has: its own state folder
-    /// and a socket in it.
+    /// Starts the daemon of a party and waits until it is ready. `configuration` is added to what
+    /// every daemon here has: its own state folder and a socket in it.
     pub fn start(parties: &Parties, party: usize, configuration: &str) -> Self {
         Daemon::start_by(Command::new(undertone()), parties, party, configuration)
     }
 
-    /// The same by a command that starts `undertone` somewhere, such as on a host of a testnet.
+    /// Starts it by a command that starts `undertone` somewhere, such as on a host of a testnet.
     pub fn start_by(mut command: Command, parties: &Parties, party: usize, configuration: &str) -> Self {
         let file = Daemon::configure(parties, party, configuration);
         command
@@ -38,7 +38,8 @@ impl Daemon {
         Daemon::follow(parties, party, Running::start(command, None))
     }
 
-    /// Waits until a daemon is ready that somebody started with the configuration of [`Daemon::configure`].
+    /// Waits until a daemon is ready that somebody started with the configuration of
+    /// [`Daemon::configure`].
     pub fn follow(parties: &Parties, party: usize, running: Running) -> Self {
         let name = &parties.names()[party];
         Daemon::of(
@@ -49,7 +50,8 @@ impl Daemon {
         )
     }
 
-    /// Waits until a daemon with any configuration is ready whose API is the socket in its state folder.
+    /// Waits until a daemon with any configuration is ready whose API is the socket in its state
+    /// folder.
     pub fn of(running: Running, name: &str, folder: &Path, state: &Path) -> Self {
         let address = format!("unix:{}", state.join("api.sock").display());
         let mut daemon = Daemon {

@@ -22,9 +22,9 @@ pub struct Http {
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// Of the request.
+    /// The request's method.
     pub method: String,
-    /// Of the request.
+    /// The request's path.
     pub path: String,
     /// The HTTP status.
     pub status: u16,
@@ -96,7 +96,7 @@ trait Socket: Read + Write + Send {}
 impl<T: Read + Write + Send> Socket for T {}
 
 impl Http {
-    /// The same without a token, or with another one.
+    /// This API without a token, or with another one.
     pub fn with_token(&self, token: Option<&str>) -> Http {
         Http {
             address: self.address.clone(),
@@ -115,7 +115,7 @@ impl Http {
             .unwrap_or_else(|e| panic!("{method} {path} at {}: {e}", self.address))
     }
 
-    /// The same; fails if nobody answers.
+    /// A request and its answer; fails if nobody answers.
     pub fn try_ask(
         &self,
         method: &str,
@@ -152,7 +152,8 @@ impl Http {
         Ok(reply)
     }
 
-    /// Reads server-sent events until one is wanted, or to the end; those that came, as (id, name, data).
+    /// Reads server-sent events until one is wanted, or to the end; those that came, as (id, name,
+    /// data).
     pub fn events(
         &self,
         path: &str,

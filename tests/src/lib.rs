@@ -1,12 +1,16 @@
-//! What the whole-system tests share: the binary, vectors on disk, processes under watch, and parties with keys and plans.
+//! What the whole-system tests share: the binary, vectors on disk, processes under watch, and
+//! parties with keys and plans.
 
 pub mod composition;
 pub mod daemon;
+pub mod house;
 pub mod http;
+pub mod inputs;
 pub mod openapi;
 mod parties;
 mod process;
 pub mod receipt;
+pub mod recorded;
 pub mod simulated;
 pub mod table;
 pub mod testnet;
@@ -21,7 +25,8 @@ pub use process::{
     Ended, Followed, Running, Signal, alone, follow_at, follow_in, run_in, signal, signal_if_alive, start_in,
 };
 
-/// The `undertone` binary that cargo built beside this test. Panics with the command to build it if it is absent.
+/// The `undertone` binary that cargo built beside this test. Panics with the command to build it if
+/// it is absent.
 pub fn undertone() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");
     let folder = test
@@ -37,7 +42,8 @@ pub fn undertone() -> PathBuf {
     binary
 }
 
-/// Says that a test is left out because the machine lacks what it needs. Where `CI` is set nothing may be left out: panics.
+/// Says that a test is left out because the machine lacks what it needs. Where `CI` is set nothing
+/// may be left out: panics.
 pub fn left_out(test: &str, missing: &str) {
     assert!(
         std::env::var_os("CI").is_none(),
@@ -67,7 +73,8 @@ pub fn assert_close(found: &Value, expected: f64, relative: f64, what: &str) {
     );
 }
 
-/// Whether a mean is that of the inputs but for its noise; six standard errors are exceeded once in 10^8 coordinates.
+/// Whether a mean is that of the inputs but for its noise; six standard errors are exceeded once in
+/// 10^8 coordinates.
 #[track_caller]
 pub fn assert_mean_of(mean: &[f64], inputs: &[Vec<f64>], standard_error: f64) {
     assert_eq!(mean.len(), inputs[0].len());
@@ -140,7 +147,8 @@ pub fn npy_shape(header: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Vectors that differ from party to party, with norm below 1: `count` of them, named party-a, party-b, …
+/// Vectors that differ from party to party, with norm below 1: `count` of them, named party-a,
+/// party-b, …
 pub fn write_inputs(folder: &Path, count: usize, shape: &[usize]) -> Vec<Vec<f64>> {
     let dimension: usize = shape.iter().product();
     (0..count)

@@ -49,7 +49,8 @@ impl Document {
         self.seen.lock().expect("no test panics in here").clone()
     }
 
-    /// Fails unless the document has this path, method, status and media type, and the body is as its schema says.
+    /// Fails unless the document has this path, method, status and media type, and the body is as
+    /// its schema says.
     #[track_caller]
     pub fn check(&self, reply: &Reply) {
         let what = format!("{} {} {}", reply.method, reply.path, reply.status);

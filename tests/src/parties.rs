@@ -1,4 +1,5 @@
-//! Parties on this machine as people would set them up: a key each, one peer list, a run file, a plan.
+//! Parties on this machine as people would set them up: a key each, one peer list, a run file, a
+//! plan.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ pub struct Parties {
     lines: Vec<String>,
 }
 
-/// Ports that nobody listens on, below those from which systems give ports to outgoing connections and `undertone local` to its nodes.
+/// Ports that nobody listens on, below those from which systems give ports to outgoing connections
+/// and `undertone local` to its nodes.
 pub fn free_ports(count: usize) -> Vec<u16> {
     const FIRST: u16 = 2_000;
     const COUNT: u16 = 8_000;
@@ -43,12 +45,13 @@ const NAMES: [&str; 16] = [
 ];
 
 impl Parties {
-    /// Keys for this many parties (alice, bob, …) on this machine, made by `identity new`, and their peer list.
+    /// Keys for this many parties (alice, bob, …) on this machine, made by `identity new`, and
+    /// their peer list.
     pub fn new(count: usize) -> Self {
         Parties::at(count, |_| addresses_here())
     }
 
-    /// The same at the private and public addresses that each party is given.
+    /// Keys and a peer list with the private and public addresses that each party is given.
     pub fn at(count: usize, addresses: impl Fn(usize) -> [String; 2]) -> Self {
         let mut parties = Parties {
             folder: tempfile::tempdir().expect("a folder"),
@@ -167,7 +170,8 @@ impl Parties {
         quote["digest"].as_str().expect("a digest").to_owned()
     }
 
-    /// The arguments with which a party joins plan NAME.json: it writes NAME-PARTY.npy and NAME-PARTY.receipt.json.
+    /// The arguments with which a party joins plan NAME.json: it writes NAME-PARTY.npy and
+    /// NAME-PARTY.receipt.json.
     pub fn join(&self, plan: &str, party: usize) -> Vec<String> {
         let name = &self.names[party];
         let argument = |text: &str| text.replace("PLAN", plan).replace("NAME", name);

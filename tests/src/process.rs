@@ -1,6 +1,7 @@
 //! Processes under watch: started, followed by their events, and ended by a watchdog at the latest.
 //!
-//! Nothing here sleeps. A process's events come through a named pipe, so that waiting for one is reading.
+//! Nothing here sleeps. A process's events come through a named pipe, so that waiting for one is
+//! reading.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -21,16 +22,17 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 use serde_json::Value;
 
-pub use nix::sys::signal::Signal;
-
 use crate::undertone;
+
+pub use nix::sys::signal::Signal;
 
 /// No process of ours takes as long on any machine that can build it; the watchdog kills what does.
 const LONGEST: Duration = Duration::from_secs(300);
 
 static CLUSTERS: Mutex<()> = Mutex::new(());
 
-/// Held by a test that starts many processes: one such test at a time, so that two cores are enough for its deadlines.
+/// Held by a test that starts many processes: one such test at a time, so that two cores are enough
+/// for its deadlines.
 pub fn alone() -> MutexGuard<'static, ()> {
     CLUSTERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -53,15 +55,16 @@ impl Ended {
             .unwrap_or_else(|e| panic!("not one JSON object: {e}\n{}\n{}", self.stdout, self.stderr))
     }
 
-    /// The same, after checking the exit code.
+    /// The one JSON object on standard output, after checking the exit code.
     #[track_caller]
     pub fn json_of(&self, code: i32) -> Value {
         assert_eq!(self.code, code, "exit code\n{}\n{}", self.stdout, self.stderr);
         self.json()
     }
 
-    /// Checks that this is a refusal under `--json`: the error object of the contract, this exit code, and a message, field or hint
-    /// that says `about`. Nothing else may be on standard output.
+    /// Checks that this is a refusal under `--json`: the error object of the contract, this exit
+    /// code, and a message, field or hint that says `about`. Nothing else may be on standard
+    /// output.
     #[track_caller]
     pub fn refused(&self, code: i32, about: &str) -> Value {
         let object = self.json_of(code);
@@ -143,7 +146,8 @@ pub fn follow_in<S: AsRef<OsStr>>(
     (running, followed)
 }
 
-/// Starts a command that writes its events to this path, whoever it does that as, and follows what it tells.
+/// Starts a command that writes its events to this path, whoever it does that as, and follows what
+/// it tells.
 pub fn follow_at(command: Command, pipe: &Path) -> (Running, Followed) {
     mkfifo(pipe, Mode::S_IRUSR | Mode::S_IWUSR).expect("a named pipe");
     std::fs::set_permissions(pipe, std::fs::Permissions::from_mode(0o622)).expect("ours");
@@ -151,7 +155,8 @@ pub fn follow_at(command: Command, pipe: &Path) -> (Running, Followed) {
     (running, Followed::new(pipe.to_owned()))
 }
 
-/// Lets a reader of the pipe go that waits for a writer, or will begin to soon: opening for writing succeeds once there is a reader.
+/// Lets a reader of the pipe go that waits for a writer, or will begin to soon: opening for writing
+/// succeeds once there is a reader.
 fn let_go(pipe: &Path) {
     // Nobody sends: it only paces the trying.
     let (_sender, pace) = channel::<()>();
@@ -171,8 +176,8 @@ fn let_go(pipe: &Path) {
 }
 
 impl Running {
-    /// Starts a command as a process group of its own. `pipe`: a named pipe whose reader must not wait for ever if the process
-    /// never opens it.
+    /// Starts a command as a process group of its own. `pipe`: a named pipe whose reader must not
+    /// wait for ever if the process never opens it.
     pub fn start(mut command: Command, pipe: Option<PathBuf>) -> Self {
         let what = format!("{command:?}");
         command
@@ -207,7 +212,8 @@ impl Running {
         self.group.as_raw()
     }
 
-    /// Waits for its end. A process that takes longer than the watchdog allows is killed and fails the test.
+    /// Waits for its end. A process that takes longer than the watchdog allows is killed and fails
+    /// the test.
     pub fn wait(mut self) -> Ended {
         let status = self
             .ended
@@ -251,7 +257,7 @@ pub fn signal(pid: i32, signal: Signal) {
     assert!(signal_if_alive(pid, signal), "{signal} to {pid}: it is gone");
 }
 
-/// The same to a process that may have ended already. False: it has.
+/// Sends a signal to a process that may have ended already. False: it has.
 pub fn signal_if_alive(pid: i32, signal: Signal) -> bool {
     match kill(Pid::from_raw(pid), signal) {
         Ok(()) => true,

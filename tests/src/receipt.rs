@@ -1,4 +1,5 @@
-//! What anybody can check of a finished run with nothing but its plan, a receipt and the command line.
+//! What anybody can check of a finished run with nothing but its plan, a receipt and the command
+//! line.
 
 use std::path::Path;
 
@@ -6,8 +7,8 @@ use serde_json::Value;
 
 use crate::{assert_close, read_json, run_in};
 
-/// Gives a receipt's execution to `account inca` (or `ppsc`, by its noise) with the receipt's own standard deviations and δ: its μ must come out to
-/// 1e-9.
+/// Gives a receipt's execution to `account inca` (or `ppsc`, by its noise) with the receipt's own
+/// standard deviations and δ: its μ must come out to 1e-9.
 #[track_caller]
 pub fn assert_mu_follows(receipt: &Value) {
     let folder = tempfile::tempdir().expect("a folder");

@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_accountant::calibrate::calibrate;
-use undertone_accountant::gate::gate;
-use undertone_protocol::lattice::LatticeVector;
-use undertone_protocol::log::AgreedLogs;
-use undertone_protocol::message::Phase;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::peers::Peers;
-use undertone_protocol::plan::{Draft, Plan};
-use undertone_protocol::run::{Ending, Event, GateVerdict};
-use undertone_protocol::run_file::RunFile;
-use undertone_protocol::simulator::{Conditions, Fault, Report, Simulation};
+use undertone_accountant::calibration::calibrate::calibrate;
+use undertone_accountant::gate::decision::gate;
+use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::messages::log::AgreedLogs;
+use undertone_protocol::messages::notice::Phase;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::run::outcome::{Ending, Event, GateVerdict};
+use undertone_protocol::simulator::cluster::Simulation;
+use undertone_protocol::simulator::scenario::{Conditions, Fault, Report};
 use undertone_protocol::time::Time;
+use undertone_protocol::topology::party::Party;
 
 /// A calibrated plan of simulated parties; `lines` follow `shape` in the run file's `[data]` table.
 #[track_caller]
@@ -43,7 +45,7 @@ pub fn inputs(plan: &Plan) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The same on the plan's lattice.
+/// Each party's vector on the plan's lattice.
 pub fn on_lattice(plan: &Plan) -> Vec<LatticeVector> {
     inputs(plan)
         .into_iter()
@@ -111,7 +113,8 @@ pub fn mixing_time(plan: &Arc<Plan>, seed: u64) -> Range<u64> {
     first(&calm, Phase::Mixing).as_nanos()..first(&calm, Phase::Settling).as_nanos()
 }
 
-/// As many different parties as `loud` is long, each killed at a moment of mixing: its sockets close, or it falls silent.
+/// As many different parties as `loud` is long, each killed at a moment of mixing: its sockets
+/// close, or it falls silent.
 pub fn kills(plan: &Arc<Plan>, seed: u64, loud: &[bool]) -> (Vec<Fault>, Vec<Party>) {
     let moments = mixing_time(plan, seed);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -1,4 +1,5 @@
-//! Machines around a table, which hear each other at once, and what a hostile one slips in. Time moves only when everybody waits.
+//! Machines around a table, which hear each other at once, and what a hostile one slips in. Time
+//! moves only when everybody waits.
 
 pub mod hostile;
 
@@ -7,21 +8,22 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use undertone_protocol::averaging::integers;
-use undertone_protocol::dissemination::sketch;
-use undertone_protocol::invariants::entered::Entered;
-use undertone_protocol::invariants::mass;
-use undertone_protocol::lattice::LatticeVector;
-use undertone_protocol::log::AgreedLogs;
-use undertone_protocol::message::{Form, Network, Notice, Round, Stage};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::noise::LatticeNoise;
-use undertone_protocol::payload::Payload;
-use undertone_protocol::peers::simulated_keypair;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Ending, Event, GateVerdict, Identity, Input, Outcome, Output, Run};
+use undertone_protocol::averaging::{integers, sketch};
+use undertone_protocol::lattice::payload::Payload;
+use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::messages::log::AgreedLogs;
+use undertone_protocol::messages::notice::{Form, Network, Notice, Round, Stage};
+use undertone_protocol::messages::wire::{self, Bytes, PublicFrame};
+use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::simulated_keypair;
+use undertone_protocol::run::interface::{Input, Output};
+use undertone_protocol::run::machine::{Identity, Run};
+use undertone_protocol::run::outcome::{Ending, Event, GateVerdict, Outcome};
+use undertone_protocol::simulator::invariants::entered::Entered;
+use undertone_protocol::simulator::invariants::mass;
 use undertone_protocol::time::Time;
-use undertone_protocol::wire::{self, Bytes, PublicFrame};
+use undertone_protocol::topology::party::Party;
 
 use crate::simulated::{on_lattice, others, real_gate};
 
@@ -194,6 +196,12 @@ impl Table {
                     slips.into_iter().for_each(|slip| self.deliver(slip));
                     if passes {
                         self.carry_out(party, output);
+                    } else if let Output::Private {
+                        share: Some(share), ..
+                    } = output
+                    {
+                        // Another one went in its stead, and it is not asked about again.
+                        self.feed(party, Input::Left { share });
                     }
                 }
             }
@@ -241,17 +249,18 @@ impl Table {
                     frame,
                 });
             }
-            Output::Private { to, frame, ticket } => {
-                let leaves = ticket.is_none_or(|ticket| ticket.take());
-                assert!(leaves, "nothing is slow here, so nothing is recalled");
+            Output::Private { to, frame, share } => {
                 self.send(Slip {
                     network: Network::Private,
                     from: party,
                     to,
                     frame,
                 });
-                self.feed(party, Input::Left);
+                if let Some(share) = share {
+                    self.feed(party, Input::Left { share });
+                }
             }
+            Output::Recall(_) => panic!("nothing is slow here, so nothing is recalled"),
             Output::Spend => self.feed(party, Input::Spent(Ok(()))),
             Output::Audit(logs) => {
                 let verdict = (self.gate)(&self.plan, &logs);
@@ -272,7 +281,8 @@ impl Table {
         self.deliver(slip);
     }
 
-    /// What an honest machine publishes of its own is one entry, one opening that is what the entry says, and running sums that begin from it.
+    /// What an honest machine publishes of its own is one entry, one opening that is what the entry
+    /// says, and running sums that begin from it.
     fn look_at(&mut self, party: Party, frame: &[u8]) {
         if let Err(violation) = self.entered.public(frame)
             && party != HOSTILE
@@ -367,8 +377,9 @@ impl Table {
         }
     }
 
-    /// Each honest node's mean is as near to the exact one of whom it includes as it says, and those that say `agreed` are within ν of each other.
-    /// Returns who is in these means, and how many honest nodes agreed.
+    /// Each honest node's mean is as near to the exact one of whom it includes as it says, and
+    /// those that say `agreed` are within ν of each other. Returns who is in these means, and how
+    /// many honest nodes agreed.
     #[track_caller]
     pub fn assert_averaged(&self) -> (BTreeSet<Party>, usize) {
         let terms = self.plan.terms().expect("it averages");
@@ -420,7 +431,8 @@ impl Table {
         (sets.pop_first().expect("one"), agreed)
     }
 
-    /// No honest node claims what is not so: two that say `agreed` are as near to each other as sums can show, or as both are to a third.
+    /// No honest node claims what is not so: two that say `agreed` are as near to each other as
+    /// sums can show, or as both are to a third.
     #[track_caller]
     pub fn assert_no_claim_is_false(&self) {
         let (apart, most) = (
@@ -433,7 +445,8 @@ impl Table {
         );
     }
 
-    /// The largest difference in a coordinate between any two honest nodes that say `agreed`, in ν. They name the same parties.
+    /// The largest difference in a coordinate between any two honest nodes that say `agreed`, in ν.
+    /// They name the same parties.
     #[track_caller]
     pub fn agreed_apart(&self) -> f64 {
         let nu = self.plan.draft().run.accuracy;

@@ -1,7 +1,9 @@
-//! A network of hosts in the kernel of this one: a network namespace each, on one switch, with weather.
+//! A network of hosts in the kernel of this one: a network namespace each, on one switch, with
+//! weather.
 //!
-//! There is no shaping qdisc to be had everywhere, so packets are lost by nftables at each host's interface and delay is added by a
-//! forwarder in user space that stands in front of the host's listeners. Nothing outside the namespaces is touched.
+//! There is no shaping qdisc to be had everywhere, so packets are lost by nftables at each host's
+//! interface and delay is added by a forwarder in user space that stands in front of the host's
+//! listeners. Nothing outside the namespaces is touched.
 
 mod delay;
 
@@ -26,7 +28,7 @@ const NAMESPACES: &str = "/run/netns";
 /// What happens to packets between hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
-    /// Of a hundred packets that reach a host, this many are lost.
+    /// How many of a hundred packets that reach a host are lost.
     pub loss_percent: u32,
     /// What is sent over a connection to one of [`PORTS`] arrives this much later, either way.
     pub delay: Duration,

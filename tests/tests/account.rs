@@ -1,7 +1,8 @@
-//! `undertone account` as a binary: every vector that an independent implementation gave us, and what it refuses.
+//! `undertone account` as a binary: every vector that an independent implementation gave us, and
+//! what it refuses.
 //!
-//! The vectors lie beside the accountant's own tests. Their numbers come from an independent implementation; the trade-off's were
-//! checked there against 60-digit arithmetic.
+//! The vectors lie beside the accountant's own tests. Their numbers come from an independent
+//! implementation; the trade-off's were checked there against 60-digit arithmetic.
 
 use std::path::{Path, PathBuf};
 
@@ -219,7 +220,8 @@ fn check_inca(file: &str, beyond_the_paper: bool) {
     }
 }
 
-/// Squared losses agree to 1e-9; of parties whose loss is nothing but rounding (1e-33 of the largest) only that is asked.
+/// Squared losses agree to 1e-9; of parties whose loss is nothing but rounding (1e-33 of the
+/// largest) only that is asked.
 fn check_losses(name: &str, found: &Value, expected: &Value) {
     let (found, expected) = (
         found.as_object().expect("losses"),
@@ -261,16 +263,13 @@ fn inca_answers_every_vector_with_fates_and_roll_back() {
 
 /// Three parties, two rounds, rings to either side: nothing wrong with it.
 fn sound() -> Value {
-    json!({"parties": 3, "rounds": 2, "injection": "incremental", "out": [[[1], [2], [0]], [[2], [0], [1]]], "corrupted": [2]})
+    let out = [[[1], [2], [0]], [[2], [0], [1]]];
+    json!({"parties": 3, "rounds": 2, "injection": "incremental", "out": out, "corrupted": [2]})
 }
 
-const FLAGS: &str = "--independent-std 1 --correlated-std 2 --delta 1e-5";
-
-#[test]
-fn inca_names_the_place_of_what_an_execution_file_has_wrong() {
-    let account = Account::new();
-    account.ask_text(&sound().to_string(), FLAGS).json_of(0);
-    let cases: [(&str, Value, &str); 22] = [
+/// What may be wrong in an execution file: where, the value, and what the refusal speaks of.
+fn wrongs() -> [(&'static str, Value, &'static str); 22] {
+    [
         ("/corrupted", json!([3]), "corrupted"),
         ("/corrupted", json!([-1]), "line"),
         ("/out/1/2", json!([7]), "out"),
@@ -325,8 +324,16 @@ fn inca_names_the_place_of_what_an_execution_file_has_wrong() {
         ),
         ("/parties", json!(1_000_000_000_000_u64), "parties"),
         ("/colour", json!("blue"), "colour"),
-    ];
-    for (pointer, value, about) in cases {
+    ]
+}
+
+const FLAGS: &str = "--independent-std 1 --correlated-std 2 --delta 1e-5";
+
+#[test]
+fn inca_names_the_place_of_what_an_execution_file_has_wrong() {
+    let account = Account::new();
+    account.ask_text(&sound().to_string(), FLAGS).json_of(0);
+    for (pointer, value, about) in wrongs() {
         let mut execution = sound();
         let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
         let place = execution.pointer_mut(parent).expect("the parent is there");

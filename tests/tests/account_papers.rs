@@ -1,5 +1,5 @@
-//! `undertone account ppsc`, `gossip` and `compose` as a binary: every vector that an independent implementation gave us, the keys of
-//! CONTRACTS, and what is refused.
+//! `undertone account ppsc`, `gossip` and `compose` as a binary: every vector that an independent
+//! implementation gave us, the keys of CONTRACTS, and what is refused.
 
 use std::path::Path;
 
@@ -331,7 +331,10 @@ fn gossip_asks_every_observer_and_draws_what_they_learn() {
 #[test]
 fn releases_compose() {
     let folder = Folder::new();
-    let receipt = |digest: &str, mu: Value| json!({"version": 1, "digest": digest, "party": "alice", "outcome": "done", "mu": mu});
+    let receipt = |digest: &str, mu: Value| {
+        let (party, outcome) = ("alice", "done");
+        json!({"version": 1, "digest": digest, "party": party, "outcome": outcome, "mu": mu})
+    };
     folder.write("a.json", &receipt("aa", json!(0.3)).to_string());
     folder.write("b.json", &receipt("bb", json!(0.4)).to_string());
     let answer = folder

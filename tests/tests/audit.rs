@@ -1,4 +1,5 @@
-//! `undertone audit` as a binary: its keys, what it repeats and what it refuses. How sharp the attack is, the accountant's tests show.
+//! `undertone audit` as a binary: its keys, what it repeats and what it refuses. How sharp the
+//! attack is, the accountant's tests show.
 
 use undertone_tests::{Parties, run_in};
 

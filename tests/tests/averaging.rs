@@ -1,9 +1,10 @@
-//! `dissemination = "consensus"`: real processes that average their finals, also when one of them vanishes while they do.
+//! `dissemination = "consensus"`: real processes that average their finals, also when one of them
+//! vanishes while they do.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
-use undertone_protocol::plan::Plan;
+use undertone_protocol::plan::checked::Plan;
 use undertone_tests::{
     Ended, Signal, alone, follow_in, read_npy, receipt, run_in, signal_if_alive, simulated,
 };
@@ -83,11 +84,12 @@ fn ten_nodes_on_a_ring_end_within_nu_of_each_other() {
     }
 }
 
-/// Killed, or stopped for good, as it begins to publish. Whoever holds its opening enters it in its stead, so that the others' mean is of all, or of all
-/// but it if it left nothing.
+/// Killed, or stopped for good, as it begins to publish. Whoever holds its opening enters it in its
+/// stead, so that the others' mean is of all, or of all but it if it left nothing.
 fn vanishes(how: Signal) {
     let _alone = alone();
-    // Long vectors, so that there is time for the signal; longer ones, if it came only after the victim's end.
+    // Long vectors, so that there is time for the signal; longer ones, if it came only after the
+    // victim's end.
     let caught = [20_000, 200_000, 1_000_000]
         .into_iter()
         .any(|dimension| vanishes_from(dimension, how));
@@ -197,7 +199,8 @@ fn what_cannot_be_averaged_is_refused_with_its_field() {
     );
 }
 
-/// The plan chooses by bytes; a simulated run counts them. Returns (dissemination, predicted and counted public bytes of a party).
+/// The plan chooses by bytes; a simulated run counts them. Returns (dissemination, predicted and
+/// counted public bytes of a party).
 fn counted(parties: usize, dimension: usize, dissemination: &str) -> (String, f64, f64) {
     let folder = tempfile::tempdir().expect("a folder");
     let run = format!(
@@ -236,7 +239,7 @@ fn the_plan_chooses_what_sends_fewer_bytes() {
     assert!(bytes(&auto) < bytes(&flood), "{} {}", bytes(&auto), bytes(&flood));
 }
 
-/// The same run both ways in the simulator, with what the plan would have chosen.
+/// A run both ways in the simulator, with what the plan would have chosen.
 #[test]
 fn the_simulated_comparison_counts_what_either_way_costs() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,5 @@
-//! The composition, for real: five daemons in containers, a run, a run during which one of them is killed.
+//! The composition, for real: five daemons in containers, a run, a run during which one of them is
+//! killed.
 
 use std::path::Path;
 
@@ -61,7 +62,8 @@ impl Task {
             .collect()
     }
 
-    /// Each column's standard error: noise is proportional to its width, and a receipt has the root of the mean square.
+    /// Each column's standard error: noise is proportional to its width, and a receipt has the root
+    /// of the mean square.
     fn errors(&self, overall: f64) -> Vec<f64> {
         let widths: Vec<f64> = self
             .low
@@ -73,7 +75,8 @@ impl Task {
         widths.iter().map(|width| overall * width / root).collect()
     }
 
-    /// Every node holds the same mean, close to the true one, and a receipt whose execution gives its ε.
+    /// Every node holds the same mean, close to the true one, and a receipt whose execution gives
+    /// its ε.
     fn check(&self, composition: &Composition, nodes: &[&str], digest: &str) -> Value {
         let truth = self.true_mean(composition, nodes);
         let file = |node: &str, name: &str| composition.results(node).join(digest).join(name);

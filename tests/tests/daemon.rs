@@ -1,5 +1,5 @@
-//! `undertone node` as its operator sees it: runs one after another and at once, a budget that holds, an end that neighbours are told of, and
-//! what it refuses.
+//! `undertone node` as its operator sees it: runs one after another and at once, a budget that
+//! holds, an end that neighbours are told of, and what it refuses.
 
 use std::path::Path;
 use std::process::Command;
@@ -57,7 +57,8 @@ fn until_phase(daemon: &Daemon, digest: &str, phase: &str) {
     );
 }
 
-/// PPSC in daemons: done, charged to the data set; and a plan that reveals exact sums, which no budget of the ordinary adjacency can pay.
+/// PPSC in daemons: done, charged to the data set; and a plan that reveals exact sums, which no
+/// budget of the ordinary adjacency can pay.
 #[test]
 fn a_run_of_ppsc_is_charged_and_one_that_reveals_sums_is_refused() {
     let _alone = alone();
@@ -394,7 +395,8 @@ fn a_full_disk_refuses_what_does_not_fit_and_the_daemon_goes_on() {
     let digest = parties.plan("plan", &run);
     parties.write_inputs(&[40_000]);
     let file = Daemon::configure(&parties, 0, "");
-    // No file may grow beyond 200 kB: to the daemon that is a disk that is full, and needs no disk of its own.
+    // No file may grow beyond 200 kB: to the daemon that is a disk that is full, and needs no disk
+    // of its own.
     let script = format!("trap '' XFSZ; ulimit -f 200; exec \"$0\" node --config {file}");
     let mut command = Command::new("bash");
     command
@@ -420,6 +422,44 @@ fn a_full_disk_refuses_what_does_not_fit_and_the_daemon_goes_on() {
     assert_eq!(daemon.end().0.code, 0);
 }
 
+/// What members would refuse to join they refuse to be offered.
+fn too_dear_an_offer(alice: &Daemon, bob: &Daemon) {
+    let dear = RUN.replace("name", "privacy = { epsilon = 1.2 }\nname");
+    let proposed = alice
+        .http
+        .ask(
+            "POST",
+            "/v1/offers",
+            &[("Content-Type", "application/toml")],
+            dear.as_bytes(),
+        )
+        .json_of(201);
+    let digest = proposed["digest"].as_str().expect("a digest");
+    assert!(
+        proposed["members"]["bob"]
+            .as_str()
+            .is_some_and(|said| said.starts_with("refused: ")),
+        "{proposed}"
+    );
+    assert_eq!(proposed["run"], Value::Null, "{proposed}");
+    bob.http
+        .get(&format!("/v1/offers/{digest}"))
+        .refused(404, "digest");
+    alice
+        .http
+        .ask("DELETE", &format!("/v1/offers/{digest}"), &[], &[])
+        .json_of(200);
+}
+
+/// A daemon whose data set `ward` is its party's vector.
+fn start_with_ward(parties: &Parties, party: usize, configuration: &str) -> Daemon {
+    let name = &parties.names()[party];
+    let data = parties.path(&format!("{name}.data"));
+    std::fs::create_dir_all(&data).expect("the test's folder is writable");
+    std::fs::copy(parties.path(&format!("{name}.npy")), data.join("ward.npy")).expect("writable");
+    Daemon::start(parties, party, &configuration.replace("NAME", name))
+}
+
 #[test]
 fn plans_travel_to_the_members_and_each_decides_for_itself() {
     let _alone = alone();
@@ -431,13 +471,7 @@ fn plans_travel_to_the_members_and_each_decides_for_itself() {
     // Nobody vouches for anybody here: nothing is accepted unasked.
     let asks = by_itself.replace(&format!("vouched = {ids:?}\n"), "");
     parties.write_inputs(&[8]);
-    let start = |party: usize, configuration: &str| {
-        let name = &parties.names()[party];
-        let data = parties.path(&format!("{name}.data"));
-        std::fs::create_dir_all(&data).expect("the test's folder is writable");
-        std::fs::copy(parties.path(&format!("{name}.npy")), data.join("ward.npy")).expect("writable");
-        Daemon::start(&parties, party, &configuration.replace("NAME", name))
-    };
+    let start = |party, configuration: &str| start_with_ward(&parties, party, configuration);
     let (alice, bob, carol) = (start(0, &by_itself), start(1, &by_itself), start(2, &asks));
     let run = RUN.as_bytes();
     let proposed = alice
@@ -493,32 +527,7 @@ fn plans_travel_to_the_members_and_each_decides_for_itself() {
     }
     assert_eq!(ended(&dave, &digest)["proposer"], "alice");
 
-    // What its members would refuse to join they refuse to be offered.
-    let dear = RUN.replace("name", "privacy = { epsilon = 1.2 }\nname");
-    let proposed = alice
-        .http
-        .ask(
-            "POST",
-            "/v1/offers",
-            &[("Content-Type", "application/toml")],
-            dear.as_bytes(),
-        )
-        .json_of(201);
-    let digest = proposed["digest"].as_str().expect("a digest");
-    assert!(
-        proposed["members"]["bob"]
-            .as_str()
-            .is_some_and(|said| said.starts_with("refused: ")),
-        "{proposed}"
-    );
-    assert_eq!(proposed["run"], Value::Null, "{proposed}");
-    bob.http
-        .get(&format!("/v1/offers/{digest}"))
-        .refused(404, "digest");
-    alice
-        .http
-        .ask("DELETE", &format!("/v1/offers/{digest}"), &[], &[])
-        .json_of(200);
+    too_dear_an_offer(&alice, &bob);
 }
 
 /// What a daemon's metrics say of a gauge.
@@ -531,7 +540,8 @@ fn gauge(daemon: &Daemon, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("no {name} in\n{page}"))
 }
 
-/// `cargo test --release -p undertone-tests --test daemon -- --ignored --nocapture hundred`: prints runs a second, memory and files.
+/// `cargo test --release -p undertone-tests --test daemon -- --ignored --nocapture hundred`: prints
+/// runs a second, memory and files.
 #[test]
 #[ignore = "a measurement"]
 fn a_hundred_runs_four_at_a_time_leave_no_trace_in_memory() {
@@ -539,12 +549,7 @@ fn a_hundred_runs_four_at_a_time_leave_no_trace_in_memory() {
     let parties = Parties::new(5);
     let run = RUN.replace("[8]", "[1000]");
     parties.write_inputs(&[1000]);
-    let start = |(party, name): (usize, &String)| {
-        let data = parties.path(&format!("{name}.data"));
-        std::fs::create_dir_all(&data).expect("the test's folder is writable");
-        std::fs::copy(parties.path(&format!("{name}.npy")), data.join("ward.npy")).expect("writable");
-        Daemon::start(&parties, party, "[policy]\nmax_runs = 4\n")
-    };
+    let start = |(party, _)| start_with_ward(&parties, party, "[policy]\nmax_runs = 4\n");
     let daemons: Vec<Daemon> = parties.names().iter().enumerate().map(start).collect();
     let digests: Vec<String> = (0..100)
         .map(|number| parties.plan(&format!("run-{number}"), &run))

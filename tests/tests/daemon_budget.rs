@@ -1,5 +1,5 @@
-//! The ledger of a daemon in whole runs: a charge that cannot be written lets nothing leave, and a run that turned out dearer than its
-//! claim is charged with what it turned out to cost.
+//! The ledger of a daemon in whole runs: a charge that cannot be written lets nothing leave, and a
+//! run that turned out dearer than its claim is charged with what it turned out to cost.
 
 use std::path::Path;
 use std::process::Command;
@@ -52,7 +52,8 @@ fn budget(daemon: &Daemon) -> Value {
     daemon.http.get("/v1/status").json_of(200)["budgets"][0].clone()
 }
 
-/// No file of this process may grow beyond `bytes` from now on: to it that is a disk that is full, and needs no disk of its own.
+/// No file of this process may grow beyond `bytes` from now on: to it that is a disk that is full,
+/// and needs no disk of its own.
 fn limit_files(pid: i32, bytes: &str) {
     let limited = Command::new("prlimit")
         .args(["--pid", &pid.to_string(), &format!("--fsize={bytes}:")])
@@ -62,6 +63,38 @@ fn limit_files(pid: i32, bytes: &str) {
         limited.status.success(),
         "{}",
         String::from_utf8_lossy(&limited.stderr)
+    );
+}
+
+/// A daemon that a file at its limit does not end: writing fails instead.
+fn survives_full_files(parties: &Parties, party: usize) -> Daemon {
+    let script = format!(
+        "trap '' XFSZ; exec \"$0\" node --config {}.node.toml",
+        parties.names()[party]
+    );
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", &script])
+        .arg(undertone_tests::undertone())
+        .current_dir(parties.folder());
+    Daemon::follow(parties, party, Running::start(command, None))
+}
+
+/// The run was refused for its charge, and not even one share left.
+fn assert_uncharged(refused: &Value, share: u64) {
+    assert_eq!(
+        (&refused["exit_code"], &refused["charged"]),
+        (&6.into(), &Value::Null),
+        "{refused}"
+    );
+    let reason = refused["reason"].as_str().unwrap_or_default();
+    assert!(
+        reason.contains("the charge cannot be written") && reason.contains("ledger"),
+        "{refused}"
+    );
+    assert!(
+        refused["private_bytes"].as_u64() < Some(share),
+        "a share of {share} bytes left: {refused}"
     );
 }
 
@@ -76,18 +109,7 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
     let dimension = 20_000;
     let run = format!("{RUN}[data]\nshape = [{dimension}]\n");
     let digests = ["first", "second"].map(|name| parties.plan(name, &run));
-    let daemons = daemons(&parties, dimension, |party| {
-        let script = format!(
-            "trap '' XFSZ; exec \"$0\" node --config {}.node.toml",
-            parties.names()[party]
-        );
-        let mut command = Command::new("bash");
-        command
-            .args(["-c", &script])
-            .arg(undertone_tests::undertone())
-            .current_dir(parties.folder());
-        Daemon::follow(&parties, party, Running::start(command, None))
-    });
+    let daemons = daemons(&parties, dimension, |party| survives_full_files(&parties, party));
     let (alice, others) = daemons.split_first().expect("four");
     let ledger = parties.path("alice.state/ledger");
     let before = std::fs::read(&ledger).expect("a ledger");
@@ -98,22 +120,8 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
         .iter()
         .for_each(|daemon| submit(daemon, &parties.path("first.json")));
 
-    let refused = ended(alice, &digests[0]);
-    assert_eq!(
-        (&refused["exit_code"], &refused["charged"]),
-        (&6.into(), &Value::Null),
-        "{refused}"
-    );
-    let reason = refused["reason"].as_str().unwrap_or_default();
-    assert!(
-        reason.contains("the charge cannot be written") && reason.contains("ledger"),
-        "{refused}"
-    );
     let share = dimension as u64 * wire_bytes(&parties.path("first.json"));
-    assert!(
-        refused["private_bytes"].as_u64() < Some(share),
-        "a share of {share} bytes left: {refused}"
-    );
+    assert_uncharged(&ended(alice, &digests[0]), share);
     for daemon in others {
         let run = ended(daemon, &digests[0]);
         assert_eq!(
@@ -165,7 +173,8 @@ fn wire_bytes(plan: &Path) -> u64 {
         .expect("bytes a coordinate")
 }
 
-/// After twelve rounds a party that two others have left withholds, and what left it is only bounded by the theorem: above its claim.
+/// After twelve rounds a party that two others have left withholds, and what left it is only
+/// bounded by the theorem: above its claim.
 #[test]
 fn a_withheld_run_that_cost_more_than_its_claim_raises_the_charge_for_good() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! A plan travels instead of being copied about: proposed with `submit --propose`, accepted by rule or with `accept`; every object on the way is
-//! as the OpenAPI document says.
+//! A plan travels instead of being copied about: proposed with `submit --propose`, accepted by rule
+//! or with `accept`; every object on the way is as the OpenAPI document says.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -22,6 +22,33 @@ fn by_rule(parties: &Parties) -> String {
     let ids: Vec<String> = parties.names().iter().map(id).collect();
     let policy = format!("[policy]\nmax_epsilon = 1.0\nvouched = [{}]\n", ids.join(", "));
     format!("{policy}{WARD}[[auto_accept]]\nproposer = \"alice\"\ndata_set = \"ward\"\n")
+}
+
+/// Bob looks at it, and accepts with a vector of his own.
+fn accepts_by_hand(bob: &Daemon, document: &Document, digest: &str) {
+    let get = |path: &str| {
+        let reply = bob.http.get(path);
+        document.check(&reply);
+        assert_eq!(reply.status, 200, "{path}");
+        reply
+    };
+    assert_eq!(get("/v1/offers").json()["offers"][0]["proposer"], "alice");
+    let plan = get(&format!("/v1/offers/{digest}/plan"));
+    assert_eq!(
+        format!("{:x}", Sha256::digest(&plan.body)),
+        digest,
+        "what is offered is what was planned"
+    );
+    assert_eq!(bob.client(["status", &digest[..8]]).json_of(0)["state"], "open");
+    bob.client(["accept", digest]).refused_at(2, "--input");
+    assert_eq!(
+        bob.client(["accept", &digest[..8], "--input", "bob.npy"])
+            .json_of(0)["digest"],
+        digest
+    );
+    assert_eq!(get(&format!("/v1/offers/{digest}")).json()["state"], "accepted");
+    bob.client(["accept", digest, "--input", "bob.npy"])
+        .refused(2, "");
 }
 
 #[test]
@@ -55,31 +82,7 @@ fn an_offer_is_accepted_by_rule_and_by_hand() {
         .map(|name| proposed["members"][name].as_str().unwrap_or_default().to_owned());
     assert_eq!(answers, ["open", "accepted", "accepted"], "{proposed}");
 
-    // Bob looks at it, and accepts with a vector of his own.
-    let get = |path: &str| {
-        let reply = bob.http.get(path);
-        document.check(&reply);
-        assert_eq!(reply.status, 200, "{path}");
-        reply
-    };
-    assert_eq!(get("/v1/offers").json()["offers"][0]["proposer"], "alice");
-    let plan = get(&format!("/v1/offers/{digest}/plan"));
-    assert_eq!(
-        format!("{:x}", Sha256::digest(&plan.body)),
-        digest,
-        "what is offered is what was planned"
-    );
-    assert_eq!(bob.client(["status", &digest[..8]]).json_of(0)["state"], "open");
-    bob.client(["accept", &digest]).refused_at(2, "--input");
-    assert_eq!(
-        bob.client(["accept", &digest[..8], "--input", "bob.npy"])
-            .json_of(0)["digest"],
-        digest.as_str()
-    );
-    assert_eq!(get(&format!("/v1/offers/{digest}")).json()["state"], "accepted");
-    bob.client(["accept", &digest, "--input", "bob.npy"])
-        .refused(2, "");
-
+    accepts_by_hand(bob, &document, &digest);
     for daemon in &daemons {
         let run = daemon.client(["watch", &digest]).json_of(0);
         let mean = daemon.http.ask(

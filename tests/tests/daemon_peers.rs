@@ -23,7 +23,8 @@ fn only_the_listed_identity_counts_as_an_answer() {
         parties.write(&file, peers);
         Daemon::start(&parties, party, &format!("peers = {file:?}\n"))
     };
-    // At dave's private address is something that takes connections and says nothing of ours; at his public one is nobody.
+    // At dave's private address is something that takes connections and says nothing of ours; at
+    // his public one is nobody.
     let _squatter = TcpListener::bind(("127.0.0.1", parties.ports(3)[0])).expect("nobody listens there");
     let (alice, bob, carol) = (
         start(0, &swapped),

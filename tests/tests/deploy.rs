@@ -1,4 +1,5 @@
-//! What lies in deploy/: samples that parse, a unit that systemd accepts, a composition that is what its generator prints.
+//! What lies in deploy/: samples that parse, a unit that systemd accepts, a composition that is
+//! what its generator prints.
 
 use std::fs;
 use std::path::Path;

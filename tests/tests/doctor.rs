@@ -1,4 +1,5 @@
-//! `doctor` against real nodes: it lets a good testnet pass without disturbing it, and says what is wrong with a bad one.
+//! `doctor` against real nodes: it lets a good testnet pass without disturbing it, and says what is
+//! wrong with a bad one.
 
 use serde_json::Value;
 use undertone_tests::{Followed, Parties, Running, Signal, alone, follow_in, free_ports, signal};
@@ -76,8 +77,8 @@ fn each_fault_is_named_with_what_to_do() {
     parties.write_inputs(&[1000]);
     parties.plan("plan", RUN);
     let nodes = gather(&parties, 0..4);
-    // The doctor's plan: alice as she is (but she runs the other plan), bob at a wrong port, carol's addresses swapped, dave under
-    // another id.
+    // The doctor's plan: alice as she is (but she runs the other plan), bob at a wrong port,
+    // carol's addresses swapped, dave under another id.
     let stranger = parties.new_identity("stranger");
     let id = |lines: &str| {
         lines

@@ -1,4 +1,5 @@
-//! `undertone doctor` on a testnet: six hosts, packet loss, delay, and everything that people get wrong.
+//! `undertone doctor` on a testnet: six hosts, packet loss, delay, and everything that people get
+//! wrong.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -62,7 +63,8 @@ fn assert_says(found: &Value, sentence: &str) {
     );
 }
 
-/// Every edge's round trip is at least what the forwarders add, and the proposed round follows from the slowest.
+/// Every edge's round trip is at least what the forwarders add, and the proposed round follows from
+/// the slowest.
 fn check_measured(found: &Value) {
     let peers = found["peers"].as_array().expect("a list");
     assert_eq!(peers.len(), 2 * (HOSTS - 1), "both graphs");

@@ -1,4 +1,5 @@
-//! A plan that tolerates two departures, with real processes: two of eight are killed, and the rest holds its exact mean.
+//! A plan that tolerates two departures, with real processes: two of eight are killed, and the rest
+//! holds its exact mean.
 
 use serde_json::{Value, json};
 use undertone_tests::{Signal, alone, assert_close, follow_in, receipt, signal};
@@ -10,10 +11,31 @@ fn name(party: usize) -> String {
     format!("party-{party}")
 }
 
+/// Two departed, and the six's noise is what stays.
+fn assert_receipt(receipt: &Value, alive: &[String]) {
+    assert_eq!(
+        (&receipt["departed"], &receipt["included"]),
+        (&json!(["party-2", "party-5"]), &json!(alive))
+    );
+    let number = |key: &str| receipt[key].as_f64().expect("a number");
+    assert_close(
+        &receipt["standard_error"],
+        number("independent_std") / 6f64.sqrt(),
+        1e-9,
+        "σ*/√6",
+    );
+    assert!(
+        number("epsilon") > 0.0 && number("epsilon") <= number("epsilon_claimed"),
+        "{receipt}"
+    );
+    receipt::assert_mu_follows(receipt);
+}
+
 fn two_leave(first: Signal, second: Signal) {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
-    // Only a silent party's deadlines are waited for; the others' rounds end long before, on a machine with other work, too.
+    // Only a silent party's deadlines are waited for; the others' rounds end long before, on a
+    // machine with other work, too.
     let (round_ms, settle_ms) = if second == Signal::SIGSTOP {
         (2000, 4000)
     } else {
@@ -59,23 +81,7 @@ fn two_leave(first: Signal, second: Signal) {
     for party in &alive {
         assert_eq!(object["exit_codes"][party], 5, "{object}");
         assert!(mean(party) == bits, "{party} holds other bits");
-        let receipt = receipt::of_local(&kept, party);
-        assert_eq!(
-            (&receipt["departed"], &receipt["included"]),
-            (&json!(["party-2", "party-5"]), &json!(alive))
-        );
-        let number = |key: &str| receipt[key].as_f64().expect("a number");
-        assert_close(
-            &receipt["standard_error"],
-            number("independent_std") / 6f64.sqrt(),
-            1e-9,
-            "σ*/√6",
-        );
-        assert!(
-            number("epsilon") > 0.0 && number("epsilon") <= number("epsilon_claimed"),
-            "{receipt}"
-        );
-        receipt::assert_mu_follows(&receipt);
+        assert_receipt(&receipt::of_local(&kept, party), &alive);
     }
     // χ² of 1000 degrees, 5 standard deviations: a chance below 1e-6.
     let number = |key: &str| object[key].as_f64().expect("a number");

@@ -1,10 +1,13 @@
-//! Real nodes under attack from the network: connections that say nothing, garbage at full speed, and somebody who opens streams without end,
-//! or connects and says nothing, in the name of a member. The run goes on, and memory stays bounded.
+//! Real nodes under attack from the network: connections that say nothing, garbage at full speed,
+//! and somebody who opens streams without end, or connects and says nothing, in the name of a
+//! member. The run goes on, and memory stays bounded.
 //!
-//! By what: a connection that has not proved itself is open for 3 s at most; a few dozen are let in at a time before their handshake, eight in
-//! the name of each member after it, of whose streams four are examined at once, eight may be negotiating and four wait; newer ones
-//! push out the oldest. A proved one has a Yamux window of 28 MiB and 64 streams at most; frames are read only as far as a budget of
-//! two longest frames a peer and run; and the machine keeps one notice a slot.
+//! By what: a connection that has not proved itself is open for 3 s at most; a few dozen are let in
+//! at a time before their handshake, eight in the name of each member after it, of whose streams
+//! four are examined at once, eight may be negotiating and four wait; newer ones push out the
+//! oldest. A proved one has a Yamux window of 28 MiB and 64 streams at most; frames are read only
+//! as far as a budget of two longest frames a peer and run; and the machine keeps one notice a
+//! slot.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -15,15 +18,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use libp2p_identity::PeerId;
-use undertone_protocol::peers::public_key;
+use undertone_protocol::plan::peers::public_key;
 use undertone_tests::{Parties, alone, follow_in};
 
-/// Rounds of a second, so that the attack has time; deadlines of a minute, for the attackers take the nodes' processor time, too.
+/// Rounds of a second, so that the attack has time; deadlines of a minute, for the attackers take
+/// the nodes' processor time, too.
 const RUN: &str = "version = 1\nname = \"attacked\"\n[data]\nshape = [1000]\n[mechanism]\nrounds = 4\n[run]\njoin_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 1000\n";
-/// Of resident memory, at its peak; 13 MiB when nobody attacks.
+/// Resident memory at its peak; 13 MiB when nobody attacks.
 const MOST_MIB: u64 = 64;
 
-/// Before a connection that was refused is tried again: a loop without a pause would keep a processor from the nodes.
+/// Before a connection that was refused is tried again: a loop without a pause would keep a
+/// processor from the nodes.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Connects, or waits a moment.
@@ -61,13 +66,15 @@ impl Attack {
         self.held.lock().expect("no panic").extend(connections);
     }
 
-    /// Opens a connection, says `opening`, and repeats `flood` at full speed; again when it is closed.
+    /// Opens a connection, says `opening`, and repeats `flood` at full speed; again when it is
+    /// closed.
     fn flood(&mut self, port: u16, opening: Vec<u8>, flood: Vec<u8>) {
         let (over, bytes) = (self.over.clone(), self.bytes.clone());
         self.threads.push(std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 let Some(mut socket) = connect(port) else { continue };
-                // What is not read must not hold us up for ever, nor must a victim that does not read.
+                // What is not read must not hold us up for ever, nor must a victim that does not
+                // read.
                 let patience = Some(Duration::from_millis(500));
                 let _ = socket
                     .set_write_timeout(patience)
@@ -84,7 +91,8 @@ impl Attack {
         }));
     }
 
-    /// Opens a connection, says `opening` and then nothing; again when it is closed. So many at the same time.
+    /// Opens a connection, says `opening` and then nothing; again when it is closed. So many at the
+    /// same time.
     fn fall_silent(&mut self, port: u16, opening: &[u8], count: usize) {
         for _ in 0..count {
             let (over, bytes, opening) = (self.over.clone(), self.bytes.clone(), opening.to_vec());
@@ -115,7 +123,8 @@ impl Attack {
     }
 }
 
-/// Plaintext's handshake in the name of a member, of whom only the public key is known, up to Yamux.
+/// Plaintext's handshake in the name of a member, of whom only the public key is known, up to
+/// Yamux.
 fn opening_as(id: &PeerId) -> Vec<u8> {
     let framed = |bytes: &[u8]| [&[bytes.len() as u8][..], bytes].concat();
     let key = public_key(id)
@@ -171,7 +180,8 @@ fn watch(pids: Vec<i32>) -> JoinHandle<Vec<u64>> {
     })
 }
 
-/// Three of four parties are up when the attack begins; the fourth joins under it. All end with one result.
+/// Three of four parties are up when the attack begins; the fourth joins under it. All end with one
+/// result.
 fn attacked(attack: impl FnOnce(&Parties, &mut Attack)) {
     let _alone = alone();
     let parties = Parties::new(4);
@@ -262,7 +272,8 @@ fn streams_without_end_in_a_members_name_do_not_stop_a_run() {
 #[test]
 fn silence_in_a_members_name_does_not_stop_a_run() {
     attacked(|parties, attack| {
-        // To alice: as dave, who will come. Twice as many connections as anybody may have before a hello: the others wait for their turn.
+        // To alice: as dave, who will come. Twice as many connections as anybody may have before a
+        // hello: the others wait for their turn.
         let port = parties.ports(0)[1];
         attack.fall_silent(port, &opening_as(&member(parties, 3)), 16);
     });

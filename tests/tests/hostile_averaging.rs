@@ -1,20 +1,22 @@
-//! What a hostile member of a run with `dissemination = "consensus"` enters and calls for, at the level of the machines: the others end within what they
-//! claim of the exact mean; nobody publishes anything of its own twice (the table checks that of every frame).
+//! What a hostile member of a run with `dissemination = "consensus"` enters and calls for, at the
+//! level of the machines: the others end within what they claim of the exact mean; nobody publishes
+//! anything of its own twice (the table checks that of every frame).
 
 use std::sync::Arc;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::dissemination::MOST_STAGES;
-use undertone_protocol::dissemination::entry::Entry;
-use undertone_protocol::invariants::mass;
-use undertone_protocol::lattice::LatticeWeight;
-use undertone_protocol::log::AgreedLogs;
-use undertone_protocol::message::{Form, Network, Notice, Phase, Recipient, Stage, item_hash};
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Ending, GateVerdict, Output};
+use undertone_protocol::averaging::entry::FinalEntry;
+use undertone_protocol::lattice::grid::LatticeWeight;
+use undertone_protocol::messages::log::AgreedLogs;
+use undertone_protocol::messages::notice::{Form, Network, Notice, Phase, Recipient, Stage, item_hash};
+use undertone_protocol::messages::wire::{self, PrivateFrame, PublicFrame};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::publishing::averaging::machine::MOST_STAGES;
+use undertone_protocol::run::interface::Output;
+use undertone_protocol::run::outcome::{Ending, GateVerdict};
+use undertone_protocol::simulator::invariants::mass;
 use undertone_protocol::time::Time;
-use undertone_protocol::wire::{self, PrivateFrame, PublicFrame};
 use undertone_tests::simulated::{others, plan, real_gate};
 use undertone_tests::table::hostile::{
     DIMENSION, Moment, OTHER, PARTIES, VICTIM, enters, fell_back, notice, once, ring, round, said, sends,
@@ -22,7 +24,8 @@ use undertone_tests::table::hostile::{
 };
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
-/// The entry of somebody whom the gate or the logs leave out, and its opening, are of no use to anybody. Nor is what it says of averaging.
+/// The entry of somebody whom the gate or the logs leave out, and its opening, are of no use to
+/// anybody. Nor is what it says of averaging.
 #[test]
 fn who_may_not_publish_enters_nothing() {
     fn all_but_the_hostile(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
@@ -31,7 +34,7 @@ fn who_may_not_publish_enters_nothing() {
         verdict
     }
     let opening = vec![0; DIMENSION * ring().terms().expect("it averages").opening_bytes];
-    let entry = Entry::new(LatticeWeight(1 << 60), 0, &opening).to_bytes();
+    let entry = FinalEntry::new(LatticeWeight(1 << 60), 0, &opening).to_bytes();
     let mut signer = signer_of(HOSTILE);
     let item = Notice::Item {
         stage: Stage::Publishing,
@@ -82,8 +85,9 @@ fn who_may_not_publish_enters_nothing() {
     }
 }
 
-/// A run in which the hostile member announces another entry than its machine did. That does not hold it, and falls silent.
-fn with_entry(change: impl Fn(Entry) -> Entry) -> Table {
+/// A run in which the hostile member announces another entry than its machine did. That does not
+/// hold it, and falls silent.
+fn with_entry(change: impl Fn(FinalEntry) -> FinalEntry) -> Table {
     let mut table = Table::new(&ring());
     let (mut signer, mut lie) = (signer_of(HOSTILE), None);
     table.play(|party, output| {
@@ -98,7 +102,7 @@ fn with_entry(change: impl Fn(Entry) -> Entry) -> Table {
                 ..
             }) if party == HOSTILE => {
                 let bytes =
-                    change(Entry::from_bytes(&frame[bytes], PARTIES).expect("an honest one")).to_bytes();
+                    change(FinalEntry::from_bytes(&frame[bytes], PARTIES).expect("an honest one")).to_bytes();
                 let announces = Notice::Item {
                     stage: Stage::Publishing,
                     hash: item_hash(&bytes),
@@ -136,7 +140,7 @@ fn with_entry(change: impl Fn(Entry) -> Entry) -> Table {
 #[test]
 fn an_entry_whose_range_is_not_its_openings_is_told() {
     for range in [0, (1 << 47) - 1] {
-        let table = with_entry(|entry| Entry { range, ..entry });
+        let table = with_entry(|entry| FinalEntry { range, ..entry });
         let (included, _) = table.assert_averaged();
         assert_eq!(included, others(&ring(), &[HOSTILE]));
         assert!(
@@ -150,11 +154,12 @@ fn an_entry_whose_range_is_not_its_openings_is_told() {
     }
 }
 
-/// A weight is as much a lie as a value: the mean is another one, or there is none; nobody overflows.
+/// A weight is as much a lie as a value: the mean is another one, or there is none; nobody
+/// overflows.
 #[test]
 fn an_entry_of_any_weight_ends_the_run() {
     for weight in [i128::MAX / PARTIES as i128, -(i128::MAX / PARTIES as i128), 0, -1] {
-        let table = with_entry(|entry| Entry {
+        let table = with_entry(|entry| FinalEntry {
             weight: LatticeWeight(weight),
             ..entry
         });
@@ -171,7 +176,8 @@ fn an_entry_of_any_weight_ends_the_run() {
     }
 }
 
-/// A share of PPSC may be any residue, and the state that it leads to anything that fits into an opening: the mean is spoilt, one for all.
+/// A share of PPSC may be any residue, and the state that it leads to anything that fits into an
+/// opening: the mean is spoilt, one for all.
 #[test]
 fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
     let plan = plan(
@@ -186,11 +192,10 @@ fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
     let mut spoilt = 0;
     let mut table = Table::new(&plan);
     table.play(|party, output| match output {
-        Output::Private { to, frame, ticket } if party == HOSTILE => match wire::read_private(frame) {
+        Output::Private { to, frame, .. } if party == HOSTILE => match wire::read_private(frame) {
             Ok(PrivateFrame::Share {
                 digest, id, weight, ..
             }) => {
-                assert!(ticket.as_ref().is_none_or(|ticket| ticket.take()));
                 spoilt += 1;
                 let frame = wire::share_frame(&digest, id, weight, &values);
                 Turn::instead(vec![Slip {
@@ -224,7 +229,8 @@ fn a_share_of_ppsc_of_the_largest_residues_spoils_one_mean_for_all() {
     }
 }
 
-/// Whether anybody falls back, and how many agree on everybody's mean, when the hostile member says this.
+/// Whether anybody falls back, and how many agree on everybody's mean, when the hostile member says
+/// this.
 #[track_caller]
 fn falls_back(at: Moment, frames: Vec<Arc<[u8]>>) -> (bool, usize, Vec<String>) {
     let mut table = Table::new(&ring());
@@ -274,7 +280,8 @@ fn calls_to_fall_back_are_heeded_once_and_only_if_they_are_signed() {
     }
 }
 
-/// It cuts its edges, says that it did of edges that there are not, contradicts itself, and takes part all the same.
+/// It cuts its edges, says that it did of edges that there are not, contradicts itself, and takes
+/// part all the same.
 #[test]
 fn cuts_hold_for_its_own_edges_and_cost_nobody_the_mean() {
     for held in [true, false] {
@@ -318,8 +325,9 @@ fn cuts_hold_for_its_own_edges_and_cost_nobody_the_mean() {
     }
 }
 
-/// Running sums that are anything at all, hundreds of rounds long: nothing is verified while they come. Once their author falls silent and is cut off, its
-/// edges take all of it with them, and the mean is the exact one of everybody's openings.
+/// Running sums that are anything at all, hundreds of rounds long: nothing is verified while they
+/// come. Once their author falls silent and is cut off, its edges take all of it with them, and the
+/// mean is the exact one of everybody's openings.
 #[test]
 fn wild_running_sums_leave_with_their_author() {
     let settle_ms = ring().draft().run.settle_ms;
@@ -331,7 +339,8 @@ fn wild_running_sums_leave_with_their_author() {
             if victim_averages(party, output) && !std::mem::replace(&mut called, true) {
                 return Turn::slip(vec![to(VICTIM, missed.clone())]);
             }
-            // Its own machine does not know of that call: what its neighbours say is what it answers.
+            // Its own machine does not know of that call: what its neighbours say is what it
+            // answers.
             match sends(output).filter(|(to, round, _)| *to == HOSTILE && round.form == Form::Ratio) {
                 Some(_) if answers >= 400 => Turn::none(),
                 None => Turn::none(),

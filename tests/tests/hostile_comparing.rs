@@ -1,25 +1,29 @@
-//! What a hostile member of a run with `dissemination = "consensus"` does so that two honest nodes hold different means and both call them agreed: lies that
-//! no neighbour can see alone, and false claims when results are compared. At the level of the machines.
+//! What a hostile member of a run with `dissemination = "consensus"` does so that two honest nodes
+//! hold different means and both call them agreed: lies that no neighbour can see alone, and false
+//! claims when results are compared. At the level of the machines.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use undertone_protocol::averaging::integers;
-use undertone_protocol::dissemination::sketch::{MOST_SKETCHES, SUMS, Seed};
-use undertone_protocol::invariants::mass;
-use undertone_protocol::message::{Form, Notice, Recipient, Signer, Sketch};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::peers::simulated_keypair;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Ending, Output};
-use undertone_protocol::wire;
+use undertone_protocol::averaging::sketch::{MOST_SKETCHES, SUMS, Seed};
+use undertone_protocol::messages::notice::{Form, Notice, Recipient, Round, Sketch};
+use undertone_protocol::messages::signing::Signer;
+use undertone_protocol::messages::wire;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::simulated_keypair;
+use undertone_protocol::run::interface::Output;
+use undertone_protocol::run::outcome::Ending;
+use undertone_protocol::simulator::invariants::mass;
+use undertone_protocol::topology::party::Party;
 use undertone_tests::simulated::others;
 use undertone_tests::table::hostile::{
     DIMENSION, FAR, OTHER, PARTIES, VICTIM, fell_back, is_of_result, last_round, lies, once, ring, said,
     says, sends, sends_round, signer_of, star, to, unseen_lie, victim_averages,
 };
-use undertone_tests::table::{HOSTILE, Table, Turn};
+use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
 fn sums(number: u8, unheard: Vec<Party>, sum: i64) -> Notice {
     Notice::Sums {
@@ -41,7 +45,8 @@ fn says_result(output: &Output) -> bool {
     says(output).is_some_and(|(_, notice)| is_of_result(&notice))
 }
 
-/// One that says that it holds another mean, or holds one for two: the others hold theirs by quorum.
+/// One that says that it holds another mean, or holds one for two: the others hold theirs by
+/// quorum.
 #[test]
 fn a_false_claim_of_another_mean_is_told_and_costs_nobody_the_agreement() {
     let (mut table, mut signer) = (Table::new(&ring()), signer_of(HOSTILE));
@@ -94,7 +99,8 @@ fn a_false_claim_of_another_mean_is_told_and_costs_nobody_the_agreement() {
     );
 }
 
-/// One sketch each, which takes all into account; a second one for somebody who says only later that it has ended.
+/// One sketch each, which takes all into account; a second one for somebody who says only later
+/// that it has ended.
 #[test]
 fn sums_are_told_once_to_all_and_again_for_whoever_ends_later() {
     for late in [false, true] {
@@ -131,7 +137,8 @@ fn sums_are_told_once_to_all_and_again_for_whoever_ends_later() {
     }
 }
 
-/// It holds back its last round from the victim until all others have told their sums, reads their seeds, and then sends a lie that none of them shows.
+/// It holds back its last round from the victim until all others have told their sums, reads their
+/// seeds, and then sends a lie that none of them shows.
 #[test]
 fn a_lie_made_for_the_signs_that_others_have_told_is_seen() {
     let last = last_round(&ring());
@@ -254,8 +261,9 @@ fn a_mean_of_the_fast_form_is_compared_itself_also_once_others_fall_back() {
     assert!(seen > 3 && unharmed > 0, "seen: {seen}, unharmed: {unharmed}");
 }
 
-/// Lies within every bound: what it tells one neighbour is not what it tells the other. On a ring of which it is a part no honest node can see that from
-/// where it stands, and two of them end with different means.
+/// Lies within every bound: what it tells one neighbour is not what it tells the other. On a ring
+/// of which it is a part no honest node can see that from where it stands, and two of them end with
+/// different means.
 #[test]
 fn a_lie_that_no_node_can_see_alone_is_seen_when_they_compare() {
     for number in [1, 2] {
@@ -296,7 +304,8 @@ fn a_lie_that_no_node_can_see_alone_is_seen_when_they_compare() {
     }
 }
 
-/// The only neighbour of all tells each that everybody holds just what it holds itself, and may keep from them what the others say.
+/// The only neighbour of all tells each that everybody holds just what it holds itself, and may
+/// keep from them what the others say.
 #[test]
 fn a_star_whose_centre_lies_agrees_on_nothing() {
     for passes_on in [true, false] {
@@ -348,131 +357,162 @@ fn a_star_whose_centre_lies_agrees_on_nothing() {
     }
 }
 
-/// Anything that a member can sign, at any time, beside, in place of or instead of what it should say. In half of the runs it also keeps its last round
-/// from the victim, then sends a lie that no sums show which it has read so far, and has all fall back once the victim has ended.
+/// A member that signs anything, at any time, beside, in place of or instead of what it should say.
+struct Malice {
+    rng: ChaCha8Rng,
+    signer: Signer,
+    neighbours: Vec<Party>,
+    /// How often it says something of its own beside what is said.
+    rate: f64,
+    /// How often it leaves out a round that it should send.
+    drops: f64,
+    /// How many frames of its own it still has.
+    budget: usize,
+    /// Whether it will keep its last round from the victim.
+    holds_back: bool,
+    /// What it kept: the round's view and values.
+    kept: Option<(u64, Vec<u8>)>,
+    /// Whether it will have all fall back once the victim has ended.
+    calls: bool,
+    /// The number of the last round.
+    last: u32,
+    /// How many seeds of sketches it reads before it lies.
+    heard: usize,
+    seeds: Vec<Seed>,
+}
+
+impl Malice {
+    fn new(plan: &Plan, seed: u64, last: u32) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        Malice {
+            signer: signer_in(plan),
+            neighbours: plan.draft().public_graph.neighbours(HOSTILE).to_vec(),
+            rate: [0.002, 0.02, 0.1][seed as usize % 3],
+            drops: [0.0, 0.02, 0.3][seed as usize / 3 % 3],
+            budget: 3000,
+            holds_back: seed.is_multiple_of(2),
+            kept: None,
+            calls: seed % 8 < 4,
+            last,
+            heard: rng.random_range(0..PARTIES),
+            seeds: vec![],
+            rng,
+        }
+    }
+
+    fn turn(&mut self, party: Party, output: &Output) -> Turn {
+        let averages = sends(output);
+        let passes = !(party == HOSTILE && averages.is_some() && self.rng.random_bool(self.drops));
+        let mut slips = vec![];
+        match (says(output), &averages) {
+            (Some((author, Notice::Sums { sketch, .. })), _) if author == party && party != HOSTILE => {
+                self.seeds.push(sketch.seed)
+            }
+            (Some((VICTIM, Notice::Averaged { .. })), _)
+                if party == VICTIM && std::mem::take(&mut self.calls) =>
+            {
+                let missed = self.notice(Recipient::All, Notice::Missed);
+                slips.extend(self.neighbours.iter().map(|peer| to(*peer, missed.clone())));
+            }
+            (_, Some((VICTIM, said, values)))
+                if party == HOSTILE && sends_round(output, Form::Fast, self.last) && self.holds_back =>
+            {
+                (self.holds_back, self.kept) = (false, Some((said.view, values.clone())));
+                return Turn::instead(vec![]);
+            }
+            _ => {}
+        }
+        self.seeds.dedup();
+        slips.extend(self.lie());
+        while self.budget > 0 && self.rng.random_bool(self.rate) {
+            self.budget -= 1;
+            let peer = self.neighbours[self.rng.random_range(0..self.neighbours.len())];
+            let frame = self.anything(peer, averages.as_ref());
+            slips.extend(frame.map(|frame| to(peer, frame)));
+        }
+        Turn { passes, slips }
+    }
+
+    /// In place of the round that it kept, once it has read enough: a lie that none of these sums
+    /// show.
+    fn lie(&mut self) -> Option<Slip> {
+        let (view, values) = self.kept.take_if(|_| self.seeds.len() >= self.heard)?;
+        let size = (self.rng.random_range(0..8 * values.len() / DIMENSION) as f64).exp2();
+        let lie = unseen_lie(&self.seeds, &values, size, &mut self.rng);
+        let round = self.signer.round(Form::Fast, self.last, view, 0.0, &lie);
+        Some(to(VICTIM, wire::round_frame(&round.expect("signs"), &lie)))
+    }
+
+    fn notice(&mut self, recipient: Recipient, notice: Notice) -> Arc<[u8]> {
+        wire::notice_frame(&self.signer.sign(recipient, notice).expect("signs"))
+    }
+
+    /// A frame of its own, or none; `averages`: the round that is being sent.
+    fn anything(&mut self, peer: Party, averages: Option<&(Party, Round, Vec<u8>)>) -> Option<Arc<[u8]>> {
+        Some(match (self.rng.random_range(0..9), averages) {
+            (0, _) => self.notice(Recipient::All, Notice::Missed),
+            (1, _) => {
+                let cut = Notice::Severed {
+                    party: self.rng.random_range(0..PARTIES),
+                    held: self.rng.random_bool(0.5),
+                };
+                self.notice(Recipient::All, cut)
+            }
+            (2, _) => self.notice(Recipient::Party(peer), Notice::Waiting),
+            (3, _) if self.rng.random_bool(0.2) => {
+                let rng = &mut self.rng;
+                let unheard = (0..PARTIES).filter(|_| rng.random_bool(0.2)).collect();
+                let claim = sums(rng.random_range(0..5), unheard, rng.random());
+                let end = Notice::Averaged {
+                    whole: rng.random_bool(0.8),
+                };
+                let claim = if rng.random_bool(0.5) { claim } else { end };
+                self.notice(Recipient::All, claim)
+            }
+            (_, Some((_, said, values))) => self.another_round(said, values.clone()),
+            _ => return None,
+        })
+    }
+
+    /// A round with other values, another number, form or spread.
+    fn another_round(&mut self, said: &Round, mut values: Vec<u8>) -> Arc<[u8]> {
+        let rng = &mut self.rng;
+        match rng.random_range(0..4) {
+            0 => values.iter_mut().for_each(|x| *x = rng.random_range(0..=255)),
+            1 => values.truncate(rng.random_range(0..=values.len())),
+            2 => values[rng.random_range(0..DIMENSION)] ^= 1,
+            _ => {}
+        }
+        let number = said
+            .round
+            .wrapping_add(rng.random_range(0..3))
+            .wrapping_sub(rng.random_range(0..3));
+        let form = if rng.random_bool(0.5) {
+            said.form
+        } else {
+            [Form::Fast, Form::Ratio][rng.random_range(0..2)]
+        };
+        let spread = if rng.random_bool(0.5) {
+            said.spread
+        } else {
+            f64::from_bits(rng.random())
+        };
+        let round = self.signer.round(form, number, said.view, spread, &values);
+        wire::round_frame(&round.expect("signs"), &values)
+    }
+}
+
+/// In half of the runs the member also keeps its last round from the victim, then sends a lie that
+/// no sums show which it has read so far, and has all fall back once the victim has ended.
 #[test]
 fn random_malice_ends_every_run_without_a_false_claim() {
     let mut ends = BTreeMap::new();
     let last = [last_round(&ring()), last_round(&star())];
     for seed in 0..32 {
         let plan = if seed % 4 == 3 { star() } else { ring() };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut signer = signer_in(&plan);
-        let neighbours = plan.draft().public_graph.neighbours(HOSTILE).to_vec();
-        let (rate, drops) = (
-            [0.002, 0.02, 0.1][seed as usize % 3],
-            [0.0, 0.02, 0.3][seed as usize / 3 % 3],
-        );
-        let (mut table, mut budget) = (Table::new(&plan), 3000);
-        let (mut holds_back, mut truth, mut calls) = (seed % 2 == 0, None, seed % 8 < 4);
-        let (last, heard, mut seeds) = (
-            last[usize::from(seed % 4 == 3)],
-            rng.random_range(0..PARTIES),
-            vec![],
-        );
-        table.play(|party, output| {
-            let averages = sends(output);
-            let passes = !(party == HOSTILE && averages.is_some() && rng.random_bool(drops));
-            let mut slips = vec![];
-            match (says(output), &averages) {
-                (Some((author, Notice::Sums { sketch, .. })), _) if author == party && party != HOSTILE => {
-                    seeds.push(sketch.seed)
-                }
-                (Some((VICTIM, Notice::Averaged { .. })), _)
-                    if party == VICTIM && std::mem::take(&mut calls) =>
-                {
-                    let missed =
-                        wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs"));
-                    slips.extend(neighbours.iter().map(|peer| to(*peer, missed.clone())));
-                }
-                (_, Some((VICTIM, said, values)))
-                    if party == HOSTILE && sends_round(output, Form::Fast, last) && holds_back =>
-                {
-                    (holds_back, truth) = (false, Some((said.view, values.clone())));
-                    return Turn::instead(vec![]);
-                }
-                _ => {}
-            }
-            seeds.dedup();
-            if seeds.len() >= heard
-                && let Some((view, values)) = truth.take()
-            {
-                let size = (rng.random_range(0..8 * values.len() / DIMENSION) as f64).exp2();
-                let lie = unseen_lie(&seeds, &values, size, &mut rng);
-                slips.push(to(
-                    VICTIM,
-                    wire::round_frame(
-                        &signer.round(Form::Fast, last, view, 0.0, &lie).expect("signs"),
-                        &lie,
-                    ),
-                ));
-            }
-            while budget > 0 && rng.random_bool(rate) {
-                budget -= 1;
-                let peer = neighbours[rng.random_range(0..neighbours.len())];
-                let frame = match (rng.random_range(0..9), &averages) {
-                    (0, _) => {
-                        wire::notice_frame(&signer.sign(Recipient::All, Notice::Missed).expect("signs"))
-                    }
-                    (1, _) => {
-                        let cut = Notice::Severed {
-                            party: rng.random_range(0..PARTIES),
-                            held: rng.random_bool(0.5),
-                        };
-                        wire::notice_frame(&signer.sign(Recipient::All, cut).expect("signs"))
-                    }
-                    (2, _) => wire::notice_frame(
-                        &signer
-                            .sign(Recipient::Party(peer), Notice::Waiting)
-                            .expect("signs"),
-                    ),
-                    (3, _) if rng.random_bool(0.2) => {
-                        let unheard = (0..PARTIES).filter(|_| rng.random_bool(0.2)).collect();
-                        let claims = [
-                            sums(rng.random_range(0..5), unheard, rng.random()),
-                            Notice::Averaged {
-                                whole: rng.random_bool(0.8),
-                            },
-                        ];
-                        let [claim, end] = claims;
-                        let claim = if rng.random_bool(0.5) { claim } else { end };
-                        wire::notice_frame(&signer.sign(Recipient::All, claim).expect("signs"))
-                    }
-                    (_, Some((_, said, values))) => {
-                        let mut values = values.clone();
-                        match rng.random_range(0..4) {
-                            0 => values.iter_mut().for_each(|x| *x = rng.random_range(0..=255)),
-                            1 => values.truncate(rng.random_range(0..=values.len())),
-                            2 => values[rng.random_range(0..DIMENSION)] ^= 1,
-                            _ => {}
-                        }
-                        let number = said
-                            .round
-                            .wrapping_add(rng.random_range(0..3))
-                            .wrapping_sub(rng.random_range(0..3));
-                        let form = if rng.random_bool(0.5) {
-                            said.form
-                        } else {
-                            [Form::Fast, Form::Ratio][rng.random_range(0..2)]
-                        };
-                        let spread = if rng.random_bool(0.5) {
-                            said.spread
-                        } else {
-                            f64::from_bits(rng.random())
-                        };
-                        wire::round_frame(
-                            &signer
-                                .round(form, number, said.view, spread, &values)
-                                .expect("signs"),
-                            &values,
-                        )
-                    }
-                    _ => continue,
-                };
-                slips.push(to(peer, frame));
-            }
-            Turn { passes, slips }
-        });
+        let mut malice = Malice::new(&plan, seed, last[usize::from(seed % 4 == 3)]);
+        let mut table = Table::new(&plan);
+        table.play(|party, output| malice.turn(party, output));
         table.assert_no_claim_is_false();
         for (_, outcome) in table.honest() {
             let end = (outcome.agreed, outcome.sum.is_some(), outcome.included.len());

@@ -1,16 +1,19 @@
-//! What a hostile member sends to another one, at the level of the machines: each is ignored and told, and the run goes on to the exact result.
+//! What a hostile member sends to another one, at the level of the machines: each is ignored and
+//! told, and the run goes on to the exact result.
 
 use std::sync::Arc;
 
 use libp2p_identity::Keypair;
-use undertone_protocol::lattice::LatticeWeight;
-use undertone_protocol::log::ShareId;
-use undertone_protocol::message::{Network, Notice, Recipient, SignedNotice, Signer, Stage};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::peers::simulated_keypair;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Event, Output};
-use undertone_protocol::wire;
+use undertone_protocol::lattice::grid::LatticeWeight;
+use undertone_protocol::messages::log::ShareId;
+use undertone_protocol::messages::notice::{Network, Notice, Recipient, SignedNotice, Stage};
+use undertone_protocol::messages::signing::Signer;
+use undertone_protocol::messages::wire;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::simulated_keypair;
+use undertone_protocol::run::interface::Output;
+use undertone_protocol::run::outcome::Event;
+use undertone_protocol::topology::party::Party;
 use undertone_tests::simulated::plan;
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
@@ -52,7 +55,8 @@ fn sent(table: &Table) -> usize {
         .sum()
 }
 
-/// What comes of these frames: the run is undisturbed; the offences that the victim tells of the hostile member.
+/// What comes of these frames: the run is undisturbed; the offences that the victim tells of the
+/// hostile member.
 #[track_caller]
 fn told_of(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<String> {
     let mut table = Table::new(plan);
@@ -131,7 +135,8 @@ fn a_public_message_that_is_not_its_authors_is_told_and_ignored() {
 #[test]
 fn a_replayed_public_message_changes_nothing() {
     let plan = four();
-    // The hostile member's own READY of an earlier start, and a newer one, after everybody has signed START; a thousand times.
+    // The hostile member's own READY of an earlier start, and a newer one, after everybody has
+    // signed START; a thousand times.
     let ready = |incarnation| Notice::Ready {
         incarnation: [incarnation; 16],
     };
@@ -162,7 +167,8 @@ fn a_replayed_public_message_changes_nothing() {
     assert_eq!(table.offences, [], "a replay may be anybody's, and costs a look");
 }
 
-/// The hostile member's share of a round to the victim, with the coordinates that it should have, or others.
+/// The hostile member's share of a round to the victim, with the coordinates that it should have,
+/// or others.
 fn share(
     plan: &Plan,
     digest: &[u8; 32],
@@ -171,9 +177,7 @@ fn share(
     change: impl Fn(&mut Vec<u8>),
 ) -> Arc<[u8]> {
     let lattice = plan.lattice();
-    let mut values = lattice
-        .share_to_bytes(&lattice.zeros(plan.draft().dimension()), 1)
-        .expect("zeros fit");
+    let mut values = vec![0; plan.draft().dimension() * lattice.wire_bytes as usize];
     change(&mut values);
     wire::share_frame(
         digest,
@@ -225,7 +229,8 @@ fn a_share_of_another_run_or_out_of_schedule_is_told_and_ignored() {
     }
 }
 
-/// A share that no honest party sends takes the place of the true one: it is refused, and its sender keeps the mass.
+/// A share that no honest party sends takes the place of the true one: it is refused, and its
+/// sender keeps the mass.
 #[test]
 fn a_share_off_its_grid_too_large_or_too_long_is_refused() {
     let plan = four();
@@ -251,14 +256,16 @@ fn a_share_off_its_grid_too_large_or_too_long_is_refused() {
 fn a_share_that_comes_twice_counts_once() {
     let plan = four();
     let (due, _) = rounds(&plan);
-    // The victim counts this one of nothing, and the true one that follows is a second share under one id.
+    // The victim counts this one of nothing, and the true one that follows is a second share under
+    // one id.
     let first = share(&plan, plan.digest(), due, 0, |_| {});
     let mut table = Table::new(&plan);
     table.play(slip(vec![
         (Network::Private, first.clone()),
         (Network::Private, first),
     ]));
-    // Its sender's machine deducted more than the victim added: that mass is lost to the sum, and to nobody's privacy.
+    // Its sender's machine deducted more than the victim added: that mass is lost to the sum, and
+    // to nobody's privacy.
     let sums: Vec<_> = table
         .outcomes
         .iter()
@@ -317,7 +324,8 @@ fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
         "{:?}",
         table.offences.first()
     );
-    // Calls are answered 64 times with what is held (8 notices), one of each slot is passed on to two others.
+    // Calls are answered 64 times with what is held (8 notices), one of each slot is passed on to
+    // two others.
     let extra = sent(&table).saturating_sub(sent(&calm));
     println!(
         "{count} hostile frames made the victim send {extra} more than the usual {}",
@@ -331,8 +339,9 @@ fn pairs() -> Arc<Plan> {
     plan(PARTIES, 3, "[mechanism]\nkind = \"ppsc\"\n[run]\npace_ms = 10")
 }
 
-/// With PPSC the hostile member has few edges in the schedule. A share of another run, of a round or an edge that it does not have, somebody else's, or of
-/// another length: told, not taken, and where the true one follows it counts.
+/// With PPSC the hostile member has few edges in the schedule. A share of another run, of a round
+/// or an edge that it does not have, somebody else's, or of another length: told, not taken, and
+/// where the true one follows it counts.
 #[test]
 fn a_share_of_ppsc_that_is_not_due_or_not_one_is_told_and_ignored() {
     let plan = pairs();
@@ -380,7 +389,8 @@ fn a_share_of_ppsc_that_is_not_due_or_not_one_is_told_and_ignored() {
     assert_eq!(told_of(&plan, vec![(Network::Private, heavy)]).len(), 1);
 }
 
-/// Any residue may be an honest party's, so the largest is taken; twice it counts once. The result is spoilt, one for all, and nobody overflows.
+/// Any residue may be an honest party's, so the largest is taken; twice it counts once. The result
+/// is spoilt, one for all, and nobody overflows.
 #[test]
 fn a_share_of_ppsc_of_the_largest_residues_counts_once() {
     let plan = pairs();

@@ -1,18 +1,22 @@
-//! What a hostile member of a run with `dissemination = "consensus"` says in rounds of averaging, at the level of the machines: what cannot be is told
-//! and ignored, or leads to the fall-back, and the others end within what they claim of the exact mean. Nobody publishes anything of its own twice (the
-//! table checks that of every frame), and nothing piles up.
+//! What a hostile member of a run with `dissemination = "consensus"` says in rounds of averaging,
+//! at the level of the machines: what cannot be is told and ignored, or leads to the fall-back, and
+//! the others end within what they claim of the exact mean. Nobody publishes anything of its own
+//! twice (the table checks that of every frame), and nothing piles up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use libp2p_identity::Keypair;
-use undertone_protocol::dissemination::{FAST_STAGES, MOST_STAGES};
-use undertone_protocol::message::{Form, Network, Notice, Recipient, Round, Signature, Signer};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::peers::simulated_keypair;
-use undertone_protocol::run::{Ending, Event, Output};
+use undertone_protocol::messages::notice::{Form, Network, Notice, Recipient, Round};
+use undertone_protocol::messages::signature::Signature;
+use undertone_protocol::messages::signing::Signer;
+use undertone_protocol::messages::wire::{self, PublicFrame};
+use undertone_protocol::plan::peers::simulated_keypair;
+use undertone_protocol::publishing::averaging::machine::{FAST_STAGES, MOST_STAGES};
+use undertone_protocol::run::interface::Output;
+use undertone_protocol::run::outcome::{Ending, Event};
 use undertone_protocol::time::Time;
-use undertone_protocol::wire::{self, PublicFrame};
+use undertone_protocol::topology::party::Party;
 use undertone_tests::simulated::others;
 use undertone_tests::table::hostile::{
     self, DIMENSION, FAR, Moment, OTHER, PARTIES, VICTIM, fell_back, kept, last_round, lies, once, path,
@@ -20,7 +24,8 @@ use undertone_tests::table::hostile::{
 };
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
-/// The run with these is as it would be without: everybody's mean, agreed, and nobody has fallen back. What the victim tells of others.
+/// The run with these is as it would be without: everybody's mean, agreed, and nobody has fallen
+/// back. What the victim tells of others.
 #[track_caller]
 fn told_of(at: Moment, slips: Vec<Slip>) -> Vec<(Party, String)> {
     let mut table = Table::new(&ring());
@@ -48,8 +53,8 @@ fn told_of(at: Moment, slips: Vec<Slip>) -> Vec<(Party, String)> {
         .collect()
 }
 
-#[test]
-fn a_round_that_is_not_its_authors_or_from_no_neighbour_is_told_and_ignored() {
+/// Rounds of another plan, key, author or content: whom they come from, what is told, the frame.
+fn strange_rounds() -> [(Party, &'static str, std::sync::Arc<[u8]>); 10] {
     let values = [0; DIMENSION];
     let good = signer_of(HOSTILE)
         .round(Form::Fast, 1, 0, 0.0, &values)
@@ -70,7 +75,7 @@ fn a_round_that_is_not_its_authors_or_from_no_neighbour_is_told_and_ignored() {
         &values,
     );
     let frame = |round: Round| wire::round_frame(&round, &values);
-    let cases = [
+    [
         (HOSTILE, "belongs to plan", frame(elsewhere)),
         (
             HOSTILE,
@@ -112,8 +117,12 @@ fn a_round_that_is_not_its_authors_or_from_no_neighbour_is_told_and_ignored() {
         ),
         (FAR, "no neighbour", far),
         (HOSTILE, "does not decode", [1, 7, 0, 0].into()),
-    ];
-    for (from, word, frame) in cases {
+    ]
+}
+
+#[test]
+fn a_round_that_is_not_its_authors_or_from_no_neighbour_is_told_and_ignored() {
+    for (from, word, frame) in strange_rounds() {
         let told = told_of(
             victim_averages,
             vec![Slip {
@@ -301,7 +310,8 @@ fn a_change_beyond_what_the_entries_allow_leads_to_the_fall_back() {
     }
 }
 
-/// It answers every sign of life with one of its own, and says nothing else: for each neighbour's patience there is an end.
+/// It answers every sign of life with one of its own, and says nothing else: for each neighbour's
+/// patience there is an end.
 #[test]
 fn who_only_says_that_it_waits_is_not_waited_for_for_ever() {
     let settle_ms = ring().draft().run.settle_ms;
@@ -377,7 +387,8 @@ fn who_says_each_round_just_in_time_does_not_hold_up_all_of_them() {
     );
 }
 
-/// Openings and rounds in any number, long before anybody can use them, and rounds of every number while others go on: two a form are kept.
+/// Openings and rounds in any number, long before anybody can use them, and rounds of every number
+/// while others go on: two a form are kept.
 #[test]
 fn early_messages_in_any_number_are_kept_two_at_a_time() {
     let width = ring().terms().expect("it averages").opening_bytes;

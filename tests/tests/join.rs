@@ -1,5 +1,5 @@
-//! The second journey, typed out: identities, a peer list, a plan, and one `join` a party in a process of its own; and whatever may
-//! come between.
+//! The second journey, typed out: identities, a peer list, a plan, and one `join` a party in a
+//! process of its own; and whatever may come between.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -196,7 +196,8 @@ fn check_files(parties: &Parties, object: &Value) {
     assert_close(&object["weights"]["bob"], 0.25, 1e-9, "an even weight");
 }
 
-/// No coordinate of the marked input is in a log, an event, an answer or a receipt, and neither is the secret key.
+/// No coordinate of the marked input is in a log, an event, an answer or a receipt, and neither is
+/// the secret key.
 fn check_silence(alice: &Ended, events: &[Value], parties: &Parties) {
     let told: String = events.iter().map(Value::to_string).collect();
     let receipt = std::fs::read_to_string(parties.path("plan-alice.receipt.json")).expect("readable");
@@ -310,6 +311,48 @@ fn too_few_members_abort_and_nothing_private_leaves() {
     }
 }
 
+/// `join` by the stranger.
+fn as_mallory<'a>(plan: &'a str, key: &'a str) -> [&'a str; 9] {
+    let [input, output] = ["alice.npy", "mallory.npy"];
+    [
+        "join",
+        plan,
+        "--identity",
+        key,
+        "--input",
+        input,
+        "--output",
+        output,
+        "--json",
+    ]
+}
+
+/// A plan with the members' addresses and the stranger in place of one of them.
+fn forge(parties: &Parties, replaced: usize, mallory: &str) {
+    let list: String = (0..4)
+        .map(|party| {
+            if party == replaced {
+                mallory.to_owned()
+            } else {
+                parties.lines()[party].clone()
+            }
+        })
+        .collect();
+    parties.write("forged.toml", &run_file(30_000));
+    parties.write("forged-peers.toml", &format!("version = 1\n{list}"));
+    parties
+        .run([
+            "plan",
+            "forged.toml",
+            "--peers",
+            "forged-peers.toml",
+            "--out",
+            "forged.json",
+            "--json",
+        ])
+        .json_of(0);
+}
+
 #[test]
 fn a_stranger_does_not_stop_the_run() {
     let _alone = alone();
@@ -332,56 +375,15 @@ fn a_stranger_does_not_stop_the_run() {
         .expect("one of twenty ids is smaller");
     // Not in the plan: refused by its own node.
     let key = format!("mallory-{attempt}.key");
-    let own = [
-        "join",
-        "plan.json",
-        "--identity",
-        &key,
-        "--input",
-        "alice.npy",
-        "--output",
-        "mallory.npy",
-        "--json",
-    ];
+    let own = as_mallory("plan.json", &key);
     parties.run(own).refused_at(3, "--identity");
-    // In a plan of its own making, with the members' addresses, in place of one that it does not dial.
+    // In a plan of its own making, with the members' addresses, in place of one that it does not
+    // dial.
     let replaced = (target + 1) % 4;
-    let list: String = (0..4)
-        .map(|party| {
-            if party == replaced {
-                mallory.clone()
-            } else {
-                lines(party)
-            }
-        })
-        .collect();
-    parties.write("forged.toml", &run_file(30_000));
-    parties.write("forged-peers.toml", &format!("version = 1\n{list}"));
-    parties
-        .run([
-            "plan",
-            "forged.toml",
-            "--peers",
-            "forged-peers.toml",
-            "--out",
-            "forged.json",
-            "--json",
-        ])
-        .json_of(0);
-
+    forge(&parties, replaced, &mallory);
     let (running, mut events) = follow(&parties, "plan", target);
     until_gathering(&mut events);
-    let forged = [
-        "join",
-        "forged.json",
-        "--identity",
-        &key,
-        "--input",
-        "alice.npy",
-        "--output",
-        "mallory.npy",
-        "--json",
-    ];
+    let forged = as_mallory("forged.json", &key);
     let stranger = start_in(parties.folder(), forged);
     let mallory_id = id(&mallory);
     let refused = |e: &Value| {

@@ -12,7 +12,8 @@ const ROUNDS: u64 = 6;
 const DIMENSION: usize = 1000;
 /// Long enough for a signal to reach a party some rounds before the end.
 const PACE_MS: u64 = 150;
-/// Long enough for it to reach a party within the round that it is meant for, also on a machine with other work.
+/// Long enough for it to reach a party within the round that it is meant for, also on a machine
+/// with other work.
 const SLOW_PACE_MS: u64 = 1000;
 
 /// A local run of 8 nodes that is being watched, with the process of each.
@@ -112,7 +113,8 @@ fn survivors(victims: &[usize]) -> Vec<usize> {
     (0..NODES).filter(|party| !victims.contains(party)).collect()
 }
 
-/// The survivors of one departure: same bits, same set, exit 5, receipts that say who departed and what that costs.
+/// The survivors of one departure: same bits, same set, exit 5, receipts that say who departed and
+/// what that costs.
 fn check_survivors(end: &End, victim: usize, victims_code: i32) {
     let object = &end.object;
     let alive = survivors(&[victim]);
@@ -138,7 +140,8 @@ fn check_survivors(end: &End, victim: usize, victims_code: i32) {
     for party in &names {
         check_receipt(&receipt::of_local(&end.kept(), party), victim, &names);
     }
-    // The exact mean of the seven plus their η*: χ² of 1000 degrees, 5 standard deviations, a chance below 1e-6.
+    // The exact mean of the seven plus their η*: χ² of 1000 degrees, 5 standard deviations, a
+    // chance below 1e-6.
     let number = |key: &str| object[key].as_f64().expect("a number");
     let ratio = (number("rms_error") / number("standard_error")).powi(2);
     assert!(
@@ -182,8 +185,9 @@ fn check_receipt(receipt: &Value, victim: usize, names: &[String]) {
     receipt::assert_mu_follows(receipt);
 }
 
-/// Deadlines that nobody waits for when a process is killed. The earliest one after the kill is the end of its round, a multiple of this; half-time
-/// of settling, from which lists are flooded, and three quarters come later still.
+/// Deadlines that nobody waits for when a process is killed. The earliest one after the kill is the
+/// end of its round, a multiple of this; half-time of settling, from which lists are flooded, and
+/// three quarters come later still.
 const FAR_MS: u64 = 30_000;
 
 /// Kills a party as it begins a round; the others end without waiting for any deadline.
@@ -205,7 +209,8 @@ fn killed_in(round: u64, victim: usize) {
         "killed in round {round}: {took} ms from START to the last survivor's end, of which {} are the pace",
         ROUNDS * pace_ms
     );
-    // The pace, a stage's grace for who is found gone (1/32 of it, twice at most), and what a machine with other work adds to that, against 30 s.
+    // The pace, a stage's grace for who is found gone (1/32 of it, twice at most), and what a
+    // machine with other work adds to that, against 30 s.
     assert!(took < FAR_MS, "{took} ms: somebody waited for a deadline");
 }
 
@@ -288,14 +293,16 @@ fn check_withheld(kept: &Path, party: &str, receipt: &Value) {
 #[test]
 fn a_party_that_falls_silent_costs_the_deadlines() {
     let _alone = alone();
-    // A round's deadline is long enough for a machine with other work: the victim is to be the only one that misses it.
+    // A round's deadline is long enough for a machine with other work: the victim is to be the only
+    // one that misses it.
     let (round_ms, settle_ms) = (2000, 4000);
     let mut cluster = Cluster::start(&format!("round_ms = {round_ms}\nsettle_ms = {settle_ms}"));
     let pids = cluster.pids();
     let victim = 4;
     cluster.until_round(victim, 2);
     signal(pids[victim], Signal::SIGSTOP);
-    // It goes on only after the others have ended: none of them waits for it beyond deadlines of theirs.
+    // It goes on only after the others have ended: none of them waits for it beyond deadlines of
+    // theirs.
     for _ in 0..NODES - 1 {
         cluster.events.until("seven ends", |e| e["event"] == "finished");
     }

@@ -1,9 +1,11 @@
-//! Parties that are told to leave, and one whose result cannot be written: what they exit with, and what the others get.
+//! Parties that are told to leave, and one whose result cannot be written: what they exit with, and
+//! what the others get.
 
 use serde_json::{Value, json};
 use undertone_tests::{Followed, Parties, Running, Signal, alone, follow_in, read_json, signal};
 
-/// A deadline so long that a run in which anybody waits for one fails by the harness's watchdog, not by a tight limit here.
+/// A deadline so long that a run in which anybody waits for one fails by the harness's watchdog,
+/// not by a tight limit here.
 const RUN: &str = "version = 1\nname = \"leave\"\n[data]\nshape = [50]\n[run]\njoin_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 150\n";
 
 /// Parties of one plan on this machine, each a process that is followed.

@@ -21,7 +21,8 @@ fn local(folder: &Path, line: &str) -> Ended {
     run_in(folder, format!("local --json {line}").split_whitespace())
 }
 
-/// The same with the patience of [`PATIENT`] and these lines of a run file, which lies elsewhere.
+/// Runs `local` with the patience of [`PATIENT`] and these lines of a run file that lies
+/// elsewhere.
 fn patient(folder: &Path, line: &str, lines: &str) -> Ended {
     let run = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(run.path(), format!("version = 1\n{lines}{PATIENT}")).expect("writable");
@@ -104,7 +105,8 @@ fn check_final_object(object: &Value, parties: u64) {
     );
 }
 
-/// rms² d / σ² is χ² with d degrees: 5 standard deviations of it, √(2/d) each, are a chance below 1e-6 (d ≥ 1000).
+/// rms² d / σ² is χ² with d degrees: 5 standard deviations of it, √(2/d) each, are a chance below
+/// 1e-6 (d ≥ 1000).
 fn check_error(object: &Value, dimension: usize) {
     let number = |key: &str| object[key].as_f64().expect("a number");
     let ratio = (number("rms_error") / number("standard_error")).powi(2);
@@ -180,7 +182,8 @@ fn check_means(kept: &Path, names: &[&str], object: &Value, vectors: &[Vec<f64>]
     let (descriptor, header, mean) = read_npy(&kept.join(names[0]).join("mean.npy"));
     assert_eq!((descriptor.as_str(), mean.len()), ("<f8", 1200));
     assert_eq!(npy_shape(&header), [40, 30]);
-    // What the object says of the error, computed here from the files. The inputs lie within the ball: clipping leaves them.
+    // What the object says of the error, computed here from the files. The inputs lie within the
+    // ball: clipping leaves them.
     let mean_of = |i: usize| vectors.iter().map(|v| v[i]).sum::<f64>() / 4.0;
     let square = |i: usize| (mean[i] - mean_of(i)).powi(2);
     let rms = ((0..1200).map(square).sum::<f64>() / 1200.0).sqrt();
@@ -359,7 +362,8 @@ fn a_run_file_gives_what_the_flags_do_not() {
         "version = 1\n[data]\nclip = { kind = \"box\", low = -1.0, high = 1.0 }\nadjacency = \"zero-out\"\n[privacy]\nepsilon = 2.0\n[mechanism]\nrounds = 3\n[run]\nsettle_ms = 12345\n",
     )
     .expect("writable");
-    // Its deadlines are the defaults of `local`: whether all processes of a busy machine keep them is not the point here.
+    // Its deadlines are the defaults of `local`: whether all processes of a busy machine keep them
+    // is not the point here.
     let ended = local(
         folder.path(),
         "--nodes 3 --dimension 20 --run run.toml --epsilon 3 --output kept",

@@ -1,23 +1,25 @@
-//! The noise that really comes out of runs is the planned and accounted one. Seeds are fixed. Each check compares a sum of N squares of
-//! independent normal variates with its expectation and fails beyond 5 of its standard deviations √(2N): were the noise right, another
-//! seed would fail with a chance below 6e-7.
+//! The noise that really comes out of runs is the planned and accounted one. Seeds are fixed. Each
+//! check compares a sum of N squares of independent normal variates with its expectation and fails
+//! beyond 5 of its standard deviations √(2N): were the noise right, another seed would fail with a
+//! chance below 6e-7.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use undertone_accountant::utility::realised;
-use undertone_protocol::exchange::{Course, Deed, Exchange, Opening};
-use undertone_protocol::lattice::LatticeWeight;
-use undertone_protocol::message::Phase;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::noise::LatticeNoise;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Ending, Event, Outcome};
-use undertone_protocol::simulator::{Conditions, Fault, Report};
+use undertone_accountant::calibration::utility::realised;
+use undertone_protocol::lattice::grid::LatticeWeight;
+use undertone_protocol::messages::notice::Phase;
+use undertone_protocol::messages::wire::{self, PrivateFrame};
+use undertone_protocol::mixing::course::Course;
+use undertone_protocol::mixing::exchange::{Deed, Exchange, Opening};
+use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::outcome::{Ending, Event, Outcome};
+use undertone_protocol::simulator::scenario::{Conditions, Fault, Report};
 use undertone_protocol::time::Time;
-use undertone_protocol::wire::{self, PrivateFrame};
+use undertone_protocol::topology::party::Party;
 use undertone_tests::simulated::{inputs, kills, on_lattice, others, plan, simulate};
 
 /// Squares of what should be standard normal variates.
@@ -146,8 +148,9 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
                 panic!("it is a share")
             };
             let share = lattice
-                .share_from_bytes(&frame[values], DIMENSION, 1)
-                .expect("on its grid");
+                .share(frame[values].to_vec().into(), DIMENSION, 1)
+                .expect("on its grid")
+                .unpack();
             let c = if injection == "early" { 1.0 } else { 1.0 / 5.0 };
             let scale = calibration.correlated_std * f64::sqrt(terms);
             let mut squares = Squares::default();
@@ -219,7 +222,8 @@ fn after_a_departure_the_result_has_the_accounted_variance() {
     squares.check("a departure in mixing");
 }
 
-/// A party whose log is agreed falls silent before its final leaves: its noise stays in the others' finals.
+/// A party whose log is agreed falls silent before its final leaves: its noise stays in the others'
+/// finals.
 #[test]
 fn after_a_late_vanish_the_result_has_the_accounted_variance() {
     for lines in [

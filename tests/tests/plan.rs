@@ -1,5 +1,5 @@
-//! `identity`, `plan` and `verify` as people use them: the figures that a plan must reach, what a member refuses to join, and what
-//! files that make no sense are told.
+//! `identity`, `plan` and `verify` as people use them: the figures that a plan must reach, what a
+//! member refuses to join, and what files that make no sense are told.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -279,6 +279,22 @@ fn a_plan_says_all_that_the_contract_lists() {
         Some(&Value::Null),
         "unused here"
     );
+    assert_schedule(&plan);
+    assert_members(&plan, &parties);
+    // The digest is that of the file's bytes.
+    use sha2::{Digest, Sha256};
+    let bytes = std::fs::read(parties.path("plan.json")).expect("readable");
+    let found: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
+    assert_eq!(found, digest);
+    // Two plans of the same files differ (a nonce), so that a plan can be spent once.
+    assert_ne!(
+        parties.plan("again", &format!("{RUN}[mechanism]\nrounds = 4\n")),
+        digest
+    );
+}
+
+/// In each of four rounds everybody sends one share and receives one.
+fn assert_schedule(plan: &Value) {
     let out = plan["out"].as_array().expect("rounds");
     assert_eq!((out.len(), plan["mechanism"]["rounds"].as_u64()), (4, Some(4)));
     for round in out {
@@ -299,6 +315,10 @@ fn a_plan_says_all_that_the_contract_lists() {
             "a permutation, so that everybody receives one share"
         );
     }
+}
+
+/// Members stand in the order of the peer list, each with its sensitivity.
+fn assert_members(plan: &Value, parties: &Parties) {
     let names: Vec<&str> = plan["members"]
         .as_array()
         .expect("members")
@@ -313,16 +333,6 @@ fn a_plan_says_all_that_the_contract_lists() {
             .iter()
             .all(|m| m["sensitivity"] == 2.0),
         "2C for an L2 ball of radius 1"
-    );
-    // The digest is that of the file's bytes.
-    use sha2::{Digest, Sha256};
-    let bytes = std::fs::read(parties.path("plan.json")).expect("readable");
-    let found: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
-    assert_eq!(found, digest);
-    // Two plans of the same files differ (a nonce), so that a plan can be spent once.
-    assert_ne!(
-        parties.plan("again", &format!("{RUN}[mechanism]\nrounds = 4\n")),
-        digest
     );
 }
 
@@ -376,10 +386,8 @@ fn the_default_policy_asks_for_one_colluder() {
         .json_of(0);
 }
 
-#[test]
-fn verify_refuses_a_plan_that_somebody_touched() {
-    let (parties, _) = planned();
-    let plan = read_json(&parties.path("plan.json"));
+/// What somebody may touch in a plan: where, the value instead, and what the refusal speaks of.
+fn touches(plan: &Value) -> [(&'static str, Value, &'static str); 24] {
     let number = |pointer: &str| {
         plan.pointer(pointer)
             .and_then(Value::as_f64)
@@ -395,7 +403,7 @@ fn verify_refuses_a_plan_that_somebody_touched() {
         }
         round
     };
-    let cases: [(&str, Value, &str); 24] = [
+    [
         (
             "/mechanism/independent_std",
             scaled("/mechanism/independent_std", 0.9),
@@ -436,13 +444,19 @@ fn verify_refuses_a_plan_that_somebody_touched() {
         ("/members/1/id", plan["members"][0]["id"].clone(), "members"),
         ("/run/min_parties", json!(1), "min_parties"),
         ("/version", json!(2), "version"),
-    ];
+    ]
+}
+
+#[test]
+fn verify_refuses_a_plan_that_somebody_touched() {
+    let (parties, _) = planned();
+    let plan = read_json(&parties.path("plan.json"));
     let rewrite = |plan: &Value| {
         parties.write("touched.json", &plan.to_string());
         parties.run(["verify", "touched.json", "--json"])
     };
     rewrite(&plan).json_of(0);
-    for (pointer, value, about) in cases {
+    for (pointer, value, about) in touches(&plan) {
         let mut touched = plan.clone();
         let place = touched
             .pointer_mut(pointer)
@@ -485,274 +499,6 @@ fn verify_refuses_what_is_no_plan() {
         .refused(3, "none.json");
 }
 
-/// A run file with a fault, the field that its refusal must name, and the line where that is known.
-const BAD_RUNS: [(&str, &str, Option<u32>); 27] = [
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\ncolour = 3\n",
-        "colour",
-        Some(5),
-    ),
-    (
-        "version = 1\nname = \"x\"\ncolour = 3\n[data]\nshape = [4]\n",
-        "colour",
-        Some(3),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[color]\n",
-        "color",
-        Some(5),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"l2\", radios = 1.0 }\n",
-        "data.clip",
-        Some(5),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = 0.0\n",
-        "privacy.epsilon",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = -1.0\n",
-        "privacy.epsilon",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = inf\n",
-        "privacy.epsilon",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = nan\n",
-        "privacy.epsilon",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\nepsilon = \"1\"\n",
-        "privacy.epsilon",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndelta = 0.0\n",
-        "privacy.delta",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndelta = 1.0\n",
-        "privacy.delta",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndelta = -1e-6\n",
-        "privacy.delta",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ncolluding = 4\n",
-        "privacy.colluding",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[privacy]\ndropouts = 2\n",
-        "privacy.dropouts",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = []\n",
-        "data.shape",
-        Some(4),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4, 0]\n",
-        "data.shape",
-        Some(4),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [99999999999, 99999999999]\n",
-        "data.shape",
-        Some(4),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"l2\", radius = 0.0 }\n",
-        "data.clip",
-        Some(5),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"box\", low = 1.0, high = -1.0 }\n",
-        "data.clip",
-        Some(5),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\nclip = { kind = \"box\", low = [0.0, 0.0], high = 1.0 }\n",
-        "data.clip",
-        Some(5),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\nweights = { zoe = 2.0 }\n",
-        "data.weights.zoe",
-        None,
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[run]\nmin_parties = 1\n",
-        "run.min_parties",
-        Some(6),
-    ),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[run]\npace_ms = 5000\n",
-        "run.pace_ms",
-        Some(6),
-    ),
-    (
-        "version = 2\nname = \"x\"\n[data]\nshape = [4]\n",
-        "version",
-        Some(1),
-    ),
-    ("version = 1\n[data]\nshape = [4]\n", "name", None),
-    ("version = 1\nname = \"x\"\n", "data.shape", None),
-    (
-        "version = 1\nname = \"x\"\n[data]\nshape = [4]\n[mechanism]\nkind = \"magic\"\n",
-        "mechanism.kind",
-        Some(6),
-    ),
-];
-
-#[test]
-fn a_run_file_that_makes_no_sense_is_refused_with_its_field_and_line() {
-    let parties = Parties::new(4);
-    for (run, field, line) in BAD_RUNS {
-        parties.write("bad.toml", run);
-        let ended = parties.run([
-            "plan",
-            "bad.toml",
-            "--peers",
-            "peers.toml",
-            "--out",
-            "bad.json",
-            "--json",
-        ]);
-        assert_eq!(ended.code, 2, "{run}{}{}", ended.stdout, ended.stderr);
-        let refusal = ended.refused_at(2, field);
-        let message = refusal["error"]["message"].as_str().expect("a message");
-        let place = line.map_or(String::new(), |line| format!("line {line}:"));
-        assert!(message.contains(&place), "{message} should tell of {place}");
-        assert!(
-            line.is_none() || message.starts_with("bad.toml"),
-            "{message} should name the file"
-        );
-        assert!(!parties.path("bad.json").exists());
-    }
-    parties.write("bad.toml", "version = 1\n[data\n");
-    parties
-        .run([
-            "plan",
-            "bad.toml",
-            "--peers",
-            "peers.toml",
-            "--out",
-            "bad.json",
-            "--json",
-        ])
-        .refused(2, "line 2:");
-    parties
-        .run([
-            "plan",
-            "absent.toml",
-            "--peers",
-            "peers.toml",
-            "--out",
-            "bad.json",
-            "--json",
-        ])
-        .refused(2, "absent.toml");
-    parties
-        .run([
-            "plan",
-            "bad.toml",
-            "--peers",
-            "absent.toml",
-            "--out",
-            "bad.json",
-            "--json",
-        ])
-        .refused_at(2, "--peers");
-    parties.write("bad.toml", RUN);
-    parties
-        .run([
-            "plan",
-            "bad.toml",
-            "--peers",
-            "peers.toml",
-            "--out",
-            "no/such/folder.json",
-            "--json",
-        ])
-        .refused_at(2, "--out");
-}
-
-#[test]
-fn a_peer_list_that_makes_no_sense_is_refused_with_its_field_and_line() {
-    let parties = Parties::new(4);
-    parties.write("run.toml", RUN);
-    let good = parties.peer_list();
-    let lines = parties.lines();
-    let id = |party: usize| lines[party].lines().nth(2).expect("the id's line");
-    let [port, _] = parties.ports(3);
-    let cases: [(String, &str, &str); 11] = [
-        (
-            format!("version = 1\n{}{}", lines[0], lines[1]),
-            "peer",
-            "2 peers",
-        ),
-        ("version = 1\n".into(), "peer", "0 peers"),
-        (
-            good.replace("name = \"dave\"", "name = \"alice\""),
-            "peer.3.name",
-            "line 18:",
-        ),
-        (good.replace(id(3), id(0)), "peer.3.id", "line 19:"),
-        (
-            good.replace("name = \"dave\"", "name = \"Dave!\""),
-            "peer.3.name",
-            "line 18:",
-        ),
-        (
-            good.replace(id(3), "id = \"12D3KooWnobody\""),
-            "peer.3.id",
-            "line 19:",
-        ),
-        (
-            good.replace(&format!("/tcp/{port}"), &format!("/udp/{port}")),
-            "peer.3.private",
-            "line 20:",
-        ),
-        (
-            good.replace(&format!("/tcp/{port}"), "/tcp/99999"),
-            "peer.3.private",
-            "line 20:",
-        ),
-        (
-            good.replace(
-                &format!("/ip4/127.0.0.1/tcp/{port}"),
-                &format!("127.0.0.1:{port}"),
-            ),
-            "peer.3.private",
-            "line 20:",
-        ),
-        (good.replace("version = 1", "version = 7"), "", "line 1:"),
-        (format!("{good}colour = 3\n"), "", "colour"),
-    ];
-    for (list, field, about) in cases {
-        assert_ne!(list, good);
-        parties.write("bad.toml", &list);
-        let ended = parties.run([
-            "plan", "run.toml", "--peers", "bad.toml", "--out", "bad.json", "--json",
-        ]);
-        assert_eq!(ended.code, 2, "{field}: {}{}", ended.stdout, ended.stderr);
-        ended.refused(2, about);
-        ended.refused_at(2, field);
-    }
-}
-
 #[test]
 fn people_read_the_same_refusal_on_standard_error() {
     let parties = Parties::new(4);
@@ -766,7 +512,8 @@ fn people_read_the_same_refusal_on_standard_error() {
     );
 }
 
-/// Both neighbours of everybody on a ring may be against it once one party colludes and another may depart.
+/// Both neighbours of everybody on a ring may be against it once one party colludes and another may
+/// depart.
 #[test]
 fn a_private_graph_that_cannot_protect_somebody_is_refused_by_name() {
     let parties = Parties::new(5);

@@ -1,4 +1,5 @@
-//! PPSC as people use it: multi-gossip over real processes, a party that dies in it, and what is refused before anything moves.
+//! PPSC as people use it: multi-gossip over real processes, a party that dies in it, and what is
+//! refused before anything moves.
 
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use undertone_tests::{
 
 const DIMENSION: usize = 200;
 
-/// Deadlines that nobody comes to, on a machine with other work, too: they cost nothing when all goes well, or who is missed was killed.
+/// Deadlines that nobody comes to, on a machine with other work, too: they cost nothing when all
+/// goes well, or who is missed was killed.
 const PATIENT: &str = "join_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n";
 
 fn name(party: usize) -> String {
@@ -82,7 +84,42 @@ fn a_local_cluster_gossips_in_pairs_and_averages_exactly() {
     );
 }
 
-/// With `independent_noise = "none"` x̃ = x: what the survivors hold can be compared with their very inputs.
+/// One departed, no noise stays, and the sum shows: of changes that keep it there is a loss.
+fn assert_exact_sum(receipt: &Value, victim: &str, survivors: &[&String]) {
+    assert_eq!(
+        (&receipt["departed"], &receipt["included"]),
+        (&json!([victim]), &json!(survivors))
+    );
+    let sentences = receipt["faults"]
+        .as_array()
+        .expect("sentences")
+        .iter()
+        .filter_map(Value::as_str);
+    assert!(
+        sentences.into_iter().any(|text| text.contains(victim)),
+        "{receipt}"
+    );
+    assert_close(&receipt["standard_error"], 0.0, 0.0, "no noise stays in the mean");
+    assert_eq!(receipt["execution"]["parties"], 8);
+    assert!(
+        receipt["execution"]["edges"].is_array(),
+        "an execution of account ppsc: {receipt}"
+    );
+    // One value's change shows in the sum; of changes that keep it there is a loss.
+    assert_eq!(
+        (&receipt["epsilon"], &receipt["unbounded"]),
+        (&Value::Null, &true.into())
+    );
+    assert!(
+        receipt["same_sum_epsilon"]
+            .as_f64()
+            .is_some_and(|epsilon| epsilon > 0.0 && epsilon <= 1.0),
+        "{receipt}"
+    );
+}
+
+/// With `independent_noise = "none"` x̃ = x: what the survivors hold can be compared with their
+/// very inputs.
 #[test]
 fn a_kill_among_eight_leaves_the_survivors_exact_mean() {
     let _alone = alone();
@@ -122,37 +159,7 @@ fn a_kill_among_eight_leaves_the_survivors_exact_mean() {
             read(party) == read(survivors[0]),
             "the survivors hold the same bits"
         );
-        let receipt = receipt::of_local(&kept, party);
-        assert_eq!(
-            (&receipt["departed"], &receipt["included"]),
-            (&json!([victim]), &json!(survivors))
-        );
-        let sentences = receipt["faults"]
-            .as_array()
-            .expect("sentences")
-            .iter()
-            .filter_map(Value::as_str);
-        assert!(
-            sentences.into_iter().any(|text| text.contains(victim.as_str())),
-            "{receipt}"
-        );
-        assert_close(&receipt["standard_error"], 0.0, 0.0, "no noise stays in the mean");
-        assert_eq!(receipt["execution"]["parties"], 8);
-        assert!(
-            receipt["execution"]["edges"].is_array(),
-            "an execution of account ppsc: {receipt}"
-        );
-        // One value's change shows in the sum; of changes that keep it there is a loss.
-        assert_eq!(
-            (&receipt["epsilon"], &receipt["unbounded"]),
-            (&Value::Null, &true.into())
-        );
-        assert!(
-            receipt["same_sum_epsilon"]
-                .as_f64()
-                .is_some_and(|epsilon| epsilon > 0.0 && epsilon <= 1.0),
-            "{receipt}"
-        );
+        assert_exact_sum(&receipt::of_local(&kept, party), &victim, &survivors);
     }
     let (_, _, values) = read_npy(&kept.join(survivors[0]).join("mean.npy"));
     for (coordinate, found) in values.iter().enumerate() {
@@ -353,7 +360,8 @@ fn the_private_phase_takes_no_more_rounds_than_the_longest_chain_of_exchanges() 
     for row in rows {
         let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row}"));
         let chain = number("critical_path");
-        // 4 exchanges a party, each of two parties: some party takes part in 8 at least, one after the other.
+        // 4 exchanges a party, each of two parties: some party takes part in 8 at least, one after
+        // the other.
         assert!(
             chain >= 8.0 && number("exchanges") >= 4.0 * number("parties"),
             "{row}"
@@ -368,7 +376,8 @@ fn the_private_phase_takes_no_more_rounds_than_the_longest_chain_of_exchanges() 
     run_in(folder.path(), "benchmark --private-rounds 1 --json".split(' ')).refused_at(2, "--private-rounds");
 }
 
-/// Twice as many parties as can be computed: what is claimed is a theorem, and the noise is far below that of local privacy.
+/// Twice as many parties as can be computed: what is claimed is a theorem, and the noise is far
+/// below that of local privacy.
 #[test]
 fn fifty_parties_share_their_noise_by_a_theorem() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! What a quote says beside its claims: errors with more parties gone, errors at other ε, a picture, and what would help where a target
-//! cannot be met.
+//! What a quote says beside its claims: errors with more parties gone, errors at other ε, a
+//! picture, and what would help where a target cannot be met.
 
 use serde_json::Value;
 use undertone_tests::{Parties, assert_close};
@@ -8,6 +8,24 @@ const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanis
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The picture is whole and says what it shows.
+fn assert_drawn(parties: &Parties) {
+    let svg = std::fs::read_to_string(parties.path("quote.svg")).expect("drawn");
+    assert!(
+        svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
+        "{}",
+        &svg[..svg.len().min(80)]
+    );
+    for text in [
+        "this plan",
+        "trusted server",
+        "local noise",
+        "percent of the parties",
+    ] {
+        assert!(svg.contains(text), "{text}");
+    }
 }
 
 #[test]
@@ -68,20 +86,7 @@ fn a_quote_says_what_departures_and_other_epsilons_cost_and_draws_it() {
         serde_json::json!([]),
         "all coalitions were computed"
     );
-    let svg = std::fs::read_to_string(parties.path("quote.svg")).expect("drawn");
-    assert!(
-        svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
-        "{}",
-        &svg[..svg.len().min(80)]
-    );
-    for text in [
-        "this plan",
-        "trusted server",
-        "local noise",
-        "percent of the parties",
-    ] {
-        assert!(svg.contains(text), "{text}");
-    }
+    assert_drawn(&parties);
     let told = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "again.json"]);
     assert!(
         told.stdout.contains("gone for good") && told.stdout.contains("Standard error at other ε"),

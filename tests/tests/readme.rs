@@ -1,7 +1,8 @@
 //! Every command of README.md is run, in order, as it stands there.
 //!
-//! Blocks fenced as `sh` run with `sh -eu` in one empty folder; `undertone`, and `cargo run --release --`, mean the binary under test.
-//! A block is left out only if the line above it says `<!-- not run: REASON -->` with a reason that is listed here.
+//! Blocks fenced as `sh` run with `sh -eu` in one empty folder; `undertone`, and
+//! `cargo run --release --`, mean the binary under test. A block is left out only if the line above
+//! it says `<!-- not run: REASON -->` with a reason that is listed here.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,8 @@ fn stand_ins(folder: &Path) {
     }
 }
 
-/// Kills what still runs in a folder: daemons that a block began and that no later one ended, because the test failed before.
+/// Kills what still runs in a folder: daemons that a block began and that no later one ended,
+/// because the test failed before.
 struct Left(PathBuf);
 
 impl Drop for Left {

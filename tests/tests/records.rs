@@ -4,59 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use undertone_tests::{Ended, Parties, alone, assert_close, read_json, run_in, write_npy};
-
-/// Little noise: what a mean is can be told from what it is not.
-const LOUD: &str = "[privacy]\nepsilon = 20.0\ndelta = 0.01\n[mechanism]\nrounds = 4\n\
-     [run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n";
-
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::create_dir(folder.path().join("inputs")).expect("writable");
-    folder
-}
-
-fn input(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
-    fs::write(folder.join("inputs").join(name), content).expect("writable");
-}
-
-/// Runs `local` on the folder's inputs with this [data] section, keeping everything in `kept`.
-fn local(folder: &Path, data: &str) -> Ended {
-    let _alone = alone();
-    fs::write(folder.join("run.toml"), format!("{data}\n{LOUD}")).expect("writable");
-    run_in(
-        folder,
-        [
-            "local", "--json", "--inputs", "inputs", "--run", "run.toml", "--output", "kept",
-        ],
-    )
-}
-
-fn number(object: &Value, key: &str) -> f64 {
-    object[key]
-        .as_f64()
-        .unwrap_or_else(|| panic!("{key} is {}", object[key]))
-}
-
-fn kept(folder: &Path, file: &str) -> String {
-    fs::read_to_string(folder.join("kept").join(file)).unwrap_or_else(|e| panic!("{file}: {e}"))
-}
-
-/// Rows of two columns, some of them outside of the unit ball: party p brings `counts[p]`.
-fn rows(party: usize, count: usize) -> Vec<[f64; 2]> {
-    (0..count)
-        .map(|row| {
-            [
-                ((row * 7 + party) as f64).sin(),
-                0.3 + 0.2 * ((row * 3 + party) as f64).cos(),
-            ]
-        })
-        .collect()
-}
-
-fn table(rows: &[[f64; 2]]) -> String {
-    rows.iter().map(|[x, y]| format!("{x:?},{y:?}\n")).collect()
-}
+use undertone_tests::inputs::{LOUD, folder, input, kept, local, number, rows, table};
+use undertone_tests::{alone, assert_close, read_json, run_in, write_npy};
 
 const COUNTS: [usize; 4] = [300, 40, 700, 1];
 
@@ -99,46 +48,10 @@ fn the_mean_is_over_all_records_and_one_record_is_what_delta_counts() {
         object["clipped"], outside,
         "records are clipped one by one, and counted"
     );
-    let plan = read_json(&folder.path().join("kept/plan.json"));
-    assert_eq!(plan["data"]["shape"], serde_json::json!([2]), "one record's");
-    for (member, count) in plan["members"].as_array().expect("members").iter().zip(COUNTS) {
-        assert_eq!(
-            (&member["records"], &member["sensitivity"]),
-            (&count.into(), &2.0.into()),
-            "2C, however many records"
-        );
-    }
-    let error = number(&object, "standard_error");
-    let std = number(&plan["mechanism"], "independent_std");
-    assert_close(
-        &object["standard_error"],
-        std * 2.0 / total,
-        1e-9,
-        "noise of four parties over all records",
-    );
-    assert!(
-        (1.0..1.6).contains(&(error / number(&object, "error_floor"))),
-        "{object}"
-    );
-    // Every party's mean in its own format, of one record's shape, all with the same numbers.
-    let lines = kept(folder.path(), "a/mean.csv");
-    let line = lines.strip_prefix("left,right\n").expect("the names stay");
-    assert_eq!(kept(folder.path(), "c/mean.csv"), line);
-    let mean: Vec<f64> = line
-        .trim()
-        .split(',')
-        .map(|cell| cell.parse().expect("a number"))
-        .collect();
-    assert_eq!(
-        serde_json::from_str::<Vec<f64>>(&kept(folder.path(), "d/mean.json")).expect("a list"),
-        mean
-    );
-    let (_, header, values) = undertone_tests::read_npy(&folder.path().join("kept/b/mean.npy"));
-    assert!(
-        header.contains("(2,") && !header.contains("40") && values == mean,
-        "{header}"
-    );
-    // Six standard errors: a chance below 1e-8. A mean of the parties' means would be off by much more.
+    assert_planned_by_records(folder.path(), &object, total);
+    let (mean, error) = (mean_of_each(folder.path()), number(&object, "standard_error"));
+    // Six standard errors: a chance below 1e-8. A mean of the parties' means would be off by much
+    // more.
     for (found, expected) in mean.iter().zip(clipped) {
         assert!(
             (found - expected).abs() <= 6.0 * error,
@@ -147,6 +60,53 @@ fn the_mean_is_over_all_records_and_one_record_is_what_delta_counts() {
     }
     let rms = ((mean[0] - clipped[0]).hypot(mean[1] - clipped[1])) / 2f64.sqrt();
     assert_close(&object["rms_error"], rms, 1e-6, "rms_error");
+}
+
+/// The plan says how many records each brings, and its noise is that of four parties over all.
+fn assert_planned_by_records(folder: &Path, object: &Value, total: f64) {
+    let plan = read_json(&folder.join("kept/plan.json"));
+    assert_eq!(plan["data"]["shape"], serde_json::json!([2]), "one record's");
+    for (member, count) in plan["members"].as_array().expect("members").iter().zip(COUNTS) {
+        assert_eq!(
+            (&member["records"], &member["sensitivity"]),
+            (&count.into(), &2.0.into()),
+            "2C, however many records"
+        );
+    }
+    let error = number(object, "standard_error");
+    let std = number(&plan["mechanism"], "independent_std");
+    assert_close(
+        &object["standard_error"],
+        std * 2.0 / total,
+        1e-9,
+        "noise of four parties over all records",
+    );
+    assert!(
+        (1.0..1.6).contains(&(error / number(object, "error_floor"))),
+        "{object}"
+    );
+}
+
+/// Every party's mean in its own format, of one record's shape, all with the same numbers.
+fn mean_of_each(folder: &Path) -> Vec<f64> {
+    let lines = kept(folder, "a/mean.csv");
+    let line = lines.strip_prefix("left,right\n").expect("the names stay");
+    assert_eq!(kept(folder, "c/mean.csv"), line);
+    let mean: Vec<f64> = line
+        .trim()
+        .split(',')
+        .map(|cell| cell.parse().expect("a number"))
+        .collect();
+    assert_eq!(
+        serde_json::from_str::<Vec<f64>>(&kept(folder, "d/mean.json")).expect("a list"),
+        mean
+    );
+    let (_, header, values) = undertone_tests::read_npy(&folder.join("kept/b/mean.npy"));
+    assert!(
+        header.contains("(2,") && !header.contains("40") && values == mean,
+        "{header}"
+    );
+    mean
 }
 
 #[test]
@@ -344,104 +304,6 @@ fn a_model_is_one_vector_and_stays_a_model() {
 }
 
 #[test]
-fn unusable_files_are_refused_with_the_place() {
-    let folder = folder();
-    let good = "1,2\n3,4\n";
-    let put = |text: &str| {
-        ["a.csv", "b.csv", "c.csv"]
-            .into_iter()
-            .for_each(|name| input(folder.path(), name, good));
-        input(folder.path(), "d.csv", text);
-    };
-    for (text, about) in [
-        ("1,2\n3,word\n", "row 2 (line 2), column 2 is not a number"),
-        ("1,2\n3\n", "ragged: row 2"),
-        ("x,y\n", "no rows"),
-        ("", "empty"),
-        ("1,2,3\n4,5,6\n", "shape [2, 3]"),
-    ] {
-        put(text);
-        let refusal = local(folder.path(), "").refused(7, about);
-        assert!(
-            refusal["error"]["message"]
-                .as_str()
-                .is_some_and(|m| m.contains("d.csv") || m.contains("d is")),
-            "{refusal}"
-        );
-    }
-    put("1,2,3\n");
-    local(folder.path(), "[data]\nunit = \"record\"").refused(7, "of shape [3]");
-    put("x,y\n1,2\n");
-    input(folder.path(), "c.csv", "y,x\n1,2\n");
-    local(folder.path(), "[data]\nunit = \"record\"").refused(7, "column 1");
-    assert!(
-        !folder.path().join("kept/plan.json").exists(),
-        "found before anything is made"
-    );
-}
-
-#[test]
-fn settings_that_make_no_sense_are_one_sentence() {
-    let folder = folder();
-    for (run, field, about) in [
-        (
-            "[data]\nclip = { kind = \"box\", low = 2, high = 1 }",
-            "data.clip",
-            "low = 2 not below high = 1",
-        ),
-        (
-            "[data]\nclip = { kind = \"box\", low = [0, 0, 5, 0], high = 1 }",
-            "data.clip",
-            "coordinate 2",
-        ),
-        ("[mechanism]\nfanout = 4", "mechanism.fanout", "from 1 to 3"),
-        (
-            "[mechanism]\nfanout = 2\n[topology]\nprivate = \"ring\"",
-            "mechanism.fanout",
-            "only 2 private neighbours",
-        ),
-        ("[mechanism]\nrounds = 0", "mechanism.rounds", "is 0"),
-        (
-            "[mechanism]\ninjection = { c = [\"1/2\", \"1/4\"], z = [[\"1\"], [\"-1\"]] }",
-            "mechanism.injection",
-            "Definition 3.4, condition i",
-        ),
-        (
-            "[mechanism]\ninjection = { c = [\"1/2\", \"1/2\"], z = [[\"1\"], [\"1\"]] }",
-            "mechanism.injection",
-            "would not cancel",
-        ),
-        (
-            "[privacy]\nepsilon = 1e-200\ndelta = 1e-200",
-            "mechanism.independent_std",
-            "beyond any number",
-        ),
-    ] {
-        fs::write(folder.path().join("run.toml"), run).expect("writable");
-        let refusal = run_in(
-            folder.path(),
-            [
-                "local",
-                "--json",
-                "--nodes",
-                "5",
-                "--dimension",
-                "4",
-                "--run",
-                "run.toml",
-            ],
-        )
-        .refused_at(2, field);
-        assert!(
-            refusal["error"]["message"]
-                .as_str()
-                .is_some_and(|m| m.contains(about) && !m.contains('\n')),
-            "{refusal}"
-        );
-    }
-}
-
-#[test]
 fn simulated_records_have_the_accounted_error_after_a_departure() {
     let folder = folder();
     let run = format!(
@@ -469,70 +331,13 @@ fn simulated_records_have_the_accounted_error_after_a_departure() {
         ),
         (&serde_json::json!([]), &200.into())
     );
-    // The widest column makes the sum: χ² with about 200 degrees, 5 standard deviations of it are a chance below 1e-6.
+    // The widest column makes the sum: χ² with about 200 degrees, 5 standard deviations of it are a
+    // chance below 1e-6.
     let ratio = (number(&object, "rms_error") / number(&object, "standard_error")).powi(2);
     assert!(
         (ratio - 1.0).abs() < 0.5,
         "the error's variance is {ratio} times the accounted one"
     );
-}
-
-#[test]
-fn join_wants_as_many_records_as_the_plan_has() {
-    let parties = Parties::new(3);
-    let list = parties.peer_list();
-    let counted: String = list
-        .split_inclusive('\n')
-        .map(|line| {
-            if line.starts_with("public") {
-                format!("{line}records = 5\n")
-            } else {
-                line.into()
-            }
-        })
-        .collect();
-    parties.write("peers.toml", &counted);
-    let run = format!("version = 1\nname = \"rows\"\n[data]\nshape = [2]\nunit = \"record\"\n{LOUD}");
-    parties.plan("plan", &run);
-    let join = |file: &str| {
-        let arguments = [
-            "join",
-            "plan.json",
-            "--identity",
-            "alice.key",
-            "--input",
-            file,
-            "--output",
-            "mean.csv",
-            "--json",
-        ];
-        parties.run(arguments)
-    };
-    parties.write("four.csv", "1,0\n0,1\n1,1\n0,0\n");
-    let refusal = join("four.csv").refused_at(7, "--input");
-    let message = refusal["error"]["message"].as_str().expect("a sentence");
-    assert!(
-        message.contains("4 records") && message.contains("has 5"),
-        "{message}"
-    );
-    parties.write("wide.csv", &"1,0,1\n".repeat(5));
-    join("wide.csv").refused(7, "[3]");
-    parties.write("one.json", "3.5");
-    join("one.json").refused_at(7, "--input");
-    // Without counts in the peer list there is no such plan, nor one with counts and another unit.
-    parties.write("peers.toml", &list);
-    parties.write("run.toml", &run);
-    parties
-        .run([
-            "plan",
-            "run.toml",
-            "--peers",
-            "peers.toml",
-            "--out",
-            "no.json",
-            "--json",
-        ])
-        .refused(2, "records");
 }
 
 #[test]
@@ -563,7 +368,8 @@ fn the_demonstration_shows_each_column() {
     );
     let columns = object["columns"].as_array().expect("columns");
     assert_eq!(columns.len(), 12);
-    // (mean − true)/error is about standard normal but for clipping: the sum of 12 squares exceeds 50 by a chance of 1.4e-6.
+    // (mean − true)/error is about standard normal but for clipping: the sum of 12 squares exceeds
+    // 50 by a chance of 1.4e-6.
     let square: f64 = columns
         .iter()
         .map(|c| (number(c, "error") / number(c, "standard_error")).powi(2))
@@ -583,66 +389,4 @@ fn the_demonstration_shows_each_column() {
     assert!(kept(folder.path(), "aarhus/mean.csv").starts_with("age (years),systolic"));
     fs::write(folder.path().join("run.toml"), "[data]\nshape = [3]\n").expect("writable");
     run_in(folder.path(), ["local", "--run", "run.toml", "--json"]).refused_at(2, "data.shape");
-}
-
-/// Names of columns are part of the plan: whoever brings them in another order is told before anything is sent.
-#[test]
-fn columns_in_another_order_are_refused() {
-    let parties = Parties::new(4);
-    let run = "version = 1\nname = \"c\"\n[data]\nshape = [3]\ncolumns = [\"age\", \"height\", \"weight\"]\n[mechanism]\nrounds = 3\n";
-    parties.plan("run", run);
-    assert_eq!(
-        read_json(&parties.path("run.json"))["data"]["columns"],
-        serde_json::json!(["age", "height", "weight"])
-    );
-    let join = |table: &str| {
-        parties.write("alice.csv", table);
-        parties.run([
-            "join",
-            "run.json",
-            "--identity",
-            "alice.key",
-            "--input",
-            "alice.csv",
-            "--output",
-            "mean.csv",
-            "--json",
-        ])
-    };
-    let refusal = join("age,weight,height\n0.1,0.2,0.3\n").refused(7, "column 2");
-    assert!(
-        refusal["error"]["message"]
-            .as_str()
-            .is_some_and(|m| m.contains("\"weight\"") && m.contains("\"height\"")),
-        "{refusal}"
-    );
-    for (lines, about) in [
-        ("columns = [\"age\"]", "1 names for 3"),
-        ("columns = [\"a\", \"b\", \"a\"]", "column 3"),
-    ] {
-        parties.write(
-            "wrong.toml",
-            &format!("version = 1\nname = \"c\"\n[data]\nshape = [3]\n{lines}\n"),
-        );
-        parties
-            .run([
-                "plan",
-                "wrong.toml",
-                "--peers",
-                "peers.toml",
-                "--out",
-                "p.json",
-                "--json",
-            ])
-            .refused(2, about);
-    }
-    // `local` takes the names from the files, and holds them against the run file's.
-    let folder = folder();
-    for name in ["a.csv", "b.csv", "c.csv"] {
-        input(folder.path(), name, "x,y\n0.1,0.2\n");
-    }
-    assert_eq!(local(folder.path(), "").code, 0);
-    let plan = read_json(&folder.path().join("kept").join("plan.json"));
-    assert_eq!(plan["data"]["columns"], serde_json::json!(["x", "y"]));
-    local(folder.path(), "[data]\ncolumns = [\"y\", \"x\"]").refused(7, "column 1");
 }

@@ -1,10 +1,11 @@
-//! Mechanisms, graphs and faults beyond the default, in the simulator: real plans, real noise, the real gate.
+//! Mechanisms, graphs and faults beyond the default, in the simulator: real plans, real noise, the
+//! real gate.
 
 use std::sync::Arc;
 
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Ending, Outcome};
-use undertone_protocol::simulator::{Conditions, Fault};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::outcome::{Ending, Outcome};
+use undertone_protocol::simulator::scenario::{Conditions, Fault};
 use undertone_protocol::time::Time;
 use undertone_tests::simulated::{assert_exact, kills, mixing_time, others, simulate};
 
@@ -13,7 +14,8 @@ fn plan(parties: usize, lines: &str) -> Arc<Plan> {
     undertone_tests::simulated::plan(parties, 5, &lines)
 }
 
-/// Without a fault everybody holds the exact sum; after one kill in mixing, loud or silent, the survivors hold theirs.
+/// Without a fault everybody holds the exact sum; after one kill in mixing, loud or silent, the
+/// survivors hold theirs.
 fn exact_with_and_without_a_kill(plan: &Arc<Plan>, seeds: u64) {
     for seed in 0..seeds {
         let report = simulate(plan, Conditions::new(seed));
@@ -58,7 +60,8 @@ fn an_injection_of_ones_own() {
 
 #[test]
 fn sparse_graphs_on_both_sides() {
-    // Messages take up to four hops around the public ring, and seven along it once somebody is dead.
+    // Messages take up to four hops around the public ring, and seven along it once somebody is
+    // dead.
     let ring = plan(
         8,
         "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\npublic = \"ring\"\n[mechanism]\nrounds = 5",
@@ -168,7 +171,8 @@ fn the_papers_protocol_survives_a_kill_with_one_result_or_none() {
     );
 }
 
-/// With every message on its way for one second and all else instant, the clock counts messages on the critical path.
+/// With every message on its way for one second and all else instant, the clock counts messages on
+/// the critical path.
 #[test]
 fn from_start_to_the_result_there_are_few_round_trips() {
     const HOP_US: u64 = 1_000_000;
@@ -196,7 +200,8 @@ fn from_start_to_the_result_there_are_few_round_trips() {
             "{dimension} coordinates, {rounds} rounds: {ways} ways, {} round trips from START to the result",
             ways / 2.0
         );
-        // START is held by all within one way of each other. T rounds take a way each; the last answer, log, vote, final and vote one more.
+        // START is held by all within one way of each other. T rounds take a way each; the last
+        // answer, log, vote, final and vote one more.
         let pulled = if dimension > 5 { 2.0 } else { 0.0 };
         assert!(
             ways <= f64::from(rounds) + 6.0 + pulled,

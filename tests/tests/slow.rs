@@ -1,4 +1,5 @@
-//! A node that is slow, not dead: the others do not wait for it beyond the deadlines, and it ends with their result or with none.
+//! A node that is slow, not dead: the others do not wait for it beyond the deadlines, and it ends
+//! with their result or with none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -8,11 +9,11 @@ use std::sync::Arc;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::Ending;
-use undertone_protocol::simulator::{Conditions, Fault, Report};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::outcome::Ending;
+use undertone_protocol::simulator::scenario::{Conditions, Fault, Report};
 use undertone_protocol::time::Time;
+use undertone_protocol::topology::party::Party;
 use undertone_tests::simulated::{mixing_time, plan, simulate};
 use undertone_tests::{Signal, alone, follow_in, read_json, receipt, signal};
 
@@ -27,7 +28,7 @@ struct Tally {
     others: BTreeMap<&'static str, u32>,
     /// Shares that were accepted in a later round than their own.
     late: u32,
-    /// Of those, the most rounds late.
+    /// The most rounds that one of those was late.
     latest: u32,
 }
 
@@ -139,7 +140,8 @@ fn a_suspended_node_holds_nobody_up_and_ends_with_the_same_bits_or_none() {
         let plan = plan(8, 3, &lines(more));
         let moments = mixing_time(&plan, 0);
         for seed in 0..SEEDS {
-            // Within a round, for two rounds, for most of mixing, into settling, for ever as far as the run is concerned.
+            // Within a round, for two rounds, for most of mixing, into settling, for ever as far as
+            // the run is concerned.
             for for_ms in [60, 2 * ROUND_MS, 700, 1700, 5000] {
                 suspended(&plan, &moments, seed, for_ms, &mut tally);
             }
@@ -233,7 +235,8 @@ fn a_stopped_process_that_goes_on_after_two_rounds_costs_the_others_deadlines_at
         "stopped for two rounds: {took} ms from START to the last of the others, deadlines {deadlines} ms; {}",
         object["exit_codes"]
     );
-    // The slow one was back long before: this tells waiting for deadlines, each once, from waiting for each of it anew.
+    // The slow one was back long before: this tells waiting for deadlines, each once, from waiting
+    // for each of it anew.
     assert!(took < 2 * deadlines, "{took} ms");
 }
 

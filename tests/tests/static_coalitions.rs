@@ -1,9 +1,11 @@
-//! `coalitions = "static"`: a plan without a schedule, drawn at START from everybody's nonces; sampled claims only for those who accept them.
+//! `coalitions = "static"`: a plan without a schedule, drawn at START from everybody's nonces;
+//! sampled claims only for those who accept them.
 
 use serde_json::Value;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::Ending;
-use undertone_protocol::simulator::{Conditions, Fault, Leaving, direct};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::outcome::Ending;
+use undertone_protocol::simulator::direct::{Leaving, direct};
+use undertone_protocol::simulator::scenario::{Conditions, Fault};
 use undertone_protocol::time::Time;
 use undertone_tests::{Parties, alone, read_json, run_in, simulated};
 

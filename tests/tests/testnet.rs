@@ -1,4 +1,5 @@
-//! Parties on hosts of their own, with a network between them that loses packets and takes its time.
+//! Parties on hosts of their own, with a network between them that loses packets and takes its
+//! time.
 
 use std::time::Duration;
 
@@ -107,7 +108,8 @@ fn six_daemons_run_over_a_network_with_loss_and_delay() {
     }
 }
 
-/// Within the accounted error of the true mean: six standard errors of the root mean square over 1,000 coordinates.
+/// Within the accounted error of the true mean: six standard errors of the root mean square over
+/// 1,000 coordinates.
 fn check_mean(parties: &Parties, name: &str, inputs: &[Vec<f64>], standard_error: f64) {
     let (_, _, mean) = read_npy(&parties.path(&format!("plan-{name}.npy")));
     let true_mean = |i: usize| inputs.iter().map(|input| input[i]).sum::<f64>() / inputs.len() as f64;

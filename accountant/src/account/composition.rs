@@ -1,20 +1,21 @@
 //! Several releases together.
 //!
-//! Each release is μ-Gaussian-DP, whatever was chosen after seeing the others: their composition has μ² = Σ μᵢ² (Dong, Roth and Su
-//! 2022, corollary 3.3) and is converted to (ε, δ) once, at the end, by the exact trade-off. Adding up εs and δs instead is valid
-//! and far looser.
+//! Each release is μ-Gaussian-DP, whatever was chosen after seeing the others: their composition
+//! has μ² = Σ μᵢ² (Dong, Roth and Su 2022, corollary 3.3) and is converted to (ε, δ) once, at the
+//! end, by the exact trade-off. Adding up εs and δs instead is valid and far looser.
 
 use serde::Serialize;
 
-use crate::account::{finite, is_false};
-use crate::gaussian::{self, GaussianError};
+use crate::account::answer::{finite, is_false};
+use crate::losses::gaussian::{self, GaussianError};
 
 /// How the loss of one release is stated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Release {
     /// By its μ: exact.
     Loss(f64),
-    /// By one point of its trade-off. Only for Gaussian mechanisms, as all of ours are: (ε, δ) alone says less than μ.
+    /// By one point of its trade-off. Only for Gaussian mechanisms, as all of ours are: (ε, δ)
+    /// alone says less than μ.
     Guarantee {
         /// ε.
         epsilon: f64,
@@ -51,7 +52,8 @@ pub struct Composed {
     pub unbounded: bool,
 }
 
-/// The loss of all `releases`, chosen adaptively or not, and its ε at `delta`. Neither is ever below the true one.
+/// The loss of all `releases`, chosen adaptively or not, and its ε at `delta`. Neither is ever
+/// below the true one.
 pub fn compose(releases: &[Release], delta: f64) -> Result<Composed, GaussianError> {
     let losses = releases
         .iter()

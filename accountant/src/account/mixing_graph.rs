@@ -1,15 +1,17 @@
-//! Which states stay hidden, and what the paper's conditions make of them (INCA, Lemma 4.4 and Theorem 4.8, as repaired).
+//! Which states stay hidden, and what the paper's conditions make of them (INCA, Lemma 4.4 and
+//! Theorem 4.8, as repaired).
 //!
-//! These are the paper's interpretable conditions: with them σ* can be near its floor for a large enough σ_Δ. The losses
-//! themselves never rest on them.
+//! These are the paper's interpretable conditions: with them σ* can be near its floor for a large
+//! enough σ_Δ. The losses themselves never rest on them.
 
 use std::collections::BTreeSet;
 
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::execution::{Adversary, Execution};
-use crate::loss::rank;
-use crate::view::seen_states;
+use crate::execution::adversary::Adversary;
+use crate::execution::checked::Execution;
+use crate::execution::seen::seen_states;
+use crate::losses::loss::rank;
 
 /// A state that an honest party really sends and that the adversary sees nothing of.
 struct HiddenState {
@@ -28,8 +30,9 @@ pub(crate) struct HiddenStates {
 }
 
 impl HiddenStates {
-    /// A state frozen while its party is offline is one state: it is sent in the party's next online round, with the W of that
-    /// round (the literal W_{t+1} undercounts after temporary dropouts), and hidden if it was seen in none of the rounds that it lasted.
+    /// A state frozen while its party is offline is one state: it is sent in the party's next
+    /// online round, with the W of that round (the literal W_{t+1} undercounts after temporary
+    /// dropouts), and hidden if it was seen in none of the rounds that it lasted.
     pub(crate) fn of(execution: &Execution) -> Self {
         let honest: BTreeSet<Party> = match execution.adversary() {
             Adversary::Corrupted(corrupted) => (0..execution.parties())
@@ -65,7 +68,8 @@ impl HiddenStates {
         }
     }
 
-    /// The rank of {W e_i − e_i} over hidden states: Lemma 4.4's vectors, each coordinate times its party's weight.
+    /// The rank of {W e_i − e_i} over hidden states: Lemma 4.4's vectors, each coordinate times its
+    /// party's weight.
     pub(crate) fn independent_vectors(&self) -> usize {
         let vectors: Vec<Vec<f64>> = self
             .states

@@ -1,42 +1,43 @@
-//! PPSC (Wang, Liu, Manchester, Shi): what the states after multi-gossip, and a coalition inside the private graph, give away.
+//! PPSC (Wang, Liu, Manchester, Shi): what the states after multi-gossip, and a coalition inside
+//! the private graph, give away.
 //!
-//! In an iteration the out-agent of an edge sends ω = β − γ, keeps the fresh noise γ, and the in-agent adds ω (Algorithm 1). The
-//! states after S iterations are y = C β + D γ (equation 11). All sums stay: 1ᵀC = 1ᵀ and 1ᵀD = 0, so the *exact sum* over each
-//! component of the edges that were used is public, whatever the noise. Two questions follow, and [`account`] answers both:
+//! In an iteration the out-agent of an edge sends ω = β − γ, keeps the fresh noise γ, and the
+//! in-agent adds ω (Algorithm 1). The states after S iterations are y = C β + D γ (equation 11).
+//! All sums stay: 1ᵀC = 1ᵀ and 1ᵀD = 0, so the *exact sum* over each component of the edges that
+//! were used is public, whatever the noise. Two questions follow, and [`account`] answers both:
 //!
-//! - one party's value changes (replace-one): the loss is infinite unless each party first adds η* of its own;
-//! - several change so that every revealed sum stays (the paper's adjacency): the loss is Δ · sup ‖D⁺Cv‖ / σ over ‖v‖ ≤ 1 with
-//!   Cv in range(D). Theorem 1 bounds it by Δ / (λ σ) with ‖C‖₁ = 1; the norm that it needs is ‖C‖₂ > 1, and on a path of four the
-//!   truth is √2 against the theorem's 1.307 (tests). [`same_sum`] computes the supremum itself.
+//! - one party's value changes (replace-one): the loss is infinite unless each party first adds η*
+//!   of its own;
+//! - several change so that every revealed sum stays (the paper's adjacency): the loss is Δ · sup
+//!   ‖D⁺Cv‖ / σ over ‖v‖ ≤ 1 with Cv in range(D). Theorem 1 bounds it by Δ / (λ σ) with ‖C‖₁ = 1;
+//!   the norm that it needs is ‖C‖₂ > 1, and on a path of four the truth is √2 against the
+//!   theorem's 1.307 (tests). [`same_sum`] computes the supremum itself.
 //!
-//! Everything is a function of the edges that were really used, known from the plan's seed; nothing here holds "with probability ρ".
+//! Everything is a function of the edges that were really used, known from the plan's seed; nothing
+//! here holds "with probability ρ".
 
 pub mod closed_forms;
-pub mod coverage;
-pub(crate) mod exact_sum;
-pub mod execution;
 pub mod paper;
-pub mod places;
-pub mod same_sum;
-pub mod spreading;
-mod view;
+pub mod view;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-pub use self::view::{finals, view};
-
-use crate::account::{AccountError, check_scale, finite, finite_values, is_false, largest_mu, scaled};
-use crate::gaussian;
-use crate::loss::{Noise, squared_losses};
-use crate::view::View;
+use crate::account::answer::{AccountError, check_scale, finite, finite_values, is_false};
+use crate::account::ppsc::view::view;
+use crate::execution::exchanges::components;
+use crate::execution::ppsc_file;
+use crate::losses::loss::{Noise, largest_mu, scaled, squared_losses};
+use crate::losses::view::View;
+use crate::losses::{gaussian, same_sum};
 
 /// `account ppsc`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PpscAccount {
-    /// The largest loss over honest parties when one value changes (replace-one or zero-out, as Δ says); null if unbounded.
+    /// The largest loss over honest parties when one value changes (replace-one or zero-out, as Δ
+    /// says); null if unbounded.
     #[serde(serialize_with = "finite")]
     pub mu: f64,
     /// Of that loss; null if unbounded.
@@ -44,14 +45,18 @@ pub struct PpscAccount {
     pub epsilon: f64,
     /// As given.
     pub delta: f64,
-    /// The loss when honest values change so that no sum which is seen exactly changes; null if unbounded.
+    /// The loss when honest values change so that no sum which is seen exactly changes; null if
+    /// unbounded.
     #[serde(serialize_with = "finite")]
     pub same_sum_mu: f64,
-    /// The least positive singular value of D, restricted to what the adversary sees and does not know; null if D is zero.
+    /// The least positive singular value of D, restricted to what the adversary sees and does not
+    /// know; null if D is zero.
     pub smallest_singular_value: Option<f64>,
-    /// Whether the adversary learns some sum of honest values (of one alone, at worst) without noise.
+    /// Whether the adversary learns some sum of honest values (of one alone, at worst) without
+    /// noise.
     pub sum_revealed: bool,
-    /// The connected components of the exchanges whose mass was accepted; a party without one stands alone.
+    /// The connected components of the exchanges whose mass was accepted; a party without one
+    /// stands alone.
     pub components: Vec<Vec<Party>>,
     /// μᵢ² of each honest party, Δ² included; null if unbounded.
     #[serde(serialize_with = "finite_values")]
@@ -61,8 +66,9 @@ pub struct PpscAccount {
     pub unbounded: bool,
 }
 
-/// The losses of a PPSC execution at these standard deviations: σ_γ of each exchange's noise, σ* of what each party adds first.
-/// `sensitivity` serves where the file has none; joint changes are measured against the largest.
+/// The losses of a PPSC execution at these standard deviations: σ_γ of each exchange's noise, σ* of
+/// what each party adds first. `sensitivity` serves where the file has none; joint changes are
+/// measured against the largest.
 pub fn account(
     execution: &str,
     pairwise_std: f64,
@@ -70,7 +76,7 @@ pub fn account(
     sensitivity: f64,
     delta: f64,
 ) -> Result<PpscAccount, AccountError> {
-    let execution = execution::parse(execution)?;
+    let execution = ppsc_file::parse(execution)?;
     check_scale("--pairwise-std", pairwise_std)?;
     check_scale("--independent-std", independent_std)?;
     check_scale("--sensitivity", sensitivity)?;
@@ -109,17 +115,18 @@ pub fn account(
         same_sum_mu,
         smallest_singular_value: together.smallest_singular_value,
         sum_revealed: squares.iter().any(|square| square.is_infinite()),
-        components: execution::components(&execution),
+        components: components(&execution),
         unbounded: mu.is_infinite() || same_sum_mu.is_infinite(),
         losses,
     })
 }
 
-/// The least σ* with which no honest party of `view` loses more than `mu` > 0, within 10⁻¹² relatively and never below it; 0 if
-/// none is needed, none if a loss that σ* has no part in is too large.
+/// The least σ* with which no honest party of `view` loses more than `mu` > 0, within 10⁻¹²
+/// relatively and never below it; 0 if none is needed, none if a loss that σ* has no part in is too
+/// large.
 ///
-/// Once all values of a component have met this is 1/(μ √n_min), n_min the honest parties of the smallest component (ERRATA);
-/// before that only the view knows.
+/// Once all values of a component have met this is 1/(μ √n_min), n_min the honest parties of the
+/// smallest component (ERRATA); before that only the view knows.
 pub fn independent_std_needed(view: &View, pairwise_std: f64, mu: f64) -> Option<f64> {
     let within = |independent_std: f64| {
         let noise = Noise {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::loss::squared_losses;
+use crate::losses::loss::squared_losses;
 use crate::testing::plan;
 
 const SMALL: &str = "[privacy]\nepsilon = 1.0\ndelta = 1e-5\ncolluding = 1\ndropouts = 1\n";
@@ -125,7 +125,8 @@ fn a_party_that_is_cut_off_is_attacked_as_it_is_cut_off() {
         .iter()
         .position(|&party| party == victim)
         .expect("the victim is honest");
-    let square = crate::loss::squared_losses(&view, noise)[place] * setting.sensitivity[victim].powi(2);
+    let square =
+        crate::losses::loss::squared_losses(&view, noise)[place] * setting.sensitivity[victim].powi(2);
     assert!(
         (square.sqrt() / claim.mu - 1.0).abs() < 1e-9,
         "{} {}",

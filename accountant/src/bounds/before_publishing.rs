@@ -1,32 +1,36 @@
-//! What leaves a party before anything can be withheld (DESIGN section 3, Before publishing). The gate cannot call shares back.
+//! What leaves a party before anything can be withheld (DESIGN section 3, Before publishing). The
+//! gate cannot call shares back.
 
 use std::collections::BTreeMap;
 
-use undertone_protocol::injection::Injection;
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::account::scaled;
-use crate::class::in_parallel;
-use crate::coalitions;
-use crate::execution::{Execution, ExecutionError, Family, InjectionSpec, NamedInjection};
-use crate::faults::cut_off;
-use crate::loss::{Noise, squared_losses};
-use crate::setting::Setting;
-use crate::view::{Trace, View, seen_states};
+use crate::class::coalitions;
+use crate::class::faults::cut_off;
+use crate::class::setting::Setting;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::execution::seen::seen_states;
+use crate::execution::trace::Trace;
+use crate::losses::loss::{Noise, scaled, squared_losses};
+use crate::losses::view::View;
+use crate::parallel::in_parallel;
 
 /// Kinds of views that are computed at most. Our choice: a few seconds for 64 parties.
 const MOST_VIEWS: usize = 2_000;
 
-/// Parties with a coalition of their receivers that are looked through for these kinds at most. Our choice: a second.
+/// Parties with a coalition of their receivers that are looked through for these kinds at most. Our
+/// choice: a second.
 const MOST_CHOICES: usize = 1_000_000;
 
 /// Every party cut off from all that do not collude, against every coalition.
 pub struct BeforePublishing {
-    worst: Worst,
+    worst: Leaking,
     cases: usize,
 }
 
-enum Worst {
+/// What lets most out of each party.
+enum Leaking {
     /// A view of each kind.
     Views(Vec<CutOff>),
     /// PPSC: the coalition that a party hands out to most often, and how often ([`theorem`]).
@@ -44,11 +48,12 @@ struct CutOff {
 type Pattern = Vec<(usize, usize)>;
 
 impl BeforePublishing {
-    /// The views of the shares that a party cut off from all honest ones sends to each coalition of `colluding` parties; none if
-    /// these are too many.
+    /// The views of the shares that a party cut off from all honest ones sends to each coalition of
+    /// `colluding` parties; none if these are too many.
     ///
-    /// What comes back from the coalition is a function of what it saw before, so that a loss depends on the rounds in which the coalition is
-    /// sent to, and on nothing else: one view stands for all parties and coalitions of a `Pattern`.
+    /// What comes back from the coalition is a function of what it saw before, so that a loss
+    /// depends on the rounds in which the coalition is sent to, and on nothing else: one view
+    /// stands for all parties and coalitions of a `Pattern`.
     pub fn of(setting: &Setting) -> Result<Option<Self>, ExecutionError> {
         let (parties, size) = (setting.parties(), setting.colluding);
         let Some(count) = coalitions::count(parties.saturating_sub(1), size).filter(|_| size < parties)
@@ -56,8 +61,8 @@ impl BeforePublishing {
             return Ok(None);
         };
         let cases = parties.saturating_mul(count);
-        if setting.family == Family::Ppsc {
-            let worst = Worst::HandOuts(
+        if setting.mechanism.rules().exact_before_publishing() {
+            let worst = Leaking::HandOuts(
                 (0..parties)
                     .map(|party| most_handed_out(setting, party))
                     .collect(),
@@ -82,7 +87,7 @@ impl BeforePublishing {
             })
         });
         Ok(Some(BeforePublishing {
-            worst: Worst::Views(views.collect::<Result<_, _>>()?),
+            worst: Leaking::Views(views.collect::<Result<_, _>>()?),
             cases,
         }))
     }
@@ -101,22 +106,27 @@ impl BeforePublishing {
     /// The largest loss μ at this noise; with PPSC σ* may be 0.
     pub fn worst_loss(&self, setting: &Setting, noise: Noise) -> f64 {
         match &self.worst {
-            Worst::Views(_) => {
+            Leaking::Views(_) => {
                 self.worst(setting, (noise.correlated_std / noise.independent_std).powi(2))
                     .0
                     .sqrt()
                     / noise.independent_std
             }
-            Worst::HandOuts(each) => {
+            Leaking::HandOuts(each) => {
+                let (rules, rounds) = (setting.mechanism.rules(), setting.rounds());
+                // Doubt counts as seen.
                 let loss = |(party, (seen, _)): (Party, &(usize, Vec<Party>))| {
-                    setting.sensitivity[party] * loss_of_hand_outs(*seen, noise)
+                    rules
+                        .loss_before_publishing(rounds, *seen, setting.sensitivity[party], noise)
+                        .unwrap_or(f64::INFINITY)
                 };
                 each.iter().enumerate().map(loss).fold(0.0, f64::max)
             }
         }
     }
 
-    /// The execution of that loss, its coalition as `corrupted`, and whose it is; none if nobody loses anything.
+    /// The execution of that loss, its coalition as `corrupted`, and whose it is; none if nobody
+    /// loses anything.
     pub fn worst_execution(
         &self,
         setting: &Setting,
@@ -137,7 +147,7 @@ impl BeforePublishing {
         let worse =
             |worst: (f64, Party, _), loss: (f64, Party, _)| if loss.0 > worst.0 { loss } else { worst };
         match &self.worst {
-            Worst::Views(views) => {
+            Leaking::Views(views) => {
                 let loss = |cut: &CutOff| {
                     scaled(
                         setting.sensitivity[cut.party],
@@ -149,9 +159,11 @@ impl BeforePublishing {
                     .map(|cut| (loss(cut), cut.party, Some(cut.coalition.as_slice())))
                     .fold((0.0, 0, None), worse)
             }
-            Worst::HandOuts(each) => {
+            Leaking::HandOuts(each) => {
+                let (rules, rounds) = (setting.mechanism.rules(), setting.rounds());
                 let loss = |party: Party, seen: usize| {
-                    scaled(setting.sensitivity[party], hand_outs_seen(seen, ratio))
+                    let square = rules.square_before_publishing(rounds, seen, ratio);
+                    scaled(setting.sensitivity[party], square.unwrap_or(f64::INFINITY))
                 };
                 let losses = each.iter().enumerate();
                 losses
@@ -162,7 +174,8 @@ impl BeforePublishing {
     }
 }
 
-/// How often `party` hands out to the coalition that it hands out to most, and that coalition: its receivers by how often they receive.
+/// How often `party` hands out to the coalition that it hands out to most, and that coalition: its
+/// receivers by how often they receive.
 fn most_handed_out(setting: &Setting, party: Party) -> (usize, Vec<Party>) {
     let mut received = vec![0usize; setting.parties()];
     setting
@@ -176,8 +189,8 @@ fn most_handed_out(setting: &Setting, party: Party) -> (usize, Vec<Party>) {
     (order.iter().map(|&other| received[other]).sum(), order)
 }
 
-/// For each pattern the most sensitive party that has it, and a coalition. Only coalitions that hold as many of its receivers as they can:
-/// those see most.
+/// For each pattern the most sensitive party that has it, and a coalition. Only coalitions that
+/// hold as many of its receivers as they can: those see most.
 fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>> {
     let mut patterns: BTreeMap<Pattern, (Party, Vec<Party>)> = BTreeMap::new();
     let mut choices = 0;
@@ -236,42 +249,32 @@ fn view(
         .filter(|(who, _)| *who == party)
         .filter_map(|&(who, t)| trace.state(who, t))
         .collect();
-    // Nothing of it ever reaches an honest party and nothing of theirs reaches it: only its own unknowns matter.
+    // Nothing of it ever reaches an honest party and nothing of theirs reaches it: only its own
+    // unknowns matter.
     Ok(View::from_rows(&rows, vec![party], |party| trace.noises(party)))
 }
 
 /// The theorem for one party, any coalition and any faults: μ² at σ* = 1 and Δ = 1.
 pub fn theorem(setting: &Setting, party: Party, ratio: f64) -> Result<f64, ExecutionError> {
-    match &setting.family {
-        Family::Inca(injection) => seen_before_cancelling(injection, setting.rounds(), ratio),
-        Family::Ppsc => Ok(hand_outs_seen(setting.hand_outs(party), ratio)),
-    }
+    let hand_outs = setting.hand_outs(party);
+    Ok(setting
+        .mechanism
+        .rules()
+        .square_before_publishing(setting.rounds(), hand_outs, ratio)?)
 }
 
-/// The bound of [`theorem`] on the loss μ of one party, Δ included, at this noise; with PPSC σ* may be 0.
+/// The bound of [`theorem`] on the loss μ of one party, Δ included, at this noise; with PPSC σ* may
+/// be 0.
 pub fn bound(setting: &Setting, party: Party, noise: Noise) -> Result<f64, ExecutionError> {
     let sensitivity = setting.sensitivity[party];
     if sensitivity == 0.0 {
         return Ok(0.0);
     }
-    let Noise {
-        independent_std,
-        correlated_std,
-    } = noise;
-    match setting.family {
-        Family::Inca(_) => Ok(sensitivity
-            * theorem(setting, party, (correlated_std / independent_std).powi(2))?.sqrt()
-            / independent_std),
-        Family::Ppsc => Ok(sensitivity * loss_of_hand_outs(setting.hand_outs(party), noise)),
-    }
-}
-
-/// μ at Δ = 1 of a party of whose hand-outs k are seen.
-fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
-    match seen {
-        0 => 0.0,
-        k => 1.0 / (noise.independent_std.powi(2) + noise.correlated_std.powi(2) / k as f64).sqrt(),
-    }
+    let hand_outs = setting.hand_outs(party);
+    Ok(setting
+        .mechanism
+        .rules()
+        .loss_before_publishing(setting.rounds(), hand_outs, sensitivity, noise)?)
 }
 
 /// The largest Δ²-scaled bound of [`theorem`] over all parties, at σ* = 1.
@@ -289,89 +292,19 @@ pub fn largest_theorem(setting: &Setting, ratio: f64) -> Result<f64, ExecutionEr
         })
 }
 
-/// PPSC, μ² at σ* = 1 and Δ = 1 of a party of whose hand-outs k are seen, before its final is: 1/(1 + r/k); 0 for k = 0.
-///
-/// **Theorem.** With k the hand-outs of party i in the schedule, μᵢ² ≤ Δᵢ²/(σ*² + σ_γ²/k) for all that any coalition learns before i's
-/// final leaves, whatever it does and whatever becomes of shares.
-///
-/// *Proof.* Until its final nothing leaves i but ω₁, …, ω_k (fewer, if it departs). Give them all to the adversary, with all that
-/// others hold; everything else that it can see is then a function of that, and of noise that is not i's. Between two hand-outs i's state
-/// is γ of the last one (x̃ᵢ before the first) plus what joined since, a_j: shares of others, and earlier ω_l that came back. So
-/// ω₁ = x̃ᵢ + a₁ − γ₁ and ω_j = γ_{j−1} + a_j − γ_j, where a_j is a function of what the adversary knows by then. All that it learns of
-/// x̃ᵢ is thus a function of x̃ᵢ − γ₁ and γ_{j−1} − γ_j, that is of x̃ᵢ − γ_j, j = 1…k. Their noises are independent given x̃ᵢ:
-/// together they see it through N(0, σ*² + σ_γ²/k). ∎
-///
-/// A party that is cut off reaches that bound, with k its hand-outs to the coalition: those to honest parties stay with it, which then has the
-/// state of before, γ and all, and nobody read them. So the worst coalition is the one that is handed out to most often.
-fn hand_outs_seen(seen: usize, ratio: f64) -> f64 {
-    if seen == 0 {
-        0.0
-    } else {
-        1.0 / (1.0 + ratio / seen as f64)
-    }
-}
-
-/// INCA: the bound for any party.
-///
-/// Until its final, a party lets nothing leave but functions of what it injected before round T: even one that knows each of these
-/// injections, c_t x̃ + Z_t η, t < T, sees x̃ through noise that is still out. For D_Inc the sums of the first t + 1 are
-/// (t + 1)/(T + 1) x̃ + η_{t+1}, independent noises: μ² = 1/(σ*² + σ_Δ²/Σ_{t≤T}(t/(T + 1))²). For D_EI all but one of the noises
-/// are seen: 1/(σ*² + σ_Δ²). For any (c, Z) it is the loss of that view.
-fn seen_before_cancelling(
-    injection: &InjectionSpec,
-    rounds: usize,
-    ratio: f64,
-) -> Result<f64, ExecutionError> {
-    match injection {
-        InjectionSpec::Named(NamedInjection::Incremental) => {
-            let last = rounds as f64 + 1.0;
-            let precision: f64 = (1..=rounds).map(|t| (t as f64 / last).powi(2)).sum();
-            Ok(1.0 / (1.0 + ratio / precision))
-        }
-        InjectionSpec::Named(NamedInjection::Early) => Ok(1.0 / (1.0 + ratio)),
-        InjectionSpec::Custom(custom) => {
-            let refused = |error: undertone_protocol::injection::InjectionError| ExecutionError::Invalid {
-                place: "injection".into(),
-                problem: error.to_string(),
-            };
-            let injection = Injection::custom(custom.c.clone(), custom.z.clone()).map_err(refused)?;
-            Ok(seen_injections(&injection, ratio))
-        }
-    }
-}
-
-/// The loss of {c_t x̃ + Z_t η, t < T}: sums of them are functions of them and see no more.
-fn seen_injections(injection: &Injection<f64>, ratio: f64) -> f64 {
-    let rounds = injection.rounds();
-    let rows: Vec<Vec<f64>> = (0..rounds)
-        .map(|t| {
-            std::iter::once(injection.c()[t])
-                .chain(injection.z(t).iter().copied())
-                .collect()
-        })
-        .collect();
-    let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-    squared_losses(
-        &View::from_rows(&rows, vec![0], |_| 1..rounds + 1),
-        Noise {
-            independent_std: 1.0,
-            correlated_std: ratio.sqrt(),
-        },
-    )[0]
-}
-
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::graph::Graph;
-    use undertone_protocol::schedule::Schedule;
+    use undertone_protocol::topology::graph::Graph;
+    use undertone_protocol::topology::schedule::Schedule;
 
     use super::*;
+    use crate::mechanism::inca::{InjectionSpec, NamedInjection};
 
     #[test]
     fn a_cut_off_party_loses_what_its_execution_says() {
         let schedule = Schedule::draw(&Graph::complete(5), 1, 4, 5).expect("enough neighbours");
         let setting = Setting {
-            family: InjectionSpec::Named(NamedInjection::Incremental).into(),
+            mechanism: InjectionSpec::Named(NamedInjection::Incremental).into(),
             out: schedule.out().to_vec(),
             sensitivity: vec![0.8, 1.0, 0.9, 1.0, 0.7],
             weights: vec![1.0; 5],
@@ -390,7 +323,8 @@ mod tests {
         for coalition in coalitions::all(5, 2) {
             for party in (0..5).filter(|party| !coalition.contains(party)) {
                 let view = View::of(&cut_off(&base, party, &coalition).expect("an execution"));
-                // Nobody else loses more in that execution than it does when cut off itself: hence the maximum over all.
+                // Nobody else loses more in that execution than it does when cut off itself: hence
+                // the maximum over all.
                 let losses = squared_losses(&view, noise).into_iter().zip(&view.honest);
                 worst = losses
                     .map(|(square, &who)| scaled(setting.sensitivity[who], square))
@@ -400,25 +334,5 @@ mod tests {
         let found = before.worst(&setting, 9.0).0;
         assert!((found / worst - 1.0).abs() < 1e-12, "{found} {worst}");
         assert!(found > 0.0 && found <= largest_theorem(&setting, 9.0).expect("closed form"));
-    }
-
-    #[test]
-    fn closed_forms_are_the_losses_of_their_views() {
-        for rounds in [1, 2, 5, 9] {
-            for ratio in [0.01, 1.0, 40.0] {
-                for (named, injection) in [
-                    (NamedInjection::Incremental, Injection::incremental(rounds)),
-                    (NamedInjection::Early, Injection::early(rounds)),
-                ] {
-                    let closed = seen_before_cancelling(&InjectionSpec::Named(named), rounds, ratio)
-                        .expect("closed form");
-                    let view = seen_injections(&injection, ratio);
-                    assert!(
-                        (closed / view - 1.0).abs() < 1e-10,
-                        "{named:?} {rounds} {ratio}: {closed} {view}"
-                    );
-                }
-            }
-        }
     }
 }

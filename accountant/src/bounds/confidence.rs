@@ -1,7 +1,7 @@
 //! Bounds on a chance from counts (Clopper and Pearson 1934): exact, whatever the chance is.
 
-/// The largest chance p for which at least `found` of `trials` still had a chance of at most `alpha`: below the true one except with
-/// probability `alpha`. 0 if nothing was found.
+/// The largest chance p for which at least `found` of `trials` still had a chance of at most
+/// `alpha`: below the true one except with probability `alpha`. 0 if nothing was found.
 pub fn at_least(found: u64, trials: u64, alpha: f64) -> f64 {
     if found == 0 {
         return 0.0;
@@ -11,8 +11,8 @@ pub fn at_least(found: u64, trials: u64, alpha: f64) -> f64 {
     low * (1.0 - ROUNDING)
 }
 
-/// The smallest chance p for which at most `found` of `trials` had a chance of at most `alpha`: above the true one except with
-/// probability `alpha`. 1 if all were found.
+/// The smallest chance p for which at most `found` of `trials` had a chance of at most `alpha`:
+/// above the true one except with probability `alpha`. 1 if all were found.
 pub fn at_most(found: u64, trials: u64, alpha: f64) -> f64 {
     if found >= trials {
         return 1.0;
@@ -23,7 +23,8 @@ pub fn at_most(found: u64, trials: u64, alpha: f64) -> f64 {
     (high * (1.0 + ROUNDING)).min(1.0)
 }
 
-/// What the series and ln Γ may be off, relatively, up to 10⁹ trials: ln Γ there is 2·10¹⁰ with 53 bits.
+/// What the series and ln Γ may be off, relatively, up to 10⁹ trials: ln Γ there is 2·10¹⁰ with 53
+/// bits.
 const ROUNDING: f64 = 1e-5;
 
 /// Where a condition that is false at 0 and true at 1 turns, from both sides.
@@ -41,7 +42,8 @@ fn bracket(holds: impl Fn(f64) -> bool) -> (f64, f64) {
     (low, high)
 }
 
-/// I_x(a, b), the regularised incomplete beta function, by its continued fraction (Lentz's method; DLMF 8.17.22).
+/// I_x(a, b), the regularised incomplete beta function, by its continued fraction (Lentz's method;
+/// DLMF 8.17.22).
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };

@@ -1,20 +1,22 @@
 //! Whether a sequence of exchanges hides what its private graph can hide.
 //!
-//! Each x̃ᵢ sits at exactly one place, each γ at two, once with each sign: a hand-over moves all that its out-agent has to the in-agent,
-//! −γ with it, and +γ stays. With the final states that a coalition does not hold as vertices, and one vertex for each ω that it reads, every honest γ is an
-//! edge: D is the incidence matrix of that graph. As σ_γ grows all that is left to see are the sums over its components, and the loss of a
-//! party tends to Δ²/(m σ*²), m the values in its component. These are the honest components of the exchanges that were used
-//! ([`super::execution::components`]), at best those of the private graph.
+//! Each x̃ᵢ sits at exactly one place, each γ at two, once with each sign: a hand-over moves all
+//! that its out-agent has to the in-agent, −γ with it, and +γ stays. With the final states that a
+//! coalition does not hold as vertices, and one vertex for each ω that it reads, every honest γ is
+//! an edge: D is the incidence matrix of that graph. As σ_γ grows all that is left to see are the
+//! sums over its components, and the loss of a party tends to Δ²/(m σ*²), m the values in its
+//! component. These are the honest components of the exchanges that were used
+//! ([`crate::execution::exchanges::components`]), at best those of the private graph.
 
-use undertone_protocol::graph::Graph;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::schedule::Schedule;
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::party::Party;
+use undertone_protocol::topology::schedule::Schedule;
 
-use super::execution::connected;
-use crate::coalitions;
+use crate::class::coalitions;
+use crate::execution::exchanges::connected;
 
-/// Edges that a check goes through at most, over coalitions and exchanges that fail. Our choice: a second. Above, a schedule is checked without
-/// a coalition only.
+/// Edges that a check goes through at most, over coalitions and exchanges that fail. Our choice: a
+/// second. Above, a schedule is checked without a coalition only.
 const MOST_STEPS: usize = 100_000_000;
 
 /// What a schedule falls short of.
@@ -26,7 +28,8 @@ pub enum Shortfall {
         /// The first part of a component, in plan order.
         parts: Vec<Party>,
     },
-    /// Without a coalition, or without one exchange that comes back as well, the private graph would still hide more.
+    /// Without a coalition, or without one exchange that comes back as well, the private graph
+    /// would still hide more.
     #[error("without parties {coalition:?}{} the exchanges leave parties {parts:?} apart from others that they have private edges to", if *fault { ", and with one exchange that comes back," } else { "" })]
     Exposed {
         /// Who is taken out.
@@ -38,7 +41,8 @@ pub enum Shortfall {
     },
 }
 
-/// Whether the exchanges join all that the private graph joins: at all, without any `size` parties, and without any one exchange on top.
+/// Whether the exchanges join all that the private graph joins: at all, without any `size` parties,
+/// and without any one exchange on top.
 pub fn check(graph: &Graph, schedule: &Schedule, size: usize) -> Result<(), Shortfall> {
     let parties = graph.parties();
     let used = Used::of(schedule, parties);
@@ -72,8 +76,8 @@ pub fn check(graph: &Graph, schedule: &Schedule, size: usize) -> Result<(), Shor
     Ok(())
 }
 
-/// The fewest parties of an honest component of the private graph, when any `size` parties are taken out: m of the σ*² = Δ²/(m μ²). None
-/// if there are too many coalitions to look at.
+/// The fewest parties of an honest component of the private graph, when any `size` parties are
+/// taken out: m of the σ*² = Δ²/(m μ²). None if there are too many coalitions to look at.
 pub fn smallest_component(graph: &Graph, size: usize) -> Option<usize> {
     let parties = graph.parties();
     if !few(parties, size, graph.edges().len()) {
@@ -126,7 +130,8 @@ impl Used {
         Used { parties, pairs }
     }
 
-    /// A part that the private graph joins to others, outside of `coalition`, and the exchanges but `without` do not.
+    /// A part that the private graph joins to others, outside of `coalition`, and the exchanges but
+    /// `without` do not.
     fn short_of(
         &self,
         graph: &Graph,

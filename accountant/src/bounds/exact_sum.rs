@@ -1,26 +1,31 @@
-//! `independent_noise = "none"`: the paper's mode. The exact sum of each honest component is public, so that one changed value is seen with
-//! certainty; what is claimed holds for changes that keep every sum which is seen, of at most Δ together (Euclidean, over all that change).
+//! `independent_noise = "none"`: the paper's mode. The exact sum of each honest component is
+//! public, so that one changed value is seen with certainty; what is claimed holds for changes that
+//! keep every sum which is seen, of at most Δ together (Euclidean, over all that change).
 //!
-//! The loss is Δ S/σ_γ, S the supremum of ‖D⁺Cv‖ ([`SameSum`]), computed in every system of the class. Before publishing no sum is seen, and
-//! the bound of [`crate::before_publishing`] holds for joint changes as for single ones: given all that a party hands out, what leaves
-//! different parties has different noises, so that their losses Δᵢ² kᵢ/σ_γ² add up, at most to Δ² max kᵢ/σ_γ².
+//! The loss is Δ S/σ_γ, S the supremum of ‖D⁺Cv‖ ([`SameSum`]), computed in every system of the
+//! class. Before publishing no sum is seen, and the bound of [`crate::bounds::before_publishing`]
+//! holds for joint changes as for single ones: given all that a party hands out, what leaves
+//! different parties has different noises, so that their losses Δᵢ² kᵢ/σ_γ² add up, at most to Δ²
+//! max kᵢ/σ_γ².
 
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::{Adversary, Changes, Claim, Established, Faults};
+use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
+use undertone_protocol::topology::party::Party;
 
-use super::same_sum::SameSum;
-use crate::before_publishing::{BeforePublishing, bound};
-use crate::claims::ClaimError;
-use crate::class::in_parallel;
-use crate::coalitions;
-use crate::execution::{Execution, ExecutionError};
-use crate::faults;
-use crate::gaussian::{self, SLACK};
-use crate::loss::Noise;
-use crate::setting::Setting;
-use crate::view::{Trace, View};
+use crate::bounds::before_publishing::{BeforePublishing, bound};
+use crate::class::claim_error::ClaimError;
+use crate::class::setting::Setting;
+use crate::class::{coalitions, faults};
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::execution::trace::Trace;
+use crate::losses::gaussian::{self, SLACK};
+use crate::losses::loss::Noise;
+use crate::losses::same_sum::SameSum;
+use crate::losses::view::View;
+use crate::parallel::in_parallel;
 
-/// Systems that are computed at most. Our choice: some seconds; each takes a singular value decomposition.
+/// Systems that are computed at most. Our choice: some seconds; each takes a singular value
+/// decomposition.
 const MOST_SYSTEMS: usize = 30_000;
 
 /// The largest supremum over executions and coalitions, and where it is reached.
@@ -106,8 +111,9 @@ pub(crate) fn loss(setting: &Setting, steepest: &Steepest, pairwise_std: f64) ->
     sensitivity(setting) * steepest.supremum / pairwise_std * (1.0 + SLACK)
 }
 
-/// σ_γ with which no joint change of the class, and nothing before publishing whoever reads it, loses more than `mu`; none if the class has too many
-/// systems. The theorem is kept, too: this noise costs the mean nothing, and the gate then need not look into what a departed party did.
+/// σ_γ with which no joint change of the class, and nothing before publishing whoever reads it,
+/// loses more than `mu`; none if the class has too many systems. The theorem is kept, too: this
+/// noise costs the mean nothing, and the gate then need not look into what a departed party did.
 pub(crate) fn pairwise_std_needed(setting: &Setting, mu: f64) -> Result<Option<f64>, ExecutionError> {
     let Some(steepest) = of_class(setting)? else {
         return Ok(None);

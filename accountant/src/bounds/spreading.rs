@@ -1,60 +1,78 @@
 //! A bound on what any coalition learns of a party, without going through the coalitions.
 //!
-//! **Theorem.** Fix an execution of PPSC by its exchanges and their fates, a coalition C and a party v outside of it, all finals seen. Let M be m > 1
-//! parties outside of C, v among them, and let each u ≠ v of M have ways from v to u along exchanges between parties outside of C whose ω joined its
-//! in-agent, with shares that add up to 1. Then
+//! **Theorem.** Fix an execution of PPSC by its exchanges and their fates, a coalition C and a
+//! party v outside of it, all finals seen. Let M be m > 1 parties outside of C, v among them, and
+//! let each u ≠ v of M have ways from v to u along exchanges between parties outside of C whose ω
+//! joined its in-agent, with shares that add up to 1. Then
 //!
 //! μ_v² ≤ Δ_v² (1/(m σ*²) + 1/(σ*² m/(m − 1) + σ_γ²/K)), K = Σ s_v(τ)² + Σ_{j ≠ v} h_j s_j²,
 //!
-//! where h_j counts the hand-outs of j, s_j is 1/m times the shares of all ways through j or to j, and s_v(τ), τ over the hand-outs of v, is 1/m times the
-//! shares of all ways that have not left v after that hand-out.
+//! where h_j counts the hand-outs of j, s_j is 1/m times the shares of all ways through j or to j,
+//! and s_v(τ), τ over the hand-outs of v, is 1/m times the shares of all ways that have not left v
+//! after that hand-out.
 //!
-//! *Proof.* With M the noises of the view in their standard deviations, μ_v²/Δ_v² = h_vᵀ(MMᵀ)⁺h_v is the least ‖z‖² with Mz = h_v: the least change of
-//! noises that does to the view what a change of v's value by 1 does. So *each* change of noises that leaves the view as it was, after v's value has
-//! changed by 1, is an upper bound. Let x̃_v change by a (m − 1)/m in all and the other x̃ of M by −a/m: that takes changes of η* of squares (1/m +
-//! (1 − a)² (m − 1)/m)/σ*² in all. Let ω of an exchange change by a/m times the shares of the ways along it, to the in-agent or from it, as the way leads, and
-//! let all ω that C reads or sends and all that did not join their in-agent stay as they were. What a party holds then changes by what has arrived along
-//! ways less what has left along them; once all is done by 0, so that no final changes. A party j is entered and left by each way
-//! through it, in whichever order, and so is never off by more than a s_j; v is off by a s_v(τ) once it has handed out in τ. What a party holds after a
-//! hand-out, less what has joined since, is γ: these change by that much and no more, a² K/σ_γ² in all. Choose a = A/(A + K/σ_γ²),
-//! A = (m − 1)/(m σ*²): the two sums are 1/(mσ*²) + 1/(1/A + σ_γ²/K). ∎
+//! *Proof.* With M the noises of the view in their standard deviations, μ_v²/Δ_v² = h_vᵀ(MMᵀ)⁺h_v
+//! is the least ‖z‖² with Mz = h_v: the least change of noises that does to the view what a change
+//! of v's value by 1 does. So *each* change of noises that leaves the view as it was, after v's
+//! value has changed by 1, is an upper bound. Let x̃_v change by a (m − 1)/m in all and the other
+//! x̃ of M by −a/m: that takes changes of η* of squares (1/m + (1 − a)² (m − 1)/m)/σ*² in all. Let
+//! ω of an exchange change by a/m times the shares of the ways along it, to the in-agent or from
+//! it, as the way leads, and let all ω that C reads or sends and all that did not join their
+//! in-agent stay as they were. What a party holds then changes by what has arrived along ways less
+//! what has left along them; once all is done by 0, so that no final changes. A party j is entered
+//! and left by each way through it, in whichever order, and so is never off by more than a s_j; v
+//! is off by a s_v(τ) once it has handed out in τ. What a party holds after a hand-out, less what
+//! has joined since, is γ: these change by that much and no more, a² K/σ_γ² in all. Choose a =
+//! A/(A + K/σ_γ²), A = (m − 1)/(m σ*²): the two sums are 1/(mσ*²) + 1/(1/A + σ_γ²/K). ∎
 //!
-//! With K → ∞ that is the theorem of local noise, 1/σ*²; with σ_γ → ∞ it is 1/(mσ*²), the least that there can be. σ_γ costs the mean nothing.
+//! With K → ∞ that is the theorem of local noise, 1/σ*²; with σ_γ → ∞ it is 1/(mσ*²), the least
+//! that there can be. σ_γ costs the mean nothing.
 //!
-//! **For every coalition at once.** For each v, [`Spreading`] looks for ways from v to each u of which no two share a party in between: a coalition
-//! of s parties takes away s of them at most (of exchanges between v and u none), and an exchange that comes back or arrives late one (none where
-//! each pair on a way meets twice). T are the parties u of whom some ways then remain, q_u at least. Whatever happens, |T| − s of these are not in
-//! the coalition: M are v and so many, m = |T| + 1 − s, and each u sends its share over q_u of its remaining ways evenly. (Menger: if no s + 1 parties
-//! part the exchanges, m = n − s.) K is then at most, over everything that can be taken away,
+//! **For every coalition at once.** For each v, [`Spreading`] looks for ways from v to each u of
+//! which no two share a party in between: a coalition of s parties takes away s of them at most (of
+//! exchanges between v and u none), and an exchange that comes back or arrives late one (none where
+//! each pair on a way meets twice). T are the parties u of whom some ways then remain, q_u at
+//! least. Whatever happens, |T| − s of these are not in the coalition: M are v and so many,
+//! m = |T| + 1 − s, and each u sends its share over q_u of its remaining ways evenly. (Menger: if
+//! no s + 1 parties part the exchanges, m = n − s.) K is then at most, over everything that can be
+//! taken away,
 //!
-//! Σ_τ (1/m Σ_u min(1, late_u(τ)/q_u))² + 1/m Σ_u (h_u A_u + the mean over the q_u costliest ways of Σ_j h_j A_j, j in between),
+//! Σ_τ (1/m Σ_u min(1, late_u(τ)/q_u))² + 1/m Σ_u (h_u A_u + the mean over the q_u costliest ways
+//! of Σ_j h_j A_j, j in between),
 //!
-//! the sums over those m − 1 of T for which they are largest, late_u(τ) the ways to u that leave v after τ, A_j = 1/m + 1/m Σ_u 1/q_u over all u with a way through
-//! j (no more than one each): A_j ≥ s_j, and Σ_j h_j s_j² ≤ Σ_j h_j s_j A_j, which is linear in the shares. More ways leave v later and burden others less, so
-//! that K is computed for a few q and the best is taken at each σ_γ.
+//! the sums over those m − 1 of T for which they are largest, late_u(τ) the ways to u that leave v
+//! after τ, A_j = 1/m + 1/m Σ_u 1/q_u over all u with a way through j (no more than one each): A_j
+//! ≥ s_j, and Σ_j h_j s_j² ≤ Σ_j h_j s_j A_j, which is linear in the shares. More ways leave v
+//! later and burden others less, so that K is computed for a few q and the best is taken at each
+//! σ_γ.
 //!
-//! By Theorem R departures join the coalition. Exchanges that fail hold nothing here but still count as hand-outs. So this holds for the tolerated
-//! class with s = colluding + dropouts and one exchange that fails, and for what has happened with s = colluding and no other: every execution
+//! By Theorem R departures join the coalition. Exchanges that fail hold nothing here but still
+//! count as hand-outs. So this holds for the tolerated class with s = colluding + dropouts and one
+//! exchange that fails, and for what has happened with s = colluding and no other: every execution
 //! is its own theorem.
 //!
-//! *How close it is.* The tests compare it with every coalition of small runs: it is never below, and reaches 0.99 of some. With 200 parties on a complete
-//! graph, one colluder and one departure, K is at most 10.2 (T = 60): at σ_γ = 100 σ* μ² is 1.20 times 1/(198 σ*²).
+//! *How close it is.* The tests compare it with every coalition of small runs: it is never below,
+//! and reaches 0.99 of some. With 200 parties on a complete graph, one colluder and one departure,
+//! K is at most 10.2 (T = 60): at σ_γ = 100 σ* μ² is 1.20 times 1/(198 σ*²).
 
-mod detours;
+pub(super) mod detours;
 
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use self::detours::{Exchanges, Family, Work};
-use crate::account::scaled;
-use crate::class::in_parallel;
-use crate::execution::{self, Execution, ExecutionError};
-use crate::setting::Setting;
+use crate::bounds::spreading::detours::{Exchanges, Family, Work};
+use crate::class::setting::Setting;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::losses::loss::scaled;
+use crate::parallel::in_parallel;
 
-/// Ways that each u's share is split over, if that many remain; K is computed for each of these: more ways leave later and burden others less, and
-/// between two of these numbers K hardly differs. Our choice.
+/// Ways that each u's share is split over, if that many remain; K is computed for each of these:
+/// more ways leave later and burden others less, and between two of these numbers K hardly differs.
+/// Our choice.
 const SPLITS: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// Steps of the searches for ways, and of what is made of them: our choice, some three seconds of two cores. Enough for about 400 parties.
+/// Steps of the searches for ways, and of what is made of them: our choice, some three seconds of
+/// two cores. Enough for about 400 parties.
 const MOST_STEPS: u64 = 500_000_000;
 
 /// How far a change of one party's value can be spread, whoever is in the coalition.
@@ -83,15 +101,17 @@ pub struct Spreading {
 }
 
 impl Spreading {
-    /// Against every coalition of `size` parties that `counts` says may be honest, joined by all others, with `failing` ≤ 1 more exchanges that do not
-    /// arrive as they do in `execution`. All finals count as seen. Everybody may be left alone where it would take too long to say more.
+    /// Against every coalition of `size` parties that `counts` says may be honest, joined by all
+    /// others, with `failing` ≤ 1 more exchanges that do not arrive as they do in `execution`. All
+    /// finals count as seen. Everybody may be left alone where it would take too long to say more.
     pub fn of(
         execution: &Execution,
         counts: impl Fn(Party) -> bool + Sync,
         size: usize,
         failing: usize,
     ) -> Self {
-        // Of what has happened more: a plan that was bounded shall not fail at the gate because departures make ways harder to find.
+        // Of what has happened more: a plan that was bounded shall not fail at the gate because
+        // departures make ways harder to find.
         let most = if failing == 0 { 2 * MOST_STEPS } else { MOST_STEPS };
         let exchanges = Exchanges::of(execution, &counts, Work::at_most(most));
         let parties = execution.parties();
@@ -125,9 +145,14 @@ impl Spreading {
         }
     }
 
+    /// Whether the theorem is about runs of this setting.
+    pub fn speaks_of(setting: &Setting) -> bool {
+        setting.mechanism.rules().bounded_by_spreading() && setting.rollback
+    }
+
     /// For the tolerated class; none for other mechanisms, and where some party may be left alone.
     pub fn of_class(setting: &Setting) -> Result<Option<Self>, ExecutionError> {
-        if setting.family != execution::Family::Ppsc || !setting.rollback {
+        if !Self::speaks_of(setting) {
             return Ok(None);
         }
         let (run, size) = (setting.fault_free()?, setting.coalition_size());

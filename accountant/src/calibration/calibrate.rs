@@ -1,68 +1,62 @@
 //! Rounds, schedule and noise for a draft (DESIGN section 5, Calibrate).
 //!
-//! For given rounds and schedule the best noise is a minimum over one number ([`crate::optimum`]). Of all T the smallest within
-//! 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than others. Where a pass over all coalitions takes
-//! long, these choices are made by a sample of the coalitions, and the noise for what was chosen by all of them. With PPSC T is the number of network rounds that
-//! the exchanges take, and a schedule is only tried if it hides all that its private graph can hide ([`coverage`]).
+//! For given rounds and schedule the best noise is a minimum over one number
+//! ([`crate::calibration::optimum`]). Of all T the smallest within 5 % of the best is taken;
+//! schedules of a few seeds are tried, since some mix better than others. Where a pass over all
+//! coalitions takes long, these choices are made by a sample of the coalitions, and the noise for
+//! what was chosen by all of them. With PPSC T is the number of network rounds that the exchanges
+//! take, and a schedule is only tried if it hides all that its private graph can hide
+//! ([`coverage`]).
 
-mod error;
+use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::settings::{Coalitions, IndependentNoise, Rounds};
+use undertone_protocol::topology::schedule::Schedule;
 
-use undertone_protocol::plan::{Calibration, Draft, Drawn};
-use undertone_protocol::run_file::{Coalitions, IndependentNoise, MechanismKind, Rounds, most_rounds};
-use undertone_protocol::schedule::Schedule;
-
-use crate::claims::{claims, predicted, static_claims};
-use crate::coalitions;
-use crate::gaussian;
-use crate::loss::Noise;
-use crate::optimum::{Optimum, Problem};
-use crate::outlook::against_exposure;
-use crate::ppsc::coverage::{self, Shortfall};
-use crate::ppsc::exact_sum;
-use crate::ppsc::spreading::Spreading;
-use crate::setting::Setting;
-use crate::static_coalitions::calibration;
-
-pub use error::CalibrateError;
-
-/// The share of the budget's μ² that plans are calibrated to: the gate counts numerical doubt as exceeded.
-pub const MARGIN: f64 = 1.0 - 1e-6;
-
-/// T is looked for between these when it is `auto`. Below, noise has nothing to hide behind; above, what a cut-off party loses
-/// before publishing grows, and so do latency and traffic.
-pub(crate) const FEWEST_ROUNDS: usize = 3;
-pub(crate) const MOST_ROUNDS: usize = 12;
+use crate::bounds::bound::Bound;
+use crate::bounds::coverage::{self, Shortfall};
+use crate::bounds::exact_sum;
+use crate::calibration::claims::{claims, predicted, static_claims};
+use crate::calibration::error::CalibrateError;
+use crate::calibration::limits::{CLOSE_ENOUGH, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
+use crate::calibration::optimum::{Optimum, Problem};
+use crate::calibration::remedy::against_exposure;
+use crate::calibration::static_draws;
+use crate::class::coalitions;
+use crate::class::setting::Setting;
+use crate::losses::gaussian;
+use crate::losses::loss::Noise;
+use crate::mechanism::chosen::Mechanism;
+use crate::mechanism::rules::Rules;
 
 /// PPSC: rounds more than the fewest that are tried.
 const MORE_ROUNDS: usize = 12;
 
-/// How close to the best T's expected error a smaller T must come.
-pub(crate) const CLOSE_ENOUGH: f64 = 1.05;
-
-/// What other seeds can win over the first, at most, in our measurements: T that are further off are not tried again.
+/// What other seeds can win over the first, at most, in our measurements: T that are further off
+/// are not tried again.
 const SEEDS_CAN_WIN: f64 = 1.05;
 
-/// Finds rounds, schedule, σ* and σ_Δ that meet the draft's (ε, δ) over its tolerated class and before publishing, with the least
-/// expected error. Deterministic. `progress` is told what is being tried, in words.
+/// Finds rounds, schedule, σ* and σ_Δ that meet the draft's (ε, δ) over its tolerated class and
+/// before publishing, with the least expected error. Deterministic. `progress` is told what is
+/// being tried, in words.
 pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
-    if draft.mechanism.kind == MechanismKind::Gossip {
-        return Err(CalibrateError::Kind);
-    }
+    let mechanism = Mechanism::of_kind(draft.mechanism.kind).ok_or(CalibrateError::Kind)?;
     if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {
         return Err(CalibrateError::Dropouts {
             found: draft.privacy.dropouts,
         });
     }
-    protects_everybody(draft)?;
+    protects_everybody(draft, mechanism.rules())?;
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
     if draft.privacy.coalitions == Coalitions::Static {
         return for_static(draft, budget, progress);
     }
     if draft.mechanism.independent_noise == IndependentNoise::None {
-        return without_independent_noise(draft, budget, progress);
+        return without_independent_noise(draft, mechanism.rules(), budget, progress);
     }
     let mut search = Search {
         draft,
+        rules: mechanism.rules(),
         progress,
         floor: 0.0,
     };
@@ -85,7 +79,7 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         rounds: setting.rounds() as u32,
         claims: claims(&setting, noise, draft.privacy.delta)?,
         predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
-        drawn: Some(Drawn {
+        drawn: Some(SeededSchedule {
             seed: chosen.seed,
             schedule: chosen.schedule,
         }),
@@ -100,12 +94,12 @@ fn for_static(
     budget: f64,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
-    let calibration::Chosen {
+    let static_draws::Chosen {
         rounds,
         noise,
         sample,
-    } = calibration::chosen(draft, budget, progress)?;
-    let setting = Setting::of_draft(draft, &calibration::example(draft, rounds)?)?;
+    } = static_draws::chosen(draft, budget, progress)?;
+    let setting = Setting::of_draft(draft, &static_draws::example(draft, rounds)?)?;
     progress("a coalition that knows the schedule is looked for");
     Ok(Calibration {
         rounds: rounds as u32,
@@ -120,11 +114,13 @@ fn for_static(
 /// PPSC as the paper has it: the least σ_γ over the schedules that are tried.
 fn without_independent_noise(
     draft: &Draft,
+    rules: &dyn Rules,
     budget: f64,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
     let search = Search {
         draft,
+        rules,
         progress,
         floor: 0.0,
     };
@@ -168,15 +164,16 @@ fn without_independent_noise(
         rounds: rounds as u32,
         claims: claims(&setting, noise, draft.privacy.delta)?,
         predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
-        drawn: Some(Drawn { seed, schedule }),
+        drawn: Some(SeededSchedule { seed, schedule }),
         independent_std: 0.0,
         correlated_std,
     })
 }
 
-/// Refuses a private graph in which some party's neighbours may all be in the coalition of Theorem R: it would get local noise and
-/// believe itself hidden. A party that has everybody else for a neighbour asked for no less: more edges there cannot be.
-fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
+/// Refuses a private graph in which some party's neighbours may all be in the coalition of Theorem
+/// R: it would get local noise and believe itself hidden. A party that has everybody else for a
+/// neighbour asked for no less: more edges there cannot be.
+fn protects_everybody(draft: &Draft, rules: &dyn Rules) -> Result<(), CalibrateError> {
     let colluding = draft.privacy.colluding;
     let dropouts = if draft.mechanism.rollback {
         draft.privacy.dropouts
@@ -185,7 +182,7 @@ fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
     };
     let size = colluding + dropouts;
     let degree = |party: usize| draft.private_graph.neighbours(party).len();
-    if draft.mechanism.kind == MechanismKind::Ppsc {
+    if rules.local_noise_must_be_accepted() {
         return hides_everybody(draft, size);
     }
     match (0..draft.parties()).find(|&party| degree(party) <= size && degree(party) + 1 < draft.parties()) {
@@ -206,8 +203,9 @@ fn protects_everybody(draft: &Draft) -> Result<(), CalibrateError> {
     }
 }
 
-/// PPSC: refuses a private graph in which some party may be left without a partner outside of the coalition of Theorem R, however complete
-/// it is: m ≤ 1, local noise, unless the run file accepts that.
+/// PPSC: refuses a private graph in which some party may be left without a partner outside of the
+/// coalition of Theorem R, however complete it is: m ≤ 1, local noise, unless the run file accepts
+/// that.
 fn hides_everybody(draft: &Draft, size: usize) -> Result<(), CalibrateError> {
     let neighbours = |party: usize| draft.private_graph.neighbours(party);
     let exposed = (0..draft.parties()).find(|&party| neighbours(party).len() <= size);
@@ -228,7 +226,8 @@ fn hides_everybody(draft: &Draft, size: usize) -> Result<(), CalibrateError> {
 
 /// σ* and σ_Δ for the chosen r: F(r) is computed once more, with care.
 fn noise(draft: &Draft, setting: &Setting, chosen: &Chosen, budget: f64) -> Result<Noise, CalibrateError> {
-    // The theorem's square is there for any coalition and any faults: never more noise than local noise has.
+    // The theorem's square is there for any coalition and any faults: never more noise than local
+    // noise has.
     let largest = setting.largest_sensitivity().powi(2);
     let (mut square, mut party) = (largest, 0);
     if let Some(problem) = Problem::of(setting)? {
@@ -260,6 +259,7 @@ struct Chosen {
 
 struct Search<'a> {
     draft: &'a Draft,
+    rules: &'a dyn Rules,
     progress: &'a mut dyn FnMut(&str),
     /// The error floor at μ = 1, for messages.
     floor: f64,
@@ -277,8 +277,9 @@ impl Search<'_> {
         Calibration::draw_schedule(self.draft, rounds as u32, seed).ok_or(CalibrateError::Fanout { fanout })
     }
 
-    /// Seeds that are tried: as many as cost about as much as the search for T itself (measured: 16 parties take 40 times as long as 8,
-    /// and the paper's class 30 times as long as the one with roll-back).
+    /// Seeds that are tried: as many as cost about as much as the search for T itself (measured: 16
+    /// parties take 40 times as long as 8, and the paper's class 30 times as long as the one with
+    /// roll-back).
     fn seeds(&self) -> u64 {
         match (self.draft.mechanism.rollback, self.draft.parties()) {
             (true, ..=10) => 12,
@@ -319,7 +320,7 @@ impl Search<'_> {
 
     /// What the schedule of a seed falls short of.
     fn covers(&self, rounds: usize, seed: u64) -> Result<Option<Shortfall>, CalibrateError> {
-        if self.draft.mechanism.kind != MechanismKind::Ppsc {
+        if !self.rules.must_cover() {
             return Ok(None);
         }
         let size = self.draft.privacy.colluding + self.draft.privacy.dropouts;
@@ -336,9 +337,10 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// The fewest rounds with a schedule that may be used. More rounds of the same seed only add exchanges.
+    /// The fewest rounds with a schedule that may be used. More rounds of the same seed only add
+    /// exchanges.
     fn fewest_rounds(&self) -> Result<Option<usize>, CalibrateError> {
-        for rounds in 1..=most_rounds(self.draft.mechanism.kind) as usize {
+        for rounds in 1..=self.draft.mechanism.kind.rules().most_rounds() as usize {
             if self.seed(rounds, 0)?.is_some() {
                 return Ok(Some(rounds));
             }
@@ -348,16 +350,15 @@ impl Search<'_> {
 
     fn choose_rounds(&mut self) -> Result<Chosen, CalibrateError> {
         let mut tried: Vec<(usize, Optimum)> = Vec::new();
-        let (range, fallback) = match self.draft.mechanism.kind {
-            MechanismKind::Ppsc => {
-                let fewest = self.fewest_rounds()?.ok_or(CalibrateError::Kind)?;
-                match self.fewest_hiding(fewest)? {
-                    Some(first) if first > fewest => (first..=first + MORE_ROUNDS.max(first / 2), fewest),
-                    Some(first) => (first..=first + MORE_ROUNDS, fewest),
-                    None => return self.local_noise(fewest),
-                }
+        let (range, fallback) = if self.rules.must_cover() {
+            let fewest = self.fewest_rounds()?.ok_or(CalibrateError::Kind)?;
+            match self.fewest_hiding(fewest)? {
+                Some(first) if first > fewest => (first..=first + MORE_ROUNDS.max(first / 2), fewest),
+                Some(first) => (first..=first + MORE_ROUNDS, fewest),
+                None => return self.local_noise(fewest),
             }
-            _ => (self.shortest()..=self.longest(), self.default_rounds()),
+        } else {
+            (self.shortest()..=self.longest(), self.default_rounds())
         };
         let step = (range.end() - range.start()).div_ceil(MORE_ROUNDS).max(1);
         for rounds in range.step_by(step) {
@@ -390,8 +391,8 @@ impl Search<'_> {
         self.local_noise(fallback)
     }
 
-    /// PPSC: the fewest rounds from `from` on, of those that are tried, in which no party's noise is local: each class is computed, or bounded by a
-    /// theorem that says less.
+    /// PPSC: the fewest rounds from `from` on, of those that are tried, in which no party's noise
+    /// is local: each class is computed, or bounded by a theorem that says less.
     fn fewest_hiding(&self, from: usize) -> Result<Option<usize>, CalibrateError> {
         let size = self.draft.privacy.colluding + self.draft.privacy.dropouts;
         if self.draft.private_graph.least_degree() <= size {
@@ -403,10 +404,10 @@ impl Search<'_> {
             return Ok(coalitions::feasible(&setting).then_some(from));
         }
         let mut rounds = from;
-        while rounds <= most_rounds(self.draft.mechanism.kind) as usize {
+        while rounds <= self.draft.mechanism.kind.rules().most_rounds() as usize {
             let seed = self.seed(rounds, 0)?.unwrap_or(0);
             let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
-            if coalitions::feasible(&setting) || Spreading::of_class(&setting)?.is_some() {
+            if Bound::beats_local(&setting)? {
                 return Ok(Some(rounds));
             }
             rounds += (rounds / 8).max(1);
@@ -440,7 +441,8 @@ impl Search<'_> {
         (spread as usize + 2).clamp(self.shortest(), self.longest())
     }
 
-    /// The best r with the first seed's schedule that may be used; none if the class is too large to be exhausted.
+    /// The best r with the first seed's schedule that may be used; none if the class is too large
+    /// to be exhausted.
     fn first(&mut self, rounds: usize, near: Option<f64>) -> Result<Option<Optimum>, CalibrateError> {
         let seed = self.seed(rounds, 0)?.unwrap_or(0);
         let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
@@ -494,12 +496,13 @@ impl Search<'_> {
         ))
     }
 
-    /// Too many parties or coalitions to compute them all: σ* = Δ/μ by the theorem, whatever the rest is. σ_Δ = σ* then costs little if
-    /// somebody departs late, and still hides single states. With PPSC for those alone who said that local noise will do.
+    /// Too many parties or coalitions to compute them all: σ* = Δ/μ by the theorem, whatever the
+    /// rest is. σ_Δ = σ* then costs little if somebody departs late, and still hides single states.
+    /// With PPSC for those alone who said that local noise will do.
     fn local_noise(&mut self, rounds: usize) -> Result<Chosen, CalibrateError> {
         let seed = self.seed(rounds, 0)?.unwrap_or(0);
         let schedule = self.schedule(rounds, seed)?;
-        if self.draft.mechanism.kind == MechanismKind::Ppsc && !self.draft.mechanism.local_noise_ok {
+        if self.rules.local_noise_must_be_accepted() && !self.draft.mechanism.local_noise_ok {
             return Err(self.alone(rounds, &schedule)?);
         }
         (self.progress)(
@@ -516,10 +519,9 @@ impl Search<'_> {
     fn alone(&self, rounds: usize, schedule: &Schedule) -> Result<CalibrateError, CalibrateError> {
         let setting = Setting::of_draft(self.draft, schedule)?;
         let size = setting.coalition_size();
-        let spreading = Spreading::of(&setting.fault_free()?, |_| true, size, 1);
         Ok(CalibrateError::Alone {
             rounds,
-            party: self.draft.members[spreading.alone().unwrap_or(0)].name.clone(),
+            party: self.draft.members[Bound::alone(&setting)?].name.clone(),
             colluding: setting.colluding,
             dropouts: setting.dropouts,
             size,

@@ -1,50 +1,19 @@
 //! What a plan may say: every claim of DESIGN section 3, computed from its own schedule and noise.
 
-use undertone_protocol::plan::{Adversary, Claim, Draft, Established, Faults, Predicted};
+use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use undertone_protocol::plan::draft::Draft;
 
-use crate::before_publishing::{BeforePublishing, largest_theorem};
-use crate::class::Class;
-use crate::execution::{ExecutionError, Family};
-use crate::gaussian::{self, GaussianError, SLACK};
-use crate::loss::Noise;
-use crate::optimum::LARGEST_RATIO;
-use crate::ppsc::exact_sum;
-use crate::ppsc::spreading::Spreading;
-use crate::setting::Setting;
-use crate::static_coalitions::Draws;
-use crate::static_coalitions::calibration::{self, EXAMPLE_SEED, Sample};
-use crate::utility::ErrorModel;
-
-/// σ_Δ²/σ*² up to which losses are stated: what calibration looks for, and its rounding. Beyond, what the sum of the finals says of a value drowns
-/// in the rounding of what has cancelled in it: at 1e7 fast paths are in doubt now and then, at 1e12 they were seen to be off by 3e-4.
-pub(crate) const MOST_RATIO: f64 = LARGEST_RATIO * (1.0 + 1e-6);
-
-/// Why a plan's numbers cannot be stated.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ClaimError {
-    /// ε or δ out of range.
-    #[error(transparent)]
-    Gaussian(#[from] GaussianError),
-    /// The schedule or the injection.
-    #[error(transparent)]
-    Execution(#[from] ExecutionError),
-    /// Without independent noise nothing but computing every system bounds the loss, and these are too many.
-    #[error(
-        "there are too many coalitions and faults to compute them all, and without independent noise no theorem stands in"
-    )]
-    TooMany,
-    /// A noise of nothing, or noises of sizes that have nothing to do with each other.
-    #[error(
-        "mechanism: independent_std and correlated_std must be positive numbers, the second at most {} times the first, found {independent_std} and {correlated_std}",
-        LARGEST_RATIO.sqrt()
-    )]
-    Noise {
-        /// σ*.
-        independent_std: f64,
-        /// σ_Δ.
-        correlated_std: f64,
-    },
-}
+use crate::bounds::before_publishing::{BeforePublishing, largest_theorem};
+use crate::bounds::bound::Bound;
+use crate::bounds::draws::Draws;
+use crate::bounds::exact_sum;
+use crate::calibration::static_draws::{self, Sample};
+use crate::calibration::utility::ErrorModel;
+use crate::class::claim_error::{ClaimError, MOST_RATIO};
+use crate::class::setting::{EXAMPLE_SEED, Setting};
+use crate::execution::error::ExecutionError;
+use crate::losses::gaussian::{self, SLACK};
+use crate::losses::loss::Noise;
 
 /// All claims at these standard deviations: the headline's first.
 ///
@@ -68,127 +37,126 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
             correlated_std,
         });
     }
-    let claim = |size: usize, faults: Faults, square: f64, established: Established, cases: usize| {
-        of_square(size, faults, square, noise, delta, established, cases)
-    };
+    let stated = Stated { noise, delta };
     let mut claims = Vec::new();
-    if let Some(class) = Class::of(setting)? {
-        claims.push(claim(
-            setting.colluding,
-            Faults::Class,
-            class.worst(ratio)?.square,
-            Established::Exhaustive,
-            class.cases(),
-        )?);
-    } else if let Some(spreading) = Spreading::of_class(setting)? {
-        let square = spreading.worst(&setting.sensitivity, ratio, |_| true).0;
-        claims.push(claim(
-            setting.colluding,
-            Faults::Class,
-            square,
-            Established::Theorem,
-            1,
-        )?);
-    }
-    if let Some(before) = BeforePublishing::of(setting)? {
-        let square = before.worst(setting, ratio).0;
-        let established = if setting.family == Family::Ppsc {
-            Established::Exact
-        } else {
-            Established::Exhaustive
-        };
-        claims.push(claim(
-            setting.colluding,
-            Faults::BeforePublishing,
-            square,
-            established,
-            before.cases(),
-        )?);
-    }
-    claims.extend(theorems(setting, noise, delta)?);
-    if setting.family == Family::Ppsc && setting.colluding > 0 {
+    claims.extend(of_class(setting, stated)?);
+    claims.extend(before_publishing(setting, stated)?);
+    claims.extend(theorems(setting, stated)?);
+    if setting.mechanism.rules().claims_against_readers() && setting.colluding > 0 {
         // What the paper claims, beside what a coalition inside the private graph learns.
         let outsiders = Setting {
             colluding: 0,
             ..setting.clone()
         };
-        if let Some(class) = Class::of(&outsiders)? {
-            let square = class.worst(ratio)?.square;
-            let readers = claim(0, Faults::Class, square, Established::Exhaustive, class.cases())?;
-            claims.push(Claim {
-                adversary: Adversary::Public,
-                ..readers
-            });
-        } else if let Some(spreading) = Spreading::of_class(&outsiders)? {
-            let square = spreading.worst(&setting.sensitivity, ratio, |_| true).0;
-            let readers = claim(0, Faults::Class, square, Established::Theorem, 1)?;
-            claims.push(Claim {
-                adversary: Adversary::Public,
-                ..readers
-            });
-        }
+        claims.extend(of_class(&outsiders, stated)?.map(|readers| Claim {
+            adversary: Adversary::Public,
+            ..readers
+        }));
     }
     mark_headline(&mut claims);
     Ok(claims)
 }
 
-fn of_square(
-    size: usize,
-    faults: Faults,
-    square: f64,
+/// The noise and the δ that the claims of a plan are for.
+#[derive(Debug, Clone, Copy)]
+struct Stated {
     noise: Noise,
     delta: f64,
+}
+
+/// What a claim covers, and how that was found out.
+struct Covered {
+    /// Parties of a coalition at most.
+    size: usize,
+    faults: Faults,
     established: Established,
+    /// Systems that were looked at.
     cases: usize,
-) -> Result<Claim, ClaimError> {
-    let mu = square.sqrt() / noise.independent_std * (1.0 + SLACK);
-    let (adversary, epsilon, cases) = (Adversary::Coalition, gaussian::epsilon(delta, mu)?, cases as u64);
-    let (seed, changes) = (None, None);
-    Ok(Claim {
-        adversary,
-        size,
-        faults,
-        mu,
-        epsilon,
-        delta,
-        established,
-        cases,
-        seed,
-        changes,
-        holds_as_headline: false,
-    })
+}
+
+impl Stated {
+    /// r = σ_Δ²/σ*².
+    fn ratio(self) -> f64 {
+        (self.noise.correlated_std / self.noise.independent_std).powi(2)
+    }
+
+    /// The claim that nobody's squared loss is above `square` (at σ* = 1).
+    fn claim(self, covered: Covered, square: f64) -> Result<Claim, ClaimError> {
+        let mu = square.sqrt() / self.noise.independent_std * (1.0 + SLACK);
+        Ok(Claim {
+            adversary: Adversary::Coalition,
+            size: covered.size,
+            faults: covered.faults,
+            mu,
+            epsilon: gaussian::epsilon(self.delta, mu)?,
+            delta: self.delta,
+            established: covered.established,
+            cases: covered.cases as u64,
+            seed: None,
+            changes: None,
+            holds_as_headline: false,
+        })
+    }
+}
+
+/// What holds over the tolerated class, where more is known of it than the loss of local noise.
+fn of_class(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimError> {
+    let bound = Bound::of(setting)?;
+    if bound.is_local() {
+        return Ok(None);
+    }
+    let covered = Covered {
+        size: setting.colluding,
+        faults: Faults::Class,
+        established: bound.established(),
+        cases: bound.cases(),
+    };
+    stated.claim(covered, bound.worst(stated.ratio())?.0).map(Some)
+}
+
+/// What leaves before anything can be withheld, where every coalition is computed.
+fn before_publishing(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimError> {
+    let Some(before) = BeforePublishing::of(setting)? else {
+        return Ok(None);
+    };
+    let covered = Covered {
+        size: setting.colluding,
+        faults: Faults::BeforePublishing,
+        established: if setting.mechanism.rules().exact_before_publishing() {
+            Established::Exact
+        } else {
+            Established::Exhaustive
+        },
+        cases: before.cases(),
+    };
+    stated
+        .claim(covered, before.worst(setting, stated.ratio()).0)
+        .map(Some)
 }
 
 /// What is proved of any coalition.
-fn theorems(setting: &Setting, noise: Noise, delta: f64) -> Result<[Claim; 2], ClaimError> {
-    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
-    let everybody_else = setting.parties().saturating_sub(1);
-    let largest = setting.largest_sensitivity().powi(2);
-    let before = largest_theorem(setting, ratio)?;
+fn theorems(setting: &Setting, stated: Stated) -> Result<[Claim; 2], ClaimError> {
+    let proved = |faults: Faults, square: f64| {
+        let covered = Covered {
+            size: setting.parties().saturating_sub(1),
+            faults,
+            established: Established::Theorem,
+            cases: 1,
+        };
+        stated.claim(covered, square)
+    };
     Ok([
-        of_square(
-            everybody_else,
+        proved(
             Faults::BeforePublishing,
-            before,
-            noise,
-            delta,
-            Established::Theorem,
-            1,
+            largest_theorem(setting, stated.ratio())?,
         )?,
-        of_square(
-            everybody_else,
-            Faults::Any,
-            largest,
-            noise,
-            delta,
-            Established::Theorem,
-            1,
-        )?,
+        proved(Faults::Any, setting.largest_sensitivity().powi(2))?,
     ])
 }
 
-/// All claims of a plan whose schedule START draws: what fresh draws showed of coalitions that were chosen before, what a search found for
-/// those that know the schedule, and the theorems, which alone make the headline. `setting` is that of `calibration::example`.
+/// All claims of a plan whose schedule START draws: what fresh draws showed of coalitions that were
+/// chosen before, what a search found for those that know the schedule, and the theorems, which
+/// alone make the headline. `setting` is that of `static_draws::example`.
 pub fn static_claims(
     draft: &Draft,
     setting: &Setting,
@@ -197,7 +165,7 @@ pub fn static_claims(
 ) -> Result<Vec<Claim>, ClaimError> {
     let delta = draft.privacy.delta;
     let mut claims = vec![sampled(draft, sample)?, found(draft, setting, noise)?];
-    claims.extend(theorems(setting, noise, delta)?);
+    claims.extend(theorems(setting, Stated { noise, delta })?);
     mark_headline(&mut claims);
     Ok(claims)
 }
@@ -223,29 +191,29 @@ fn sampled(draft: &Draft, sample: Sample) -> Result<Claim, ClaimError> {
     })
 }
 
-/// What a coalition that knows the schedule learns at least, with departures that join it (Theorem R).
+/// What a coalition that knows the schedule learns at least, with departures that join it (Theorem
+/// R).
 fn found(draft: &Draft, setting: &Setting, noise: Noise) -> Result<Claim, ClaimError> {
-    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
+    let delta = draft.privacy.delta;
+    let stated = Stated { noise, delta };
     let draws = Draws::of_draft(draft, setting.rounds());
-    let found = calibration::search(&draws, &setting.out, ratio);
+    let found = static_draws::search(&draws, &setting.out, stated.ratio());
     let square = found.square.min(1.0) * setting.largest_sensitivity().powi(2);
-    let (size, cases) = (draft.privacy.colluding, found.cases as usize);
-    let claim = of_square(
-        size,
-        Faults::Class,
-        square,
-        noise,
-        draft.privacy.delta,
-        Established::Searched,
-        cases,
-    )?;
+    let covered = Covered {
+        size: draft.privacy.colluding,
+        faults: Faults::Class,
+        established: Established::Searched,
+        cases: found.cases as usize,
+    };
+    let claim = stated.claim(covered, square)?;
     Ok(Claim {
         seed: Some(EXAMPLE_SEED),
         ..claim
     })
 }
 
-/// For each fault set the smallest ε among the claims that cover it and are exhaustive, exact or a theorem.
+/// For each fault set the smallest ε among the claims that cover it and are exhaustive, exact or a
+/// theorem.
 fn mark_headline(claims: &mut [Claim]) {
     for faults in [Faults::Class, Faults::BeforePublishing] {
         let covering = claims.iter_mut().filter(|claim| covers(claim, faults));

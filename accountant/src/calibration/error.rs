@@ -1,12 +1,12 @@
 //! Why a draft has no calibration: each with what would help.
 
-use undertone_protocol::injection::InjectionError;
+use undertone_protocol::lattice::injection::InjectionError;
 
-use crate::claims::ClaimError;
-use crate::execution::ExecutionError;
-use crate::gaussian::GaussianError;
-use crate::outlook::Remedy;
-use crate::ppsc::coverage::Shortfall;
+use crate::bounds::coverage::Shortfall;
+use crate::calibration::remedy::Remedy;
+use crate::class::claim_error::ClaimError;
+use crate::execution::error::ExecutionError;
+use crate::losses::gaussian::GaussianError;
 
 /// Why a draft has no calibration.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -48,7 +48,8 @@ pub enum CalibrateError {
         /// Each of these suffices.
         remedies: Vec<Remedy>,
     },
-    /// PPSC: too many coalitions to compute them all, and exchanges of which no theorem says less than that of local noise.
+    /// PPSC: too many coalitions to compute them all, and exchanges of which no theorem says less
+    /// than that of local noise.
     #[error(
         "mechanism.rounds: there are too many coalitions of {size} parties (colluding {colluding} + dropouts {dropouts}) to compute them all, and the exchanges of {rounds} rounds are too few for {party} to share its noise with others whatever {size} parties do, so that it would be that of local privacy; {}lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true", match enough {
             Some(enough) => format!("write rounds = \"auto\" or {enough}, "),

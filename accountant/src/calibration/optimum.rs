@@ -1,28 +1,32 @@
 //! The best noise for given rounds and schedule: a minimum over one number.
 //!
-//! All losses scale, μ² = F(r)/σ*² with r = σ_Δ²/σ*² and F falling in r, so that σ*² = F(r)/μ² meets the budget for any r, and what is
-//! left to choose is r: it minimises √F(r) times the expected error at σ* = 1.
+//! All losses scale, μ² = F(r)/σ*² with r = σ_Δ²/σ*² and F falling in r, so that σ*² = F(r)/μ²
+//! meets the budget for any r, and what is left to choose is r: it minimises √F(r) times the
+//! expected error at σ* = 1.
 //!
-//! F is computed over the tolerated class; with PPSC, where that has too many coalitions, it is the theorem's of [`crate::ppsc::spreading`].
+//! F is what is known of the tolerated class ([`Bound`]).
 
 use std::collections::BTreeSet;
 
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::before_publishing::{BeforePublishing, largest_theorem};
-use crate::class::{Class, Seen};
-use crate::execution::ExecutionError;
-use crate::ppsc::spreading::Spreading;
-use crate::setting::Setting;
-use crate::utility::ErrorModel;
+use crate::bounds::before_publishing::{BeforePublishing, largest_theorem};
+use crate::bounds::bound::Bound;
+use crate::calibration::utility::ErrorModel;
+use crate::class::claim_error::LARGEST_RATIO;
+use crate::class::setting::Setting;
+use crate::class::worst::Seen;
+use crate::execution::error::ExecutionError;
 
-/// r is looked for between these.
+/// r is looked for between this and [`LARGEST_RATIO`].
 const SMALLEST_RATIO: f64 = 1e-2;
-pub(crate) const LARGEST_RATIO: f64 = 1e6;
-/// How close the minimum is found, in ln r: the objective is flat there, 2 % of r change it by less than 1e-4.
+
+/// How close the minimum is found, in ln r: the objective is flat there, 2 % of r change it by less
+/// than 1e-4.
 const PRECISION: f64 = 0.02;
 
-/// How far F may lie above what the active cases say for r to count as the best: the objective is as flat. σ* itself follows from all cases.
+/// How far F may lie above what the active cases say for r to count as the best: the objective is
+/// as flat. σ* itself follows from all cases.
 const CLOSE: f64 = 1e-4;
 
 /// A setting with the best r for it.
@@ -40,45 +44,39 @@ pub struct Optimum {
 pub struct Problem<'a> {
     /// What is evaluated.
     pub setting: &'a Setting,
-    /// The tolerated class.
-    pub class: Losses<'a>,
+    /// What is known of the tolerated class.
+    bound: Bound<'a>,
     /// Cut off before publishing; none where the theorem stands in.
     before_publishing: Option<BeforePublishing>,
     /// Errors at σ* = 1.
     errors: ErrorModel,
 }
 
-/// What is known of the losses over a class.
-pub enum Losses<'a> {
-    /// Each is computed.
-    Computed(Box<Class<'a>>),
-    /// PPSC: what a theorem says of all coalitions.
-    Bounded(Spreading),
-}
-
 impl<'a> Problem<'a> {
-    /// None if the setting is too large to be exhausted, and no theorem says less of it than that of local noise.
+    /// None if nothing less than the loss of local noise is known of the setting.
     pub fn of(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
-        Problem::with(setting, Class::of(setting)?)
+        Problem::with(setting, Bound::of(setting)?)
     }
 
-    /// The same over a [sample](Class::sampled) of the coalitions, where these are exhausted: F is then a lower bound.
+    /// As [`Problem::of`], but over a [sample](Bound::sampled) of the coalitions, where these are
+    /// exhausted: F is then a lower bound.
     pub fn sampled(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
-        Problem::with(setting, Class::sampled(setting)?)
+        Problem::with(setting, Bound::sampled(setting)?)
     }
 
-    fn with(setting: &'a Setting, class: Option<Class<'a>>) -> Result<Option<Self>, ExecutionError> {
+    fn with(setting: &'a Setting, bound: Bound<'a>) -> Result<Option<Self>, ExecutionError> {
         let before_publishing = BeforePublishing::of(setting)?;
-        let class = match (class, &before_publishing) {
-            (Some(class), Some(_)) => Losses::Computed(Box::new(class)),
-            _ => match Spreading::of_class(setting)? {
-                Some(spreading) => Losses::Bounded(spreading),
-                None => return Ok(None),
-            },
+        // Either both are computed, the class and what leaves before publishing, or neither.
+        let bound = match before_publishing {
+            None if bound.computed().is_some() => Bound::proved(setting)?,
+            _ => bound,
         };
+        if bound.is_local() {
+            return Ok(None);
+        }
         Ok(Some(Problem {
             setting,
-            class,
+            bound,
             before_publishing,
             errors: ErrorModel::of(setting)?,
         }))
@@ -86,7 +84,7 @@ impl<'a> Problem<'a> {
 
     /// The minimum, looked for around `near` (an earlier r) if there is one.
     pub fn solve(&self, near: Option<f64>) -> Optimum {
-        let Losses::Computed(class) = &self.class else {
+        let Some(class) = self.bound.computed() else {
             return minimise(near, |ratio| self.at(ratio));
         };
         let (mut seen, mut active) = (Seen::default(), BTreeSet::new());
@@ -94,7 +92,8 @@ impl<'a> Problem<'a> {
             &mut active,
             &class.screen_above(near.unwrap_or(10.0), 0.0, &mut seen),
         );
-        // Solve the binding cases, check all that may be worse, add what bound: few passes, each ends at a minimum of a lower bound of F.
+        // Solve the binding cases, check all that may be worse, add what bound: few passes, each
+        // ends at a minimum of a lower bound of F.
         for _ in 0..8 {
             let best = minimise(near, |ratio| {
                 self.evaluate(ratio, class.screen_only(&active, ratio))
@@ -113,35 +112,28 @@ impl<'a> Problem<'a> {
 
     /// All of it at one r.
     pub fn at(&self, ratio: f64) -> Optimum {
-        let square = match &self.class {
-            Losses::Computed(class) => class.screen(ratio).first().map_or(0.0, |case| case.square),
-            Losses::Bounded(spreading) => spreading.worst(&self.setting.sensitivity, ratio, |_| true).0,
-        };
-        self.evaluate(ratio, square)
+        self.evaluate(ratio, self.bound.quick(ratio))
     }
 
-    /// The same if its objective is below `limit`.
+    /// All of it at one r, if its objective is below `limit`.
     pub fn below(&self, ratio: f64, limit: f64) -> Option<Optimum> {
         let square = (limit / self.errors.expected(ratio)).powi(2);
-        let here = match &self.class {
-            Losses::Computed(class) => {
+        let here = match self.bound.computed() {
+            Some(class) => {
                 let before = self.before_publishing(ratio).0;
                 let class = (before < square)
                     .then(|| class.screen_below(ratio, square))
                     .flatten()?;
                 self.evaluate(ratio, class)
             }
-            Losses::Bounded(_) => self.at(ratio),
+            None => self.at(ratio),
         };
         Some(here).filter(|optimum| optimum.objective < limit)
     }
 
     /// F(r) with care, never below the true one, and whose loss that is.
     pub fn worst(&self, ratio: f64) -> Result<(f64, Party), ExecutionError> {
-        let (square, party) = match &self.class {
-            Losses::Computed(class) => class.worst(ratio).map(|case| (case.square, case.party))?,
-            Losses::Bounded(spreading) => spreading.worst(&self.setting.sensitivity, ratio, |_| true),
-        };
+        let (square, party) = self.bound.worst(ratio)?;
         let before = self.before_publishing(ratio);
         Ok(if square >= before.0 {
             (square, party)
@@ -152,16 +144,14 @@ impl<'a> Problem<'a> {
 
     /// What it rests on, in words.
     pub fn over(&self) -> String {
-        match &self.class {
-            Losses::Computed(class) => format!("over {} cases", class.cases()),
-            Losses::Bounded(_) => "for any coalition, by a theorem".to_owned(),
-        }
+        self.bound.over()
     }
 
-    /// The largest μ² at σ* = 1 of what leaves before publishing, and whose it is. The gate does not compute what a departed party lost where it does
-    /// not compute the members' losses: the theorem has to be within the budget there.
+    /// The largest μ² at σ* = 1 of what leaves before publishing, and whose it is. The gate does
+    /// not compute what a departed party lost where it does not compute the members' losses: the
+    /// theorem has to be within the budget there.
     fn before_publishing(&self, ratio: f64) -> (f64, Party) {
-        let computed = matches!(self.class, Losses::Computed(_)) || self.setting.dropouts == 0;
+        let computed = self.bound.computed().is_some() || self.setting.dropouts == 0;
         match &self.before_publishing {
             Some(before) if computed => before.worst(self.setting, ratio),
             _ => (largest_theorem(self.setting, ratio).unwrap_or(f64::INFINITY), 0),

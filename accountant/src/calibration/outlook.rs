@@ -1,50 +1,58 @@
-//! What else a quote says: errors with more parties gone, errors at other ε, and what would help where a target cannot be met.
-
-use std::fmt;
+//! What else a quote says: errors with more parties gone, errors at other ε, and what would help
+//! where a target cannot be met.
 
 use serde::Serialize;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::{Calibration, Draft, Faults, Plan};
-use undertone_protocol::run_file::{MechanismKind, Rounds};
+use undertone_protocol::plan::calibration::Calibration;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::Faults;
+use undertone_protocol::plan::run_file::settings::Rounds;
+use undertone_protocol::topology::party::Party;
 
-use crate::calibrate::{FEWEST_ROUNDS, MOST_ROUNDS};
-use crate::coalitions;
-use crate::execution::{Execution, ExecutionError};
-use crate::gaussian::{self, GaussianError};
-use crate::loss::Noise;
-use crate::setting::Setting;
-use crate::utility::summed;
+use crate::calibration::limits::{FEWEST_ROUNDS, MOST_ROUNDS};
+use crate::calibration::remedy::{Change, Remedy};
+use crate::calibration::utility::summed;
+use crate::class::coalitions;
+use crate::class::setting::Setting;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::losses::gaussian::{self, GaussianError};
+use crate::losses::loss::Noise;
+use crate::mechanism::chosen::Mechanism;
 
 /// Shares of the parties that a quote assumes gone for good, in percent.
 const GONE_PERCENT: [usize; 5] = [0, 1, 5, 10, 20];
 
-/// Without roll-back: choices of who goes and when that the error is averaged over, and unknowns of a run up to which it is computed.
+/// Without roll-back: choices of who goes and when that the error is averaged over, and unknowns of
+/// a run up to which it is computed.
 const CHOICES: usize = 12;
 const MOST_UNKNOWNS: usize = 2_000;
 
-/// So many more shares must a party send in the whole run than a coalition has members for most of the noise to cancel: else somebody sends
-/// to nobody else. Measured at n = 8, 12 and 16, coalitions of 1 to 5, T = 1 to 8 and complete graphs: with one more the error is 0.27 to 0.64
-/// times that of local noise, and within 6 % of the best T's; with none it is local in half of the cases, with one less always.
+/// So many more shares must a party send in the whole run than a coalition has members for most of
+/// the noise to cancel: else somebody sends to nobody else. Measured at n = 8, 12 and 16,
+/// coalitions of 1 to 5, T = 1 to 8 and complete graphs: with one more the error is 0.27 to 0.64
+/// times that of local noise, and within 6 % of the best T's; with none it is local in half of the
+/// cases, with one less always.
 const BEYOND: usize = 1;
 
 /// The error if so many parties are gone for good.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gone {
-    /// Of the parties.
+    /// Share of the parties that is gone, in percent.
     pub percent: usize,
     /// How many these are, rounded up.
     pub parties: usize,
-    /// Standard error of the result, per coordinate and in the data's unit, noise only; with uneven weights, for the heaviest gone. Null where it
-    /// was not computed.
+    /// Standard error of the result, per coordinate and in the data's unit, noise only; with uneven
+    /// weights, for the heaviest gone. Null where it was not computed.
     pub standard_error: Option<f64>,
-    /// Whether the plan tolerates as many. If not, the gate may withhold, and fewer than `min_parties` withhold always.
+    /// Whether the plan tolerates as many. If not, the gate may withhold, and fewer than
+    /// `min_parties` withhold always.
     pub tolerated: bool,
 }
 
 /// Errors with 0, 1, 5, 10 and 20 % of the parties gone for good.
 ///
-/// With roll-back the result is the exact mean over the rest: σ*√|L|/W_L. Without, noise is left behind: the root of the mean variance
-/// over a fixed choice of parties and rounds.
+/// With roll-back the result is the exact mean over the rest: σ*√|L|/W_L. Without, noise is left
+/// behind: the root of the mean variance over a fixed choice of parties and rounds.
 pub fn gone(plan: &Plan) -> Result<Vec<Gone>, ExecutionError> {
     let (parties, dropouts) = (plan.parties(), plan.draft().privacy.dropouts);
     let scale = plan.scales().root_mean_square();
@@ -106,7 +114,8 @@ fn left_behind(plan: &Plan, gone: usize) -> Result<Option<f64>, ExecutionError> 
     Ok(Some(variance.sqrt()))
 }
 
-/// The variance of the result if these parties send nothing from these rounds on; what was due to them stays with its senders.
+/// The variance of the result if these parties send nothing from these rounds on; what was due to
+/// them stays with its senders.
 fn crashed(
     setting: &Setting,
     base: &Execution,
@@ -128,7 +137,8 @@ fn crashed(
 pub struct AtEpsilon {
     /// ε.
     pub epsilon: f64,
-    /// Of this plan, calibrated for it: standard error, per coordinate and in the data's unit.
+    /// Standard error of this plan, were it calibrated for that ε; per coordinate and in the data's
+    /// unit.
     pub standard_error: f64,
     /// A trusted server's.
     pub central: f64,
@@ -139,7 +149,8 @@ pub struct AtEpsilon {
 /// ε of the curve, at the plan's δ.
 const CURVE: [f64; 13] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0];
 
-/// Error against ε. All losses scale with 1/σ*, so that rounds, schedule and r = σ_Δ²/σ*² are best at every ε alike: errors go like 1/μ(ε, δ).
+/// Error against ε. All losses scale with 1/σ*, so that rounds, schedule and r = σ_Δ²/σ*² are best
+/// at every ε alike: errors go like 1/μ(ε, δ).
 pub fn curve(plan: &Plan) -> Result<Vec<AtEpsilon>, GaussianError> {
     let privacy = &plan.draft().privacy;
     let predicted = &plan.calibration().predicted;
@@ -158,82 +169,6 @@ pub fn curve(plan: &Plan) -> Result<Vec<AtEpsilon>, GaussianError> {
     CURVE.into_iter().map(at).collect()
 }
 
-/// A key of the run file, and the number that suffices, the closest one to what was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// The key.
-    pub setting: &'static str,
-    /// The number.
-    pub value: usize,
-}
-
-/// What suffices by itself: one change, or, where none does, two together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Remedy {
-    /// What to change.
-    #[serde(flatten)]
-    pub change: Change,
-    /// And what with it.
-    #[serde(rename = "and", skip_serializing_if = "Option::is_none")]
-    pub with: Option<Change>,
-}
-
-impl Remedy {
-    fn one(setting: &'static str, value: usize) -> Self {
-        Remedy {
-            change: Change { setting, value },
-            with: None,
-        }
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.setting {
-            "topology.private" => write!(f, "at least {} private neighbours for everybody", self.value),
-            setting => write!(f, "{setting} = {}", self.value),
-        }
-    }
-}
-
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.with {
-            None => self.change.fmt(f),
-            Some(with) => write!(f, "{} together with {with}", self.change),
-        }
-    }
-}
-
-/// What protects everybody where some party has no more than `degree` neighbours. More rounds or a larger ε do not: all that such a party
-/// exchanges is known to its neighbours.
-pub fn against_exposure(draft: &Draft, degree: usize) -> Vec<Remedy> {
-    let colluding = draft.privacy.colluding;
-    let dropouts = if draft.mechanism.rollback {
-        draft.privacy.dropouts
-    } else {
-        0
-    };
-    let mut remedies = Vec::new();
-    let mut needed = (colluding + dropouts + 1).min(draft.parties() - 1);
-    // A regular graph has an even number of edge ends.
-    needed += needed * draft.parties() % 2;
-    remedies.push(Remedy::one("topology.private", needed));
-    if let Some(fewer) = degree
-        .checked_sub(1 + dropouts)
-        .filter(|fewer| (1..colluding).contains(fewer))
-    {
-        remedies.push(Remedy::one("privacy.colluding", fewer));
-    }
-    if let Some(fewer) = degree
-        .checked_sub(1 + colluding)
-        .filter(|fewer| *fewer < dropouts)
-    {
-        remedies.push(Remedy::one("privacy.dropouts", fewer));
-    }
-    remedies
-}
-
 /// Whether the plan's noise is that of local privacy: nothing less than Δ/σ* bounds its headline.
 pub fn is_local(plan: &Plan) -> bool {
     plan.calibration()
@@ -242,10 +177,16 @@ pub fn is_local(plan: &Plan) -> bool {
         .any(|claim| claim.holds_as_headline && claim.faults == Faults::Any)
 }
 
-/// What would let most of the noise cancel, where the headline is the theorem's and the noise that of local privacy: rounds in which no
-/// coalition is all that a party sends to, and few enough coalitions to compute them all. Empty if the noise cancels, or nothing here helps.
+fn gains_from_rounds(plan: &Plan) -> bool {
+    Mechanism::of_kind(plan.draft().mechanism.kind)
+        .is_some_and(|mechanism| mechanism.rules().gains_from_rounds())
+}
+
+/// What would let most of the noise cancel, where the headline is the theorem's and the noise that
+/// of local privacy: rounds in which no coalition is all that a party sends to, and few enough
+/// coalitions to compute them all. Empty if the noise cancels, or nothing here helps.
 pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
-    if !is_local(plan) || plan.draws_at_start() || plan.draft().mechanism.kind != MechanismKind::Inca {
+    if !is_local(plan) || plan.draws_at_start() || !gains_from_rounds(plan) {
         return vec![];
     }
     let Ok(here) = Setting::of_plan(plan) else {
@@ -316,7 +257,9 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::{CalibrateError, calibrate};
+    use crate::calibration::calibrate::calibrate;
+    use crate::calibration::error::CalibrateError;
+    use crate::calibration::remedy::against_exposure;
     use crate::testing::{draft, plan};
 
     #[test]

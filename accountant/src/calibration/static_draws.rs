@@ -1,30 +1,37 @@
-//! Rounds and noise for coalitions that were chosen before the schedule is drawn, and the sample that the claim rests on.
+//! Rounds and noise for coalitions that were chosen before the schedule is drawn, and the sample
+//! that the claim rests on.
 //!
-//! Three lots of draws that share no seed: a few for T and r, more for σ*, and fresh ones for the claim, once all parameters are fixed. The
-//! seed of the fresh ones is a hash of the parameters: everybody can draw them again. Whoever plans could still try parameters until their draws look well,
-//! so that whoever verifies the plan draws some of its own ([`crate::verify()`]).
+//! Three lots of draws that share no seed: a few for T and r, more for σ*, and fresh ones for the
+//! claim, once all parameters are fixed. The seed of the fresh ones is a hash of the parameters:
+//! everybody can draw them again. Whoever plans could still try parameters until their draws look
+//! well, so that whoever verifies the plan draws some of its own ([`crate::verify()`]).
 
 use sha2::{Digest, Sha256};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::{Calibration, Draft};
-use undertone_protocol::run_file::Rounds;
-use undertone_protocol::schedule::Schedule;
+use undertone_protocol::plan::calibration::Calibration;
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::settings::Rounds;
+use undertone_protocol::topology::party::Party;
+use undertone_protocol::topology::schedule::Schedule;
 
-use super::{Draws, Effort, Found, searched};
-use crate::before_publishing::theorem;
-use crate::calibrate::{CLOSE_ENOUGH, CalibrateError, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
-use crate::execution::ExecutionError;
-use crate::loss::Noise;
-use crate::optimum::{LARGEST_RATIO, Optimum, minimise};
-use crate::setting::Setting;
-use crate::utility::ErrorModel;
+use crate::bounds::before_publishing::theorem;
+use crate::bounds::draws::Draws;
+use crate::bounds::draws::search::{Effort, Found, searched};
+use crate::calibration::error::CalibrateError;
+use crate::calibration::limits::{CLOSE_ENOUGH, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
+use crate::calibration::optimum::{Optimum, minimise};
+use crate::calibration::utility::ErrorModel;
+use crate::class::claim_error::LARGEST_RATIO;
+use crate::class::setting::{EXAMPLE_SEED, Setting};
+use crate::execution::error::ExecutionError;
+use crate::losses::loss::Noise;
 
 /// First seeds of the draws for T and r, and of those for σ*. Fresh seeds are below 2⁵³.
 const FOR_ROUNDS: u64 = 1 << 61;
 const FOR_NOISE: u64 = 1 << 62;
 
-/// Multiplications spent on each evaluation of r, on σ*, on the fresh draws and on verifying a part of them: our choice. Measured on two cores, for
-/// 200 parties and 10 rounds: a tenth of a second, 10 s, 100 s and 1 s.
+/// Multiplications spent on each evaluation of r, on σ*, on the fresh draws and on verifying a part
+/// of them: our choice. Measured on two cores, for 200 parties and 10 rounds: a tenth of a second,
+/// 10 s, 100 s and 1 s.
 const PRODUCTS_FOR_ROUNDS: f64 = 3e9;
 const PRODUCTS_FOR_NOISE: f64 = 3e11;
 const PRODUCTS_FOR_CLAIM: f64 = 3.2e12;
@@ -38,7 +45,8 @@ pub const DRAWS: u64 = 10_000;
 /// Draws between two lines of progress.
 const AT_ONCE: u64 = 200;
 
-/// σ* is chosen so that about this many of the fresh draws are expected to fail. Our choice: a failure makes p a third larger.
+/// σ* is chosen so that about this many of the fresh draws are expected to fail. Our choice: a
+/// failure makes p a third larger.
 const EXPECTED_FAILURES: f64 = 0.02;
 
 /// How close F(r) must come to its floor: σ* within 2.5 % of the least that any σ_Δ allows.
@@ -61,7 +69,8 @@ impl Draws {
         }
     }
 
-    /// How many fresh draws a claim rests on, if the run file does not say: fewer where they take minutes.
+    /// How many fresh draws a claim rests on, if the run file does not say: fewer where they take
+    /// minutes.
     pub fn usual(&self) -> u64 {
         affordable(self, PRODUCTS_FOR_CLAIM, 100, DRAWS)
     }
@@ -90,14 +99,12 @@ pub(crate) struct Chosen {
     pub(crate) sample: Sample,
 }
 
-/// Some schedule for what does not depend on which: sizes, weights, errors. And the one that a search knows.
+/// Some schedule for what does not depend on which: sizes, weights, errors. And the one that a
+/// search knows.
 pub(crate) fn example(draft: &Draft, rounds: usize) -> Result<Schedule, CalibrateError> {
     let fanout = draft.mechanism.fanout;
     Calibration::draw_schedule(draft, rounds as u32, EXAMPLE_SEED).ok_or(CalibrateError::Fanout { fanout })
 }
-
-/// Of the schedule that a search knows.
-pub(crate) const EXAMPLE_SEED: u64 = 0;
 
 /// Calibrates for `budget`, the μ of the draft's (ε, δ).
 pub(crate) fn chosen(
@@ -197,7 +204,8 @@ pub(crate) fn fresh_seed(draft: &Draft, rounds: usize, noise: Noise) -> u64 {
     u64::from_be_bytes(*hash.first_chunk().expect("32 bytes")) >> 12
 }
 
-/// The search for a coalition that knows the schedule, as long as is quick. It is the departed's as well: by Theorem R they may join it.
+/// The search for a coalition that knows the schedule, as long as is quick. It is the departed's as
+/// well: by Theorem R they may join it.
 pub(crate) fn search(draws: &Draws, out: &[Vec<Vec<Party>>], ratio: f64) -> Found {
     // A loss without faults takes about a quarter of a draw.
     let cases = (PRODUCTS_FOR_SEARCH / draws.products() * 4.0).clamp(8.0, 2_000.0) as usize;
@@ -261,10 +269,11 @@ fn rounds_and_ratio(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<(us
         .map_or((MOST_ROUNDS, 1.0), |(rounds, optimum)| (*rounds, optimum.ratio)))
 }
 
-/// The r for these rounds, on the worst of a few draws: the smallest that brings F(r) close to its floor 1/h, h the parties that neither collude
-/// nor depart. The least expected error of one departure ([`ErrorModel::expected`]) lies at a smaller r: it weighs a final that is missing as if each run
-/// had one. Measured for 200 parties, T = 10 and 20 gone in mixing: an MSE of 0.0117 there, where 0.0092 is the floor. Where no r comes close:
-/// the least expected error.
+/// The r for these rounds, on the worst of a few draws: the smallest that brings F(r) close to its
+/// floor 1/h, h the parties that neither collude nor depart. The least expected error of one
+/// departure ([`ErrorModel::expected`]) lies at a smaller r: it weighs a final that is missing as
+/// if each run had one. Measured for 200 parties, T = 10 and 20 gone in mixing: an MSE of 0.0117
+/// there, where 0.0092 is the floor. Where no r comes close: the least expected error.
 fn best(
     draft: &Draft,
     rounds: usize,
@@ -323,8 +332,9 @@ fn smallest(holds: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// The value that is exceeded with about this chance, if the tail of what is seen falls like an exponential (its largest tenth, by the mean
-/// excess). Only a choice of noise rests on it: the claim counts what fresh draws really do.
+/// The value that is exceeded with about this chance, if the tail of what is seen falls like an
+/// exponential (its largest tenth, by the mean excess). Only a choice of noise rests on it: the
+/// claim counts what fresh draws really do.
 fn beyond(mut seen: Vec<f64>, chance: f64) -> f64 {
     seen.sort_by(f64::total_cmp);
     let tenth = (seen.len() / 10).max(1);

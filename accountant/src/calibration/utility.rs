@@ -1,33 +1,37 @@
-//! The error of the result, from the same rows as the losses: predicted before a run, realised after it.
+//! The error of the result, from the same rows as the losses: predicted before a run, realised
+//! after it.
 //!
-//! The estimate is Σ yᵢ / Σ wᵢ over the finals that were summed. Its noise is what the rows of these finals carry: σ* on x̃ columns,
-//! σ_Δ on η columns.
+//! The estimate is Σ yᵢ / Σ wᵢ over the finals that were summed. Its noise is what the rows of
+//! these finals carry: σ* on x̃ columns, σ_Δ on η columns.
 
 use std::collections::BTreeSet;
 
-use undertone_protocol::log::AgreedLogs;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
+use undertone_protocol::messages::log::AgreedLogs;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
 
-use crate::execution::{Execution, ExecutionError, Family};
-use crate::faults;
-use crate::gaussian;
-use crate::loss::Noise;
-use crate::ppsc::places::{self, Held};
-use crate::setting::Setting;
-use crate::settled::{self, LogsError};
-use crate::view::Trace;
+use crate::class::faults;
+use crate::class::setting::Setting;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::execution::settled::{self, LogsError};
+use crate::execution::trace::Trace;
+use crate::losses::gaussian;
+use crate::losses::loss::Noise;
+use crate::mechanism::places::Held;
 
 /// A sum of finals: its weight, and how much noise it carries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summed {
     /// Σ wᵢ of the finals.
     pub weight: f64,
-    /// Coefficient of each party's x̃ in the sum; divided by the weight and times the party's own weight: its bᵢ.
+    /// Coefficient of each party's x̃ in the sum; divided by the weight and times the party's own
+    /// weight: its bᵢ.
     pub values: Vec<f64>,
     /// Σ of squared coefficients of x̃: σ*² times this is the variance from η*.
     pub independent: f64,
-    /// Σ of squared coefficients of η: σ_Δ² times this is the variance from noise that did not cancel.
+    /// Σ of squared coefficients of η: σ_Δ² times this is the variance from noise that did not
+    /// cancel.
     pub correlated: f64,
 }
 
@@ -73,8 +77,8 @@ impl Summed {
     }
 }
 
-/// Unknowns of a run, n(T + 1), up to which errors after a fault are computed from the rows, and their square times the number of runs; above,
-/// these would take gigabytes or minutes.
+/// Unknowns of a run, n(T + 1), up to which errors after a fault are computed from the rows, and
+/// their square times the number of runs; above, these would take gigabytes or minutes.
 const MOST_TRACED: usize = 4_000;
 const MOST_TRACED_SQUARES: usize = 200_000_000;
 
@@ -84,9 +88,11 @@ pub struct ErrorModel {
     plain: f64,
     /// (constant, factor of r): mean variance over parties when one departs in mixing.
     departed: Option<(f64, f64)>,
-    /// The same when one publishes no final, over those without whose final a result is left; none above [`MOST_TRACED`] unknowns of INCA.
+    /// (constant, factor of r): mean variance when one party publishes no final, over those without
+    /// whose final a result is left; none above [`MOST_TRACED`] unknowns of INCA.
     late: Option<(f64, f64)>,
-    /// Whether a result is left without anybody's final. Not with PPSC, if one party ends with most of the weight.
+    /// Whether a result is left without anybody's final. Not with PPSC, if one party ends with most
+    /// of the weight.
     always: bool,
 }
 
@@ -98,10 +104,10 @@ impl ErrorModel {
         let unknowns = parties * (setting.rounds() + 1);
         let traced =
             |runs: usize| unknowns <= MOST_TRACED && runs * unknowns * unknowns <= MOST_TRACED_SQUARES;
-        let late = match setting.family {
-            Family::Ppsc => late_exchanges(setting),
-            _ if traced(1) => late(setting)?,
-            _ => vec![],
+        let late = match setting.mechanism.rules().held(&setting.out) {
+            Some(held) => late_held(setting, held),
+            None if traced(1) => late(setting)?,
+            None => vec![],
         };
         let always = late.iter().all(|(_, usable)| *usable);
         let late: Vec<Summed> = late
@@ -132,20 +138,21 @@ impl ErrorModel {
         self.plain.sqrt() * noise.independent_std
     }
 
-    /// One party departs before the logs are agreed: root of the mean variance over parties (and, without roll-back, over rounds).
-    /// None where it was not computed.
+    /// One party departs before the logs are agreed: root of the mean variance over parties (and,
+    /// without roll-back, over rounds). None where it was not computed.
     pub fn departed(&self, noise: Noise) -> Option<f64> {
         self.departed.map(|terms| error(terms, noise))
     }
 
-    /// One party of the agreed logs publishes no final: root of the mean variance over parties. None where it was not computed, or no result is
-    /// left without some party's.
+    /// One party of the agreed logs publishes no final: root of the mean variance over parties.
+    /// None where it was not computed, or no result is left without some party's.
     pub fn late(&self, noise: Noise) -> Option<f64> {
         self.late.filter(|_| self.always).map(|terms| error(terms, noise))
     }
 
-    /// What calibration minimises, at σ* = 1 and σ_Δ² = `ratio`: one party departs, nine times in ten in mixing and once in ten in publishing
-    /// (otherwise σ_Δ → ∞ looks free). Where no result is left no noise helps: these count for nothing.
+    /// What calibration minimises, at σ* = 1 and σ_Δ² = `ratio`: one party departs, nine times in
+    /// ten in mixing and once in ten in publishing (otherwise σ_Δ → ∞ looks free). Where no result
+    /// is left no noise helps: these count for nothing.
     pub fn expected(&self, ratio: f64) -> f64 {
         let noise = Noise {
             independent_std: 1.0,
@@ -176,8 +183,9 @@ fn late(setting: &Setting) -> Result<Vec<(Summed, bool)>, ExecutionError> {
     Ok((0..setting.parties()).map(of_party).collect())
 }
 
-/// The same with PPSC, where what a final holds takes no rows.
-fn late_exchanges(setting: &Setting) -> Vec<(Summed, bool)> {
+/// Each party's final missing in turn, and whether a result is left, from what finals hold: that
+/// takes no rows.
+fn late_held(setting: &Setting, held: Vec<Held>) -> Vec<(Summed, bool)> {
     let of_party = |(party, held): (Party, Held)| {
         let mut values = vec![1.0; setting.parties()];
         held.values.iter().for_each(|&value| values[value] = 0.0);
@@ -197,11 +205,7 @@ fn late_exchanges(setting: &Setting) -> Vec<(Summed, bool)> {
         let usable = enough(weight, setting.total_weight() - setting.weights[party]);
         (sum, usable)
     };
-    places::finals(&setting.out)
-        .into_iter()
-        .enumerate()
-        .map(of_party)
-        .collect()
+    held.into_iter().enumerate().map(of_party).collect()
 }
 
 /// Whether a mean may be written from finals of this weight, of parties of that true weight.
@@ -248,14 +252,16 @@ pub struct Realised {
     pub weights: Vec<f64>,
     /// Σ of the weights of the finals that were summed.
     pub total_weight: f64,
-    /// What of the publishers' weight is missing from that (with `rollback = false`: of everybody's).
+    /// What of the publishers' weight is missing from that (with `rollback = false`: of
+    /// everybody's).
     pub lost_weight: f64,
-    /// Whether a mean may be written: the weights add up to at least half of the true weight of these parties, and the noise is not above
-    /// that of local noise.
+    /// Whether a mean may be written: the weights add up to at least half of the true weight of
+    /// these parties, and the noise is not above that of local noise.
     pub usable: bool,
 }
 
-/// The error of the sum of the finals of `included`, when `publishers` were let through by the gate, as the agreed logs tell what happened.
+/// The error of the sum of the finals of `included`, when `publishers` were let through by the
+/// gate, as the agreed logs tell what happened.
 ///
 /// # Errors
 /// Logs that contradict the plan's schedule.
@@ -310,8 +316,9 @@ pub fn realised(
     })
 }
 
-/// What these parties would reach with local noise alone, in a state's units: one σ for everybody, as plans have, enough for the largest Δ.
-/// (With uneven weights a σ for each would be less, less even than what a plan without faults gives.)
+/// What these parties would reach with local noise alone, in a state's units: one σ for everybody,
+/// as plans have, enough for the largest Δ. (With uneven weights a σ for each would be less, less
+/// even than what a plan without faults gives.)
 fn local_error(plan: &Plan, included: &BTreeSet<Party>) -> f64 {
     let privacy = &plan.draft().privacy;
     let Ok(budget) = gaussian::mu(privacy.epsilon, privacy.delta) else {

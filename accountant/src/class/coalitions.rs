@@ -1,33 +1,38 @@
 //! Coalitions of parties: all of one size while that is feasible.
 //!
-//! Only full-size coalitions are enumerated: what a smaller one sees and knows, a larger one that contains it sees and knows too.
+//! Only full-size coalitions are enumerated: what a smaller one sees and knows, a larger one that
+//! contains it sees and knows too.
 
 use std::collections::BTreeSet;
 
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::execution::Family;
-use crate::faults;
-use crate::setting::Setting;
+use crate::class::faults;
+use crate::class::setting::Setting;
 
-/// Coalitions that each execution is computed against at most (the bound); above, the theorem μ ≤ Δ/σ* is the headline.
+/// Coalitions that each execution is computed against at most (the bound); above, the
+/// theorem μ ≤ Δ/σ* is the headline.
 pub const MOST_COALITIONS: usize = 100_000;
 
-/// Multiplications that one pass over a class takes at most: each member makes one to verify the plan, and whoever makes the plan about half a
-/// dozen. Our choice: 100 parties with one colluder and one departure are just below; a pass is 27 s of one core then.
+/// Multiplications that one pass over a class takes at most: each member makes one to verify the
+/// plan, and whoever makes the plan about half a dozen. Our choice: 100 parties with one colluder
+/// and one departure are just below; a pass is 27 s of one core then.
 pub(crate) const MOST_PRODUCTS: f64 = 2e11;
 
-/// Multiplications of a pass above which choices are made by a [`sample`] of the coalitions. Our choice: a tenth of a second of one core.
+/// Multiplications of a pass above which choices are made by a [`sample`] of the coalitions. Our
+/// choice: a tenth of a second of one core.
 pub(crate) const SAMPLED_PRODUCTS: f64 = 4e8;
 
-/// Multiplications that the gate takes at most, while all wait for it: measured, two seconds of one core.
+/// Multiplications that the gate takes at most, while all wait for it: measured, two seconds of one
+/// core.
 pub(crate) const MOST_SETTLED: f64 = 1e10;
 
-/// Rows of a run, n(T + 1), of which products of all pairs are kept: our choice. There are up to four such matrices at a time, of 200 MB each.
+/// Rows of a run, n(T + 1), of which products of all pairs are kept: our choice. There are up to
+/// four such matrices at a time, of 200 MB each.
 const MOST_ROWS: usize = 5_000;
 
-/// Whether a class is exhausted: few enough coalitions, each pass in reasonable time, and the gate in little. A function of the setting
-/// alone, so that all members decide alike.
+/// Whether a class is exhausted: few enough coalitions, each pass in reasonable time, and the gate
+/// in little. A function of the setting alone, so that all members decide alike.
 pub fn feasible(setting: &Setting) -> bool {
     let (parties, size) = (setting.parties(), setting.coalition_size());
     let few = size < parties && count(parties, size).is_some_and(|count| count <= MOST_COALITIONS);
@@ -39,8 +44,8 @@ pub fn feasible(setting: &Setting) -> bool {
         && settled(parties.saturating_sub(setting.dropouts))
 }
 
-/// Roughly how many multiplications it takes to account for one settled execution in which `members` parties stay and all others are in
-/// each coalition.
+/// Roughly how many multiplications it takes to account for one settled execution in which
+/// `members` parties stay and all others are in each coalition.
 pub(crate) fn settled_products(setting: &Setting, members: usize) -> f64 {
     let (parties, rounds) = (setting.parties() as f64, setting.rounds() as f64);
     let colluding = setting.colluding.min(members.saturating_sub(1));
@@ -56,10 +61,12 @@ pub(crate) fn settled_products(setting: &Setting, members: usize) -> f64 {
 
 /// Values and noises of all parties.
 fn unknowns(setting: &Setting) -> f64 {
-    let noises = match setting.family {
-        Family::Ppsc => setting.out.iter().flatten().map(Vec::len).sum(),
-        Family::Inca(_) => setting.parties() * setting.rounds(),
-    };
+    let noises: usize = (0..setting.parties())
+        .map(|party| {
+            let hand_outs = setting.hand_outs(party);
+            setting.mechanism.rules().noises(setting.rounds(), hand_outs)
+        })
+        .sum();
     (setting.parties() + noises) as f64
 }
 
@@ -81,7 +88,8 @@ pub(crate) fn products(setting: &Setting) -> f64 {
     let states = parties * rounds;
     let seen = (parties + fanout(setting) * rounds * size).min(states + parties);
     let faults = faults::share_count(setting) as f64;
-    // Two products with L⁻¹ and two with L⁻¹H, the coalition's columns, and a few dot products a fault (not vectorised: counted thrice).
+    // Two products with L⁻¹ and two with L⁻¹H, the coalition's columns, and a few dot products a
+    // fault (not vectorised: counted thrice).
     let of_coalition = states * seen * (2.0 * seen + 2.0 * parties + size * (rounds + 1.0))
         + 3.0 * faults * (3.0 * seen + 4.0 * parties);
     let of_crash = states * (states + parties) + seen * seen * (states + parties);
@@ -106,7 +114,8 @@ pub(crate) fn sampled(setting: &Setting) -> bool {
     products(setting) > SAMPLED_PRODUCTS
 }
 
-/// Coalitions of the class, spread over all of them and always the same, so many that a pass takes [`SAMPLED_PRODUCTS`]; all if that is enough.
+/// Coalitions of the class, spread over all of them and always the same, so many that a pass takes
+/// [`SAMPLED_PRODUCTS`]; all if that is enough.
 pub(crate) fn sample(setting: &Setting) -> Vec<Vec<Party>> {
     let all = all(setting.parties(), setting.coalition_size());
     if !sampled(setting) {
@@ -144,12 +153,14 @@ fn extend(chosen: &mut Vec<Party>, from: Party, parties: usize, size: usize, lis
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanism::chosen::Mechanism;
 
-    /// Few coalitions do not make a run small: covariances of all its rows take memory and time, too.
+    /// Few coalitions do not make a run small: covariances of all its rows take memory and time,
+    /// too.
     #[test]
     fn runs_that_are_too_large_are_not_exhausted() {
         let nobody_colludes = |parties: usize, rounds: usize| Setting {
-            family: Family::Ppsc,
+            mechanism: Mechanism::Ppsc,
             out: vec![(0..parties).map(|party| vec![(party + 1) % parties]).collect(); rounds],
             sensitivity: vec![1.0; parties],
             weights: vec![1.0; parties],

@@ -1,18 +1,22 @@
 //! The tolerated classes as executions (DESIGN section 3).
 
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::execution::{Execution, ExecutionError, Family, Fate, ShareFault};
-use crate::setting::Setting;
+use crate::class::setting::Setting;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::execution::share::{Fate, ShareFault};
 
-/// The share faults of the class with roll-back, next to the fault-free run: each share returned at the end of any R ≥ t or accepted
-/// at the end of any R > t. (With a coalition that holds an end of it such a fault changes nothing that the coalition does not know:
-/// the share is then a known vector, and so is what it adds elsewhere.)
+/// The share faults of the class with roll-back, next to the fault-free run: each share returned at
+/// the end of any R ≥ t or accepted at the end of any R > t. (With a coalition that holds an end of
+/// it such a fault changes nothing that the coalition does not know: the share is then a known
+/// vector, and so is what it adds elsewhere.)
 ///
-/// With PPSC a state is only handed out whole: when ω joins it between two hand-outs changes nothing, so that only the last round of each
-/// such stretch is listed, and an acceptance before the receiver hands out again is none that is late.
+/// With PPSC a state is only handed out whole: when ω joins it between two hand-outs changes
+/// nothing, so that only the last round of each such stretch is listed, and an acceptance before
+/// the receiver hands out again is none that is late.
 pub fn single_shares(setting: &Setting) -> Vec<ShareFault> {
-    let rounds = setting.rounds() as u32;
+    let (rounds, rules) = (setting.rounds() as u32, setting.mechanism.rules());
     let mut faults = Vec::new();
     for (round, from, to) in shares(setting) {
         for applied in round..=rounds {
@@ -24,30 +28,18 @@ pub fn single_shares(setting: &Setting) -> Vec<ShareFault> {
                 applied: Some(applied),
                 seen: true,
             };
-            if tells_apart(setting, from, applied) {
+            if rules.tells_apart(&setting.out, from, applied) {
                 faults.push(fault(Fate::Returned));
             }
-            if applied > round && tells_apart(setting, to, applied) && !at_once(setting, to, round, applied) {
+            if applied > round
+                && rules.tells_apart(&setting.out, to, applied)
+                && !rules.joins_at_once(&setting.out, to, round, applied)
+            {
                 faults.push(fault(Fate::Accepted));
             }
         }
     }
     faults
-}
-
-/// Whether it matters that `party` gains mass at the end of `round` and not at that of the next.
-fn tells_apart(setting: &Setting, party: Party, round: u32) -> bool {
-    setting.family != Family::Ppsc
-        || setting
-            .out
-            .get(round as usize)
-            .is_none_or(|next| !next[party].is_empty())
-}
-
-/// Whether mass that `party` gains at the end of `applied` might as well have come in `round`.
-fn at_once(setting: &Setting, party: Party, round: u32, applied: u32) -> bool {
-    setting.family == Family::Ppsc
-        && (round..applied).all(|later| setting.out[later as usize][party].is_empty())
 }
 
 /// How many executions the class has, the fault-free one included.
@@ -57,33 +49,10 @@ pub fn count(setting: &Setting) -> usize {
 
 /// How many [`shares_of_class`] are.
 pub fn share_count(setting: &Setting) -> usize {
-    if setting.family == Family::Ppsc {
-        return exchange_fault_count(setting);
-    }
-    let rounds = setting.rounds();
-    // Of a share of round t: returned in t…T, accepted in t + 1…T; without roll-back also lost.
-    let of_share = |round: u32| 2 * (rounds - round as usize) + 1 + usize::from(!setting.rollback);
-    shares(setting).map(|(round, ..)| of_share(round)).sum()
-}
-
-/// How many [`single_shares`] are with PPSC, where they may be too many to list: of each share one return before each later hand-out of its sender
-/// and one at the end, and as many acceptances as its receiver has later hand-outs.
-fn exchange_fault_count(setting: &Setting) -> usize {
-    let mut later = vec![0usize; setting.parties()];
-    let mut count = 0usize;
-    for round in setting.out.iter().rev() {
-        let shares = || {
-            round
-                .iter()
-                .enumerate()
-                .flat_map(|(from, out)| out.iter().map(move |&to| (from, to)))
-        };
-        count = shares().fold(count, |count, (from, to)| {
-            count.saturating_add(1 + later[from] + later[to])
-        });
-        shares().for_each(|(from, _)| later[from] += 1);
-    }
-    count
+    setting
+        .mechanism
+        .rules()
+        .share_faults(&setting.out, !setting.rollback)
 }
 
 /// How many [`crashes`] are.
@@ -125,7 +94,8 @@ pub fn shares_of_class(setting: &Setting) -> Vec<ShareFault> {
     faults
 }
 
-/// The crashes of the paper's class (`rollback = false`), if a departure is tolerated: any party sending nothing from any round r on.
+/// The crashes of the paper's class (`rollback = false`), if a departure is tolerated: any party
+/// sending nothing from any round r on.
 pub fn crashes(setting: &Setting) -> Result<Vec<Execution>, ExecutionError> {
     let base = setting.fault_free()?;
     let mut executions = Vec::new();
@@ -148,8 +118,8 @@ pub fn crashes(setting: &Setting) -> Result<Vec<Execution>, ExecutionError> {
     Ok(executions)
 }
 
-/// `party` sends nothing from `round` on and publishes nothing; its incoming shares of that round, and those of later ones, are
-/// lost or stay with their senders (unseen).
+/// `party` sends nothing from `round` on and publishes nothing; its incoming shares of that round,
+/// and those of later ones, are lost or stay with their senders (unseen).
 pub fn crash(
     setting: &Setting,
     base: &Execution,
@@ -180,8 +150,9 @@ pub fn crash(
     base.clone().with_online(online)?.with_shares(lost)
 }
 
-/// The worst that can befall `party` before anything is published: it is cut off from all that do not collude (all shares between it
-/// and honest parties stay with their senders), and no final is seen.
+/// The worst that can befall `party` before anything is published: it is cut off from all that do
+/// not collude (all shares between it and honest parties stay with their senders), and no final is
+/// seen.
 pub fn cut_off(base: &Execution, party: Party, colluding: &[Party]) -> Result<Execution, ExecutionError> {
     let mut stay = Vec::new();
     for round in 1..=base.rounds() as u32 {
@@ -209,10 +180,11 @@ pub fn cut_off(base: &Execution, party: Party, colluding: &[Party]) -> Result<Ex
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::graph::Graph;
-    use undertone_protocol::schedule::MultiGossip;
+    use undertone_protocol::topology::graph::Graph;
+    use undertone_protocol::topology::multi_gossip::MultiGossip;
 
     use super::*;
+    use crate::mechanism::chosen::Mechanism;
 
     #[test]
     fn faults_of_exchanges_are_counted_without_a_list_of_them() {
@@ -221,7 +193,7 @@ mod tests {
             let gossip = MultiGossip::fitting(&Graph::complete(parties), 3 + seed as u32 % 14, seed)
                 .expect("neighbours");
             let setting = Setting {
-                family: Family::Ppsc,
+                mechanism: Mechanism::Ppsc,
                 out: gossip.schedule().out().to_vec(),
                 sensitivity: vec![1.0; parties],
                 weights: vec![1.0; parties],

@@ -1,19 +1,24 @@
-//! Single share faults of one execution, for many coalitions at once. What this finds worst is computed again by [`crate::loss`].
+//! Single share faults of one execution, for many coalitions at once. What this finds worst is
+//! computed again by [`crate::losses::loss`].
 //!
-//! Let s be the row of the state that i splits in round t, k its fan-out. If its share to j is returned in R, every later row y becomes
-//! y + α s, with α what a unit of mass that i gains at the end of R contributes to y, less what one that j gains at the end of t does,
-//! over k + 1; accepted late, j gains it in both; lost, nobody does. With PPSC s is ω, the share itself, in place of a (k + 1)-th of the state. With g = (y · s) over the view's rows and γ = s · s in the
-//! noise's metric, Σ′ = Σ + α gᵀ + g αᵀ + γ α αᵀ and H′ = H + α h_sᵀ. In the coordinates of Σ = L Lᵀ this is a rank-two change of
-//! the identity, inverted by Woodbury's formula from dot products that are shared by all faults.
+//! Let s be the row of the state that i splits in round t, k its fan-out. If its share to j is
+//! returned in R, every later row y becomes y + α s, with α what a unit of mass that i gains at the
+//! end of R contributes to y, less what one that j gains at the end of t does, over k + 1; accepted
+//! late, j gains it in both; lost, nobody does. With PPSC s is ω, the share itself, in place of a
+//! (k + 1)-th of the state. With g = (y · s) over the view's rows and γ = s · s in the noise's
+//! metric, Σ′ = Σ + α gᵀ + g αᵀ + γ α αᵀ and H′ = H + α h_sᵀ. In the coordinates of Σ = L Lᵀ this
+//! is a rank-two change of the identity, inverted by Woodbury's formula from dot products that are
+//! shared by all faults.
 
 use ndarray::Array2;
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::account::scaled;
-use crate::execution::{Execution, Family, Fate, ShareFault};
-use crate::loss::{Noise, squared_losses};
-use crate::rows::{At, DOUBT, Rows, dot, inverse_factor};
-use crate::view::{Trace, View};
+use crate::execution::checked::Execution;
+use crate::execution::rows::{At, DOUBT, Rows, dot, inverse_factor};
+use crate::execution::share::{Fate, ShareFault};
+use crate::execution::trace::Trace;
+use crate::losses::loss::{Noise, largest, squared_losses};
+use crate::losses::view::View;
 
 /// The worst of a group of systems.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,20 +57,6 @@ impl Worst {
     }
 }
 
-/// The largest Δ²-scaled loss of one system, and whose.
-pub(crate) fn largest(honest: &[Party], squares: &[f64], sensitivity: &[f64]) -> (f64, Party) {
-    let losses = honest
-        .iter()
-        .zip(squares)
-        .map(|(&party, &square)| (scaled(sensitivity[party], square), party));
-    // Overflow somewhere: doubt counts as seen.
-    let losses = losses.map(|(square, party)| (if square.is_nan() { f64::INFINITY } else { square }, party));
-    losses.fold(
-        (f64::NEG_INFINITY, 0),
-        |most, loss| if loss.0 > most.0 { loss } else { most },
-    )
-}
-
 /// The fault-free run, prepared for every coalition and ratio.
 pub(crate) struct Screen {
     /// All its rows.
@@ -73,7 +64,8 @@ pub(crate) struct Screen {
     receivers: Vec<Vec<Vec<Party>>>,
     /// PPSC: a share is all that its sender has.
     whole: bool,
-    /// \[(party, round), row\]: what a unit of mass that `party` gains at the end of `round` (1…T) contributes to each row.
+    /// \[(party, round), row\]: what a unit of mass that `party` gains at the end of `round` (1…T)
+    /// contributes to each row.
     gains: Array2<f64>,
     base: Execution,
 }
@@ -86,7 +78,7 @@ impl Screen {
         let receivers = (0..parties)
             .map(|party| (1..=rounds as u32).map(|t| base.out(t, party).to_vec()).collect())
             .collect();
-        let whole = *base.family() == Family::Ppsc;
+        let whole = base.mechanism().rules().hands_over();
         let mut screen = Screen {
             rows,
             receivers,
@@ -154,7 +146,8 @@ impl Screen {
         self.rows.at_with_all(ratio, coalitions, size)
     }
 
-    /// The worst of the fault-free run (index 0) and each of `faults` (from 1) against one coalition. None if nobody is honest.
+    /// The worst of the fault-free run (index 0) and each of `faults` (from 1) against one
+    /// coalition. None if nobody is honest.
     pub(crate) fn worst(
         &self,
         at: &At<'_>,
@@ -184,7 +177,8 @@ impl Screen {
         worst
     }
 
-    /// ∞ for everybody once a pass has spent [`MOST_CAREFUL`] this way: a run file or a plan whose systems are nearly all in doubt would take hours.
+    /// ∞ for everybody once a pass has spent [`MOST_CAREFUL`] this way: a run file or a plan whose
+    /// systems are nearly all in doubt would take hours.
     fn with_care(&self, at: &At<'_>, coalition: &[Party], fault: Option<&ShareFault>) -> Vec<f64> {
         if !at.may_be_careful(coalition) {
             return vec![f64::INFINITY; self.rows.parties() - coalition.len()];
@@ -233,7 +227,8 @@ struct System {
     /// L⁻¹ of what a gain adds to the view's rows, one row a gain; and its products with L⁻¹ H.
     gains: Array2<f64>,
     gains_h: Array2<f64>,
-    /// L⁻¹ of the covariances of the view with each state, one row a state; and its products with L⁻¹ H.
+    /// L⁻¹ of the covariances of the view with each state, one row a state; and its products with
+    /// L⁻¹ H.
     states: Array2<f64>,
     states_h: Array2<f64>,
     /// Of each state: its variance, what of it the view explains, and its honest x̃ columns.
@@ -306,7 +301,8 @@ impl System {
             .map(|(gained, missed)| part * (gained - missed))
             .collect();
         let (aa, av, vv) = (dot(&change, &change), dot(&change, view), self.explained[state]);
-        // Σ″ = I + U C Uᵀ, U = (a, v), C = (γ 1; 1 0): Woodbury with (C⁻¹ + UᵀU) = (aa, 1 + av; 1 + av, vv − γ).
+        // Σ″ = I + U C Uᵀ, U = (a, v), C = (γ 1; 1 0): Woodbury with (C⁻¹ + UᵀU) = (aa, 1 + av; 1 +
+        // av, vv − γ).
         let (diagonal, corner) = (vv - self.variances[state], 1.0 + av);
         let determinant = aa * diagonal - corner * corner;
         let size = aa * (vv + self.variances[state]) + (1.0 + av.abs()).powi(2);

@@ -1,20 +1,21 @@
 //! What a plan fixes and every loss depends on.
 
-use undertone_protocol::injection::InjectionError;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::{Draft, Plan};
-use undertone_protocol::run_file::{InjectionChoice, MechanismKind};
-use undertone_protocol::schedule::Schedule;
+use undertone_protocol::lattice::injection::InjectionError;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::topology::party::Party;
+use undertone_protocol::topology::schedule::Schedule;
 
-use crate::execution::{CustomInjection, Execution, ExecutionError, Family, InjectionSpec, NamedInjection};
-use crate::loss::Noise;
-use crate::static_coalitions::calibration::EXAMPLE_SEED;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::losses::loss::Noise;
+use crate::mechanism::chosen::Mechanism;
 
 /// A mechanism and a threat, without the noise.
 #[derive(Debug, Clone)]
 pub struct Setting {
     /// How value and noise get into states: (c, Z) of INCA, or PPSC.
-    pub family: Family,
+    pub mechanism: Mechanism,
     /// Round 1…T: for each party its out-neighbours.
     pub out: Vec<Vec<Vec<Party>>>,
     /// Δᵢ of each party, in the data's unit.
@@ -33,7 +34,7 @@ impl Setting {
     /// Of a draft with a schedule.
     pub fn of_draft(draft: &Draft, schedule: &Schedule) -> Result<Self, InjectionError> {
         Ok(Setting {
-            family: family(draft, schedule.rounds())?,
+            mechanism: Mechanism::of_settings(&draft.mechanism, schedule.rounds())?,
             out: schedule.out().to_vec(),
             sensitivity: (0..draft.parties())
                 .map(|party| draft.sensitivity(party))
@@ -45,7 +46,8 @@ impl Setting {
         })
     }
 
-    /// Of a plan. Where START draws the schedule and has not yet: with some schedule, for what does not depend on which.
+    /// Of a plan. Where START draws the schedule and has not yet: with some schedule, for what does
+    /// not depend on which.
     pub fn of_plan(plan: &Plan) -> Result<Self, InjectionError> {
         if plan.draws_at_start() && plan.seed_at_start().is_none() {
             let example = plan.with_draw(EXAMPLE_SEED);
@@ -71,7 +73,8 @@ impl Setting {
             .fold(0.0, |largest, &delta| largest.max(delta))
     }
 
-    /// How many parties a coalition has that the class is computed against: by Theorem R the departed join the colluding.
+    /// How many parties a coalition has that the class is computed against: by Theorem R the
+    /// departed join the colluding.
     pub fn coalition_size(&self) -> usize {
         if self.rollback {
             self.colluding + self.dropouts
@@ -87,12 +90,12 @@ impl Setting {
 
     /// The run in which nothing goes wrong.
     pub fn fault_free(&self) -> Result<Execution, ExecutionError> {
-        Execution::fault_free(self.family.clone(), self.out.clone())
+        Execution::fault_free(self.mechanism.clone(), self.out.clone())
     }
 
-    /// Whether nothing but noise that cancels is added: PPSC with `independent_noise = "none"`.
+    /// Whether nothing but noise that cancels is added, as with `independent_noise = "none"`.
     pub fn reveals_sums(&self, noise: Noise) -> bool {
-        self.family == Family::Ppsc && noise.independent_std == 0.0
+        self.mechanism.rules().may_reveal_sums() && noise.independent_std == 0.0
     }
 
     /// How often a party hands something out before the finals.
@@ -101,20 +104,5 @@ impl Setting {
     }
 }
 
-fn family(draft: &Draft, rounds: usize) -> Result<Family, InjectionError> {
-    if draft.mechanism.kind == MechanismKind::Ppsc {
-        return Ok(Family::Ppsc);
-    }
-    Ok(Family::Inca(match &draft.mechanism.injection {
-        InjectionChoice::Incremental => InjectionSpec::Named(NamedInjection::Incremental),
-        InjectionChoice::Early => InjectionSpec::Named(NamedInjection::Early),
-        custom => {
-            let exact = custom.exact(rounds as u32)?.to_f64();
-            let z = (0..=exact.rounds()).map(|t| exact.z(t).to_vec()).collect();
-            InjectionSpec::Custom(CustomInjection {
-                c: exact.c().to_vec(),
-                z,
-            })
-        }
-    }))
-}
+/// The seed of an example schedule, for what does not depend on which: the one that a search knows.
+pub(crate) const EXAMPLE_SEED: u64 = 0;

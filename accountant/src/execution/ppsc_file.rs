@@ -1,22 +1,20 @@
-//! What happened in PPSC's mixing, as it is written: the edges of each iteration and how each exchange fared (CONTRACTS, `account ppsc`).
+//! What happened in PPSC's mixing, as it is written: the edges of each iteration and how each
+//! exchange fared (CONTRACTS, `account ppsc`).
 //!
-//! It is an [`Execution`] in other words: iterations are rounds, an exchange is the share that its out-agent hands over.
+//! It is an [`Execution`] in other words: iterations are rounds, an exchange is the share that its
+//! out-agent hands over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize, Serializer, ser};
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::execution::{
-    Adversary, Execution, ExecutionError, Family, Fate, RawExecution, ShareFault, check_party, invalid,
-    party_set, yes,
-};
-
-/// Numbers that the final states may take at most (128 MiB), which also bounds the factorisation of the view.
-const LARGEST_VIEW: usize = 1 << 24;
-
-/// parties · iterations at most: an execution keeps who is there and who sends in each.
-const LARGEST_SCHEDULE: usize = 1 << 22;
+use crate::execution::adversary::Adversary;
+use crate::execution::checked::Execution;
+use crate::execution::error::{ExecutionError, check_party, check_some, invalid, party_set};
+use crate::execution::raw::RawExecution;
+use crate::execution::share::{Fate, ShareFault, yes};
+use crate::mechanism::chosen::Mechanism;
 
 /// One exchange that did not simply happen in its iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +27,8 @@ pub struct ExchangeFault {
     /// Who was to add ω.
     #[serde(rename = "in")]
     pub into: Party,
-    /// What became of ω: added by `in`, added again by `out` (whose state is then as before, if it exchanged nothing since), or by nobody.
+    /// What became of ω: added by `in`, added again by `out` (whose state is then as before, if it
+    /// exchanged nothing since), or by nobody.
     pub fate: Fate,
     /// R ≥ s: the iteration at whose end ω is added. Default s; past the last means the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,89 +58,10 @@ struct ExecutionFile {
     sensitivity: Option<Vec<f64>>,
 }
 
-/// An exchange that took place: its out-agent was there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
-    /// s, from 1.
-    pub iteration: u32,
-    /// Who sent ω and kept γ.
-    pub out: Party,
-    /// Who was to add ω.
-    pub into: Party,
-    /// What became of ω.
-    pub fate: Fate,
-    /// Which of its out-agent's noises γ is, from 0.
-    pub noise: usize,
-}
-
 /// Reads the file; unknown keys are refused.
 pub fn parse(text: &str) -> Result<Execution, ExecutionError> {
     let file: ExecutionFile = serde_json::from_str(text).map_err(|error| ExecutionError::syntax(&error))?;
     file.check()
-}
-
-/// What took place, by iteration and out-agent. The edge of an out-agent that had crashed is not among it.
-pub fn exchanges(execution: &Execution) -> Vec<Exchange> {
-    let mut noises = vec![0; execution.parties()];
-    let mut exchanges = Vec::new();
-    for iteration in 1..=execution.rounds() as u32 {
-        for out in (0..execution.parties()).filter(|&out| execution.online(iteration, out)) {
-            for &into in execution.out(iteration, out) {
-                let fate = execution.outcome(iteration, out, into).fate;
-                exchanges.push(Exchange {
-                    iteration,
-                    out,
-                    into,
-                    fate,
-                    noise: noises[out],
-                });
-                noises[out] += 1;
-            }
-        }
-    }
-    exchanges
-}
-
-/// The connected components of accepted exchanges, each in ascending order, by their first party; one without any stands alone.
-///
-/// The rank of D is n less their number. *Proof:* with C_s and d_s the matrix and the new column of an exchange from i to j, the
-/// orthogonal complement of D's range after it is {v : C_sᵀ v in the complement before, vᵢ = vⱼ}; as C_sᵀ changes only entry i, into vⱼ,
-/// such a v is itself in the complement before. So the complement is what is constant on each component. ∎ The same holds of what a coalition
-/// inside sees, for exchanges between honest parties: ω that it reads takes the coefficient of its sender.
-pub fn components(execution: &Execution) -> Vec<Vec<Party>> {
-    let accepted = exchanges(execution)
-        .into_iter()
-        .filter(|exchange| exchange.fate == Fate::Accepted);
-    connected(
-        execution.parties(),
-        accepted.map(|exchange| (exchange.out, exchange.into)),
-    )
-}
-
-/// The connected components of `parties` parties joined by `edges`, each in ascending order, by their first party.
-pub fn connected(parties: usize, edges: impl Iterator<Item = (Party, Party)>) -> Vec<Vec<Party>> {
-    let mut component: Vec<usize> = (0..parties).collect();
-    for (a, b) in edges {
-        let (a, b) = (root(&mut component, a), root(&mut component, b));
-        component[a.max(b)] = a.min(b);
-    }
-    let mut members: BTreeMap<usize, Vec<Party>> = BTreeMap::new();
-    for party in 0..parties {
-        members
-            .entry(root(&mut component, party))
-            .or_default()
-            .push(party);
-    }
-    members.into_values().collect()
-}
-
-/// The first party of its component, halving the path on the way.
-fn root(component: &mut [usize], mut party: Party) -> Party {
-    while component[party] != party {
-        component[party] = component[component[party]];
-        party = component[party];
-    }
-    party
 }
 
 /// Writes an execution of PPSC in this format.
@@ -149,32 +69,6 @@ pub(crate) fn serialize<S: Serializer>(execution: &Execution, serializer: S) -> 
     ExecutionFile::of(execution)
         .map_err(ser::Error::custom)?
         .serialize(serializer)
-}
-
-/// That nothing that an execution keeps is larger than memory allows.
-pub(crate) fn check_sizes(parties: usize, iterations: usize, exchanges: usize) -> Result<(), ExecutionError> {
-    if parties == 0 {
-        return Err(invalid("parties", "must be at least 1"));
-    }
-    let view = parties
-        .checked_add(exchanges)
-        .and_then(|unknowns| unknowns.checked_mul(parties));
-    if view.is_none_or(|size| size > LARGEST_VIEW) {
-        let problem = format!(
-            "parties · (parties + edges) must be at most {LARGEST_VIEW}: this is too large to account exactly"
-        );
-        return Err(invalid("parties", problem));
-    }
-    if parties
-        .checked_mul(iterations)
-        .is_none_or(|size| size > LARGEST_SCHEDULE)
-    {
-        let problem = format!(
-            "parties · iterations must be at most {LARGEST_SCHEDULE}: this is too large to account exactly"
-        );
-        return Err(invalid("edges", problem));
-    }
-    Ok(())
 }
 
 impl ExecutionFile {
@@ -219,11 +113,12 @@ impl ExecutionFile {
     }
 
     fn check(self) -> Result<Execution, ExecutionError> {
-        check_sizes(
-            self.parties,
-            self.edges.len(),
-            self.edges.iter().map(Vec::len).sum(),
-        )?;
+        let mechanism = Mechanism::Ppsc;
+        check_some(self.parties)?;
+        let exchanges = self.edges.iter().map(Vec::len).sum();
+        mechanism
+            .rules()
+            .check_size(self.parties, self.edges.len(), exchanges)?;
         self.check_edges()?;
         let crashed = self.crashed()?;
         self.check_faults(&crashed)?;
@@ -273,7 +168,7 @@ impl ExecutionFile {
         RawExecution {
             parties: self.parties,
             rounds,
-            family: Family::Ppsc,
+            mechanism,
             out,
             online: (!crashed.is_empty()).then(|| (0..=rounds).map(here).collect()),
             shares: self
@@ -288,7 +183,8 @@ impl ExecutionFile {
         .try_into()
     }
 
-    /// Ends in range, no loop, and nobody in two edges of one iteration: these are simultaneous, one per component.
+    /// Ends in range, no loop, and nobody in two edges of one iteration: these are simultaneous,
+    /// one per component.
     fn check_edges(&self) -> Result<(), ExecutionError> {
         for (index, edges) in self.edges.iter().enumerate() {
             let mut busy = BTreeSet::new();

@@ -1,29 +1,35 @@
-//! All rows of one execution, kept so that the systems of many coalitions are cheap: what a coalition sees is a choice among them.
+//! All rows of one execution, kept so that the systems of many coalitions are cheap: what a
+//! coalition sees is a choice among them.
 //!
-//! The covariance of rows over honest unknowns is their Gram matrix over everybody's, computed once, less what the coalition injected:
-//! |C|(T + 1) columns. One final that is seen is replaced by the sum of all: the coalition's own are functions of what it sees and knows, so
-//! that this is an invertible change of rows. In the sum the noise has cancelled; left to a factorisation, it would cancel there.
+//! The covariance of rows over honest unknowns is their Gram matrix over everybody's, computed
+//! once, less what the coalition injected: |C|(T + 1) columns. One final that is seen is replaced
+//! by the sum of all: the coalition's own are functions of what it sees and knows, so that this is
+//! an invertible change of rows. In the sum the noise has cancelled; left to a factorisation, it
+//! would cancel there.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ndarray::{Array2, ArrayView1, Axis};
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::execution::{Execution, Fate};
-use crate::view::Trace;
+use crate::execution::checked::Execution;
+use crate::execution::share::Fate;
+use crate::execution::trace::Trace;
 
-/// A pivot, or a determinant of a rank-two change, that lost more digits than this is not trusted: the system is computed with care.
+/// A pivot, or a determinant of a rank-two change, that lost more digits than this is not trusted:
+/// the system is computed with care.
 pub(crate) const DOUBT: f64 = 1e-7;
 
-/// How far a loss of a fast path may lie below the careful one, relatively. What [`DOUBT`] lets through loses at most nine of sixteen digits;
-/// the largest difference in our property tests is 1e-10.
+/// How far a loss of a fast path may lie below the careful one, relatively. What [`DOUBT`] lets
+/// through loses at most nine of sixteen digits; the largest difference in our property tests is
+/// 1e-10.
 pub(crate) const SCREENED: f64 = 1e-7;
 
 /// Multiplications that a pass spends on systems in doubt at most: our choice, about ten seconds.
 const MOST_CAREFUL: u64 = 30_000_000_000;
 
-/// Rows (i, t) at i·(T + 1) + t, final states at t = T, and the sum of the finals at n·(T + 1). With PPSC (i, t) is ω of i's hand-out in round
-/// t + 1, nothing where there is none.
+/// Rows (i, t) at i·(T + 1) + t, final states at t = T, and the sum of the finals at n·(T + 1).
+/// With PPSC (i, t) is ω of i's hand-out in round t + 1, nothing where there is none.
 pub(crate) struct Rows {
     parties: usize,
     rounds: usize,
@@ -148,7 +154,8 @@ impl Rows {
     pub(crate) fn at(&self, ratio: f64, coalitions: usize, size: usize) -> At<'_> {
         let count = self.values.nrows();
         let each = self.parties + self.rounds * size;
-        // Whichever takes fewer products: all pairs of rows once, or those that each coalition sees.
+        // Whichever takes fewer products: all pairs of rows once, or those that each coalition
+        // sees.
         match coalitions.saturating_mul(each * each) > count * count {
             true => self.with_all_pairs(ratio),
             false => At {
@@ -300,7 +307,8 @@ impl At<'_> {
         columns
     }
 
-    /// Squared losses at unit sensitivity of those outside `coalition`, ascending; none if rounding leaves them in doubt.
+    /// Squared losses at unit sensitivity of those outside `coalition`, ascending; none if rounding
+    /// leaves them in doubt.
     pub(crate) fn squared_losses(&self, coalition: &[Party]) -> Option<Vec<f64>> {
         let (seen, honest) = (self.rows.seen(coalition), self.rows.honest(coalition));
         let inverse = inverse_factor(self.covariance(&seen, &seen, coalition))?;

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use undertone_protocol::log::{self, AgreedLogs, LogError, SentEntry, ShareId, Verdict};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
+use undertone_protocol::messages::log::{self, AgreedLogs, LogError, SentEntry, ShareId, Verdict};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
 
-use crate::execution::{Execution, ExecutionError, Fate, ShareFault};
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::execution::share::{Fate, ShareFault};
 
 /// Above this many readings of what silent parties did, the theorem stands in.
 pub const MOST_READINGS: usize = 64;
@@ -83,7 +85,8 @@ pub(crate) fn exceptions(plan: &Plan, logs: &AgreedLogs) -> Vec<ShareFault> {
 
 /// What the logs leave open of what departed parties did.
 pub(crate) struct Readings {
-    /// The last round in which each departed party shows a sign of life; it counts as online up to then.
+    /// The last round in which each departed party shows a sign of life; it counts as online up to
+    /// then.
     online_until: BTreeMap<Party, u32>,
     /// Exceptions that are sure.
     sure: Vec<ShareFault>,
@@ -94,9 +97,11 @@ pub(crate) struct Readings {
 impl Readings {
     /// From the logs of the agreed set; everybody else has departed.
     ///
-    /// A departed party is online up to the last round of which somebody of the set accepted a share of it, or `at_least`. Of its own
-    /// shares those that nobody of the set lists were either never sent (and back with it at once) or are lost. Of shares to it: no byte
-    /// left: back in their round; refused: back in T; answered: accepted; unanswered: it accepted them at once, or they are lost.
+    /// A departed party is online up to the last round of which somebody of the set accepted a
+    /// share of it, or `at_least`. Of its own shares those that nobody of the set lists were either
+    /// never sent (and back with it at once) or are lost. Of shares to it: no byte left: back in
+    /// their round; refused: back in T; answered: accepted; unanswered: it accepted them at once,
+    /// or they are lost.
     pub(crate) fn of(plan: &Plan, logs: &AgreedLogs, at_least: u32) -> Self {
         let rounds = plan.rounds();
         let online_until = (0..plan.parties())
@@ -226,8 +231,8 @@ impl Readings {
     }
 }
 
-/// The most likely execution (what nobody lists is lost), with the finals of `publishers` and, with roll-back, everybody else rolled back:
-/// for the error of the result.
+/// The most likely execution (what nobody lists is lost), with the finals of `publishers` and, with
+/// roll-back, everybody else rolled back: for the error of the result.
 pub(crate) fn likely(
     plan: &Plan,
     base: &Execution,
@@ -248,12 +253,12 @@ pub(crate) fn likely(
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::log::{Answer, ReceivedEntry};
-    use undertone_protocol::message::Signature;
+    use undertone_protocol::messages::log::{Answer, ReceivedEntry};
+    use undertone_protocol::messages::signature::Signature;
 
     use super::*;
-    use crate::execution::ShareOutcome;
-    use crate::setting::Setting;
+    use crate::class::setting::Setting;
+    use crate::execution::share::ShareOutcome;
     use crate::testing::{logs, plan};
 
     fn answer(verdict: Verdict) -> Option<Answer> {
@@ -271,7 +276,8 @@ mod tests {
             .fault_free()
             .expect("a schedule");
         let mut logs = logs(&plan, &[0, 1, 2, 3]);
-        // Party 4 lived for three rounds: somebody has its share of round 3; that of round 2 is in nobody's log.
+        // Party 4 lived for three rounds: somebody has its share of round 3; that of round 2 is in
+        // nobody's log.
         let to = plan.schedule().sends_to(3, 4)[0];
         let received = &mut logs.get_mut(&to).expect("a member").received;
         received.push(ReceivedEntry {

@@ -1,26 +1,29 @@
-//! What an adversary sees, as linear functions of what it does not know.
+//! All that is handed out in an execution, as linear functions of its unknowns.
 //!
-//! The matrices come from running the protocol's own mixing machine on unit impulses: each x̃ᵢ and each η is a coordinate of
-//! its own, so that a state *is* its row of (B*, A*) (INCA, equation 21), under every rule that the machine has.
+//! The matrices come from running the protocol's own mixing machine on unit impulses: each x̃ᵢ and
+//! each η is a coordinate of its own, so that a state *is* its row of (B*, A*) (INCA, equation 21),
+//! under every rule that the machine has.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use ndarray::Array2;
-use undertone_protocol::mixing::{Mixing, NoiseSource, Party, Portion, Share};
-use undertone_protocol::payload::{Impulse, Payload};
+use undertone_protocol::lattice::payload::{Impulse, Payload};
+use undertone_protocol::mixing::machine::Mixing;
+use undertone_protocol::mixing::portion::{NoiseSource, Portion, Share};
+use undertone_protocol::topology::party::Party;
 
-use crate::execution::{Adversary, Execution, Family, Fate};
+use crate::execution::checked::Execution;
+use crate::execution::share::Fate;
 
-/// What is handed out in a run, as linear functions of its unknowns: first x̃₀ … x̃ₙ₋₁, then the noises, party by party
-/// ([`Execution::noises`]).
+/// What is handed out in a run, as linear functions of its unknowns: first x̃₀ … x̃ₙ₋₁, then the
+/// noises, party by party ([`Execution::noises`]).
 pub struct Trace {
     parties: usize,
     rounds: usize,
     /// Where each party's noises begin among the unknowns, and where the last one's end.
     noises: Vec<usize>,
-    /// (i, t): what party i hands out in round t + 1, where it was asked for. INCA: its state y_i^(t), t = 0…T. PPSC: ω; nothing if it
-    /// is no out-agent then.
+    /// (i, t): what party i hands out in round t + 1, where it was asked for. INCA: its state
+    /// y_i^(t), t = 0…T. PPSC: ω; nothing if it is no out-agent then.
     states: BTreeMap<(Party, u32), Vec<f64>>,
     /// Row of each party's final state, after roll-back.
     finals: Vec<Vec<f64>>,
@@ -49,12 +52,14 @@ struct Arrival<P: Payload, W> {
 }
 
 impl Trace {
-    /// Runs `execution` and keeps all that is handed out. `weights` are the parties' own (1 each if even).
+    /// Runs `execution` and keeps all that is handed out. `weights` are the parties' own (1 each if
+    /// even).
     pub fn of(execution: &Execution, weights: &[f64]) -> Self {
         Self::keeping(execution, weights, |_, _| true)
     }
 
-    /// Runs `execution` and keeps what party i hands out in round t + 1 where `keep(i, t)`; finals are always kept.
+    /// Runs `execution` and keeps what party i hands out in round t + 1 where `keep(i, t)`; finals
+    /// are always kept.
     pub fn keeping(execution: &Execution, weights: &[f64], keep: impl Fn(Party, u32) -> bool) -> Self {
         let (parties, rounds, unknowns) = (execution.parties(), execution.rounds(), execution.unknowns());
         let noises: Vec<usize> = (0..parties)
@@ -70,7 +75,7 @@ impl Trace {
                 let value = Impulse::unit(unknowns, party);
                 let record = !execution.rolled_back().is_empty();
                 Mixing::new(
-                    execution.mechanism(party),
+                    execution.machine(party),
                     value,
                     weights[party],
                     record,
@@ -116,7 +121,8 @@ impl Trace {
         self.noises[self.parties]
     }
 
-    /// Row of what `party` hands out in round `round` + 1, over all unknowns; none if it was not kept, or with PPSC if that is nothing.
+    /// Row of what `party` hands out in round `round` + 1, over all unknowns; none if it was not
+    /// kept, or with PPSC if that is nothing.
     pub fn state(&self, party: Party, round: u32) -> Option<&[f64]> {
         self.states.get(&(party, round)).map(Vec::as_slice)
     }
@@ -132,8 +138,9 @@ impl Trace {
     }
 }
 
-/// Takes the parties' machines, begun, through `execution`, with what it says of each share. `seen` gets what party i hands out in round
-/// t + 1 where `keep(i, t)` (see [`Trace::state`]). Returns the finals.
+/// Takes the parties' machines, begun, through `execution`, with what it says of each share. `seen`
+/// gets what party i hands out in round t + 1 where `keep(i, t)` (see [`Trace::state`]). Returns
+/// the finals.
 pub(crate) fn rerun<P, W, N>(
     execution: &Execution,
     mut machines: Vec<Mixing<P, W>>,
@@ -147,7 +154,7 @@ where
     N: NoiseSource<P>,
 {
     let rounds = execution.rounds() as u32;
-    let states = *execution.family() != Family::Ppsc;
+    let states = !execution.mechanism().rules().hands_over();
     let mut at = |machines: &[Mixing<P, W>], round: u32| {
         for (party, machine) in machines
             .iter()
@@ -194,7 +201,8 @@ where
         .collect()
 }
 
-/// Everybody who is online splits its state, or hands it over; what leaves is due where the execution says.
+/// Everybody who is online splits its state, or hands it over; what leaves is due where the
+/// execution says.
 fn send<P, W>(
     execution: &Execution,
     round: u32,
@@ -211,7 +219,7 @@ fn send<P, W>(
         .filter(|&(from, _)| execution.online(round, from))
     {
         let out = execution.out(round, from);
-        if out.is_empty() && *execution.family() == Family::Ppsc {
+        if out.is_empty() && execution.mechanism().rules().hands_over() {
             continue;
         }
         // An unlisted share to somebody offline never leaves: as good as returned at once.
@@ -232,94 +240,4 @@ fn send<P, W>(
             }
         }
     }
-}
-
-/// Rows that an adversary observes, over the unknowns of honest parties: y = B x̃ + A η (INCA, equation 10).
-#[derive(Debug, Clone)]
-pub struct View {
-    /// Who is honest; the columns of `b`, and those of each one's noises in `a`, in this order.
-    pub honest: Vec<Party>,
-    /// m × n_H.
-    pub b: Array2<f64>,
-    /// m × noises of honest parties: T each for INCA, one a hand-out for PPSC.
-    pub a: Array2<f64>,
-}
-
-impl View {
-    /// Runs `execution` and keeps what its adversary sees.
-    pub fn of(execution: &Execution) -> Self {
-        let states = seen_states(execution);
-        let trace = Trace::keeping(execution, &vec![1.0; execution.parties()], |party, round| {
-            states.contains(&(party, round))
-        });
-        Self::select(&trace, execution, &states)
-    }
-
-    /// What the adversary of `execution` sees of `trace`, which must have kept the states that it sees (all, by [`Trace::of`]).
-    pub fn of_trace(trace: &Trace, execution: &Execution) -> Self {
-        Self::select(trace, execution, &seen_states(execution))
-    }
-
-    fn select(trace: &Trace, execution: &Execution, states: &BTreeSet<(Party, u32)>) -> Self {
-        let none = BTreeSet::new();
-        let corrupted = match execution.adversary() {
-            Adversary::Corrupted(corrupted) => corrupted,
-            Adversary::Observed(_) => &none,
-        };
-        let finals = execution
-            .published()
-            .iter()
-            .filter(|party| !corrupted.contains(party));
-        let rows: Vec<&[f64]> = states
-            .iter()
-            .map(|&(party, round)| {
-                trace
-                    .state(party, round)
-                    .expect("the trace kept the states that are seen")
-            })
-            .chain(finals.map(|&party| trace.last(party)))
-            .collect();
-        let honest = (0..trace.parties)
-            .filter(|party| !corrupted.contains(party))
-            .collect();
-        Self::from_rows(&rows, honest, |party| trace.noises(party))
-    }
-
-    /// Restricts rows over all unknowns to those of `honest`, whose noises are where `noises` says: what corrupted parties injected is known
-    /// and drops out.
-    pub fn from_rows(rows: &[&[f64]], honest: Vec<Party>, noises: impl Fn(Party) -> Range<usize>) -> Self {
-        let b = Array2::from_shape_fn((rows.len(), honest.len()), |(row, column)| {
-            rows[row][honest[column]]
-        });
-        let columns: Vec<usize> = honest.iter().flat_map(|&party| noises(party)).collect();
-        let a = Array2::from_shape_fn((rows.len(), columns.len()), |(row, column)| {
-            rows[row][columns[column]]
-        });
-        View { honest, b, a }
-    }
-}
-
-/// The (i, t), i honest and t < T, for which the adversary sees what i hands out in round t + 1. With INCA all shares of one state are the same
-/// multiple of it.
-pub(crate) fn seen_states(execution: &Execution) -> BTreeSet<(Party, u32)> {
-    let corrupted = match execution.adversary() {
-        Adversary::Observed(observed) => return observed.clone(),
-        Adversary::Corrupted(corrupted) => corrupted,
-    };
-    let mut seen = BTreeSet::new();
-    for round in 1..=execution.rounds() as u32 {
-        for from in (0..execution.parties())
-            .filter(|from| !corrupted.contains(from) && execution.online(round, *from))
-        {
-            let reads = |to: &Party| {
-                let outcome = execution.outcome(round, from, *to);
-                // What a corrupted party holds is known, whatever the file says about `seen`.
-                corrupted.contains(to) && (outcome.seen || outcome.fate == Fate::Accepted)
-            };
-            if execution.out(round, from).iter().any(reads) {
-                seen.insert((from, round - 1));
-            }
-        }
-    }
-    seen
 }

@@ -8,11 +8,13 @@
 //!
 //! δ = φ(x) · (M(x) − M(x + μ)),
 //!
-//! which neither overflows nor, with the difference taken as ∫ −M′, cancels: that is how it is computed here, in logarithms.
+//! which neither overflows nor, with the difference taken as ∫ −M′, cancels: that is how it is
+//! computed here, in logarithms.
 //!
-//! Rounding has a direction. The raw value is within 5·10⁻¹³ of the true one, relatively (measured against 60 digits in the
-//! tests for δ down to 10⁻³⁰⁰); [`SLACK`] is twice that and every conversion spends it towards more loss: δ and ε are
-//! never below the true ones, a μ that serves as a budget is never above.
+//! Rounding has a direction. The raw value is within 5·10⁻¹³ of the true one, relatively (measured
+//! against 60 digits in the tests for δ down to 10⁻³⁰⁰); [`SLACK`] is twice that and every
+//! conversion spends it towards more loss: δ and ε are never below the true ones, a μ that serves
+//! as a budget is never above.
 
 use std::f64::consts::{FRAC_PI_2, SQRT_2};
 
@@ -72,7 +74,8 @@ pub fn delta(epsilon: f64, mu: f64) -> Result<f64, GaussianError> {
     if mu == 0.0 {
         return Ok(0.0);
     }
-    // The smallest subnormal stands in for what underflows: rounding up never gives 0 for a positive δ.
+    // The smallest subnormal stands in for what underflows: rounding up never gives 0 for a
+    // positive δ.
     Ok(ln_delta_up(epsilon, mu).exp().clamp(f64::from_bits(1), 1.0))
 }
 
@@ -137,7 +140,8 @@ pub fn mu(epsilon: f64, delta: f64) -> Result<f64, GaussianError> {
 
 /// The loss of a Gaussian mechanism of which (`epsilon`, `delta`) is one point of the trade-off.
 ///
-/// Returns a μ never below the true one, where [`mu`] returns one never above; ∞ if no finite μ is certainly enough.
+/// Returns a μ never below the true one, where [`mu`] returns one never above; ∞ if no finite μ is
+/// certainly enough.
 pub fn mu_of(epsilon: f64, delta: f64) -> Result<f64, GaussianError> {
     check_epsilon(epsilon)?;
     check_delta(delta)?;
@@ -238,8 +242,8 @@ fn ln_delta(epsilon: f64, mu: f64) -> f64 {
     }
 }
 
-/// M(x) − M(x + μ) = ∫ over \[x, x + μ\] of 1 − s M(s), by the 12-point Gauss–Legendre rule: M is entire and μ ≤ 1/2, so that
-/// the rule's error is far below rounding.
+/// M(x) − M(x + μ) = ∫ over \[x, x + μ\] of 1 − s M(s), by the 12-point Gauss–Legendre rule: M is
+/// entire and μ ≤ 1/2, so that the rule's error is far below rounding.
 fn mills_drop(x: f64, mu: f64) -> f64 {
     const NODES: [(f64, f64); 6] = [
         (0.125_233_408_511_468_9, 0.249_147_045_813_402_8),
@@ -258,7 +262,8 @@ fn mills_drop(x: f64, mu: f64) -> f64 {
         .sum::<f64>()
 }
 
-/// Where the continued fraction takes over from erfc: below, e^{s²/2} erfc(s/√2) loses at most a dozen units in the last place.
+/// Where the continued fraction takes over from erfc: below, e^{s²/2} erfc(s/√2) loses at most a
+/// dozen units in the last place.
 const FRACTION_FROM: f64 = 4.0;
 
 /// Mills' ratio M(s) = Φ(−s)/φ(s). `s` ≥ −1/2 here, where it is far from overflow.
@@ -280,7 +285,8 @@ fn mills_slope(s: f64) -> f64 {
     }
 }
 
-/// K in M(s) = 1/(s + K), K = 1/(s + 2/(s + 3/(s + …))), Laplace's continued fraction, from the far end.
+/// K in M(s) = 1/(s + K), K = 1/(s + 2/(s + 3/(s + …))), Laplace's continued fraction, from the far
+/// end.
 fn fraction_tail(s: f64) -> f64 {
     // Our guess, checked against 60 digits: 12 + 900/s² terms for full precision from s = 4 on.
     let terms = 12 + (900.0 / (s * s)) as u32;

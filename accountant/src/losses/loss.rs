@@ -1,13 +1,18 @@
-//! The loss of a linear-Gaussian view: μᵢ² = Δᵢ² hᵢᵀ Σ⁺ hᵢ, hᵢ the column of party i in B, Σ = σ*² B Bᵀ + σ_Δ² A Aᵀ.
+//! The loss of a linear-Gaussian view: μᵢ² = Δᵢ² hᵢᵀ Σ⁺ hᵢ, hᵢ the column of party i in B, Σ = σ*²
+//! B Bᵀ + σ_Δ² A Aᵀ.
 //!
-//! The view is reduced to independent rows by a column-pivoted QR of (σ* B, σ_Δ A)ᵀ, which does not square the condition
-//! number as Σ would. A direction that is dropped and carries anything of hᵢ beyond rounding is a value seen without noise: the
-//! loss is infinite. A pseudo-inverse with a cut-off would hide exactly that.
+//! The view is reduced to independent rows by a column-pivoted QR of (σ* B, σ_Δ A)ᵀ, which does not
+//! square the condition number as Σ would. A direction that is dropped and carries anything of hᵢ
+//! beyond rounding is a value seen without noise: the loss is infinite. A pseudo-inverse with a
+//! cut-off would hide exactly that.
+
+use std::collections::BTreeMap;
 
 use faer::Mat;
 use ndarray::Array2;
+use undertone_protocol::topology::party::Party;
 
-use crate::view::View;
+use crate::losses::view::View;
 
 /// Standard deviations of the noise, in the data's unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,15 +23,17 @@ pub struct Noise {
     pub correlated_std: f64,
 }
 
-/// A row whose part outside the rows kept so far is smaller than this, relatively, depends on them. Our guess: a thousand
-/// times the rounding of a few hundred operations, and far below any noise ratio that a plan can have.
+/// A row whose part outside the rows kept so far is smaller than this, relatively, depends on them.
+/// Our guess: a thousand times the rounding of a few hundred operations, and far below any noise
+/// ratio that a plan can have.
 const DEPENDENT: f64 = 1e-12;
 
-/// What a dropped direction may carry of hᵢ by rounding alone, relative to the terms that cancelled.
+/// What a dropped direction may carry of hᵢ by rounding alone, relative to the terms that
+/// cancelled.
 const ROUNDING: f64 = 1e-10;
 
-/// The squared losses hᵢᵀ Σ⁺ hᵢ of the view's honest parties at unit sensitivity, in the order of [`View::honest`]; ∞ where a
-/// value can be computed without noise.
+/// The squared losses hᵢᵀ Σ⁺ hᵢ of the view's honest parties at unit sensitivity, in the order of
+/// [`View::honest`]; ∞ where a value can be computed without noise.
 pub fn squared_losses(view: &View, noise: Noise) -> Vec<f64> {
     let (rows, honest) = view.b.dim();
     let mut losses = vec![0.0; honest];
@@ -131,10 +138,42 @@ pub fn rank(vectors: &[Vec<f64>]) -> usize {
     let r = qr.thin_R();
     let full = r.nrows().min(vectors.len());
     let first = r[(0, 0)].abs();
-    // The vectors of Lemma 4.4 have entries of at least 1/(k+1); 1e-9 is far from both them and rounding.
+    // The vectors of Lemma 4.4 have entries of at least 1/(k+1); 1e-9 is far from both them and
+    // rounding.
     (0..full)
         .take_while(|&k| first > 0.0 && r[(k, k)].abs() > 1e-9 * first)
         .count()
+}
+
+/// Δ² · loss, where nothing that cannot change (Δ = 0) loses anything.
+pub(crate) fn scaled(sensitivity: f64, square: f64) -> f64 {
+    if sensitivity == 0.0 {
+        0.0
+    } else {
+        sensitivity * sensitivity * square
+    }
+}
+
+/// The root of the largest.
+pub(crate) fn largest_mu(losses: &BTreeMap<Party, f64>) -> f64 {
+    losses
+        .values()
+        .fold(0.0, |largest: f64, &loss| largest.max(loss))
+        .sqrt()
+}
+
+/// The largest Δ²-scaled loss of one system, and whose.
+pub(crate) fn largest(honest: &[Party], squares: &[f64], sensitivity: &[f64]) -> (f64, Party) {
+    let losses = honest
+        .iter()
+        .zip(squares)
+        .map(|(&party, &square)| (scaled(sensitivity[party], square), party));
+    // Overflow somewhere: doubt counts as seen.
+    let losses = losses.map(|(square, party)| (if square.is_nan() { f64::INFINITY } else { square }, party));
+    losses.fold(
+        (f64::NEG_INFINITY, 0),
+        |most, loss| if loss.0 > most.0 { loss } else { most },
+    )
 }
 
 #[cfg(test)]

@@ -1,19 +1,22 @@
-//! The loss under PPSC's own adjacency (section 3.1): honest values may change together, as long as Cv stays in range(D).
+//! The loss under PPSC's own adjacency (section 3.1): honest values may change together, as long as
+//! Cv stays in range(D).
 
 use faer::{Mat, MatRef, Side};
 use ndarray::Array2;
 
-use crate::gaussian::SLACK;
-use crate::view::View;
+use crate::losses::gaussian::SLACK;
+use crate::losses::view::View;
 
-/// Singular values below this part of the largest are zero. The entries of C and D are 0 and ±1 and the columns of D differences
-/// of two unit vectors (or one of them), so a positive singular value is at least about 1/n of the largest; n is at most 4,096.
+/// Singular values below this part of the largest are zero. The entries of C and D are 0 and ±1 and
+/// the columns of D differences of two unit vectors (or one of them), so a positive singular value
+/// is at least about 1/n of the largest; n is at most 4,096.
 const ZERO: f64 = 1e-9;
 
 /// D's extreme singular value and the supremum of ‖D⁺Cv‖₂.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SameSum {
-    /// sup ‖D⁺Cv‖₂ over ‖v‖₂ ≤ 1 with Cv in range(D), never below the true one; 0 if there is no such v but 0.
+    /// sup ‖D⁺Cv‖₂ over ‖v‖₂ ≤ 1 with Cv in range(D), never below the true one; 0 if there is no
+    /// such v but 0.
     pub largest: f64,
     /// The least positive singular value of D; none if D is zero.
     pub smallest_singular_value: Option<f64>,
@@ -22,8 +25,9 @@ pub struct SameSum {
 impl SameSum {
     /// Of a view with C = B and D = A.
     ///
-    /// With D = U S Vᵀ on its range and N an orthonormal basis of {v : (I − U Uᵀ) C v = 0}, the supremum is the largest singular
-    /// value of S⁻¹ Uᵀ C N: no ‖C‖ and no least singular value is pulled out of it, as Theorem 1 and its proof do.
+    /// With D = U S Vᵀ on its range and N an orthonormal basis of {v : (I − U Uᵀ) C v = 0}, the
+    /// supremum is the largest singular value of S⁻¹ Uᵀ C N: no ‖C‖ and no least singular value is
+    /// pulled out of it, as Theorem 1 and its proof do.
     pub fn of(view: &View) -> Self {
         let (c, d) = (dense(&view.b), dense(&view.a));
         let (u, singular) = match range_of(d.as_ref()) {
@@ -101,7 +105,8 @@ fn range_of(d: MatRef<'_, f64>) -> Range {
 /// An orthonormal basis of {v : `m` v = 0}. The entries of `m` are of order 1 or rounding.
 fn null_space(m: MatRef<'_, f64>) -> Mat<f64> {
     let columns = m.ncols();
-    // The eigenvalues are squares of singular values of a projection of unit vectors: 0 or at least about 1/n.
+    // The eigenvalues are squares of singular values of a projection of unit vectors: 0 or at least
+    // about 1/n.
     let gram = m.transpose() * m;
     match gram.self_adjoint_eigen(Side::Lower) {
         Ok(eigen) => {

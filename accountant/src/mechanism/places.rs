@@ -1,11 +1,11 @@
 //! Which values and which noises each final of a fault-free run holds, without the rows.
 //!
-//! A hand-over moves all that its out-agent has to its in-agent, −γ with it, and leaves +γ: each x̃ᵢ is at one place at any time, each γ at two, or, where both
-//! have met, at none.
+//! A hand-over moves all that its out-agent has to its in-agent, −γ with it, and leaves +γ: each
+//! x̃ᵢ is at one place at any time, each γ at two, or, where both have met, at none.
 
 use std::collections::BTreeSet;
 
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
 /// What a state is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,40 +55,4 @@ pub fn finals(out: &[Vec<Vec<Party>>]) -> Vec<Held> {
 }
 
 #[cfg(test)]
-mod tests {
-    use undertone_protocol::graph::Graph;
-    use undertone_protocol::schedule::MultiGossip;
-
-    use super::*;
-    use crate::execution::{Execution, Family};
-    use crate::view::Trace;
-
-    #[test]
-    fn finals_hold_what_the_machine_says() {
-        for seed in 0..40 {
-            let parties = 3 + seed as usize % 6;
-            let gossip = MultiGossip::fitting(&Graph::complete(parties), 3 + seed as u32 % 11, seed)
-                .expect("neighbours");
-            let out = gossip.schedule().out().to_vec();
-            let execution = Execution::fault_free(Family::Ppsc, out.clone()).expect("a schedule");
-            let trace = Trace::keeping(&execution, &vec![1.0; parties], |_, _| false);
-            for (party, mut held) in finals(&out).into_iter().enumerate() {
-                let row = trace.last(party);
-                held.values.sort_unstable();
-                assert_eq!(
-                    held.values,
-                    (0..parties)
-                        .filter(|&other| row[other] == 1.0)
-                        .collect::<Vec<_>>(),
-                    "seed {seed}"
-                );
-                assert!(row.iter().all(|factor| [-1.0, 0.0, 1.0].contains(factor)));
-                assert_eq!(
-                    held.noises,
-                    row[parties..].iter().filter(|factor| **factor != 0.0).count(),
-                    "seed {seed}"
-                );
-            }
-        }
-    }
-}
+mod tests;

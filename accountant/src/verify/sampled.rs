@@ -1,21 +1,26 @@
 //! The claims of a plan whose schedule START draws.
 
-use undertone_protocol::plan::{Adversary, Claim, Established, Faults, Plan};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults};
 
-use super::{VerifyError, check_claim, exceeds, words};
-use crate::claims::{covers, static_claims};
-use crate::confidence;
-use crate::gaussian;
-use crate::loss::Noise;
-use crate::setting::Setting;
-use crate::static_coalitions::Draws;
-use crate::static_coalitions::calibration::{Sample, failures, fresh_seed};
+use crate::bounds::confidence;
+use crate::bounds::draws::Draws;
+use crate::calibration::claims::{covers, static_claims};
+use crate::calibration::static_draws::{Sample, failures, fresh_seed};
+use crate::class::setting::Setting;
+use crate::losses::gaussian;
+use crate::losses::loss::Noise;
+use crate::verify::claim::{check_claim, exceeds, words};
+use crate::verify::error::VerifyError;
 
-/// Every claim, and that the plan's (ε, δ) is covered: by draws for the tolerated class, for sure before publishing. Any coalition is covered by a
-/// claim that is sure, whatever its ε: it is the headline.
+/// Every claim, and that the plan's (ε, δ) is covered: by draws for the tolerated class, for sure
+/// before publishing. Any coalition is covered by a claim that is sure, whatever its ε: it is the
+/// headline.
 ///
-/// The plan's own draws cannot be taken at its word: whoever made it could have tried one noise after the other until its draws looked well. So there are
-/// other ones here, [`Draws::checked`] of them from the seed `own` on, which nobody knew then; the plan is refused where these say that its p is too small.
+/// The plan's own draws cannot be taken at its word: whoever made it could have tried one noise
+/// after the other until its draws looked well. So there are other ones here, [`Draws::checked`] of
+/// them from the seed `own` on, which nobody knew then; the plan is refused where these say that
+/// its p is too small.
 pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise, own: u64) -> Result<(), VerifyError> {
     let privacy = &plan.draft().privacy;
     let claims = &plan.calibration().claims;
@@ -141,8 +146,10 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64
     Ok(())
 }
 
-/// Where the seeds of whoever verifies begin: planning uses those from 2⁶¹ and 2⁶² on, and below 2⁵³.
+/// Where the seeds of whoever verifies begin: planning uses those from 2⁶¹ and 2⁶² on, and below
+/// 2⁵³.
 const OWN: u64 = 1 << 63;
 
-/// The chance that draws of one's own refuse a plan whose p is right. Our choice: never in a lifetime.
+/// The chance that draws of one's own refuse a plan whose p is right. Our choice: never in a
+/// lifetime.
 const WRONGLY_REFUSED: f64 = 1e-6;

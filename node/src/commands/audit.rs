@@ -1,17 +1,18 @@
-//! `undertone audit`: an empirical attack on a plan, with the machines, the lattice and the noise of a node.
+//! `undertone audit`: an empirical attack on a plan, with the machines, the lattice and the noise
+//! of a node.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 use undertone_accountant::audit::{Attack, Attacked, AuditError, CONFIDENCE};
-use undertone_protocol::plan::Plan;
+use undertone_protocol::plan::checked::Plan;
 
-use crate::cli::Report;
-use crate::failure::{Exit, Failure};
-use crate::plan_command;
-use crate::progress::Progress;
-use crate::table::{Table, number};
+use crate::planning::files;
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::progress::Progress;
+use crate::telling::report::Report;
+use crate::telling::table::{Table, number};
 
 /// Flags of `audit`.
 #[derive(Args, Debug)]
@@ -30,9 +31,9 @@ pub struct AuditArgs {
     seed: u64,
 }
 
-/// Runs it. A lower bound above the claim is an answer.
+/// Attacks the plan. A lower bound above the claim is an answer.
 pub fn run(arguments: &AuditArgs) -> Result<Report, Failure> {
-    let plan = plan_command::load(&arguments.plan)?;
+    let plan = files::load(&arguments.plan)?;
     let attack = Attack::of(&plan).map_err(refuse)?;
     let mut progress = Progress::start();
     let mut show = |done: u64, all: u64| progress.show(&format!("attacking: {} %", 100 * done / all));

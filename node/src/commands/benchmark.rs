@@ -1,27 +1,18 @@
-//! `undertone benchmark`: a local run beside what its own bytes take over the same transport, in one go.
+//! `undertone benchmark`: a local run beside what its own bytes take over the same transport, in
+//! one go.
 //!
-//! The baseline moves the run's private bytes over Noise and its public bytes over plaintext between as many other processes, each to the
-//! next one around a ring, with the same streams and frames of a share's length. Runs and baselines alternate, so that a machine whose
-//! speed drifts slows both.
-
-mod disseminations;
-mod private_rounds;
-mod simulated;
-
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+//! The baseline moves the run's private bytes over Noise and its public bytes over plaintext
+//! between as many other processes, each to the next one around a ring, with the same streams and
+//! frames of a share's length. Runs and baselines alternate, so that a machine whose speed drifts
+//! slows both.
 
 use clap::Args;
-use libp2p::Multiaddr;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
 
-use crate::cli::Report;
-use crate::failure::{Exit, Failure};
-use crate::network::bench::{Client, Server};
-use crate::table::{Table, bytes};
+use crate::measuring::{disseminations, local_run, private_rounds, relays, simulated};
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
+use crate::telling::table::{Table, bytes};
 
 /// Flags of `benchmark`.
 #[derive(Args, Debug)]
@@ -35,15 +26,31 @@ pub struct BenchmarkArgs {
     /// Runs, each with its baseline
     #[arg(long, value_name = "R", default_value_t = 3)]
     runs: usize,
-    /// Compare averaging over random-regular graphs of degree 4 with the flood of finals over the same graphs, in turns
+    /// Compare averaging over random-regular graphs of degree 4 with the flood of finals over the
+    /// same graphs, in turns
     #[arg(long, conflicts_with = "relay")]
     disseminations: bool,
-    /// Count the network rounds of PPSC's private phase in the simulator, for these numbers of parties (default 8,16,50,100) and several
-    /// private graphs, against the longest chain of exchanges with common parties
-    #[arg(long, value_name = "N,…", num_args = 0.., value_delimiter = ',', default_missing_values = ["8", "16", "50", "100"], conflicts_with_all = ["relay", "disseminations"])]
+    /// Count the network rounds of PPSC's private phase in the simulator, for these numbers of
+    /// parties (default 8,16,50,100) and several private graphs, against the longest chain of
+    /// exchanges with common parties
+    #[arg(
+        long,
+        value_name = "N,…",
+        num_args = 0..,
+        value_delimiter = ',',
+        default_missing_values = ["8", "16", "50", "100"],
+        conflicts_with_all = ["relay", "disseminations"]
+    )]
     private_rounds: Option<Vec<usize>>,
-    /// With --disseminations: not in processes but in the simulator, one run each with so many parties
-    #[arg(long, value_name = "N,…", value_delimiter = ',', requires = "disseminations", conflicts_with_all = ["nodes", "runs"])]
+    /// With --disseminations: not in processes but in the simulator, one run each with so many
+    /// parties
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        requires = "disseminations",
+        conflicts_with_all = ["nodes", "runs"]
+    )]
     simulated: Option<Vec<usize>>,
     /// With --simulated: seeds inputs, graphs, schedule, network and noise
     #[arg(long, value_name = "S", default_value_t = 0, requires = "simulated")]
@@ -51,13 +58,14 @@ pub struct BenchmarkArgs {
     /// Processes of the baseline (default: one for each party)
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..))]
     baseline_processes: Option<u32>,
-    /// Be one of the baseline's processes: which one, of how many, the length of a frame, private bytes, public bytes
+    /// Be one of the baseline's processes: which one, of how many, the length of a frame, private
+    /// bytes, public bytes
     #[arg(long, hide = true, num_args = 5)]
     relay: Option<Vec<u64>>,
 }
 
 impl BenchmarkArgs {
-    /// Of the baseline.
+    /// How many processes the baseline has.
     fn processes(&self) -> u64 {
         self.baseline_processes.map_or(self.nodes as u64, u64::from)
     }
@@ -73,7 +81,7 @@ struct Sample {
     cpu_s: f64,
 }
 
-/// Runs it.
+/// Measures what was asked for, or is one of the baseline's processes.
 pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
     if let Some(sizes) = &arguments.private_rounds {
         return private_rounds::run(sizes);
@@ -87,7 +95,7 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
         .build();
     let runtime = runtime.map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
     if let Some(numbers) = &arguments.relay {
-        return runtime.block_on(relay(numbers));
+        match runtime.block_on(relays::relay(numbers))? {}
     }
     if arguments.disseminations {
         return disseminations::run(arguments.nodes, arguments.dimension, arguments.runs.max(1));
@@ -98,9 +106,9 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
         let object = local(&arguments)?;
         let number = |key: &str| object[key].as_u64().unwrap_or(0);
         let (private_bytes, public_bytes) = (number("private_bytes"), number("public_bytes"));
-        let frame = share_bytes(&object, private_bytes);
+        let frame = local_run::share_bytes(&object, private_bytes);
         let baseline_s = runtime
-            .block_on(baseline(
+            .block_on(relays::baseline(
                 arguments.processes(),
                 [private_bytes, public_bytes],
                 frame,
@@ -118,178 +126,8 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
     Ok(report(&arguments, &samples))
 }
 
-fn failed(what: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Internal, format!("the benchmark failed: {what}"))
-}
-
 fn local(arguments: &BenchmarkArgs) -> Result<Value, Failure> {
-    local_with(arguments.nodes, arguments.dimension, &[])
-}
-
-/// The final object of `local`, which must end well.
-fn local_with(nodes: usize, dimension: usize, more: &[&str]) -> Result<Value, Failure> {
-    let output = Command::new(std::env::current_exe().map_err(failed)?)
-        .args([
-            "local",
-            "--json",
-            "--nodes",
-            &nodes.to_string(),
-            "--dimension",
-            &dimension.to_string(),
-        ])
-        .args(more)
-        .stderr(Stdio::null())
-        .output()
-        .map_err(failed)?;
-    let object: Value = serde_json::from_slice(&output.stdout).map_err(failed)?;
-    if object["exit_code"] == 0 {
-        Ok(object)
-    } else {
-        Err(failed(format!("the run ended with {}", object["exit_code"])))
-    }
-}
-
-/// A share's length, near enough: what a party sends in a round.
-fn share_bytes(object: &Value, private_bytes: u64) -> usize {
-    let shares = object["rounds"].as_u64().unwrap_or(1) * object["parties"].as_u64().unwrap_or(1);
-    (private_bytes / shares.max(1)).clamp(1, 1 << 30) as usize
-}
-
-/// Of the pair whose server is process `index`.
-fn seed(index: u64) -> [u8; 31] {
-    let digest = Sha256::digest(format!("undertone benchmark {index}: no secret, loopback only"));
-    let mut seed = [0; 31];
-    seed.copy_from_slice(&digest[..31]);
-    seed
-}
-
-/// One of the baseline's processes: it serves the one before it and sends to the one after it. It says where it listens, is told where the
-/// next one does, says that it is connected, is told to begin, and says when its bytes have arrived.
-async fn relay(numbers: &[u64]) -> Result<Report, Failure> {
-    let &[index, processes, frame, private_bytes, public_bytes] = numbers else {
-        return Err(failed("five numbers"));
-    };
-    let server = Server::start(seed(index), frame as usize).await.map_err(failed)?;
-    let [private, public] = server.addresses();
-    println!("{private} {public}");
-    tokio::spawn(server.run());
-    let next = addresses(&told().await?)?;
-    let client = Client::connect(seed((index + 1) % processes), next, frame as usize)
-        .await
-        .map_err(failed)?;
-    println!("connected");
-    told().await?;
-    client
-        .transfer(private_bytes, public_bytes)
-        .await
-        .map_err(failed)?;
-    println!("arrived");
-    // Until nobody needs it any more: it may still be receiving.
-    told().await?;
-    std::process::exit(0)
-}
-
-/// The next line from the parent; empty once it is gone.
-async fn told() -> Result<String, Failure> {
-    let read = || std::io::stdin().lines().next().transpose();
-    Ok(tokio::task::spawn_blocking(read)
-        .await
-        .map_err(failed)?
-        .map_err(failed)?
-        .unwrap_or_default())
-}
-
-fn addresses(line: &str) -> Result<[Multiaddr; 2], Failure> {
-    let mut addresses = line.trim().split(' ').map(str::parse::<Multiaddr>);
-    match (addresses.next(), addresses.next()) {
-        (Some(Ok(private)), Some(Ok(public))) => Ok([private, public]),
-        _ => Err(failed("a process of the baseline has no addresses")),
-    }
-}
-
-/// A process of the baseline, as its parent sees it.
-struct Relay {
-    /// Killed when this is dropped.
-    _child: Child,
-    told: ChildStdin,
-    says: Lines<BufReader<ChildStdout>>,
-}
-
-impl Relay {
-    fn spawn(numbers: [u64; 5]) -> Result<Relay, Failure> {
-        let mut command = tokio::process::Command::new(std::env::current_exe().map_err(failed)?);
-        command
-            .args(["benchmark", "--relay"])
-            .args(numbers.map(|number| number.to_string()));
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(failed)?;
-        let (Some(told), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(failed("no pipes"));
-        };
-        Ok(Relay {
-            _child: child,
-            told,
-            says: BufReader::new(stdout).lines(),
-        })
-    }
-
-    async fn tell(&mut self, line: &str) -> Result<(), Failure> {
-        self.told
-            .write_all(format!("{line}\n").as_bytes())
-            .await
-            .map_err(failed)
-    }
-
-    async fn expect(&mut self, line: &str) -> Result<(), Failure> {
-        let said = self.says.next_line().await.map_err(failed)?;
-        if said.as_deref() == Some(line) {
-            Ok(())
-        } else {
-            Err(failed(format!("a process of the baseline said {said:?}")))
-        }
-    }
-}
-
-/// From the word to begin until the last process has said that its bytes arrived. `bytes`: private and public, of all together.
-async fn baseline(processes: u64, bytes: [u64; 2], frame: usize) -> Result<Duration, Failure> {
-    // Each an even part; the first ones carry the remainder.
-    let part = |bytes: u64, index: u64| bytes / processes + u64::from(index < bytes % processes);
-    let numbers = |index| {
-        [
-            index,
-            processes,
-            frame.max(8) as u64,
-            part(bytes[0], index),
-            part(bytes[1], index),
-        ]
-    };
-    let mut relays = (0..processes)
-        .map(|index| Relay::spawn(numbers(index)))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut listening = Vec::new();
-    for relay in &mut relays {
-        let line = relay.says.next_line().await.map_err(failed)?.unwrap_or_default();
-        listening.push(addresses(&line)?);
-    }
-    for (index, relay) in relays.iter_mut().enumerate() {
-        let [private, public] = &listening[(index + 1) % listening.len()];
-        relay.tell(&format!("{private} {public}")).await?;
-    }
-    for relay in &mut relays {
-        relay.expect("connected").await?;
-    }
-    let begun = Instant::now();
-    for relay in &mut relays {
-        relay.tell("begin").await?;
-    }
-    for relay in &mut relays {
-        relay.expect("arrived").await?;
-    }
-    Ok(begun.elapsed())
+    local_run::run(arguments.nodes, arguments.dimension, &[])
 }
 
 fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {

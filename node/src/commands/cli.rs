@@ -2,27 +2,29 @@
 
 use std::ffi::OsString;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::{Deserialize, Serialize};
-use undertone_protocol::defaults::{self, Defaults};
+use clap::{Parser, Subcommand};
+use undertone_protocol::plan::defaults::{self, Defaults};
 
-use crate::failure::{Exit, Failure};
-use crate::{
-    account_command, audit_command, benchmark, client, daemon, doctor, identity_command, join, local,
-    logging, plan_command, simulate, testnet,
+use crate::commands::{
+    account, audit, benchmark, client, doctor, identity, join, local, plan, simulate, testnet,
 };
+use crate::daemon::config::{NodeArgs, layers};
+use crate::daemon::running;
+use crate::telling::failure::Failure;
+use crate::telling::logging::{self, GlobalFlags};
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///
-/// Parties that do not trust each other mix their vectors with noise that cancels in the sum. What a coalition can learn is computed before the run
-/// (`plan`), checked by every party (`verify`), and stated again, as it turned out, in a signed receipt.
+/// Parties that do not trust each other mix their vectors with noise that cancels in the sum. What
+/// a coalition can learn is computed before the run (`plan`), checked by every party (`verify`),
+/// and stated again, as it turned out, in a signed receipt.
 #[derive(Debug, Parser)]
 #[command(name = "undertone", version, propagate_version = true, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: AnyCommand,
     #[command(flatten)]
-    shared: Shared,
+    shared: GlobalFlags,
 }
 
 const AFTER_HELP: &str = "\
@@ -37,50 +39,29 @@ A daemon:   undertone node --config node.toml                          (stays up
 Exit codes: 0 done · 2 usage · 3 plan refused · 4 aborted, nothing private has left · 5 finished degraded ·
             6 privacy refused (budget, plan spent, final withheld) · 7 input unusable · 70 our bug";
 
-/// Flags of every command.
-#[derive(Args, Clone, Debug)]
-pub struct Shared {
-    /// Print exactly one JSON object on standard output, also when it fails
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Format of the log on standard error
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
-    pub log: LogFormat,
-    /// Log more (-v debug, -vv trace); private values are never logged
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    pub verbose: u8,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// For programs, one object a line.
-    Json,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+enum AnyCommand {
     /// Make or show the key that a party signs with
     #[command(subcommand)]
-    Identity(identity_command::IdentityCommand),
+    Identity(identity::IdentityCommand),
     /// Calibrate a run and print its quote: claims, noise, predicted error
     #[command(after_help = run_file_help())]
-    Plan(plan_command::PlanArgs),
+    Plan(plan::PlanArgs),
     /// Recompute a plan's claims and check them against your policy
-    Verify(plan_command::VerifyArgs),
+    Verify(plan::VerifyArgs),
     /// Ask every neighbour of a plan whether the run could work, and say what to fix
     Doctor(doctor::DoctorArgs),
     /// Take part in a planned run with one private vector
     ///
-    /// Ctrl-C or SIGTERM makes the node leave: exit 4 if nothing private has left it, 6 if shares have and its final is withheld, 5 if its final is
-    /// out. The others find it gone at once and go on without it. A second one ends the process as it is.
+    /// Ctrl-C or SIGTERM makes the node leave: exit 4 if nothing private has left it, 6 if shares
+    /// have and its final is withheld, 5 if its final is out. The others find it gone at once and
+    /// go on without it. A second one ends the process as it is.
     Join(join::JoinArgs),
     /// Run a daemon that takes runs, keeps to a policy and a budget, and answers a local API
-    #[command(after_help = daemon::config::help())]
-    Node(daemon::config::NodeArgs),
-    /// Be one of several daemons that make what they need and meet in a shared folder (docker-compose.yml)
+    #[command(after_help = layers::help())]
+    Node(NodeArgs),
+    /// Be one of several daemons that make what they need and meet in a shared folder
+    /// (docker-compose.yml)
     Testnet(testnet::TestnetArgs),
     /// Launch a cluster of real nodes on this machine and average over it
     #[command(after_help = run_file_help())]
@@ -89,22 +70,22 @@ enum Command {
     #[command(after_help = run_file_help())]
     Simulate(simulate::SimulateArgs),
     /// Hand a plan and a private vector to this machine's daemon, or let it propose a run
-    Submit(client::SubmitArgs),
+    Submit(client::submit::SubmitArgs),
     /// Take part in a plan that somebody offered to the daemon
-    Accept(client::AcceptArgs),
+    Accept(client::submit::AcceptArgs),
     /// Show the daemon: peers, runs, offers, budgets; or one run
-    Status(client::StatusArgs),
+    Status(client::status::StatusArgs),
     /// Follow a run of the daemon to its end
-    Watch(client::WatchArgs),
+    Watch(client::stream::WatchArgs),
     /// Write a run's mean and receipt to files
-    Result(client::ResultArgs),
+    Result(client::result::ResultArgs),
     /// Take a run of the daemon back, before anything private has left
-    Withdraw(client::WithdrawArgs),
+    Withdraw(client::status::WithdrawArgs),
     /// Compute what an adversary learns from an explicit execution
     #[command(subcommand)]
-    Account(account_command::AccountCommand),
+    Account(account::AccountCommand),
     /// Attack a plan: simulated runs bound ε from below, whatever the accountant says
-    Audit(audit_command::AuditArgs),
+    Audit(audit::AuditArgs),
     /// Measure a local run beside what its bytes take over the same transport
     Benchmark(benchmark::BenchmarkArgs),
 }
@@ -128,55 +109,6 @@ fn run_file_help() -> String {
     text
 }
 
-/// Policy that a node checks a plan against.
-#[derive(Args, Clone, Debug)]
-pub struct Policy {
-    /// Refuse a plan whose file has another SHA-256 (hex)
-    #[arg(long, value_name = "HEX")]
-    pub digest: Option<String>,
-    /// Refuse a plan that claims more than this ε
-    #[arg(long, value_name = "E", allow_negative_numbers = true)]
-    pub max_epsilon: Option<f64>,
-    /// Refuse a plan that covers smaller coalitions than this
-    #[arg(long, value_name = "C", default_value_t = 1)]
-    pub min_colluders: usize,
-    /// The weakest way in which a headline claim may be established
-    #[arg(long, value_enum, default_value_t = AcceptClaims::Exact)]
-    pub accept_claims: AcceptClaims,
-}
-
-/// How claims must be established.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AcceptClaims {
-    /// Exact, exhaustive or by theorem.
-    Exact,
-    /// Sampled claims will do.
-    Sampled,
-}
-
-/// What a command ends with: an object for `--json`, a text for people, and an exit code.
-#[derive(Debug)]
-pub struct Report {
-    /// One JSON object.
-    pub json: serde_json::Value,
-    /// The same for people.
-    pub text: String,
-    /// The process's exit code.
-    pub exit: i32,
-}
-
-impl Report {
-    /// A report of a command that did what it was asked.
-    pub fn done(json: serde_json::Value, text: String) -> Self {
-        Report {
-            json,
-            text,
-            exit: Exit::Done.code(),
-        }
-    }
-}
-
 /// Runs the command line and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -187,24 +119,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     let shared = cli.shared.clone();
     logging::start(&shared);
     let result = match cli.command {
-        Command::Identity(command) => identity_command::run(command),
-        Command::Plan(arguments) => plan_command::plan(arguments),
-        Command::Verify(arguments) => plan_command::verify(arguments),
-        Command::Doctor(arguments) => doctor::run(arguments),
-        Command::Join(arguments) => join::run(arguments),
-        Command::Node(arguments) => daemon::run(arguments),
-        Command::Testnet(arguments) => testnet::run(arguments),
-        Command::Local(arguments) => local::run(arguments, &shared),
-        Command::Simulate(arguments) => simulate::run(arguments),
-        Command::Submit(arguments) => client::submit(arguments, shared.json),
-        Command::Accept(arguments) => client::accept(arguments, shared.json),
-        Command::Status(arguments) => client::status(arguments),
-        Command::Watch(arguments) => client::watch(arguments, shared.json),
-        Command::Result(arguments) => client::result(arguments),
-        Command::Withdraw(arguments) => client::withdraw(arguments),
-        Command::Account(command) => account_command::run(command),
-        Command::Audit(arguments) => audit_command::run(&arguments),
-        Command::Benchmark(arguments) => benchmark::run(arguments),
+        AnyCommand::Identity(command) => identity::run(command),
+        AnyCommand::Plan(arguments) => plan::plan(arguments),
+        AnyCommand::Verify(arguments) => plan::verify(arguments),
+        AnyCommand::Doctor(arguments) => doctor::run(arguments),
+        AnyCommand::Join(arguments) => join::run(arguments),
+        AnyCommand::Node(arguments) => running::run(arguments),
+        AnyCommand::Testnet(arguments) => testnet::run(arguments),
+        AnyCommand::Local(arguments) => local::run(arguments, &shared),
+        AnyCommand::Simulate(arguments) => simulate::run(arguments),
+        AnyCommand::Submit(arguments) => client::submit::submit(arguments, shared.json),
+        AnyCommand::Accept(arguments) => client::submit::accept(arguments, shared.json),
+        AnyCommand::Status(arguments) => client::status::status(arguments),
+        AnyCommand::Watch(arguments) => client::stream::watch(arguments, shared.json),
+        AnyCommand::Result(arguments) => client::result::result(arguments),
+        AnyCommand::Withdraw(arguments) => client::status::withdraw(arguments),
+        AnyCommand::Account(command) => account::run(command),
+        AnyCommand::Audit(arguments) => audit::run(&arguments),
+        AnyCommand::Benchmark(arguments) => benchmark::run(arguments),
     };
     match result {
         Ok(report) => {

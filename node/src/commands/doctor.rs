@@ -1,7 +1,8 @@
-//! `undertone doctor`: asks every neighbour of a plan, on both graphs, before anything private is at stake.
+//! `undertone doctor`: asks every neighbour of a plan, on both graphs, before anything private is
+//! at stake.
 //!
-//! It asks with the party's own identity, and only asks: nothing that it does takes part in a run, and a node of the same
-//! identity may run meanwhile.
+//! It asks with the party's own identity, and only asks: nothing that it does takes part in a run,
+//! and a node of the same identity may run meanwhile.
 
 mod examine;
 mod findings;
@@ -13,18 +14,19 @@ use std::time::Duration;
 use clap::Args;
 use libp2p::Multiaddr;
 use tokio::task::JoinSet;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::Run;
+use undertone_protocol::messages::notice::Network;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
 
-use crate::cli::Report;
-use crate::driver::MESSAGES_VERSION;
-use crate::failure::{Exit, Failure};
-use crate::identity::Identity;
-use crate::network::{Graph, Hub, HubConfig, Listening, Patience, PeerAddress};
-use crate::plan_command;
-use examine::{Subject, Visit};
-use findings::Findings;
+use crate::commands::doctor::examine::{Subject, Visit};
+use crate::commands::doctor::findings::Findings;
+use crate::network::config::{HubConfig, Listening, Patience, PeerAddress};
+use crate::network::hub::Hub;
+use crate::party::driver::MESSAGES_VERSION;
+use crate::party::identity::Identity;
+use crate::planning::files;
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::report::Report;
 
 /// Flags of `doctor`.
 #[derive(Args, Debug)]
@@ -42,7 +44,7 @@ pub struct DoctorArgs {
 
 /// Asks everybody and says what to fix.
 pub fn run(arguments: DoctorArgs) -> Result<Report, Failure> {
-    let plan = Arc::new(plan_command::load(&arguments.plan)?);
+    let plan = Arc::new(files::load(&arguments.plan)?);
     let identity = Identity::load(&arguments.identity)?;
     let me = plan
         .draft()
@@ -67,7 +69,8 @@ pub fn run(arguments: DoctorArgs) -> Result<Report, Failure> {
     Ok(Findings::of(&plan, me, visits).report())
 }
 
-/// All edges of this party: first whether there is somebody, everywhere at once; then how fast, one after the other.
+/// All edges of this party: first whether there is somebody, everywhere at once; then how fast, one
+/// after the other.
 async fn visit_all(
     plan: &Arc<Plan>,
     me: Party,
@@ -97,10 +100,10 @@ fn parse(address: &str) -> Multiaddr {
 /// Every neighbour on every graph, with its address there and the one on the other graph.
 fn subjects(plan: &Plan, me: Party) -> Vec<Subject> {
     let draft = plan.draft();
-    let of = |graph: Graph, party: Party| {
+    let of = |graph: Network, party: Party| {
         let member = &draft.members[party];
         let [private, public] = [&member.private, &member.public].map(|address| parse(address.as_str()));
-        let (address, other) = if graph == Graph::Private {
+        let (address, other) = if graph == Network::Private {
             (private, public)
         } else {
             (public, private)
@@ -118,16 +121,17 @@ fn subjects(plan: &Plan, me: Party) -> Vec<Subject> {
         .private_graph
         .neighbours(me)
         .iter()
-        .map(|&party| of(Graph::Private, party));
+        .map(|&party| of(Network::Private, party));
     let public = draft
         .public_graph
         .neighbours(me)
         .iter()
-        .map(|&party| of(Graph::Public, party));
+        .map(|&party| of(Network::Public, party));
     private.chain(public).collect()
 }
 
-/// Asks only, and listens on ports that nobody knows: the listed ones may be in use by this party's own node.
+/// Asks only, and listens on ports that nobody knows: the listed ones may be in use by this party's
+/// own node.
 async fn hub(
     plan: &Plan,
     subjects: &[Subject],
@@ -138,7 +142,7 @@ async fn hub(
         plan.parties() > subjects.len() / 2,
         "at most one subject for each party and graph"
     );
-    let listening = |graph: Graph| Listening {
+    let listening = |graph: Network| Listening {
         listen: parse("/ip4/127.0.0.1/tcp/0"),
         peers: subjects
             .iter()
@@ -152,8 +156,8 @@ async fn hub(
     let config = HubConfig {
         key: identity.keypair.clone(),
         version: MESSAGES_VERSION,
-        private: listening(Graph::Private),
-        public: listening(Graph::Public),
+        private: listening(Network::Private),
+        public: listening(Network::Public),
         patience: Patience {
             dial: patience,
             hello: patience,
@@ -163,10 +167,4 @@ async fn hub(
     Hub::start_asking(config)
         .await
         .map_err(|error| Failure::usage(error.to_string()))
-}
-
-/// Bytes of one share on the wire, at most.
-fn share_bytes(plan: &Plan) -> usize {
-    let (_, private) = Run::frame_limits(plan);
-    private
 }

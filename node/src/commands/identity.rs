@@ -5,14 +5,15 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::Report;
-use crate::failure::Failure;
-use crate::identity::Identity;
+use crate::party::identity::Identity;
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
 
 /// What to do with an identity.
 #[derive(Debug, Subcommand)]
 pub enum IdentityCommand {
-    /// Make a key in a new file (mode 0600) and print the lines that the others paste into their peers.toml
+    /// Make a key in a new file (mode 0600) and print the lines that the others paste into their
+    /// peers.toml
     New(NewArgs),
     /// Print those lines again
     Show {
@@ -38,7 +39,7 @@ pub struct NewArgs {
     public: Option<String>,
 }
 
-/// Runs it.
+/// Makes or reads an identity, and tells its lines for peer lists.
 pub fn run(command: IdentityCommand) -> Result<Report, Failure> {
     let identity = match command {
         IdentityCommand::Show { file } => Identity::load(&file)?,
@@ -60,7 +61,7 @@ fn create(arguments: NewArgs) -> Result<Identity, Failure> {
     check_name(&name)?;
     for (flag, address) in [("--private", &arguments.private), ("--public", &arguments.public)] {
         if let Some(address) = address {
-            undertone_protocol::peers::Address::from_str(address).map_err(|e| {
+            undertone_protocol::plan::peers::Address::from_str(address).map_err(|e| {
                 Failure::usage(format!("{flag} {address:?}: {e}"))
                     .field(flag)
                     .hint("write /ip4/192.0.2.1/tcp/7001, /ip6/… or /dns/host.example/tcp/7001")

@@ -1,25 +1,29 @@
 //! `undertone join`: one party's part in a planned run.
 
+pub mod result;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
 
-use crate::cli::{Policy, Report};
-use crate::driver::{self, Finish, Part};
-use crate::events::Events;
-use crate::failure::{Exit, Failure};
-use crate::identity::Identity;
-use crate::plan_command;
-use crate::receipt::Account;
-use crate::result::{self, Delivery};
-use crate::spent::Spent;
-use crate::table::bytes;
-use crate::vector_file::{self, Layout, VectorFile};
-use crate::{input, part, signals};
+use crate::commands::join::result::Delivery;
+use crate::party::driver::{self, Finish, Part};
+use crate::party::events::Events;
+use crate::party::identity::Identity;
+use crate::party::receipt::Account;
+use crate::party::spent::Spent;
+use crate::party::{input, part, signals};
+use crate::planning::files;
+use crate::planning::policy::{self, Policy};
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::report::Report;
+use crate::telling::table::bytes;
+use crate::vector_file::formats;
+use crate::vector_file::vector::VectorFile;
 
 /// Flags of `join`.
 #[derive(Args, Debug)]
@@ -30,10 +34,13 @@ pub struct JoinArgs {
     /// This party's key (from `undertone identity new`)
     #[arg(long, value_name = "FILE")]
     identity: PathBuf,
-    /// The private vector, or a matrix of records, one a row: .npy (f32, f64), .csv, .json; .safetensors for a model
+    /// The private vector, or a matrix of records, one a row: .npy (f32, f64), .csv, .json;
+    /// .safetensors for a model
     ///
-    /// The extension says which. A .csv may have a first row of names, which stay; of one row or one column it is a plain list, else a matrix. A
-    /// model's tensors (F16, BF16, F32, F64) are averaged as one vector in the order of their names, and data.shape is their number of coordinates.
+    /// The extension says which. A .csv may have a first row of names, which stay; of one row or
+    /// one column it is a plain list, else a matrix. A model's tensors (F16, BF16, F32, F64) are
+    /// averaged as one vector in the order of their names, and data.shape is their number of
+    /// coordinates.
     #[arg(long, value_name = "X")]
     input: PathBuf,
     /// Where to write the mean, in the input's format, shape and dtype
@@ -51,8 +58,9 @@ pub struct JoinArgs {
     /// Show statistics of the private input, such as whether it was clipped
     #[arg(long)]
     show_private: bool,
-    /// The plan of this digest has been calibrated a moment ago by the process that started this one, `local`: with many parties it would take
-    /// minutes if each of them computed every claim again on the same machine
+    /// The plan of this digest has been calibrated a moment ago by the process that started this
+    /// one, `local`: with many parties it would take minutes if each of them computed every claim
+    /// again on the same machine
     #[arg(long, hide = true, requires = "digest")]
     checked: bool,
     #[command(flatten)]
@@ -69,8 +77,9 @@ struct Prepared {
     events: Events,
 }
 
-/// Takes part. A first SIGINT or SIGTERM makes the node leave the run: exit 4 if nothing private has left, 6 if something has and the final is
-/// withheld, 5 if the final is out; the files of such an end are written, too. A second one ends the process at once.
+/// Takes part. A first SIGINT or SIGTERM makes the node leave the run: exit 4 if nothing private
+/// has left, 6 if something has and the final is withheld, 5 if the final is out; the files of such
+/// an end are written, too. A second one ends the process at once.
 pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let begun = Instant::now();
     let prepared = prepare(&arguments, begun)?;
@@ -95,10 +104,24 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     };
     let mut delivery = None;
     let deliver = |finish: &Finish| {
-        delivery = Some(write_result(&arguments, &plan, me, &identity, &layout, finish)?);
+        let account = Account::of(&plan, me, finish)?;
+        // Both are tried, and neither failure ends this node: the others still need it.
+        let receipt = arguments
+            .receipt
+            .as_ref()
+            .map(|path| account.write(path, &identity.keypair));
+        let mean = account
+            .mean(&plan, &finish.outcome)
+            .map(|mean| formats::write(&arguments.output, &layout, &mean));
+        delivery = Some(Delivery {
+            account,
+            mean: mean.and_then(unwritten),
+            receipt: receipt.and_then(unwritten),
+        });
         Ok(())
     };
-    // One thread carries the network, this one works on vectors: a second worker made long runs no faster and kept 10 MB more.
+    // One thread carries the network, this one works on vectors: a second worker made long runs no
+    // faster and kept 10 MB more.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -106,7 +129,8 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
     let finish = runtime.block_on(async {
         let told = signals::leave();
-        driver::drive_until(part, async { _ = told.await }, deliver).await
+        let hub = driver::hub_configuration(&part);
+        driver::drive_alone(hub, part, async { _ = told.await }, deliver).await
     })?;
     let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
     let clipped = arguments.show_private.then_some(clipped);
@@ -121,7 +145,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
 }
 
 fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
-    let plan = Arc::new(plan_command::load(&arguments.plan)?);
+    let plan = Arc::new(files::load(&arguments.plan)?);
     let identity = Identity::load(&arguments.identity)?;
     let peer_id = identity.peer_id();
     let state = arguments
@@ -130,9 +154,10 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         .unwrap_or_else(|| with_suffix(&arguments.identity, ".state"));
     let spent = Spent::open(&state, &plan.digest_hex(), &peer_id.to_string())?;
     spent.check()?;
-    match arguments.checked {
-        true => plan_command::check_policy(&plan, &arguments.policy)?,
-        false => plan_command::check_aloud(&plan, &arguments.policy)?,
+    if arguments.checked {
+        policy::check_policy(&plan, &arguments.policy)?;
+    } else {
+        policy::check_aloud(&plan, &arguments.policy)?;
     }
     let me = part::member(&plan, peer_id)?;
     let vector = part::vector(&plan, me, &arguments.input)?;
@@ -189,9 +214,7 @@ fn room(path: &Path, needed: u64) -> Result<(), Failure> {
     let Ok(volume) = nix::sys::statvfs::statvfs(folder_of(path)) else {
         return Ok(());
     };
-    // Their types differ from system to system.
-    #[allow(clippy::unnecessary_cast)]
-    let free = (volume.blocks_available() as u64).saturating_mul(volume.fragment_size() as u64);
+    let free = count(volume.blocks_available()).saturating_mul(count(volume.fragment_size()));
     if free >= needed {
         return Ok(());
     }
@@ -205,38 +228,22 @@ fn room(path: &Path, needed: u64) -> Result<(), Failure> {
     .hint("make room, or name a file on another disk"))
 }
 
+/// A count of a file system: its type differs from system to system.
+fn count(of_system: impl Into<u64>) -> u64 {
+    of_system.into()
+}
+
 fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
 
-fn write_result(
-    arguments: &JoinArgs,
-    plan: &Plan,
-    me: Party,
-    identity: &Identity,
-    layout: &Layout,
-    finish: &Finish,
-) -> Result<Delivery, Failure> {
-    let account = Account::of(plan, me, finish)?;
-    // Both are tried, and neither failure ends this node: the others still need it.
-    let told = |failure: Failure| {
-        tracing::error!("{}", failure.message);
-        failure.hint(UNWRITTEN)
-    };
-    let receipt = arguments
-        .receipt
-        .as_ref()
-        .and_then(|path| account.write(path, &identity.keypair).err());
-    let mean = account
-        .mean(plan, &finish.outcome)
-        .and_then(|mean| vector_file::write(&arguments.output, layout, &mean).err());
-    Ok(Delivery {
-        account,
-        mean: mean.map(told),
-        receipt: receipt.map(told),
-    })
+/// Why a file was not written.
+fn unwritten(result: Result<(), Failure>) -> Option<Failure> {
+    let failure = result.err()?;
+    tracing::error!("{}", failure.message);
+    Some(failure.hint(UNWRITTEN))
 }
 
 #[cfg(test)]

@@ -1,24 +1,30 @@
-//! `undertone local`: a cluster of real nodes on this machine, each a process of its own with its own identity.
+//! `undertone local`: a cluster of real nodes on this machine, each a process of its own with its
+//! own identity.
 
 mod cluster;
 pub(crate) mod demonstration;
+mod ends;
+mod folders;
 mod parties;
 mod summary;
+mod truth;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use undertone_protocol::defaults::Defaults;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run_file::{RawRunFile, RunFile};
+use undertone_protocol::plan::defaults::Defaults;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::run_file::raw::RawRunFile;
 
-use crate::cli::{Report, Shared};
-use crate::events::Events;
-use crate::failure::Failure;
-use crate::plan_command;
-use crate::progress::Progress;
-use parties::LocalParty;
+use crate::commands::local::folders::Folders;
+use crate::commands::local::parties::LocalParty;
+use crate::party::events::Events;
+use crate::planning::{files, make};
+use crate::telling::failure::Failure;
+use crate::telling::logging::GlobalFlags;
+use crate::telling::progress::Progress;
+use crate::telling::report::Report;
 
 /// Flags of `local`. A flag beats the run file.
 #[derive(Args, Debug)]
@@ -26,10 +32,12 @@ pub struct LocalArgs {
     /// Number of nodes (with --inputs: must equal the number of files)
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
-    /// A folder with one file per party (.npy, .csv, .json, .safetensors); the file's stem is the party's name
+    /// A folder with one file per party (.npy, .csv, .json, .safetensors); the file's stem is the
+    /// party's name
     #[arg(long, value_name = "DIR", conflicts_with = "dimension")]
     inputs: Option<PathBuf>,
-    /// Coordinates of synthetic vectors, drawn within the clipping range. Without this and --inputs: a demonstration with hospitals
+    /// Coordinates of synthetic vectors, drawn within the clipping range. Without this
+    /// and --inputs: a demonstration with hospitals
     #[arg(long, value_name = "D")]
     dimension: Option<usize>,
     /// A run file; what it leaves out the flags and the defaults give
@@ -58,34 +66,8 @@ pub struct LocalArgs {
     seed: Option<u64>,
 }
 
-/// Where a cluster's files lie while it runs.
-struct Folders {
-    /// Keys, synthetic inputs, states: gone afterwards.
-    scratch: tempfile::TempDir,
-    /// Plan, means, receipts, logs: `--output`, or inside of `scratch`.
-    output: PathBuf,
-}
-
-impl Folders {
-    fn new(output: Option<&Path>) -> Result<Self, Failure> {
-        let scratch = tempfile::tempdir().map_err(|e| {
-            Failure::usage(format!("no temporary folder can be made: {e}"))
-                .hint("set TMPDIR to a folder with room")
-        })?;
-        let output = output.map_or_else(|| scratch.path().join("output"), Path::to_path_buf);
-        let unwritable = |e: std::io::Error| {
-            Failure::usage(format!("{}: cannot be written: {e}", output.display()))
-                .field("--output")
-                .hint("choose a folder that you can write to")
-        };
-        std::fs::create_dir_all(&output).map_err(unwritable)?;
-        tempfile::tempfile_in(&output).map_err(unwritable)?;
-        Ok(Folders { scratch, output })
-    }
-}
-
-/// Runs the cluster.
-pub fn run(arguments: LocalArgs, shared: &Shared) -> Result<Report, Failure> {
+/// Starts a node for each party, waits for all of them, and sums up.
+pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure> {
     let begun = Instant::now();
     let raw = raw_run(&arguments)?;
     let folders = Folders::new(arguments.output.as_deref())?;
@@ -99,14 +81,14 @@ pub fn run(arguments: LocalArgs, shared: &Shared) -> Result<Report, Failure> {
         Some(path) => failure.in_file(path),
         None => failure,
     };
-    let plan = plan_command::make(run, cluster.peers(), seed).map_err(in_file)?;
+    let plan = make::make(run, cluster.peers(), seed).map_err(in_file)?;
     progress.milestone(&format!(
         "Plan {}: {} rounds, ε = {}",
         &plan.digest_hex()[..12],
         plan.rounds(),
         plan.draft().privacy.epsilon
     ));
-    plan_command::write_plan(&folders.output.join("plan.json"), &plan)?;
+    files::write_plan(&folders.output.join("plan.json"), &plan)?;
     let ended = cluster.run(&plan, &events, &mut progress, shared)?;
     progress.end();
     let demonstrated = arguments.inputs.is_none() && arguments.dimension.is_none();
@@ -126,8 +108,8 @@ fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
     let mut raw = match &arguments.run {
         None => RawRunFile::default(),
         Some(path) => {
-            let text = plan_command::read_text(path, "--run")?;
-            RawRunFile::parse(&text).map_err(|e| plan_command::run_failure(path, &e))?
+            let text = files::read_text(path, "--run")?;
+            RawRunFile::parse(&text).map_err(|e| make::run_failure(path, &e))?
         }
     };
     fn beat<T: Copy>(field: &mut Option<T>, flag: Option<T>) {
@@ -156,9 +138,8 @@ fn gather_parties(
     let resolve = |raw: RawRunFile, parties: usize| {
         let run = raw
             .resolve(parties, Defaults::Local)
-            .map_err(|e| plan_command::run_failure(&place, &e))?;
-        run.supported()
-            .map_err(|e| plan_command::run_failure(&place, &e))?;
+            .map_err(|e| make::run_failure(&place, &e))?;
+        run.supported().map_err(|e| make::run_failure(&place, &e))?;
         Ok(run)
     };
     if let Some(inputs) = &arguments.inputs {
@@ -196,14 +177,4 @@ fn gather_parties(
     let run = resolve(raw, nodes)?;
     let parties = parties::synthesize(&run, nodes, seed, folders.scratch.path())?;
     Ok((run, parties))
-}
-
-/// The files that `local --output` keeps of one party.
-fn party_folder(output: &Path, name: &str) -> PathBuf {
-    output.join(name)
-}
-
-/// Names in plan order.
-fn name_of(plan: &Plan, party: usize) -> &str {
-    &plan.draft().members[party].name
 }

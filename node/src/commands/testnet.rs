@@ -1,7 +1,9 @@
-//! `undertone testnet`: one of several daemons that know nothing of each other yet and meet in a shared folder.
+//! `undertone testnet`: one of several daemons that know nothing of each other yet and meet in a
+//! shared folder.
 //!
-//! What a container of the composition runs. Each node makes its own key in its own folder, leaves its lines for the peer list in the
-//! shared one, waits for the others' lines, and becomes the daemon of `undertone node`. Keys never leave their folder.
+//! What a container of the composition runs. Each node makes its own key in its own folder, leaves
+//! its lines for the peer list in the shared one, waits for the others' lines, and becomes the
+//! daemon of `undertone node`. Keys never leave their folder.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::cli::Report;
-use crate::daemon;
+use crate::commands::local::demonstration;
 use crate::daemon::config::NodeArgs;
-use crate::failure::Failure;
-use crate::identity::Identity;
-use crate::local::demonstration;
+use crate::daemon::running;
+use crate::party::identity::Identity;
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
 
 /// Flags of `testnet`.
 #[derive(Args, Debug)]
@@ -26,7 +28,8 @@ pub struct TestnetArgs {
     /// How many nodes there are
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(3..))]
     nodes: u16,
-    /// This node's own folder: key, peer list, configuration, state, and a data set of made-up patients; what is absent is made
+    /// This node's own folder: key, peer list, configuration, state, and a data set of made-up
+    /// patients; what is absent is made
     #[arg(long, value_name = "DIR")]
     folder: PathBuf,
     /// The folder that all nodes share
@@ -77,7 +80,7 @@ pub fn run(arguments: TestnetArgs) -> Result<Report, Failure> {
     if !config.exists() {
         write(&config, &configuration(&met, output))?;
     }
-    daemon::run(NodeArgs {
+    running::run(NodeArgs {
         config: Some(config),
         ..NodeArgs::default()
     })
@@ -136,7 +139,8 @@ fn wait_for(nodes: u16, meet: &Path, patience: Duration) -> Result<Vec<String>, 
     Ok(met)
 }
 
-/// One's own containers: everybody vouches for everybody, and the first node's plans are accepted unasked.
+/// One's own containers: everybody vouches for everybody, and the first node's plans are accepted
+/// unasked.
 fn configuration(met: &[String], output: &Path) -> String {
     let ids: Vec<&str> = met
         .iter()
@@ -144,10 +148,12 @@ fn configuration(met: &[String], output: &Path) -> String {
         .filter_map(|line| line.strip_prefix("id = "))
         .collect();
     format!(
-        "# Made by `undertone testnet` and never overwritten; see deploy/testnet/node.toml for what can be said here.\n\
+        "# Made by `undertone testnet` and never overwritten; \
+         see deploy/testnet/node.toml for what can be said here.\n\
          version = 1\noutput = {:?}\n\
          [policy]\nmax_epsilon = 1.0\nvouched = [{}]\n\
-         [[data_set]]\nname = \"patients\"\nunit = \"record\"\nfile = \"patients.csv\"\nepsilon = 3.0\ndelta = 1e-5\n\
+         [[data_set]]\nname = \"patients\"\nunit = \"record\"\nfile = \"patients.csv\"\nepsilon = 3.0\n\
+         delta = 1e-5\n\
          [[auto_accept]]\nproposer = {:?}\ndata_set = \"patients\"\n",
         output,
         ids.join(", "),
@@ -167,7 +173,7 @@ fn refused(path: &Path, flag: &str, error: &std::io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::peers::Peers;
+    use undertone_protocol::plan::peers::Peers;
 
     use super::*;
 

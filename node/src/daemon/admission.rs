@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use undertone_protocol::plan::Plan;
+use undertone_protocol::plan::checked::Plan;
 
-use super::contribution::Contribution;
-use super::ledger::{AccountName, Total, now_ms, unit_name};
-use super::policy;
-use super::refusal::Refusal;
-use super::service::Shared;
-use super::status::{OfferState, OfferStatus, RunState, RunStatus};
-use super::taking_part::Job;
-use crate::{part, plan_command};
+use crate::daemon::contribution::Contribution;
+use crate::daemon::ledger::{AccountName, Total, now_ms, unit_name};
+use crate::daemon::policy;
+use crate::daemon::refusal::Refusal;
+use crate::daemon::shared::Shared;
+use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus};
+use crate::daemon::taking_part::Job;
+use crate::party::part;
+use crate::planning::files;
 
 /// A plan that was checked, and what this party brings to it.
 pub(super) struct Admitted {
@@ -30,8 +31,7 @@ pub(super) fn admit(
     unasked: bool,
 ) -> Result<Admitted, Refusal> {
     let config = &shared.config;
-    let plan =
-        plan_command::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
+    let plan = files::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
     let me = part::member(&plan, config.identity.peer_id())
         .map_err(|failure| Refusal::from(failure.field("plan")))?;
     policy::check(config, &plan, me)?;
@@ -39,7 +39,8 @@ pub(super) fn admit(
         policy::check_unasked(config, &plan, me)?;
     }
     let brought = brings.find(config, plan.draft().data.unit)?;
-    // Read again when the run begins: it may wait for long, and its vector need not lie in memory for that.
+    // Read again when the run begins: it may wait for long, and its vector need not lie in memory
+    // for that.
     part::vector(&plan, me, &brought.vector).map_err(|failure| Refusal::from(failure.field("vector")))?;
     let status = run_status(&plan, brought.data_set.clone(), proposer);
     let job = Job {

@@ -1,8 +1,6 @@
 //! `node.toml`: who this node is, where its state lies, what it accepts, what its data may cost.
 
-mod layers;
-#[cfg(test)]
-mod tests;
+pub mod layers;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,16 +9,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use libp2p::PeerId;
-use undertone_protocol::peers::{Address, Peers, is_party_name};
-use undertone_protocol::run_file::Unit;
+use undertone_protocol::plan::peers::{Address, Peer, Peers, is_party_name};
+use undertone_protocol::plan::run_file::settings::Unit;
 
-use self::layers::{Given, Layers, RawDataSet, Source};
-use crate::cli::{AcceptClaims, Policy};
-use crate::failure::Failure;
-use crate::identity::Identity;
-use crate::plan_command::{self, read_text};
-
-pub use layers::{KEYS, help};
+use crate::daemon::config::layers::{Given, KEYS, Layers, RawDataSet, Source};
+use crate::party::identity::Identity;
+use crate::planning::files::read_text;
+use crate::planning::make;
+use crate::planning::policy::{AcceptClaims, Policy};
+use crate::telling::failure::Failure;
 
 /// Flags of `node`.
 #[derive(Args, Clone, Debug, Default)]
@@ -176,7 +173,8 @@ impl Config {
         resolve(&layers, &folder)
     }
 
-    /// The effective configuration, a line a key. Secrets lie in files whose names are all that is said.
+    /// The effective configuration, a line a key. Secrets lie in files whose names are all that is
+    /// said.
     pub fn shown(&self) -> impl Iterator<Item = &(String, String, String)> {
         self.shown.iter()
     }
@@ -190,7 +188,8 @@ impl Config {
 }
 
 impl ApiConfig {
-    /// Where a daemon with this configuration answers, for its clients: neither its key nor its peer list is read.
+    /// Where a daemon with this configuration answers, for its clients: neither its key nor its
+    /// peer list is read.
     pub fn load(arguments: &NodeArgs) -> Result<Self, Failure> {
         let (layers, folder) = read(arguments, std::env::vars())?;
         api(&layers, &state_folder(&layers, &folder))
@@ -266,18 +265,9 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
     let mut identity =
         Identity::load(&path(&raw.identity, "identity")).map_err(|failure| failure.field("identity"))?;
     let peers_file = path(&raw.peers, "peers");
-    let peers = Peers::parse(&read_text(&peers_file, "peers")?)
-        .map_err(|e| plan_command::peers_failure(&peers_file, &e))?;
-    let listed = peers.as_slice().iter().find(|peer| peer.id == identity.peer_id());
-    let listed = listed.ok_or_else(|| {
-        Failure::usage(format!(
-            "{}: this node's id {} is not in the list",
-            peers_file.display(),
-            identity.peer_id()
-        ))
-        .field("peers")
-        .hint("paste the lines that `undertone identity show` prints into everybody's peer list")
-    })?;
+    let peers =
+        Peers::parse(&read_text(&peers_file, "peers")?).map_err(|e| make::peers_failure(&peers_file, &e))?;
+    let listed = listed(&peers, &peers_file, &identity)?;
     identity.name.clone_from(&listed.name);
     let listener = |given: &Option<String>, field: &str, listed: &Address| match given {
         None => Ok(listed.clone()),
@@ -324,6 +314,20 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
     };
     config.shown = shown(layers, &config);
     Ok(config)
+}
+
+/// This node's own entry in the peer list.
+fn listed<'a>(peers: &'a Peers, file: &Path, identity: &Identity) -> Result<&'a Peer, Failure> {
+    let listed = peers.as_slice().iter().find(|peer| peer.id == identity.peer_id());
+    listed.ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: this node's id {} is not in the list",
+            file.display(),
+            identity.peer_id()
+        ))
+        .field("peers")
+        .hint("paste the lines that `undertone identity show` prints into everybody's peer list")
+    })
 }
 
 /// A default of the table, without its quotes.
@@ -552,3 +556,6 @@ fn shown(layers: &Layers, config: &Config) -> Vec<(String, String, String)> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,15 +4,16 @@ use std::fmt;
 use std::path::PathBuf;
 
 use tempfile::TempPath;
-use undertone_protocol::run_file::Unit;
+use undertone_protocol::plan::run_file::settings::Unit;
 
-use super::config::{Config, DataSet, is_file_name};
-use super::ledger::{AccountName, Total, unit_name};
-use super::refusal::{Kind, Refusal};
+use crate::daemon::config::{Config, DataSet, is_file_name};
+use crate::daemon::ledger::{AccountName, Total, unit_name};
+use crate::daemon::refusal::{Kind, Refusal};
 
 /// Where the private vector is.
 pub enum Vector {
-    /// A file that was uploaded to [`super::service::Service::upload`], its extension that of its format; it is deleted once it was read, or refused.
+    /// A file that was uploaded to [`super::service::Service::upload`], its extension that of its
+    /// format; it is deleted once it was read, or refused.
     Upload(TempPath),
     /// The name of a file in the daemon's data folder.
     Named(String),
@@ -32,7 +33,8 @@ impl fmt::Debug for Vector {
 pub struct Contribution {
     /// Its vector; None: the file of the data set.
     pub vector: Option<Vector>,
-    /// The data set that the run is charged to; None: the one whose file that is, or the only one of the plan's unit.
+    /// The data set that the run is charged to; None: the one whose file that is, or the only one
+    /// of the plan's unit.
     pub data_set: Option<String>,
 }
 
@@ -51,7 +53,8 @@ pub(super) struct Brought {
 }
 
 impl Contribution {
-    /// Finds the file and the budget. A file of the data folder that belongs to a data set is never charged to another one.
+    /// Finds the file and the budget. A file of the data folder that belongs to a data set is never
+    /// charged to another one.
     pub(super) fn find(self, config: &Config, unit: Unit) -> Result<Brought, Refusal> {
         let named = match &self.vector {
             Some(Vector::Named(name)) => Some(named_file(config, name)?),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::status::{Metrics, RunState, RunStatus};
+use crate::daemon::status::{Metrics, RunState, RunStatus};
 
 /// Counts since the daemon began.
 #[derive(Debug, Default)]

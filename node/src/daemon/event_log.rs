@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// Events of one run that are kept for those who look later. A run has a few dozen; one with hostile peers is cut at its beginning.
+/// Events of one run that are kept for those who look later. A run has a few dozen; one with
+/// hostile peers is cut at its beginning.
 const MOST_EVENTS: usize = 4096;
 
 /// Something that happened in a run.
@@ -86,7 +87,8 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// The next event; None once the run is over and all were given. Waits without holding anything back: who is slow misses the oldest ones.
+    /// The next event; None once the run is over and all were given. Waits without holding anything
+    /// back: who is slow misses the oldest ones.
     pub async fn next(&mut self) -> Option<RunEvent> {
         loop {
             let over = self.newest.borrow_and_update().1;

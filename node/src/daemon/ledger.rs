@@ -1,12 +1,16 @@
-//! What each data set has spent: μ² of its runs, which adds up (DESIGN section 2c), on disk before it is spent.
+//! What each data set has spent: μ² of its runs, which adds up (DESIGN section 2c), on disk before
+//! it is spent.
 //!
-//! A run is *reserved* when it is taken, so that two that are taken together cannot both count on the same rest; *charged*, and synced, when its
-//! plan is marked as spent, before its first share leaves; *raised* when the gate finds a larger loss, before its final leaves. Nothing is
-//! ever lowered: only a run that ends before it was charged (exit 4: nothing private has left) gives back its reservation.
+//! A run is *reserved* when it is taken, so that two that are taken together cannot both count on
+//! the same rest; *charged*, and synced, when its plan is marked as spent, before its first share
+//! leaves; *raised* when the gate finds a larger loss, before its final leaves. Nothing is ever
+//! lowered: only a run that ends before it was charged (exit 4: nothing private has left) gives
+//! back its reservation.
 //!
-//! The file only grows: one line an entry, `JSON CHECKSUM`, each checksum over the one before and the JSON. A last line that was torn when the
-//! process was killed was not synced yet, so that nothing of it had been spent; it is counted all the same if its JSON is whole.
-//! Anything else that does not fit is refused.
+//! The file only grows: one line an entry, `JSON CHECKSUM`, each checksum over the one before and
+//! the JSON. A last line that was torn when the process was killed was not synced yet, so that
+//! nothing of it had been spent; it is counted all the same if its JSON is whole. Anything else
+//! that does not fit is refused.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,14 +20,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use undertone_accountant::gaussian;
-use undertone_protocol::run_file::Unit;
+use undertone_accountant::losses::gaussian;
+use undertone_protocol::plan::run_file::settings::Unit;
 
-use super::config::DataSet;
-use super::refusal::{Kind, Refusal};
-use super::state::checksum;
-use super::status::BudgetStatus;
-use crate::failure::Failure;
+use crate::daemon::config::DataSet;
+use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::state::checksum;
+use crate::daemon::status::BudgetStatus;
+use crate::telling::failure::Failure;
 
 /// Whose budget it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +74,8 @@ pub struct Total {
 impl Total {
     /// Whether a loss of Σ μ² is within it.
     fn allows(&self, mu_squared: f64) -> bool {
-        // The square root is correctly rounded, up or down: one unit more is never below the true one.
+        // The square root is correctly rounded, up or down: one unit more is never below the true
+        // one.
         let mu = mu_squared.sqrt().next_up();
         gaussian::delta(self.epsilon, mu).is_ok_and(|delta| delta <= self.delta)
     }
@@ -144,12 +149,14 @@ pub struct Ledger {
     last: String,
     charges: BTreeMap<String, Charge>,
     reserved: BTreeMap<String, Reservation>,
-    /// A write failed and could not be taken back: nothing more can be charged until the daemon starts again.
+    /// A write failed and could not be taken back: nothing more can be charged until the daemon
+    /// starts again.
     broken: bool,
 }
 
 impl Ledger {
-    /// Reads the ledger of a state directory, or begins one. Refused (exit 2) if it is corrupt, or if plans were spent that it does not have.
+    /// Reads the ledger of a state directory, or begins one. Refused (exit 2) if it is corrupt, or
+    /// if plans were spent that it does not have.
     pub fn open(state: &Path) -> Result<Self, Failure> {
         let path = state.join("ledger");
         let refused =
@@ -298,7 +305,8 @@ impl Ledger {
         }
     }
 
-    /// Writes and syncs a line. If that fails what was written of it is taken back; if that fails too nothing more is written.
+    /// Writes and syncs a line. If that fails what was written of it is taken back; if that fails
+    /// too nothing more is written.
     fn append(&mut self, entry: &Entry) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other(
@@ -334,7 +342,8 @@ impl Ledger {
         .hint("make room on the disk of the state folder; nothing private has left")
     }
 
-    /// Sets μ² aside for a run, if the account's total allows it together with all that is spent and reserved.
+    /// Sets μ² aside for a run, if the account's total allows it together with all that is spent
+    /// and reserved.
     pub fn reserve(
         &mut self,
         digest: &str,
@@ -396,7 +405,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Raises a run's charge to `mu_squared` unless it is that high; on disk when this returns. Call it before anything leaves that costs as much.
+    /// Raises a run's charge to `mu_squared` unless it is that high; on disk when this returns.
+    /// Call it before anything leaves that costs as much.
     pub fn raise(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
         // Not a number is no knowledge: it counts as unbounded.
         let mu_squared = if mu_squared.is_nan() {

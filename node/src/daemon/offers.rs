@@ -1,16 +1,18 @@
-//! Plans that others propose, byte for byte as they came: what is accepted is what is verified, hashed and joined.
+//! Plans that others propose, byte for byte as they came: what is accepted is what is verified,
+//! hashed and joined.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use super::refusal::{Kind, Refusal};
-use super::runs::unwritten;
-use super::state::{checksum, make_folder, read_record, write_record, write_whole};
-use super::status::{OfferState, OfferStatus};
-use crate::failure::Failure;
+use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::runs::unwritten;
+use crate::daemon::state::{checksum, make_folder, read_record, write_record, write_whole};
+use crate::daemon::status::{OfferState, OfferStatus};
+use crate::telling::failure::Failure;
 
-/// Offers that are kept; of more, the oldest that are not open go. Our choice: many more than an operator looks through.
+/// Offers that are kept; of more, the oldest that are not open go. Our choice: many more than an
+/// operator looks through.
 const MOST_OFFERS: usize = 128;
 
 /// All offers.
@@ -43,7 +45,8 @@ impl Offers {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an offer with its plan's very text. One that is known already stays as it is; refused if too many are open.
+    /// Keeps an offer with its plan's very text. One that is known already stays as it is; refused
+    /// if too many are open.
     pub(super) fn insert(&self, offer: OfferStatus, plan: &str) -> Result<(), Refusal> {
         let mut known = self.known();
         if known.contains_key(&offer.digest) {

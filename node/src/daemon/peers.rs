@@ -1,4 +1,5 @@
-//! Whether the peers of the peer list answer, and as who: each is asked to say hello on both graphs, as `doctor` asks.
+//! Whether the peers of the peer list answer, and as who: each is asked to say hello on both
+//! graphs, as `doctor` asks.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,17 +7,20 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use libp2p::PeerId;
 use tokio::time::timeout;
-use undertone_protocol::ask::Question;
+use undertone_protocol::messages::notice::Network;
+use undertone_protocol::messages::question::Question;
 
-use super::config::Config;
-use super::status::{PeerStatus, Reachability};
-use crate::network::{DialFault, Graph, Hub};
+use crate::daemon::config::Config;
+use crate::daemon::status::{PeerStatus, Reachability};
+use crate::network::ask::DialFault;
+use crate::network::hub::Hub;
 
-/// How long a peer may take to answer. Our guess: a handshake and a question are some round trips around the world, and `status` does not
-/// keep anybody waiting.
+/// How long a peer may take to answer. Our guess: a handshake and a question are some round trips
+/// around the world, and `status` does not keep anybody waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// For how long an answer is good: so that asking for the status often does not knock at the peers as often.
+/// For how long an answer is good: so that asking for the status often does not knock at the peers
+/// as often.
 const FRESH: Duration = Duration::from_secs(10);
 
 /// The peers, as they were when somebody last looked.
@@ -61,7 +65,7 @@ impl Peers {
         let looked = join_all(peers.into_iter().map(|mut peer| async {
             let Ok(id) = peer.id.parse() else { return peer };
             let (private, public) =
-                tokio::join!(fault(hub, Graph::Private, id), fault(hub, Graph::Public, id));
+                tokio::join!(fault(hub, Network::Private, id), fault(hub, Network::Public, id));
             for (side, problem) in [(&mut peer.private, private), (&mut peer.public, public)] {
                 (side.reachable, side.problem) = (Some(problem.is_none()), problem);
             }
@@ -85,8 +89,9 @@ impl Peers {
     }
 }
 
-/// Why the listed identity does not answer on this graph; none if it does, over a connection that there is or at its address.
-async fn fault(hub: &Hub, graph: Graph, peer: PeerId) -> Option<String> {
+/// Why the listed identity does not answer on this graph; none if it does, over a connection that
+/// there is or at its address.
+async fn fault(hub: &Hub, graph: Network, peer: PeerId) -> Option<String> {
     match timeout(
         PATIENCE,
         hub.ask(graph, peer, &Question::Check { digest: None }, &[]),

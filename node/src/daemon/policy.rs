@@ -1,41 +1,47 @@
-//! What this node accepts, beyond what a plan claims: the loss against all members that nobody vouches for.
+//! What this node accepts, beyond what a plan claims: the loss against all members that nobody
+//! vouches for.
 //!
-//! A plan's claims are about coalitions of a size that its proposer chose. One who fills 6 of 8 seats satisfies any claim about one
-//! colluder, so the members outside of `policy.vouched` are taken as *one* coalition, and what it can learn about this party must be
-//! within `policy.max_epsilon`, too.
+//! A plan's claims are about coalitions of a size that its proposer chose. One who fills 6 of 8
+//! seats satisfies any claim about one colluder, so the members outside of `policy.vouched` are
+//! taken as *one* coalition, and what it can learn about this party must be within
+//! `policy.max_epsilon`, too.
 
 use std::collections::BTreeSet;
 
 use libp2p::PeerId;
-use undertone_accountant::execution::{Execution, ExecutionError};
-use undertone_accountant::gaussian::{self, SLACK};
-use undertone_accountant::loss::{Noise, squared_losses};
-use undertone_accountant::setting::Setting;
-use undertone_accountant::view::{Trace, View};
-use undertone_accountant::{coalitions, faults};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::{Established, Faults, Plan};
+use undertone_accountant::class::setting::Setting;
+use undertone_accountant::class::{coalitions, faults};
+use undertone_accountant::execution::checked::Execution;
+use undertone_accountant::execution::error::ExecutionError;
+use undertone_accountant::execution::trace::Trace;
+use undertone_accountant::losses::gaussian::{self, SLACK};
+use undertone_accountant::losses::loss::{Noise, squared_losses};
+use undertone_accountant::losses::view::View;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Established, Faults};
+use undertone_protocol::topology::party::Party;
 
-use super::config::Config;
-use super::refusal::{Kind, Refusal};
-use crate::cli::AcceptClaims;
-use crate::failure::Failure;
-use crate::plan_command;
+use crate::daemon::config::Config;
+use crate::daemon::refusal::{Kind, Refusal};
+use crate::planning::policy::{self, AcceptClaims};
+use crate::telling::failure::Failure;
 
-/// Executions and coalitions that are computed at most; above, Δ/σ* stands in. Our guess: a few seconds on one core.
+/// Executions and coalitions that are computed at most; above, Δ/σ* stands in. Our guess: a few
+/// seconds on one core.
 const MOST_SYSTEMS: usize = 4_000;
 
-/// Refuses a plan whose claims do not hold, whose claims are not within the policy, or that costs too much if all that are not vouched
-/// for collude.
+/// Refuses a plan whose claims do not hold, whose claims are not within the policy, or that costs
+/// too much if all that are not vouched for collude.
 pub fn check(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
-    plan_command::check(plan, &config.policy).map_err(refused_plan)?;
+    policy::check(plan, &config.policy).map_err(refused_plan)?;
     let Some(vouched) = &config.vouched else {
         return Ok(());
     };
     let strangers = not_vouched_for(plan, me, vouched);
     let sampled = config.policy.accept_claims == AcceptClaims::Sampled && plan.draws_at_start();
     if sampled && strangers.len() <= plan.draft().privacy.colluding {
-        // A coalition that was chosen before the schedule, no larger than those of the sampled claim, which was checked above.
+        // A coalition that was chosen before the schedule, no larger than those of the sampled
+        // claim, which was checked above.
         return Ok(());
     }
     let mu = loss_against(plan, me, &strangers)
@@ -53,8 +59,9 @@ pub fn check(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
     )
 }
 
-/// Refuses a plan that may not be accepted unasked: without a list of who is vouched for only Δ/σ*, which holds against everybody and under
-/// any faults, is good enough. The plan has passed [`check`].
+/// Refuses a plan that may not be accepted unasked: without a list of who is vouched for only Δ/σ*,
+/// which holds against everybody and under any faults, is good enough. The plan has passed
+/// [`check`].
 pub fn check_unasked(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
     if config.vouched.is_some() {
         return Ok(());
@@ -127,9 +134,10 @@ fn not_vouched_for(plan: &Plan, me: Party, vouched: &BTreeSet<PeerId>) -> BTreeS
         .collect()
 }
 
-/// μ that a run of this plan is charged with before it begins: the largest of the claims that its headline rests on, which cover the tolerated
-/// class and what leaves before publishing: a sample is never charged by, budgets are sure. Δ/σ* if the plan has none: then it reveals exact sums, and
-/// that is without a bound.
+/// μ that a run of this plan is charged with before it begins: the largest of the claims that its
+/// headline rests on, which cover the tolerated class and what leaves before publishing: a sample
+/// is never charged by, budgets are sure. Δ/σ* if the plan has none: then it reveals exact sums,
+/// and that is without a bound.
 pub fn charged_mu(plan: &Plan, me: Party) -> f64 {
     let sure = |established| !matches!(established, Established::Sampled | Established::Searched);
     let headline = plan
@@ -155,8 +163,9 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
     plan.draft().sensitivity(me) / plan.calibration().independent_std * (1.0 + SLACK)
 }
 
-/// The loss of party `me` against `coalition` together: the largest over the tolerated class (by Theorem R the departed join the coalition)
-/// and over what leaves before publishing, if that is feasible; else Δ/σ*. Never below it.
+/// The loss of party `me` against `coalition` together: the largest over the tolerated class (by
+/// Theorem R the departed join the coalition) and over what leaves before publishing, if that is
+/// feasible; else Δ/σ*. Never below it.
 pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
     let bound = theorem(plan, me);
     if plan.draws_at_start() {

@@ -1,8 +1,9 @@
-//! Why the daemon did not do what it was asked: what the API answers as problem+json, and what its clients exit with.
+//! Why the daemon did not do what it was asked: what the API answers as problem+json, and what its
+//! clients exit with.
 
 use std::fmt;
 
-use crate::failure::{Exit, Failure};
+use crate::telling::failure::{Exit, Failure};
 
 /// What kind of refusal it is: fixes the HTTP status and the exit code of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,8 @@ pub enum Kind {
     Policy,
     /// There is no such run, offer or file: 404, exit 2.
     Unknown,
-    /// The run is in another state than that needs: submitted before, begun, without a result yet: 409, exit 2.
+    /// The run is in another state than that needs: submitted before, begun, without a result yet:
+    /// 409, exit 2.
     Conflict,
     /// This node has taken part in the plan before: 409, exit 6.
     Spent,

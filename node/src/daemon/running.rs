@@ -1,41 +1,18 @@
-//! `undertone node`: a daemon that an operator leaves running. It takes runs, one after another and several at once, keeps to its policy and to
-//! its data sets' budgets, and answers a local API.
-//!
-//! What holds:
-//! - Nothing private leaves before it is charged on disk ([`ledger`]), and no final before what it costs is.
-//! - A run that fails ends that run; the daemon goes on.
-//! - One daemon at a time has a state directory ([`state`]); what is corrupt in it is refused, never guessed.
-//! - What was checked is what is joined: a plan is kept and hashed byte for byte.
-
-mod admission;
-pub mod api;
-pub mod config;
-mod contribution;
-mod counters;
-pub mod event_log;
-pub mod ledger;
-mod offers;
-mod peers;
-pub mod policy;
-pub mod refusal;
-mod runs;
-pub mod service;
-pub mod state;
-pub mod status;
-mod taking_part;
-mod travel;
+//! `undertone node`: from the start of the process to its end.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::config::{Config, NodeArgs};
-use self::service::Service;
-use crate::cli::Report;
-use crate::failure::Failure;
-use crate::process;
-use crate::table::bytes;
+use crate::daemon::api::server::Server;
+use crate::daemon::config::{Config, NodeArgs};
+use crate::daemon::service::Service;
+use crate::daemon::travel;
+use crate::telling::failure::Failure;
+use crate::telling::process;
+use crate::telling::report::Report;
+use crate::telling::table::bytes;
 
 /// How long heavy work that nobody waits for any more may hold up the end.
 const WIND_UP: Duration = Duration::from_millis(500);
@@ -71,7 +48,8 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let service = Service::start(config).await?;
-    let server = match api::Server::bind(&service.config().api, service.clone()).await {
+    travel::answer(&service);
+    let server = match Server::bind(&service.config().api, service.clone()).await {
         Ok(server) => server,
         Err(failure) => {
             service.shutdown().await;

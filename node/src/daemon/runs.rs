@@ -1,4 +1,5 @@
-//! The runs that the daemon knows: what is said of each, on disk and in memory, and who may still take one back.
+//! The runs that the daemon knows: what is said of each, on disk and in memory, and who may still
+//! take one back.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::event_log::EventLog;
-use super::ledger::{Ledger, now_ms};
-use super::refusal::{Kind, Refusal};
-use super::state::{make_folder, read_record, write_record, write_whole};
-use super::status::{RunState, RunStatus};
-use crate::events::Events;
-use crate::failure::{Exit, Failure};
+use crate::daemon::event_log::EventLog;
+use crate::daemon::ledger::{Ledger, now_ms};
+use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::state::{make_folder, read_record, write_record, write_whole};
+use crate::daemon::status::{RunState, RunStatus};
+use crate::party::events::Events;
+use crate::telling::failure::{Exit, Failure};
 
 /// Ended runs whose events are kept in memory; of older ones only the last event is.
 const MOST_FOLLOWED: usize = 8;
@@ -234,7 +235,8 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Reads the records; those of runs that an earlier daemon did not end are ended now. Refused (exit 2) if one is corrupt.
+    /// Reads the records; those of runs that an earlier daemon did not end are ended now. Refused
+    /// (exit 2) if one is corrupt.
     pub(super) fn open(party: &str, folder: PathBuf, ledger: &Ledger) -> Result<Self, Failure> {
         let refused = |e: io::Error| {
             Failure::usage(format!("{}: cannot be read: {e}", folder.display())).field("state")
@@ -242,7 +244,8 @@ impl Runs {
         let mut found = vec![];
         for entry in std::fs::read_dir(&folder).map_err(refused)? {
             let place = entry.map_err(refused)?.path();
-            // A folder without a record is one that the daemon was killed over before it had taken the run.
+            // A folder without a record is one that the daemon was killed over before it had taken
+            // the run.
             if place.join("run.json").exists() {
                 let record: Record = read_record(&place.join("run.json"))?;
                 found.push(Run::new(party, place, record));

@@ -1,6 +1,6 @@
 //! All that the daemon offers: what the API answers comes from here.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
@@ -8,29 +8,35 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use undertone_protocol::messages::notice::Network;
 
-use super::admission::{Admitted, admit, offer_status};
-use super::config::Config;
-use super::counters::Counters;
-use super::event_log::EventStream;
-use super::ledger::{Ledger, squared, unit_name};
-use super::offers::Offers;
-use super::peers::Peers;
-use super::policy;
-use super::refusal::{Kind, Refusal};
-use super::runs::{Run, Runs, Stop, twice};
-use super::state::{State, checksum};
-use super::status::{BudgetStatus, Metrics, OfferState, OfferStatus, Readiness, RunState, RunStatus, Status};
-use super::taking_part::carry;
-use super::travel;
-use crate::driver;
-use crate::failure::Failure;
-use crate::network::{Graph, Hub, HubConfig, Patience};
-use crate::spent::Spent;
-use crate::vector_file::{self, VectorFile};
-use crate::{part, plan_command, process, quote};
-
-pub use super::contribution::{Contribution, Vector};
+use crate::daemon::admission::{Admitted, admit, offer_status};
+use crate::daemon::config::Config;
+use crate::daemon::contribution::Contribution;
+use crate::daemon::counters::Counters;
+use crate::daemon::event_log::EventStream;
+use crate::daemon::ledger::{Ledger, squared, unit_name};
+use crate::daemon::listening::listening;
+use crate::daemon::offers::Offers;
+use crate::daemon::peers::Peers;
+use crate::daemon::policy;
+use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::runs::{Run, Runs, Stop, twice};
+use crate::daemon::shared::Shared;
+use crate::daemon::state::{State, checksum};
+use crate::daemon::status::{
+    BudgetStatus, Metrics, OfferState, OfferStatus, Readiness, RunState, RunStatus, Status,
+};
+use crate::daemon::taking_part::carry;
+use crate::network::config::{HubConfig, Patience};
+use crate::network::hub::Hub;
+use crate::party::spent::Spent;
+use crate::party::{driver, part};
+use crate::planning::{files, make, quote};
+use crate::telling::failure::Failure;
+use crate::telling::process;
+use crate::vector_file::formats;
+use crate::vector_file::vector::VectorFile;
 
 /// Runs that may wait for a place. Our choice.
 const MOST_WAITING: usize = 64;
@@ -47,7 +53,8 @@ pub struct Proposed {
     pub quote: Value,
     /// This node's own run, if it brought a vector or accepts such plans by itself.
     pub run: Option<RunStatus>,
-    /// The other members, each with what it answered: (name, "accepted" | "open" | "declined" | "over" | "taken" | "refused: …" | "not reached: …").
+    /// The other members, each with what it answered: (name, "accepted" | "open" | "declined" |
+    /// "over" | "taken" | "refused: …" | "not reached: …").
     pub members: Vec<(String, String)>,
 }
 
@@ -66,33 +73,19 @@ pub struct Service {
     shared: Arc<Shared>,
 }
 
-/// What the service and its runs share.
-pub(super) struct Shared {
-    pub(super) config: Config,
-    pub(super) state: State,
-    pub(super) hub: Hub,
-    /// `max_runs` of them.
-    pub(super) places: Arc<Semaphore>,
-    pub(super) counters: Counters,
-    ledger: Mutex<Ledger>,
-    runs: Runs,
-    offers: Offers,
-    peers: Peers,
-    /// Plans are calibrated and verified one at a time: it takes all cores for a while.
-    checking: Semaphore,
-    tasks: Mutex<JoinSet<()>>,
-    stopping: watch::Sender<bool>,
-    begun: Instant,
-}
+/// A [`Service`] that keeps no daemon alive.
+pub(super) struct WeakService(Weak<Shared>);
 
-impl Shared {
-    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+impl WeakService {
+    /// The daemon, unless it is gone.
+    pub(super) fn upgrade(&self) -> Option<Service> {
+        self.0.upgrade().map(|shared| Service { shared })
     }
 }
 
 impl Service {
-    /// Opens the state directory and the ledger, and listens on both graphs. Refused (exit 2) if something of that cannot be used.
+    /// Opens the state directory and the ledger, and listens on both graphs. Refused (exit 2) if
+    /// something of that cannot be used.
     pub async fn start(config: Config) -> Result<Self, Failure> {
         let state = State::open(&config.state)?;
         if let Some(output) = &config.output {
@@ -110,8 +103,8 @@ impl Service {
         let hub = Hub::start(HubConfig {
             key: config.identity.keypair.clone(),
             version: driver::MESSAGES_VERSION,
-            private: travel::listening(&config, Graph::Private),
-            public: travel::listening(&config, Graph::Public),
+            private: listening(&config, Network::Private),
+            public: listening(&config, Network::Public),
             patience: Patience::default(),
         });
         let hub = hub
@@ -132,13 +125,14 @@ impl Service {
             runs,
             offers,
         };
-        let shared = Arc::new(shared);
-        travel::answer(&shared.hub, &shared);
-        Ok(Service { shared })
+        Ok(Service {
+            shared: Arc::new(shared),
+        })
     }
 
-    pub(super) fn of(shared: Arc<Shared>) -> Self {
-        Service { shared }
+    /// This daemon for as long as somebody else holds it.
+    pub(super) fn downgrade(&self) -> WeakService {
+        WeakService(Arc::downgrade(&self.shared))
     }
 
     pub(super) fn hub(&self) -> &Hub {
@@ -163,17 +157,17 @@ impl Service {
         &self.shared.config
     }
 
-    /// An empty file for an upload, in a folder that only the daemon's user can read; `extension` is that of the uploaded file, without
-    /// its dot. It is deleted when it is dropped.
+    /// An empty file for an upload, in a folder that only the daemon's user can read; `extension`
+    /// is that of the uploaded file, without its dot. It is deleted when it is dropped.
     pub fn upload(&self, extension: &str) -> Result<NamedTempFile, Refusal> {
-        if !vector_file::EXTENSIONS.contains(&extension) {
+        if !formats::EXTENSIONS.contains(&extension) {
             let extension: String = extension.chars().take(20).collect();
             return Err(Refusal::new(
                 Kind::Input,
                 format!(".{extension} is not a format that can be read"),
             )
             .field("vector")
-            .hint(format!("send one of .{}", vector_file::EXTENSIONS.join(", ."))));
+            .hint(format!("send one of .{}", formats::EXTENSIONS.join(", ."))));
         }
         let folder = self.shared.state.incoming();
         let file = tempfile::Builder::new()
@@ -182,8 +176,8 @@ impl Service {
         file.map_err(|e| super::runs::unwritten(&folder, &e))
     }
 
-    /// Takes part in a plan, given as the bytes of its file. Returns once plan, vector and budget are checked and the run has its place in the
-    /// queue.
+    /// Takes part in a plan, given as the bytes of its file. Returns once plan, vector and budget
+    /// are checked and the run has its place in the queue.
     pub async fn submit(&self, plan: Vec<u8>, brings: Contribution) -> Result<RunStatus, Refusal> {
         let taken = self.take(plan, brings, None, false).await;
         if taken.is_err() {
@@ -192,14 +186,15 @@ impl Service {
         taken
     }
 
-    /// Makes a plan of a run file for the peers of the peer list and offers it to all members. With `brings`, this node takes part itself.
+    /// Makes a plan of a run file for the peers of the peer list and offers it to all members. With
+    /// `brings`, this node takes part itself.
     pub async fn propose(&self, run_file: String, brings: Option<Contribution>) -> Result<Proposed, Refusal> {
         self.not_stopping()?;
         let shared = self.shared.clone();
         let plan = self.check(move || {
             let peers = &shared.config.peers;
-            let run = plan_command::run_file(&run_file, peers, "RUN.toml".as_ref())?;
-            Ok(plan_command::make(run, peers, rand::random())?)
+            let run = make::run_file(&run_file, peers, "RUN.toml".as_ref())?;
+            Ok(make::make(run, peers, rand::random())?)
         });
         let plan = plan.await?;
         let name = self.config().identity.name.clone();
@@ -292,7 +287,8 @@ impl Service {
         String::from_utf8(bytes).map_err(|_| Refusal::new(Kind::Internal, "the plan is not what was written"))
     }
 
-    /// A run's events with ids above `after`: those that are kept, then new ones as they come, until the run is over.
+    /// A run's events with ids above `after`: those that are kept, then new ones as they come,
+    /// until the run is over.
     pub fn events(&self, digest: &str, after: u64) -> Result<EventStream, Refusal> {
         Ok(self.known(digest)?.events.follow(after))
     }
@@ -309,7 +305,7 @@ impl Service {
                 .unwrap_or_else(|| "it ended without one".into());
             return Err(Refusal::new(Kind::Unknown, format!("the run has no mean: {why}")).field("digest"));
         };
-        let mean = tokio::task::spawn_blocking(move || vector_file::read(&mean)).await;
+        let mean = tokio::task::spawn_blocking(move || formats::read(&mean)).await;
         mean.map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
             .map_err(|failure| Refusal {
                 kind: Kind::Internal,
@@ -404,7 +400,8 @@ impl Service {
     /// Withdraws what has not begun, tells the neighbours, and ends. Later calls do nothing.
     pub async fn shutdown(&self) {
         let mut tasks = {
-            // Under the lock that runs begin under: whoever comes later finds that the daemon is ending.
+            // Under the lock that runs begin under: whoever comes later finds that the daemon is
+            // ending.
             let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             if self.shared.stopping.send_replace(true) {
                 return;
@@ -414,7 +411,8 @@ impl Service {
         for run in self.shared.runs.all() {
             run.stop(Stop::DaemonEnds);
         }
-        // Their streams break as they leave, and with the hub every connection: that is how neighbours learn of it.
+        // Their streams break as they leave, and with the hub every connection: that is how
+        // neighbours learn of it.
         let left = tokio::time::timeout(LEAVE, async { while tasks.join_next().await.is_some() {} }).await;
         if left.is_err() {
             tracing::warn!("a run did not leave in time");
@@ -446,7 +444,8 @@ impl Service {
             .map_err(|e| Refusal::new(Kind::Internal, e.to_string()))?
     }
 
-    /// Checks a plan, what this party brings and its budget, and gives the run its place in the queue.
+    /// Checks a plan, what this party brings and its budget, and gives the run its place in the
+    /// queue.
     async fn take(
         &self,
         plan: Vec<u8>,
@@ -518,8 +517,8 @@ impl Service {
         Ok(taken)
     }
 
-    /// Takes a plan that another daemon offers, and accepts it if the configuration says so. Refused if it does not verify, not within
-    /// the policy, or is not of a peer.
+    /// Takes a plan that another daemon offers, and accepts it if the configuration says so.
+    /// Refused if it does not verify, not within the policy, or is not of a peer.
     pub async fn receive_offer(&self, from: PeerId, plan: Vec<u8>) -> Result<OfferState, Refusal> {
         self.not_stopping()?;
         let proposer = self.proposer(from)?;
@@ -530,7 +529,7 @@ impl Service {
         let shared = self.shared.clone();
         let me = self.config().identity.peer_id();
         let plan = self.check(move || {
-            let plan = plan_command::parse(&plan, "the offered plan")?;
+            let plan = files::parse(&plan, "the offered plan")?;
             let me = part::member(&plan, me)?;
             policy::check(&shared.config, &plan, me)?;
             Ok(plan)

@@ -4,7 +4,7 @@
 //! lock                      held by the daemon that runs; its process id
 //! ledger                    what data sets have spent (module `ledger`)
 //! spent/DIGEST-PEERID       plans that this node has taken part in
-//! runs/DIGEST/              plan.json, run.json (a record), mean.EXT, receipt.json, receipt.json.sig
+//! runs/DIGEST/              plan.json, run.json (a record), mean.EXT, receipt.json, its .sig
 //! offers/DIGEST/            plan.json, offer.json (a record)
 //! incoming/                 uploads that no run has read yet; emptied at the start
 //! api.token, api.sock       of the API, unless the configuration says otherwise
@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::failure::Failure;
+use crate::telling::failure::Failure;
 
 /// The state directory of a daemon that runs. Dropping it lets another daemon use it.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub struct State {
 }
 
 impl State {
-    /// Makes the directory (mode 0700) and takes its lock. Refused (exit 2) if another daemon holds it, if it belongs to another user, or if it
-    /// cannot be written.
+    /// Makes the directory (mode 0700) and takes its lock. Refused (exit 2) if another daemon holds
+    /// it, if it belongs to another user, or if it cannot be written.
     pub fn open(folder: &Path) -> Result<Self, Failure> {
         let refused = |e: io::Error| {
             Failure::usage(format!("state folder {}: cannot be used: {e}", folder.display()))
@@ -152,7 +152,8 @@ fn lock(folder: &Path) -> Result<File, Failure> {
 /// Longer than any record.
 const LONGEST_RECORD: u64 = 1 << 20;
 
-/// Writes a record: its JSON on one line, the SHA-256 of that line on the next. It appears whole or not at all.
+/// Writes a record: its JSON on one line, the SHA-256 of that line on the next. It appears whole or
+/// not at all.
 pub fn write_record<T: Serialize>(path: &Path, record: &T) -> io::Result<()> {
     let line = serde_json::to_string(record)?;
     write_whole(
@@ -161,7 +162,8 @@ pub fn write_record<T: Serialize>(path: &Path, record: &T) -> io::Result<()> {
     )
 }
 
-/// Writes a file that appears whole or not at all, with mode 0600, and is on disk when this returns.
+/// Writes a file that appears whole or not at all, with mode 0600, and is on disk when this
+/// returns.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -235,7 +237,7 @@ mod tests {
         let failure = State::open(&file.join("state")).unwrap_err();
         assert_eq!(
             (failure.exit, failure.field.as_deref()),
-            (crate::failure::Exit::Usage, Some("state"))
+            (crate::telling::failure::Exit::Usage, Some("state"))
         );
         let foreign = folder.path().join("foreign");
         std::fs::create_dir(&foreign).unwrap();

@@ -1,4 +1,5 @@
-//! What the daemon says of itself and of its runs: the objects of the API. No private value is in them.
+//! What the daemon says of itself and of its runs: the objects of the API. No private value is in
+//! them.
 
 use serde::{Deserialize, Serialize};
 

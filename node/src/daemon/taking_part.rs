@@ -1,5 +1,5 @@
-//! One run's course: it waits for a place, takes part over the daemon's network, and leaves its mean and receipt. Whatever happens to it
-//! stays its own affair.
+//! One run's course: it waits for a place, takes part over the daemon's network, and leaves its
+//! mean and receipt. Whatever happens to it stays its own affair.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use tempfile::TempPath;
 use tokio::runtime::Handle;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
 
-use super::ledger::{now_ms, squared};
-use super::runs::{Run, Stage, Stop};
-use super::service::Shared;
-use super::state::write_whole;
-use super::status::{RunState, RunStatus};
-use crate::driver::{self, Finish, Part};
-use crate::failure::{Exit, Failure};
-use crate::receipt::Account;
-use crate::spent::{Costs, Spent};
-use crate::vector_file::{self, Layout};
-use crate::{input, part};
+use crate::daemon::ledger::{now_ms, squared};
+use crate::daemon::runs::{Run, Stage, Stop};
+use crate::daemon::shared::Shared;
+use crate::daemon::state::write_whole;
+use crate::daemon::status::{RunState, RunStatus};
+use crate::party::driver::{self, Finish, Part};
+use crate::party::receipt::Account;
+use crate::party::spent::{Costs, Spent};
+use crate::party::{input, part};
+use crate::telling::failure::{Exit, Failure};
+use crate::vector_file::formats;
+use crate::vector_file::layout::Layout;
 
 /// What a run needs to begin.
 pub(super) struct Job {
@@ -137,7 +138,13 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     };
     let mut aborted = None;
     let finished = |finish: &Finish| {
-        let delivered = deliver(shared, run, &plan, me, &layout, finish);
+        let delivery = Delivery {
+            shared,
+            run,
+            plan: &plan,
+            layout: &layout,
+        };
+        let delivered = deliver(&delivery, me, finish);
         match delivered.charged {
             Some(_) => end(run, delivered),
             // It can be submitted again once it is over: so not before it has left the hub.
@@ -201,19 +208,23 @@ struct Delivered {
     bytes: [u64; 2],
 }
 
+/// Where a run's mean and receipt go, and what they are written from.
+struct Delivery<'a> {
+    shared: &'a Shared,
+    run: &'a Run,
+    plan: &'a Plan,
+    layout: &'a Layout,
+}
+
 /// Writes what the run gave: into the state directory, and where the operator wants to see it.
-fn deliver(
-    shared: &Shared,
-    run: &Run,
-    plan: &Plan,
-    me: Party,
-    layout: &Layout,
-    finish: &Finish,
-) -> Delivered {
+fn deliver(delivery: &Delivery<'_>, me: Party, finish: &Finish) -> Delivered {
+    let Delivery {
+        shared, run, plan, ..
+    } = *delivery;
     let digest = run.status().digest;
     // What happened is told also where its files cannot be written.
     let (account, mean, problem) = match Account::of(plan, me, finish) {
-        Ok(account) => match write_results(shared, run, plan, layout, finish, &account) {
+        Ok(account) => match write_results(delivery, finish, &account) {
             Ok(mean) => (Some(account), mean, None),
             Err(failure) => (Some(account), None, Some(failure)),
         },
@@ -253,7 +264,8 @@ fn end(run: &Run, delivered: Delivered) {
         }
         if let Some(failure) = problem {
             tracing::error!(digest = status.digest, "{failure}");
-            // Why nothing was published matters more than that the receipt of it could not be written.
+            // Why nothing was published matters more than that the receipt of it could not be
+            // written.
             if status.reason.is_none() {
                 (status.reason, status.exit_code) = (Some(failure.message), Some(failure.exit.code()));
             }
@@ -273,20 +285,23 @@ fn describe(status: &mut RunStatus, account: &Account) {
 
 /// Writes mean and receipt; the name of the mean's file if there is one.
 fn write_results(
-    shared: &Shared,
-    run: &Run,
-    plan: &Plan,
-    layout: &Layout,
+    delivery: &Delivery<'_>,
     finish: &Finish,
     account: &Account,
 ) -> Result<Option<String>, Failure> {
+    let Delivery {
+        shared,
+        run,
+        plan,
+        layout,
+    } = *delivery;
     let folder = run.folder();
     let mean = account.mean(plan, &finish.outcome);
     let name = mean
         .as_ref()
         .map(|_| format!("mean.{}", layout.format.extension()));
     if let (Some(mean), Some(name)) = (&mean, &name) {
-        vector_file::write(&folder.join(name), layout, mean)?;
+        formats::write(&folder.join(name), layout, mean)?;
     }
     account.write(&folder.join("receipt.json"), &shared.config.identity.keypair)?;
     if let Some(output) = &shared.config.output {

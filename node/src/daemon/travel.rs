@@ -1,21 +1,21 @@
-//! Plans travel: how this daemon offers one to the members over the public graph, and what it answers when others do.
+//! Plans travel: how this daemon offers one to the members over the public graph, and what it
+//! answers when others do.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use libp2p::PeerId;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
-use undertone_protocol::ask::{Question, Reply};
-use undertone_protocol::plan::Plan;
+use undertone_protocol::messages::notice::Network;
+use undertone_protocol::messages::question::{Question, Reply};
+use undertone_protocol::plan::checked::Plan;
 
-use super::config::Config;
-use super::refusal::{Kind, Refusal};
-use super::service::{Service, Shared};
-use super::status::{OfferState, RunState};
-use crate::driver;
-use crate::network::{Asked, Graph, Hub, Listening, PeerAddress};
+use crate::daemon::refusal::{Kind, Refusal};
+use crate::daemon::service::Service;
+use crate::daemon::status::{OfferState, RunState};
+use crate::network::ask::Asked;
 
 /// Questions of others that wait for an answer.
 const QUESTIONS: usize = 16;
@@ -23,47 +23,26 @@ const QUESTIONS: usize = 16;
 /// Offers of others that are looked at or wait for that: each holds a plan's bytes.
 const LOOKED_AT: usize = 4;
 
-/// How long whoever offers a plan waits to hear what is thought of it. Shorter than the hub's own patience; after it the offer counts as taken.
+/// How long whoever offers a plan waits to hear what is thought of it. Shorter than the hub's own
+/// patience; after it the offer counts as taken.
 const THOUGHT: Duration = Duration::from_secs(4);
 
 /// How long a member may take to answer an offer.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// Between two attempts to reach a member. Our guess: a daemon that is being restarted is back by then.
+/// Between two attempts to reach a member. Our guess: a daemon that is being restarted is back by
+/// then.
 const AGAIN: Duration = Duration::from_secs(3);
 
-/// Where a hub listens on one graph, and for whom whatever runs there are.
-pub(super) fn listening(config: &Config, graph: Graph) -> Listening {
-    let (listen, me) = match graph {
-        Graph::Private => (&config.private, config.identity.peer_id()),
-        Graph::Public => (&config.public, config.identity.peer_id()),
-    };
-    let others = config.peers.as_slice().iter().filter(|peer| peer.id != me);
-    let peers = others.map(|peer| {
-        let address = match graph {
-            Graph::Private => &peer.private,
-            Graph::Public => &peer.public,
-        };
-        PeerAddress {
-            peer_id: peer.id,
-            address: driver::parse(address.as_str()),
-        }
-    });
-    Listening {
-        listen: driver::parse(listen.as_str()),
-        peers: peers.collect(),
-    }
-}
-
 /// Answers what the hub cannot, until the daemon is gone.
-pub(super) fn answer(hub: &Hub, shared: &Arc<Shared>) {
+pub(super) fn answer(service: &Service) {
     let (sender, mut questions) = mpsc::channel(QUESTIONS);
-    hub.answer_with(sender);
-    let shared = Arc::downgrade(shared);
+    service.hub().answer_with(sender);
+    let service = service.downgrade();
     let places = Arc::new(Semaphore::new(LOOKED_AT));
     tokio::spawn(async move {
         while let Some(asked) = questions.recv().await {
-            let Some(service) = Weak::upgrade(&shared).map(Service::of) else {
+            let Some(service) = service.upgrade() else {
                 return;
             };
             match asked {
@@ -124,8 +103,8 @@ impl Service {
         }
     }
 
-    /// Offers a plan to all other members: what each says to it. Those who cannot be reached are tried again in the background for as
-    /// long as the run would wait for them.
+    /// Offers a plan to all other members: what each says to it. Those who cannot be reached are
+    /// tried again in the background for as long as the run would wait for them.
     pub(super) async fn offer_to_members(&self, plan: &Plan) -> Vec<(String, String)> {
         let me = self.config().identity.peer_id();
         let others = plan.draft().members.iter().filter(|member| member.id != me);
@@ -158,7 +137,7 @@ impl Service {
     /// What one member says; why it cannot be reached.
     async fn offer_to(&self, peer: PeerId, plan: &str, digest: [u8; 32]) -> Result<String, String> {
         let ask = async {
-            let mut inquiry = self.hub().inquire(Graph::Public, peer).await?;
+            let mut inquiry = self.hub().inquire(Network::Public, peer).await?;
             let (reply, _) = inquiry.ask(&Question::Offer, plan.as_bytes()).await?;
             if let Reply::Refused { reason } = reply {
                 return Ok(format!("refused: {reason}"));
@@ -180,7 +159,7 @@ impl Service {
         match timeout(ANSWER, ask).await {
             Ok(Ok(word)) => Ok(word),
             Ok(Err(fault)) => {
-                let fault: crate::network::AskFault = fault;
+                let fault: crate::network::ask::AskFault = fault;
                 Err(fault.to_string())
             }
             Err(_) => Err("it did not answer in time".into()),

@@ -1,20 +1,29 @@
-//! How long given bytes take over the very same Noise and plaintext streams between processes: the floor against which the time of a
-//! run is measured.
+//! How long given bytes take over the very same Noise and plaintext streams between processes: the
+//! floor against which the time of a run is measured.
 //!
-//! One process calls [`Server::start`] and [`Server::run`]; it passes the two addresses to another one, which calls
-//! [`Client::connect`], then [`Client::transfer`]. Both graphs carry their bytes at the same time, all in one direction, in frames of a
-//! given length, until the server has said, on both graphs, that it holds the last byte. Connecting is not part of it.
+//! One process calls [`BaselineServer::start`] and [`BaselineServer::run`]; it passes the two
+//! addresses to another one, which calls [`BaselineClient::connect`], then
+//! [`BaselineClient::transfer`]. Both graphs carry their bytes at the same time, all in one
+//! direction, in frames of a given length, until the server has said, on both graphs, that it holds
+//! the last byte. Connecting is not part of it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use libp2p::{Multiaddr, PeerId, identity::Keypair};
+use libp2p::identity::Keypair;
+use libp2p::{Multiaddr, PeerId};
 use thiserror::Error;
 use tokio::sync::mpsc;
+use undertone_protocol::messages::notice::Network;
 
-use super::{
-    Frame, Graph, Handle, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience, PeerAddress,
-    RunConfig, RunGraph,
+use crate::network::config::{
+    HubConfig, Listening, NetworkError, Patience, PeerAddress, RunConfig, RunGraph,
 };
+use crate::network::event::NetworkEvent;
+use crate::network::handle::Handle;
+use crate::network::queue::Frame;
+use crate::network::run_network::RunNetwork;
 
 const LOCAL: &str = "/ip4/127.0.0.1/tcp/0";
 const SHUTDOWN: Duration = Duration::from_secs(5);
@@ -22,10 +31,10 @@ const SHUTDOWN: Duration = Duration::from_secs(5);
 /// Why there is no time to tell.
 #[derive(Debug, Error)]
 pub enum BenchError {
-    /// No network.
+    /// This process got no network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// The other process went away, or is not ours.
+    /// The other process of the pair went away, or is not ours.
     #[error("the benchmark's other process failed: {event}")]
     Other {
         /// The event that should not have happened.
@@ -34,22 +43,23 @@ pub enum BenchError {
 }
 
 /// The receiving process.
-pub struct Server {
-    network: Network,
+pub struct BaselineServer {
+    network: RunNetwork,
     events: mpsc::Receiver<NetworkEvent>,
     client: PeerId,
 }
 
-impl Server {
-    /// Listens on loopback. `seed` is any secret that both processes share for this benchmark; their keys follow from it.
-    pub async fn start(seed: [u8; 31], max_frame: usize) -> Result<Server, NetworkError> {
+impl BaselineServer {
+    /// Listens on loopback. `seed` is any secret that both processes share for this benchmark;
+    /// their keys follow from it.
+    pub async fn start(seed: [u8; 31], max_frame: usize) -> Result<BaselineServer, NetworkError> {
         let (client, server) = keys(seed);
         // Never dialled: the client's is the lower peer id.
         let nowhere: Multiaddr = "/ip4/127.0.0.1/tcp/9".parse().expect("a multiaddress");
         let client = client.public().to_peer_id();
         let (hub, run) = config(server, client, [nowhere.clone(), nowhere], max_frame);
-        let (network, events) = Network::start(hub, run).await?;
-        Ok(Server {
+        let (network, events) = RunNetwork::start(hub, run).await?;
+        Ok(BaselineServer {
             network,
             events,
             client,
@@ -67,7 +77,7 @@ impl Server {
     /// Serves one transfer, until the client is gone.
     pub async fn run(mut self) {
         let handle = self.network.handle();
-        let mut tallies: BTreeMap<Graph, Tally> = BTreeMap::new();
+        let mut tallies: BTreeMap<Network, Tally> = BTreeMap::new();
         while let Some(event) = self.events.recv().await {
             match event {
                 NetworkEvent::Disconnected { .. } | NetworkEvent::Gone { .. } => break,
@@ -92,7 +102,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Counts a frame; returns the number of received bytes with the frame that completes them, and only then.
+    /// Counts a frame; returns the number of received bytes with the frame that completes them, and
+    /// only then.
     fn count(&mut self, bytes: &[u8]) -> Option<u64> {
         match self.announced {
             None => self.announced = Some(bytes.try_into().map_or(0, u64::from_be_bytes)),
@@ -104,31 +115,31 @@ impl Tally {
 }
 
 /// The sending process, connected on both graphs.
-pub struct Client {
-    network: Network,
+pub struct BaselineClient {
+    network: RunNetwork,
     events: mpsc::Receiver<NetworkEvent>,
     server: PeerId,
     frame: usize,
 }
 
-impl Client {
-    /// Connects to the server at `addresses` (private, public), to send frames of `frame` bytes (at least 1, and no more than the
-    /// server's limit).
+impl BaselineClient {
+    /// Connects to the server at `addresses` (private, public), to send frames of `frame` bytes (at
+    /// least 1, and no more than the server's limit).
     pub async fn connect(
         seed: [u8; 31],
         addresses: [Multiaddr; 2],
         frame: usize,
-    ) -> Result<Client, BenchError> {
+    ) -> Result<BaselineClient, BenchError> {
         let (client, server) = keys(seed);
         let server = server.public().to_peer_id();
         let (hub, run) = config(client, server, addresses, frame.max(8));
-        let (network, mut events) = Network::start(hub, run).await?;
+        let (network, mut events) = RunNetwork::start(hub, run).await?;
         let connected = on_both(&mut events, |event| match event {
             NetworkEvent::Connected { graph, .. } => Some((*graph, 0)),
             _ => None,
         });
         connected.await?;
-        Ok(Client {
+        Ok(BaselineClient {
             network,
             events,
             server,
@@ -141,14 +152,14 @@ impl Client {
         let piece: Arc<[u8]> = vec![0x5a; self.frame].into();
         queue(
             &self.network.handle(),
-            Graph::Private,
+            Network::Private,
             self.server,
             private_bytes,
             &piece,
         );
         queue(
             &self.network.handle(),
-            Graph::Public,
+            Network::Public,
             self.server,
             public_bytes,
             &piece,
@@ -161,7 +172,7 @@ impl Client {
         });
         let received = answers.await?;
         // A time for other bytes than were asked for would be worse than none.
-        if received != BTreeMap::from([(Graph::Private, private_bytes), (Graph::Public, public_bytes)]) {
+        if received != BTreeMap::from([(Network::Private, private_bytes), (Network::Public, public_bytes)]) {
             return Err(BenchError::Other {
                 event: format!("received {received:?}"),
             });
@@ -173,8 +184,8 @@ impl Client {
 /// Waits for one such event on each graph; a second one on the same graph is an error.
 async fn on_both(
     events: &mut mpsc::Receiver<NetworkEvent>,
-    wanted: impl Fn(&NetworkEvent) -> Option<(Graph, u64)>,
-) -> Result<BTreeMap<Graph, u64>, BenchError> {
+    wanted: impl Fn(&NetworkEvent) -> Option<(Network, u64)>,
+) -> Result<BTreeMap<Network, u64>, BenchError> {
     let mut found = BTreeMap::new();
     while found.len() < 2 {
         let event = events.recv().await;
@@ -191,7 +202,7 @@ async fn on_both(
 }
 
 /// The number of bytes, then the bytes. All frames share one piece of memory.
-fn queue(handle: &Handle, graph: Graph, server: PeerId, bytes: u64, piece: &Arc<[u8]>) {
+fn queue(handle: &Handle, graph: Network, server: PeerId, bytes: u64, piece: &Arc<[u8]>) {
     let length = piece.len().max(1) as u64;
     let whole = std::iter::repeat_n(piece.clone(), (bytes / length) as usize);
     let rest: Arc<[u8]> = piece[..(bytes % length) as usize].into();
@@ -267,11 +278,11 @@ mod tests {
             (0, 0, 8),
             (80, 1, 8),
         ] {
-            let server = Server::start([7; 31], 1 << 20).await.unwrap();
+            let server = BaselineServer::start([7; 31], 1 << 20).await.unwrap();
             let addresses = server.addresses();
             let serving = tokio::spawn(server.run());
             let transfer = async {
-                Client::connect([7; 31], addresses, frame)
+                BaselineClient::connect([7; 31], addresses, frame)
                     .await?
                     .transfer(private, public)
                     .await

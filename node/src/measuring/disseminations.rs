@@ -1,18 +1,20 @@
-//! `benchmark --disseminations`: both ways to publish, over the same graph and with the same seed, one after the other.
+//! `benchmark --disseminations`: both ways to publish, over the same graph and with the same seed,
+//! one after the other.
 
 use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::{failed, local_with};
-use crate::cli::Report;
-use crate::failure::Failure;
-use crate::table::{Table, bytes};
+use crate::measuring::failed::failed;
+use crate::measuring::local_run;
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
+use crate::telling::table::{Table, bytes};
 
 pub(super) const WAYS: [&str; 2] = ["flood", "consensus"];
 
-/// Runs each `runs` times, in turns.
-pub(super) fn run(nodes: usize, dimension: usize, runs: usize) -> Result<Report, Failure> {
+/// Runs each way of publishing `runs` times, in turns.
+pub(crate) fn run(nodes: usize, dimension: usize, runs: usize) -> Result<Report, Failure> {
     let mut samples: [Vec<Value>; 2] = Default::default();
     for run in 0..runs {
         for (way, samples) in WAYS.iter().zip(&mut samples) {
@@ -27,7 +29,7 @@ pub(super) fn run(nodes: usize, dimension: usize, runs: usize) -> Result<Report,
                 .to_str()
                 .ok_or_else(|| failed("the temporary folder's name is not UTF-8"))?
                 .to_owned();
-            samples.push(local_with(
+            samples.push(local_run::run(
                 nodes,
                 dimension,
                 &["--run", &path, "--seed", &run.to_string()],
@@ -42,12 +44,14 @@ pub(super) const DEGREE: usize = 4;
 
 /// Fixed rounds: both runs have the same plan but for how finals spread.
 pub(super) fn run_file(nodes: usize, way: &str) -> String {
-    let graph = match nodes > DEGREE + 1 {
-        true => format!("{{ kind = \"random-regular\", degree = {DEGREE} }}"),
-        false => "\"complete\"".into(),
+    let graph = if nodes > DEGREE + 1 {
+        format!("{{ kind = \"random-regular\", degree = {DEGREE} }}")
+    } else {
+        "\"complete\"".into()
     };
     format!(
-        "version = 1\nname = \"benchmark\"\n[mechanism]\nrounds = 5\n[topology]\nprivate = {graph}\npublic = {graph}\n\
+        "version = 1\nname = \"benchmark\"\n[mechanism]\nrounds = 5\n\
+         [topology]\nprivate = {graph}\npublic = {graph}\n\
          [run]\ndissemination = \"{way}\"\nround_ms = 10000\nsettle_ms = 20000\njoin_ms = 120000\n"
     )
 }
@@ -74,8 +78,13 @@ fn report(nodes: usize, dimension: usize, samples: &[Vec<Value>; 2]) -> Report {
             per_node(samples),
             median(samples, "cpu_s"),
         );
-        object[way] = json!({ "wall_s": wall_s, "public_bytes_per_node": public, "cpu_s": cpu_s, "accuracy": samples[0]["accuracy"],
-            "largest_difference": samples[0]["largest_difference"] });
+        object[way] = json!({
+            "wall_s": wall_s,
+            "public_bytes_per_node": public,
+            "cpu_s": cpu_s,
+            "accuracy": samples[0]["accuracy"],
+            "largest_difference": samples[0]["largest_difference"],
+        });
         table.row([
             (*way).into(),
             format!("{wall_s:.3} s"),

@@ -2,22 +2,24 @@
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use undertone_accountant::ppsc::paper::{Compared, PRINTED_LAMBDA, lambda_of_the_graph, table_2, table_3};
+use undertone_accountant::account::ppsc::paper::{
+    Compared, PRINTED_LAMBDA, lambda_of_the_graph, table_2, table_3,
+};
 
-use crate::cli::Report;
-use crate::table::{Table, number};
+use crate::telling::report::Report;
+use crate::telling::table::{Table, number};
 
 /// A table of a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Paper {
+pub enum Paper {
     /// PPSC: iterations until every state has changed with probability ρ
     PpscTable2,
     /// PPSC: rounds of plain averaging on the 10-cycle to reach accuracy ν
     PpscTable3,
 }
 
-/// Computes it. Nothing is sampled: the same numbers every time.
-pub(super) fn report(paper: Paper) -> Report {
+/// Computes a table of a paper. Nothing is sampled: the same numbers every time.
+pub(crate) fn report(paper: Paper) -> Report {
     let (json, text) = match paper {
         Paper::PpscTable2 => ppsc_table_2(),
         Paper::PpscTable3 => ppsc_table_3(),
@@ -44,9 +46,14 @@ fn sentences(notes: &[String]) -> String {
 fn ppsc_table_2() -> (Value, String) {
     let rows = table_2();
     let notes = vec![
-        "The paper's ρ are shares of 10⁶ samples; ours are exact. \"Least S\" allows for three standard errors of these samples.".to_owned(),
+        "The paper's ρ are shares of 10⁶ samples; ours are exact. \
+         \"Least S\" allows for three standard errors of these samples."
+            .to_owned(),
         "Theorem 2 gives 24 from the printed ρ = 0.9998, not 25: that needs ρ > 0.99985.".to_owned(),
-        "Every state having changed does not give D its full rank, which is what hides a value: the last column is the chance of that after the paper's S. Plans compute it from the edges that are really used.".to_owned(),
+        "Every state having changed does not give D its full rank, which is what hides a value: \
+         the last column is the chance of that after the paper's S. \
+         Plans compute it from the edges that are really used."
+            .to_owned(),
     ];
     let mut table = Table::with_headings([
         "ρ",
@@ -81,7 +88,8 @@ fn ppsc_table_2() -> (Value, String) {
     });
     let json =
         json!({"paper": "ppsc-table2", "rows": objects.collect::<Vec<_>>(), "notes": notes, "exit_code": 0});
-    let title = "PPSC, Table 2: iterations S until every state has changed with probability ρ (Figure 4c: paths of 4, 3 and 3 parties)\n\n";
+    let title = "PPSC, Table 2: iterations S until every state has changed with probability ρ \
+                 (Figure 4c: paths of 4, 3 and 3 parties)\n\n";
     (json, format!("{title}{}\n{}", table.render(), sentences(&notes)))
 }
 
@@ -89,10 +97,13 @@ fn ppsc_table_3() -> (Value, String) {
     let rows = table_3();
     let notes = vec![
         format!(
-            "The paper's σ_γ = κ/λ follows with λ_ppsc = {PRINTED_LAMBDA}; that of its graph is 2 sin(π/8) = {:.5}, which gives more noise: the columns \"λ of the graph\".",
+            "The paper's σ_γ = κ/λ follows with λ_ppsc = {PRINTED_LAMBDA}; \
+             that of its graph is 2 sin(π/8) = {:.5}, which gives more noise: \
+             the columns \"λ of the graph\".",
             lambda_of_the_graph()
         ),
-        "Figure 6a is simulated; ours is the exact expectation over edges and noise. At ε = 0.1 the two differ by up to 10 %."
+        "Figure 6a is simulated; ours is the exact expectation over edges and noise. \
+         At ε = 0.1 the two differ by up to 10 %."
             .to_owned(),
         "The sums of the components stay public in all of this: no T and no σ_γ hides them.".to_owned(),
     ];
@@ -136,6 +147,7 @@ fn ppsc_table_3() -> (Value, String) {
     });
     let json =
         json!({"paper": "ppsc-table3", "rows": objects.collect::<Vec<_>>(), "notes": notes, "exit_code": 0});
-    let title = "PPSC, Table 3: rounds T of plain averaging on the cycle of ten (weights 1/10) until E‖x − mean‖² ≤ ν, after S = 25\n\n";
+    let title = "PPSC, Table 3: rounds T of plain averaging on the cycle of ten (weights 1/10) \
+                 until E‖x − mean‖² ≤ ν, after S = 25\n\n";
     (json, format!("{title}{}\n{}", table.render(), sentences(&notes)))
 }

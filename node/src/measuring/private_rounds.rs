@@ -1,35 +1,44 @@
-//! `benchmark --private-rounds`: the network rounds that PPSC's private phase takes, beside the critical path of its edge sequence.
+//! `benchmark --private-rounds`: the network rounds that PPSC's private phase takes, beside the
+//! critical path of its edge sequence.
 //!
-//! The *critical path* is the longest chain of exchanges of the sequence in which each shares a party with the one before it: no protocol whose parties
-//! act on their own edges in order and wait for each exchange takes fewer rounds. *Rounds used* are counted in the simulator, which drives the very
-//! machines of a node: every message is on its way for one unit of time and nothing else takes any, from the moment the first share leaves to the
-//! moment the last one arrives, or until its answer has arrived, too. A party that hands out twice in a row need not wait for the first answer, so that
-//! fewer rounds can do than the critical path has.
+//! The *critical path* is the longest chain of exchanges of the sequence in which each shares a
+//! party with the one before it: no protocol whose parties act on their own edges in order and wait
+//! for each exchange takes fewer rounds. *Rounds used* are counted in the simulator, which drives
+//! the very machines of a node: every message is on its way for one unit of time and nothing else
+//! takes any, from the moment the first share leaves to the moment the last one arrives, or until
+//! its answer has arrived, too. A party that hands out twice in a row need not wait for the first
+//! answer, so that fewer rounds can do than the critical path has.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use undertone_accountant::claims::predicted;
-use undertone_accountant::gaussian;
-use undertone_accountant::loss::Noise;
-use undertone_accountant::setting::Setting;
-use undertone_protocol::lattice::LatticeVector;
-use undertone_protocol::peers::Peers;
-use undertone_protocol::plan::{Adversary, Calibration, Claim, Draft, Drawn, Established, Faults, Plan};
-use undertone_protocol::run_file::RunFile;
-use undertone_protocol::schedule::{MultiGossip, Schedule};
-use undertone_protocol::simulator::{Conditions, Simulation, permissive_gate};
+use undertone_accountant::calibration::claims::predicted;
+use undertone_accountant::class::setting::Setting;
+use undertone_accountant::losses::gaussian;
+use undertone_accountant::losses::loss::Noise;
+use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults};
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::simulator::cluster::{Simulation, permissive_gate};
+use undertone_protocol::simulator::scenario::Conditions;
 use undertone_protocol::time::Time;
+use undertone_protocol::topology::multi_gossip::MultiGossip;
+use undertone_protocol::topology::schedule::Schedule;
 
-use super::failed;
-use crate::cli::Report;
-use crate::failure::{Exit, Failure};
-use crate::table::Table;
+use crate::measuring::failed::failed;
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::report::Report;
+use crate::telling::table::Table;
 
 /// Rounds used may be this many times the critical path.
 const AT_MOST: f64 = 1.3;
 
-/// Exchanges of a sequence: so many times the number of parties, each of which takes part in twice as many.
+/// Exchanges of a sequence: so many times the number of parties, each of which takes part in twice
+/// as many.
 const EXCHANGES: usize = 4;
 
 /// A message's way, in microseconds.
@@ -44,7 +53,7 @@ const GRAPHS: [(&str, &str); 3] = [
     ("ring", "{ kind = \"ring\" }"),
 ];
 
-/// One edge sequence.
+/// One edge sequence, with the rounds that it took.
 struct Row {
     parties: usize,
     graph: &'static str,
@@ -61,7 +70,7 @@ impl Row {
 }
 
 /// One sequence for each number of parties and each graph.
-pub(super) fn run(sizes: &[usize]) -> Result<Report, Failure> {
+pub(crate) fn run(sizes: &[usize]) -> Result<Report, Failure> {
     let mut rows = vec![];
     for &parties in sizes {
         for (graph, topology) in GRAPHS {
@@ -80,7 +89,8 @@ fn measured(parties: usize, graph: &'static str, topology: &str) -> Result<Row, 
         "\"complete\""
     };
     let text = format!(
-        "name = \"rounds\"\n[data]\nshape = [2]\n[privacy]\ncolluding = 1\ndropouts = 0\n[mechanism]\nkind = \"ppsc\"\nlocal_noise_ok = true\n\
+        "name = \"rounds\"\n[data]\nshape = [2]\n[privacy]\ncolluding = 1\ndropouts = 0\n\
+         [mechanism]\nkind = \"ppsc\"\nlocal_noise_ok = true\n\
          [topology]\nprivate = {topology}\npublic = {public}\n"
     );
     let file = RunFile::parse(&text, parties).map_err(|e| usage(&e))?;
@@ -117,7 +127,8 @@ fn measured(parties: usize, graph: &'static str, topology: &str) -> Result<Row, 
     })
 }
 
-/// A plan with local noise, of which no more is claimed than that: no number here depends on the noise.
+/// A plan with local noise, of which no more is claimed than that: no number here depends on the
+/// noise.
 fn plan(draft: Draft) -> Result<Plan, Failure> {
     let rounds = MultiGossip::draw(&draft.private_graph, EXCHANGES * draft.parties(), 1)
         .ok_or_else(|| failed("no exchanges"))?
@@ -146,7 +157,7 @@ fn plan(draft: Draft) -> Result<Plan, Failure> {
     };
     let calibration = Calibration {
         rounds,
-        drawn: Some(Drawn { seed: 1, schedule }),
+        drawn: Some(SeededSchedule { seed: 1, schedule }),
         independent_std,
         correlated_std: noise.correlated_std,
         claims: vec![claim],
@@ -196,14 +207,20 @@ fn report(rows: &[Row]) -> Report {
         .iter()
         .map(|row| {
             json!({
-                "parties": row.parties, "graph": row.graph, "exchanges": row.exchanges, "critical_path": row.critical_path,
-                "rounds_to_last_share": row.to_last_share, "rounds_to_last_answer": row.to_last_answer, "ratio": row.ratio(),
+                "parties": row.parties,
+                "graph": row.graph,
+                "exchanges": row.exchanges,
+                "critical_path": row.critical_path,
+                "rounds_to_last_share": row.to_last_share,
+                "rounds_to_last_answer": row.to_last_answer,
+                "ratio": row.ratio(),
             })
         })
         .collect();
     let json =
         json!({ "private_rounds": each, "at_most": AT_MOST, "holds": holds, "exit_code": exit.code() });
-    let title = "Network rounds of PPSC's private phase, each message one unit of time, against the longest chain of exchanges\n";
+    let title = "Network rounds of PPSC's private phase, each message one unit of time, \
+                 against the longest chain of exchanges\n";
     let verdict = format!(
         "\nAt most {AT_MOST} times the critical path: {}.\n",
         if holds { "yes" } else { "NO" }

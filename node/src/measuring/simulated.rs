@@ -1,30 +1,33 @@
-//! `benchmark --disseminations --simulated`: both ways to publish, with more parties than there is room for processes: the machines of all nodes, real
-//! plans, noise and gate, over a simulated network on which every message takes a millisecond and nothing else takes any time. So the clock
-//! counts messages on the critical path, and bytes are counted as they would travel, but for a frame's length.
+//! `benchmark --disseminations --simulated`: both ways to publish, with more parties than there is
+//! room for processes: the machines of all nodes, real plans, noise and gate, over a simulated
+//! network on which every message takes a millisecond and nothing else takes any time. So the clock
+//! counts messages on the critical path, and bytes are counted as they would travel, but for a
+//! frame's length.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use undertone_protocol::defaults::Defaults;
-use undertone_protocol::invariants::mass::largest_difference;
-use undertone_protocol::peers::Peers;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::Outcome;
-use undertone_protocol::run_file::{Dissemination, RawRunFile};
-use undertone_protocol::simulator::{Conditions, Purpose, Report as Simulated};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::defaults::Defaults;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::raw::RawRunFile;
+use undertone_protocol::plan::run_file::settings::Dissemination;
+use undertone_protocol::run::outcome::Outcome;
+use undertone_protocol::simulator::invariants::mass::largest_difference;
+use undertone_protocol::simulator::scenario::{Conditions, Purpose, Report as Simulated};
 
-use super::disseminations::{DEGREE, WAYS, run_file};
-use super::failed;
-use crate::cli::Report;
-use crate::failure::Failure;
-use crate::plan_command;
-use crate::simulate::{Asked, inputs, simulate};
-use crate::table::{Table, bytes, number};
+use crate::measuring::disseminations::{DEGREE, WAYS, run_file};
+use crate::measuring::failed::failed;
+use crate::measuring::trial::Trial;
+use crate::planning::make;
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
+use crate::telling::table::{Table, bytes, number};
 
 const MESSAGE_MS: u64 = 1;
 
 /// A row of the table for each number of parties and way.
-pub(super) fn run(numbers: &[usize], dimension: usize, seed: u64) -> Result<Report, Failure> {
+pub(crate) fn run(numbers: &[usize], dimension: usize, seed: u64) -> Result<Report, Failure> {
     let mut table = Table::with_headings([
         "parties",
         "finals spread by",
@@ -77,7 +80,8 @@ pub(super) fn run(numbers: &[usize], dimension: usize, seed: u64) -> Result<Repo
     let title = format!(
         "simulated, {dimension} coordinates, random-regular graphs of degree {DEGREE}, seed {seed}\n"
     );
-    let note = "Accuracy: the largest difference of a node's mean from the exact one, in standard errors. Messages in a row: from START to the last result.\n";
+    let note = "Accuracy: the largest difference of a node's mean from the exact one, in standard errors. \
+                Messages in a row: from START to the last result.\n";
     let object = json!({ "dimension": dimension, "seed": seed, "simulated": rows, "exit_code": 0 });
     Ok(Report::done(object, title + &table.render() + note))
 }
@@ -91,7 +95,7 @@ struct Plans {
 
 impl Plans {
     fn of(parties: usize, dimension: usize, seed: u64) -> Result<Self, Failure> {
-        let refused = |e: undertone_protocol::run_file::RunFileError| {
+        let refused = |e: undertone_protocol::plan::run_file::error::RunFileError| {
             Failure::usage(e.to_string()).field("--simulated")
         };
         let mut raw = RawRunFile::parse(&run_file(parties, "auto")).map_err(refused)?;
@@ -99,11 +103,11 @@ impl Plans {
         let run = raw.resolve(parties, Defaults::Local).map_err(refused)?;
         let peers = Peers::simulated(parties, None)
             .map_err(|e| Failure::usage(e.to_string()).field("--simulated"))?;
-        let (draft, calibration) = plan_command::calibrated(run, &peers, seed)?;
+        let (draft, calibration) = make::calibrated(run, &peers, seed)?;
         let plan = |dissemination| {
             let mut draft = draft.clone();
             draft.run.dissemination = dissemination;
-            plan_command::assemble(draft, calibration.clone()).map(Arc::new)
+            make::assemble(draft, calibration.clone()).map(Arc::new)
         };
         let auto = match plan(Dissemination::Auto)?.terms() {
             None => WAYS[0],
@@ -124,7 +128,7 @@ fn sample(plan: &Arc<Plan>, seed: u64) -> Result<Value, Failure> {
         instant: true,
         ..Conditions::new(seed)
     };
-    let report = simulate(plan, &inputs(plan, seed), conditions, &Asked::default());
+    let report = Trial::new(plan.clone(), seed).simulate(conditions);
     if let Some(violation) = report.violations.first() {
         return Err(failed(violation));
     }
@@ -174,8 +178,8 @@ fn longest_ms(report: &Simulated) -> u64 {
         .map_or(0, |(ended, begun)| ended.as_millis() - begun.as_millis())
 }
 
-/// The largest difference of any node's mean from that of all noisy values, in standard errors, and what they say of it. None if a node has no mean over
-/// all parties.
+/// The largest difference of any node's mean from that of all noisy values, in standard errors, and
+/// what they say of it. None if a node has no mean over all parties.
 fn accuracy(plan: &Plan, report: &Simulated) -> Option<(f64, f64)> {
     let exact = report.sum_over(&(0..plan.parties()).collect())?;
     let lattice = plan.lattice();

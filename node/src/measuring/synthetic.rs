@@ -2,9 +2,10 @@
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::run_file::Clip;
+use undertone_protocol::plan::run_file::settings::Clip;
 
-/// A vector of `dimension` coordinates within the clipping range, the same for the same seed and party.
+/// A vector of `dimension` coordinates within the clipping range, the same for the same seed and
+/// party.
 pub fn vector(clip: &Clip, dimension: usize, seed: u64, party: usize) -> Vec<f64> {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     rng.set_stream(party as u64);

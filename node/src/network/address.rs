@@ -1,15 +1,15 @@
 //! Where peers listen, and where we do: `/ip4`, `/ip6` and `/dns` addresses with a TCP port.
 
-use std::{
-    fmt, io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
-    time::Duration,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::time::Duration;
+use std::{fmt, io};
 
-use libp2p::{Multiaddr, multiaddr::Protocol};
-use tokio::{net::TcpStream, time::timeout};
+use libp2p::Multiaddr;
+use libp2p::multiaddr::Protocol;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
-use super::NetworkError;
+use crate::network::config::NetworkError;
 
 /// A checked address: an IP address or a host name, and a TCP port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,8 @@ enum Family {
 }
 
 impl Place {
-    /// Reads exactly `/ip4|ip6|dns|dns4|dns6/HOST/tcp/PORT`; anything before, between or after that is refused.
+    /// Reads exactly `/ip4|ip6|dns|dns4|dns6/HOST/tcp/PORT`; anything before, between or after that
+    /// is refused.
     pub(super) fn parse(address: &Multiaddr) -> Result<Place, NetworkError> {
         let wrong = || NetworkError::Address {
             address: address.clone(),
@@ -56,8 +57,8 @@ impl Place {
         Ok(Place { host, port })
     }
 
-    /// All socket addresses that the place stands for now. A name is looked up anew each time, since a peer that comes
-    /// back may have moved.
+    /// All socket addresses that the place stands for now. A name is looked up anew each time,
+    /// since a peer that comes back may have moved.
     pub(super) async fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         match &self.host {
             Host::Ip(ip) => Ok(vec![SocketAddr::new(*ip, self.port)]),
@@ -74,8 +75,9 @@ impl Place {
         }
     }
 
-    /// Whether the place actively refuses connections: every address that it stands for answers "refused". Silence, an
-    /// unknown name or an accepted connection is not a refusal. The probing connection is closed at once.
+    /// Whether the place actively refuses connections: every address that it stands for answers
+    /// "refused". Silence, an unknown name or an accepted connection is not a refusal. The probing
+    /// connection is closed at once.
     pub(super) async fn refuses(&self, patience: Duration) -> bool {
         let Ok(Ok(addresses)) = timeout(patience, self.resolve()).await else {
             return false;
@@ -92,9 +94,10 @@ impl Place {
         refused
     }
 
-    /// The address to bind: the listed one if it belongs to this machine, else (behind address translation, in a
-    /// container) any address at the listed port. An occupied port is an error here, because libp2p sets `SO_REUSEPORT`
-    /// and would share the port silently with another process of the same user.
+    /// The address to bind: the listed one if it belongs to this machine, else (behind address
+    /// translation, in a container) any address at the listed port. An occupied port is an error
+    /// here, because libp2p sets `SO_REUSEPORT` and would share the port silently with another
+    /// process of the same user.
     pub(super) async fn to_bind(&self, listed: &Multiaddr) -> Result<SocketAddr, NetworkError> {
         let port = self.port;
         let candidates = self.resolve().await.unwrap_or_default();

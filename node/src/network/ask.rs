@@ -1,37 +1,33 @@
-//! Questions that belong to no run, on a stream protocol of their own on both graphs: see `undertone_protocol::ask`.
+//! Questions that belong to no run, on a stream protocol of their own on both graphs: see
+//! `undertone_protocol::messages::ask`.
 //!
-//! A stream begins with the same hello as an edge's, under another domain, so that nothing can be played back; then question
-//! and reply take turns, each a frame behind its length (4 bytes, big endian). What holds: two streams of a peer are
-//! served at a time on each graph, 64 questions on each; over all of them a peer may ask 64 at once and ten a second, and
-//! waits beyond that; nothing is allocated ahead of what arrived.
+//! A stream begins with the same hello as an edge's, under another domain, so that nothing can be
+//! played back; then question and reply take turns, each a frame behind its length (4 bytes, big
+//! endian). What holds: two streams of a peer are served at a time on each graph, 64 questions on
+//! each; over all of them a peer may ask 64 at once and ten a second, and waits beyond that;
+//! nothing is allocated ahead of what arrived.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::{AsyncReadExt, AsyncWriteExt};
 use libp2p::{PeerId, Stream, StreamProtocol};
 use rand::Rng;
 use thiserror::Error;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, sleep, timeout},
-};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
-use undertone_protocol::{
-    ask::{AskError, Context, Question, Reply, TEXT_LIMIT, question_frame_limit, reply_frame_limit},
-    message::Network as Side,
+use undertone_protocol::messages::ask::{
+    AskError, Context, TEXT_LIMIT, question_frame_limit, reply_frame_limit,
 };
+use undertone_protocol::messages::question::{Question, Reply};
 
-use super::{
-    Graph, Offence,
-    door::Lane,
-    hello::{self, Credentials, HelloError},
-    roster::Roster,
-};
+use crate::network::hello::{self, Credentials, HelloError};
+use crate::network::lane::Lane;
+use crate::network::offence::Offence;
+use crate::network::roster::Roster;
 
 /// The protocol; its number is that of the hello's layout.
 pub(super) const ASK: StreamProtocol = StreamProtocol::new("/undertone/ask/1");
@@ -50,7 +46,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const THOUGHT: Duration = Duration::from_secs(5);
 const PIECE: usize = 64 << 10;
 
-/// A question that the hub cannot answer by itself. Without an answer within 5 s, or when it is dropped, the hub says no.
+/// A question that the hub cannot answer by itself. Without an answer within 5 s, or when it is
+/// dropped, the hub says no.
 #[derive(Debug)]
 pub enum Asked {
     /// What became of this plan? It is not one of the attached runs.
@@ -133,13 +130,6 @@ impl From<HelloError> for AskFault {
     }
 }
 
-fn side(graph: Graph) -> Side {
-    match graph {
-        Graph::Private => Side::Private,
-        Graph::Public => Side::Public,
-    }
-}
-
 /// A stream on which one peer can be asked.
 pub struct Inquiry {
     lane: Lane,
@@ -156,7 +146,8 @@ impl Inquiry {
     /// Asks, and waits for the reply and the bytes beside it.
     ///
     /// # Errors
-    /// No reply within ten seconds (of a last byte), or none that the peer has signed for this question.
+    /// No reply within ten seconds (of a last byte), or none that the peer has signed for this
+    /// question.
     pub async fn ask(&mut self, question: &Question, payload: &[u8]) -> Result<(Reply, Vec<u8>), AskFault> {
         let Credentials {
             graph,
@@ -170,7 +161,7 @@ impl Inquiry {
         let context = Context {
             asker: key.public().to_peer_id(),
             answerer: peer,
-            network: side(graph),
+            network: graph,
             nonce,
         };
         write_frame(&mut self.lane.stream, &context.question(key, question, payload)).await?;
@@ -231,7 +222,7 @@ impl Desk {
         let context = Context {
             asker: peer,
             answerer: key.public().to_peer_id(),
-            network: side(graph),
+            network: graph,
             nonce: [0; 16],
         };
         let (context, question, payload) = context.read_question(peer_key, &frame)?;

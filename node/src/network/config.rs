@@ -1,11 +1,15 @@
 //! What the network must be told, and why it may refuse to start.
 
-use std::{io, time::Duration};
+use std::io;
+use std::time::Duration;
 
-use libp2p::{Multiaddr, PeerId, identity::Keypair};
+use libp2p::identity::Keypair;
+use libp2p::{Multiaddr, PeerId};
 use thiserror::Error;
+use undertone_protocol::messages::notice::Network;
 
-use super::Graph;
+/// Runs that may be attached at once: each takes two of a connection's streams.
+pub(super) const RUNS: usize = 24;
 
 /// A neighbour on one graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,13 +31,14 @@ pub struct RunGraph {
     pub queue_frames: usize,
     /// Bytes that may wait for one peer.
     pub queue_bytes: usize,
-    /// Bytes of one peer that may be received and not yet dropped by the driver; at least a longest frame.
+    /// Bytes of one peer that may be received and not yet dropped by the driver; at least a longest
+    /// frame.
     pub inbound_bytes: usize,
 }
 
 impl RunGraph {
-    /// Limits that follow from the longest frame: four of them, or 4 MiB, and 4096 frames may wait for a peer; two of a peer's may wait
-    /// for us.
+    /// Limits that follow from the longest frame: four of them, or 4 MiB, and 4096 frames may wait
+    /// for a peer; two of a peer's may wait for us.
     pub fn new(peers: Vec<PeerAddress>, max_frame: usize) -> RunGraph {
         let queue_bytes = max_frame.saturating_mul(4).max(4 << 20);
         RunGraph {
@@ -45,8 +50,9 @@ impl RunGraph {
         }
     }
 
-    /// At least so many frames and bytes may wait for one peer: all that it may be owed at once. A smaller limit takes an honest peer for a
-    /// slow one, resets its edge, and owes it the same again.
+    /// At least so many frames and bytes may wait for one peer: all that it may be owed at once. A
+    /// smaller limit takes an honest peer for a slow one, resets its edge, and owes it the same
+    /// again.
     pub fn owing(mut self, frames: usize, bytes: usize) -> RunGraph {
         (self.queue_frames, self.queue_bytes) = (self.queue_frames.max(frames), self.queue_bytes.max(bytes));
         self
@@ -67,7 +73,8 @@ pub struct RunConfig {
 /// Where a hub listens on one graph, and for whom.
 #[derive(Clone, Debug)]
 pub struct Listening {
-    /// Our own listed address. If it does not belong to this machine, its port is bound on all interfaces.
+    /// Our own listed address. If it does not belong to this machine, its port is bound on all
+    /// interfaces.
     pub listen: Multiaddr,
     /// Peers that may connect whatever runs there are; those of attached runs always may.
     pub peers: Vec<PeerAddress>,
@@ -85,7 +92,8 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// Our guesses: three seconds are many round trips around the world; a stalled peer may have been suspended.
+    /// Our guesses: three seconds are many round trips around the world; a stalled peer may have
+    /// been suspended.
     fn default() -> Patience {
         Patience {
             dial: Duration::from_secs(3),
@@ -137,7 +145,7 @@ pub enum NetworkError {
     #[error("{peer} cannot be a {graph} neighbour: {reason}")]
     Peer {
         /// The graph that it is listed on.
-        graph: Graph,
+        graph: Network,
         /// The peer.
         peer: PeerId,
         /// What is wrong.
@@ -147,7 +155,7 @@ pub enum NetworkError {
     #[error("the longest {graph} frame has {max_frame} bytes: at least 1 and below 2^31 are possible")]
     Limit {
         /// The graph.
-        graph: Graph,
+        graph: Network,
         /// The limit in bytes.
         max_frame: usize,
     },

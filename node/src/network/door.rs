@@ -1,47 +1,29 @@
-//! Who may connect, and the streams of each connection. Unlike libp2p's own stream behaviour it says which connection a
-//! stream is on, and opens one on the connection that it is told: on the public graph connections of the same peer id are
-//! not worth the same.
+//! Who may connect, and the streams of each connection. Unlike libp2p's own stream behaviour it
+//! says which connection a stream is on, and opens one on the connection that it is told: on the
+//! public graph connections of the same peer id are not worth the same.
 
-use std::{
-    collections::VecDeque,
-    convert::Infallible,
-    fmt,
-    future::{Ready, ready},
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use libp2p::{
-    Multiaddr, PeerId, Stream, StreamProtocol,
-    core::{
-        Endpoint,
-        transport::PortUse,
-        upgrade::{InboundUpgrade, OutboundUpgrade, UpgradeInfo},
-    },
-    swarm::{
-        ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId, FromSwarm,
-        NetworkBehaviour, NotifyHandler, SubstreamProtocol, ToSwarm,
-        handler::{ConnectionEvent, DialUpgradeError, FullyNegotiatedInbound, FullyNegotiatedOutbound},
-    },
+use libp2p::core::Endpoint;
+use libp2p::core::transport::PortUse;
+use libp2p::core::upgrade::{InboundUpgrade, OutboundUpgrade, UpgradeInfo};
+use libp2p::swarm::handler::{
+    ConnectionEvent, DialUpgradeError, FullyNegotiatedInbound, FullyNegotiatedOutbound,
 };
+use libp2p::swarm::{
+    ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId, FromSwarm, NetworkBehaviour,
+    NotifyHandler, SubstreamProtocol, ToSwarm,
+};
+use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol};
 use tokio::sync::oneshot;
 
-use super::roster::Roster;
-
-/// Keeps a connection in use for as long as it lives.
-#[derive(Clone, Debug)]
-pub(super) struct Stay {
-    pub(super) connection: ConnectionId,
-    /// Counted by the swarm's task.
-    pub(super) _users: Arc<()>,
-}
-
-/// A stream and its hold on the connection that it is on.
-#[derive(Debug)]
-pub(super) struct Lane {
-    pub(super) stream: Stream,
-    pub(super) stay: Stay,
-}
+use crate::network::lane::{Lane, Stay};
+use crate::network::roster::Roster;
 
 /// Somebody waits for a stream.
 #[derive(Debug)]
@@ -90,8 +72,8 @@ impl Door {
         }
     }
 
-    /// Opens a stream on the connection that it is to stay on; the answer comes once it is open, or is dropped with the
-    /// connection.
+    /// Opens a stream on the connection that it is to stay on; the answer comes once it is open, or
+    /// is dropped with the connection.
     pub(super) fn open(&mut self, peer_id: PeerId, opening: Opening) {
         let handler = NotifyHandler::One(opening.stay.connection);
         self.actions.push_back(ToSwarm::NotifyHandler {

@@ -1,72 +1,51 @@
-//! One edge of one run: keeps two streams to one peer on one graph, one each way, and says when they come and go.
+//! One edge of one run: keeps two streams to one peer on one graph, one each way, and says when
+//! they come and go.
 //!
 //! ```text
 //! establish: dial (lower peer id) or wait → open a stream, get one → both hellos done
 //! converse:  frames both ways until either stream ends → establish
 //! ```
 //!
-//! Edges of several runs share connections. A connection is closed when nobody answers on it, or when an edge on it broke
-//! and no other uses it.
+//! Edges of several runs share connections. A connection is closed when nobody answers on it, or
+//! when an edge on it broke and no other uses it.
 
-use std::{
-    io::ErrorKind,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::AsyncReadExt;
-use libp2p::{Multiaddr, PeerId, swarm::ConnectionId};
-use tokio::{
-    sync::{mpsc, oneshot, watch},
-    task::JoinSet,
-    time::{Instant, sleep_until, timeout},
-};
+use libp2p::Multiaddr;
+use libp2p::swarm::ConnectionId;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
-use super::{
-    Graph, NetworkEvent, Offence, Reports,
-    address::{self, Place},
-    door::Lane,
-    hello::{self, Credentials, HelloError},
-    queue::Queue,
-    roster::{Arrival, Link},
-    session::{self, End},
-    swarm::{Command, STREAM},
-};
+use crate::network::address::{self, Place};
+use crate::network::command::SwarmCommand;
+use crate::network::event::NetworkEvent;
+use crate::network::hello::{self, Credentials, HelloError};
+use crate::network::lane::Lane;
+use crate::network::line::Line;
+use crate::network::offence::Offence;
+use crate::network::reports::Reports;
+use crate::network::roster::{Arrival, Link};
+use crate::network::session::{self, End, STREAM};
 
 /// First pause between attempts while peers come up.
 const PAUSE_AT_START: Duration = Duration::from_millis(50);
-/// First pause after a loss: a dying process closes its sockets one by one, its listener within a moment.
+/// First pause after a loss: a dying process closes its sockets one by one, its listener within a
+/// moment.
 const PAUSE_AFTER_LOSS: Duration = Duration::from_millis(5);
 /// Longest pause between attempts.
 const PAUSE_LIMIT: Duration = Duration::from_secs(1);
-/// A lost peer that still listens, and would have to dial us, is dialled once pauses are this long (a third of a second after
-/// the loss): it may have started anew without this run, and then has no reason to dial.
+/// A lost peer that still listens, and would have to dial us, is dialled once pauses are this long
+/// (a third of a second after the loss): it may have started anew without this run, and then has no
+/// reason to dial.
 const OUR_TURN: Duration = Duration::from_millis(200);
 /// After our half of a connection broke, the other half may still hold frames that arrived before.
 const DRAIN: Duration = Duration::from_secs(1);
-
-/// What the edge shares with the handle and with its own tasks.
-pub(super) struct Line {
-    pub(super) graph: Graph,
-    pub(super) peer: PeerId,
-    pub(super) queue: Queue,
-    pub(super) max_frame: usize,
-    /// Bytes that were received and the driver still holds.
-    pub(super) inbound_bytes: usize,
-    pub(super) stall: Duration,
-    /// Sent bytes of the whole graph.
-    pub(super) sent: Arc<AtomicU64>,
-}
-
-impl Line {
-    pub(super) fn count_sent(&self, bytes: usize) {
-        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
 
 /// What the edges of one peer know together.
 #[derive(Default)]
@@ -90,15 +69,17 @@ pub(super) struct Edge {
     /// Shared with the peer's edge on the other graph.
     pub(super) presence: Arc<Presence>,
     pub(super) dial_patience: Duration,
-    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) commands: mpsc::Sender<SwarmCommand>,
     pub(super) link: watch::Receiver<Link>,
     pub(super) arrivals: mpsc::Receiver<Arrival>,
     pub(super) reports: Reports,
     /// It was connected, and we have not found it gone since.
     pub(super) lost: bool,
-    /// Everybody is known to have been up: one that refuses connections now is gone, even if this edge has never been.
+    /// Everybody is known to have been up: one that refuses connections now is gone, even if this
+    /// edge has never been.
     pub(super) begun: watch::Receiver<bool>,
-    /// What was reported last: the same offence is reported once, however often the peer tries again.
+    /// What was reported last: the same offence is reported once, however often the peer tries
+    /// again.
     pub(super) reported: Option<Offence>,
     /// It was reported that the peer has no such run.
     pub(super) absent: bool,
@@ -160,7 +141,8 @@ impl Edge {
         self.lost || *self.begun.borrow()
     }
 
-    /// Gets a stream each way, or `None` at shutdown. `inward`: a stream that the peer has opened already.
+    /// Gets a stream each way, or `None` at shutdown. `inward`: a stream that the peer has opened
+    /// already.
     async fn establish(&mut self, mut inward: Option<Lane>) -> Option<(Lane, Lane)> {
         let mut outward = None;
         let mut attempt = JoinSet::new();
@@ -240,7 +222,8 @@ impl Edge {
                         }
                         next = match other {
                             _ if link.best.is_some() => Instant::now(),
-                            // The swarm says how the dial went, perhaps it has already; this is only in case it does not.
+                            // The swarm says how the dial went, perhaps it has already; this is
+                            // only in case it does not.
                             Attempt::Dialled if link.changes == attempted => Instant::now() + self.dial_patience + PAUSE_LIMIT,
                             Attempt::Dialled => next,
                             _ => pause.next(),
@@ -278,7 +261,7 @@ impl Edge {
         if proved {
             let _ = self
                 .commands
-                .send(Command::Proved {
+                .send(SwarmCommand::Proved {
                     peer: self.line.peer,
                     connection,
                 })
@@ -303,7 +286,8 @@ impl Edge {
             }
             HelloError::Io(error) => {
                 debug!(graph = %self.line.graph, peer = %self.line.peer, %error, "no hello");
-                // A stream that the peer closed is no silence: it may be starting over on this very connection.
+                // A stream that the peer closed is no silence: it may be starting over on this very
+                // connection.
                 if error.kind() == ErrorKind::TimedOut {
                     self.unanswered(connection).await;
                 }
@@ -312,7 +296,8 @@ impl Edge {
         None
     }
 
-    /// Carries frames until the edge breaks; returns the stream of a peer that has started over meanwhile.
+    /// Carries frames until the edge breaks; returns the stream of a peer that has started over
+    /// meanwhile.
     async fn converse(&mut self, outward: Lane, inward: Lane) -> Option<Lane> {
         let (graph, peer) = (self.line.graph, self.line.peer);
         self.line.count_sent(hello::OPENER_BYTES + hello::ACCEPTOR_BYTES);
@@ -350,7 +335,8 @@ impl Edge {
         }
     }
 
-    /// Waits until one of the two tasks says that the edge is broken, or a new stream proves that the peer started over.
+    /// Waits until one of the two tasks says that the edge is broken, or a new stream proves that
+    /// the peer started over.
     async fn attend(&mut self, tasks: &mut JoinSet<(bool, End)>) -> Ending {
         loop {
             tokio::select! {
@@ -393,7 +379,7 @@ impl Edge {
         async move {
             let (answer, opened) = oneshot::channel();
             let _ = commands
-                .send(Command::Open {
+                .send(SwarmCommand::Open {
                     peer: credentials.peer,
                     connection,
                     protocol: STREAM,
@@ -412,8 +398,8 @@ impl Edge {
         }
     }
 
-    /// Looks whether a lost peer is gone, and dials it if that is our part: the lower peer id dials, so that two peers
-    /// never dial each other at the same time while they come up.
+    /// Looks whether a lost peer is gone, and dials it if that is our part: the lower peer id
+    /// dials, so that two peers never dial each other at the same time while they come up.
     fn reaching(&self, our_turn: bool) -> impl Future<Output = Attempt> + use<> {
         let (place, probe, commands) = (self.place.clone(), self.probe.clone(), self.commands.clone());
         let (peer, missed, patience) = (self.line.peer, self.is_missed(), self.dial_patience);
@@ -433,13 +419,13 @@ impl Edge {
                 debug!(%peer, %place, "address not found");
                 return Attempt::Nowhere;
             }
-            let _ = commands.send(Command::Dial { peer, addresses }).await;
+            let _ = commands.send(SwarmCommand::Dial { peer, addresses }).await;
             Attempt::Dialled
         }
     }
 
-    /// The peer's address refuses connections after a loss, or the peer says that the run is none of its own any more. What
-    /// waits for it is dropped.
+    /// The peer's address refuses connections after a loss, or the peer says that the run is none
+    /// of its own any more. What waits for it is dropped.
     async fn mourn(&mut self) {
         self.lost = false;
         self.line.queue.clear();
@@ -479,7 +465,7 @@ impl Edge {
     async fn unanswered(&self, connection: ConnectionId) {
         let _ = self
             .commands
-            .send(Command::Unanswered {
+            .send(SwarmCommand::Unanswered {
                 peer: self.line.peer,
                 connection,
             })
@@ -489,7 +475,7 @@ impl Edge {
     async fn broken(&self, connection: ConnectionId) {
         let _ = self
             .commands
-            .send(Command::Broken {
+            .send(SwarmCommand::Broken {
                 peer: self.line.peer,
                 connection,
             })

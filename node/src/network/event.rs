@@ -1,8 +1,10 @@
 //! What the network tells its driver.
 
 use libp2p::{Multiaddr, PeerId};
+use undertone_protocol::messages::notice::Network;
 
-use super::{Graph, Offence, Received};
+use crate::network::offence::Offence;
+use crate::network::received::Received;
 
 /// What happens on the network.
 #[derive(Debug)]
@@ -10,34 +12,36 @@ pub enum NetworkEvent {
     /// Streams both ways are up and both hellos done.
     Connected {
         /// On this graph.
-        graph: Graph,
+        graph: Network,
         /// With this peer.
         peer: PeerId,
     },
     /// The edge is down; it is being restored. Frames that did not leave stay queued.
     Disconnected {
         /// On this graph.
-        graph: Graph,
+        graph: Network,
         /// With this peer.
         peer: PeerId,
     },
-    /// A peer that was connected is not, and its private address (the public one if we do not know it) refuses
-    /// connections, or it says that it has no such run (any more). Once for each loss. What was queued for it is dropped.
+    /// A peer that was connected is not, and its private address (the public one if we do not know
+    /// it) refuses connections, or it says that it has no such run (any more). Once for each loss.
+    /// What was queued for it is dropped.
     Gone {
         /// This peer.
         peer: PeerId,
     },
-    /// A peer that was never connected answers, and says that it has no such run. It is asked again. Once for each graph.
+    /// A peer that was never connected answers, and says that it has no such run. It is asked
+    /// again. Once for each graph.
     Absent {
         /// On this graph.
-        graph: Graph,
+        graph: Network,
         /// This peer.
         peer: PeerId,
     },
     /// A whole frame came in.
     Frame {
         /// On this graph.
-        graph: Graph,
+        graph: Network,
         /// From this peer (who said hello with its key).
         peer: PeerId,
         /// Its bytes; holding them holds back the peer.
@@ -46,7 +50,7 @@ pub enum NetworkEvent {
     /// A frame's ticket was taken: its first byte is being handed to the transport.
     Left {
         /// On this graph.
-        graph: Graph,
+        graph: Network,
         /// Towards this peer.
         peer: PeerId,
         /// The frame's token.
@@ -55,7 +59,7 @@ pub enum NetworkEvent {
     /// Somebody broke the rules.
     Offence {
         /// On this graph.
-        graph: Graph,
+        graph: Network,
         /// Who, if it is a listed peer; on the public graph `NoHello` may come from an impostor.
         peer: Option<PeerId>,
         /// From where, if that is all we know.
@@ -66,7 +70,7 @@ pub enum NetworkEvent {
     /// Somebody who is not listed tried to connect.
     Stranger {
         /// On this graph.
-        graph: Graph,
+        graph: Network,
         /// Its peer id; on the public graph it only claims that.
         peer: PeerId,
         /// From where.
@@ -75,7 +79,7 @@ pub enum NetworkEvent {
     /// We no longer accept connections, or could not accept one.
     ListenFailed {
         /// On this graph.
-        graph: Graph,
+        graph: Network,
         /// What the system says.
         reason: String,
     },

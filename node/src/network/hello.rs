@@ -1,31 +1,32 @@
 //! The first exchange on every stream: who is there, and for which run.
 //!
-//! On the public graph this is all that proves identity, because libp2p's plaintext asks for a public key only. All four
-//! messages have fixed lengths, in every version:
+//! On the public graph this is all that proves identity, because libp2p's plaintext asks for a
+//! public key only. All four messages have fixed lengths, in every version:
 //!
 //! | from | bytes |
 //! | --- | --- |
 //! | acceptor | `C`, nonce 32 |
-//! | opener | `H`, graph (and protocol) 1, version 4 (big endian), digest 32, nonce 32, signature 64 |
+//! | opener | `H`, graph (and protocol) 1, version 4 (big endian), digest 32, nonce 32, sig. 64 |
 //! | acceptor | `A`, verdict 1, version 4, digest 32, signature 64 |
 //!
-//! Both signatures cover a domain, the graph, the signer's version and digest, both peer ids and both nonces, so that
-//! neither can be used for another stream, direction, graph, run or pair. The answer is signed as well: else an impostor
-//! could welcome us, or reject us in the name of somebody else. (A man in the middle who relays all four messages is not
-//! kept out; he can read and drop what is public anyway, and each public message is signed by its author.)
+//! Both signatures cover a domain, the graph, the signer's version and digest, both peer ids and
+//! both nonces, so that neither can be used for another stream, direction, graph, run or pair. The
+//! answer is signed as well: else an impostor could welcome us, or reject us in the name of
+//! somebody else. (A man in the middle who relays all four messages is not kept out; he can read
+//! and drop what is public anyway, and each public message is signed by its author.)
 
-use std::{io, time::Duration};
+use std::io;
+use std::time::Duration;
 
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use libp2p::{
-    PeerId,
-    identity::{Keypair, PublicKey},
-};
+use libp2p::PeerId;
+use libp2p::identity::{Keypair, PublicKey};
 use rand::Rng;
 use thiserror::Error;
 use tokio::time::timeout;
+use undertone_protocol::messages::notice::Network;
 
-use super::{Graph, Offence};
+use crate::network::offence::Offence;
 
 const HELLO_DOMAIN: &[u8] = b"undertone/hello/1";
 const ANSWER_DOMAIN: &[u8] = b"undertone/answer/1";
@@ -35,7 +36,16 @@ const ANSWER: usize = 1 + 1 + 4 + 32 + 64;
 const WELCOME: u8 = 0;
 const REJECTED: u8 = 1;
 
-/// Bytes that the opener of a stream sends before its first frame; the acceptor sends [`ACCEPTOR_BYTES`].
+/// Stands for the graph in what is signed.
+pub(super) fn code(graph: Network) -> u8 {
+    match graph {
+        Network::Private => 1,
+        Network::Public => 2,
+    }
+}
+
+/// Bytes that the opener of a stream sends before its first frame; the acceptor sends
+/// [`ACCEPTOR_BYTES`].
 pub(super) const OPENER_BYTES: usize = HELLO;
 /// Bytes that the acceptor of a stream sends.
 pub(super) const ACCEPTOR_BYTES: usize = CHALLENGE + ANSWER;
@@ -43,7 +53,7 @@ pub(super) const ACCEPTOR_BYTES: usize = CHALLENGE + ANSWER;
 /// What both ends of a stream must agree on whatever the run, and the keys to prove it.
 #[derive(Clone)]
 pub(super) struct Credentials {
-    pub(super) graph: Graph,
+    pub(super) graph: Network,
     /// The stream is for questions, not for a run's frames.
     pub(super) asks: bool,
     pub(super) version: u32,
@@ -70,7 +80,7 @@ pub(super) enum HelloError {
 impl Credentials {
     /// Stands for the graph and the protocol in what is signed.
     fn code(&self) -> u8 {
-        self.graph.code() + if self.asks { 2 } else { 0 }
+        code(self.graph) + if self.asks { 2 } else { 0 }
     }
 }
 
@@ -157,7 +167,8 @@ impl Word<'_> {
     }
 }
 
-/// Proves to the acceptor of a new stream who we are, and learns the same of it. `Ok`: the stream may carry our frames.
+/// Proves to the acceptor of a new stream who we are, and learns the same of it. `Ok`: the stream
+/// may carry our frames.
 pub(super) async fn open<S>(stream: &mut S, ours: &Credentials, digest: [u8; 32]) -> Result<(), HelloError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -225,8 +236,9 @@ where
     }
 }
 
-/// Challenges the opener of a new stream. `Ok`: it is the peer, in the run that `verdict` welcomes, and its frames may be
-/// read. One with another digest or version is told ours before the stream is closed.
+/// Challenges the opener of a new stream. `Ok`: it is the peer, in the run that `verdict` welcomes,
+/// and its frames may be read. One with another digest or version is told ours before the stream is
+/// closed.
 pub(super) async fn accept<S, R>(
     stream: &mut S,
     ours: &Credentials,
@@ -304,7 +316,8 @@ where
     stream.write_all(&answer).await?;
     stream.flush().await?;
     if fits.is_err() {
-        // Dropping the stream would reset it and might overtake the rejection: wait until the opener has read it.
+        // Dropping the stream would reset it and might overtake the rejection: wait until the
+        // opener has read it.
         stream.close().await?;
         let _ = stream.read(&mut [0]).await;
     }

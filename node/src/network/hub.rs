@@ -1,53 +1,51 @@
 //! One identity's presence on both graphs, and the runs that are attached to it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use libp2p::{
-    Multiaddr, PeerId, StreamProtocol,
-    identity::{Keypair, PublicKey},
-    swarm::ConnectionId,
-};
-use tokio::{
-    sync::{mpsc, oneshot, watch},
-    task::JoinSet,
-    time::timeout,
-};
+use libp2p::identity::Keypair;
+use libp2p::swarm::ConnectionId;
+use libp2p::{Multiaddr, PeerId, StreamProtocol};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use undertone_protocol::messages::notice::Network;
+use undertone_protocol::messages::question::{Question, Reply};
 
-use undertone_protocol::ask::{Question, Reply};
+use crate::network::address::{self, Place};
+use crate::network::ask::{ASK, AskFault, Asked, Desk, DialFault, Inquiry};
+use crate::network::command::SwarmCommand;
+use crate::network::config::{HubConfig, NetworkError, Patience, RUNS, RunConfig, RunGraph};
+use crate::network::edge::{Edge, Presence};
+use crate::network::event::NetworkEvent;
+use crate::network::handle::Handle;
+use crate::network::hello::Credentials;
+use crate::network::line::Line;
+use crate::network::neighbours::Neighbours;
+use crate::network::queue::Queue;
+use crate::network::reports::Reports;
+use crate::network::roster::Roster;
+use crate::network::session::{self, STREAM};
+use crate::network::swarm::build;
+use crate::network::swarm::driver::{Introduction, SwarmDriver};
 
-use super::{
-    Graph, Handle, HubConfig, NetworkError, NetworkEvent, Patience, PeerAddress, Reports, RunConfig,
-    address::{self, Place},
-    ask::{ASK, AskFault, Asked, Desk, DialFault, Inquiry},
-    config::RunGraph,
-    edge::{Edge, Line, Presence},
-    hello::Credentials,
-    queue::Queue,
-    roster::Roster,
-    session,
-    swarm::{self, Command, Driver, Introduction, STREAM},
-};
-
-/// Runs that may be attached at once: each takes two of a connection's streams.
-pub(super) const RUNS: usize = 24;
 /// Offences and streams of a peer that wait for its edge.
 const ARRIVALS: usize = 8;
 /// Events beyond frames that may wait for the driver, for each edge and overall.
 const EVENTS_PER_EDGE: usize = 16;
 const EVENTS: usize = 256;
 
-/// Both swarms of one identity; cheap to clone. Once the last clone and the last [`Attachment`] are dropped all connections
-/// break at once.
+/// Both swarms of one identity; cheap to clone. Once the last clone and the last [`Attachment`] are
+/// dropped all connections break at once.
 #[derive(Clone)]
 pub struct Hub {
-    shared: Arc<Shared>,
+    state: Arc<HubState>,
 }
 
-struct Shared {
+/// What all clones of a hub hold together.
+struct HubState {
     key: Keypair,
     version: u32,
     patience: Patience,
@@ -61,14 +59,15 @@ struct Shared {
 
 /// One graph's swarm, from outside of its task.
 struct Side {
-    graph: Graph,
+    graph: Network,
     roster: Arc<Roster>,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<SwarmCommand>,
     address: Multiaddr,
 }
 
 impl Hub {
-    /// Listens on both addresses. Must be called inside a tokio runtime with time and I/O. Nothing is dialled yet.
+    /// Listens on both addresses. Must be called inside a tokio runtime with time and I/O. Nothing
+    /// is dialled yet.
     pub async fn start(config: HubConfig) -> Result<Hub, NetworkError> {
         Hub::start_for(config, None, &[STREAM, ASK]).await
     }
@@ -83,8 +82,8 @@ impl Hub {
         config: HubConfig,
         run: RunConfig,
     ) -> Result<(Hub, Attachment, mpsc::Receiver<NetworkEvent>), NetworkError> {
-        Neighbours::of(Graph::Private, &config.key, &run.private)?;
-        Neighbours::of(Graph::Public, &config.key, &run.public)?;
+        Neighbours::of(Network::Private, &config.key, &run.private)?;
+        Neighbours::of(Network::Public, &config.key, &run.public)?;
         let hub = Hub::start_for(config, Some(run.digest), &[STREAM, ASK]).await?;
         let (attachment, events) = hub.attach(run)?;
         Ok((hub, attachment, events))
@@ -102,10 +101,11 @@ impl Hub {
             public,
             patience,
         } = config;
-        let mut listed = [(Graph::Private, private), (Graph::Public, public)].map(|(graph, listening)| {
-            let peers = Neighbours::check(graph, &key, &listening.peers);
-            (graph, listening.listen, peers)
-        });
+        let mut listed =
+            [(Network::Private, private), (Network::Public, public)].map(|(graph, listening)| {
+                let peers = Neighbours::check(graph, &key, &listening.peers);
+                (graph, listening.listen, peers)
+            });
         let mut ready = Vec::new();
         // Both must listen before either dials: a port in use is found before anybody sees us.
         for (graph, listen, peers) in &mut listed {
@@ -113,8 +113,8 @@ impl Hub {
             for (peer, known) in std::mem::replace(peers, Ok(Neighbours::default()))?.0 {
                 roster.list(peer, &known.key, &known.place);
             }
-            let mut swarm = swarm::build(*graph, &key, &roster, protocols, patience.dial)?;
-            let address = swarm::listen(&mut swarm, listen).await?;
+            let mut swarm = build::build(*graph, &key, &roster, protocols, patience.dial)?;
+            let address = build::listen(&mut swarm, listen).await?;
             ready.push((*graph, roster, swarm, address));
         }
         let asked = Arc::new(Mutex::new(None));
@@ -128,7 +128,7 @@ impl Hub {
                 patience: patience.hello,
             };
             let desk = Desk::new(roster.clone(), asked.clone());
-            swarms.spawn(Driver::new(introduction, swarm, receiver, roster.clone(), desk).run());
+            swarms.spawn(SwarmDriver::new(introduction, swarm, receiver, roster.clone(), desk).run());
             Side {
                 graph,
                 roster,
@@ -142,7 +142,7 @@ impl Hub {
         drop(sides);
         let (runs, swarms) = (Mutex::default(), Mutex::new(swarms));
         Ok(Hub {
-            shared: Arc::new(Shared {
+            state: Arc::new(HubState {
                 key,
                 version,
                 patience,
@@ -155,15 +155,15 @@ impl Hub {
         })
     }
 
-    /// Attaches a run and starts to connect its edges. Of the events its driver must not stop taking any: a full channel
-    /// holds back all edges of the run (and of no other).
+    /// Attaches a run and starts to connect its edges. Of the events its driver must not stop
+    /// taking any: a full channel holds back all edges of the run (and of no other).
     pub fn attach(
         &self,
         config: RunConfig,
     ) -> Result<(Attachment, mpsc::Receiver<NetworkEvent>), NetworkError> {
-        let shared = &self.shared;
-        let private = Neighbours::of(Graph::Private, &shared.key, &config.private)?;
-        let public = Neighbours::of(Graph::Public, &shared.key, &config.public)?;
+        let state = &self.state;
+        let private = Neighbours::of(Network::Private, &state.key, &config.private)?;
+        let public = Neighbours::of(Network::Public, &state.key, &config.public)?;
         let edges = private.0.len() + public.0.len();
         let (events, receiver) =
             mpsc::channel(edges * (session::FRAMES_IN_FLIGHT + EVENTS_PER_EDGE) + EVENTS);
@@ -172,9 +172,9 @@ impl Hub {
             events,
             stop: stopped,
         };
-        let berth = Berth::take(shared, config.digest, [&private, &public], &reports)?;
+        let berth = Berth::take(state, config.digest, [&private, &public], &reports)?;
         let mut builder = Builder {
-            shared,
+            state,
             digest: config.digest,
             probes: public
                 .0
@@ -188,8 +188,8 @@ impl Hub {
             edges: JoinSet::new(),
             begun: Arc::new(watch::channel(false).0),
         };
-        let private_sent = builder.join(&shared.private, private, &config.private);
-        let public_sent = builder.join(&shared.public, public, &config.public);
+        let private_sent = builder.join(&state.private, private, &config.private);
+        let public_sent = builder.join(&state.public, public, &config.public);
         let handle = Handle {
             lines: Arc::new(builder.lines),
             private_sent,
@@ -207,10 +207,10 @@ impl Hub {
         ))
     }
 
-    /// Plans that others ask for or offer come here from now on; before, the hub knows those that are attached and takes no
-    /// offer. What finds the channel full is refused.
+    /// Plans that others ask for or offer come here from now on; before, the hub knows those that
+    /// are attached and takes no offer. What finds the channel full is refused.
     pub fn answer_with(&self, asked: mpsc::Sender<Asked>) {
-        *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+        *self.state.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
     }
 
     /// Asks a listed peer one thing, over a connection that there is or a new one.
@@ -219,7 +219,7 @@ impl Hub {
     /// Why there is no reply that the peer has signed.
     pub async fn ask(
         &self,
-        graph: Graph,
+        graph: Network,
         peer: PeerId,
         question: &Question,
         payload: &[u8],
@@ -231,7 +231,7 @@ impl Hub {
     ///
     /// # Errors
     /// The peer is not listed, cannot be reached, or does not say hello.
-    pub async fn inquire(&self, graph: Graph, peer: PeerId) -> Result<Inquiry, AskFault> {
+    pub async fn inquire(&self, graph: Network, peer: PeerId) -> Result<Inquiry, AskFault> {
         let side = self.side(graph);
         let (peer_key, place, link) = side.roster.look_up(&peer).ok_or(AskFault::NotListed)?;
         let best = link.borrow().best;
@@ -242,19 +242,19 @@ impl Hub {
         let (answer, opened) = oneshot::channel();
         let _ = side
             .commands
-            .send(Command::Open {
+            .send(SwarmCommand::Open {
                 peer,
                 connection,
                 protocol: ASK,
                 answer,
             })
             .await;
-        let Shared {
+        let HubState {
             ref key,
             version,
             patience,
             ..
-        } = *self.shared;
+        } = *self.state;
         let lane = match timeout(patience.hello, opened).await {
             Ok(Ok(Ok(lane))) => lane,
             Ok(Ok(Err(error))) => return Err(AskFault::Closed(error)),
@@ -271,7 +271,10 @@ impl Hub {
             patience: patience.hello,
         };
         let inquiry = Inquiry::begin(lane, credentials).await?;
-        let _ = side.commands.send(Command::Proved { peer, connection }).await;
+        let _ = side
+            .commands
+            .send(SwarmCommand::Proved { peer, connection })
+            .await;
         Ok(inquiry)
     }
 
@@ -279,13 +282,13 @@ impl Hub {
     ///
     /// # Errors
     /// What is there instead; an address that is none counts as [`DialFault::Unknown`].
-    pub async fn reach(&self, graph: Graph, peer: PeerId, address: &Multiaddr) -> Result<(), DialFault> {
+    pub async fn reach(&self, graph: Network, peer: PeerId, address: &Multiaddr) -> Result<(), DialFault> {
         let place = Place::parse(address).map_err(|_| DialFault::Unknown)?;
         self.reach_place(self.side(graph), peer, &place).await.map(|_| ())
     }
 
     async fn reach_place(&self, side: &Side, peer: PeerId, place: &Place) -> Result<ConnectionId, DialFault> {
-        let found = timeout(self.shared.patience.dial, place.resolve()).await;
+        let found = timeout(self.state.patience.dial, place.resolve()).await;
         let addresses: Vec<_> = match found {
             Ok(Ok(found)) => found.into_iter().map(address::to_multiaddr).collect(),
             _ => return Err(DialFault::Unknown),
@@ -296,7 +299,7 @@ impl Hub {
         let (answer, reached) = oneshot::channel();
         let _ = side
             .commands
-            .send(Command::Reach {
+            .send(SwarmCommand::Reach {
                 peer,
                 addresses,
                 answer,
@@ -305,32 +308,33 @@ impl Hub {
         reached.await.unwrap_or(Err(DialFault::Silent))
     }
 
-    fn side(&self, graph: Graph) -> &Side {
+    fn side(&self, graph: Network) -> &Side {
         match graph {
-            Graph::Private => &self.shared.private,
-            Graph::Public => &self.shared.public,
+            Network::Private => &self.state.private,
+            Network::Public => &self.state.public,
         }
     }
 
     /// Where we listen on the private graph.
     pub fn private_address(&self) -> &Multiaddr {
-        &self.shared.private.address
+        &self.state.private.address
     }
 
     /// Where we listen on the public graph.
     pub fn public_address(&self) -> &Multiaddr {
-        &self.shared.public.address
+        &self.state.public.address
     }
 
     /// Stops listening and breaks what is connected still; returns once the ports are free.
     pub async fn shutdown(self) {
         let mut swarms =
-            std::mem::take(&mut *self.shared.swarms.lock().unwrap_or_else(PoisonError::into_inner));
+            std::mem::take(&mut *self.state.swarms.lock().unwrap_or_else(PoisonError::into_inner));
         swarms.shutdown().await;
     }
 }
 
-/// One run's edges on a hub. Dropping it breaks its streams at once; [`Attachment::shutdown`] is the polite way.
+/// One run's edges on a hub. Dropping it breaks its streams at once; [`Attachment::shutdown`] is
+/// the polite way.
 pub struct Attachment {
     handle: Handle,
     stop: watch::Sender<bool>,
@@ -345,9 +349,9 @@ impl Attachment {
         self.handle.clone()
     }
 
-    /// Writes what is queued for connected peers, waits until they have read it, and detaches this run; after `patience`
-    /// whatever is left is dropped. From the call on no events come, and what peers send is dropped. Returns whether all was
-    /// written and read in time.
+    /// Writes what is queued for connected peers, waits until they have read it, and detaches this
+    /// run; after `patience` whatever is left is dropped. From the call on no events come, and what
+    /// peers send is dropped. Returns whether all was written and read in time.
     pub async fn shutdown(mut self, patience: Duration) -> bool {
         let _ = self.stop.send(true);
         let all = timeout(patience, async {
@@ -362,19 +366,19 @@ impl Attachment {
 
 /// A run's place in the hub: its neighbours are listed for as long as this lives.
 struct Berth {
-    shared: Arc<Shared>,
+    state: Arc<HubState>,
     digest: [u8; 32],
-    peers: Vec<(Graph, PeerId)>,
+    peers: Vec<(Network, PeerId)>,
 }
 
 impl Berth {
     fn take(
-        shared: &Arc<Shared>,
+        state: &Arc<HubState>,
         digest: [u8; 32],
         neighbours: [&Neighbours; 2],
         reports: &Reports,
     ) -> Result<Berth, NetworkError> {
-        let mut runs = shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = state.runs.lock().unwrap_or_else(PoisonError::into_inner);
         if runs.len() >= RUNS {
             return Err(NetworkError::TooManyRuns { limit: RUNS });
         }
@@ -383,7 +387,7 @@ impl Berth {
         }
         drop(runs);
         let mut peers = Vec::new();
-        for (side, neighbours) in [&shared.private, &shared.public].into_iter().zip(neighbours) {
+        for (side, neighbours) in [&state.private, &state.public].into_iter().zip(neighbours) {
             side.roster.attach(digest, reports.clone());
             for (peer, known) in &neighbours.0 {
                 side.roster.list(*peer, &known.key, &known.place);
@@ -391,7 +395,7 @@ impl Berth {
             }
         }
         Ok(Berth {
-            shared: shared.clone(),
+            state: state.clone(),
             digest,
             peers,
         })
@@ -400,14 +404,14 @@ impl Berth {
 
 impl Drop for Berth {
     fn drop(&mut self) {
-        for side in [&self.shared.private, &self.shared.public] {
+        for side in [&self.state.private, &self.state.public] {
             side.roster.detach(&self.digest);
             for (_, peer) in self.peers.iter().filter(|(graph, _)| *graph == side.graph) {
                 side.roster.leave(peer, &self.digest);
                 side.roster.unlist(peer);
             }
         }
-        self.shared
+        self.state
             .runs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -415,75 +419,14 @@ impl Drop for Berth {
     }
 }
 
-/// A checked neighbour.
-struct Neighbour {
-    place: Place,
-    key: PublicKey,
-}
-
-#[derive(Default)]
-struct Neighbours(BTreeMap<PeerId, Neighbour>);
-
-/// Only short keys, of which ed25519 is the one that we can read, are held by the peer id itself.
-fn key_of(peer: &PeerId) -> Option<PublicKey> {
-    PublicKey::try_decode_protobuf(peer.as_ref().digest())
-        .ok()
-        .filter(|key| key.to_peer_id() == *peer)
-}
-
-impl Neighbours {
-    fn of(graph: Graph, key: &Keypair, settings: &RunGraph) -> Result<Neighbours, NetworkError> {
-        if !(1..1 << 31).contains(&settings.max_frame) {
-            return Err(NetworkError::Limit {
-                graph,
-                max_frame: settings.max_frame,
-            });
-        }
-        Neighbours::check(graph, key, &settings.peers)
-    }
-
-    fn check(graph: Graph, key: &Keypair, peers: &[PeerAddress]) -> Result<Neighbours, NetworkError> {
-        let ours = key.public().to_peer_id();
-        let mut all = BTreeMap::new();
-        for PeerAddress {
-            peer_id: peer,
-            address,
-        } in peers
-        {
-            let wrong = |reason| NetworkError::Peer {
-                graph,
-                peer: *peer,
-                reason,
-            };
-            let key = key_of(peer).ok_or(wrong("its id does not hold an ed25519 key"))?;
-            if *peer == ours {
-                return Err(wrong("it is our own id"));
-            }
-            if all
-                .insert(
-                    *peer,
-                    Neighbour {
-                        place: Place::parse(address)?,
-                        key,
-                    },
-                )
-                .is_some()
-            {
-                return Err(wrong("it is listed twice"));
-            }
-        }
-        Ok(Neighbours(all))
-    }
-}
-
 /// What is needed only while an attachment is put together.
 struct Builder<'a> {
-    shared: &'a Shared,
+    state: &'a HubState,
     digest: [u8; 32],
     /// Private addresses where known, else public ones.
     probes: BTreeMap<PeerId, Place>,
     presences: BTreeMap<PeerId, Arc<Presence>>,
-    lines: BTreeMap<(Graph, PeerId), Arc<Line>>,
+    lines: BTreeMap<(Network, PeerId), Arc<Line>>,
     reports: Reports,
     edges: JoinSet<()>,
     begun: Arc<watch::Sender<bool>>,
@@ -502,17 +445,17 @@ impl Builder<'_> {
                 credentials: Credentials {
                     graph: side.graph,
                     asks: false,
-                    version: self.shared.version,
-                    key: self.shared.key.clone(),
+                    version: self.state.version,
+                    key: self.state.key.clone(),
                     peer,
                     peer_key: neighbour.key,
-                    patience: self.shared.patience.hello,
+                    patience: self.state.patience.hello,
                 },
                 digest: self.digest,
                 probe: self.probes.get(&peer).unwrap_or(&neighbour.place).clone(),
                 place: neighbour.place,
                 presence: self.presences.entry(peer).or_default().clone(),
-                dial_patience: self.shared.patience.dial,
+                dial_patience: self.state.patience.dial,
                 commands: side.commands.clone(),
                 link: side.roster.enter(&peer, self.digest, arrivals),
                 arrivals: receiver,
@@ -527,7 +470,7 @@ impl Builder<'_> {
         sent
     }
 
-    fn line(&self, graph: Graph, peer: PeerId, settings: &RunGraph, sent: &Arc<AtomicU64>) -> Arc<Line> {
+    fn line(&self, graph: Network, peer: PeerId, settings: &RunGraph, sent: &Arc<AtomicU64>) -> Arc<Line> {
         // Each frame costs its bytes and a 64th of the budget; the longest must fit.
         let least = settings.max_frame + settings.max_frame / 32 + session::FRAMES_IN_FLIGHT;
         Arc::new(Line {
@@ -536,7 +479,7 @@ impl Builder<'_> {
             queue: Queue::new(settings.queue_frames, settings.queue_bytes),
             max_frame: settings.max_frame,
             inbound_bytes: settings.inbound_bytes.clamp(least, u32::MAX as usize),
-            stall: self.shared.patience.stall,
+            stall: self.state.patience.stall,
             sent: sent.clone(),
         })
     }

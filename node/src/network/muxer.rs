@@ -1,48 +1,48 @@
 //! Yamux with a bounded receive window.
 //!
-//! libp2p's own wrapper hides yamux's settings and leaves the window of a connection at 1 GiB: a peer that sends faster
-//! than we take could fill that much of our memory. Apart from the settings this is the same wrapper.
+//! libp2p's own wrapper hides yamux's settings and leaves the window of a connection at 1 GiB: a
+//! peer that sends faster than we take could fill that much of our memory. Apart from the settings
+//! this is the same wrapper.
 
-use std::{
-    collections::VecDeque,
-    io, iter,
-    pin::Pin,
-    task::{Context, Poll, Waker},
-};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::{io, iter};
 
 use futures::{AsyncRead, AsyncWrite, future, ready};
-use libp2p::core::{
-    UpgradeInfo,
-    muxing::{StreamMuxer, StreamMuxerEvent},
-    upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade},
-};
+use libp2p::core::UpgradeInfo;
+use libp2p::core::muxing::{StreamMuxer, StreamMuxerEvent};
+use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade};
 use yamux::{Connection, ConnectionError, Mode};
 
+use crate::network::config::RUNS;
+
 /// Streams of one connection: one each way for each run, and some that are being replaced.
-const STREAMS: usize = 2 * super::hub::RUNS + 16;
+const STREAMS: usize = 2 * RUNS + 16;
 /// Streams of one connection that came in and were not looked at yet.
 const WAITING: usize = 4;
-/// Bytes that a peer may have sent on one connection and we have not yet taken: 256 KiB for each stream, which yamux grants
-/// at once, and what streams may grow by. On loopback and at 100 ms round trip no slower than no limit (8 MB frames).
+/// Bytes that a peer may have sent on one connection and we have not yet taken: 256 KiB for each
+/// stream, which yamux grants at once, and what streams may grow by. On loopback and at 100 ms
+/// round trip no slower than no limit (8 MB frames).
 const WINDOW: usize = STREAMS * (256 << 10) + (12 << 20);
 
 /// How to make a [`Muxer`] of a secured connection.
 #[derive(Clone, Debug)]
-pub(super) struct Config(yamux::Config);
+pub(super) struct Yamux(yamux::Config);
 
-impl Config {
-    /// `piece` is the largest data frame in bytes. Larger ones save work where nothing is encrypted; under Noise, which
-    /// cuts at 64 KiB itself, they gain nothing.
-    pub(super) fn new(piece: usize) -> Config {
+impl Yamux {
+    /// `piece` is the largest data frame in bytes. Larger ones save work where nothing is
+    /// encrypted; under Noise, which cuts at 64 KiB itself, they gain nothing.
+    pub(super) fn new(piece: usize) -> Yamux {
         let mut config = yamux::Config::default();
         config.set_max_num_streams(STREAMS);
         config.set_max_connection_receive_window(Some(WINDOW));
         config.set_split_send_size(piece);
-        Config(config)
+        Yamux(config)
     }
 }
 
-impl UpgradeInfo for Config {
+impl UpgradeInfo for Yamux {
     type Info = &'static str;
     type InfoIter = iter::Once<Self::Info>;
 
@@ -51,7 +51,7 @@ impl UpgradeInfo for Config {
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> InboundConnectionUpgrade<C> for Config {
+impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> InboundConnectionUpgrade<C> for Yamux {
     type Output = Muxer<C>;
     type Error = io::Error;
     type Future = future::Ready<io::Result<Muxer<C>>>;
@@ -61,7 +61,7 @@ impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> InboundConnectionUpgrad
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgrade<C> for Config {
+impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgrade<C> for Yamux {
     type Output = Muxer<C>;
     type Error = io::Error;
     type Future = future::Ready<io::Result<Muxer<C>>>;

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// Something that a peer, or somebody who claims to be one, must not do. Its [`Display`](fmt::Display) is a sentence
-/// without its subject ("runs another plan: …"), to be put behind the peer's name.
+/// Something that a peer, or somebody who claims to be one, must not do. Its
+/// [`Display`](fmt::Display) is a sentence without its subject ("runs another plan: …"), to be put
+/// behind the peer's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offence {
     /// Its hello is for another run.
@@ -20,7 +21,8 @@ pub enum Offence {
         /// The version that we speak.
         ours: u32,
     },
-    /// What it sent first is no valid signed hello. On the public graph this may be an impostor, not the peer.
+    /// What it sent first is no valid signed hello. On the public graph this may be an impostor,
+    /// not the peer.
     NoHello {
         /// What is wrong with it.
         reason: &'static str,
@@ -46,7 +48,8 @@ pub enum Offence {
         /// Bytes that were queued.
         bytes: usize,
     },
-    /// What came in is not our protocol at all, or it did not get through the security handshake in time.
+    /// What came in is not our protocol at all, or it did not get through the security handshake in
+    /// time.
     NoProtocol {
         /// What the transport says.
         reason: String,

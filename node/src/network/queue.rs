@@ -1,24 +1,25 @@
 //! The bounded queue of frames towards one peer on one graph.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
 use tokio::sync::Notify;
+use undertone_protocol::messages::notice::Network;
 
-use super::{Graph, Offence};
+use crate::network::offence::Offence;
 
-/// The last word on whether a frame leaves. Asked once, right before the frame's first byte is handed to the transport.
+/// The last word on whether a frame leaves. Asked once, right before the frame's first byte is
+/// handed to the transport.
 pub trait TakeTicket: Send + Sync {
-    /// `true`: the frame leaves, and can no longer be recalled. `false`: it was recalled, and is dropped.
+    /// `true`: the frame leaves, and can no longer be recalled. `false`: it was recalled, and is
+    /// dropped.
     fn take(&self) -> bool;
 }
 
-impl TakeTicket for undertone_protocol::ticket::Ticket {
+impl TakeTicket for undertone_protocol::mixing::ticket::Ticket {
     fn take(&self) -> bool {
-        undertone_protocol::ticket::Ticket::take(self)
+        undertone_protocol::mixing::ticket::Ticket::take(self)
     }
 }
 
@@ -57,7 +58,7 @@ pub enum SendError {
     #[error("{peer} is not a {graph} neighbour")]
     NoSuchPeer {
         /// The graph that was asked for.
-        graph: Graph,
+        graph: Network,
         /// The peer that was asked for.
         peer: libp2p::PeerId,
     },

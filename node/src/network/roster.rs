@@ -1,22 +1,25 @@
-//! Who is listed on one graph, and which run a listed peer's streams belong to. Shared by the swarm's task, the hub and all
-//! that is attached to it.
+//! Who is listed on one graph, and which run a listed peer's streams belong to. Shared by the
+//! swarm's task, the hub and all that is attached to it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use libp2p::{PeerId, identity::PublicKey, swarm::ConnectionId};
-use tokio::{
-    sync::{Notify, mpsc, watch},
-    time::Instant,
-};
+use libp2p::PeerId;
+use libp2p::identity::PublicKey;
+use libp2p::swarm::ConnectionId;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
 
-use super::{NetworkEvent, Offence, Reports, address::Place, door::Lane, hello::Verdict};
+use crate::network::address::Place;
+use crate::network::event::NetworkEvent;
+use crate::network::hello::Verdict;
+use crate::network::lane::Lane;
+use crate::network::offence::Offence;
+use crate::network::reports::Reports;
 
-/// A peer stays listed for this long after the last run with it: neighbours that still ask are told that the run is over,
-/// not turned away as strangers.
+/// A peer stays listed for this long after the last run with it: neighbours that still ask are told
+/// that the run is over, not turned away as strangers.
 const RETAINED: Duration = Duration::from_secs(30);
 
 /// What the swarm's task knows of a peer's usable connections.
@@ -158,7 +161,8 @@ impl Roster {
         self.lock().runs.remove(digest);
     }
 
-    /// Streams of a listed peer that name this run go there from now on. Returns what is known of its connections.
+    /// Streams of a listed peer that name this run go there from now on. Returns what is known of
+    /// its connections.
     pub(super) fn enter(
         &self,
         peer: &PeerId,

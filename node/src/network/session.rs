@@ -1,26 +1,36 @@
-//! Frames on an established edge: one task writes on the stream that we opened, one reads from the stream that the peer
-//! opened.
+//! Frames on an established edge: one task writes on the stream that we opened, one reads from the
+//! stream that the peer opened.
 //!
-//! A frame is its length (4 bytes, big endian) and that many bytes; on the public graph a frame that repeats most of an earlier one of the same
-//! stream is shortened ([`Repeats`]). Nothing is allocated ahead of what arrived. After the
-//! last frame the writer closes its half; the reader closes its own when it has passed everything on. So a writer that sees
-//! the end of its stream knows that all was read.
+//! A frame is its length (4 bytes, big endian) and that many bytes; on the public graph a frame
+//! that repeats most of an earlier one of the same stream is shortened ([`Repeats`]). Nothing is
+//! allocated ahead of what arrived. After the last frame the writer closes its half; the reader
+//! closes its own when it has passed everything on. So a writer that sees the end of its stream
+//! knows that all was read.
 
-use std::{io, sync::Arc, time::Duration};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
-use undertone_protocol::wire::Repeats;
+use libp2p::StreamProtocol;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use undertone_protocol::messages::notice::Network;
+use undertone_protocol::messages::repeats::Repeats;
 
-use super::{Graph, NetworkEvent, Offence, Reports, edge::Line};
+use crate::network::event::NetworkEvent;
+use crate::network::line::Line;
+use crate::network::offence::Offence;
+use crate::network::received::Received;
+use crate::network::reports::Reports;
 
+/// The frames' protocol. Its number is that of the hello's layout, which never changes; versions
+/// are told apart in the hello, so that both sides can name them.
+pub(super) const STREAM: StreamProtocol = StreamProtocol::new("/undertone/stream/1");
 /// Bytes of a frame's length.
 pub(super) const HEADER: usize = 4;
-/// What is written under one deadline, and the most that a reader's buffer uses ahead of what arrived. A peer must take or
-/// send this much within the stall time-out.
+/// What is written under one deadline, and the most that a reader's buffer uses ahead of what
+/// arrived. A peer must take or send this much within the stall time-out.
 const PIECE: usize = 64 << 10;
 /// Frames of one edge that may wait for the driver, however short they are.
 pub(super) const FRAMES_IN_FLIGHT: usize = 64;
@@ -45,40 +55,6 @@ impl From<io::Error> for End {
     }
 }
 
-/// The bytes of a received frame. They count against the peer's budget until this is dropped: a peer whose budget is used
-/// up is not read from.
-pub struct Received {
-    bytes: Vec<u8>,
-    permit: OwnedSemaphorePermit,
-}
-
-/// Holds a part of a peer's budget until it is dropped.
-#[must_use = "dropping it lets the peer send on"]
-pub struct Permit {
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Received {
-    /// The bytes, and what keeps them on the peer's account.
-    pub fn into_parts(self) -> (Vec<u8>, Permit) {
-        (self.bytes, Permit { _permit: self.permit })
-    }
-}
-
-impl std::ops::Deref for Received {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl std::fmt::Debug for Received {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Received({} bytes)", self.bytes.len())
-    }
-}
-
 /// Writes what the queue holds until the stream ends or the network shuts down.
 pub(super) async fn write_frames<S>(mut stream: S, line: &Line, reports: &Reports) -> End
 where
@@ -94,7 +70,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     // What is private is never compared with anything.
-    let mut repeats = (line.graph == Graph::Public).then(Repeats::default);
+    let mut repeats = (line.graph == Network::Public).then(Repeats::default);
     loop {
         if let Some(frame) = line.queue.pop() {
             if let Some(ticket) = &frame.ticket {
@@ -133,7 +109,8 @@ where
     }
 }
 
-/// Length and the first piece go out in one write: plaintext sends each write as a packet of its own.
+/// Length and the first piece go out in one write: plaintext sends each write as a packet of its
+/// own.
 async fn write_frame<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8], line: &Line) -> Result<(), End> {
     // The handle refused what is above `max_frame`, which fits 32 bits.
     let length = bytes.len() as u32;
@@ -150,17 +127,19 @@ async fn write_frame<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8], line: 
     Ok(())
 }
 
-/// Reads frames and hands them to the driver until the stream ends. While the network shuts down they are dropped.
+/// Reads frames and hands them to the driver until the stream ends. While the network shuts down
+/// they are dropped.
 pub(super) async fn read_frames<S>(mut stream: S, line: &Line, reports: &Reports) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let budget = Arc::new(Semaphore::new(line.inbound_bytes));
-    let mut repeats = (line.graph == Graph::Public).then(Repeats::default);
+    let mut repeats = (line.graph == Network::Public).then(Repeats::default);
     loop {
         match read_frame(&mut stream, line, &budget).await {
             Ok(Some(mut bytes)) => {
-                // A restored frame is no longer than one that this stream has carried in full, and few wait at once.
+                // A restored frame is no longer than one that this stream has carried in full, and
+                // few wait at once.
                 if let Some(restored) = repeats.as_mut().and_then(|repeats| repeats.restore(&bytes)) {
                     bytes.bytes = restored;
                 }
@@ -208,7 +187,8 @@ async fn read_frame<S: AsyncRead + Unpin>(
     let mut bytes = Vec::new();
     while bytes.len() < length {
         if bytes.len() == bytes.capacity() {
-            // Once a piece is there, all of it is reserved: memory is used as bytes arrive, and growing step by step would copy them.
+            // Once a piece is there, all of it is reserved: memory is used as bytes arrive, and
+            // growing step by step would copy them.
             let whole = if bytes.is_empty() {
                 PIECE.min(length)
             } else {

@@ -1,11 +1,14 @@
-//! From a party's raw vector or records to the lattice: clip, weigh, round within the clipping range.
+//! From a party's raw vector or records to the lattice: clip, weigh, round within the clipping
+//! range.
 
-use undertone_protocol::lattice::{Lattice, LatticeVector};
-use undertone_protocol::payload::Payload;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run_file::{Clip, Data, Unit};
+use undertone_protocol::lattice::grid::Lattice;
+use undertone_protocol::lattice::payload::Payload;
+use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::{Clip, Data, Unit};
 
-/// Clips in place, as the plan says; returns whether that changed anything. Bounds are public, and not to be taken from the data.
+/// Clips in place, as the plan says; returns whether that changed anything. Bounds are public, and
+/// not to be taken from the data.
 pub fn clip(bounds: &Clip, values: &mut [f64]) -> bool {
     match bounds {
         Clip::L2 { radius } => clip_to_ball(*radius, values),
@@ -55,8 +58,9 @@ pub fn mean_of_rows(values: &[f64], dimension: usize) -> Vec<f64> {
     mean
 }
 
-/// What a party carries, on the plan's lattice and within the range that Δ was derived from: its clipped vector times its public weight,
-/// or the sum of its clipped records. Each record is rounded, and checked, by itself, so that a change of one stays within Δ.
+/// What a party carries, on the plan's lattice and within the range that Δ was derived from: its
+/// clipped vector times its public weight, or the sum of its clipped records. Each record is
+/// rounded, and checked, by itself, so that a change of one stays within Δ.
 pub fn onto_lattice(plan: &Plan, party: usize, clipped: &[f64]) -> LatticeVector {
     match plan.draft().data.unit {
         Unit::Party => one_onto_lattice(plan, party, plan.draft().weight(party), clipped),
@@ -104,13 +108,14 @@ fn ball_onto_lattice(lattice: &Lattice, radius: f64, weight: f64, clipped: &[f64
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::injection::Injection;
-    use undertone_protocol::lattice::{LatticeRequest, Travel, WEIGHT_UNIT};
-    use undertone_protocol::peers::Peers;
-    use undertone_protocol::run_file::{Bound, RunFile};
+    use undertone_protocol::lattice::grid::{LatticeRequest, Travel, WEIGHT_UNIT};
+    use undertone_protocol::lattice::injection::Injection;
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+    use undertone_protocol::plan::run_file::settings::Bound;
 
     use super::*;
-    use crate::plan_command;
+    use crate::planning::make;
 
     #[test]
     fn clipping_keeps_what_is_inside_and_reports_what_it_changed() {
@@ -138,7 +143,7 @@ mod tests {
             "name = \"rows\"\n[data]\nshape = [2]\nunit = \"record\"\n{data}\n[mechanism]\nrounds = 3\n"
         );
         let run = RunFile::parse(&text, 4).unwrap();
-        plan_command::make(run, &Peers::simulated(4, Some(3)).unwrap(), 0).unwrap()
+        make::make(run, &Peers::simulated(4, Some(3)).unwrap(), 0).unwrap()
     }
 
     fn in_units(plan: &Plan, vector: &LatticeVector) -> Vec<f64> {
@@ -172,10 +177,11 @@ mod tests {
 
     #[test]
     fn the_sum_of_many_rows_is_not_biased_by_their_rounding() {
-        let text = "name = \"rows\"\n[data]\nshape = [1]\nunit = \"record\"\nclip = { kind = \"box\", low = 0, high = 1 }\n[mechanism]\nrounds = 3\n";
+        let text = "name = \"rows\"\n[data]\nshape = [1]\nunit = \"record\"\n\
+                    clip = { kind = \"box\", low = 0, high = 1 }\n[mechanism]\nrounds = 3\n";
         let rows = 200_000;
         let peers = Peers::simulated(4, Some(rows)).unwrap();
-        let plan = plan_command::make(RunFile::parse(text, 4).unwrap(), &peers, 0).unwrap();
+        let plan = make::make(RunFile::parse(text, 4).unwrap(), &peers, 0).unwrap();
         let values: Vec<f64> = (0..rows).map(|row| (row as f64 * 0.618).fract()).collect();
         let sum = in_units(&plan, &onto_lattice(&plan, 0, &values))[0];
         let exact: f64 = values.iter().sum();

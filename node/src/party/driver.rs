@@ -1,6 +1,8 @@
-//! One task owns the machine: it hands it what the network, the gate and the clock say, and does what the machine wants.
+//! One task owns the machine: it hands it what the network, the gate and the clock say, and does
+//! what the machine wants.
 //!
-//! The network lives on worker threads and never waits for the machine; long vectors (noise, splitting, encoding) are worked on here.
+//! The network lives on worker threads and never waits for the machine; long vectors (noise,
+//! splitting, encoding) are worked on here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
@@ -11,27 +13,35 @@ use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, PeerId};
 use serde_json::json;
 use tokio::sync::mpsc;
-use undertone_accountant::gate::{self, Verdict};
-use undertone_protocol::dissemination::MOST_STAGES;
-use undertone_protocol::exchange::Noise;
-use undertone_protocol::graph::Graph as PlanGraph;
-use undertone_protocol::lattice::LatticeVector;
-use undertone_protocol::log::AgreedLogs;
-use undertone_protocol::message::{Network as Side, Phase};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Backlog, Ending, Event, GateVerdict, Identity, Input, Outcome, Output, Run};
-use undertone_protocol::ticket::Ticket;
+use undertone_accountant::gate::decision;
+use undertone_accountant::gate::verdict::Verdict;
+use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::messages::log::{AgreedLogs, ShareId};
+use undertone_protocol::messages::notice::{Network, Phase};
+use undertone_protocol::messages::wire::Bytes;
+use undertone_protocol::mixing::portion::Noise;
+use undertone_protocol::mixing::ticket::Tickets;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::publishing::averaging::machine::MOST_STAGES;
+use undertone_protocol::run::backlog::Backlog;
+use undertone_protocol::run::interface::{Input, Output};
+use undertone_protocol::run::machine::{Identity, Run};
+use undertone_protocol::run::outcome::{Ending, Event, GateVerdict, Outcome};
 use undertone_protocol::time::Time;
-use undertone_protocol::wire::Bytes;
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::party::Party;
 
-use crate::events::Events;
-use crate::failure::Failure;
-use crate::network::{
-    Frame, Graph, Handle, Hub, HubConfig, Listening, Network, NetworkError, NetworkEvent, Patience,
-    PeerAddress, RunConfig, RunGraph, TakeTicket,
+use crate::network::config::{
+    HubConfig, Listening, NetworkError, Patience, PeerAddress, RunConfig, RunGraph,
 };
-use crate::spent::Costs;
+use crate::network::event::NetworkEvent;
+use crate::network::handle::Handle;
+use crate::network::hub::Hub;
+use crate::network::queue::Frame;
+use crate::network::run_network::RunNetwork;
+use crate::party::events::Events;
+use crate::party::spent::Costs;
+use crate::telling::failure::Failure;
 
 /// Version of the messages in frames.
 pub const MESSAGES_VERSION: u32 = 3;
@@ -48,11 +58,11 @@ pub struct Part {
     pub plan: Arc<Plan>,
     /// This node's party.
     pub me: Party,
-    /// Its key.
+    /// The key that it signs with.
     pub key: Keypair,
-    /// x̃ on the lattice.
+    /// What the party contributes, x̃: its clipped value with its own noise, on the lattice.
     pub value: LatticeVector,
-    /// Its correlated noise.
+    /// The source of its correlated noise.
     pub noise: Noise,
     /// Where the plan is marked as spent.
     pub costs: Box<dyn Costs>,
@@ -63,7 +73,7 @@ pub struct Part {
 /// How the run ended, with what the gate computed.
 #[derive(Debug)]
 pub struct Finish {
-    /// What the machine says.
+    /// What the machine of the run says.
     pub outcome: Outcome,
     /// The gate's account of the agreed logs, if it came to that.
     pub gate: Option<Verdict>,
@@ -75,19 +85,11 @@ pub struct Finish {
     pub public_bytes: u64,
 }
 
-/// A share's ticket, as the network takes it.
-struct ShareTicket(Ticket);
-
-impl TakeTicket for ShareTicket {
-    fn take(&self) -> bool {
-        self.0.take()
-    }
-}
-
 struct Driver {
     plan: Arc<Plan>,
     me: Party,
     run: Run,
+    tickets: Tickets,
     begun: Instant,
     network: Handle,
     peers: BTreeMap<PeerId, Party>,
@@ -101,49 +103,27 @@ struct Driver {
     strangers: BTreeSet<PeerId>,
 }
 
-/// Takes part in the run, with a network of its own. `finished` is called once with the result, before this node lingers for the others' sake; if it
-/// fails, the node still lingers, and this fails afterwards.
-pub async fn drive(
-    part: Part,
-    finished: impl FnMut(&Finish) -> Result<(), Failure>,
-) -> Result<Finish, Failure> {
-    drive_until(part, pending(), finished).await
-}
-
-/// The same, unless `leave` comes first: then this node ends its part at once and closes its connections, so that its neighbours find it
-/// gone and do not wait for it.
-pub async fn drive_until(
-    part: Part,
-    leave: impl Future<Output = ()>,
-    finished: impl FnMut(&Finish) -> Result<(), Failure>,
-) -> Result<Finish, Failure> {
-    let hub = hub_configuration(&part);
-    drive_alone(hub, part, leave, finished).await
-}
-
-/// The same over a network that is not quite the plan's: one that listens elsewhere than the plan says, behind a proxy.
-pub async fn drive_over(
-    hub: HubConfig,
-    part: Part,
-    finished: impl FnMut(&Finish) -> Result<(), Failure>,
-) -> Result<Finish, Failure> {
-    drive_alone(hub, part, pending(), finished).await
-}
-
-async fn drive_alone(
+/// Takes part in the run, with a network of its own: that of [`hub_configuration`], or one that
+/// listens elsewhere than the plan says, behind a proxy. `finished` is called once with the result,
+/// before this node lingers for the others' sake; if it fails, the node still lingers, and this
+/// fails afterwards. If `leave` comes before the run's end, this node ends its part at once and
+/// closes its connections, so that its neighbours find it gone and do not wait for it.
+pub async fn drive_alone(
     hub: HubConfig,
     part: Part,
     leave: impl Future<Output = ()>,
     finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
     let run = run_configuration(&part);
-    let (network, inbox) = Network::start(hub, run).await.map_err(refused)?;
+    let (network, inbox) = RunNetwork::start(hub, run).await.map_err(refused)?;
     let result = drive_with(network.handle(), inbox, part, leave, finished).await;
     network.shutdown(FLUSH).await;
     result
 }
 
-/// The same over a hub that has other runs too.
+/// Takes part in the run over a hub that has other runs too. `finished` is called once with the
+/// result, before this node lingers for the others' sake; if it fails, the node still lingers, and
+/// this fails afterwards.
 pub async fn drive_on(
     hub: &Hub,
     part: Part,
@@ -202,8 +182,12 @@ async fn drive_with(
             () = tokio::time::sleep_until(wake.into()) => driver.feed(Input::Tick),
         }
     }
-    let mut finish = finish
-        .ok_or_else(|| Failure::new(crate::failure::Exit::Internal, "the network ended before the run"))?;
+    let mut finish = finish.ok_or_else(|| {
+        Failure::new(
+            crate::telling::failure::Exit::Internal,
+            "the network ended before the run",
+        )
+    })?;
     (finish.private_bytes, finish.public_bytes) =
         (driver.network.private_bytes(), driver.network.public_bytes());
     match undelivered {
@@ -246,7 +230,7 @@ fn run_configuration(part: &Part) -> RunConfig {
     let plan = &part.plan;
     let members = &plan.draft().members;
     let (public_limit, private_limit) = Run::frame_limits(plan);
-    let side = |graph: &PlanGraph, private: bool, limit: usize, owed: Backlog| {
+    let side = |graph: &Graph, private: bool, limit: usize, owed: Backlog| {
         let address = |party: Party| {
             parse(if private {
                 members[party].private.as_str()
@@ -263,7 +247,8 @@ fn run_configuration(part: &Part) -> RunConfig {
             .collect();
         RunGraph::new(peers, limit).owing(owed.frames, owed.bytes)
     };
-    // One neighbour gets a share and an answer a round at most. (What is queued is held anyway: neither limit bounds memory of ours by much.)
+    // One neighbour gets a share and an answer a round at most. (What is queued is held anyway:
+    // neither limit bounds memory of ours by much.)
     let shares = plan.rounds() as usize + 2;
     let private = Backlog {
         frames: 2 * shares,
@@ -281,7 +266,8 @@ fn run_configuration(part: &Part) -> RunConfig {
     }
 }
 
-/// A number larger than those of earlier starts of this node, as long as its clock does not run backwards.
+/// A number larger than those of earlier starts of this node, as long as its clock does not run
+/// backwards.
 fn epoch() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (since.as_millis() as u64) << 16
@@ -317,6 +303,7 @@ impl Driver {
             plan,
             me,
             run,
+            tickets: Tickets::default(),
             begun,
             network,
             peers,
@@ -350,18 +337,14 @@ impl Driver {
         loop {
             match self.run.poll_output() {
                 Output::Wait { until } => return until,
-                Output::Public { to, frame } => self.send(Graph::Public, to, Frame::new(frame)),
-                Output::Private { to, frame, ticket } => {
-                    let ticket = ticket.map(|ticket| Arc::new(ShareTicket(ticket)) as Arc<dyn TakeTicket>);
-                    self.send(
-                        Graph::Private,
-                        to,
-                        Frame {
-                            bytes: frame,
-                            ticket,
-                            token: 0,
-                        },
-                    );
+                Output::Public { to, frame } => self.send(Network::Public, to, Frame::new(frame)),
+                Output::Private { to, frame, share } => {
+                    let frame = self.private_frame(frame, share);
+                    self.send(Network::Private, to, frame);
+                }
+                Output::Recall(shares) => {
+                    let recalled = self.tickets.recall(&shares);
+                    self.feed(Input::Recalled(recalled));
                 }
                 Output::Spend => {
                     let result = self.costs.spend().map_err(|failure| failure.to_string());
@@ -374,7 +357,29 @@ impl Driver {
         }
     }
 
-    fn send(&self, graph: Graph, to: Party, frame: Frame) {
+    /// A share's frame has its ticket, and its round as a token.
+    fn private_frame(&mut self, bytes: Arc<[u8]>, share: Option<ShareId>) -> Frame {
+        match share {
+            None => Frame::new(bytes),
+            Some(share) => Frame {
+                bytes,
+                ticket: Some(Arc::new(self.tickets.of(share))),
+                token: u64::from(share.round),
+            },
+        }
+    }
+
+    /// A share of this round has begun to leave towards a peer.
+    fn left(&mut self, peer: &PeerId, round: u64) {
+        if let (Some(to), Ok(round)) = (self.party(peer), u32::try_from(round)) {
+            let from = self.me;
+            self.feed(Input::Left {
+                share: ShareId { round, from, to },
+            });
+        }
+    }
+
+    fn send(&self, graph: Network, to: Party, frame: Frame) {
         if let Err(error) = self.network.send(graph, self.plan.draft().members[to].id, frame) {
             tracing::warn!(peer = self.name(to), %graph, %error, "a frame was not sent");
         }
@@ -384,7 +389,7 @@ impl Driver {
         let (plan, audits) = (self.run.plan().clone(), self.audits.clone());
         tokio::task::spawn_blocking(move || {
             // The receiver lives as long as the driver; without it nobody wants the answer.
-            let _ = audits.blocking_send(gate::gate(&plan, &logs));
+            let _ = audits.blocking_send(decision::gate(&plan, &logs));
         });
     }
 
@@ -419,8 +424,8 @@ impl Driver {
         })
     }
 
-    /// Until when others may still want items of this node, if nobody says earlier that all is done: the end of the plan's deadlines, and at
-    /// least one stage from now.
+    /// Until when others may still want items of this node, if nobody says earlier that all is
+    /// done: the end of the plan's deadlines, and at least one stage from now.
     fn others_end(&self, outcome: &Outcome) -> Time {
         let run = &self.plan.draft().run;
         let mixing_ms = u64::from(self.plan.rounds()).saturating_mul(run.round_ms);
@@ -453,12 +458,12 @@ impl Driver {
                 let (bytes, permit) = bytes.into_parts();
                 let frame = Bytes::from(bytes);
                 self.feed(match graph {
-                    Graph::Private => Input::Private { from, frame },
-                    Graph::Public => Input::Public { from, frame },
+                    Network::Private => Input::Private { from, frame },
+                    Network::Public => Input::Public { from, frame },
                 });
                 drop(permit);
             }
-            NetworkEvent::Left { .. } => self.feed(Input::Left),
+            NetworkEvent::Left { peer, token, .. } => self.left(&peer, token),
             NetworkEvent::Offence {
                 graph,
                 peer,
@@ -490,21 +495,17 @@ impl Driver {
         self.peers.get(peer).copied()
     }
 
-    fn edge(&mut self, graph: Graph, peer: PeerId, up: bool) {
+    fn edge(&mut self, graph: Network, peer: PeerId, up: bool) {
         let Some(peer) = self.party(&peer) else { return };
-        let network = match graph {
-            Graph::Private => Side::Private,
-            Graph::Public => Side::Public,
-        };
         tracing::debug!(peer = self.name(peer), %graph, up, "edge");
         self.peer_event(
             peer,
             &format!("{graph} {}", if up { "connected" } else { "disconnected" }),
         );
         self.feed(if up {
-            Input::Connected { network, peer }
+            Input::Connected { network: graph, peer }
         } else {
-            Input::Disconnected { network, peer }
+            Input::Disconnected { network: graph, peer }
         });
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
+use crate::telling::failure::Failure;
 
 /// Where events go: a file, standard output ("-"), a listener, or nowhere.
 #[derive(Clone)]
@@ -53,7 +53,8 @@ impl Events {
         }
     }
 
-    /// Writes one event of a party with its own fields. A full disk does not stop a run: events are for watching it.
+    /// Writes one event of a party with its own fields. A full disk does not stop a run: events are
+    /// for watching it.
     pub fn emit(&self, party: &str, event: &str, fields: Value) {
         let mut line = Map::new();
         line.insert("t_ms".into(), (self.begun.elapsed().as_millis() as u64).into());

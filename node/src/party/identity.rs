@@ -1,4 +1,5 @@
-//! A node's identity: an ed25519 key in a file that only its owner can read, and the lines that others paste into their peer list.
+//! A node's identity: an ed25519 key in a file that only its owner can read, and the lines that
+//! others paste into their peer list.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -11,12 +12,12 @@ use libp2p::identity::{Keypair, PeerId};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::telling::failure::Failure;
 
 /// A key with the name and the addresses that its owner gave it. It prints no key.
 #[derive(Clone)]
 pub struct Identity {
-    /// The key.
+    /// The key that the party signs with.
     pub keypair: Keypair,
     /// What the party is called in peer lists.
     pub name: String,
@@ -56,7 +57,7 @@ impl Identity {
         }
     }
 
-    /// Who it is.
+    /// The id that peers know the key by.
     pub fn peer_id(&self) -> PeerId {
         self.keypair.public().to_peer_id()
     }
@@ -78,7 +79,8 @@ impl Identity {
             .to_protobuf_encoding()
             .map_err(|e| Failure::usage(format!("the key cannot be encoded: {e}")))?;
         let mut text = String::from(
-            "# Undertone identity. Whoever has this file can speak as this party: keep it secret.\nversion = 1\n",
+            "# Undertone identity. Whoever has this file can speak as this party: keep it secret.\n\
+             version = 1\n",
         );
         text += &format!(
             "name = {:?}\nsecret = \"{}\"\n",
@@ -158,9 +160,14 @@ impl Identity {
         )
     }
 
-    /// The same for programs.
+    /// Who it is and where it listens, for programs.
     pub fn to_json(&self) -> serde_json::Value {
-        json!({"name": self.name, "id": self.peer_id().to_string(), "private": self.private, "public": self.public})
+        json!({
+            "name": self.name,
+            "id": self.peer_id().to_string(),
+            "private": self.private,
+            "public": self.public,
+        })
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run_file::Unit;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::topology::party::Party;
 
-use crate::failure::Failure;
-use crate::vector_file::{Format, Layout};
+use crate::telling::failure::Failure;
+use crate::vector_file::layout::{Format, Layout};
 
 /// Refuses another shape than the plan's, and another number of records (exit 7).
 pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
@@ -21,7 +21,8 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
     }
 }
 
-/// Refuses a table whose names are not these, in this order. Files without a name for each column say nothing.
+/// Refuses a table whose names are not these, in this order. Files without a name for each column
+/// say nothing.
 pub fn check_columns(columns: &[String], layout: &Layout, path: &Path) -> Result<(), Failure> {
     let Some(found) = layout.columns().filter(|found| found.len() == columns.len()) else {
         return Ok(());

@@ -5,14 +5,15 @@ use std::path::Path;
 use libp2p::PeerId;
 use rand::SeedableRng;
 use rand::rngs::{ChaCha12Rng, SysRng};
-use undertone_protocol::lattice::LatticeVector;
-use undertone_protocol::mixing::Party;
-use undertone_protocol::noise::LatticeNoise;
-use undertone_protocol::plan::Plan;
+use undertone_protocol::lattice::vector::LatticeVector;
+use undertone_protocol::mixing::noise::LatticeNoise;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
 
-use crate::failure::{Exit, Failure};
-use crate::vector_file::{self, VectorFile};
-use crate::{clipping, input};
+use crate::party::{clipping, input};
+use crate::telling::failure::{Exit, Failure};
+use crate::vector_file::formats;
+use crate::vector_file::vector::VectorFile;
 
 /// Which party of the plan this node is (exit 3 if none).
 pub fn member(plan: &Plan, peer_id: PeerId) -> Result<Party, Failure> {
@@ -32,15 +33,16 @@ pub fn member(plan: &Plan, peer_id: PeerId) -> Result<Party, Failure> {
 
 /// Reads what the party brings and holds it against the plan (exit 7).
 pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure> {
-    let vector = vector_file::read(path)?;
+    let vector = formats::read(path)?;
     input::check(plan, me, &vector.layout, path)?;
     Ok(vector)
 }
 
-/// η of one party, from the system's randomness.
+/// The correlated noise of one party, from the system's randomness.
 pub type SystemNoise = LatticeNoise<ChaCha12Rng>;
 
-/// Clips, weighs or sums up, rounds and adds η*: from here on only x̃ exists. Returns how many vectors or records clipping changed.
+/// Clips, weighs or sums up, rounds and adds the independent noise η*: from here on only the noisy
+/// value x̃ exists. Returns how many vectors or records clipping changed.
 pub fn privatise(
     plan: &Plan,
     me: Party,

@@ -1,4 +1,5 @@
-//! The receipt: what really happened, from the agreed logs alone, signed by the party. And the mean, if there is one.
+//! The receipt: what really happened, from the agreed logs alone, signed by the party. And the
+//! mean, if there is one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,16 +9,18 @@ use base64::engine::general_purpose::STANDARD;
 use libp2p::identity::Keypair;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use undertone_accountant::gate::{self, Audit};
-use undertone_accountant::gaussian;
-use undertone_accountant::utility::{Realised, realised};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Accuracy, Ending, Outcome};
+use undertone_accountant::calibration::utility::{Realised, realised};
+use undertone_accountant::gate::decision;
+use undertone_accountant::gate::verdict::Audit;
+use undertone_accountant::losses::gaussian;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::publishing::result::Accuracy;
+use undertone_protocol::run::outcome::{Ending, Outcome};
+use undertone_protocol::topology::party::Party;
 
-use crate::driver::Finish;
-use crate::failure::{Exit, Failure};
-use crate::quote;
+use crate::party::driver::Finish;
+use crate::planning::mechanism;
+use crate::telling::failure::{Exit, Failure};
 
 /// What is said of a run as it turned out. No private value is in it.
 #[derive(Clone, Debug)]
@@ -99,7 +102,8 @@ impl Account {
         self.agreed
     }
 
-    /// Where finals are averaged: what the result is off by if nobody lied, ∞ if it was contradicted; None where it was flooded, or not verified.
+    /// Where finals are averaged: what the result is off by if nobody lied, ∞ if it was
+    /// contradicted; None where it was flooded, or not verified.
     pub fn accuracy(&self) -> Option<Accuracy> {
         self.accuracy
     }
@@ -116,19 +120,26 @@ impl Account {
 
     /// Why there is no mean, or one of lower quality.
     pub fn reason(&self) -> Option<String> {
-        match &self.ending {
-            Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => Some(reason.clone()),
-            Ending::Done | Ending::Degraded if self.averaged && self.accuracy.is_none() => {
-                Some("no mean was written: this node found none in time that it could verify".into())
+        let contradicted = |accuracy: Accuracy| accuracy.standard_errors.is_infinite();
+        let reason = match &self.ending {
+            Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => {
+                reason.as_str()
             }
-            Ending::Done | Ending::Degraded if !self.finished() => {
-                Some("no mean was written: what is left carries too little weight, or more noise than local noise has".into())
+            Ending::Done | Ending::Degraded => {
+                if self.averaged && self.accuracy.is_none() {
+                    "no mean was written: this node found none in time that it could verify"
+                } else if !self.finished() {
+                    "no mean was written: what is left carries too little weight, \
+                     or more noise than local noise has"
+                } else if self.accuracy.is_some_and(contradicted) {
+                    "another node holds another mean of the same finals: \
+                     somebody sent wrong values while averaging"
+                } else {
+                    return None;
+                }
             }
-            Ending::Done | Ending::Degraded if self.accuracy.is_some_and(|accuracy| accuracy.standard_errors.is_infinite()) => {
-                Some("another node holds another mean of the same finals: somebody sent wrong values while averaging".into())
-            }
-            Ending::Done | Ending::Degraded => None,
-        }
+        };
+        Some(reason.to_owned())
     }
 
     /// ε as it turned out; None if nothing left, or if it is unbounded.
@@ -151,7 +162,7 @@ impl Account {
             .is_some_and(|audit| audit.epsilon.is_infinite())
     }
 
-    /// Of the mean, per coordinate, noise only.
+    /// The standard error of the mean, per coordinate, of noise alone.
     pub fn standard_error(&self) -> Option<f64> {
         self.realised
             .as_ref()
@@ -199,7 +210,8 @@ impl Account {
             .map(|audit| serde_json::to_value(&audit.execution))
             .transpose()
             .map_err(unwritten)?;
-        // By contract. Where the others published without this node, μ has their finals all the same: it is not below the execution's.
+        // By contract. Where the others published without this node, μ has their finals all the
+        // same: it is not below the execution's.
         if let (Ending::Withheld { .. }, Some(execution)) = (&self.ending, &mut execution) {
             execution["published"] = json!([]);
         }
@@ -224,10 +236,10 @@ impl Account {
             "delta": plan.draft().privacy.delta,
             "mu": self.audit.as_ref().map_or(Value::Null, |audit| finite(audit.mu)),
             "standard_error": self.standard_error(),
-            "independent_std": quote::independent_std(plan),
-            "correlated_std": quote::correlated_std(plan),
-            "pairwise_std": quote::pairwise_std(plan),
-            "revealed": quote::revealed(plan),
+            "independent_std": mechanism::independent_std(plan),
+            "correlated_std": mechanism::correlated_std(plan),
+            "pairwise_std": mechanism::pairwise_std(plan),
+            "revealed": mechanism::revealed(plan),
             "total_weight": self.realised.as_ref().map_or(0.0, |r| r.total_weight),
             "lost_weight": self.realised.as_ref().map_or(0.0, |r| r.lost_weight),
             "weights": self.weights,
@@ -281,7 +293,7 @@ fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
         Ending::Done | Ending::Degraded => finish.gate.as_ref().map(|gate| gate.audit.clone()),
         Ending::Withheld { reason } => Some(match &finish.gate {
             Some(gate) => gate.audit.clone(),
-            None => gate::withheld(plan, reason),
+            None => decision::withheld(plan, reason),
         }),
     }
 }

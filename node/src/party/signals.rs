@@ -5,8 +5,8 @@ use std::future::pending;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// Listens from now on; comes with the first SIGINT (Ctrl-C) or SIGTERM. From then on the next one ends the process at once, as if nobody had
-/// listened.
+/// Listens from now on; comes with the first SIGINT (Ctrl-C) or SIGTERM. From then on the next one
+/// ends the process at once, as if nobody had listened.
 ///
 /// # Panics
 /// Outside of a runtime.

@@ -4,14 +4,15 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Exit, Failure};
+use crate::telling::failure::{Exit, Failure};
 
 /// What has to be on disk before anything private leaves this node.
 pub trait Costs: Send {
     /// Marks the plan as spent, before the first share leaves. If it fails none does.
     fn spend(&mut self) -> Result<(), Failure>;
 
-    /// The agreed logs cost μ = `mu`: called before the final leaves. If it fails the final is withheld.
+    /// The agreed logs cost μ = `mu`: called before the final leaves. If it fails the final is
+    /// withheld.
     fn settle(&mut self, mu: f64) -> Result<(), Failure>;
 }
 
@@ -38,7 +39,10 @@ impl Spent {
         let refused = |e: io::Error| {
             Failure::usage(format!("state folder {}: not writable: {e}", state.display()))
                 .field("--state")
-                .hint("choose a folder that you can write to, and keep it from run to run: it remembers which plans were spent")
+                .hint(
+                    "choose a folder that you can write to, and keep it from run to run: \
+                       it remembers which plans were spent",
+                )
         };
         std::fs::create_dir_all(&folder).map_err(refused)?;
         tempfile::tempfile_in(&folder).map_err(refused)?;
@@ -56,7 +60,8 @@ impl Spent {
         }
     }
 
-    /// Spends the plan: creates the file exclusively and syncs it and its folder, before the first share leaves.
+    /// Spends the plan: creates the file exclusively and syncs it and its folder, before the first
+    /// share leaves.
     pub fn spend(&self) -> Result<(), Failure> {
         match OpenOptions::new().write(true).create_new(true).open(&self.file) {
             Ok(file) => file

@@ -5,17 +5,17 @@ use std::path::Path;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
-use undertone_accountant::gossip::Distribution;
-use undertone_accountant::outlook::{self, AtEpsilon, Gone};
-use undertone_protocol::plan::Plan;
+use undertone_accountant::account::gossip::distribution::Distribution;
+use undertone_accountant::calibration::outlook::{self, AtEpsilon, Gone};
+use undertone_protocol::plan::checked::Plan;
 
-use crate::failure::{Exit, Failure};
+use crate::telling::failure::{Exit, Failure};
 
 /// Writing into a string fails only if a picture makes no sense.
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-/// A named line.
-struct Line {
+/// A named line of a chart.
+struct Curve {
     name: &'static str,
     color: RGBColor,
     points: Vec<(f64, f64)>,
@@ -41,17 +41,17 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
     let of =
         |value: fn(&AtEpsilon) -> f64| curve.iter().map(|at| (at.epsilon, value(at))).collect::<Vec<_>>();
     let lines = [
-        Line {
+        Curve {
             name: "local noise",
             color: LOCAL,
             points: of(|at| at.local),
         },
-        Line {
+        Curve {
             name: "this plan",
             color: OURS,
             points: of(|at| at.standard_error),
         },
-        Line {
+        Curve {
             name: "trusted server",
             color: CENTRAL,
             points: of(|at| at.central),
@@ -83,7 +83,7 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
         .iter()
         .filter_map(|gone| Some((gone.percent as f64, gone.standard_error?)))
         .collect();
-    let lines = [Line {
+    let lines = [Curve {
         name: "this plan",
         color: OURS,
         points: points.clone(),
@@ -111,7 +111,7 @@ fn draw_simulation(svg: &mut String, runs: &[f64], accounted: f64, plan: &Plan) 
     root.fill(&WHITE)?;
     let last = runs.len().max(2) as f64;
     let predicted = &plan.calibration().predicted;
-    let level = |name, color, error: f64| Line {
+    let level = |name, color, error: f64| Curve {
         name,
         color,
         points: vec![(1.0, error), (last, error)],
@@ -163,7 +163,7 @@ fn draw_pairs(svg: &mut String, found: &Distribution) -> Drawn {
         .x_label_area_size(40)
         .y_label_area_size(64);
     let mut chart = builder.build_cartesian_2d((left..right).log_scale(), (0.5..most * 3.0).log_scale())?;
-    let short = |value: &f64| crate::table::number(*value);
+    let short = |value: &f64| crate::telling::table::number(*value);
     let mut mesh = chart.configure_mesh();
     mesh.x_desc("squared sensitivity, upper bound")
         .y_desc("pairs")
@@ -216,7 +216,7 @@ fn chart<X, Y>(
     axes: &Axes,
     x: X,
     y: Y,
-    lines: &[Line],
+    lines: &[Curve],
 ) -> Drawn
 where
     X: AsRangedCoord<Value = f64>,
@@ -231,7 +231,7 @@ where
         .x_label_area_size(40)
         .y_label_area_size(64);
     let mut chart = builder.build_cartesian_2d(x, y)?;
-    let short = |value: &f64| crate::table::number(*value);
+    let short = |value: &f64| crate::telling::table::number(*value);
     chart
         .configure_mesh()
         .x_desc(axes.x)
@@ -259,7 +259,7 @@ where
 }
 
 /// The smallest and the largest value; 0 to 1 where there is none.
-fn extent(lines: &[Line]) -> (f64, f64) {
+fn extent(lines: &[Curve]) -> (f64, f64) {
     let values = || {
         lines
             .iter()

@@ -2,60 +2,62 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use undertone_accountant::outlook::{self, Remedy};
-use undertone_accountant::ppsc::coverage::smallest_component;
-use undertone_accountant::static_coalitions::{CONFIDENCE, Draws};
-use undertone_protocol::graph::Graph;
-use undertone_protocol::plan::{Adversary, Changes, Claim, Established, Faults, Plan};
-use undertone_protocol::run_file::{Adjacency, Bound, Clip, Unit};
+use undertone_accountant::bounds::draws::{CONFIDENCE, Draws};
+use undertone_accountant::calibration::outlook;
+use undertone_accountant::calibration::remedy::Remedy;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
+use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Unit};
+use undertone_protocol::topology::graph::Graph;
 
-use crate::table::{Table, at_most, bytes, number};
+use crate::planning::mechanism;
+use crate::telling::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
 pub fn threat(plan: &Plan) -> String {
-    let privacy = &plan.draft().privacy;
-    let coalition = match privacy.colluding {
-        c if plan.draws_at_start() => {
-            let when = match plan.draft().private_graph == Graph::complete(plan.parties()) {
-                true => "chosen before the schedule was drawn",
-                false => {
-                    "drawn at random (the private graph is not complete: one chosen with it in view may learn more)"
-                }
-            };
-            format!(
-                "a coalition of {c} of the {} parties, {when}, and everybody who reads the public graph",
-                plan.parties()
-            )
-        }
-        0 => "outsiders who read the public graph".to_owned(),
-        1 => format!(
-            "any one of the {} parties, and everybody who reads the public graph",
-            plan.parties()
-        ),
-        c => format!(
-            "any {c} of the {} parties together, and everybody who reads the public graph",
-            plan.parties()
-        ),
-    };
-    let departures = match privacy.dropouts {
-        0 => "no departure tolerated".to_owned(),
-        1 => "one departure tolerated at any moment".to_owned(),
-        d => format!("{d} departures tolerated at any moment"),
-    };
-    let departures = match privacy.dropouts {
-        d if d > 0 && plan.draws_at_start() => {
-            departures + ", unless somebody chooses who departs by the schedule"
-        }
-        _ => departures,
-    };
+    let (coalition, departures) = (coalition(plan), departures(plan));
     format!("Honest but curious: {coalition}; {departures}; not parties that lie about their values")
+}
+
+/// Against whose collusion a plan protects.
+fn coalition(plan: &Plan) -> String {
+    let (colluding, parties) = (plan.draft().privacy.colluding, plan.parties());
+    let who = match colluding {
+        _ if plan.draws_at_start() => {
+            let when = if plan.draft().private_graph == Graph::complete(parties) {
+                "chosen before the schedule was drawn"
+            } else {
+                "drawn at random (the private graph is not complete: \
+                 one chosen with it in view may learn more)"
+            };
+            format!("a coalition of {colluding} of the {parties} parties, {when}")
+        }
+        0 => return "outsiders who read the public graph".to_owned(),
+        1 => format!("any one of the {parties} parties"),
+        _ => format!("any {colluding} of the {parties} parties together"),
+    };
+    format!("{who}, and everybody who reads the public graph")
+}
+
+/// How many departures a plan tolerates.
+fn departures(plan: &Plan) -> String {
+    let tolerated = match plan.draft().privacy.dropouts {
+        0 => return "no departure tolerated".to_owned(),
+        1 => "one departure tolerated at any moment".to_owned(),
+        dropouts => format!("{dropouts} departures tolerated at any moment"),
+    };
+    if plan.draws_at_start() {
+        tolerated + ", unless somebody chooses who departs by the schedule"
+    } else {
+        tolerated
+    }
 }
 
 /// What is protected: whose change is hidden, and within which public range.
 pub fn protected(plan: &Plan) -> String {
     let draft = plan.draft();
     let change = match draft.data.adjacency {
-        _ if reveals_sums(plan) => "several changed at once such that every revealed sum stays",
+        _ if mechanism::reveals_sums(plan) => "several changed at once such that every revealed sum stays",
         Adjacency::ReplaceOne => "replaced by any other",
         Adjacency::ZeroOut => "replaced by zero",
     };
@@ -75,76 +77,6 @@ pub fn protected(plan: &Plan) -> String {
             "each single one of {} records ({range}), {change}",
             draft.total_weight()
         ),
-    }
-}
-
-/// σ* as files have it: null where a party adds none.
-pub fn independent_std(plan: &Plan) -> Option<f64> {
-    Some(plan.calibration().independent_std).filter(|&std| std > 0.0)
-}
-
-/// σ_Δ of INCA; null with PPSC.
-pub fn correlated_std(plan: &Plan) -> Option<f64> {
-    plan.iterations()
-        .is_none()
-        .then_some(plan.calibration().correlated_std)
-}
-
-/// σ_γ of PPSC; null with INCA.
-pub fn pairwise_std(plan: &Plan) -> Option<f64> {
-    plan.iterations()
-        .is_some()
-        .then_some(plan.calibration().correlated_std)
-}
-
-/// Whether a change of one value alone shows in an exact sum, with certainty (PPSC without independent noise): the plan has claims, but no ε of
-/// the ordinary adjacency.
-pub fn reveals_sums(plan: &Plan) -> bool {
-    independent_std(plan).is_none()
-}
-
-/// PPSC: what multi-gossip alone gives away, and what this plan does about it, in words. None with INCA.
-pub fn revealed(plan: &Plan) -> Option<String> {
-    plan.iterations()?;
-    let name = |&party: &usize| plan.draft().members[party].name.as_str();
-    let components = plan.draft().private_graph.components();
-    let sums = match components.len() {
-        1 => "the exact sum of everybody's values".to_owned(),
-        2..=6 => {
-            let lists = components
-                .iter()
-                .map(|component| component.iter().map(name).collect::<Vec<_>>().join(", "));
-            format!(
-                "the exact sum of each component of the private graph ({})",
-                lists.collect::<Vec<_>>().join(" | ")
-            )
-        }
-        many => format!("the exact sum of each of the {many} components of the private graph"),
-    };
-    Some(match independent_std(plan) {
-        Some(std) => format!(
-            "Multi-gossip alone would reveal {sums} to everybody who reads the public graph; here each party adds noise of σ* = {} to its value first, which stays in these sums{}",
-            number(std),
-            smallest_sum(plan)
-        ),
-        None => format!(
-            "This plan reveals {sums} to everybody who reads the public graph (independent_noise = \"none\"): who knows all values of a component but one knows that one. What is claimed holds for changes of several values that leave these sums as they are, and for no others: one value changed alone is seen with certainty, and no ε holds for it"
-        ),
-    })
-}
-
-/// How few values such a sum may have, once colluding and departed parties are taken out of it.
-fn smallest_sum(plan: &Plan) -> String {
-    let privacy = &plan.draft().privacy;
-    let size = privacy.colluding + privacy.dropouts;
-    match smallest_component(&plan.draft().private_graph, size) {
-        Some(1) => format!(
-            ". Without {size} parties the smallest sum is one value alone: its noise is that of local privacy"
-        ),
-        Some(values) if size > 0 => {
-            format!(". Without any {size} parties (colluding or departed) the smallest has {values} values")
-        }
-        _ => String::new(),
     }
 }
 
@@ -170,10 +102,10 @@ pub fn json(plan: &Plan) -> Value {
         "epsilon_claimed": plan.epsilon_claimed(),
         "epsilon_searched": plan.epsilon_searched(),
         "delta": plan.draft().privacy.delta,
-        "independent_std": independent_std(plan),
-        "correlated_std": correlated_std(plan),
-        "pairwise_std": pairwise_std(plan),
-        "revealed": revealed(plan),
+        "independent_std": mechanism::independent_std(plan),
+        "correlated_std": mechanism::correlated_std(plan),
+        "pairwise_std": mechanism::pairwise_std(plan),
+        "revealed": mechanism::revealed(plan),
         "sampling_delta": plan.lattice().sampling_delta(&plan.lattice_request()),
         "threat": threat(plan),
         "protected": protected(plan),
@@ -190,62 +122,60 @@ pub fn json(plan: &Plan) -> Value {
 /// The quote as a person reads it.
 pub fn text(plan: &Plan) -> String {
     let (draft, calibration) = (plan.draft(), plan.calibration());
-    let iterations = plan
-        .iterations()
-        .map_or(String::new(), |s| format!(" for {s} iterations of multi-gossip"));
     let mut text = format!(
-        "{}: mean over {} parties, {} coordinates, {} rounds{iterations}\n{}.\n\n",
+        "{}: mean over {} parties, {} coordinates, {} rounds{}\n{}.\n\n",
         draft.name,
         plan.parties(),
         draft.dimension(),
         plan.rounds(),
+        mechanism::work(plan),
         threat(plan)
     );
-    if let Some(revealed) = revealed(plan) {
+    if let Some(revealed) = mechanism::revealed(plan) {
         text += &format!("{revealed}.\n\n");
     }
     text += &format!(
-        "Protected: {}.\nThe clipping range is public: take it from what is known of the quantity, never from the data.\n\n",
+        "Protected: {}.\n\
+         The clipping range is public: take it from what is known of the quantity, never from the data.\n\n",
         protected(plan)
     );
     text += &claims(&calibration.claims);
     text += &sampled(plan);
-    text += &format!(
-        "\nNoise{}: σ* = {} a party, {} = {} {} (it cancels); sampling it in f64 adds at most {:.1e} to δ\n\n",
-        if plan.scales().differ() {
-            ", in widths of each column"
-        } else {
-            ""
-        },
-        number(calibration.independent_std),
-        if plan.iterations().is_some() {
-            "σ_γ"
-        } else {
-            "σ_Δ"
-        },
-        number(calibration.correlated_std),
-        if plan.iterations().is_some() {
-            "an exchange"
-        } else {
-            "between parties"
-        },
-        plan.lattice().sampling_delta(&plan.lattice_request()),
-    );
+    text += &noise(plan);
     text += &errors(plan);
-    if plan.iterations().is_some() && calibration.predicted.standard_error_late_dropout.is_none() {
-        text += "One party may end with most of the weight: if that one vanishes while publishing, no mean is left.\n";
-    }
+    text += mechanism::caveat(plan);
     text += &others(plan);
     if calibration.predicted.standard_error > calibration.predicted.local * (1.0 + 1e-3) {
-        text += "The weights differ so much that local noise alone, each party's for its own weight, would give a smaller error than this plan.\n";
+        text += "The weights differ so much that local noise alone, each party's for its own weight, \
+                 would give a smaller error than this plan.\n";
     }
     if plan.parties() < 20 && draft.data.unit == Unit::Party {
-        text += "With this few parties a mean of whole vectors stays noisy; `unit = \"record\"` protects single rows at a fraction of the error.\n";
+        text += "With this few parties a mean of whole vectors stays noisy; \
+                 `unit = \"record\"` protects single rows at a fraction of the error.\n";
     }
     text
 }
 
-/// What a sampled claim rests on, and what it would take for its p to be no larger than the plan's δ.
+/// How much noise of which kind.
+fn noise(plan: &Plan) -> String {
+    let calibration = plan.calibration();
+    let [symbol, per] = mechanism::correlated_noise(plan);
+    let scale = if plan.scales().differ() {
+        ", in widths of each column"
+    } else {
+        ""
+    };
+    format!(
+        "\nNoise{scale}: σ* = {} a party, {symbol} = {} {per} (it cancels); \
+         sampling it in f64 adds at most {:.1e} to δ\n\n",
+        number(calibration.independent_std),
+        number(calibration.correlated_std),
+        plan.lattice().sampling_delta(&plan.lattice_request()),
+    )
+}
+
+/// What a sampled claim rests on, and what it would take for its p to be no larger than the plan's
+/// δ.
 #[derive(Clone, Debug, Serialize)]
 pub struct SampleInfo {
     /// Fresh draws of schedule, coalition and departures.
@@ -254,13 +184,13 @@ pub struct SampleInfo {
     pub checked: u64,
     /// p: the chance of a draw that loses more, at most, with `confidence`.
     pub chance: f64,
-    /// Of p.
+    /// The confidence with which p is a bound.
     pub confidence: f64,
     /// Draws without a failure that would show p ≤ δ.
     pub draws_for_delta: f64,
 }
 
-/// Of a plan that has a sampled claim.
+/// What the sampled claim of a plan rests on; None where no claim was sampled.
 pub fn sample(plan: &Plan) -> Option<SampleInfo> {
     let claim = plan
         .calibration()
@@ -280,7 +210,7 @@ pub fn sample(plan: &Plan) -> Option<SampleInfo> {
     })
 }
 
-/// The same as a sentence.
+/// What a sampled claim rests on, as sentences.
 fn sampled(plan: &Plan) -> String {
     let Some(SampleInfo {
         draws,
@@ -294,10 +224,14 @@ fn sampled(plan: &Plan) -> String {
     };
     let told = Draws::chance(0, checked);
     format!(
-        "\nThe sampled claim is (ε, δ + p): in {draws} fresh draws of schedule, coalition and departures, each with its worst fault of a share, \
-         p = {} at {} %. For p no larger than δ = {:e} it would take {draws_for_delta:.0} draws (privacy.draws). A start that a \
-         coalition ends by not revealing its nonce gives it one draw more. p is the planner's word: whoever verifies the plan holds it against \
-         {checked} draws of its own, which cannot tell a p below {} from 0. It is for departures that have nothing to do with the schedule; \
+        "\nThe sampled claim is (ε, δ + p): in {draws} fresh draws of schedule, \
+         coalition and departures, each with its worst fault of a share, \
+         p = {} at {} %. For p no larger than δ = {:e} it would take {draws_for_delta:.0} draws \
+         (privacy.draws). A start that a \
+         coalition ends by not revealing its nonce gives it one draw more. p is the planner's word: \
+         whoever verifies the plan holds it against \
+         {checked} draws of its own, which cannot tell a p below {} from 0. \
+         It is for departures that have nothing to do with the schedule; \
          against those that somebody chooses by it, or causes, the theorem alone holds.\n",
         at_most(chance),
         100.0 * confidence,
@@ -394,7 +328,8 @@ fn errors(plan: &Plan) -> String {
 fn averaging(plan: &Plan) -> String {
     plan.terms().map_or(String::new(), |terms| {
         format!(
-            "Finals are averaged over the public graph: about {} rounds ({}), at most {}; all nodes end within {} standard errors of each other.\n",
+            "Finals are averaged over the public graph: about {} rounds ({}), at most {}; \
+             all nodes end within {} standard errors of each other.\n",
             terms.expected_rounds,
             terms.at_most.method.name(),
             terms.at_most.steps.len(),
@@ -408,12 +343,12 @@ fn others(plan: &Plan) -> String {
     let shown = |error: Option<f64>| error.map_or("–".to_owned(), number);
     let mut gone = Table::with_headings(["gone for good", "parties", "standard error", ""]);
     for row in outlook::gone(plan).unwrap_or_default() {
-        let note = match row.tolerated {
-            true => "",
-            false if plan.parties() - row.parties < plan.draft().run.min_parties => {
-                "fewer stay than run.min_parties: nothing is published"
-            }
-            false => "more than the plan tolerates: a run may be withheld",
+        let note = if row.tolerated {
+            ""
+        } else if plan.parties() - row.parties < plan.draft().run.min_parties {
+            "fewer stay than run.min_parties: nothing is published"
+        } else {
+            "more than the plan tolerates: a run may be withheld"
         };
         gone.row([
             format!("{} %", row.percent),
@@ -449,9 +384,10 @@ fn why_local(plan: &Plan) -> String {
         .claims
         .iter()
         .any(|claim| claim.faults == Faults::Class);
-    let why = match computed {
-        true => "In so few rounds a coalition may be all that a party exchanges shares with",
-        false => "There are too many coalitions to compute them all",
+    let why = if computed {
+        "In so few rounds a coalition may be all that a party exchanges shares with"
+    } else {
+        "There are too many coalitions to compute them all"
     };
     let remedies = outlook::against_the_theorem(plan);
     let help = match &remedies[..] {

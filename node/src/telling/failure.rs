@@ -1,4 +1,5 @@
-//! Why a command ended without what it was asked for: one sentence, the field at fault, what to do about it, and an exit code.
+//! Why a command ended without what it was asked for: one sentence, the field at fault, what to do
+//! about it, and an exit code.
 
 use std::fmt;
 use std::path::Path;
@@ -32,7 +33,7 @@ impl Exit {
         self as i32
     }
 
-    /// The one with this code.
+    /// The exit with this code.
     pub fn of(code: i32) -> Option<Self> {
         use Exit::*;
         [
@@ -49,7 +50,8 @@ impl Exit {
         .find(|e| e.code() == code)
     }
 
-    /// Of several nodes' codes the one that `local` exits with: the worst in the order 70, 6, 3, 7, 2, 4, 5, 0.
+    /// The worst of several nodes' codes, with which `local` exits: the first in the order 70, 6,
+    /// 3, 7, 2, 4, 5, 0.
     pub fn worst(codes: impl IntoIterator<Item = i32>) -> i32 {
         const ORDER: [i32; 8] = [0, 5, 4, 2, 7, 3, 6, 70];
         let rank = |code: i32| ORDER.iter().position(|&c| c == code).unwrap_or(ORDER.len() - 1);
@@ -73,7 +75,7 @@ impl Exit {
 /// A command's failure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The exit code.
+    /// What the process exits with.
     pub exit: Exit,
     /// What is wrong, in one sentence; never a private value.
     pub message: String,
@@ -94,17 +96,17 @@ impl Failure {
         }
     }
 
-    /// Exit 2.
+    /// A failure of flags, files of ours or this machine (exit 2).
     pub fn usage(message: impl Into<String>) -> Self {
         Failure::new(Exit::Usage, message)
     }
 
-    /// Exit 7.
+    /// A failure of a private input or an execution file (exit 7).
     pub fn input(message: impl Into<String>) -> Self {
         Failure::new(Exit::InputUnusable, message)
     }
 
-    /// Says in which file.
+    /// Says in which file it is.
     pub fn in_file(mut self, path: &Path) -> Self {
         self.message = format!("{}: {}", path.display(), self.message);
         self
@@ -125,7 +127,12 @@ impl Failure {
     /// The object that `--json` prints.
     pub fn to_json(&self) -> serde_json::Value {
         json!({
-            "error": { "kind": self.exit.kind(), "message": self.message, "field": self.field, "hint": self.hint },
+            "error": {
+                "kind": self.exit.kind(),
+                "message": self.message,
+                "field": self.field,
+                "hint": self.hint,
+            },
             "exit_code": self.exit.code(),
         })
     }

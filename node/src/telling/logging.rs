@@ -1,11 +1,34 @@
-//! The log: standard error, text or JSON. Private values never reach it; their types cannot be printed.
+//! The log: standard error, text or JSON. Private values never reach it; their types cannot be
+//! printed.
 
+use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{LogFormat, Shared};
+/// Flags of every command.
+#[derive(Args, Clone, Debug)]
+pub struct GlobalFlags {
+    /// Print exactly one JSON object on standard output, also when it fails
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Format of the log on standard error
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    pub log: LogFormat,
+    /// Log more (-v debug, -vv trace); private values are never logged
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs, one object a line.
+    Json,
+}
 
 /// Starts the log of this process; a second start is ignored.
-pub fn start(shared: &Shared) {
+pub fn start(shared: &GlobalFlags) {
     let level = match shared.verbose {
         0 => "undertone=info,warn",
         1 => "undertone=debug,info",

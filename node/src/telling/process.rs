@@ -24,10 +24,12 @@ pub fn open_files() -> Option<u64> {
 
 /// Processor seconds, user and system; None where there is no /proc.
 pub fn cpu_s() -> Option<f64> {
-    /// Clock ticks a second: a constant of Linux's interface (USER_HZ) on every architecture that Rust's standard library runs on.
+    /// Clock ticks a second: a constant of Linux's interface (USER_HZ) on every architecture that
+    /// Rust's standard library runs on.
     const TICKS: f64 = 100.0;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The command's name, in parentheses, may hold spaces; user and system time are fields 14 and 15.
+    // The command's name, in parentheses, may hold spaces; user and system time are fields 14
+    // and 15.
     let (_, rest) = stat.rsplit_once(')')?;
     let ticks = |index: usize| rest.split_whitespace().nth(index)?.parse::<f64>().ok();
     Some((ticks(11)? + ticks(12)?) / TICKS)

@@ -2,7 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 
-/// The line. Nothing is shown if standard error is not a terminal, except what [`Progress::milestone`] says.
+/// The line. Nothing is shown if standard error is not a terminal, except what
+/// [`Progress::milestone`] says.
 #[derive(Debug)]
 pub struct Progress {
     terminal: bool,
@@ -11,7 +12,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Looks at standard error.
+    /// A line that is empty yet; looks whether standard error is a terminal.
     pub fn start() -> Self {
         Progress {
             terminal: std::io::stderr().is_terminal(),
@@ -20,7 +21,7 @@ impl Progress {
         }
     }
 
-    /// Replaces the line.
+    /// Shows this instead of what the line said.
     pub fn show(&mut self, line: &str) {
         if !self.terminal || line == self.last {
             return;
@@ -43,7 +44,7 @@ impl Progress {
         eprintln!("{}", if self.terminal { "" } else { line });
     }
 
-    /// Clears the line.
+    /// Takes the line away.
     pub fn end(&mut self) {
         if self.terminal && self.shown > 0 {
             eprint!("\r{}\r", " ".repeat(self.shown));

@@ -77,7 +77,8 @@ fn decimals(value: f64) -> Option<usize> {
         .then(|| (3.0 - magnitude).clamp(0.0, 8.0) as usize)
 }
 
-/// The same for what a person may rely on as an upper bound, such as ε: what is shown is never below `value`.
+/// A number with four significant digits on which a person may rely as an upper bound, such as ε:
+/// what is shown is never below `value`.
 pub fn at_most(value: f64) -> String {
     let nearest = number(value);
     let shown = nearest.parse::<f64>().unwrap_or(f64::INFINITY);

@@ -3,12 +3,15 @@
 use std::fs::File;
 use std::io::Write;
 
-use ::csv::{ReaderBuilder, StringRecord, Trim, WriterBuilder};
+use csv::{ReaderBuilder, StringRecord, Trim, WriterBuilder};
+use thiserror::Error;
 
-use super::{Format, Layout, Problem, VectorFile};
+use crate::vector_file::layout::{Format, Layout};
+use crate::vector_file::unusable::UnusableFile;
+use crate::vector_file::vector::VectorFile;
 
 /// A first row without a single number is taken as the names of the columns.
-pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, Problem> {
+pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, UnusableFile> {
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -34,15 +37,18 @@ pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, Problem> {
                 "ragged: row {rows} (line {line}) has {} columns, the first row has {columns}",
                 record.len()
             );
-            return Err(Problem::new(what, "every row needs the same number of columns"));
+            return Err(UnusableFile::new(
+                what,
+                "every row needs the same number of columns",
+            ));
         }
         for (column, cell) in record.iter().enumerate() {
             values
-                .push(number(cell).map_err(|what| wrong_cell(&what, rows, line, column, header.as_deref()))?);
+                .push(number(cell).map_err(|what| wrong_cell(what, rows, line, column, header.as_deref()))?);
         }
     }
     if rows == 0 {
-        return Err(Problem::new(
+        return Err(UnusableFile::new(
             "it has no rows of numbers",
             "at least one row is needed",
         ));
@@ -56,37 +62,60 @@ pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, Problem> {
     })
 }
 
-fn next(reader: &mut ::csv::Reader<File>, record: &mut StringRecord, rows: usize) -> Result<bool, Problem> {
+fn next(
+    reader: &mut ::csv::Reader<File>,
+    record: &mut StringRecord,
+    rows: usize,
+) -> Result<bool, UnusableFile> {
     reader.read_record(record).map_err(|e| match e.kind() {
         ::csv::ErrorKind::Utf8 { .. } => {
-            Problem::new(format!("row {} is not UTF-8 text", rows + 1), "save it as UTF-8")
+            UnusableFile::new(format!("row {} is not UTF-8 text", rows + 1), "save it as UTF-8")
         }
-        ::csv::ErrorKind::Io(e) => Problem::new(format!("cannot be read: {e}"), "copy it again"),
+        ::csv::ErrorKind::Io(e) => UnusableFile::new(format!("cannot be read: {e}"), "copy it again"),
         // The library's other errors are about what it is told to do; their text has no values.
-        _ => Problem::new(
+        _ => UnusableFile::new(
             format!("row {} cannot be read", rows + 1),
             "save it as plain comma-separated numbers",
         ),
     })
 }
 
-fn number(cell: &str) -> Result<f64, String> {
+/// Why a cell has no mean; never what stands there.
+#[derive(Clone, Copy, Debug, Error)]
+enum WrongCell {
+    #[error("not a number (NaN)")]
+    Nan,
+    #[error("infinite")]
+    Infinite,
+    #[error("empty")]
+    Empty,
+    #[error("not a number")]
+    Word,
+}
+
+fn number(cell: &str) -> Result<f64, WrongCell> {
     match cell.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
-        Ok(number) if number.is_nan() => Err("not a number (NaN)".into()),
-        Ok(_) => Err("infinite".into()),
-        Err(_) if cell.is_empty() => Err("empty".into()),
-        Err(_) => Err("not a number".into()),
+        Ok(number) if number.is_nan() => Err(WrongCell::Nan),
+        Ok(_) => Err(WrongCell::Infinite),
+        Err(_) if cell.is_empty() => Err(WrongCell::Empty),
+        Err(_) => Err(WrongCell::Word),
     }
 }
 
 /// Says where, not what: what stands there is private.
-fn wrong_cell(what: &str, row: usize, line: u64, column: usize, header: Option<&[String]>) -> Problem {
+fn wrong_cell(
+    what: WrongCell,
+    row: usize,
+    line: u64,
+    column: usize,
+    header: Option<&[String]>,
+) -> UnusableFile {
     let name = header
         .and_then(|names| names.get(column))
         .map_or(String::new(), |name| format!(" ({name:?})"));
     let hint = "correct or drop that row (a first row of names may not contain numbers)";
-    Problem::new(
+    UnusableFile::new(
         format!("row {row} (line {line}), column {}{name} is {what}", column + 1),
         hint,
     )

@@ -5,16 +5,19 @@ use std::fs::File;
 use std::io::{Read, Write};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use thiserror::Error as Reason;
 
-use super::{Format, Layout, Problem, VectorFile};
+use crate::vector_file::layout::{Format, Layout};
+use crate::vector_file::unusable::UnusableFile;
+use crate::vector_file::vector::VectorFile;
 
 /// Our choice, numpy's old limit: no array has more axes.
 const MOST_AXES: usize = 32;
 
-pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
+pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, UnusableFile> {
     let mut text = vec![];
     file.read_to_end(&mut text)
-        .map_err(|e| Problem::new(format!("cannot be read: {e}"), "copy it again"))?;
+        .map_err(|e| UnusableFile::new(format!("cannot be read: {e}"), "copy it again"))?;
     let mut reading = Reading::default();
     let mut parser = serde_json::Deserializer::from_slice(&text);
     let read = Element {
@@ -24,14 +27,14 @@ pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
     .deserialize(&mut parser)
     .and_then(|()| parser.end());
     read.map_err(|e| {
-        Problem::new(
+        UnusableFile::new(
             e.to_string(),
             "it must hold numbers in nested arrays, each of one length, such as [[1, 2], [3, 4]]",
         )
     })?;
     let shape: Vec<usize> = reading.lengths.iter().map(|length| length.unwrap_or(0)).collect();
     if reading.values.is_empty() {
-        return Err(Problem::new(
+        return Err(UnusableFile::new(
             "it has no numbers",
             "at least one row and one coordinate are needed",
         ));
@@ -45,6 +48,25 @@ pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
     })
 }
 
+/// Why numbers in arrays are no array of numbers; never a number of them.
+#[derive(Debug, Reason)]
+enum Ragged {
+    #[error("ragged: {place} is a number where others are arrays")]
+    Number { place: String },
+    #[error("ragged: {place} is an array where others are numbers")]
+    Array { place: String },
+    #[error("ragged: {place} has {length} elements where others have {expected}")]
+    Length {
+        place: String,
+        length: usize,
+        expected: usize,
+    },
+    #[error("{place} is not finite")]
+    NotFinite { place: String },
+    #[error("more than {MOST_AXES} nested arrays")]
+    TooDeep,
+}
+
 /// What was read so far. The shape is that of the first elements; all others must agree.
 #[derive(Default)]
 struct Reading {
@@ -53,7 +75,7 @@ struct Reading {
     numbers_at: Option<usize>,
     /// Length of the arrays of each depth, once one was closed.
     lengths: Vec<Option<usize>>,
-    /// Where the reader stands.
+    /// The indices of the element that is being read.
     path: Vec<usize>,
 }
 
@@ -66,29 +88,23 @@ impl Reading {
         }
     }
 
-    fn number(&mut self, depth: usize, value: f64) -> Result<(), String> {
+    fn number(&mut self, depth: usize, value: f64) -> Result<(), Ragged> {
         if *self.numbers_at.get_or_insert(depth) != depth || self.lengths.len() > depth {
-            return Err(format!(
-                "ragged: {} is a number where others are arrays",
-                self.place()
-            ));
+            return Err(Ragged::Number { place: self.place() });
         }
         if !value.is_finite() {
-            return Err(format!("{} is not finite", self.place()));
+            return Err(Ragged::NotFinite { place: self.place() });
         }
         self.values.push(value);
         Ok(())
     }
 
-    fn open(&mut self, depth: usize) -> Result<(), String> {
+    fn open(&mut self, depth: usize) -> Result<(), Ragged> {
         if self.numbers_at.is_some_and(|at| depth >= at) {
-            return Err(format!(
-                "ragged: {} is an array where others are numbers",
-                self.place()
-            ));
+            return Err(Ragged::Array { place: self.place() });
         }
         if depth >= MOST_AXES {
-            return Err(format!("more than {MOST_AXES} nested arrays"));
+            return Err(Ragged::TooDeep);
         }
         if self.lengths.len() == depth {
             self.lengths.push(None);
@@ -96,19 +112,20 @@ impl Reading {
         Ok(())
     }
 
-    fn close(&mut self, depth: usize, length: usize) -> Result<(), String> {
+    fn close(&mut self, depth: usize, length: usize) -> Result<(), Ragged> {
         let expected = *self.lengths[depth].get_or_insert(length);
         if expected != length {
-            return Err(format!(
-                "ragged: {} has {length} elements where others have {expected}",
-                self.place()
-            ));
+            return Err(Ragged::Length {
+                place: self.place(),
+                length,
+                expected,
+            });
         }
         Ok(())
     }
 }
 
-/// One number or array.
+/// A number or an array, read at a depth of arrays.
 struct Element<'a> {
     reading: &'a mut Reading,
     depth: usize,

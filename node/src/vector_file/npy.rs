@@ -4,8 +4,11 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, Write};
 
 use npyz::{DType, NpyFile, Order, TypeChar, WriterBuilder};
+use thiserror::Error;
 
-use super::{Dtype, Layout, Problem, VectorFile, to_f32};
+use crate::vector_file::layout::{Dtype, Layout};
+use crate::vector_file::unusable::UnusableFile;
+use crate::vector_file::vector::{VectorFile, to_f32};
 
 /// A header longer than this is not one of a plain array.
 const LONGEST_HEADER: u32 = 1 << 16;
@@ -13,13 +16,13 @@ const LONGEST_HEADER: u32 = 1 << 16;
 const AS_NUMPY_SAVES: &str = "it must be a .npy file as numpy.save writes it";
 const AGAIN: &str = "write or copy it again";
 
-pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, Problem> {
-    check_header(&mut file).map_err(|what| Problem::new(what, AS_NUMPY_SAVES))?;
+pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, UnusableFile> {
+    check_header(&mut file).map_err(|e| UnusableFile::new(e.to_string(), AS_NUMPY_SAVES))?;
     let npy = NpyFile::new(BufReader::with_capacity(1 << 20, file))
-        .map_err(|e| Problem::new(format!("not a .npy file: {e}"), AS_NUMPY_SAVES))?;
-    let dtype = dtype_of(&npy.dtype()).map_err(|found| {
-        Problem::new(
-            format!("dtype {found} cannot be averaged"),
+        .map_err(|e| UnusableFile::new(format!("not a .npy file: {e}"), AS_NUMPY_SAVES))?;
+    let dtype = dtype_of(&npy.dtype()).map_err(|other| {
+        UnusableFile::new(
+            other.to_string(),
             "convert it: numpy.save(path, vector.astype('float64')) or 'float32'",
         )
     })?;
@@ -30,10 +33,10 @@ pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, Problem> {
         .iter()
         .try_fold(size, |total: u64, &n| total.checked_mul(n));
     let (Some(shape), Some(needed)) = (shape, needed) else {
-        return Err(Problem::new("its shape is larger than any memory", AGAIN));
+        return Err(UnusableFile::new("its shape is larger than any memory", AGAIN));
     };
     if needed == 0 {
-        return Err(Problem::new(
+        return Err(UnusableFile::new(
             format!("shape {shape:?} has no coordinates"),
             "at least one row and one coordinate are needed",
         ));
@@ -41,7 +44,7 @@ pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, Problem> {
     if needed > bytes {
         let what =
             format!("truncated: its header announces {needed} bytes of data, the file has {bytes} in all");
-        return Err(Problem::new(what, AGAIN));
+        return Err(UnusableFile::new(what, AGAIN));
     }
     let fortran = npy.order() == Order::Fortran;
     let values: Vec<f64> = match dtype {
@@ -50,14 +53,17 @@ pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, Problem> {
             .map(|v| v.into_iter().map(f64::from).collect()),
         _ => npy.into_vec::<f64>(),
     }
-    .map_err(|e| Problem::new(format!("truncated: {e}"), AGAIN))?;
+    .map_err(|e| UnusableFile::new(format!("truncated: {e}"), AGAIN))?;
     let values = if fortran {
         to_c_order(values, &shape)
     } else {
         values
     };
     if let Some(index) = values.iter().position(|v| !v.is_finite()) {
-        return Err(Problem::not_finite(format!("coordinate {index}"), values[index]));
+        return Err(UnusableFile::not_finite(
+            format!("coordinate {index}"),
+            values[index],
+        ));
     }
     Ok(VectorFile {
         layout: Layout::npy(shape, dtype),
@@ -65,13 +71,39 @@ pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, Problem> {
     })
 }
 
+/// Why a header is not that of a plain array.
+#[derive(Debug, Error)]
+enum HeaderError {
+    #[error("truncated: it ends within its header")]
+    Truncated,
+    #[error("not a .npy file (its first bytes are not \\x93NUMPY)")]
+    Magic,
+    #[error("version {0} of the .npy format is not known")]
+    Version(u8),
+    #[error("its header of {0} bytes is longer than that of any plain array")]
+    TooLong(u32),
+    #[error("cannot be read: {0}")]
+    Unreadable(#[from] std::io::Error),
+    #[error("not a .npy file (its header has no shape)")]
+    NoShape,
+    #[error("its header has an axis of length {0}")]
+    Axis(String),
+    #[error("its shape is larger than any memory")]
+    TooLarge,
+}
+
+/// An element type that is no f32 or f64, by its own name.
+#[derive(Debug, Error)]
+#[error("dtype {0} cannot be averaged")]
+struct OtherDtype(String);
+
 /// The magic and the header's length, before anything is allocated for it.
-fn check_header(file: &mut File) -> Result<(), String> {
+fn check_header(file: &mut File) -> Result<(), HeaderError> {
     let mut start = [0u8; 12];
-    let cut = |_| "truncated: it ends within its header".to_owned();
+    let cut = |_| HeaderError::Truncated;
     file.read_exact(&mut start[..10]).map_err(cut)?;
     if &start[..6] != b"\x93NUMPY" {
-        return Err("not a .npy file (its first bytes are not \\x93NUMPY)".into());
+        return Err(HeaderError::Magic);
     }
     let length = match start[6] {
         1 => u32::from(u16::from_le_bytes([start[8], start[9]])),
@@ -79,53 +111,48 @@ fn check_header(file: &mut File) -> Result<(), String> {
             file.read_exact(&mut start[10..]).map_err(cut)?;
             u32::from_le_bytes([start[8], start[9], start[10], start[11]])
         }
-        version => return Err(format!("version {version} of the .npy format is not known")),
+        version => return Err(HeaderError::Version(version)),
     };
     if length > LONGEST_HEADER {
-        return Err(format!(
-            "its header of {length} bytes is longer than that of any plain array"
-        ));
+        return Err(HeaderError::TooLong(length));
     }
     let mut header = String::new();
-    let text = (&mut *file).take(length.into()).read_to_string(&mut header);
-    text.map_err(|e| format!("cannot be read: {e}"))?;
+    (&mut *file).take(length.into()).read_to_string(&mut header)?;
     if header.len() < length as usize {
-        return Err("truncated: it ends within its header".into());
+        return Err(HeaderError::Truncated);
     }
     check_shape(&header)?;
-    file.rewind().map_err(|e| format!("cannot be read: {e}"))
+    Ok(file.rewind()?)
 }
 
 /// The reader multiplies the axes without a check; a product beyond 2^60 must not reach it.
-fn check_shape(header: &str) -> Result<(), String> {
+fn check_shape(header: &str) -> Result<(), HeaderError> {
     let axes = header
         .split_once("shape")
         .and_then(|(_, rest)| rest.split_once('('))
         .and_then(|(_, rest)| rest.split_once(')'));
     let Some((axes, _)) = axes else {
-        return Err("not a .npy file (its header has no shape)".into());
+        return Err(HeaderError::NoShape);
     };
     let mut total = 1u64;
     for axis in axes.split(',').map(str::trim).filter(|axis| !axis.is_empty()) {
-        let length: u64 = axis
-            .parse()
-            .map_err(|_| format!("its header has an axis of length {axis}"))?;
+        let length: u64 = axis.parse().map_err(|_| HeaderError::Axis(axis.to_owned()))?;
         total = total
             .checked_mul(length.max(1))
             .filter(|&n| n < 1 << 60)
-            .ok_or("its shape is larger than any memory")?;
+            .ok_or(HeaderError::TooLarge)?;
     }
     Ok(())
 }
 
-fn dtype_of(dtype: &DType) -> Result<Dtype, String> {
+fn dtype_of(dtype: &DType) -> Result<Dtype, OtherDtype> {
     match dtype {
         DType::Plain(text) => match (text.type_char(), text.size_field()) {
             (TypeChar::Float, 4) => Ok(Dtype::F32),
             (TypeChar::Float, 8) => Ok(Dtype::F64),
-            _ => Err(text.to_string()),
+            _ => Err(OtherDtype(text.to_string())),
         },
-        other => Err(other.descr()),
+        other => Err(OtherDtype(other.descr())),
     }
 }
 

@@ -4,18 +4,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{Read, Write};
 
-use ::safetensors::tensor::{Dtype as FileDtype, TensorView};
-use ::safetensors::{SafeTensors, serialize};
 use half::{bf16, f16};
+use safetensors::tensor::{Dtype as FileDtype, TensorView};
+use safetensors::{SafeTensors, serialize};
 
-use super::{Dtype, Format, Layout, Problem, Tensor, VectorFile, to_f32};
+use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};
+use crate::vector_file::unusable::UnusableFile;
+use crate::vector_file::vector::{VectorFile, to_f32};
 
-pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
+pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, UnusableFile> {
     // Grows with what is really there.
     let mut bytes = vec![];
     file.read_to_end(&mut bytes)
-        .map_err(|e| Problem::new(format!("cannot be read: {e}"), "copy it again"))?;
-    let unusable = |e| Problem::new(format!("not a .safetensors file: {e}"), "write or copy it again");
+        .map_err(|e| UnusableFile::new(format!("cannot be read: {e}"), "copy it again"))?;
+    let unusable = |e| UnusableFile::new(format!("not a .safetensors file: {e}"), "write or copy it again");
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(unusable)?;
     let metadata: BTreeMap<String, String> = header
         .metadata()
@@ -34,12 +36,12 @@ pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
                 "tensor {name:?} has dtype {:?}, which cannot be averaged",
                 view.dtype()
             );
-            Problem::new(what, "leave it out, or convert it to F32, F16, BF16 or F64")
+            UnusableFile::new(what, "leave it out, or convert it to F32, F16, BF16 or F64")
         })?;
         let from = values.len();
         extend(&mut values, dtype, view.data());
         if let Some(index) = values[from..].iter().position(|v: &f64| !v.is_finite()) {
-            return Err(Problem::not_finite(
+            return Err(UnusableFile::not_finite(
                 format!("coordinate {index} of tensor {name:?}"),
                 values[from + index],
             ));
@@ -51,7 +53,7 @@ pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, Problem> {
         });
     }
     if values.is_empty() {
-        return Err(Problem::new(
+        return Err(UnusableFile::new(
             "it has no tensor with coordinates",
             "at least one coordinate is needed",
         ));

@@ -1,23 +1,28 @@
-//! Notices that everybody gets: each is checked, kept once and passed on once. Memory is bounded by the slots, whatever peers send: a
-//! READY and a START of each party, and for each of the two stages an item and up to n other versions of it that its author signed as well
-//! (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a message, that it has its result, four sketches of it, and n cut edges; 14n + 5n² notices in all, each no longer than a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
+//! Notices that everybody gets: each is checked, kept once and passed on once. Memory is bounded by
+//! the slots, whatever peers send: a READY and a START of each party, and for each of the two
+//! stages an item and up to n other versions of it that its author signed as well (an honest one
+//! signs none), a list, a vote, and n calls; for averaging that it missed a message, that it has
+//! its result, four sketches of it, and n cut edges; 14n + 5n² notices in all, each no longer than
+//! a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`]
+//! times at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::commitment::{Commitment, Commitments, Nonce};
-use crate::dissemination::sketch::MOST_SKETCHES;
-use crate::message::{
-    Incarnation, ItemHash, ItemSet, Members, MessageError, Notice, Seat, SignedNotice, Sketch, Stage,
-    item_hash,
+use crate::averaging::sketch::MOST_SKETCHES;
+use crate::messages::commitment::{Commitment, Commitments, Nonce};
+use crate::messages::notice::{
+    Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Sketch, Stage, item_hash,
 };
-use crate::mixing::Party;
-use crate::wire;
+use crate::messages::signing::{Members, MessageError};
+use crate::messages::wire;
+use crate::topology::party::Party;
 
-/// How often a party's READY, or its START, is replaced by a newer one: as often as somebody may restart a node while the others
-/// gather (our guess), and too seldom for a member to have the others flood for it at full speed.
+/// How often a party's READY, or its START, is replaced by a newer one: as often as somebody may
+/// restart a node while the others gather (our guess), and too seldom for a member to have the
+/// others flood for it at full speed.
 pub const REPLACEMENTS: u32 = 64;
 
 /// What there is at most one notice for.
@@ -167,7 +172,8 @@ pub struct Flood {
     /// Whether READYs commit and STARTs reveal.
     commits: bool,
     held: BTreeMap<Slot, Held>,
-    /// Other versions of items than the first, each signed by its author: evidence, and what to pull if a set names them.
+    /// Other versions of items than the first, each signed by its author: evidence, and what to
+    /// pull if a set names them.
     versions: BTreeMap<(Stage, Party, ItemHash), Held>,
 }
 
@@ -188,7 +194,8 @@ impl Flood {
         }
     }
 
-    /// The same for a plan whose READYs commit and whose STARTs reveal, if `commits`: only that kind is taken.
+    /// The same for a plan whose READYs commit and whose STARTs reveal, if `commits`: only that
+    /// kind is taken.
     pub fn committing(mut self, commits: bool) -> Self {
         self.commits = commits;
         self
@@ -199,7 +206,8 @@ impl Flood {
         &self.members
     }
 
-    /// Takes a notice from a peer. With `gathered` (this node has signed a START) a newer READY no longer replaces an older one.
+    /// Takes a notice from a peer. With `gathered` (this node has signed a START) a newer READY no
+    /// longer replaces an older one.
     ///
     /// # Errors
     /// The notice is not taken and nothing changes.
@@ -438,7 +446,8 @@ impl Flood {
         self.held.contains_key(&Slot::Missed(party))
     }
 
-    /// Whether a party said that it has ended averaging; if so, whether with a result over all of E.
+    /// Whether a party said that it has ended averaging; if so, whether with a result over all of
+    /// E.
     pub fn averaged(&self, party: Party) -> Option<bool> {
         match self.held.get(&Slot::Averaged(party))?.notice {
             Notice::Averaged { whole } => Some(whole),
@@ -484,7 +493,8 @@ mod tests {
     use libp2p_identity::Keypair;
 
     use super::*;
-    use crate::message::{Recipient, Signer};
+    use crate::messages::notice::Recipient;
+    use crate::messages::signing::Signer;
 
     fn key(party: Party) -> Keypair {
         Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
@@ -565,7 +575,7 @@ mod tests {
     fn sums(number: u8, unheard: Vec<Party>, sum: i64) -> Notice {
         let sketch = Sketch {
             seed: [1; 16],
-            sums: [sum; crate::dissemination::sketch::SUMS],
+            sums: [sum; crate::averaging::sketch::SUMS],
         };
         Notice::Sums {
             number,

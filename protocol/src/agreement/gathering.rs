@@ -1,16 +1,18 @@
 //! Who takes part: READY, then one START that all of its members sign alike.
 //!
-//! A node signs exactly one START(S): (i) once it holds every member's READY; (ii) `join_ms` after its own READY, if it holds at least
-//! `min_parties`; (iii) on a START(S) that names it, once it holds the READYs that S names. It begins only if it holds START(S) of the same
-//! S from every member of S, and aborts `join_ms` after signing otherwise; nothing private has left by then.
+//! A node signs exactly one START(S): (i) once it holds every member's READY; (ii) `join_ms` after
+//! its own READY, if it holds at least `min_parties`; (iii) on a START(S) that names it, once it
+//! holds the READYs that S names. It begins only if it holds START(S) of the same S from every
+//! member of S, and aborts `join_ms` after signing otherwise; nothing private has left by then.
 
 use std::collections::BTreeSet;
 
-use crate::commitment::{self, Commitments, Nonce, commitment};
-use crate::flood::Flood;
-use crate::message::{Digest, Incarnation, Notice, Seat};
-use crate::mixing::Party;
+use crate::agreement::flood::Flood;
+use crate::messages::commitment::{self, Commitments, Nonce, commitment};
+use crate::messages::notice::{Incarnation, Notice, Seat};
+use crate::messages::signature::Digest;
 use crate::time::Time;
+use crate::topology::party::Party;
 
 /// What the machine wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +57,8 @@ impl<'a> Said<'a> {
     }
 }
 
-/// What was signed: whom START names, and the hash of their commitments where it draws the schedule.
+/// What was signed: whom START names, and the hash of their commitments where it draws the
+/// schedule.
 struct Signed {
     seats: Vec<Seat>,
     commitments: Option<Commitments>,
@@ -156,8 +159,8 @@ impl Gathering {
         )))
     }
 
-    /// Whether a party's nonce is not the one that it committed to. Its READY is the one that its START names: none is replaced once this
-    /// node has signed.
+    /// Whether a party's nonce is not the one that it committed to. Its READY is the one that its
+    /// START names: none is replaced once this node has signed.
     fn lies(&self, flood: &Flood, party: Party) -> bool {
         let Some(Draw { digest, .. }) = &self.draw else {
             return false;
@@ -242,8 +245,9 @@ impl Gathering {
             .is_some_and(|seats| seats.len() >= self.min_parties && seats.contains(&me))
     }
 
-    /// The START of somebody else to join: it names this start of this node, and every READY that it names is held and newest. If there are several,
-    /// the one that most parties signed. Whoever signed one signs no other, so joining beats proposing.
+    /// The START of somebody else to join: it names this start of this node, and every READY that
+    /// it names is held and newest. If there are several, the one that most parties signed. Whoever
+    /// signed one signs no other, so joining beats proposing.
     fn joined(&self, flood: &Flood) -> Option<Vec<Seat>> {
         let current = |seat: &Seat| flood.ready(seat.party) == Some(seat.incarnation);
         let authors = (0..self.parties).filter(|&party| self.names_me(flood, party));
@@ -268,8 +272,9 @@ mod tests {
     use libp2p_identity::Keypair;
 
     use super::*;
-    use crate::message::{Members, Recipient, Signer};
-    use crate::wire;
+    use crate::messages::notice::Recipient;
+    use crate::messages::signing::{Members, Signer};
+    use crate::messages::wire;
 
     const JOIN_MS: u64 = 1000;
 

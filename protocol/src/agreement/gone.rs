@@ -2,26 +2,31 @@
 //!
 //! Two rules, and why neither can split the vote before half-time:
 //!
-//! - *By logs* (settling only): p is excluded if the logs of all its private neighbours that are expected and not excluded call it gone.
-//!   This is a function of the items themselves. Let two nodes exclude G₁ and G₂ and each hold all logs of what it still expects. In
-//!   G₁ ∪ G₂ every party's neighbours outside of both call it gone, by logs that both nodes hold, so each had the union to choose, and the
-//!   rule takes the greatest set: G₁ = G₂. (A party whose neighbours are all in the union is the exception; the vote then falls
-//!   back on its deadlines.)
-//! - *By calls* (ours, so that a process that is killed after others signed their logs, or with its own log or final half sent, costs milliseconds and not
-//!   three quarters of the stage): p is excluded if every expected member that is not excluded has called it gone, in its log or by a
-//!   signed call, except for members whom this node itself finds gone (their items may be here, their call never will), and at least a
-//!   quorum has called it. A node calls p gone only while it does not hold p's item, and one that has called p gone signs no set with p
-//!   before three quarters. So if a set without p is signed by this rule, a quorum has called p gone, none of them signs a set with
-//!   p before three quarters, and those who may are too few to agree on one. At three quarters everybody signs what was signed early.
+//! - *By logs* (settling only): p is excluded if the logs of all its private neighbours that are
+//!   expected and not excluded call it gone. This is a function of the items themselves. Let two
+//!   nodes exclude G₁ and G₂ and each hold all logs of what it still expects. In G₁ ∪ G₂ every
+//!   party's neighbours outside of both call it gone, by logs that both nodes hold, so each had the
+//!   union to choose, and the rule takes the greatest set: G₁ = G₂. (A party whose neighbours are
+//!   all in the union is the exception; the vote then falls back on its deadlines.)
+//! - *By calls* (ours, so that a process that is killed after others signed their logs, or with its
+//!   own log or final half sent, costs milliseconds and not three quarters of the stage): p is
+//!   excluded if every expected member that is not excluded has called it gone, in its log or by a
+//!   signed call, except for members whom this node itself finds gone (their items may be here,
+//!   their call never will), and at least a quorum has called it. A node calls p gone only while it
+//!   does not hold p's item, and one that has called p gone signs no set with p before three
+//!   quarters. So if a set without p is signed by this rule, a quorum has called p gone, none of
+//!   them signs a set with p before three quarters, and those who may are too few to agree on one.
+//!   At three quarters everybody signs what was signed early.
 //!
-//! Neighbours find out for themselves. A party that is no neighbour of p calls it gone when all of p's neighbours have who are not
-//! themselves called gone; so sparse graphs need a few more messages, not the deadlines.
+//! Neighbours find out for themselves. A party that is no neighbour of p calls it gone when all of
+//! p's neighbours have who are not themselves called gone; so sparse graphs need a few more
+//! messages, not the deadlines.
 //!
 //! Safety rests on none of this: it rests on the quorum, and on everybody signing once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::mixing::Party;
+use crate::topology::party::Party;
 
 /// Who called whom gone.
 pub type Calls = BTreeMap<Party, BTreeSet<Party>>;
@@ -31,9 +36,10 @@ pub fn calls(calls: &Calls, caller: Party, party: Party) -> bool {
     calls.get(&caller).is_some_and(|called| called.contains(&party))
 }
 
-/// The greatest set G of called parties of which each one is excluded by one of the two rules, given that the others are. Empty if
-/// fewer than `quorum` would remain (no set of fewer can be agreed on). `in_logs` are the calls of the logs at hand, `said` those of signed
-/// calls; `found` says whom this node finds gone itself.
+/// The greatest set G of called parties of which each one is excluded by one of the two rules,
+/// given that the others are. Empty if fewer than `quorum` would remain (no set of fewer can be
+/// agreed on). `in_logs` are the calls of the logs at hand, `said` those of signed calls; `found`
+/// says whom this node finds gone itself.
 pub fn excluded(
     expected: &BTreeSet<Party>,
     in_logs: &Calls,

@@ -1,26 +1,30 @@
 //! Bodies of announced items: pushed by their author if small, else pulled once.
 //!
-//! An honest author has one item. One that signs two versions shows some nodes the one and some the other; each node holds the first
-//! that it gets. A second version is pulled only if the set with most signatures names it: a quorum's set is then held in full by those
-//! as well who were shown the other version. So at most two bodies an author are held.
+//! An honest author has one item. One that signs two versions shows some nodes the one and some the
+//! other; each node holds the first that it gets. A second version is pulled only if the set with
+//! most signatures names it: a quorum's set is then held in full by those as well who were shown
+//! the other version. So at most two bodies an author are held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::message::{ItemHash, ItemSet, item_hash};
-use crate::mixing::Party;
+use crate::messages::notice::{ItemHash, ItemSet, item_hash};
+use crate::messages::wire::Bytes;
 use crate::time::Time;
-use crate::wire::Bytes;
+use crate::topology::party::Party;
 
-/// A body of up to this many bytes follows its announcement unasked. Our guess: about what fits into a few segments.
+/// A body of up to this many bytes follows its announcement unasked. Our guess: about what fits
+/// into a few segments.
 pub const PUSH_LIMIT_BYTES: u64 = 16 << 10;
 
-/// So many bodies that are not pushed are pulled at once however long they are, so that each moves on well within its patience. Our
-/// choice: it hides the way of a request behind the bodies before it.
+/// So many bodies that are not pushed are pulled at once however long they are, so that each moves
+/// on well within its patience. Our choice: it hides the way of a request behind the bodies before
+/// it.
 const PULLS_AT_ONCE: usize = 3;
 
-/// So many bytes may be under way at once in any number of bodies: waves of short ones would cost a network's delay each.
+/// So many bytes may be under way at once in any number of bodies: waves of short ones would cost a
+/// network's delay each.
 const PULLED_AT_ONCE_BYTES: u64 = 4 << 20;
 
 /// How often one neighbour is served the same body; more is an attempt to fill our queues.
@@ -52,7 +56,8 @@ impl Body {
     fn frame(&mut self) -> Arc<[u8]> {
         let frame = match &self.frame {
             Carrier::Outgoing(frame) => return frame.clone(),
-            // Few bodies are ever served by others than their authors: only those are copied, once, and kept once.
+            // Few bodies are ever served by others than their authors: only those are copied, once,
+            // and kept once.
             Carrier::Received(frame) => Arc::<[u8]>::from(&frame[..]),
         };
         *self = Body::of(self.hash, frame.clone(), self.bytes.len());
@@ -111,7 +116,8 @@ pub enum Taken {
 
 /// The items of one stage.
 pub struct Items {
-    /// Whose items are pulled first: everybody begins elsewhere, so that no author has to serve all at once.
+    /// Whose items are pulled first: everybody begins elsewhere, so that no author has to serve all
+    /// at once.
     first: Party,
     /// A pushed body is waited for that long before it is pulled.
     push_patience_ms: u64,
@@ -127,8 +133,9 @@ pub struct Items {
 }
 
 impl Items {
-    /// Nothing held by party `me`. `largest` bounds an item's bytes; patience is a share of the stage's time (our guess: one sixteenth for a push, a
-    /// quarter for a pull, so that a silent announcer leaves time for another one before the vote).
+    /// Nothing held by party `me`. `largest` bounds an item's bytes; patience is a share of the
+    /// stage's time (our guess: one sixteenth for a push, a quarter for a pull, so that a silent
+    /// announcer leaves time for another one before the vote).
     pub fn new(me: Party, largest: u64, settle_ms: u64) -> Self {
         Items {
             first: me + 1,
@@ -175,7 +182,8 @@ impl Items {
         hash
     }
 
-    /// A verified announcement arrived from a peer, for the first time or again. False: it is too large to be an item.
+    /// A verified announcement arrived from a peer, for the first time or again. False: it is too
+    /// large to be an item.
     pub fn announced(
         &mut self,
         now: Time,
@@ -315,7 +323,8 @@ impl Items {
         self.held.get_mut(&me).map(Body::frame)
     }
 
-    /// Bodies for a peer that asked for a party's item, of both versions if there are two; none if none is held or they were served too often.
+    /// Bodies for a peer that asked for a party's item, of both versions if there are two; none if
+    /// none is held or they were served too often.
     pub fn serve(&mut self, author: Party, peer: Party) -> Vec<Arc<[u8]>> {
         let served = self.served.entry((peer, author)).or_insert(0);
         let versions = [self.held.get_mut(&author), self.named.get_mut(&author)];

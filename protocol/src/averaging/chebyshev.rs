@@ -1,6 +1,6 @@
 //! Chebyshev's polynomial on [λ₂, λ_n]: about √(λ_n/λ₂) times fewer rounds than plain averaging.
 
-use super::Spectrum;
+use crate::averaging::spectrum::Spectrum;
 
 /// What is left of a difference after `rounds` rounds, at most: 1/T_K((λ_n + λ₂)/(λ_n − λ₂)).
 pub fn factor(spectrum: &Spectrum, rounds: usize) -> f64 {

@@ -1,6 +1,7 @@
 //! A course: the steps of a run of averaging, and what it guarantees.
 
-use super::{Spectrum, chebyshev, finite_time, plain};
+use crate::averaging::spectrum::Spectrum;
+use crate::averaging::{chebyshev, finite_time, plain};
 
 /// Rounds of any course, at most. Our choice: where more are needed a flood is faster.
 pub const MOST_ROUNDS: usize = 1024;
@@ -10,9 +11,9 @@ pub const MOST_ROUNDS: usize = 1024;
 pub enum Method {
     /// The paper's edge weight in every round.
     Plain,
-    /// Chebyshev's polynomial.
+    /// The roots of Chebyshev's polynomial on the range of the graph's eigenvalues.
     Chebyshev,
-    /// The eigenvalues themselves.
+    /// The eigenvalues of the graph's Laplacian themselves.
     FiniteTime,
 }
 
@@ -29,7 +30,7 @@ impl Method {
 
 /// What a course must cope with, and reach. One unit for all three.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Task {
+pub struct Goal {
     /// √Σ xᵢ² over the parties of what they begin with, the largest of all coordinates.
     pub norm: f64,
     /// In each round a node adds an error of at most this to each coordinate; 0 for real numbers.
@@ -38,9 +39,9 @@ pub struct Task {
     pub tolerance: f64,
 }
 
-/// A schedule of steps that meets its task.
+/// A schedule of steps that meets its goal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
+pub struct AveragingCourse {
     /// How the steps were chosen.
     pub method: Method,
     /// c_r of x ← x − c_r·L·x, r = 1…K.
@@ -49,36 +50,38 @@ pub struct Course {
     pub error: f64,
 }
 
-impl Course {
-    /// The course with fewest rounds that meets the task; of equal ones finite-time, then Chebyshev. None if none does within
+impl AveragingCourse {
+    /// The course with fewest rounds that meets the goal; of equal ones finite-time, then
+    /// Chebyshev. None if none does within
     /// [`MOST_ROUNDS`]: the tolerance is below what rounding leaves, or the graph is too long.
-    pub fn fit(spectrum: &Spectrum, task: Task) -> Option<Self> {
-        let courses = [Self::finite_time(spectrum, task), Self::chebyshev(spectrum, task)];
+    pub fn fit(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
+        let courses = [Self::finite_time(spectrum, goal), Self::chebyshev(spectrum, goal)];
         let best = courses
             .into_iter()
             .flatten()
             .min_by_key(|course| course.steps.len());
         // It never needs fewer than Chebyshev's; only where that has no course it is looked at.
-        best.or_else(|| Self::plain(spectrum, task))
+        best.or_else(|| Self::plain(spectrum, goal))
     }
 
-    /// By plain averaging.
-    pub fn plain(spectrum: &Spectrum, task: Task) -> Option<Self> {
-        let rounds = plain::rounds(spectrum, task.tolerance / task.norm, MOST_ROUNDS)?;
+    /// The shortest course by plain averaging, the paper's edge weight in every round.
+    pub fn plain(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
+        let rounds = plain::rounds(spectrum, goal.tolerance / goal.norm, MOST_ROUNDS)?;
         let candidates = (rounds..=MOST_ROUNDS).take(64);
         Self::first(
             spectrum,
-            task,
+            goal,
             Method::Plain,
             candidates.map(|rounds| vec![plain::weight(spectrum); rounds]),
         )
     }
 
-    /// By Chebyshev's polynomial.
-    pub fn chebyshev(spectrum: &Spectrum, task: Task) -> Option<Self> {
-        // On the few eigenvalues that there are it is never worse than on the whole interval, so a few rounds less may do.
+    /// The shortest course by Chebyshev's polynomial.
+    pub fn chebyshev(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
+        // On the few eigenvalues that there are it is never worse than on the whole interval, so a
+        // few rounds less may do.
         let enough = (1..=MOST_ROUNDS)
-            .find(|&rounds| chebyshev::factor(spectrum, rounds) * task.norm <= task.tolerance)?;
+            .find(|&rounds| chebyshev::factor(spectrum, rounds) * goal.norm <= goal.tolerance)?;
         let candidates = (enough.saturating_sub(3).max(1)..=MOST_ROUNDS).take(64);
         let steps = |rounds| {
             finite_time::order(chebyshev::roots(spectrum, rounds))
@@ -86,11 +89,11 @@ impl Course {
                 .map(|root| 1.0 / root)
                 .collect()
         };
-        Self::first(spectrum, task, Method::Chebyshev, candidates.map(steps))
+        Self::first(spectrum, goal, Method::Chebyshev, candidates.map(steps))
     }
 
     /// By the eigenvalues themselves.
-    pub fn finite_time(spectrum: &Spectrum, task: Task) -> Option<Self> {
+    pub fn finite_time(spectrum: &Spectrum, goal: Goal) -> Option<Self> {
         let steps: Vec<f64> = finite_time::roots(spectrum)
             .iter()
             .map(|root| 1.0 / root)
@@ -102,37 +105,38 @@ impl Course {
         let mut left = bounds.ones();
         let promising = steps.iter().enumerate().filter(|(_, step)| {
             bounds.multiply(&mut left, **step);
-            largest(&left) * task.norm <= task.tolerance
+            largest(&left) * goal.norm <= goal.tolerance
         });
         let candidates: Vec<Vec<f64>> = promising.map(|(index, _)| steps[..=index].to_vec()).collect();
-        Self::first(spectrum, task, Method::FiniteTime, candidates.into_iter())
+        Self::first(spectrum, goal, Method::FiniteTime, candidates.into_iter())
     }
 
     fn first(
         spectrum: &Spectrum,
-        task: Task,
+        goal: Goal,
         method: Method,
         mut candidates: impl Iterator<Item = Vec<f64>>,
     ) -> Option<Self> {
         candidates.find_map(|steps| {
-            let error = Bounds::of(spectrum).error(&steps, task);
-            (error <= task.tolerance).then_some(Course { method, steps, error })
+            let error = Bounds::of(spectrum).error(&steps, goal);
+            (error <= goal.tolerance).then_some(AveragingCourse { method, steps, error })
         })
     }
 
     /// How far a coordinate of any node moves in each round at most, r = 1…K.
-    pub fn changes(&self, spectrum: &Spectrum, task: Task) -> Vec<f64> {
+    pub fn changes(&self, spectrum: &Spectrum, goal: Goal) -> Vec<f64> {
         let bounds = Bounds::of(spectrum);
-        let error = task.rounding * (spectrum.parties() as f64).sqrt();
-        // What came in at the start, and as rounding in each round so far, times what is left of it.
-        let mut parts: Vec<(f64, Vec<f64>)> = vec![(task.norm, bounds.ones())];
+        let error = goal.rounding * (spectrum.parties() as f64).sqrt();
+        // What came in at the start, and as rounding in each round so far, times what is left of
+        // it.
+        let mut parts: Vec<(f64, Vec<f64>)> = vec![(goal.norm, bounds.ones())];
         let mut changes = Vec::with_capacity(self.steps.len());
         for &step in &self.steps {
             let moved = parts
                 .iter()
                 .map(|(size, left)| size * bounds.moved(left, step))
                 .sum::<f64>();
-            changes.push(moved * SLACK + task.rounding);
+            changes.push(moved * SLACK + goal.rounding);
             parts.iter_mut().for_each(|(_, left)| bounds.multiply(left, step));
             parts.push((error, bounds.ones()));
         }
@@ -147,7 +151,8 @@ fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-/// Polynomials' values on the spectrum, as upper bounds that hold wherever within its margin the true eigenvalues are.
+/// Polynomials' values on the spectrum, as upper bounds that hold wherever within its margin the
+/// true eigenvalues are.
 struct Bounds {
     values: Vec<f64>,
     margin: f64,
@@ -185,16 +190,17 @@ impl Bounds {
             .fold(0.0, f64::max)
     }
 
-    /// How far a node ends from the exact mean. Differences shrink by the largest |p(λ)| in the 2-norm over parties, which is not below any
-    /// one party's. A rounding error of a round goes through the rounds that follow; its mean over parties stays, at most `rounding` a round.
-    fn error(&self, steps: &[f64], task: Task) -> f64 {
+    /// How far a node ends from the exact mean. Differences shrink by the largest |p(λ)| in the
+    /// 2-norm over parties, which is not below any one party's. A rounding error of a round goes
+    /// through the rounds that follow; its mean over parties stays, at most `rounding` a round.
+    fn error(&self, steps: &[f64], goal: Goal) -> f64 {
         let mut rest = self.ones();
         let mut through = 0.0;
         for &step in steps.iter().rev() {
             through += largest(&rest);
             self.multiply(&mut rest, step);
         }
-        let rounded = task.rounding * (self.parties.sqrt() * through + steps.len() as f64);
-        (largest(&rest) * task.norm + rounded) * SLACK
+        let rounded = goal.rounding * (self.parties.sqrt() * through + steps.len() as f64);
+        (largest(&rest) * goal.norm + rounded) * SLACK
     }
 }

@@ -1,17 +1,32 @@
-//! An entry: what a party says of its final before averaging begins. The entries are the items of the second agreement: whose finals are averaged,
-//! with which weights, and bit for bit what.
+//! An entry: what a party says of its final before averaging begins. The entries are the items of
+//! the second agreement: whose finals are averaged, with which weights, and bit for bit what.
 
 use sha2::{Digest, Sha256};
+use thiserror::Error;
 
-use crate::lattice::LatticeWeight;
+use crate::lattice::grid::LatticeWeight;
 
 /// Bytes of an entry.
 pub const ENTRY_BYTES: usize = 16 + 8 + 32;
 
+/// What is wrong with the bytes of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum EntryError {
+    /// The bytes are more or fewer than [`ENTRY_BYTES`].
+    #[error("an entry of another length")]
+    Length,
+    /// No opening's coordinate is so large.
+    #[error("an entry's range is too large")]
+    Range,
+    /// Weights of so many parties could not be summed.
+    #[error("an entry's weight is too large")]
+    Weight,
+}
+
 /// A party's gated final in short. All of it is public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its weight.
+pub struct FinalEntry {
+    /// The final's weight.
     pub weight: LatticeWeight,
     /// The largest coordinate of its opening, by absolute value.
     pub range: u64,
@@ -19,10 +34,10 @@ pub struct Entry {
     pub hash: [u8; 32],
 }
 
-impl Entry {
-    /// Of a final with this weight and these opening bytes.
+impl FinalEntry {
+    /// The entry of a final with this weight, largest coordinate and opening bytes.
     pub fn new(weight: LatticeWeight, range: u64, opening: &[u8]) -> Self {
-        Entry {
+        FinalEntry {
             weight,
             range,
             hash: Sha256::digest(opening).into(),
@@ -34,7 +49,7 @@ impl Entry {
         self.hash == <[u8; 32]>::from(Sha256::digest(opening))
     }
 
-    /// As an item.
+    /// The entry as an item.
     pub fn to_bytes(self) -> [u8; ENTRY_BYTES] {
         let mut bytes = [0; ENTRY_BYTES];
         bytes[..16].copy_from_slice(&self.weight.0.to_le_bytes());
@@ -43,22 +58,20 @@ impl Entry {
         bytes
     }
 
-    /// From an item.
-    ///
-    /// # Errors
-    /// It has another length, or a range or a weight that no final of a plan with so many parties has.
-    pub fn from_bytes(bytes: &[u8], parties: usize) -> Result<Self, &'static str> {
-        let bytes: &[u8; ENTRY_BYTES] = bytes.try_into().map_err(|_| "an entry of another length")?;
+    /// Reads an entry from an item; refused if no final of a plan with so many parties has its
+    /// range or its weight.
+    pub fn from_bytes(bytes: &[u8], parties: usize) -> Result<Self, EntryError> {
+        let bytes: &[u8; ENTRY_BYTES] = bytes.try_into().map_err(|_| EntryError::Length)?;
         let part = |range: std::ops::Range<usize>| &bytes[range];
         let weight = i128::from_le_bytes(part(0..16).try_into().expect("16 bytes"));
         let range = u64::from_le_bytes(part(16..24).try_into().expect("8 bytes"));
         if range >= 1 << 47 {
-            return Err("an entry's range is too large");
+            return Err(EntryError::Range);
         }
         if weight.unsigned_abs() > i128::MAX as u128 / parties as u128 {
-            return Err("an entry's weight is too large");
+            return Err(EntryError::Weight);
         }
-        Ok(Entry {
+        Ok(FinalEntry {
             weight: LatticeWeight(weight),
             range,
             hash: part(24..56).try_into().expect("32 bytes"),
@@ -72,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_pinned() {
-        let entry = Entry::new(LatticeWeight(-2), 258, b"opening");
+        let entry = FinalEntry::new(LatticeWeight(-2), 258, b"opening");
         let hex: String = entry
             .to_bytes()
             .iter()
@@ -82,23 +95,23 @@ mod tests {
         let hash = "2b3fdf05c4dda454998927370bf2cf20b0c17bcf1e3d3f294a550e341033ed61";
         assert_eq!(&hex[..48], "feffffffffffffffffffffffffffffff0201000000000000");
         assert_eq!(&hex[48..], hash);
-        assert_eq!(Entry::from_bytes(&entry.to_bytes(), 8), Ok(entry));
+        assert_eq!(FinalEntry::from_bytes(&entry.to_bytes(), 8), Ok(entry));
         assert!(entry.is_of(b"opening") && !entry.is_of(b"Opening"));
     }
 
     #[test]
     fn what_is_no_entry_is_refused() {
-        let good = Entry::new(LatticeWeight(1), 9, b"").to_bytes();
-        assert!(Entry::from_bytes(&good[1..], 8).is_err());
-        let far = Entry {
+        let good = FinalEntry::new(LatticeWeight(1), 9, b"").to_bytes();
+        assert!(FinalEntry::from_bytes(&good[1..], 8).is_err());
+        let far = FinalEntry {
             range: 1 << 47,
-            ..Entry::from_bytes(&good, 8).expect("good")
+            ..FinalEntry::from_bytes(&good, 8).expect("good")
         };
-        assert!(Entry::from_bytes(&far.to_bytes(), 8).is_err());
-        let heavy = Entry {
+        assert!(FinalEntry::from_bytes(&far.to_bytes(), 8).is_err());
+        let heavy = FinalEntry {
             weight: LatticeWeight(i128::MAX / 4),
             ..far
         };
-        assert!(Entry::from_bytes(&Entry { range: 0, ..heavy }.to_bytes(), 8).is_err());
+        assert!(FinalEntry::from_bytes(&FinalEntry { range: 0, ..heavy }.to_bytes(), 8).is_err());
     }
 }

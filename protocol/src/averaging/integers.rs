@@ -1,16 +1,19 @@
-//! Averaging on integers: every state is a vector of whole units, every change is an integer, so that a node that adds up its neighbours'
-//! changes holds their states to the bit.
+//! Averaging on integers: every state is a vector of whole units, every change is an integer, so
+//! that a node that adds up its neighbours' changes holds their states to the bit.
 
-/// In each round a node rounds to the nearest integer, and the product before that is off by less than 2^-5 (below 2^[`PRODUCT_BITS`]).
+/// In each round a node rounds to the nearest integer, and the product before that is off by less
+/// than 2^-5 (below 2^[`PRODUCT_BITS`]).
 pub const ROUNDING: f64 = 0.5 + 1.0 / 32.0;
 
 /// Products c·L·x stay below 2^48 units, so that f64 holds L·x exactly and the product to 2^-5.
 pub const PRODUCT_BITS: u32 = 48;
 
-/// Adding and subtracting this rounds any f64 below 2^51 to the nearest integer, ties to even: IEEE 754's own rounding, the same everywhere.
+/// Adding and subtracting this rounds any f64 below 2^51 to the nearest integer, ties to even: IEEE
+/// 754's own rounding, the same everywhere.
 const NEAREST: f64 = 6_755_399_441_055_744.0;
 
-/// One round: `state` ← state − c·(degree·state − Σ neighbours), rounded; the changes go to `changes`. What no honest party sends wraps.
+/// One round: `state` ← state − c·(degree·state − Σ neighbours), rounded; the changes go to
+/// `changes`. What no honest party sends wraps.
 pub fn step(state: &mut [i64], neighbours: &[i64], degree: i64, c: f64, changes: &mut [i64]) {
     for ((x, sum), change) in state.iter_mut().zip(neighbours).zip(changes) {
         let difference = sum.wrapping_sub(x.wrapping_mul(degree));
@@ -48,7 +51,7 @@ pub fn read(bytes: &[u8], width: usize) -> impl Iterator<Item = i128> + '_ {
     })
 }
 
-/// The same with integers of up to 8 bytes.
+/// Reads integers of `width` bytes each, at most 8.
 pub fn read_narrow(bytes: &[u8], width: usize) -> impl Iterator<Item = i64> + '_ {
     let spare = 64 - 8 * width.min(8) as u32;
     bytes.chunks_exact(width).map(move |chunk| {

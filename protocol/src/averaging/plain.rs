@@ -1,6 +1,6 @@
 //! Plain averaging: the paper's Algorithm 2 with equal edge weights.
 
-use super::Spectrum;
+use crate::averaging::spectrum::Spectrum;
 
 /// The paper's largest edge weight: 1/n.
 pub fn weight(spectrum: &Spectrum) -> f64 {
@@ -14,7 +14,8 @@ pub fn factor(spectrum: &Spectrum, a: f64) -> f64 {
         .max((1.0 - a * spectrum.largest()).abs())
 }
 
-/// The rounds after which at most `reduction` of a difference is left; none if that takes more than `most`.
+/// The rounds after which at most `reduction` of a difference is left; none if that takes more than
+/// `most`.
 pub fn rounds(spectrum: &Spectrum, reduction: f64, most: usize) -> Option<usize> {
     let factor = factor(spectrum, weight(spectrum));
     let mut left = 1.0;

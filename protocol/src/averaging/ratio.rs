@@ -1,15 +1,18 @@
 //! Ratio consensus with running sums (Hadjicostis, Vaidya, Domínguez-García 2016), on integers.
 //!
-//! Beside its vector y each node carries a count, 1 for each party whose vector it entered. In each round it gives 1/(degree + 1) of both to every
-//! neighbour; y/count tends to the mean everywhere. A message does not say what is given, but the *sum of all that was ever given* on the edge:
+//! Beside its vector y each node carries a count, 1 for each party whose vector it entered. In each
+//! round it gives 1/(degree + 1) of both to every neighbour; y/count tends to the mean everywhere.
+//! A message does not say what is given, but the *sum of all that was ever given* on the edge:
 //!
 //! state = what was entered − Σ over live edges (sum sent − sum received).
 //!
-//! So a message that is lost is made good by the next one, a repeated one changes nothing, and an edge that is cut takes its net flow with it:
-//! what all live nodes hold, and what is on the way between them, add up to what they entered, *to the unit*, whatever happened before. That is
-//! roll-back once more. Divisions round towards zero and the remainder stays: nothing is lost to rounding either.
+//! So a message that is lost is made good by the next one, a repeated one changes nothing, and an
+//! edge that is cut takes its net flow with it: what all live nodes hold, and what is on the way
+//! between them, add up to what they entered, *to the unit*, whatever happened before. That is
+//! roll-back once more. Divisions round towards zero and the remainder stays: nothing is lost to
+//! rounding either.
 
-use super::integers;
+use crate::averaging::integers;
 
 /// Vectors are carried in 2^-20 of their units, so that remainders do not matter.
 pub const FRACTION_BITS: u32 = 20;
@@ -22,31 +25,31 @@ pub const MOST_ROUNDS: u32 = 1 << 14;
 
 /// What a node holds. The last coordinate is the count.
 #[derive(Clone)]
-pub struct Ratio {
+pub struct RatioConsensus {
     entered: Vec<i128>,
     sent: Vec<i128>,
     state: Vec<i128>,
 }
 
-impl std::fmt::Debug for Ratio {
+impl std::fmt::Debug for RatioConsensus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Ratio({} coordinates)", self.state.len() - 1)
     }
 }
 
-/// Bytes a coordinate of a message, where the vectors of all parties add up to at most `sum` units in absolute value. Cut edges can leave up to
-/// some thousand times that at a node for a moment.
+/// Bytes a coordinate of a message, where the vectors of all parties add up to at most `sum` units
+/// in absolute value. Cut edges can leave up to some thousand times that at a node for a moment.
 pub fn width(sum: f64) -> usize {
     let vectors = (sum + 1.0) * f64::from(FRACTION_BITS).exp2();
     integers::width(vectors.max(1025.0 * ONE as f64) * f64::from(MOST_ROUNDS) * 4096.0)
 }
 
-impl Ratio {
+impl RatioConsensus {
     /// Begins with this node's own vector.
     pub fn new(own: impl Iterator<Item = i64>) -> Self {
         let mut entered: Vec<i128> = own.map(|x| i128::from(x) << FRACTION_BITS).collect();
         entered.push(ONE);
-        Ratio {
+        RatioConsensus {
             sent: vec![0; entered.len()],
             state: entered.clone(),
             entered,
@@ -107,8 +110,9 @@ impl Ratio {
         (*count > 0).then(|| values.iter().map(|&y| y as f64 * scale).collect())
     }
 
-    /// A bound on the largest difference, over coordinates and in units, between this node's mean and that of a neighbour whose running sums
-    /// before and after a round are these. ∞ if either has no mean.
+    /// A bound on the largest difference, over coordinates and in units, between this node's mean
+    /// and that of a neighbour whose running sums before and after a round are these. ∞ if either
+    /// has no mean.
     pub fn apart(&self, before: Option<&[u8]>, after: &[u8], width: usize) -> f64 {
         let Some((&count, values)) = self.state.split_last() else {
             return f64::INFINITY;
@@ -125,7 +129,8 @@ impl Ratio {
         let mut largest = 0.0f64;
         for (y, q) in values.iter().zip(&given) {
             let (a, b) = (*y as f64 * mine, *q as f64 * theirs);
-            // Division cut up to one step per way off both, so up to (1 + |b| in steps) over their count; and f64 rounds.
+            // Division cut up to one step per way off both, so up to (1 + |b| in steps) over their
+            // count; and f64 rounds.
             let cut = (one / fraction + b.abs()) / their_count as f64;
             let rounded = (a.abs() + b.abs()) * 2f64.powi(-49);
             largest = largest.max((a - b).abs() + cut + rounded);
@@ -142,13 +147,13 @@ impl Ratio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Graph;
+    use crate::topology::graph::Graph;
 
     const WIDTH: usize = 12;
 
     struct Network {
         graph: Graph,
-        nodes: Vec<Ratio>,
+        nodes: Vec<RatioConsensus>,
         /// The newest running sums that each node holds, by sender.
         held: Vec<Vec<Option<Vec<u8>>>>,
         live: Vec<bool>,
@@ -156,9 +161,9 @@ mod tests {
 
     impl Network {
         fn new(graph: Graph, values: &[i64]) -> Self {
-            let nodes: Vec<Ratio> = values
+            let nodes: Vec<RatioConsensus> = values
                 .iter()
-                .map(|&x| Ratio::new([x, -2 * x].into_iter()))
+                .map(|&x| RatioConsensus::new([x, -2 * x].into_iter()))
                 .collect();
             let parties = values.len();
             Network {
@@ -205,7 +210,7 @@ mod tests {
             }
         }
 
-        fn total(&self, of: fn(&Ratio) -> &[i128]) -> Vec<i128> {
+        fn total(&self, of: fn(&RatioConsensus) -> &[i128]) -> Vec<i128> {
             let live = self
                 .nodes
                 .iter()
@@ -279,7 +284,7 @@ mod tests {
                 );
             }
             let mean = (VALUES.iter().sum::<i64>() - VALUES[4]) as f64 / 7.0;
-            let near = |node: &Ratio| (node.mean().expect("positive")[0] - mean).abs() < 0.01;
+            let near = |node: &RatioConsensus| (node.mean().expect("positive")[0] - mean).abs() < 0.01;
             assert!(
                 (0..8)
                     .filter(|&node| node != 4)
@@ -317,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_was_entered_for_another_can_be_taken_out_again() {
-        let mut ratio = Ratio::new([5i64].into_iter());
+        let mut ratio = RatioConsensus::new([5i64].into_iter());
         ratio.enter([7i64].into_iter(), false);
         ratio.receive([].into_iter(), WIDTH);
         assert_eq!(ratio.mean(), Some(vec![6.0]));

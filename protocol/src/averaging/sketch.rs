@@ -1,17 +1,25 @@
-//! What a node tells of its result, so that others see whether theirs is the same: sums of its coordinates with random signs.
+//! What a node tells of its result, so that others see whether theirs is the same: sums of its
+//! coordinates with random signs.
 //!
-//! A neighbour that lies can leave two honest nodes with different results, each of which looks right from where it stands. So whoever has its
-//! result of the whole of E floods its sums, with the seed of the signs; the others compute theirs with the same seed. When, and who may count them,
-//! is in `comparing`: nobody may know the signs before the results are fixed that they compare.
+//! A neighbour that lies can leave two honest nodes with different results, each of which looks
+//! right from where it stands. So whoever has its result of the whole of E floods its sums, with
+//! the seed of the signs; the others compute theirs with the same seed. When, and who may count
+//! them, is in `comparing`: nobody may know the signs before the results are fixed that they
+//! compare.
 //!
 //! # What near sums say, and what not
-//! Honest results differ by at most a in each coordinate (their bounds, ν at most together), so a sum over m = ⌈d / [`SUMS`]⌉ of them differs by at most m·a,
-//! and by more than 7·√m·a with probability below 5e-11 (Hoeffding: 2·exp(−7²/2)). Sums are *near* up to the smaller of these ([`reach`] × a). So:
+//! Honest results differ by at most a in each coordinate (their bounds, ν at most together), so a
+//! sum over m = ⌈d / [`SUMS`]⌉ of them differs by at most m·a, and by more than 7·√m·a with
+//! probability below 5e-11 (Hoeffding: 2·exp(−7²/2)). Sums are *near* up to the smaller of these
+//! ([`reach`] × a). So:
 //!
 //! - Up to [`SUMS`] coordinates each has a sum of its own, and near results are within a in each.
-//! - Of more, a lie in a single coordinate is seen only beyond [`reach`] × a, that is 1.24·√d·a from d = 1568 on: at a million coordinates and ν = 1e-3,
-//!   one coordinate in each sum may be off by 1.2 standard errors. Two nodes that are near to a third may be twice as far from each other.
-//! - One that is spread out is seen with a good probability in *each* sum once its root mean square is above some 7·a, hence almost surely in one of them.
+//! - Of more, a lie in a single coordinate is seen only beyond [`reach`] × a, that is 1.24·√d·a
+//!   from d = 1568 on: at a million coordinates and ν = 1e-3, one coordinate in each sum may be off
+//!   by 1.2 standard errors. Two nodes that are near to a third may be twice as far from each
+//!   other.
+//! - One that is spread out is seen with a good probability in *each* sum once its root mean square
+//!   is above some 7·a, hence almost surely in one of them.
 //!
 //! Nodes differ by at most ν in each coordinate only if nobody lied.
 //!
@@ -22,7 +30,8 @@ use sha2::{Digest, Sha256};
 /// Sums in a sketch. Our choice: 256 bytes; each is over a 32nd of the coordinates.
 pub const SUMS: usize = 32;
 
-/// Sketches that a node tells at most. Our choice: one as a rule, one more for those that ended later, and two that liars may cause.
+/// Sketches that a node tells at most. Our choice: one as a rule, one more for those that ended
+/// later, and two that liars may cause.
 pub const MOST_SKETCHES: u8 = 4;
 
 /// The seed of the signs.
@@ -31,7 +40,8 @@ pub type Seed = [u8; 16];
 /// So many standard deviations of Σ ±1 are never exceeded.
 const DEVIATIONS: f64 = 7.0;
 
-/// Sums are told in units of a power of two of steps, so many or more of which make up what results may differ by: they fit into 64 bits then.
+/// Sums are told in units of a power of two of steps, so many or more of which make up what results
+/// may differ by: they fit into 64 bits then.
 const UNITS_LOG2: u32 = 6;
 
 /// How results are compared.
@@ -44,7 +54,8 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// `own`: how far this node's result may be from the exact one, in steps; `most`: any other's. Units follow from `most`, which all know.
+    /// `own`: how far this node's result may be from the exact one, in steps; `most`: any other's.
+    /// Units follow from `most`, which all know.
     pub fn of(own: f64, most: f64) -> Self {
         let unit_log2 = (most as u128)
             .checked_ilog2()
@@ -76,7 +87,8 @@ pub fn signs(seed: &Seed) -> impl Iterator<Item = bool> {
     })
 }
 
-/// The sums of a result's coordinates: coordinate i with its sign goes into sum i modulo [`SUMS`]. What no honest result has wraps or saturates.
+/// The sums of a result's coordinates: coordinate i with its sign goes into sum i modulo [`SUMS`].
+/// What no honest result has wraps or saturates.
 pub fn sums(seed: &Seed, result: impl Iterator<Item = i128>, measure: &Measure) -> [i64; SUMS] {
     let mut sums = [0i128; SUMS];
     for (i, (x, added)) in result.zip(signs(seed)).enumerate() {
@@ -90,13 +102,15 @@ pub fn sums(seed: &Seed, result: impl Iterator<Item = i128>, measure: &Measure) 
     sums.map(|sum| (sum >> measure.unit_log2).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
-/// Sums of results of so many coordinates are near if they differ by at most so many times what these may differ by in each.
+/// Sums of results of so many coordinates are near if they differ by at most so many times what
+/// these may differ by in each.
 pub fn reach(coordinates: usize) -> f64 {
     let each = coordinates.div_ceil(SUMS) as f64;
     each.min(DEVIATIONS * each.sqrt())
 }
 
-/// Whether results with these sums can be as near to each other in each of `coordinates` as the measure says.
+/// Whether results with these sums can be as near to each other in each of `coordinates` as the
+/// measure says.
 pub fn are_near(a: &[i64; SUMS], b: &[i64; SUMS], coordinates: usize, measure: &Measure) -> bool {
     let unit = f64::from(measure.unit_log2).exp2();
     // Two sums are rounded down to whole units.

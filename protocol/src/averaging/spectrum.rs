@@ -1,6 +1,6 @@
 //! The eigenvalues of a graph's Laplacian, and how far they may be off.
 
-use crate::graph::Graph;
+use crate::topology::graph::Graph;
 
 /// The non-zero Laplacian eigenvalues of a connected graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,10 +11,11 @@ pub struct Spectrum {
 }
 
 impl Spectrum {
-    /// Of a graph; none if it is not connected, or has fewer than two parties.
+    /// The spectrum of a graph; none if it is not connected, or has fewer than two parties.
     ///
-    /// Householder's reduction to a tridiagonal matrix, then bisection with Sturm counts: only +, −, ×, ÷ and √, which IEEE 754 rounds in one
-    /// way, in a fixed order, so that every node finds the same bits.
+    /// Householder's reduction to a tridiagonal matrix, then bisection with Sturm counts: only +,
+    /// −, ×, ÷ and √, which IEEE 754 rounds in one way, in a fixed order, so that every node finds
+    /// the same bits.
     pub fn of(graph: &Graph) -> Option<Self> {
         let parties = graph.parties();
         if parties < 2 || !graph.connected() {
@@ -30,8 +31,9 @@ impl Spectrum {
         let values = (1..parties)
             .map(|index| eigenvalue(&diagonal, &off, index, largest))
             .collect();
-        // The reduction is backward stable: its error is a small multiple of n^1.5 × 2^-53 of the largest eigenvalue (Higham 2002, chapter 19);
-        // this is above 10 times that for any plan's n.
+        // The reduction is backward stable: its error is a small multiple of n^1.5 × 2^-53 of the
+        // largest eigenvalue (Higham 2002, chapter 19); this is above 10 times that for any plan's
+        // n.
         let margin = 4e-14 * parties as f64 * largest;
         Some(Spectrum {
             parties,
@@ -40,12 +42,12 @@ impl Spectrum {
         })
     }
 
-    /// n.
+    /// The number of parties n.
     pub fn parties(&self) -> usize {
         self.parties
     }
 
-    /// λ₂ ≤ … ≤ λ_n.
+    /// The eigenvalues in ascending order, λ₂ ≤ … ≤ λ_n.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
@@ -55,12 +57,12 @@ impl Spectrum {
         self.margin
     }
 
-    /// λ₂, at least this large.
+    /// A lower bound on λ₂, the least non-zero eigenvalue.
     pub fn least(&self) -> f64 {
         self.values[0] - self.margin
     }
 
-    /// λ_n, at most this large.
+    /// An upper bound on λ_n, the largest eigenvalue.
     pub fn largest(&self) -> f64 {
         self.values[self.values.len() - 1] + self.margin
     }

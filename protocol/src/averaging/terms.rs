@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use crate::averaging::course::Task;
-use crate::averaging::{Course, Spectrum, integers};
-use crate::graph::Graph;
-use crate::lattice::Lattice;
+use crate::averaging::course::{AveragingCourse, Goal};
+use crate::averaging::integers;
+use crate::averaging::spectrum::Spectrum;
+use crate::lattice::grid::Lattice;
+use crate::topology::graph::Graph;
 
 /// What the terms follow from.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The public graph.
+    /// The public graph, over which is averaged.
     pub graph: &'a Graph,
-    /// Where finals live.
+    /// The lattice that finals live on.
     pub lattice: &'a Lattice,
     /// ν: the largest difference between two nodes' results, in standard errors.
     pub accuracy: f64,
     /// The result's standard error without a fault, per coordinate and in a state's units.
     pub standard_error: f64,
-    /// W.
+    /// The sum of all parties' weights W.
     pub total_weight: f64,
 }
 
@@ -30,7 +31,7 @@ pub enum TermsError {
         "run.accuracy = {found:e} is below the {least:.1e} that the integers of this plan can carry; raise it, or use dissemination = \"flood\""
     )]
     Accuracy {
-        /// ν.
+        /// The accuracy ν that was asked for.
         found: f64,
         /// About the least one that would do.
         least: f64,
@@ -45,39 +46,45 @@ pub enum TermsError {
 
 /// The terms of a plan with `dissemination = "consensus"`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Terms {
-    /// One unit is 2^`grain_log2` steps of the lattice: coarser, or finer where the rounding of the rounds asks for it.
+pub struct AveragingTerms {
+    /// One unit is 2^`grain_log2` steps of the lattice: coarser, or finer where the rounding of the
+    /// rounds asks for it.
     pub grain_log2: i32,
     /// Bytes a coordinate of an opening.
     pub opening_bytes: usize,
-    /// A unit's size in the data of one party, in standard errors of the result: × parties / their weight for a result's.
+    /// A unit's size in the data of one party, in standard errors of the result: × parties / their
+    /// weight for a result's.
     unit_errors: f64,
     accuracy: f64,
-    /// Of the whole public graph.
+    /// The eigenvalues of the whole public graph.
     spectrum: Arc<Spectrum>,
     /// The course, if every final reaches as far as a party's own noise may.
-    pub at_most: Course,
-    /// Bytes a coordinate that a node sends to one neighbour, for finals that reach as far as is usual.
+    pub at_most: AveragingCourse,
+    /// Bytes a coordinate that a node sends to one neighbour, for finals that reach as far as is
+    /// usual.
     pub expected_bytes: usize,
     /// Rounds for such finals.
     pub expected_rounds: usize,
 }
 
-/// A final's largest coordinate is expected to be about this part of what the lattice makes room for (12 standard deviations of all noise of one
-/// party at once): 3 standard deviations, since not all of the noise is in it. It decides nothing but predictions.
+/// A final's largest coordinate is expected to be about this part of what the lattice makes room
+/// for (12 standard deviations of all noise of one party at once): 3 standard deviations, since not
+/// all of the noise is in it. It decides nothing but predictions.
 const USUAL_REACH: f64 = 0.25;
 
-impl Terms {
+impl AveragingTerms {
     /// The coarsest unit with which ν can be met.
     pub fn of(request: Request<'_>) -> Result<Self, TermsError> {
         let parties = request.graph.parties() as f64;
         let spectrum = Arc::new(Spectrum::of(request.graph).ok_or(TermsError::Rounds)?);
         let unit =
             |grain_log2: i32| f64::from(grain_log2).exp2() * request.lattice.step() / request.standard_error;
-        // So many units of tolerance, so that the rounding of every round fits into it: about rounds × √n.
+        // So many units of tolerance, so that the rounding of every round fits into it: about
+        // rounds × √n.
         let levels = (9.0 + (libm::log2(parties) / 2.0).ceil()).exp2();
         let finest = 0.5 * request.accuracy / (unit(0) * parties / request.total_weight);
-        // Products of this many bits have to hold what the parties begin with; and a sum is given out in whole steps.
+        // Products of this many bits have to hold what the parties begin with; and a sum is given
+        // out in whole steps.
         let reach = request.lattice.own_reach as f64 * parties.sqrt();
         let by_products = libm::log2(reach).ceil() - f64::from(integers::PRODUCT_BITS) + 4.0;
         let by_steps = -libm::log2(levels * parties / 2.0).floor();
@@ -91,14 +98,14 @@ impl Terms {
         if !grain.is_finite() || grain < finest_grain {
             return Err(refused);
         }
-        let mut terms = Terms {
+        let mut terms = AveragingTerms {
             grain_log2: 0,
             opening_bytes: 0,
             unit_errors: 0.0,
             accuracy: request.accuracy,
             spectrum: spectrum.clone(),
-            at_most: Course {
-                method: crate::averaging::Method::FiniteTime,
+            at_most: AveragingCourse {
+                method: crate::averaging::course::Method::FiniteTime,
                 steps: vec![],
                 error: 0.0,
             },
@@ -115,8 +122,8 @@ impl Terms {
                 .div_ceil(8) as usize;
             let reach = request.lattice.own_reach as f64 / f64::from(grain_log2).exp2();
             let ranges = |part: f64| vec![reach * part; request.graph.parties()];
-            let all = terms.schedule(&spectrum, &ranges(1.0), request.total_weight);
-            let usual = terms.schedule(&spectrum, &ranges(USUAL_REACH), request.total_weight);
+            let all = terms.fast_form(&spectrum, &ranges(1.0), request.total_weight);
+            let usual = terms.fast_form(&spectrum, &ranges(USUAL_REACH), request.total_weight);
             if let (Some(all), Some(usual)) = (all, usual) {
                 terms.expected_rounds = usual.course.steps.len();
                 terms.expected_bytes = terms.opening_bytes + usual.widths.iter().sum::<usize>();
@@ -128,20 +135,23 @@ impl Terms {
         Err(if long { TermsError::Rounds } else { refused })
     }
 
-    /// One unit of difference between averages over `parties` whose weights add up to `weight`, in standard errors of the result.
+    /// One unit of difference between averages over `parties` whose weights add up to `weight`, in
+    /// standard errors of the result.
     pub fn unit_errors(&self, parties: usize, weight: f64) -> f64 {
         self.unit_errors * parties as f64 / weight
     }
 
-    /// How far an average of openings may be from the exact one, in units: half of ν, so that no two are further apart than ν; less what rounding
-    /// of the openings or of the result takes. None if the weights add up to nothing.
+    /// How far an average of openings may be from the exact one, in units: half of ν, so that no
+    /// two are further apart than ν; less what rounding of the openings or of the result takes.
+    /// None if the weights add up to nothing.
     pub fn tolerance(&self, parties: usize, weight: f64) -> Option<f64> {
         let tolerance = 0.5 * self.accuracy / self.unit_errors(parties, weight) - self.rounded(parties);
         (weight > 0.0 && tolerance.is_finite() && tolerance > 0.0).then_some(tolerance)
     }
 
-    /// What an average of openings × `parties`, in whole steps, is off from the finals' sum because of roundings, in units of the average: half a
-    /// unit where openings are coarser than finals, else half a step of the sum.
+    /// What an average of openings × `parties`, in whole steps, is off from the finals' sum because
+    /// of roundings, in units of the average: half a unit where openings are coarser than finals,
+    /// else half a step of the sum.
     pub fn rounded(&self, parties: usize) -> f64 {
         match self.grain_log2 {
             1.. => 0.5,
@@ -158,27 +168,28 @@ impl Terms {
         }
     }
 
-    /// Of the graph between all parties of the plan: the one that is averaged over as a rule.
+    /// The spectrum of the graph between all parties of the plan, which is averaged over as a rule.
     pub fn spectrum(&self) -> &Arc<Spectrum> {
         &self.spectrum
     }
 
-    /// ν.
+    /// The accuracy ν: the largest difference between two nodes' results, in standard errors.
     pub fn accuracy(&self) -> f64 {
         self.accuracy
     }
 
-    /// The fast form for these parties: `ranges` are their openings' largest coordinates. None if none is accurate enough.
-    pub fn schedule(&self, spectrum: &Spectrum, ranges: &[f64], weight: f64) -> Option<Schedule> {
+    /// The fast form for these parties: `ranges` are their openings' largest coordinates. None if
+    /// none is accurate enough.
+    pub fn fast_form(&self, spectrum: &Spectrum, ranges: &[f64], weight: f64) -> Option<FastForm> {
         let norm = ranges.iter().map(|range| range * range).sum::<f64>().sqrt();
         let tolerance = self.tolerance(ranges.len(), weight)?;
-        let task = Task {
+        let goal = Goal {
             norm: norm.max(1.0) * (1.0 + 1e-9),
             rounding: integers::ROUNDING,
             tolerance,
         };
-        let course = Course::fit(spectrum, task)?;
-        let changes = course.changes(spectrum, task);
+        let course = AveragingCourse::fit(spectrum, goal)?;
+        let changes = course.changes(spectrum, goal);
         let most = f64::from(integers::PRODUCT_BITS).exp2();
         let fits = changes
             .iter()
@@ -187,7 +198,7 @@ impl Terms {
         // The last round's change stays with its node.
         let most_sent = changes[..changes.len() - 1].to_vec();
         let widths = most_sent.iter().map(|&change| integers::width(change)).collect();
-        (fits && task.norm < most).then_some(Schedule {
+        (fits && goal.norm < most).then_some(FastForm {
             course,
             widths,
             most: most_sent,
@@ -206,9 +217,9 @@ impl Terms {
 
 /// The fast form of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Schedule {
-    /// Its steps.
-    pub course: Course,
+pub struct FastForm {
+    /// The steps that each node takes.
+    pub course: AveragingCourse,
     /// Bytes a coordinate of the change that is sent after each round but the last.
     pub widths: Vec<usize>,
     /// The largest such change, by absolute value, that openings with these ranges lead to.

@@ -3,14 +3,16 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::graph::Graph;
+use crate::averaging::course::{AveragingCourse, Goal, Method};
+use crate::averaging::spectrum::Spectrum;
+use crate::topology::graph::Graph;
 
 fn spectrum(graph: &Graph) -> Spectrum {
     Spectrum::of(graph).expect("connected")
 }
 
-fn reals(norm: f64, tolerance: f64) -> course::Task {
-    course::Task {
+fn reals(norm: f64, tolerance: f64) -> Goal {
+    Goal {
         norm,
         rounding: 0.0,
         tolerance,
@@ -28,8 +30,9 @@ fn left_after(graph: &Graph, steps: &[f64], start: &[f64]) -> f64 {
     x.iter().map(|x| (x - mean).abs()).fold(0.0, f64::max)
 }
 
-/// PPSC, Table 3 (a), column "Fig. 6a": 10-cycle, edge weight 1/10, ε = 10^-3; so many rounds for a mean square error of ν. Only differences along the
-/// slowest direction are left by then: 10 rounds multiply them by 0.9618^10.
+/// PPSC, Table 3 (a), column "Fig. 6a": 10-cycle, edge weight 1/10, ε = 10^-3; so many rounds for a
+/// mean square error of ν. Only differences along the slowest direction are left by then: 10 rounds
+/// multiply them by 0.9618^10.
 const TABLE_3: [(f64, usize, usize); 3] = [(1.0, 341, 226), (0.1, 371, 255), (0.01, 400, 285)];
 
 #[test]
@@ -51,15 +54,15 @@ fn on_the_papers_cycle_at_most_40_rounds_do_what_takes_226_to_400() {
             for direction in [&slow[..], &mixed] {
                 let norm = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
                 let start: Vec<f64> = direction.iter().map(|x| x * start_norm / norm).collect();
-                let task = reals(start_norm, tolerance);
-                let plain = Course::plain(&spectrum, task).expect("plain");
+                let goal = reals(start_norm, tolerance);
+                let plain = AveragingCourse::plain(&spectrum, goal).expect("plain");
                 assert!(
                     (rounds..=rounds + 1).contains(&plain.steps.len()),
                     "{} for {rounds}",
                     plain.steps.len()
                 );
-                let chebyshev = Course::chebyshev(&spectrum, task).expect("Chebyshev");
-                let exact = Course::fit(&spectrum, task).expect("finite-time");
+                let chebyshev = AveragingCourse::chebyshev(&spectrum, goal).expect("Chebyshev");
+                let exact = AveragingCourse::fit(&spectrum, goal).expect("finite-time");
                 assert!(chebyshev.steps.len() <= 40, "{}", chebyshev.steps.len());
                 assert_eq!((exact.method, exact.steps.len()), (Method::FiniteTime, 5));
                 for course in [plain, chebyshev, exact] {
@@ -70,7 +73,8 @@ fn on_the_papers_cycle_at_most_40_rounds_do_what_takes_226_to_400() {
                         course.method
                     );
                 }
-                // Fewer rounds than the table's do not suffice for plain averaging along the slowest direction.
+                // Fewer rounds than the table's do not suffice for plain averaging along the
+                // slowest direction.
                 if direction == &slow[..] {
                     let fewer = vec![plain::weight(&spectrum); rounds * 9 / 10];
                     let left = left_after(&graph, &fewer, &start);
@@ -92,25 +96,25 @@ fn on_the_papers_cycle_at_most_40_rounds_do_what_takes_226_to_400() {
 
 #[test]
 fn a_complete_graph_takes_one_round() {
-    let course = Course::fit(&spectrum(&Graph::complete(8)), reals(1e6, 1.0)).expect("a course");
+    let course = AveragingCourse::fit(&spectrum(&Graph::complete(8)), reals(1e6, 1.0)).expect("a course");
     assert_eq!((course.method, course.steps.len()), (Method::FiniteTime, 1));
 }
 
 #[test]
 fn what_rounding_cannot_reach_has_no_course() {
     let spectrum = spectrum(&Graph::ring(10));
-    let task = course::Task {
+    let goal = Goal {
         norm: 1e6,
         rounding: integers::ROUNDING,
         tolerance: 1.0,
     };
-    assert_eq!(Course::fit(&spectrum, task), None);
+    assert_eq!(AveragingCourse::fit(&spectrum, goal), None);
     assert!(
-        Course::fit(
+        AveragingCourse::fit(
             &spectrum,
-            course::Task {
+            Goal {
                 tolerance: 100.0,
-                ..task
+                ..goal
             }
         )
         .is_some()
@@ -118,7 +122,7 @@ fn what_rounding_cannot_reach_has_no_course() {
 }
 
 /// A run on integers, as nodes do it: each adds up its neighbours' changes.
-fn run_on_integers(graph: &Graph, course: &Course, changes: &[f64], start: &[i64]) -> Vec<i64> {
+fn run_on_integers(graph: &Graph, course: &AveragingCourse, changes: &[f64], start: &[i64]) -> Vec<i64> {
     let mut states: Vec<i64> = start.to_vec();
     let mut sums: Vec<i64> = (0..states.len())
         .map(|i| graph.neighbours(i).iter().map(|&j| start[j]).sum())
@@ -144,9 +148,15 @@ fn run_on_integers(graph: &Graph, course: &Course, changes: &[f64], start: &[i64
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Any graph, any start: all three methods end within what they say, and the changes stay within what they say.
+    /// Any graph, any start: all three methods end within what they say, and the changes stay
+    /// within what they say.
     #[test]
-    fn courses_keep_their_promise(parties in 3usize..24, extra in proptest::collection::vec((0usize..24, 0usize..24), 0..40), scale in 1u32..40, seed: u64) {
+    fn courses_keep_their_promise(
+        parties in 3usize..24,
+        extra in proptest::collection::vec((0usize..24, 0usize..24), 0..40),
+        scale in 1u32..40,
+        seed: u64,
+    ) {
         let mut edges: Vec<(usize, usize)> = (1..parties).map(|i| ((seed as usize ^ i) % i, i)).collect();
         edges.extend(extra.into_iter().filter(|&(a, b)| a < b && b < parties));
         edges.sort_unstable();
@@ -154,17 +164,23 @@ proptest! {
         let graph = Graph::from_edges(parties, &edges).expect("a graph");
         let spectrum = spectrum(&graph);
         let range = 1i64 << scale;
-        let start: Vec<i64> = (0..parties as u64).map(|i| (seed.wrapping_mul(i * 2 + 1).rotate_left(17) as i64) % range).collect();
+        let drawn = |i: u64| (seed.wrapping_mul(i * 2 + 1).rotate_left(17) as i64) % range;
+        let start: Vec<i64> = (0..parties as u64).map(drawn).collect();
         let norm = (parties as f64).sqrt() * range as f64;
-        let task = course::Task { norm, rounding: integers::ROUNDING, tolerance: 4096.0 };
-        let courses = [Course::fit(&spectrum, task), Course::chebyshev(&spectrum, task), Course::finite_time(&spectrum, task)];
+        let goal = Goal { norm, rounding: integers::ROUNDING, tolerance: 4096.0 };
+        let courses = [
+            AveragingCourse::fit(&spectrum, goal),
+            AveragingCourse::chebyshev(&spectrum, goal),
+            AveragingCourse::finite_time(&spectrum, goal),
+        ];
         prop_assert!(courses[0].is_some());
         let mean = start.iter().sum::<i64>() as f64 / parties as f64;
         for course in courses.into_iter().flatten() {
-            let changes = course.changes(&spectrum, task);
-            prop_assert!(course.error <= task.tolerance);
+            let changes = course.changes(&spectrum, goal);
+            prop_assert!(course.error <= goal.tolerance);
             for state in run_on_integers(&graph, &course, &changes, &start) {
-                prop_assert!((state as f64 - mean).abs() <= course.error, "{:?}: {state} for {mean}, {}", course.method, course.error);
+                let off = (state as f64 - mean).abs();
+                prop_assert!(off <= course.error, "{:?}: {off}, not {}", course.method, course.error);
             }
         }
     }

@@ -1,27 +1,32 @@
 //! The lattice of PPSC: one grid for everything, and residues on the wire.
 //!
-//! Nothing is divided: values and noises are whole steps, a share is a difference of states. So the numbers may be taken modulo
-//! 2^w, w the wire's width, and every vector of w-bit integers is a share that an honest party might send: none is refused for its
-//! size, none overflows, whatever peers send (a bound on a share would have to grow along every chain of exchanges, or else what is
-//! refused would depend on what honest parties hold). The view is a function of the one over the integers, so no loss is larger. The
-//! width covers n parties' values and twelve standard deviations of all noises meeting at one node, so that of honest parties' states and
-//! sums none is ever cut.
+//! Nothing is divided: values and noises are whole steps, a share is a difference of states. So the
+//! numbers may be taken modulo 2^w, w the wire's width, and every vector of w-bit integers is a
+//! share that an honest party might send: none is refused for its size, none overflows, whatever
+//! peers send (a bound on a share would have to grow along every chain of exchanges, or else what
+//! is refused would depend on what honest parties hold). The view is a function of the one over the
+//! integers, so no loss is larger. The width covers n parties' values and twelve standard
+//! deviations of all noises meeting at one node, so that of honest parties' states and sums none is
+//! ever cut.
 
-use super::{Lattice, LatticeError, LatticeRequest, NOISE_GRID_LOG2, NOISE_REACH, bits};
+use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest, NOISE_GRID_LOG2, NOISE_REACH, bits};
 
-/// Where no independent noise blurs a value, its grid is at most this fraction of its range: 2^-32, f32's and more.
+/// Where no independent noise blurs a value, its grid is at most this fraction of its range: 2^-32,
+/// f32's and more.
 const EXACT_GRID_LOG2: f64 = -32.0;
 
 impl Lattice {
-    /// The lattice for so many exchanges. Without independent noise (`independent_std` = 0) it is the values that set the step.
+    /// The lattice for so many exchanges. Without independent noise (`independent_std` = 0) it is
+    /// the values that set the step.
     pub(super) fn fit_handed_over(
         request: &LatticeRequest<'_>,
         exchanges: usize,
     ) -> Result<Self, LatticeError> {
         let smooth = |std: f64| libm::log2(std) + f64::from(NOISE_GRID_LOG2);
-        let blurred = match request.independent_std > 0.0 {
-            true => smooth(request.independent_std),
-            false => libm::log2(request.value_bound) + EXACT_GRID_LOG2,
+        let blurred = if request.independent_std > 0.0 {
+            smooth(request.independent_std)
+        } else {
+            libm::log2(request.value_bound) + EXACT_GRID_LOG2
         };
         let per_row = libm::log2(request.rows.max(1) as f64);
         let step_log2 = (smooth(request.correlated_std).min(blurred) - per_row).floor();
@@ -39,7 +44,8 @@ impl Lattice {
         .sqrt();
         let held = (parties * request.value_bound + NOISE_REACH * noise) * (-step_log2).exp2();
         let wire_bytes = bits(held * (1.0 + 1e-9)).div_ceil(8);
-        // A state is a sum of residues: its value, what came in, what came back and a noise for each; the result is one of n.
+        // A state is a sum of residues: its value, what came in, what came back and a noise for
+        // each; the result is one of n.
         let terms = (2.0 + 3.0 * request.shares_bound as f64).max(parties);
         let needed = bits(terms * f64::from(wire_bytes * 8).exp2());
         let weight = bits(request.weight_bound as f64 * parties * (4.0 + 2.0 * request.shares_bound as f64));

@@ -1,10 +1,12 @@
-//! How a party feeds its value and noise into its own state, round by round (INCA, section 3.1, Definitions 3.3 and 3.4).
+//! How a party feeds its value and noise into its own state, round by round (INCA, section 3.1,
+//! Definitions 3.3 and 3.4).
 
 use thiserror::Error;
 
-use crate::payload::{Coefficient, Ratio};
+use crate::lattice::payload::{Coefficient, Ratio};
 
-/// A (c, Z)-Gaussian: in its t-th online round a party adds c_t·x̃ + Σ_k Z_{t,k}·η_k to its own state.
+/// A (c, Z)-Gaussian: in its t-th online round a party adds c_t·x̃ + Σ_k Z_{t,k}·η_k to its own
+/// state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Injection<C> {
     c: Vec<C>,
@@ -19,17 +21,17 @@ pub enum InjectionError {
     Shape {
         /// Which of c, z, or a row of z.
         what: String,
-        /// Its length.
+        /// The length that was found.
         found: usize,
         /// The length it should have.
         expected: usize,
-        /// T.
+        /// The number of rounds T.
         rounds: usize,
     },
     /// A number that is not finite, or a fraction too large for the lattice.
     #[error("injection: {what} is not usable: {why}")]
     Entry {
-        /// Which entry.
+        /// The place of the entry.
         what: String,
         /// What is wrong with it.
         why: String,
@@ -37,7 +39,7 @@ pub enum InjectionError {
     /// Condition (i) for c: the pieces do not add up to the value.
     #[error("injection: the entries of c add up to {sum}, not to 1 (Definition 3.4, condition i)")]
     ValueSum {
-        /// Σ c_t.
+        /// What the entries of c add up to, Σ c_t.
         sum: f64,
     },
     /// Condition (i) for Z: a noise term does not cancel.
@@ -47,7 +49,7 @@ pub enum InjectionError {
     NoiseSum {
         /// The column, from 0.
         column: usize,
-        /// Σ_t Z_{t,k}.
+        /// What the column's entries add up to, Σ_t Z_{t,k}.
         sum: f64,
     },
     /// Condition (ii) or (iii): a noise term could be solved for.
@@ -55,14 +57,15 @@ pub enum InjectionError {
         "injection: {matrix} is singular (Definition 3.4, condition {condition}): the noise does not hide every piece"
     )]
     Singular {
-        /// Which matrix.
+        /// The matrix that is singular.
         matrix: &'static str,
-        /// ii or iii.
+        /// The condition of Definition 3.4 that it violates: ii or iii.
         condition: &'static str,
     },
 }
 
-/// The largest common denominator of c and the largest numerator of c and Z that a plan may use; more would cost state bits.
+/// The largest common denominator of c and the largest numerator of c and Z that a plan may use;
+/// more would cost state bits.
 pub const LARGEST_PART: u64 = 64;
 
 impl<C: Coefficient> Injection<C> {
@@ -152,7 +155,8 @@ impl Injection<f64> {
         early(rounds, 1.0)
     }
 
-    /// Any valid (c, Z), T + 1 numbers and T + 1 rows of T. Sums may be off by 1e-9 (numbers that a person typed).
+    /// Any valid (c, Z), T + 1 numbers and T + 1 rows of T. Sums may be off by 1e-9 (numbers that a
+    /// person typed).
     pub fn custom(c: Vec<f64>, z: Vec<Vec<f64>>) -> Result<Self, InjectionError> {
         Self::shape(&c, &z)?;
         let finite = |what: String, number: f64| {
@@ -212,7 +216,8 @@ impl Injection<f64> {
     }
 }
 
-/// Gaussian elimination with complete row scaling and partial pivoting; a pivot below 1e-10 of its row counts as 0.
+/// Gaussian elimination with complete row scaling and partial pivoting; a pivot below 1e-10 of its
+/// row counts as 0.
 fn invertible(mut rows: Vec<Vec<f64>>) -> bool {
     for row in &mut rows {
         let largest = row.iter().fold(0.0f64, |m, x| m.max(x.abs()));
@@ -252,7 +257,8 @@ impl Injection<Ratio> {
         early(rounds, Ratio::whole(1))
     }
 
-    /// Any valid (c, Z) in exact fractions whose common denominators and numerators are at most [`LARGEST_PART`].
+    /// Any valid (c, Z) in exact fractions whose common denominators and numerators are at most
+    /// [`LARGEST_PART`].
     pub fn exact_custom(c: Vec<Ratio>, z: Vec<Vec<Ratio>>) -> Result<Self, InjectionError> {
         Self::shape(&c, &z)?;
         let injection = Injection { c, z };
@@ -290,7 +296,7 @@ impl Injection<Ratio> {
         Ok(injection)
     }
 
-    /// The same injection in floating point, for the accountant.
+    /// This injection in floating point, for the accountant.
     pub fn to_f64(&self) -> Injection<f64> {
         let floats = |row: &[Ratio]| row.iter().map(|r| r.to_f64()).collect::<Vec<_>>();
         Injection {

@@ -1,64 +1,42 @@
-//! Vectors at rest: a fixed number of whole bytes a coordinate, little-endian two's complement, as they travel and as they are kept.
+//! Vectors at rest: a fixed number of whole bytes a coordinate, little-endian two's complement, as
+//! they travel and as they are kept.
 
 use std::fmt;
-use std::ops::{AddAssign, SubAssign};
 
 use bytes::Bytes;
+use thiserror::Error;
 
-use super::vector::{LatticeVector, VectorError, Words};
+use crate::lattice::words::{self, BLOCK, Word, union};
 
-/// Coordinates that are read at once: few enough for the first-level cache, many enough that choosing their width costs nothing.
-pub(super) const BLOCK: usize = 1024;
-
-/// Coordinates in a row whose loads and stores overlap: with their number known, the compiler checks no bounds for any one of them.
-const GROUP: usize = 8;
-
-/// An integer that a state is made of.
-pub(super) trait Word: Copy + Default + AddAssign + SubAssign {
-    /// Its bytes.
-    const SIZE: usize;
-    /// From its lowest `width` bytes, which are the first of `bytes`; the others may be anything.
-    fn load(bytes: &[u8], width: usize) -> Self;
-    /// Writes all of its bytes.
-    fn store(self, bytes: &mut [u8]);
-    /// Its absolute value.
-    fn magnitude(self) -> u128;
-    /// Half of an even one.
-    fn half(self) -> Self;
+/// What is wrong with a vector from the wire, or with one that should go there.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum VectorError {
+    /// Not the length that the plan gives.
+    #[error("a vector of {found} bytes, expected {expected}")]
+    Length {
+        /// The number of bytes there.
+        found: usize,
+        /// The number of bytes expected.
+        expected: usize,
+    },
+    /// A coordinate beyond the plan's bound.
+    #[error("coordinate {index} is beyond the plan's bound of {bound} steps")]
+    Bound {
+        /// The first such coordinate.
+        index: usize,
+        /// The plan's bound, in steps.
+        bound: i128,
+    },
+    /// A coordinate between the steps of its round's grid.
+    #[error("coordinate {index} is not a multiple of its round's grid")]
+    Grid {
+        /// The first such coordinate.
+        index: usize,
+    },
 }
 
-macro_rules! word {
-    ($word:ty) => {
-        impl Word for $word {
-            const SIZE: usize = size_of::<$word>();
-            #[inline(always)]
-            fn load(bytes: &[u8], width: usize) -> Self {
-                let shift = 8 * (Self::SIZE - width) as u32;
-                let bytes = bytes
-                    .try_into()
-                    .expect("the caller gives as many bytes as a word has");
-                <$word>::from_le_bytes(bytes) << shift >> shift
-            }
-            #[inline(always)]
-            fn store(self, bytes: &mut [u8]) {
-                bytes.copy_from_slice(&self.to_le_bytes());
-            }
-            #[inline(always)]
-            fn magnitude(self) -> u128 {
-                self.unsigned_abs().into()
-            }
-            #[inline(always)]
-            fn half(self) -> Self {
-                self >> 1
-            }
-        }
-    };
-}
-
-word!(i64);
-word!(i128);
-
-/// A vector at rest, of which clones share the bytes. As secret as the vector; it has no `Debug` that prints its values.
+/// A vector at rest, of which clones share the bytes. As secret as the vector; it has no `Debug`
+/// that prints its values.
 #[derive(Clone)]
 pub struct PackedVector {
     state_bits: u32,
@@ -73,7 +51,7 @@ impl fmt::Debug for PackedVector {
 }
 
 impl PackedVector {
-    /// Of states of `state_bits`; `bytes` are a multiple of `width`, which is no more than a state's.
+    /// Coordinates of `width` bytes each, for states of `state_bits`, which are at least as wide.
     pub(super) fn new(state_bits: u32, width: u32, bytes: Bytes) -> Self {
         let width = width as usize;
         assert!(
@@ -91,7 +69,7 @@ impl PackedVector {
         self.state_bits
     }
 
-    /// Coordinates.
+    /// The number of coordinates.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.width
     }
@@ -101,32 +79,9 @@ impl PackedVector {
         self.bytes.is_empty()
     }
 
-    /// The coordinates as words, bit for bit.
-    pub fn unpack(&self) -> LatticeVector {
-        fn words<W: Word>(packed: &PackedVector) -> Vec<W> {
-            let mut words = vec![W::default(); packed.len()];
-            packed.read(0, &mut words);
-            words
-        }
-        LatticeVector(if self.state_bits == 64 {
-            Words::Narrow(words(self))
-        } else {
-            Words::Wide(words(self))
-        })
-    }
-
     /// Reads the coordinates from number `first` on.
-    pub(super) fn read<W: Word>(&self, first: usize, words: &mut [W]) {
-        let bytes = &self.bytes[first * self.width..];
-        // With a width that the compiler knows, a coordinate is a load and two shifts.
-        match self.width {
-            3 => read(bytes, 3, words),
-            4 => read(bytes, 4, words),
-            5 => read(bytes, 5, words),
-            6 => read(bytes, 6, words),
-            7 => read(bytes, 7, words),
-            width => read(bytes, width, words),
-        }
+    pub(super) fn read<W: Word>(&self, first: usize, to: &mut [W]) {
+        words::read(&self.bytes[first * self.width..], self.width, to);
     }
 
     /// Whether all coordinates are at most `bound` in absolute value, and multiples of `grid`.
@@ -144,7 +99,8 @@ impl PackedVector {
         for first in (0..self.len()).step_by(BLOCK) {
             let words = &mut words[..BLOCK.min(self.len() - first)];
             self.read(first, words);
-            // The bits that any of them has: none of them is larger, and all of a grid that is a power of two is in them.
+            // The bits that any of them has: none of them is larger, and all of a grid that is a
+            // power of two is in them.
             let union = union(words);
             let index = |wrong: &dyn Fn(u128) -> bool| {
                 words
@@ -170,83 +126,4 @@ impl PackedVector {
         }
         Ok(())
     }
-}
-
-/// The bits that are set in any coordinate's absolute value.
-pub(super) fn union<W: Word>(words: &[W]) -> u128 {
-    words.iter().fold(0, |union, word| union | word.magnitude())
-}
-
-#[inline(always)]
-fn read<W: Word>(bytes: &[u8], width: usize, words: &mut [W]) {
-    let mut groups = words.chunks_exact_mut(GROUP);
-    let mut at = 0;
-    for group in groups.by_ref() {
-        // A word's load runs into its successors; at the vector's end there are none.
-        let Some(window) = bytes.get(at..at + (GROUP - 1) * width + W::SIZE) else {
-            group
-                .iter_mut()
-                .enumerate()
-                .for_each(|(i, word)| *word = alone(&bytes[at + i * width..], width));
-            at += GROUP * width;
-            continue;
-        };
-        for (i, word) in group.iter_mut().enumerate() {
-            *word = W::load(&window[i * width..i * width + W::SIZE], width);
-        }
-        at += GROUP * width;
-    }
-    let rest = groups.into_remainder().iter_mut().enumerate();
-    rest.for_each(|(i, word)| *word = alone(&bytes[at + i * width..], width));
-}
-
-fn alone<W: Word>(bytes: &[u8], width: usize) -> W {
-    let mut padded = [0; 16];
-    padded[..width].copy_from_slice(&bytes[..width]);
-    W::load(&padded[..W::SIZE], width)
-}
-
-/// Writes the lowest `width` bytes of each coordinate; returns the bits that any absolute value has.
-pub(super) fn write<W: Word>(words: &[W], width: usize, bytes: &mut [u8]) -> u128 {
-    match width {
-        3 => write_words(words, 3, bytes),
-        4 => write_words(words, 4, bytes),
-        5 => write_words(words, 5, bytes),
-        6 => write_words(words, 6, bytes),
-        7 => write_words(words, 7, bytes),
-        width => write_words(words, width, bytes),
-    }
-}
-
-#[inline(always)]
-fn write_words<W: Word>(words: &[W], width: usize, bytes: &mut [u8]) -> u128 {
-    let mut all = 0;
-    let mut at = 0;
-    let groups = words.chunks_exact(GROUP);
-    let rest = groups.remainder();
-    for group in groups {
-        all |= union(group);
-        match bytes.get_mut(at..at + (GROUP - 1) * width + W::SIZE) {
-            // What a word writes beyond its width its successor writes over.
-            Some(window) => group
-                .iter()
-                .enumerate()
-                .for_each(|(i, word)| word.store(&mut window[i * width..i * width + W::SIZE])),
-            None => group
-                .iter()
-                .enumerate()
-                .for_each(|(i, word)| store_alone(*word, width, &mut bytes[at + i * width..])),
-        }
-        at += GROUP * width;
-    }
-    rest.iter()
-        .enumerate()
-        .for_each(|(i, word)| store_alone(*word, width, &mut bytes[at + i * width..]));
-    all | union(rest)
-}
-
-fn store_alone<W: Word>(word: W, width: usize, bytes: &mut [u8]) {
-    let mut padded = [0; 16];
-    word.store(&mut padded[..W::SIZE]);
-    bytes[..width].copy_from_slice(&padded[..width]);
 }

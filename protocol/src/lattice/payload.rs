@@ -1,5 +1,6 @@
-//! What a state is made of. The mixing machine is generic over it, so that the accountant runs the very same machine on unit
-//! impulses instead of numbers (INCA, section 4.1: the messages are then the rows of (B, A)).
+//! What a state is made of. The mixing machine is generic over it, so that the accountant runs the
+//! very same machine on unit impulses instead of numbers (INCA, section 4.1: the messages are then
+//! the rows of (B, A)).
 
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +72,7 @@ impl Ratio {
         })
     }
 
-    /// A whole number.
+    /// A whole number as a fraction.
     pub const fn whole(number: i64) -> Self {
         Ratio {
             numerator: number,
@@ -89,7 +90,7 @@ impl Ratio {
         self.denominator
     }
 
-    /// The nearest f64.
+    /// The f64 nearest to it.
     pub fn to_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
@@ -123,8 +124,8 @@ impl Coefficient for Ratio {
     fn one() -> Self {
         Ratio::whole(1)
     }
-    /// Sums only ever run over the rows of one checked injection, whose numerators and denominators are at most 64
-    /// (see `Injection::custom`), so they fit by far.
+    /// Sums only ever run over the rows of one checked injection, whose numerators and denominators
+    /// are at most 64 (see `Injection::custom`), so they fit by far.
     fn plus(self, other: Self) -> Self {
         let wide = |n: i64| i128::from(n);
         Ratio::from_wide(
@@ -141,22 +142,24 @@ impl Coefficient for Ratio {
     }
 }
 
-/// A vector that can be mixed: a module over its coefficients, with an exact division into equal parts.
+/// A vector that can be mixed: a module over its coefficients, with an exact division into equal
+/// parts.
 pub trait Payload: Clone {
     /// What it can be multiplied with.
     type Coefficient: Coefficient;
-    /// The same vector at rest: what is kept, or travels between parties. Its holders share it and none changes it; a long vector takes
-    /// fewer bytes so.
+    /// Such a vector at rest: what is kept, or travels between parties. Its holders share it and
+    /// none changes it; a long vector takes fewer bytes so.
     type Packed: Clone;
     /// A zero of the same shape.
     fn zero_like(packed: &Self::Packed) -> Self;
-    /// The same at rest.
+    /// This vector as it is kept or travels.
     fn pack(&self) -> Self::Packed;
     /// Adds `other`, of the same shape.
     fn add(&mut self, other: &Self);
-    /// Adds a multiple of each of these vectors, of the same shape, then divides into `ways` equal parts and keeps one: in one go, since a
-    /// long vector costs mostly its way through the caches. Exact: on the lattice each vector is a multiple of its factor's denominator,
-    /// and what is divided of `ways`.
+    /// Adds a multiple of each of these vectors, of the same shape, then divides into `ways` equal
+    /// parts and keeps one: in one go, since a long vector costs mostly its way through the caches.
+    /// Exact: on the lattice each vector is a multiple of its factor's denominator, and what is
+    /// divided of `ways`.
     fn add_and_divide(&mut self, terms: &[(Self::Coefficient, &Self::Packed)], ways: u32);
     /// Subtracts `other`, of the same shape.
     fn subtract(&mut self, other: &Self) {

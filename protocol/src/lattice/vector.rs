@@ -3,11 +3,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use thiserror::Error;
 
-use super::PackedVector;
-use super::packed::{self, BLOCK, Word};
-use crate::payload::{Payload, Ratio};
+use crate::lattice::packed::{PackedVector, VectorError};
+use crate::lattice::payload::{Payload, Ratio};
+use crate::lattice::words::{self, BLOCK, Word};
 
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Words {
@@ -15,36 +14,10 @@ pub(super) enum Words {
     Wide(Vec<i128>),
 }
 
-/// A vector of lattice steps. It is secret until it is published: it has no `Debug` that prints its values.
+/// A vector of lattice steps. It is secret until it is published: it has no `Debug` that prints its
+/// values.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LatticeVector(pub(super) Words);
-
-/// What is wrong with a vector from the wire, or with one that should go there.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum VectorError {
-    /// Not the length that the plan gives.
-    #[error("a vector of {found} bytes, expected {expected}")]
-    Length {
-        /// Bytes there.
-        found: usize,
-        /// Bytes expected.
-        expected: usize,
-    },
-    /// A coordinate beyond the plan's bound.
-    #[error("coordinate {index} is beyond the plan's bound of {bound} steps")]
-    Bound {
-        /// The first such coordinate.
-        index: usize,
-        /// The bound.
-        bound: i128,
-    },
-    /// A coordinate between the steps of its round's grid.
-    #[error("coordinate {index} is not a multiple of its round's grid")]
-    Grid {
-        /// The first such coordinate.
-        index: usize,
-    },
-}
 
 impl fmt::Debug for LatticeVector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,7 +36,7 @@ macro_rules! on_words {
 }
 
 impl LatticeVector {
-    /// Coordinates.
+    /// The number of coordinates.
     pub fn len(&self) -> usize {
         on_words!(&self.0, words => words.len())
     }
@@ -81,7 +54,8 @@ impl LatticeVector {
         }
     }
 
-    /// Adds to each coordinate, for every (scale, cell), `cell` steps times the integer that a function makes of `scale`. For noise.
+    /// Adds to each coordinate, for every (scale, cell), `cell` steps times the integer that a
+    /// function makes of `scale`. For noise.
     pub(crate) fn add_each(&mut self, scales: &[(f64, i128)], mut integer: impl FnMut(f64) -> i64) {
         match &mut self.0 {
             Words::Narrow(words) => {
@@ -103,15 +77,15 @@ impl LatticeVector {
         }
     }
 
-    /// The same at rest, in as few whole bytes a coordinate as its largest one needs.
+    /// This vector at rest, in as few whole bytes a coordinate as its largest one needs.
     pub fn pack(&self) -> PackedVector {
         let (state_bits, union) = match &self.0 {
-            Words::Narrow(words) => (64, packed::union(words)),
-            Words::Wide(words) => (128, packed::union(words)),
+            Words::Narrow(words) => (64, words::union(words)),
+            Words::Wide(words) => (128, words::union(words)),
         };
         let width = (128 - union.leading_zeros() + 1).div_ceil(8).min(state_bits / 8);
         let mut bytes = vec![0; self.len() * width as usize];
-        on_words!(&self.0, words => packed::write(words, width as usize, &mut bytes));
+        on_words!(&self.0, words => words::write(words, width as usize, &mut bytes));
         PackedVector::new(state_bits, width, Bytes::from(bytes))
     }
 
@@ -133,11 +107,27 @@ impl LatticeVector {
         );
         let beyond = |w: u128| w > bound.unsigned_abs();
         // No coordinate is larger than the union of all of their bits.
-        if !beyond(on_words!(&self.0, words => packed::write(words, width, bytes))) {
+        if !beyond(on_words!(&self.0, words => words::write(words, width, bytes))) {
             return Ok(());
         }
         let first = on_words!(&self.0, words => words.iter().position(|w| beyond(w.magnitude())));
         first.map_or(Ok(()), |index| Err(VectorError::Bound { index, bound }))
+    }
+}
+
+impl PackedVector {
+    /// The coordinates as words, bit for bit.
+    pub fn unpack(&self) -> LatticeVector {
+        fn words<W: Word>(packed: &PackedVector) -> Vec<W> {
+            let mut words = vec![W::default(); packed.len()];
+            packed.read(0, &mut words);
+            words
+        }
+        LatticeVector(if self.state_bits() == 64 {
+            Words::Narrow(words(self))
+        } else {
+            Words::Wide(words(self))
+        })
     }
 }
 
@@ -217,8 +207,8 @@ fn add_and_divide<W: Word, M: Fn(W) -> W>(
     }
 }
 
-/// Divides multiples of a positive number: the odd part of an exact division is a multiplication modulo 2^64, several times as
-/// fast as dividing.
+/// Divides multiples of a positive number: the odd part of an exact division is a multiplication
+/// modulo 2^64, several times as fast as dividing.
 #[derive(Clone, Copy)]
 pub(super) struct ExactQuotient {
     twos: u32,

@@ -1,81 +1,25 @@
-//! Questions between listed peers that belong to no run: is it you, which version, do you know this plan, how fast is the way;
-//! and a plan that is offered.
+//! Questions between listed peers that belong to no run: is it you, which version, do you know this
+//! plan, how fast is the way; and a plan that is offered.
 //!
-//! A question is signed by who asks, its reply by who was asked, over the question's nonce: on the public graph anybody on
-//! the way could otherwise answer in a peer's name. Both signatures cover a domain, both peer ids, the graph, the nonce, the
-//! message and the bytes beside it. A question that is played back later is kept off by the hello of its stream.
+//! A question is signed by who asks, its reply by who was asked, over the question's nonce: on the
+//! public graph anybody on the way could otherwise answer in a peer's name. Both signatures cover a
+//! domain, both peer ids, the graph, the nonce, the message and the bytes beside it. A question
+//! that is played back later is kept off by the hello of its stream.
 
 use libp2p_identity::{Keypair, PeerId, PublicKey};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::message::{Digest, Network, Signature};
-use crate::wire::{self, WireError};
+use crate::messages::notice::Network;
+use crate::messages::question::{ECHO_LIMIT, OFFER_LIMIT, Question, Reply};
+use crate::messages::signature::Signature;
+use crate::messages::wire::{self, WireError};
 
 const QUESTION_DOMAIN: &[u8] = b"undertone/question/1";
 const REPLY_DOMAIN: &[u8] = b"undertone/reply/1";
 
-/// Most bytes that an [`Question::Echo`] carries.
-pub const ECHO_LIMIT: usize = 1 << 20;
-/// Most bytes of an offered plan: one of 200 parties and 40 rounds has less than a tenth.
-pub const OFFER_LIMIT: usize = 16 << 20;
 /// Most bytes of a text in a reply.
 pub const TEXT_LIMIT: usize = 1024;
-
-/// What is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Question {
-    /// Who are you?
-    Check {
-        /// And do you know this plan?
-        digest: Option<Digest>,
-    },
-    /// Send these bytes back.
-    Echo,
-    /// Will you take part in this plan? Its bytes are the payload.
-    Offer,
-}
-
-/// What is said to it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reply {
-    /// To [`Question::Check`].
-    Checked {
-        /// Version of the messages in frames.
-        messages: u32,
-        /// Version of the software.
-        software: String,
-        /// The answerer's clock, in milliseconds since 1970.
-        time_ms: u64,
-        /// What became of the plan that was asked for, in a word ("running", "offered", …); none: it is not known.
-        plan: Option<String>,
-        /// The only plan that the answerer's process takes part in, if it has only one and that is another.
-        other: Option<Digest>,
-        /// From where the answerer sees the asker, as a multiaddress.
-        seen: String,
-    },
-    /// To [`Question::Echo`]: the payload is the question's.
-    Echoed,
-    /// To [`Question::Offer`]: it was received and is looked at.
-    Taken,
-    /// No, and why.
-    Refused {
-        /// In a sentence.
-        reason: String,
-    },
-}
-
-impl Question {
-    /// Most bytes beside this question, and beside its reply.
-    pub fn payload_limit(&self) -> usize {
-        match self {
-            Question::Check { .. } => 0,
-            Question::Echo => ECHO_LIMIT,
-            Question::Offer => OFFER_LIMIT,
-        }
-    }
-}
 
 /// The longest frame of a question.
 pub const fn question_frame_limit() -> usize {
@@ -90,7 +34,7 @@ pub const fn reply_frame_limit() -> usize {
 /// What is wrong with a question or a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AskError {
-    /// Its bytes.
+    /// Its bytes cannot be read.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// Not signed by the peer, for us, on this graph, with this nonce.
@@ -108,9 +52,9 @@ pub struct Context {
     pub asker: PeerId,
     /// Who is asked.
     pub answerer: PeerId,
-    /// On which graph.
+    /// The graph on which it is asked.
     pub network: Network,
-    /// The question's, random.
+    /// The nonce of the question, random.
     pub nonce: [u8; 16],
 }
 
@@ -162,8 +106,8 @@ impl Context {
         wire::reply_frame(self.nonce, signature, reply, payload)
     }
 
-    /// Reads a question of the asker with this key; the nonce of this context does not matter. Returns the context with the
-    /// question's nonce, the question, and its payload.
+    /// Reads a question of the asker with this key; the nonce of this context does not matter.
+    /// Returns the context with the question's nonce, the question, and its payload.
     pub fn read_question<'a>(
         mut self,
         key: &PublicKey,
@@ -216,7 +160,7 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::simulated_keypair;
+    use crate::plan::peers::simulated_keypair;
 
     fn context() -> Context {
         let id = |party| simulated_keypair(party).public().to_peer_id();

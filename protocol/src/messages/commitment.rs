@@ -1,14 +1,16 @@
-//! A schedule that is nobody's choice (DESIGN section 4, Schedule): each READY commits to a nonce of this start, each START names the
-//! commitments of all of its members and reveals its author's nonce. The seed is a hash of the digest and all nonces.
+//! A schedule that is nobody's choice (DESIGN section 4, Schedule): each READY commits to a nonce
+//! of this start, each START names the commitments of all of its members and reveals its author's
+//! nonce. The seed is a hash of the digest and all nonces.
 //!
-//! A node signs one START only, and has fixed the commitments of everybody in it before it shows its own nonce. So whoever reveals last
-//! knows the seed before the others, but has no other nonce to choose: it can only keep its own and so end the run, before anything private
-//! has left. Each such start gives a coalition one more draw: what a claim says of one draw holds for each start.
+//! A node signs one START only, and has fixed the commitments of everybody in it before it shows
+//! its own nonce. So whoever reveals last knows the seed before the others, but has no other nonce
+//! to choose: it can only keep its own and so end the run, before anything private has left. Each
+//! such start gives a coalition one more draw: what a claim says of one draw holds for each start.
 
 use sha2::{Digest as _, Sha256};
 
-use crate::message::Digest;
-use crate::mixing::Party;
+use crate::messages::signature::Digest;
+use crate::topology::party::Party;
 
 /// 256 random bits of one start of a node; secret until its START.
 pub type Nonce = [u8; 32];

@@ -1,14 +1,14 @@
-//! Value-free logs of what happened to shares: the items of the first agreement, and all that execution, gate and receipt are
-//! computed from.
+//! Value-free logs of what happened to shares: the items of the first agreement, and all that
+//! execution, gate and receipt are computed from.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::message::Signature;
-use crate::mixing::Party;
-use crate::schedule::Schedule;
+use crate::messages::signature::Signature;
+use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 /// A share's name within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub enum Verdict {
 /// A receiver's answer with its signature over (`undertone/answer/1`, digest, share, verdict).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What it says.
+    /// Accepted or refused.
     pub verdict: Verdict,
     /// By the receiver's key.
     pub signature: Signature,
@@ -49,8 +49,8 @@ pub struct SentEntry {
     pub round: u32,
     /// Its receiver.
     pub to: Party,
-    /// Whether any byte of it was handed to the transport by the end of its round. If not, it is back in the sender's state since
-    /// then and was never sent.
+    /// Whether any byte of it was handed to the transport by the end of its round. If not, it is
+    /// back in the sender's state since then and was never sent.
     pub left: bool,
     /// The receiver's answer, if one came.
     pub answer: Option<Answer>,
@@ -121,7 +121,8 @@ pub enum LogError {
 }
 
 impl Log {
-    /// Checks a log of `author` against the schedule. A function of the log alone: everybody takes it or nobody does.
+    /// Checks a log of `author` against the schedule. A function of the log alone: everybody takes
+    /// it or nobody does.
     pub fn check(&self, author: Party, parties: usize, schedule: &Schedule) -> Result<(), LogError> {
         if self.party != author {
             return Err(LogError::Party {
@@ -184,21 +185,22 @@ impl Log {
 pub enum Fate {
     /// It joined the receiver at the end of this round.
     Accepted {
-        /// R.
+        /// The round R at whose end it joined.
         applied: u32,
     },
     /// It joined its sender again at the end of this round.
     Returned {
-        /// R.
+        /// The round R at whose end it joined.
         applied: u32,
         /// Whether the receiver may have read it.
         seen: bool,
     },
 }
 
-/// The fate of every share between members of the agreed set, from their logs alone: one of which no byte left has been back
-/// since the end of its round, whatever the receiver lists; of those that left, what the receiver lists is accepted in the round
-/// that it lists; all others, refused ones included, go back in T.
+/// The fate of every share between members of the agreed set, from their logs alone: one of which
+/// no byte left has been back since the end of its round, whatever the receiver lists; of those
+/// that left, what the receiver lists is accepted in the round that it lists; all others, refused
+/// ones included, go back in T.
 pub fn fates(logs: &AgreedLogs, rounds: u32) -> BTreeMap<ShareId, Fate> {
     let between = |(&from, log): (&Party, &Log)| {
         let entries = log.sent.iter().filter(|entry| logs.contains_key(&entry.to));
@@ -231,7 +233,7 @@ pub fn fates(logs: &AgreedLogs, rounds: u32) -> BTreeMap<ShareId, Fate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::Graph;
+    use crate::topology::graph::Graph;
 
     fn schedule() -> Schedule {
         Schedule::draw(&Graph::complete(4), 1, 3, 7).expect("three neighbours each")

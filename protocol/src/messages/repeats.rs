@@ -1,13 +1,15 @@
 //! What repeats on a stream is sent once.
 //!
-//! Every member signs the same START and, twice, the same set: thousands of bytes that a node would pass on once for each of its n signers, n² in all,
-//! and more than anything else where hundreds take part. On an ordered stream both ends remember the last few long notices that went over it in
-//! full; one that is as long as one of these, and equal to it over a long run, refers to that run. Only notices are: they are public and
-//! signed, and what a stream restores is checked like what came in full.
+//! Every member signs the same START and, twice, the same set: thousands of bytes that a node would
+//! pass on once for each of its n signers, n² in all, and more than anything else where hundreds
+//! take part. On an ordered stream both ends remember the last few long notices that went over it
+//! in full; one that is as long as one of these, and equal to it over a long run, refers to that
+//! run. Only notices are: they are public and signed, and what a stream restores is checked like
+//! what came in full.
 
 use std::collections::VecDeque;
 
-use super::{NOTICE, PREFIX, VERSION};
+use crate::messages::wire::{NOTICE, PREFIX, VERSION};
 
 /// The kind of a frame that refers to an earlier one of its stream.
 const REPEAT: u8 = 8;
@@ -19,7 +21,8 @@ const KEPT: usize = 4;
 const LEAST: usize = 128;
 /// Shorter frames are not remembered: all that name no set.
 const SHORT: usize = 256;
-/// Nor are longer ones: sets of 1,000 parties are well below. It bounds what a peer can make a node hold.
+/// Nor are longer ones: sets of 1,000 parties are well below. It bounds what a peer can make a node
+/// hold.
 const MOST: usize = 64 << 10;
 
 /// Bytes that are compared at once.
@@ -59,7 +62,8 @@ impl Repeats {
         Some(short)
     }
 
-    /// The receiving end: the frame that this one stands for; none: it stands for itself, or refers to nothing, which nobody reads then.
+    /// The receiving end: the frame that this one stands for; none: it stands for itself, or refers
+    /// to nothing, which nobody reads then.
     pub fn restore(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let [VERSION, REPEAT, index, rest @ ..] = frame else {
             if is_kept(frame) {
@@ -117,8 +121,13 @@ fn longer(one: (usize, usize), other: (usize, usize)) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Notice, Recipient, Seat, Signature, SignedNotice, Stage};
-    use crate::wire;
+    use crate::messages::notice::Notice;
+    use crate::messages::notice::Recipient;
+    use crate::messages::notice::Seat;
+    use crate::messages::notice::SignedNotice;
+    use crate::messages::notice::Stage;
+    use crate::messages::signature::Signature;
+    use crate::messages::wire;
 
     fn notice(author: usize, notice: Notice) -> Vec<u8> {
         // Different notices of one author have different signatures.

@@ -1,341 +1,33 @@
 //! What parties say in public, and who signed it.
 //!
-//! Libp2p's plaintext proves nobody's identity, so every public message is signed by its author over (domain, digest, phase,
-//! sequence, recipient, author, SHA-256 of the body).
+//! Libp2p's plaintext proves nobody's identity, so every public message is signed by its author
+//! over (domain, digest, phase, sequence, recipient, author, SHA-256 of the body).
 
 use std::fmt;
 
 use libp2p_identity::{Keypair, PublicKey};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::commitment::{Commitment, Commitments, Nonce};
-use crate::dissemination::sketch;
-use crate::log::{Answer, ShareId, Verdict};
-use crate::mixing::Party;
-use crate::wire;
-
-/// SHA-256 of a plan's bytes, which names the run.
-pub type Digest = [u8; 32];
-
-/// 128 random bits of one start of a node.
-pub type Incarnation = [u8; 16];
-
-/// SHA-256 of an item's bytes.
-pub type ItemHash = [u8; 32];
-
-/// A set that parties agree on: (party, hash of its item), ascending by party.
-pub type ItemSet = Vec<(Party, ItemHash)>;
-
-/// Which of the two graphs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Network {
-    /// Noise-encrypted, mutually authenticated; nobody else reads it.
-    Private,
-    /// In the clear, signed; everybody reads it.
-    Public,
-}
-
-/// The phases of a run, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Phase {
-    /// Who takes part.
-    Gathering,
-    /// Rounds of shares.
-    Mixing,
-    /// Agreeing on logs.
-    Settling,
-    /// Agreeing on finals.
-    Publishing,
-    /// Over.
-    Done,
-}
-
-impl Phase {
-    /// Its name in events and receipts.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Gathering => "gathering",
-            Phase::Mixing => "mixing",
-            Phase::Settling => "settling",
-            Phase::Publishing => "publishing",
-            Phase::Done => "done",
-        }
-    }
-}
-
-/// The two agreements: on logs, then on finals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Stage {
-    /// The items are logs.
-    Settling,
-    /// The items are finals.
-    Publishing,
-}
-
-impl Stage {
-    /// Both, in order.
-    pub const ALL: [Stage; 2] = [Stage::Settling, Stage::Publishing];
-
-    /// The phase that it happens in.
-    pub const fn phase(self) -> Phase {
-        match self {
-            Stage::Settling => Phase::Settling,
-            Stage::Publishing => Phase::Publishing,
-        }
-    }
-}
-
-/// A party of a START, with the incarnation that its READY named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Seat {
-    /// Who.
-    pub party: Party,
-    /// Which start of its node.
-    pub incarnation: Incarnation,
-}
-
-/// What a party tells of its result of averaging: see [`dissemination::sketch`](crate::dissemination::sketch). Public, as the result is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sketch {
-    /// Of the signs.
-    pub seed: sketch::Seed,
-    /// Sums of the result's coordinates, in units that the plan and E fix.
-    pub sums: [i64; sketch::SUMS],
-}
-
-/// What a public message says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Notice {
-    /// This start of the author's node is ready to begin.
-    Ready {
-        /// Of this start.
-        incarnation: Incarnation,
-    },
-    /// The author begins with exactly these, if they all say so.
-    Start {
-        /// Ascending by party.
-        seats: Vec<Seat>,
-    },
-    /// The author's item of a stage; its bytes travel apart.
-    Item {
-        /// Which stage.
-        stage: Stage,
-        /// SHA-256 of its bytes.
-        hash: ItemHash,
-        /// How many they are.
-        bytes: u64,
-    },
-    /// What the author holds at half-time.
-    List {
-        /// Which stage.
-        stage: Stage,
-        /// The items.
-        set: ItemSet,
-    },
-    /// The author's one vote of a stage.
-    Vote {
-        /// Which stage.
-        stage: Stage,
-        /// Whether it was signed before the author's half-time, since the set was complete.
-        early: bool,
-        /// The items.
-        set: ItemSet,
-    },
-    /// The author found the party gone while it did not hold its item of the stage.
-    Gone {
-        /// Which stage.
-        stage: Stage,
-        /// Who is gone.
-        party: Party,
-    },
-    /// To one neighbour: send me the bytes of this item.
-    Want {
-        /// Which stage.
-        stage: Stage,
-        /// Whose item.
-        item: Party,
-    },
-    /// To one neighbour: I cannot send you the bytes of this item; ask somebody else.
-    Lack {
-        /// Which stage.
-        stage: Stage,
-        /// Whose item.
-        item: Party,
-    },
-    /// To one neighbour: I lack READYs that a START names; send me all that you hold.
-    Call,
-    /// Averaging: the author missed a message. All fall back to ratio consensus.
-    Missed,
-    /// Averaging: the author has cut its edge to this party and taken back its net flow over it. So does the party.
-    Severed {
-        /// At the other end.
-        party: Party,
-        /// Whether the author holds the party's opening, so that it can enter it in the party's stead.
-        held: bool,
-    },
-    /// Averaging: the author has its result, or knows that it gets none, and never changes it again.
-    Averaged {
-        /// Whether it is over all of E, and as accurate as the plan asks for: then it tells its sums.
-        whole: bool,
-    },
-    /// Averaging, to one neighbour: I am here, and wait for others.
-    Waiting,
-    /// READY where the schedule is drawn at START.
-    Commit {
-        /// Of this start.
-        incarnation: Incarnation,
-        /// To the nonce of this start.
-        commitment: Commitment,
-    },
-    /// START where the schedule is drawn at START.
-    Reveal {
-        /// Ascending by party.
-        seats: Vec<Seat>,
-        /// Of their READYs.
-        commitments: Commitments,
-        /// The author's.
-        nonce: Nonce,
-    },
-    /// Averaging: sums of the author's result.
-    Sums {
-        /// Its first ones are 0.
-        number: u8,
-        /// Members of E of whose [`Averaged`](Notice::Averaged) the author had not heard before it told the seed, ascending. For these the sums prove nothing.
-        unheard: Vec<Party>,
-        /// The sums.
-        sketch: Box<Sketch>,
-    },
-}
-
-/// Which form of averaging a message belongs to. Each is begun once, from the same opening.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Form {
-    /// The scheduled rounds; round 0 is the opening.
-    Fast,
-    /// Ratio consensus.
-    Ratio,
-}
-
-/// What a node says in one round of averaging, the same to all of its neighbours; its vector travels beside it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Round {
-    /// Who says it.
-    pub author: Party,
-    /// Of the plan.
-    pub digest: Digest,
-    /// In which form.
-    pub form: Form,
-    /// From 0.
-    pub round: u32,
-    /// Ratio: names the set of cut edges that the author's state takes into account.
-    pub view: u64,
-    /// Ratio: the largest difference between neighbours that the author has heard of in this window; ∞ if it cannot tell.
-    pub spread: f64,
-    /// By the author's key.
-    pub signature: Signature,
-}
-
-impl Notice {
-    /// The phase that it belongs to.
-    pub fn phase(&self) -> Phase {
-        match self {
-            Notice::Ready { .. }
-            | Notice::Start { .. }
-            | Notice::Call
-            | Notice::Commit { .. }
-            | Notice::Reveal { .. } => Phase::Gathering,
-            Notice::Item { stage, .. }
-            | Notice::List { stage, .. }
-            | Notice::Vote { stage, .. }
-            | Notice::Gone { stage, .. }
-            | Notice::Want { stage, .. }
-            | Notice::Lack { stage, .. } => stage.phase(),
-            Notice::Missed
-            | Notice::Severed { .. }
-            | Notice::Averaged { .. }
-            | Notice::Sums { .. }
-            | Notice::Waiting => Phase::Publishing,
-        }
-    }
-
-    /// Whether it is for one neighbour only; all others are flooded.
-    pub fn is_direct(&self) -> bool {
-        matches!(
-            self,
-            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting
-        )
-    }
-}
-
-/// For whom a public message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Recipient {
-    /// Flooded.
-    All,
-    /// One neighbour.
-    Party(Party),
-}
-
-/// An ed25519 signature.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Signature(pub [u8; 64]);
-
-impl fmt::Debug for Signature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Signature({:02x}{:02x}…)", self.0[0], self.0[1])
-    }
-}
-
-impl Serialize for Signature {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (mut head, mut tail) = ([0; 32], [0; 32]);
-        head.copy_from_slice(&self.0[..32]);
-        tail.copy_from_slice(&self.0[32..]);
-        (head, tail).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Signature {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (head, tail) = <([u8; 32], [u8; 32])>::deserialize(deserializer)?;
-        let mut signature = [0; 64];
-        signature[..32].copy_from_slice(&head);
-        signature[32..].copy_from_slice(&tail);
-        Ok(Signature(signature))
-    }
-}
-
-/// A notice with its envelope, as it travels.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedNotice {
-    /// Who says it.
-    pub author: Party,
-    /// Of the plan.
-    pub digest: Digest,
-    /// Grows with every message of an author, also from one start of its node to the next.
-    pub sequence: u64,
-    /// For whom.
-    pub recipient: Recipient,
-    /// What it says.
-    pub notice: Notice,
-    /// By the author's key.
-    pub signature: Signature,
-}
+use crate::averaging::sketch;
+use crate::messages::log::{Answer, ShareId, Verdict};
+use crate::messages::notice::{Form, Notice, Recipient, Round, SignedNotice};
+use crate::messages::signature::{Digest, Signature};
+use crate::messages::wire;
+use crate::topology::party::Party;
 
 /// Why a signed message is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// Another plan's.
+    /// It belongs to another plan.
     #[error("it belongs to plan {}, not to {}", hex(found), hex(expected))]
     Digest {
-        /// In the message.
+        /// The digest in the message.
         found: Digest,
-        /// Ours.
+        /// The digest of the plan that this node runs.
         expected: Digest,
     },
-    /// No such party.
+    /// The plan has no such party.
     #[error("its author {0} is not in the plan")]
     Author(Party),
     /// The signature does not verify.
@@ -355,27 +47,21 @@ const ANSWER_DOMAIN: &[u8] = b"undertone/answer/1\0";
 const ROUND_DOMAIN: &[u8] = b"undertone/averaging/1\0";
 const SEED_DOMAIN: &[u8] = b"undertone/signs/2\0";
 
-fn public_bytes(
-    author: Party,
-    digest: &Digest,
-    sequence: u64,
-    recipient: Recipient,
-    phase: Phase,
-    body: &[u8],
-) -> Vec<u8> {
+/// What the signature of a public message covers; its own signature is not looked at.
+fn public_bytes(signed: &SignedNotice) -> Vec<u8> {
     let mut bytes = PUBLIC_DOMAIN.to_vec();
-    bytes.extend_from_slice(digest);
-    bytes.push(phase as u8);
-    bytes.extend_from_slice(&sequence.to_le_bytes());
-    match recipient {
+    bytes.extend_from_slice(&signed.digest);
+    bytes.push(signed.notice.phase() as u8);
+    bytes.extend_from_slice(&signed.sequence.to_le_bytes());
+    match signed.recipient {
         Recipient::All => bytes.push(0),
         Recipient::Party(party) => {
             bytes.push(1);
             bytes.extend_from_slice(&(party as u64).to_le_bytes());
         }
     }
-    bytes.extend_from_slice(&(author as u64).to_le_bytes());
-    bytes.extend_from_slice(&Sha256::digest(body));
+    bytes.extend_from_slice(&(signed.author as u64).to_le_bytes());
+    bytes.extend_from_slice(&Sha256::digest(wire::notice_to_bytes(&signed.notice)));
     bytes
 }
 
@@ -418,7 +104,7 @@ impl Members {
         Members { digest, keys }
     }
 
-    /// n.
+    /// The number of members n.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
@@ -436,15 +122,7 @@ impl Members {
     /// Checks author, digest and signature.
     pub fn verify(&self, signed: &SignedNotice) -> Result<(), MessageError> {
         self.same_plan(&signed.digest)?;
-        let body = wire::notice_to_bytes(&signed.notice);
-        let bytes = public_bytes(
-            signed.author,
-            &signed.digest,
-            signed.sequence,
-            signed.recipient,
-            signed.notice.phase(),
-            &body,
-        );
+        let bytes = public_bytes(signed);
         self.verify_bytes(signed.author, &bytes, &signed.signature)
     }
 
@@ -501,8 +179,8 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// Signs as party `me`; `epoch` is larger than every sequence number that earlier starts of this node used (wall-clock
-    /// milliseconds at the start × 2^16 will do).
+    /// Signs as party `me`; `epoch` is larger than every sequence number that earlier starts of
+    /// this node used (wall-clock milliseconds at the start × 2^16 will do).
     pub fn new(me: Party, digest: Digest, key: Keypair, epoch: u64) -> Self {
         Signer {
             me,
@@ -519,25 +197,17 @@ impl Signer {
 
     /// Signs a notice with the next sequence number.
     pub fn sign(&mut self, recipient: Recipient, notice: Notice) -> Result<SignedNotice, MessageError> {
-        let sequence = self.sequence.saturating_add(1);
-        let body = wire::notice_to_bytes(&notice);
-        let signature = self.signature(&public_bytes(
-            self.me,
-            &self.digest,
-            sequence,
-            recipient,
-            notice.phase(),
-            &body,
-        ))?;
-        self.sequence = sequence;
-        Ok(SignedNotice {
+        let mut signed = SignedNotice {
             author: self.me,
             digest: self.digest,
-            sequence,
+            sequence: self.sequence.saturating_add(1),
             recipient,
             notice,
-            signature,
-        })
+            signature: Signature([0; 64]),
+        };
+        signed.signature = self.signature(&public_bytes(&signed))?;
+        self.sequence = signed.sequence;
+        Ok(signed)
     }
 
     /// Signs an answer to a share that this party received.
@@ -571,7 +241,8 @@ impl Signer {
         Ok(signed)
     }
 
-    /// The seed of this node's sums of that number, which nobody else can know before it tells it: a hash of a signature that it shows to nobody.
+    /// The seed of this node's sums of that number, which nobody else can know before it tells it:
+    /// a hash of a signature that it shows to nobody.
     pub fn seed(&self, number: u8) -> Result<sketch::Seed, MessageError> {
         let signature = self.signature(&[SEED_DOMAIN, &self.digest[..], &[number]].concat())?;
         Ok(sketch::seed_of(&signature.0))
@@ -585,14 +256,10 @@ impl Signer {
     }
 }
 
-/// SHA-256 of an item's bytes.
-pub fn item_hash(bytes: &[u8]) -> ItemHash {
-    Sha256::digest(bytes).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::notice::Stage;
 
     fn party_key(seed: u8) -> Keypair {
         Keypair::ed25519_from_bytes([seed; 32]).expect("32 bytes")

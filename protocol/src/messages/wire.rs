@@ -1,36 +1,35 @@
 //! Frames: the only module that knows bincode.
 //!
-//! A frame is a version byte, a kind byte, a header in bincode (fixed-width integers, little-endian) and, where the kind has one, a
-//! raw tail: a vector's fixed-width bytes never go through bincode. The transport prefixes it with its length (u32, big-endian) and
-//! checks that against [`public_frame_limit`] or [`private_frame_limit`] before it allocates anything. Everything is checked to have been used up. Pinned hex
-//! examples at the end hold the bytes still, so that a byte-compatible successor of bincode can take its place.
-
-mod repeats;
+//! A frame is a version byte, a kind byte, a header in bincode (fixed-width integers,
+//! little-endian) and, where the kind has one, a raw tail: a vector's fixed-width bytes never go
+//! through bincode. The transport prefixes it with its length (u32, big-endian) and checks that
+//! against [`public_frame_limit`] or [`private_frame_limit`] before it allocates anything.
+//! Everything is checked to have been used up. Pinned hex examples at the end hold the bytes still,
+//! so that a byte-compatible successor of bincode can take its place.
 
 use std::ops::Range;
 use std::sync::Arc;
-
-pub use repeats::Repeats;
-
-pub use bytes::Bytes;
 
 use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::ask::{Question, Reply};
-use crate::lattice::LatticeWeight;
-use crate::log::{Answer, Log, ShareId};
-use crate::message::{Digest, Form, ItemSet, Notice, Recipient, Round, Signature, SignedNotice, Stage};
-use crate::mixing::Party;
+use crate::lattice::grid::LatticeWeight;
+use crate::messages::log::{Answer, Log, ShareId};
+use crate::messages::notice::{Form, ItemSet, Notice, Recipient, Round, SignedNotice, Stage};
+use crate::messages::question::{Question, Reply};
+use crate::messages::signature::{Digest, Signature};
+use crate::topology::party::Party;
+
+pub use bytes::Bytes;
 
 /// The first byte of every frame.
 pub const VERSION: u8 = 1;
 
 /// A frame's first bytes: version and kind.
-const PREFIX: usize = 2;
-const NOTICE: u8 = 1;
+pub(super) const PREFIX: usize = 2;
+pub(super) const NOTICE: u8 = 1;
 const BODY: u8 = 2;
 const SHARE: u8 = 3;
 const ANSWER: u8 = 4;
@@ -38,7 +37,8 @@ const QUESTION: u8 = 5;
 const REPLY: u8 = 6;
 const ROUND: u8 = 7;
 
-/// No bincode part is larger: a log or a set of 1,000 parties is well below. (Without a limit, a 72-byte message aborts the process.)
+/// No bincode part is larger: a log or a set of 1,000 parties is well below. (Without a limit, a
+/// 72-byte message aborts the process.)
 const BINCODE_LIMIT: usize = 16 << 20;
 const CONFIG: Configuration<LittleEndian, Fixint, Limit<BINCODE_LIMIT>> =
     bincode::config::legacy().with_limit::<BINCODE_LIMIT>();
@@ -49,10 +49,10 @@ pub enum WireError {
     /// Too short to have a version and a kind.
     #[error("a frame of {0} bytes is too short")]
     Short(usize),
-    /// Another version.
+    /// A frame of another version.
     #[error("frame version {found}, this node speaks {VERSION}")]
     Version {
-        /// The frame's.
+        /// The version that the frame names.
         found: u8,
     },
     /// No such kind on this graph.
@@ -64,9 +64,9 @@ pub enum WireError {
     /// Bytes are left after the end.
     #[error("{left} bytes are left after the {what}")]
     Leftover {
-        /// After what.
+        /// The part of the frame that was read.
         what: &'static str,
-        /// How many.
+        /// How many bytes are left.
         left: usize,
     },
 }
@@ -121,11 +121,11 @@ struct RoundHeader {
 /// What a public frame holds.
 #[derive(Debug)]
 pub enum PublicFrame {
-    /// Something signed.
+    /// A notice in its signed envelope.
     Notice(SignedNotice),
     /// An item's bytes; a signed notice of its author has their hash.
     Body {
-        /// Of the plan.
+        /// The plan's digest.
         digest: Digest,
         /// The item's stage.
         stage: Stage,
@@ -148,9 +148,9 @@ pub enum PublicFrame {
 pub enum PrivateFrame {
     /// A share.
     Share {
-        /// Of the plan.
+        /// The plan's digest.
         digest: Digest,
-        /// Which one.
+        /// Which share it is.
         id: ShareId,
         /// The weight that it carries.
         weight: LatticeWeight,
@@ -159,9 +159,9 @@ pub enum PrivateFrame {
     },
     /// An answer to a share.
     Answer {
-        /// Of the plan.
+        /// The plan's digest.
         digest: Digest,
-        /// To which one.
+        /// The share that is answered.
         id: ShareId,
         /// What it says.
         answer: Answer,
@@ -259,7 +259,7 @@ pub fn body_frame(digest: &Digest, stage: Stage, author: Party, bytes: &[u8]) ->
     )
 }
 
-/// The same with `length` bytes that `write` writes into the frame, and what it says of them.
+/// The frame of an item's bytes, `length` of them, which `write` writes; and what it says of them.
 pub fn body_frame_with<R>(
     digest: &Digest,
     stage: Stage,
@@ -301,7 +301,8 @@ pub fn share_frame(digest: &Digest, id: ShareId, weight: LatticeWeight, values: 
     .0
 }
 
-/// The same with `length` bytes that `write` writes into the frame, and what it says of them.
+/// The frame of a share, whose values are the `length` bytes that `write` writes; and what it says
+/// of them.
 pub fn share_frame_with<R>(
     digest: &Digest,
     id: ShareId,
@@ -526,7 +527,8 @@ fn letter<'a, T: DeserializeOwned>(
     }
 }
 
-/// No notice is longer, sums of a result included, but for the set that it names, and no header of a frame.
+/// No notice is longer, sums of a result included, but for the set that it names, and no header of
+/// a frame.
 pub(crate) const NOTICE_BYTES: usize = 512;
 
 /// The longest list or vote of a stage: party and hash, so many times.

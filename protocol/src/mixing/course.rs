@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use super::Noise;
-use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
-use crate::message::Digest;
-use crate::mixing::{Mechanism, Mixing, Party};
-use crate::payload::Ratio;
-use crate::plan::Plan;
-use crate::schedule::Schedule;
+use crate::lattice::grid::{Lattice, LatticeWeight};
+use crate::lattice::payload::Ratio;
+use crate::lattice::vector::LatticeVector;
+use crate::messages::signature::Digest;
+use crate::mixing::machine::Mixing;
+use crate::mixing::portion::Noise;
+use crate::plan::checked::Plan;
+use crate::plan::mechanism::ways_in::Mechanism;
+use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 /// What the plan fixes for this phase.
 #[derive(Clone)]
@@ -37,7 +40,8 @@ pub struct Course {
     pub pace_ms: u64,
     /// Whether departed parties are rolled back.
     pub rollback: bool,
-    /// A share that claims to carry more weight, in absolute value, is refused: all parties' weight together.
+    /// A share that claims to carry more weight, in absolute value, is refused: all parties' weight
+    /// together.
     pub weight_bound: LatticeWeight,
 }
 
@@ -125,8 +129,8 @@ impl Course {
         from < self.parties && self.schedule.sends_to(round, from).contains(&self.me)
     }
 
-    /// A missed receiver's share is waited for this much, if it is connected, before its round may end without it. Our guess: long
-    /// enough for an idle transport to take it, far below a round.
+    /// A missed receiver's share is waited for this much, if it is connected, before its round may
+    /// end without it. Our guess: long enough for an idle transport to take it, far below a round.
     pub(super) fn handover_patience_ms(&self) -> u64 {
         self.round_ms / 16
     }

@@ -1,26 +1,32 @@
 //! The mixing phase of one node: rounds and their deadlines, and what becomes of each share.
 //!
-//! Round r ends when all expected shares are in and all own shares have left, at the latest r × `round_ms` after this node held every START. A
-//! node never skips a round: one that was suspended makes up its round ends in order. Each share has a [`Ticket`]. At the end of its
-//! round a share of which no byte has left rejoins the state, for good; one that left and was not answered is held aside, sent again bit
-//! for bit on a new connection, and goes back only if the agreed logs say so ([`Exchange::settle`]).
-
-mod course;
+//! Round r ends when all expected shares are in and all own shares have left, at the latest r ×
+//! `round_ms` after this node held every START. A node never skips a round: one that was suspended
+//! makes up its round ends in order. At the end of its round a share of which no byte has left
+//! rejoins the state, for good; one that left and was not answered is held aside, sent again bit
+//! for bit on a new connection, and goes back only if the agreed logs say so
+//! ([`Exchange::settle`]).
+//!
+//! What left is told from outside ([`Exchange::left`]). Of shares that were given out and of which
+//! that was not told by the end of their round, it asks ([`Deed::Recall`]): the round ends with the
+//! answer ([`Exchange::recalled`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::lattice::{LatticeVector, LatticeWeight, PackedVector};
-use crate::log::{AgreedLogs, Answer, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates};
-use crate::mixing::{Mixing, NoiseSource, Party, Portion};
-use crate::ticket::Ticket;
+use crate::lattice::grid::LatticeWeight;
+use crate::lattice::packed::PackedVector;
+use crate::lattice::vector::LatticeVector;
+use crate::messages::log::{
+    AgreedLogs, Answer, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates,
+};
+use crate::messages::wire::{self, Bytes};
+use crate::mixing::course::Course;
+use crate::mixing::machine::Mixing;
+use crate::mixing::portion::{NoiseSource, Portion};
+use crate::mixing::ticket::Recalled;
 use crate::time::Time;
-use crate::wire::{self, Bytes};
-
-pub use course::Course;
-
-/// This node's correlated noise.
-pub type Noise = Box<dyn NoiseSource<LatticeVector> + Send>;
+use crate::topology::party::Party;
 
 /// What the machine wants done.
 #[derive(Clone, Debug)]
@@ -31,9 +37,12 @@ pub enum Deed {
         to: Party,
         /// Its frame.
         frame: Arc<[u8]>,
-        /// To be taken before the first byte.
-        ticket: Ticket,
+        /// Which share it is.
+        id: ShareId,
     },
+    /// Call these shares back, and say what became of them. Nothing else of the round's end is done
+    /// before.
+    Recall(Vec<ShareId>),
     /// Sign and send an answer.
     Answer {
         /// To which share.
@@ -66,19 +75,40 @@ impl NoiseSource<LatticeVector> for Drawn {
 /// Where an own share is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whereabouts {
-    /// Its round is not over, or it left: its mass is deducted.
-    Out,
+    /// It was not given out, for want of a connection: its mass is deducted until its round ends.
+    Here,
+    /// It was given out: its mass is deducted, and a byte of it may have left.
+    GivenOut,
+    /// Bytes of it have left, as far as this node knows: its mass is deducted.
+    Left,
     /// It rejoined the state.
     Back,
 }
 
 struct Outgoing {
-    /// None once its receiver has accepted it, or it came back: nothing will be sent or taken back again.
+    /// None once its receiver has accepted it, or it came back: nothing will be sent or taken back
+    /// again.
     sent: Option<Sent>,
     weight: LatticeWeight,
-    ticket: Ticket,
     whereabouts: Whereabouts,
     answer: Option<Answer>,
+}
+
+impl Outgoing {
+    /// Whether its mass is deducted.
+    fn is_out(&self) -> bool {
+        self.whereabouts != Whereabouts::Back
+    }
+}
+
+/// What is known of the running round's shares at its end.
+enum Recall {
+    /// Nothing was asked yet.
+    Unasked,
+    /// An answer is due about these.
+    Asked(Vec<ShareId>),
+    /// What did not leave by now never will.
+    Answered,
 }
 
 /// An own share's frame, and its values.
@@ -123,6 +153,7 @@ pub struct Exchange {
     gone: BTreeSet<Party>,
     /// Not waited for again: they missed a deadline.
     missed: BTreeSet<Party>,
+    recall: Recall,
     /// The log is signed.
     closed: bool,
     deeds: Vec<Deed>,
@@ -149,6 +180,7 @@ impl Exchange {
             connected,
             gone: absent,
             missed: BTreeSet::new(),
+            recall: Recall::Unasked,
             closed: false,
             deeds: Vec::new(),
         };
@@ -192,13 +224,60 @@ impl Exchange {
             .unwrap_or(Time::FAR)
     }
 
-    /// Ends every round that can end now.
+    /// Ends every round that can end now, as far as it is known what left.
     pub fn advance(&mut self, now: Time) {
-        while !self.is_over() && self.can_end(now) {
+        while !self.is_over() && self.is_ready_to_end(now) {
             self.end_round();
             if !self.is_over() {
                 self.begin_round(now, self.round + 1);
             }
+        }
+    }
+
+    /// Whether the round can end, and nothing more has to be asked for that.
+    fn is_ready_to_end(&mut self, now: Time) -> bool {
+        match self.recall {
+            Recall::Asked(_) => false,
+            Recall::Answered => true,
+            Recall::Unasked => self.can_end(now) && !self.recall(),
+        }
+    }
+
+    /// Asks for all shares that are given out and may not have left. False: there is none.
+    fn recall(&mut self) -> bool {
+        let given_out = self
+            .outgoing
+            .iter()
+            .filter(|(_, share)| share.whereabouts == Whereabouts::GivenOut);
+        let ids: Vec<ShareId> = given_out.map(|(id, _)| *id).collect();
+        if ids.is_empty() {
+            return false;
+        }
+        self.deeds.push(Deed::Recall(ids.clone()));
+        self.recall = Recall::Asked(ids);
+        true
+    }
+
+    /// Whether an answer is due about exactly these shares.
+    pub(crate) fn has_asked_for(&self, recalled: &Recalled) -> bool {
+        let mut named: Vec<ShareId> = [&recalled.left[..], &recalled.back[..]].concat();
+        named.sort_unstable();
+        matches!(&self.recall, Recall::Asked(ids) if *ids == named)
+    }
+
+    /// The answer to [`Deed::Recall`]: the round can end.
+    pub fn recalled(&mut self, recalled: &Recalled) {
+        recalled.left.iter().for_each(|&id| self.left(id));
+        self.recall = Recall::Answered;
+    }
+
+    /// The first byte of a share is being handed to the transport. Told again, or late, it changes
+    /// nothing: a share that was called back never leaves.
+    pub fn left(&mut self, id: ShareId) {
+        if let Some(share) = self.outgoing.get_mut(&id)
+            && share.is_out()
+        {
+            share.whereabouts = Whereabouts::Left;
         }
     }
 
@@ -224,7 +303,10 @@ impl Exchange {
             let given_up = self.missed.contains(to) && (!self.connected.contains(to) || now >= handover);
             given_up
                 || self.gone.contains(to)
-                || self.outgoing.get(&id).is_none_or(|share| share.ticket.left())
+                || self
+                    .outgoing
+                    .get(&id)
+                    .is_none_or(|share| share.whereabouts == Whereabouts::Left)
         };
         self.course.due_in(self.round).all(in_hand)
             && self
@@ -255,7 +337,8 @@ impl Exchange {
         }
     }
 
-    /// Splits the state and hands out the shares of a round. The first is written where it travels from.
+    /// Splits the state and hands out the shares of a round. The first is written where it travels
+    /// from.
     fn hand_out(&mut self, round: u32, to: &[Party]) {
         let Some(&first) = to.first() else { return };
         let (course, length) = (&self.course, self.course.share_bytes());
@@ -291,12 +374,13 @@ impl Exchange {
             )
         });
         for (id, frame) in std::iter::once((id(first), frame.clone())).chain(others) {
-            let ticket = Ticket::new();
+            let mut whereabouts = Whereabouts::Here;
             if self.connected.contains(&id.to) {
+                whereabouts = Whereabouts::GivenOut;
                 self.deeds.push(Deed::Share {
                     to: id.to,
                     frame: frame.clone(),
-                    ticket: ticket.clone(),
+                    id,
                 });
             }
             let sent = Some(Sent {
@@ -309,8 +393,7 @@ impl Exchange {
                 Outgoing {
                     sent,
                     weight,
-                    ticket,
-                    whereabouts: Whereabouts::Out,
+                    whereabouts,
                     answer: None,
                 },
             );
@@ -329,10 +412,11 @@ impl Exchange {
             .map(|(id, _)| *id)
             .collect();
         for id in ids {
-            if self.outgoing[&id].ticket.recall() {
+            if self.outgoing[&id].whereabouts != Whereabouts::Left {
                 self.take_back(id);
             }
         }
+        self.recall = Recall::Unasked;
         for from in self.course.due_in(self.round) {
             if !self.received.contains_key(&(self.round, from)) {
                 self.missed.insert(from);
@@ -450,7 +534,7 @@ impl Exchange {
         let known = self
             .outgoing
             .get_mut(&id)
-            .filter(|share| id.to == peer && share.ticket.left() && possible);
+            .filter(|share| id.to == peer && share.whereabouts == Whereabouts::Left && possible);
         let Some(share) = known else {
             return self.offence(
                 peer,
@@ -477,16 +561,24 @@ impl Exchange {
         }
     }
 
-    /// A private neighbour can be reached (again): shares that have not left or were not answered go out, bit for bit as before.
+    /// A private neighbour can be reached (again): shares that have not left or were not answered
+    /// go out, bit for bit as before.
     pub fn connected(&mut self, peer: Party) {
         self.connected.insert(peer);
-        for (id, share) in self.outgoing.iter().filter(|(id, _)| id.to == peer) {
-            let open = share.answer.is_none() && share.whereabouts == Whereabouts::Out;
+        for (id, share) in self.outgoing.iter_mut().filter(|(id, _)| id.to == peer) {
+            let open = share.answer.is_none() && share.is_out();
             if let Some(sent) = share.sent.as_ref().filter(|_| open) {
+                if share.whereabouts == Whereabouts::Here {
+                    // On its way back: what is called back does not go out in the meantime.
+                    if !matches!(self.recall, Recall::Unasked) {
+                        continue;
+                    }
+                    share.whereabouts = Whereabouts::GivenOut;
+                }
                 self.deeds.push(Deed::Share {
                     to: id.to,
                     frame: sent.frame.clone(),
-                    ticket: share.ticket.clone(),
+                    id: *id,
                 });
             }
         }
@@ -506,7 +598,8 @@ impl Exchange {
         }
     }
 
-    /// Whether the log can be signed: all rounds are over, and nothing more is due to this node or from it, or it is time.
+    /// Whether the log can be signed: all rounds are over, and nothing more is due to this node or
+    /// from it, or it is time.
     pub fn is_quiet(&self, now: Time) -> bool {
         let answered = |(id, share): (&ShareId, &Outgoing)| {
             share.whereabouts == Whereabouts::Back || share.answer.is_some() || self.gone.contains(&id.to)
@@ -524,7 +617,8 @@ impl Exchange {
             .any(|(round, from)| from == party && !self.received.contains_key(&(round, from)))
     }
 
-    /// The log, to be signed; from now on every share that was not answered before is refused. `gone`: whom it calls gone.
+    /// The log, to be signed; from now on every share that was not answered before is refused.
+    /// `gone`: whom it calls gone.
     pub fn close(&mut self, gone: Vec<Party>) -> Log {
         self.closed = true;
         self.waiting.clear();
@@ -546,7 +640,7 @@ impl Exchange {
             let entry = SentEntry {
                 round: id.round,
                 to: id.to,
-                left: share.ticket.left(),
+                left: share.whereabouts == Whereabouts::Left,
                 answer: share.answer.clone(),
             };
             due.insert((id.round, id.to), entry);
@@ -566,22 +660,23 @@ impl Exchange {
         }
     }
 
-    /// The final state, from the agreed logs: shares that the logs send back are taken back in T, then everybody outside of `publishers` is
-    /// rolled back. Without roll-back a share that a departed party refused goes back, and all others that left stay where they are.
+    /// The final state, from the agreed logs: shares that the logs send back are taken back in T,
+    /// then everybody outside of `publishers` is rolled back. Without roll-back a share that a
+    /// departed party refused goes back, and all others that left stay where they are.
     ///
     /// # Errors
-    /// A member's log denies a share that it has signed for: this node cannot take it back and must withhold.
+    /// A member's log denies a share that it has signed for: this node cannot take it back and must
+    /// withhold.
     pub fn settle(
         mut self,
         logs: &AgreedLogs,
         publishers: &BTreeSet<Party>,
     ) -> Result<Portion<LatticeVector, LatticeWeight>, Party> {
         let fates = fates(logs, self.course.rounds());
-        let out = |share: &Outgoing| share.whereabouts == Whereabouts::Out;
         let ids: Vec<ShareId> = self
             .outgoing
             .iter()
-            .filter(|(_, share)| out(share))
+            .filter(|(_, share)| share.is_out())
             .map(|(id, _)| *id)
             .collect();
         for id in ids {
@@ -626,16 +721,22 @@ impl Exchange {
         tally
     }
 
-    /// Calls back every share that has not left: none will any more.
-    pub fn recall_all(&mut self) {
-        self.outgoing.values().for_each(|share| {
-            share.ticket.recall();
-        });
+    /// Calls back every share that may not have left, for a node that leaves. False: none is given
+    /// out, and it is known what left.
+    pub fn recall_all(&mut self) -> bool {
+        match self.recall {
+            Recall::Asked(_) => true,
+            Recall::Answered => false,
+            Recall::Unasked => self.recall(),
+        }
     }
 
-    /// Whether any byte of any share may have left this node.
+    /// Whether any byte of any share has left this node, as far as it knows: for sure if nothing is
+    /// called back any more.
     pub fn anything_left(&self) -> bool {
-        self.outgoing.values().any(|share| share.ticket.left())
+        self.outgoing
+            .values()
+            .any(|share| share.whereabouts == Whereabouts::Left)
     }
 
     /// The state, for checks of conservation.
@@ -651,12 +752,10 @@ impl Exchange {
             .map(|(key, _)| *key)
     }
 
-    /// Own shares that are deducted, as far as their values are still here (an accepted one's are dropped).
+    /// Own shares that are deducted, as far as their values are still here (an accepted one's are
+    /// dropped).
     pub(crate) fn out(&self) -> impl Iterator<Item = (ShareId, Portion<LatticeVector, LatticeWeight>)> {
-        let out = self
-            .outgoing
-            .iter()
-            .filter(|(_, share)| share.whereabouts == Whereabouts::Out);
+        let out = self.outgoing.iter().filter(|(_, share)| share.is_out());
         out.filter_map(|(id, share)| {
             Some((
                 *id,
@@ -673,11 +772,12 @@ impl Exchange {
         let out = self
             .outgoing
             .iter()
-            .filter(|(_, share)| share.whereabouts == Whereabouts::Out && share.sent.is_some());
+            .filter(|(_, share)| share.is_out() && share.sent.is_some());
         out.map(|(id, _)| *id)
     }
 
-    /// How many rounds' ends the state has had, and one before round 1: with INCA the rows of (c, Z) that it has.
+    /// How many rounds' ends the state has had, and one before round 1: with INCA the rows of (c,
+    /// Z) that it has.
     pub(crate) fn injections(&self) -> usize {
         if self.is_over() {
             self.course.rounds() as usize + 1

@@ -1,11 +1,13 @@
-//! INCA's way into a state (section 3.1, D^O of section 3.2): a row of (c, Z) in every online round.
+//! INCA's way into a state (section 3.1, D^O of section 3.2): a row of (c, Z) in every online
+//! round.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{NoiseSource, Share, Terms, terms};
-use crate::injection::Injection;
-use crate::payload::{Coefficient, Payload};
+use crate::lattice::injection::Injection;
+use crate::lattice::payload::{Coefficient, Payload};
+use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::mixing::state::{Multiples, State, borrowed};
 
 pub(super) struct Injecting<P: Payload, W> {
     injection: Arc<Injection<P::Coefficient>>,
@@ -44,31 +46,25 @@ where
                 self.draw_last_piece(&mut piece);
             }
             let mut sum = P::zero_like(&self.own.value);
-            sum.add_multiples(&terms(&piece));
+            sum.add_multiples(&borrowed(&piece));
             self.prepared.push_back(sum.pack());
         }
         self.next = next;
     }
 
     /// The next row before the last: its values are due, its weight is added.
-    pub(super) fn inject(
-        &mut self,
-        source: &mut impl NoiseSource<P>,
-        round: u32,
-        weight: &mut W,
-        due: &mut Terms<P>,
-    ) {
-        self.inject_weight(weight);
-        if !self.take_prepared(due) {
-            self.draw_piece(source, round, due);
+    pub(super) fn inject(&mut self, source: &mut impl NoiseSource<P>, round: u32, state: &mut State<P, W>) {
+        self.inject_weight(&mut state.sum.weight);
+        if !self.take_prepared(&mut state.due) {
+            self.draw_piece(source, round, &mut state.due);
         }
     }
 
     /// c_{t′}·x̃ minus all correlated noise that is still out.
-    pub(super) fn cancel(&mut self, weight: &mut W, due: &mut Terms<P>) {
-        self.inject_weight(weight);
-        if !self.take_prepared(due) {
-            self.draw_last_piece(due);
+    pub(super) fn cancel(&mut self, state: &mut State<P, W>) {
+        self.inject_weight(&mut state.sum.weight);
+        if !self.take_prepared(&mut state.due) {
+            self.draw_last_piece(&mut state.due);
         }
     }
 
@@ -77,7 +73,7 @@ where
         weight.add_multiples(&[(c, &self.own.weight)]);
     }
 
-    fn take_prepared(&mut self, terms: &mut Terms<P>) -> bool {
+    fn take_prepared(&mut self, terms: &mut Multiples<P>) -> bool {
         let piece = self.prepared.pop_front();
         self.next += usize::from(piece.is_some());
         piece
@@ -85,7 +81,7 @@ where
             .is_some()
     }
 
-    fn draw_piece(&mut self, source: &mut impl NoiseSource<P>, round: u32, terms: &mut Terms<P>) {
+    fn draw_piece(&mut self, source: &mut impl NoiseSource<P>, round: u32, terms: &mut Multiples<P>) {
         let (injection, row) = (self.injection.clone(), self.next);
         self.value_piece(terms);
         for (k, &factor) in injection
@@ -100,7 +96,8 @@ where
                 .or_insert_with(|| (P::Coefficient::zero(), source.draw(k, round)));
             terms.push((factor, eta.clone()));
             *injected = injected.plus(factor);
-            // All of it is back and no later row has it: a long vector's memory is free again once it is added.
+            // All of it is back and no later row has it: a long vector's memory is free again once
+            // it is added.
             let spent =
                 injected.is_zero() && (row + 1..=injection.rounds()).all(|t| injection.z(t)[k].is_zero());
             if spent {
@@ -109,17 +106,46 @@ where
         }
     }
 
-    fn draw_last_piece(&mut self, terms: &mut Terms<P>) {
+    fn draw_last_piece(&mut self, terms: &mut Multiples<P>) {
         self.value_piece(terms);
         let noise = std::mem::take(&mut self.noise).into_values();
         terms.extend(noise.map(|(injected, eta)| (injected.negated(), eta)));
     }
 
-    fn value_piece(&mut self, terms: &mut Terms<P>) {
+    fn value_piece(&mut self, terms: &mut Multiples<P>) {
         let c = self.injection.c()[self.next];
         self.next += 1;
         if !c.is_zero() {
             terms.push((c, self.own.value.clone()));
         }
     }
+}
+
+/// Everything that the first `rows` rows of (c, Z) inject, with the noise η that was drawn so far:
+/// Σ_{s < rows} (c_s x̃ + Z_s η).
+pub(super) fn injected<'a, P, W>(
+    injection: &Injection<P::Coefficient>,
+    rows: usize,
+    own: &Share<P, W>,
+    drawn: impl Fn(usize) -> Option<&'a P::Packed>,
+) -> Portion<P, W>
+where
+    P: Payload<Packed: 'a>,
+    W: Payload<Coefficient = P::Coefficient, Packed = W>,
+{
+    let mut sum = Portion {
+        value: P::zero_like(&own.value),
+        weight: W::zero_like(&own.weight),
+    };
+    for row in 0..rows {
+        let c = injection.c()[row];
+        sum.value.add_multiples(&[(c, &own.value)]);
+        sum.weight.add_multiples(&[(c, &own.weight)]);
+        for (k, &factor) in injection.z(row).iter().enumerate() {
+            if let Some(eta) = drawn(k) {
+                sum.value.add_multiples(&[(factor, eta)]);
+            }
+        }
+    }
+    sum
 }

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::NoiseSource;
-use crate::payload::Payload;
+use crate::lattice::payload::Payload;
+use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::mixing::state::State;
 
 pub(super) struct HandingOver<P: Payload> {
     /// Hand-outs of this party in the whole run.
@@ -40,10 +41,27 @@ impl<P: Payload> HandingOver<P> {
         self.drawn += 1;
     }
 
-    /// γ of the next hand-out.
-    pub(super) fn take(&mut self) -> P::Packed {
-        self.fresh
+    /// The whole state less the next fresh noise, to one party; none in a round without a receiver.
+    pub(super) fn split<W>(
+        &mut self,
+        state: &mut State<P, W>,
+        receivers: usize,
+        pack: impl FnOnce(&Portion<P, W>) -> P::Packed,
+    ) -> Share<P, W>
+    where
+        W: Payload<Coefficient = P::Coefficient, Packed = W>,
+    {
+        if receivers == 0 {
+            return state.divide(1, pack);
+        }
+        assert_eq!(
+            receivers, 1,
+            "a schedule of PPSC has at most one receiver a party and round"
+        );
+        let fresh = self
+            .fresh
             .pop_front()
-            .expect("the schedule gives as many hand-outs as the machine was made for, at most one a round")
+            .expect("the schedule gives as many hand-outs as the machine was made for, at most one a round");
+        state.hand_over(fresh, pack)
     }
 }

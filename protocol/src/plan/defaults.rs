@@ -1,4 +1,5 @@
-//! The one table of defaults. The parser fills gaps from it, `--help` and the documentation print it.
+//! The one table of defaults. The parser fills gaps from it, `--help` and the documentation print
+//! it.
 
 /// One key of `run.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,21 +4,24 @@ use std::collections::BTreeMap;
 
 use libp2p_identity::{PeerId, PublicKey};
 
-use super::error::DraftError;
-use crate::graph::Graph;
-use crate::lattice::WEIGHT_UNIT;
-use crate::peers::{Address, Peer, Peers, public_key};
-use crate::run_file::{
-    Data, GraphChoice, Mechanism, MechanismKind, Privacy, RunFile, RunFileError, RunSettings, Task, Unit,
-    check_settings, supported,
+use crate::lattice::grid::WEIGHT_UNIT;
+use crate::plan::error::DraftError;
+use crate::plan::named_graph::NamedGraph;
+use crate::plan::peers::{Address, Peer, Peers, public_key};
+use crate::plan::run_file::check::Asked;
+use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::parsed::RunFile;
+use crate::plan::run_file::settings::{
+    Data, GraphChoice, MechanismSettings, Privacy, RunSettings, Task, Unit,
 };
+use crate::topology::graph::Graph;
 
 /// A party of the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Unique.
+    /// The member's name, unique.
     pub name: String,
-    /// Of its ed25519 key, unique.
+    /// The id of its ed25519 key, unique.
     pub id: PeerId,
     /// Where it listens for private neighbours.
     pub private: Address,
@@ -28,7 +31,7 @@ pub struct Member {
     pub records: Option<u64>,
     /// Its public weight, if the run file gives weights.
     pub weight: Option<f64>,
-    /// Δ of this party, in a state's units (see [`crate::sensitivity::Scales`]).
+    /// Δ of this party, in a state's units (see [`crate::plan::sensitivity::Scales`]).
     pub sensitivity: f64,
 }
 
@@ -42,19 +45,19 @@ impl Member {
 /// Settings, members and graphs. Everything that a calibration needs to know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// Of the run.
+    /// The run's name.
     pub name: String,
     /// What is computed.
     pub task: Task,
     /// What each party brings.
     pub data: Data,
-    /// The target.
+    /// The target: ε, δ, and against whom.
     pub privacy: Privacy,
     /// How noise is shared out. `rounds` may still be `auto`.
-    pub mechanism: Mechanism,
+    pub mechanism: MechanismSettings,
     /// Time-outs and sizes.
     pub run: RunSettings,
-    /// In plan order.
+    /// The parties, in plan order.
     pub members: Vec<Member>,
     /// Who may exchange shares.
     pub private_graph: Graph,
@@ -65,16 +68,22 @@ pub struct Draft {
 impl Draft {
     /// Joins a run file and a peer list. `graph_seed` draws random graphs; it is public.
     pub fn new(file: RunFile, peers: &Peers, graph_seed: u64) -> Result<Self, DraftError> {
-        let name = |party: usize| &peers.as_slice()[party].name;
+        let name = |party: usize| peers.as_slice()[party].name.clone();
+        let named = |field, graph| NamedGraph {
+            field,
+            graph,
+            name: &name,
+        };
         let private_graph = graph("topology.private", &file.topology.private, peers, graph_seed)?;
-        self::private_graph("topology.private", &private_graph, file.mechanism.kind, name)?;
+        let rules = file.mechanism.kind.rules();
+        rules.check_private_graph(&named("topology.private", &private_graph))?;
         let public_graph = graph(
             "topology.public",
             &file.topology.public,
             peers,
             graph_seed.wrapping_add(1),
         )?;
-        connected("topology.public", &public_graph, name)?;
+        named("topology.public", &public_graph).check_connected()?;
         let RunFile {
             task,
             name,
@@ -102,21 +111,22 @@ impl Draft {
 
     /// All checks; also for what was read from a plan.
     pub(super) fn check(&self) -> Result<(), DraftError> {
-        check_settings(
-            &self.name,
-            &self.data,
-            &self.privacy,
-            &self.mechanism,
-            &self.run,
-            self.parties(),
-        )
-        .map_err(|(field, problem)| DraftError::Setting { field, problem })?;
-        let name = |party: usize| &self.members[party].name;
-        private_graph("private_graph", &self.private_graph, self.mechanism.kind, name)?;
-        connected("public_graph", &self.public_graph, name)?;
+        self.asked()
+            .check(self.parties())
+            .map_err(|(field, problem)| DraftError::Setting { field, problem })?;
+        let name = |party: usize| self.members[party].name.clone();
+        let named = |field, graph| NamedGraph {
+            field,
+            graph,
+            name: &name,
+        };
+        let rules = self.mechanism.kind.rules();
+        rules.check_private_graph(&named("private_graph", &self.private_graph))?;
+        named("public_graph", &self.public_graph).check_connected()?;
         for (party, member) in self.members.iter().enumerate() {
             let degree = self.private_graph.neighbours(party).len();
-            // To all neighbours in every round is no schedule; with one neighbour and k = 1 there is no other.
+            // To all neighbours in every round is no schedule; with one neighbour and k = 1 there
+            // is no other.
             let fanout = self.mechanism.fanout as usize;
             if degree < fanout || (degree == fanout && fanout > 1) {
                 return Err(DraftError::Fanout {
@@ -136,14 +146,21 @@ impl Draft {
 
     /// Refuses what this version's plans do not carry, like [`RunFile::supported`].
     pub fn supported(&self) -> Result<(), RunFileError> {
-        supported(&self.privacy, &self.mechanism).map_err(|(field, problem)| RunFileError::Field {
-            field,
-            line: None,
-            problem,
-        })
+        self.asked().supported()
     }
 
-    /// n.
+    /// What the run file asked for.
+    pub(super) fn asked(&self) -> Asked<'_> {
+        Asked {
+            name: &self.name,
+            data: &self.data,
+            privacy: &self.privacy,
+            mechanism: &self.mechanism,
+            run: &self.run,
+        }
+    }
+
+    /// The number of parties n.
     pub fn parties(&self) -> usize {
         self.members.len()
     }
@@ -170,7 +187,8 @@ impl Draft {
             .fold(0.0, |largest, member| largest.max(member.sensitivity))
     }
 
-    /// How much a party's value counts in the result: its public weight, its number of records, or 1.
+    /// How much a party's value counts in the result: its public weight, its number of records,
+    /// or 1.
     pub fn weight(&self, party: usize) -> f64 {
         // Exact: at most 2⁵¹ units of a power of two.
         self.weight_units(party) as f64 / WEIGHT_UNIT as f64
@@ -192,7 +210,8 @@ impl Draft {
         (0..self.parties()).map(|party| self.weight(party)).sum()
     }
 
-    /// The largest absolute coordinate that a party injects, in a state's units: clipped and weighted, or the sum of its clipped records.
+    /// The largest absolute coordinate that a party injects, in a state's units: clipped and
+    /// weighted, or the sum of its clipped records.
     pub fn value_bound(&self) -> f64 {
         let largest_weight = (0..self.parties())
             .map(|party| self.weight(party))
@@ -262,33 +281,4 @@ fn graph(field: &str, choice: &GraphChoice, peers: &Peers, seed: u64) -> Result<
             Graph::from_edges(parties, &pairs).map_err(refuse)?
         }
     })
-}
-
-/// INCA mixes over one piece. PPSC may have several, each with a sum of its own, but nobody may be alone.
-fn private_graph<'a>(
-    field: &str,
-    graph: &Graph,
-    kind: MechanismKind,
-    name: impl Fn(usize) -> &'a String,
-) -> Result<(), DraftError> {
-    if kind != MechanismKind::Ppsc {
-        return connected(field, graph, name);
-    }
-    match (0..graph.parties()).find(|&party| graph.neighbours(party).is_empty()) {
-        Some(party) => Err(DraftError::Alone {
-            field: field.into(),
-            name: name(party).clone(),
-        }),
-        None => Ok(()),
-    }
-}
-
-fn connected<'a>(field: &str, graph: &Graph, name: impl Fn(usize) -> &'a String) -> Result<(), DraftError> {
-    match graph.unreached() {
-        Some(party) => Err(DraftError::Disconnected {
-            field: field.into(),
-            name: name(party).clone(),
-        }),
-        None => Ok(()),
-    }
 }

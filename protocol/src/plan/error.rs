@@ -2,13 +2,14 @@
 
 use thiserror::Error;
 
-use crate::dissemination::terms::TermsError;
-use crate::graph::GraphError;
-use crate::lattice::LatticeError;
-use crate::peers::PeerProblem;
-use crate::run_file::Problem;
+use crate::averaging::terms::TermsError;
+use crate::lattice::grid::LatticeError;
+use crate::plan::peers::PeerProblem;
+use crate::plan::run_file::problem::Problem;
+use crate::topology::graph::GraphError;
 
-/// Why a run file and a peer list do not go together (exit 2), or a plan's members and graphs do not (exit 3).
+/// Why a run file and a peer list do not go together (exit 2), or a plan's members and graphs do
+/// not (exit 3).
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DraftError {
     /// A setting that makes no sense for these members.
@@ -24,7 +25,7 @@ pub enum DraftError {
     UnknownName {
         /// Dotted key.
         field: String,
-        /// The name.
+        /// The name that was not found.
         name: String,
     },
     /// A graph that cannot be had.
@@ -52,7 +53,7 @@ pub enum DraftError {
     Alone {
         /// Dotted key.
         field: String,
-        /// The party.
+        /// A party without a neighbour.
         name: String,
     },
     /// As many out-neighbours a round as neighbours, or more.
@@ -60,7 +61,7 @@ pub enum DraftError {
         "mechanism.fanout is {fanout}, but {name:?} has only {degree} private neighbours; lower fanout below that, or add private edges"
     )]
     Fanout {
-        /// k.
+        /// The fan-out k: to how many parties each sends in a round.
         fanout: u32,
         /// A party with too few neighbours.
         name: String,
@@ -72,7 +73,7 @@ pub enum DraftError {
         "peer {name:?}: records must be given for every peer if unit = \"record\", and for none otherwise"
     )]
     Records {
-        /// The party.
+        /// A party for which they are missing, or too many.
         name: String,
     },
 }
@@ -98,9 +99,9 @@ pub enum PlanError {
     /// Longer than any plan.
     #[error("plan: the file has {found} bytes, more than {most}; this is no plan")]
     TooLong {
-        /// Bytes.
+        /// The number of bytes found.
         found: usize,
-        /// Bytes.
+        /// The largest number of bytes of a plan.
         most: usize,
     },
     /// Not JSON, an unknown or missing key, or a value of another type.
@@ -116,7 +117,7 @@ pub enum PlanError {
         "plan: version is {found}, which this program does not read; have it planned again with this version"
     )]
     Version {
-        /// What it says.
+        /// The version that it names.
         found: u32,
     },
     /// A value that makes no sense.
@@ -130,9 +131,9 @@ pub enum PlanError {
     /// A member that makes no sense.
     #[error("plan: members.{index}.{key} {problem}")]
     Member {
-        /// From 0.
+        /// The member's place, from 0.
         index: usize,
-        /// Key.
+        /// The key within the member.
         key: &'static str,
         /// What is wrong.
         problem: PeerProblem,
@@ -140,7 +141,7 @@ pub enum PlanError {
     /// Too few or too many members.
     #[error(
         "plan: it has {found} members; a run needs from 3 to {}",
-        crate::run_file::MOST_PARTIES
+        crate::plan::run_file::limits::MOST_PARTIES
     )]
     MemberCount {
         /// How many there are.

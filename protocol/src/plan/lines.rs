@@ -1,4 +1,5 @@
-//! Where in a TOML file each key stands, so that a value that parses but makes no sense is refused with its line, too.
+//! Where in a TOML file each key stands, so that a value that parses but makes no sense is refused
+//! with its line, too.
 
 use std::collections::BTreeMap;
 

@@ -10,10 +10,11 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::lines::{Lines, line_at};
-use crate::run_file::MOST_PARTIES;
+use crate::plan::lines::{Lines, line_at};
+use crate::plan::run_file::limits::MOST_PARTIES;
 
-/// A TCP address in multiaddr form: `/ip4/192.0.2.1/tcp/7001`, `/ip6/…`, `/dns/…` (also `/dns4`, `/dns6`). Kept as written.
+/// A TCP address in multiaddr form: `/ip4/192.0.2.1/tcp/7001`, `/ip6/…`, `/dns/…` (also `/dns4`,
+/// `/dns6`). Kept as written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address(String);
 
@@ -69,7 +70,7 @@ fn is_host_name(host: &str) -> bool {
 }
 
 impl Address {
-    /// As written.
+    /// The address as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -81,12 +82,12 @@ impl fmt::Display for Address {
     }
 }
 
-/// One `[[peer]]`.
+/// One `[[peer]]` of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// `[a-z0-9-]{1,32}`, unique.
+    /// The peer's name, `[a-z0-9-]{1,32}`, unique.
     pub name: String,
-    /// Of its ed25519 key, unique.
+    /// The id of its ed25519 key, unique.
     pub id: PeerId,
     /// Where it listens for private neighbours.
     pub private: Address,
@@ -140,7 +141,7 @@ pub enum PeersError {
 /// What is wrong with one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeerProblem {
-    /// Not `[a-z0-9-]{1,32}`.
+    /// A name that is not `[a-z0-9-]{1,32}`.
     #[error("is not a usable name; use 1 to 32 of the characters a-z, 0-9 and -")]
     Name,
     /// Not the id of an ed25519 key.
@@ -149,7 +150,7 @@ pub enum PeerProblem {
     /// Not an address.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The same as an earlier one.
+    /// It is that of an earlier peer.
     #[error("is the same as that of peer {earlier:?}; every peer needs its own")]
     Duplicate {
         /// Name of the earlier peer.
@@ -187,7 +188,8 @@ struct RawPeers {
     peer: Vec<RawPeer>,
 }
 
-/// The largest number of records a party may bring. Our choice: sums of 2³¹ clipped rows still fit the lattice.
+/// The largest number of records a party may bring. Our choice: sums of 2³¹ clipped rows still fit
+/// the lattice.
 pub(crate) const MOST_RECORDS: u64 = 1 << 31;
 
 /// A peer as written.
@@ -209,7 +211,8 @@ pub fn is_party_name(name: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// The key inside an ed25519 peer id (the id is the key, under an identity multihash). None for ids of other kinds.
+/// The key inside an ed25519 peer id (the id is the key, under an identity multihash). None for ids
+/// of other kinds.
 pub fn public_key(id: &PeerId) -> Option<PublicKey> {
     // An identity multihash: code 0, length, then the key's protobuf.
     let bytes = id.to_bytes();
@@ -294,8 +297,8 @@ impl Peers {
         Ok(Peers(peers))
     }
 
-    /// `parties` peers `party-0`, `party-1`, … for simulations and tests, with the keys of [`simulated_keypair`] and addresses that
-    /// nobody listens on; `records` for all of them.
+    /// `parties` peers `party-0`, `party-1`, … for simulations and tests, with the keys of
+    /// [`simulated_keypair`] and addresses that nobody listens on; `records` for all of them.
     pub fn simulated(parties: usize, records: Option<u64>) -> Result<Self, PeersError> {
         let address = |family, party: usize| Address(format!("/{family}/party-{party}.invalid/tcp/7001"));
         let peer = |party| Peer {

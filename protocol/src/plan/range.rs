@@ -1,19 +1,23 @@
 //! Where a box's values may lie on the lattice.
 
-use super::{Plan, PlanError};
-use crate::run_file::{Clip, Unit};
+use crate::plan::checked::Plan;
+use crate::plan::error::PlanError;
+use crate::plan::run_file::settings::{Clip, Unit};
 
 /// Beyond this many cells f64 cannot tell neighbouring cells safely apart.
 const MOST_CELLS: f64 = (1u64 << 50) as f64;
 
 impl Plan {
-    /// For a box: the interval that coordinate `coordinate` of party `party`'s *weighted* vector, or of one of its records, must be clamped
-    /// to before [`Lattice::encode`](crate::lattice::Lattice::encode), in the state's units ([`Plan::scales`]). None for an L2 ball.
+    /// For a box: the interval that coordinate `coordinate` of party `party`'s *weighted* vector,
+    /// or of one of its records, must be clamped to before
+    /// [`Lattice::encode`](crate::lattice::grid::Lattice::encode), in the state's units
+    /// ([`Plan::scales`]). None for an L2 ball.
     ///
-    /// What `encode` makes of any number in the interval lies in weight × [low, high] (a record's weight is 1), so that Δ = weight × ‖high − low‖₂
-    /// holds on the lattice:
-    /// the outermost cells inside the box (with 2⁻⁵⁰ to spare for rounding) are the ends, given as their middles, because
-    /// `encode` cuts towards zero. A box thinner than a cell, some 2⁻¹⁶ of the noise, becomes one point of it.
+    /// What `encode` makes of any number in the interval lies in weight × [low, high] (a record's
+    /// weight is 1), so that Δ = weight × ‖high − low‖₂ holds on the lattice: the outermost cells
+    /// inside the box (with 2⁻⁵⁰ to spare for rounding) are the ends, given as their middles,
+    /// because `encode` cuts towards zero. A box thinner than a cell, some 2⁻¹⁶ of the noise,
+    /// becomes one point of it.
     pub fn input_range(&self, party: usize, coordinate: usize) -> Option<(f64, f64)> {
         let Clip::Box { low, high } = &self.draft.data.clip else {
             return None;
@@ -49,11 +53,13 @@ fn cell_range(low: f64, high: f64, cell: f64) -> (f64, f64) {
     let (low, high) = (low / cell, high / cell);
     let first = (low + spare(low)).ceil();
     let last = (high - spare(high)).floor();
-    let (first, last) = match first <= last {
-        true => (first, last),
-        // No cell inside: the next one towards zero. (A box that contains zero has cell 0.)
-        false if low > 0.0 => (last, last),
-        false => (first, first),
+    // With no cell inside, the next one towards zero. (A box that contains zero has cell 0.)
+    let (first, last) = if first <= last {
+        (first, last)
+    } else if low > 0.0 {
+        (last, last)
+    } else {
+        (first, first)
     };
     let middle = |cells: f64| {
         if cells == 0.0 {

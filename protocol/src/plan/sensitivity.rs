@@ -1,8 +1,9 @@
-//! How far one protected unit can move a party's contribution (DESIGN section 3: Δ is derived, never typed).
+//! How far one protected unit can move a party's contribution (DESIGN section 3: Δ is derived,
+//! never typed).
 //!
 //! Every result is rounded towards more: a Δ that is too small would be a false claim.
 
-use crate::run_file::{Adjacency, Bound, Clip, Data, Unit};
+use crate::plan::run_file::settings::{Adjacency, Bound, Clip, Data, Unit};
 
 /// `a + b`, both ≥ 0, never below the real sum.
 fn add_up(a: f64, b: f64) -> f64 {
@@ -63,7 +64,8 @@ fn norm_up(extents: Extents, dimension: usize) -> f64 {
     match extents {
         Extents::Same(extent) => multiply_up(extent, root_up(dimension as f64)),
         Extents::Each(extents) => {
-            // Scaled by a power of two (exact), so that no square overflows or vanishes beside the largest.
+            // Scaled by a power of two (exact), so that no square overflows or vanishes beside the
+            // largest.
             let largest = extents.iter().fold(0.0f64, |m, &x| m.max(x));
             let scale = f64::from_bits(largest.to_bits() & f64::INFINITY.to_bits());
             let squares = extents.iter().map(|&x| multiply_up(x / scale, x / scale));
@@ -94,9 +96,10 @@ fn extents(
     }
 }
 
-/// How much of the data's unit is 1 in each coordinate of a state. 1 everywhere, except where records are clipped to a box whose columns
-/// differ in width: then each column is divided by its width before the sum, since else the widest would set everybody's noise. Derived
-/// from the public bounds alone, so that all members divide by the same numbers.
+/// How much of the data's unit is 1 in each coordinate of a state. 1 everywhere, except where
+/// records are clipped to a box whose columns differ in width: then each column is divided by its
+/// width before the sum, since else the widest would set everybody's noise. Derived from the public
+/// bounds alone, so that all members divide by the same numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scales(Option<Vec<f64>>);
 
@@ -126,8 +129,9 @@ impl Scales {
             .unwrap_or(1.0)
     }
 
-    /// The root of their mean square: an error of 1 in every coordinate of a state is a result's error of this much in the data's unit,
-    /// taken as the root of the mean square over coordinates.
+    /// The root of their mean square: an error of 1 in every coordinate of a state is a result's
+    /// error of this much in the data's unit, taken as the root of the mean square over
+    /// coordinates.
     pub fn root_mean_square(&self) -> f64 {
         let Some(widths) = &self.0 else { return 1.0 };
         let largest = widths.iter().fold(0.0f64, |m, &x| m.max(x));
@@ -147,14 +151,17 @@ impl Data {
         Scales::of(self)
     }
 
-    /// Δ of a party with public weight `weight` > 0: how far a change of one unit can move what it injects, in Euclidean norm and in a
-    /// state's units ([`Scales`]; the data's unit but for records in uneven boxes). Never below the real number.
+    /// Δ of a party with public weight `weight` > 0: how far a change of one unit can move what it
+    /// injects, in Euclidean norm and in a state's units ([`Scales`]; the data's unit but for
+    /// records in uneven boxes). Never below the real number.
     ///
-    /// - L2 ball of radius C: 2C (replace-one) or C (zero-out); box: ‖high − low‖₂ or ‖max(|low|, |high|)‖₂. Times the weight where a
-    ///   party is the unit; where a record is, one row of weight 1 changes, whatever the party's count.
+    /// - L2 ball of radius C: 2C (replace-one) or C (zero-out); box: ‖high − low‖₂ or
+    ///   ‖max(|low|, |high|)‖₂. Times the weight where a party is the unit; where a record is, one
+    ///   row of weight 1 changes, whatever the party's count.
     /// - Columns scaled to width 1: √d, or ‖max(|low|, |high|)/(high − low)‖₂.
-    /// - Inputs meet the lattice *within* this range (see [`crate::plan::Plan::input_range`]): rounding is towards zero, and where a box does not
-    ///   contain zero its bounds snap inwards. So the lattice does not enter here.
+    /// - Inputs meet the lattice *within* this range (see
+    ///   [`crate::plan::checked::Plan::input_range`]): rounding is towards zero, and where a box
+    ///   does not contain zero its bounds snap inwards. So the lattice does not enter here.
     pub fn sensitivity(&self, weight: f64) -> f64 {
         let unweighted = match &self.clip {
             Clip::L2 { radius } => match self.adjacency {

@@ -1,12 +1,13 @@
-//! How much a node may owe one public neighbour at once, so that the transport's limits never take a new connection for a slow peer.
+//! How much a node may owe one public neighbour at once, so that the transport's limits never take
+//! a new connection for a slow peer.
 
-use super::Run;
-use super::commons::ItemRules;
-use crate::dissemination::sketch::MOST_SKETCHES;
-use crate::exchange::Course;
-use crate::mixing::Party;
-use crate::plan::Plan;
-use crate::wire;
+use crate::averaging::sketch::MOST_SKETCHES;
+use crate::messages::wire;
+use crate::mixing::course::Course;
+use crate::plan::checked::Plan;
+use crate::run::commons::ItemRules;
+use crate::run::machine::Run;
+use crate::topology::party::Party;
 
 /// Frames, and the sum of their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,28 +18,33 @@ pub struct Backlog {
     pub bytes: usize,
 }
 
-/// Notices of each party: READY, START, that it missed a message and that it has its result of averaging, sums of that, and in each of the two stages
-/// its item, a list and a vote.
+/// Notices of each party: READY, START, that it missed a message and that it has its result of
+/// averaging, sums of that, and in each of the two stages its item, a list and a vote.
 const NOTICES_OF_A_PARTY: usize = 4 + MOST_SKETCHES as usize + 2 * 3;
 
-/// Notices that a party of which something is wrong adds for each of the others: in each stage these call it gone, it calls them gone, and it signs
-/// another version of its item; they cut it off, and it them. One that vanished adds fewer.
+/// Notices that a party of which something is wrong adds for each of the others: in each stage
+/// these call it gone, it calls them gone, and it signs another version of its item; they cut it
+/// off, and it them. One that vanished adds fewer.
 const NOTICES_ABOUT_A_PARTY: usize = 2 * 3 + 2;
 
-/// A push may follow one that an earlier connection left in the queue. (After a third the queue is cleared, once: the next push fits.)
+/// A push may follow one that an earlier connection left in the queue. (After a third the queue is
+/// cleared, once: the next push fits.)
 const PUSHES: usize = 2;
 
-/// What goes on meanwhile to one neighbour: rounds of averaging (it holds up the next ones: the opening, two rounds of either form, and again two
-/// after a reconnect), and notices to it alone. Our guess, with some to spare.
+/// What goes on meanwhile to one neighbour: rounds of averaging (it holds up the next ones: the
+/// opening, two rounds of either form, and again two after a reconnect), and notices to it alone.
+/// Our guess, with some to spare.
 const LONG_FRAMES: usize = 8;
 const SHORT_FRAMES: usize = 4096;
 
 impl Run {
-    /// The most that a public neighbour is owed at once, as long as no more parties depart or lie than the plan's `dropouts` and `colluding`: all notices
-    /// held, every item, and what goes on meanwhile. The notices of n parties, of whom none departs, are 14n frames and about 216 n² bytes: START names
-    /// everybody once, sums do, and two lists and two votes each do with a hash. It takes little memory to let these wait:
-    /// notices and items are held anyway, once for all neighbours, and a frame in a queue is some 40 bytes beside them. Only rounds of averaging are held
-    /// by nothing else, hence few of them.
+    /// The most that a public neighbour is owed at once, as long as no more parties depart or lie
+    /// than the plan's `dropouts` and `colluding`: all notices held, every item, and what goes on
+    /// meanwhile. The notices of n parties, of whom none departs, are 14n frames and about 216 n²
+    /// bytes: START names everybody once, sums do, and two lists and two votes each do with a hash.
+    /// It takes little memory to let these wait: notices and items are held anyway, once for all
+    /// neighbours, and a frame in a queue is some 40 bytes beside them. Only rounds of averaging
+    /// are held by nothing else, hence few of them.
     pub fn most_owed(plan: &Plan) -> Backlog {
         let (parties, privacy) = (plan.parties(), &plan.draft().privacy);
         let rules = ItemRules::of(plan, &Course::of(plan, 0));

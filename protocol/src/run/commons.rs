@@ -1,28 +1,37 @@
-//! The public side of a node: what it heard, holds, passes on and asks for, the same in every phase. Relaying goes on after a run's end.
+//! The public side of a node: what it heard, holds, passes on and asks for, the same in every
+//! phase. Relaying goes on after a run's end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Event, Output};
-use crate::agreement;
+use crate::agreement::agreeing;
+use crate::agreement::flood::{Flood, Held, Receipt, Slot};
 use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
-use crate::dissemination::entry::{ENTRY_BYTES, Entry};
-use crate::dissemination::terms::Terms;
-use crate::exchange::Course;
-use crate::flood::{Flood, Held, Receipt, Slot};
-use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
-use crate::log::{Log, ShareId};
-use crate::message::{ItemHash, Members, Notice, Recipient, Round, SignedNotice, Signer, Stage};
-use crate::mixing::{Party, Portion, Share};
-use crate::plan::Plan;
-use crate::schedule::Schedule;
+use crate::averaging::entry::{ENTRY_BYTES, FinalEntry};
+use crate::averaging::terms::AveragingTerms;
+use crate::lattice::grid::{Lattice, LatticeWeight};
+use crate::lattice::vector::LatticeVector;
+use crate::messages::log::{Log, ShareId};
+use crate::messages::notice::{Form, ItemHash, Notice, Recipient, Round, SignedNotice, Stage};
+use crate::messages::signing::{Members, Signer};
+use crate::messages::wire::{self, Bytes, PublicFrame};
+use crate::mixing::course::Course;
+use crate::mixing::portion::{Portion, Share};
+use crate::plan::checked::Plan;
+use crate::publishing::averaging::machine::Sights;
+use crate::run::interface::Output;
+use crate::run::outcome::Event;
 use crate::time::Time;
-use crate::wire::{self, Bytes, PublicFrame};
+use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 /// How often a neighbour gets all READYs and STARTs because it asked.
 const CALLS_ANSWERED: u32 = 64;
+
+/// Rounds of averaging that came before this node had its own final: one a neighbour and form.
+pub(super) type Early = BTreeMap<(Party, Form), (Round, Bytes)>;
 
 /// What makes bytes an item, from the plan.
 pub(super) struct ItemRules {
@@ -34,7 +43,7 @@ pub(super) struct ItemRules {
     pub(super) dimension: usize,
     pub(super) settle_ms: u64,
     /// With averaging, finals' entries are the items of the second stage.
-    pub(super) terms: Option<Arc<Terms>>,
+    pub(super) terms: Option<Arc<AveragingTerms>>,
 }
 
 impl ItemRules {
@@ -48,7 +57,7 @@ impl ItemRules {
         let fanout = fanout.unwrap_or(plan.fanout() as usize);
         ItemRules {
             schedule: course.schedule.clone(),
-            log_limit: wire::log_limit(plan.parties(), rounds, fanout, plan.shares_due().0),
+            log_limit: wire::log_limit(plan.parties(), rounds, fanout, plan.shares().most_received),
             lattice: course.lattice,
             dimension: course.dimension,
             settle_ms: plan.draft().run.settle_ms,
@@ -93,9 +102,9 @@ impl ItemRules {
     /// Whether bytes are an item of the second stage.
     fn check_last(&self, parties: usize, bytes: &Bytes) -> Result<(), String> {
         match self.terms {
-            Some(_) => Entry::from_bytes(bytes, parties)
+            Some(_) => FinalEntry::from_bytes(bytes, parties)
                 .map(|_| ())
-                .map_err(str::to_string),
+                .map_err(|reason| reason.to_string()),
             None => self.last(parties, bytes).map(|_| ()),
         }
     }
@@ -109,7 +118,7 @@ impl ItemRules {
         let (weight, values) = wire::final_from_bytes(bytes).map_err(|reason| reason.to_string())?;
         let value = self
             .lattice
-            .last(bytes.slice_ref(values), self.dimension, parties)
+            .final_state(bytes.slice_ref(values), self.dimension, parties)
             .map_err(|reason| reason.to_string())?;
         if weight.0.unsigned_abs() > i128::MAX as u128 / parties as u128 {
             return Err("the weight is too large".to_string());
@@ -176,6 +185,16 @@ impl Commons {
 
     pub(super) fn signer(&self) -> &Signer {
         &self.signer
+    }
+
+    /// What averaging sees.
+    pub(super) fn sights<'a>(&'a self, gone: &'a BTreeMap<Party, Time>) -> Sights<'a> {
+        Sights {
+            flood: &self.flood,
+            gone,
+            connected: self.reached(),
+            heard: &self.heard,
+        }
     }
 
     /// Public neighbours that can be reached.
@@ -267,7 +286,8 @@ impl Commons {
         self.logs.insert(log.party, log);
     }
 
-    /// Everything held goes out on a new connection: whatever was on the way on an old one may be lost.
+    /// Everything held goes out on a new connection: whatever was on the way on an old one may be
+    /// lost.
     pub(super) fn connected(&mut self, peer: Party) {
         if !self.neighbours.contains(&peer) {
             return;
@@ -307,7 +327,8 @@ impl Commons {
         self.publishing.lost(peer);
     }
 
-    /// A frame from a public neighbour. False: it was held already, as most are in a flood, and nobody needs to look.
+    /// A frame from a public neighbour. False: it was held already, as most are in a flood, and
+    /// nobody needs to look.
     pub(super) fn receive(&mut self, now: Time, from: Party, frame: &Bytes, gathered: bool) -> bool {
         match wire::read_public(frame) {
             Err(reason) => self.offence(from, reason),
@@ -379,7 +400,8 @@ impl Commons {
         true
     }
 
-    /// Whether the body of the version that was announced first is not here: who announces it can serve it.
+    /// Whether the body of the version that was announced first is not here: who announces it can
+    /// serve it.
     fn lacks_first(&self, stage: Stage, author: Party) -> bool {
         self.flood
             .item(stage, author)
@@ -501,7 +523,7 @@ impl Commons {
         let mut later = Time::FAR;
         for stage in Stage::ALL {
             if self.flood.has_versions(stage)
-                && let Some(set) = agreement::most_signed_set(&self.flood, stage).cloned()
+                && let Some(set) = agreeing::most_signed_set(&self.flood, stage).cloned()
             {
                 self.items_mut(stage).name(&set);
             }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Event, GateVerdict, Outcome};
-use crate::log::AgreedLogs;
-use crate::message::Network;
-use crate::mixing::Party;
-use crate::ticket::Ticket;
+use crate::messages::log::{AgreedLogs, ShareId};
+use crate::messages::notice::Network;
+use crate::messages::wire::Bytes;
+use crate::mixing::ticket::Recalled;
+use crate::run::outcome::{Event, GateVerdict, Outcome};
 use crate::time::Time;
-use crate::wire::Bytes;
+use crate::topology::party::Party;
 
 /// What the driver tells the machine.
 #[derive(Clone, Debug)]
@@ -48,13 +48,19 @@ pub enum Input {
         /// Without its length prefix.
         frame: Bytes,
     },
-    /// The transport has taken a share's ticket.
-    Left,
+    /// The transport has taken a share's ticket: its first byte is being handed out.
+    Left {
+        /// Which share.
+        share: ShareId,
+    },
+    /// The answer to [`Output::Recall`].
+    Recalled(Recalled),
     /// The answer to [`Output::Spend`]: the plan is marked as spent, or why not.
     Spent(Result<(), String>),
     /// The answer to [`Output::Audit`].
     Verdict(GateVerdict),
-    /// Whoever runs this node wants it to leave: it ends at once, and [`Output::Finished`] says how.
+    /// Whoever runs this node wants it to leave: it ends at once, and [`Output::Finished`] says
+    /// how.
     Leave,
     /// Time has passed.
     Tick,
@@ -70,25 +76,31 @@ pub enum Output {
         /// Without a length prefix.
         frame: Arc<[u8]>,
     },
-    /// Send a frame to a private neighbour; with a ticket, only if [`Ticket::take`] says so just before the first byte, and then with
-    /// [`Input::Left`].
+    /// Send a frame to a private neighbour; one of a share only if its ticket's
+    /// [`take`](crate::mixing::ticket::Ticket::take) says so just before the first byte, and then
+    /// with [`Input::Left`] before anything that the neighbour may answer.
     Private {
         /// To whom.
         to: Party,
         /// Without a length prefix.
         frame: Arc<[u8]>,
-        /// Of a share.
-        ticket: Option<Ticket>,
+        /// Of this share.
+        share: Option<ShareId>,
     },
+    /// Call shares back ([`Tickets`](crate::mixing::ticket::Tickets)), and answer at once with
+    /// [`Input::Recalled`].
+    Recall(Vec<ShareId>),
     /// Mark the plan as spent, durably, and answer with [`Input::Spent`]. No share leaves before.
     Spend,
-    /// Run the gate on these logs, with the plan that [`Run::plan`](super::Run::plan) gives, and answer with [`Input::Verdict`].
+    /// Run the gate on these logs, with the plan that [`Run::plan`](crate::run::machine::Run::plan)
+    /// gives, and answer with [`Input::Verdict`].
     Audit(Arc<AgreedLogs>),
     /// Tell a person.
     Event(Event),
     /// The run is over for this node. It goes on serving others as long as it is fed.
     Finished(Box<Outcome>),
-    /// Nothing more to do now; call [`Run::handle`](super::Run::handle) with [`Input::Tick`] at this time.
+    /// Nothing more to do now; call [`Run::handle`](crate::run::machine::Run::handle) with
+    /// [`Input::Tick`] at this time.
     Wait {
         /// When.
         until: Time,

@@ -4,15 +4,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Accuracy;
-use crate::exchange::Tally;
-use crate::lattice::{Lattice, LatticeVector, LatticeWeight};
-use crate::log::{AgreedLogs, Log};
-use crate::message::Phase;
-use crate::mixing::{Party, Share};
-use crate::payload::{Coefficient, Payload, Ratio};
-use crate::plan::Plan;
+use crate::messages::log::{AgreedLogs, Log};
+use crate::messages::notice::Phase;
+use crate::mixing::exchange::Tally;
+use crate::plan::checked::Plan;
+use crate::publishing::result::{Accuracy, Sum};
 use crate::time::Time;
+use crate::topology::party::Party;
 
 /// What the gate says about the logs of an agreed set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +54,8 @@ pub struct Outcome {
     pub started: BTreeSet<Party>,
     /// When this node held every START.
     pub started_at: Option<Time>,
-    /// The seed of the schedule, if START drew it: see [`Plan::with_draw`](crate::plan::Plan::with_draw).
+    /// The seed of the schedule, if START drew it: see
+    /// [`Plan::with_draw`](crate::plan::checked::Plan::with_draw).
     pub schedule_seed: Option<u64>,
     /// The agreed logs L, if there are any and this node holds them.
     pub logs: Option<Arc<AgreedLogs>>,
@@ -66,11 +65,13 @@ pub struct Outcome {
     pub verdict: Option<GateVerdict>,
     /// Whose finals were summed.
     pub included: BTreeSet<Party>,
-    /// Whether enough members signed that set; with averaging also whether by their sums a quorum holds this mean.
+    /// Whether enough members signed that set; with averaging also whether by their sums a quorum
+    /// holds this mean.
     pub agreed: bool,
     /// The sum of these finals and of their weights.
     pub sum: Option<Sum>,
-    /// With `dissemination = "consensus"`: what `sum` is known to be off by. None for a flood, whose sums are exact.
+    /// With `dissemination = "consensus"`: what `sum` is known to be off by. None for a flood,
+    /// whose sums are exact.
     pub accuracy: Option<Accuracy>,
     /// This node's own shares.
     pub tally: Tally,
@@ -83,43 +84,6 @@ impl Outcome {
             Some(seed) => Cow::Owned(plan.with_draw(seed)),
             None => Cow::Borrowed(plan),
         }
-    }
-}
-
-/// A sum of finals: public.
-#[derive(Clone)]
-pub struct Sum {
-    /// Of the states.
-    pub value: LatticeVector,
-    /// Of the weights.
-    pub weight: LatticeWeight,
-}
-
-impl std::fmt::Debug for Sum {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "Sum({} coordinates, weight {})",
-            self.value.len(),
-            self.weight.0
-        )
-    }
-}
-
-impl Sum {
-    /// Of these finals; none for no final.
-    pub(crate) fn of(lattice: &Lattice, finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
-        let mut value = LatticeVector::zero_like(&finals.first()?.value);
-        value.add_multiples(
-            &finals
-                .iter()
-                .map(|last| (Ratio::one(), &last.value))
-                .collect::<Vec<_>>(),
-        );
-        Some(Sum {
-            value: lattice.sum(value),
-            weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()),
-        })
     }
 }
 
@@ -141,7 +105,8 @@ pub enum Event {
         /// What.
         text: String,
     },
-    /// Everybody who publishes and is not gone has signed the second set: nobody needs this node any more.
+    /// Everybody who publishes and is not gone has signed the second set: nobody needs this node
+    /// any more.
     Complete,
 }
 

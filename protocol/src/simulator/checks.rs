@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::invariants::Violation;
-use crate::invariants::clear::Clear;
-use crate::invariants::entered::Entered;
-use crate::invariants::gated::Gated;
-use crate::invariants::once::Once;
-use crate::invariants::ordered::Ordered;
-use crate::mixing::Party;
-use crate::run::GateVerdict;
-use crate::schedule::Schedule;
-
-use super::scenario::Purpose;
+use crate::run::outcome::GateVerdict;
+use crate::simulator::invariants::clear::Clear;
+use crate::simulator::invariants::entered::Entered;
+use crate::simulator::invariants::gated::Gated;
+use crate::simulator::invariants::once::Once;
+use crate::simulator::invariants::ordered::Ordered;
+use crate::simulator::invariants::violation::Violation;
+use crate::simulator::scenario::Purpose;
+use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 /// What was sent so far, as far as the invariants go.
 pub(super) struct Checks {
@@ -23,13 +22,15 @@ pub(super) struct Checks {
     gated: Gated,
     entered: Entered,
     ordered: Ordered,
-    /// Public frames in which nothing was wrong, by hash. In a flood each is sent by everybody, and nothing is wrong with it later: what is sent
-    /// and who may publish only grows; only a new share could turn out to be in it.
+    /// Public frames in which nothing was wrong, by hash. In a flood each is sent by everybody, and
+    /// nothing is wrong with it later: what is sent and who may publish only grows; only a new
+    /// share could turn out to be in it.
     passed: BTreeMap<[u8; 32], Option<Purpose>>,
 }
 
 impl Checks {
-    /// Nothing sent yet. What `liar` signed is not looked at; `opening_bytes` are a coordinate's in an opening, 0 where nothing is averaged.
+    /// Nothing sent yet. What `liar` signed is not looked at; `opening_bytes` are a coordinate's in
+    /// an opening, 0 where nothing is averaged.
     pub(super) fn new(liar: Option<Party>, opening_bytes: usize) -> Self {
         Checks {
             once: Once::except(liar),
@@ -88,10 +89,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::lattice::LatticeWeight;
-    use crate::log::ShareId;
-    use crate::message::Stage;
-    use crate::wire;
+    use crate::lattice::grid::LatticeWeight;
+    use crate::messages::log::ShareId;
+    use crate::messages::notice::Stage;
+    use crate::messages::wire;
 
     #[test]
     fn a_frame_that_passed_is_looked_at_again_when_a_share_turns_out_to_be_in_it() {

@@ -1,27 +1,35 @@
-//! Mixing and settling of very many parties, without the talk around them: the machines of all parties on an ideal network, where every
-//! frame arrives at once and in order, the agreement on logs and on finals comes to what everybody who is left would sign, and nobody signs.
-//! For measured errors over many runs: flooding among 200 parties is a million messages a run.
+//! Mixing and settling of very many parties, without the talk around them: the machines of all
+//! parties on an ideal network, where every frame arrives at once and in order, the agreement on
+//! logs and on finals comes to what everybody who is left would sign, and nobody signs. For
+//! measured errors over many runs: flooding among 200 parties is a million messages a run.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rand::RngExt;
 
-use super::scenario::{PrivatePhase, Report};
-use super::{Gate, stream};
-use crate::commitment;
-use crate::exchange::{Arrival, Course, Deed, Exchange, Opening};
-use crate::invariants::trace::Trace;
-use crate::invariants::{Violation, mass, weight};
-use crate::lattice::{LatticeVector, LatticeWeight};
-use crate::log::{AgreedLogs, Answer, ShareId};
-use crate::message::Signature;
-use crate::mixing::{Party, Portion, Share};
-use crate::noise::LatticeNoise;
-use crate::plan::Plan;
-use crate::run::{Ending, GateVerdict, Outcome, Sum};
+use crate::lattice::grid::LatticeWeight;
+use crate::lattice::vector::LatticeVector;
+use crate::messages::commitment;
+use crate::messages::log::{AgreedLogs, Answer, ShareId};
+use crate::messages::signature::Signature;
+use crate::messages::wire::{self, Bytes, PrivateFrame};
+use crate::mixing::course::Course;
+use crate::mixing::exchange::{Arrival, Deed, Exchange, Opening};
+use crate::mixing::noise::LatticeNoise;
+use crate::mixing::portion::{Portion, Share};
+use crate::mixing::ticket::Recalled;
+use crate::plan::checked::Plan;
+use crate::publishing::result::Sum;
+use crate::run::outcome::{Ending, GateVerdict, Outcome};
+use crate::simulator::cluster::Gate;
+use crate::simulator::invariants::trace::Trace;
+use crate::simulator::invariants::violation::Violation;
+use crate::simulator::invariants::{mass, weight};
+use crate::simulator::scenario::{PrivatePhase, Report};
+use crate::simulator::stream::stream;
 use crate::time::Time;
-use crate::wire::{self, Bytes, PrivateFrame};
+use crate::topology::party::Party;
 
 /// A party that leaves for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +55,8 @@ enum Message {
     },
 }
 
-/// One run; `inputs` as for [`Simulation::new`](super::Simulation::new). The same arguments give the same report, whose events, bytes and trace
-/// are empty.
+/// One run; `inputs` as for [`Simulation::new`](crate::simulator::cluster::Simulation::new). The
+/// same arguments give the same report, whose events, bytes and trace are empty.
 ///
 /// # Panics
 /// If there is not one input a party.
@@ -185,7 +193,7 @@ impl World {
         let Some(node) = &mut self.nodes[party] else {
             return;
         };
-        let (deeds, mut leaves) = (node.take_deeds(), false);
+        let (deeds, mut leaves, mut recalled) = (node.take_deeds(), false, false);
         for deed in deeds {
             match deed {
                 Deed::Round(round) => {
@@ -194,9 +202,10 @@ impl World {
                         .get(&party)
                         .is_some_and(|leaving| leaving.round <= round);
                 }
-                Deed::Share { to, frame, ticket } => {
+                Deed::Share { to, frame, id } => {
                     let stays = !leaves || self.leaving[&party].sends;
-                    if stays && self.nodes[to].is_some() && ticket.take() {
+                    if stays && self.nodes[to].is_some() {
+                        self.nodes[party].iter_mut().for_each(|node| node.left(id));
                         self.shares_left[party] = true;
                         self.wires.push_back(Message::Share {
                             from: party,
@@ -204,6 +213,14 @@ impl World {
                             frame,
                         });
                     }
+                }
+                Deed::Recall(back) => {
+                    // Whatever left was told at once.
+                    let answer = Recalled { left: vec![], back };
+                    self.nodes[party]
+                        .iter_mut()
+                        .for_each(|node| node.recalled(&answer));
+                    recalled = true;
                 }
                 Deed::Answer { id, verdict } if !leaves => {
                     let answer = Answer {
@@ -229,6 +246,8 @@ impl World {
                 .iter_mut()
                 .flatten()
                 .for_each(|node| node.gone(party, true));
+        } else if recalled {
+            self.advance(party);
         }
     }
 

@@ -1,12 +1,15 @@
-//! A party that shows some neighbours another version of its item than the others, signed just as well.
+//! A party that shows some neighbours another version of its item than the others, signed just as
+//! well.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::message::{Digest, Notice, Recipient, Signer, Stage, item_hash};
-use crate::mixing::Party;
-use crate::peers::simulated_keypair;
-use crate::wire::{self, PublicFrame};
+use crate::messages::notice::{Notice, Recipient, Stage, item_hash};
+use crate::messages::signature::Digest;
+use crate::messages::signing::Signer;
+use crate::messages::wire::{self, PublicFrame};
+use crate::plan::peers::simulated_keypair;
+use crate::topology::party::Party;
 
 /// Who shows whom another version, of which stage's item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +47,8 @@ pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>)
 }
 
 impl Equivocation {
-    /// What really goes to `to` when the party's machine, whose item is `item`, wants this frame sent.
+    /// What really goes to `to` when the party's machine, whose item is `item`, wants this frame
+    /// sent.
     pub(super) fn frame(&self, digest: &Digest, item: &[u8], to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
         if !self.fooled.contains(&to) {
             return frame;
@@ -75,7 +79,8 @@ impl Equivocation {
         }
     }
 
-    /// Another item that is one: a log that dates a share one round later, a final that is a step off.
+    /// Another item that is one: a log that dates a share one round later, a final that is a step
+    /// off.
     fn other(&self, item: &[u8]) -> Vec<u8> {
         match self.stage {
             Stage::Settling => {

@@ -1,17 +1,21 @@
 //! What must hold in every run, one checker an invariant. Each is tested on a made-up bad state.
 //!
-//! 1. [`mass`]: the states, and shares on the way, add up to what was injected, to the bit, at every event; after roll-back the finals of the
-//!    agreed set add up to its members' x̃.
+//! 1. [`mass`]: the states, and shares on the way, add up to what was injected, to the bit, at
+//!    every event; after roll-back the finals of the agreed set add up to its members' x̃.
 //! 2. [`weight`]: the same with weights.
-//! 3. [`agreed`]: all nodes that say `agreed` name the same set and hold the same bits; all that publish computed their gate from the same logs.
+//! 3. [`agreed`]: all nodes that say `agreed` name the same set and hold the same bits; all that
+//!    publish computed their gate from the same logs.
 //! 4. [`clear`]: nothing that was sealed travels in the clear, and no final before its phase.
-//! 5. [`gated`]: no final, nor a digest of one, leaves unless the gate has named its author. (That the claimed ε is never below the
-//!    realised one is the accountant's to check.)
-//! 6. [`once`]: nobody sends two bodies under one id, signs two items, lists or votes of one stage, or starts a plan twice.
+//! 5. [`gated`]: no final, nor a digest of one, leaves unless the gate has named its author. (That
+//!    the claimed ε is never below the realised one is the accountant's to check.)
+//! 6. [`once`]: nobody sends two bodies under one id, signs two items, lists or votes of one stage,
+//!    or starts a plan twice.
 //! 7. [`trace`]: the same seed gives the same trace.
-//! 8. [`entered`]: averaging enters each party's gated final once, bit for bit, also when it begins anew.
-//! 9. [`ordered`]: shares are those of the schedule, each party's in the order of their rounds, which with PPSC makes network rounds the same as
-//!    one iteration after the other. (That no γ is used twice is the simulator's to check: it draws them.)
+//! 8. [`entered`]: averaging enters each party's gated final once, bit for bit, also when it begins
+//!    anew.
+//! 9. [`ordered`]: shares are those of the schedule, each party's in the order of their rounds,
+//!    which with PPSC makes network rounds the same as one iteration after the other. (That no γ is
+//!    used twice is the simulator's to check: it draws them.)
 
 pub mod agreed;
 pub mod clear;
@@ -21,25 +25,5 @@ pub mod mass;
 pub mod once;
 pub mod ordered;
 pub mod trace;
+pub mod violation;
 pub mod weight;
-
-use thiserror::Error;
-
-/// An invariant that does not hold. It holds no values.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("invariant {invariant}: {text}")]
-pub struct Violation {
-    /// Which one.
-    pub invariant: &'static str,
-    /// What was seen.
-    pub text: String,
-}
-
-impl Violation {
-    pub(crate) fn new(invariant: &'static str, text: impl Into<String>) -> Self {
-        Violation {
-            invariant,
-            text: text.into(),
-        }
-    }
-}

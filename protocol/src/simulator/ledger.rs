@@ -3,12 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use crate::exchange::Exchange;
-use crate::invariants::{Violation, mass, weight};
-use crate::lattice::{LatticeVector, LatticeWeight, PackedVector};
-use crate::log::ShareId;
-use crate::mixing::{Mechanism, NoiseSource, Party, Portion, Share};
-use crate::payload::{Coefficient, Payload, Ratio};
+use crate::lattice::grid::LatticeWeight;
+use crate::lattice::packed::PackedVector;
+use crate::lattice::payload::{Coefficient, Payload, Ratio};
+use crate::lattice::vector::LatticeVector;
+use crate::messages::log::ShareId;
+use crate::mixing::exchange::Exchange;
+use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::plan::mechanism::ways_in::Mechanism;
+use crate::simulator::invariants::violation::Violation;
+use crate::simulator::invariants::{mass, weight};
+use crate::topology::party::Party;
 
 /// The noise that a node drew, by its number.
 #[derive(Clone, Default)]
@@ -68,30 +73,15 @@ impl Ledger {
         self.weight
     }
 
-    /// Everything that the node has injected: Σ_{s < rows} (c_s x̃ + Z_s η) with INCA. With PPSC x̃: a γ that it keeps it deducts from a share.
+    /// Everything that the node has injected so far.
     pub(crate) fn injected(&self, exchange: &Exchange) -> Holding {
-        let Mechanism::Injection(injection) = &self.mechanism else {
-            return Portion {
-                value: self.value.unpack(),
-                weight: self.weight,
-            };
-        };
-        let rows = exchange.injections();
-        let mut sum = Portion {
-            value: LatticeVector::zero_like(&self.value),
-            weight: LatticeWeight(0),
-        };
         let draws = self.draws.0.lock().expect("one thread");
-        for t in 0..rows {
-            sum.value.add_multiples(&[(injection.c()[t], &self.value)]);
-            sum.weight.add_multiples(&[(injection.c()[t], &self.weight)]);
-            for (k, &factor) in injection.z(t).iter().enumerate() {
-                if let Some(eta) = draws.get(&k) {
-                    sum.value.add_multiples(&[(factor, eta)]);
-                }
-            }
-        }
-        sum
+        let own = Portion {
+            value: self.value.clone(),
+            weight: self.weight,
+        };
+        self.mechanism
+            .injected(exchange.injections(), &own, |k| draws.get(&k))
     }
 
     /// The node's state, and those of its shares that are out and that nobody has accepted.
@@ -104,8 +94,9 @@ impl Ledger {
     }
 }
 
-/// Mass and weight over nodes in their mixing phases, the crashed ones included. After an event only those nodes are added up again that it may
-/// have changed: the sums of 200 nodes are too long to make at each of a million events.
+/// Mass and weight over nodes in their mixing phases, the crashed ones included. After an event
+/// only those nodes are added up again that it may have changed: the sums of 200 nodes are too long
+/// to make at each of a million events.
 #[derive(Default)]
 pub(crate) struct Balance {
     nodes: BTreeMap<Party, Entry>,
@@ -146,8 +137,8 @@ struct Sums {
 }
 
 impl Balance {
-    /// An event has reached a node, and `node` says what a node holds, if it is mixing. With `thorough` it is added up again in any case, else if it
-    /// looks changed. What is wrong then.
+    /// An event has reached a node, and `node` says what a node holds, if it is mixing. With
+    /// `thorough` it is added up again in any case, else if it looks changed. What is wrong then.
     pub(crate) fn event<'a>(
         &mut self,
         party: Party,

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::graph::Graph;
-use crate::message::Network;
-use crate::mixing::Party;
+use crate::messages::notice::Network;
+use crate::messages::repeats::Repeats;
 use crate::time::Time;
-use crate::wire::Repeats;
+use crate::topology::graph::Graph;
+use crate::topology::party::Party;
 
 /// Something that will happen; the earliest is on top, then the one that was queued first.
 pub(super) struct Queued<T> {

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::RngExt;
 
-use super::equivocator::Equivocation;
-use super::stream;
-use crate::invariants::Violation;
-use crate::invariants::trace::Trace;
-use crate::lattice::LatticeVector;
-use crate::message::{Network, Notice, Phase, Stage};
-use crate::mixing::Party;
-use crate::payload::Payload;
-use crate::plan::Plan;
-use crate::run::{Event, Outcome};
+use crate::lattice::payload::Payload;
+use crate::lattice::vector::LatticeVector;
+use crate::messages::notice::{Network, Notice, Phase, Stage};
+use crate::messages::wire::{self, PublicFrame};
+use crate::plan::checked::Plan;
+use crate::run::outcome::{Event, Outcome};
+use crate::simulator::equivocator::Equivocation;
+use crate::simulator::invariants::trace::Trace;
+use crate::simulator::invariants::violation::Violation;
+use crate::simulator::stream::stream;
 use crate::time::Time;
-use crate::wire::{self, PublicFrame};
+use crate::topology::party::Party;
 
 /// Something that goes wrong at a moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +72,8 @@ pub struct Conditions {
     pub seed: u64,
     /// A message's way takes from..=to microseconds, each time anew.
     pub latency_us: (u64, u64),
-    /// What a node does by itself takes no time: with a constant latency the clock then counts messages on the critical path.
+    /// What a node does by itself takes no time: with a constant latency the clock then counts
+    /// messages on the critical path.
     pub instant: bool,
     /// The probability that a frame arrives twice.
     pub duplicates: f64,
@@ -207,7 +208,8 @@ pub struct Report {
     pub trace: Trace,
     /// Invariants that did not hold.
     pub violations: Vec<Violation>,
-    /// Bytes of frames sent on the private and on the public graph, by party, as they travel ([`Repeats`](crate::wire::Repeats)).
+    /// Bytes of frames sent on the private and on the public graph, by party, as they travel
+    /// ([`Repeats`](crate::messages::repeats::Repeats)).
     pub bytes: Vec<(u64, u64)>,
     /// The public ones of all parties, by what they are for.
     pub purposes: BTreeMap<Purpose, u64>,
@@ -224,7 +226,8 @@ impl Report {
     }
 }
 
-/// A seeded mix of faults for a soak test: every kind, at moments up to `until_ms`, for up to 20 times that.
+/// A seeded mix of faults for a soak test: every kind, at moments up to `until_ms`, for up to 20
+/// times that.
 pub fn random_faults(seed: u64, plan: &Plan, count: usize, until_ms: u64) -> Vec<Fault> {
     let mut rng = stream(seed, "faults", 0);
     let parties = plan.parties();

@@ -1,8 +1,9 @@
-//! Undirected graphs over the parties of a plan: who may exchange privately, who exchanges in the clear.
+//! Undirected graphs over the parties of a plan: who may exchange privately, who exchanges in the
+//! clear.
 
 use thiserror::Error;
 
-use crate::public_draw::PublicDraw;
+use crate::topology::public_draw::PublicDraw;
 
 /// An undirected simple graph over parties 0…n−1. Edges are (smaller, larger), in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +28,10 @@ pub enum GraphError {
     /// An edge from a party to itself.
     #[error("an edge joins party {party} to itself")]
     SelfLoop {
-        /// The party.
+        /// The party that is no neighbour of itself.
         party: usize,
     },
-    /// The same pair twice.
+    /// A pair that is listed twice.
     #[error("the edge between parties {from} and {to} is listed twice")]
     Repeated {
         /// One end.
@@ -84,7 +85,7 @@ impl Graph {
         Graph { edges, neighbours }
     }
 
-    /// Every pair.
+    /// The graph of every pair of parties.
     pub fn complete(parties: usize) -> Self {
         Self::from_sorted(
             parties,
@@ -94,7 +95,8 @@ impl Graph {
         )
     }
 
-    /// Each party with the next one in plan order, the last with the first. Needs at least 3 parties to be a ring.
+    /// Each party with the next one in plan order, the last with the first. Needs at least 3
+    /// parties to be a ring.
     pub fn ring(parties: usize) -> Self {
         let mut edges: Vec<(usize, usize)> = (1..parties).map(|i| (i - 1, i)).collect();
         if parties > 2 {
@@ -106,9 +108,10 @@ impl Graph {
 
     /// A connected graph in which everybody has `degree` neighbours, drawn from `seed`.
     ///
-    /// Starts from a circulant graph and switches random pairs of edges (a–b, c–d become a–c, b–d) 16 times per edge, which keeps
-    /// the degrees; pairing stubs at random, the textbook way, practically never yields a simple graph at higher degrees. Near-uniform,
-    /// not uniform; nothing rests on uniformity (claims are computed for the graph that came out).
+    /// Starts from a circulant graph and switches random pairs of edges (a–b, c–d become a–c, b–d)
+    /// 16 times per edge, which keeps the degrees; pairing stubs at random, the textbook way,
+    /// practically never yields a simple graph at higher degrees. Near-uniform, not uniform;
+    /// nothing rests on uniformity (claims are computed for the graph that came out).
     pub fn random_regular(parties: usize, degree: usize, seed: u64) -> Result<Self, GraphError> {
         if degree < 2 || degree >= parties || parties % 2 == 1 && degree % 2 == 1 {
             return Err(GraphError::Degree { degree, parties });
@@ -122,7 +125,8 @@ impl Graph {
                 return Ok(graph);
             }
         }
-        // Not reached in practice: at degree 2 about one draw in √parties is connected. The circulant graph is, too.
+        // Not reached in practice: at degree 2 about one draw in √parties is connected. The
+        // circulant graph is, too.
         Ok(Switching::circulant(parties, degree).graph())
     }
 
@@ -175,7 +179,8 @@ impl Graph {
         components
     }
 
-    /// Marks all that can be reached from `first` (if there is such a party); returns those that were not marked before, ascending.
+    /// Marks all that can be reached from `first` (if there is such a party); returns those that
+    /// were not marked before, ascending.
     fn reach(&self, first: usize, reached: &mut [bool]) -> Vec<usize> {
         let mut found = Vec::new();
         let mut open: Vec<usize> = (first..self.parties().min(first + 1)).collect();
@@ -200,7 +205,8 @@ struct Switching {
 }
 
 impl Switching {
-    /// Neighbours at distances 1…⌊degree/2⌋ around a circle, and opposite if the degree is odd (then the number of parties is even).
+    /// Neighbours at distances 1…⌊degree/2⌋ around a circle, and opposite if the degree is odd
+    /// (then the number of parties is even).
     fn circulant(parties: usize, degree: usize) -> Self {
         let mut edges = Vec::new();
         for from in 0..parties {

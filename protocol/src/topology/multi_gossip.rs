@@ -1,22 +1,27 @@
-//! PPSC's schedule: which edge of each component exchanges in each iteration (Algorithm 1, step 1), and in which network round.
+//! PPSC's schedule: which edge of each component exchanges in each iteration (Algorithm 1, step 1),
+//! and in which network round.
 //!
-//! An iteration selects one edge a component, so that one after the other they would take as many rounds as iterations. Edges without a common end
-//! can go at the same time, and the result depends only on each party's own order: an edge takes place in the round after the
-//! last one of its two ends. The number of rounds is then the longest chain of edges with common ends, the least that any protocol takes
-//! in which a party acts on its own edges in order.
+//! An iteration selects one edge a component, so that one after the other they would take as many
+//! rounds as iterations. Edges without a common end can go at the same time, and the result depends
+//! only on each party's own order: an edge takes place in the round after the last one of its two
+//! ends. The number of rounds is then the longest chain of edges with common ends, the least that
+//! any protocol takes in which a party acts on its own edges in order.
 //!
 //! # Where the outer loops go
-//! Algorithms 3 (linear equations) and 4 (convex optimisation) call Algorithm 2 once in each of their recursions: S iterations of multi-gossip, then
-//! averaging, then a step on data of one's own (a projection, a projected gradient). One such call is one [`Run`](crate::run::Run): a value goes
-//! in, the agreed mean comes out in its [`Outcome`](crate::run::Outcome). The outer recursion is a machine above `Run` that makes the next value from the
-//! mean; the plan of recursion l has the schedule of a seed of its own (here: one `MultiGossip` for each), and the accountant adds up the
-//! recursions' μ². Nothing below `Run` knows of it.
+//! Algorithms 3 (linear equations) and 4 (convex optimisation) call Algorithm 2 once in each of
+//! their recursions: S iterations of multi-gossip, then averaging, then a step on data of one's own
+//! (a projection, a projected gradient). One such call is one [`Run`](crate::run::machine::Run): a
+//! value goes in, the agreed mean comes out in its [`Outcome`](crate::run::outcome::Outcome). The
+//! outer recursion is a machine above `Run` that makes the next value from the mean; the plan of
+//! recursion l has the schedule of a seed of its own (here: one `MultiGossip` for each), and the
+//! accountant adds up the recursions' μ². Nothing below `Run` knows of it.
 
-use super::Schedule;
-use crate::graph::Graph;
-use crate::public_draw::PublicDraw;
+use crate::topology::graph::Graph;
+use crate::topology::public_draw::PublicDraw;
+use crate::topology::schedule::Schedule;
 
-/// Edges (out-agent, in-agent) by iteration, one for each component of the private graph, with their rounds. Derived from public numbers.
+/// Edges (out-agent, in-agent) by iteration, one for each component of the private graph, with
+/// their rounds. Derived from public numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiGossip {
     parties: usize,
@@ -30,15 +35,16 @@ pub struct MultiGossip {
 pub struct Exchange {
     /// Who hands out: ω = β − γ leaves it, γ stays.
     pub out: usize,
-    /// Who adds ω.
+    /// Who adds ω to its state.
     pub into: usize,
     /// The network round in which it takes place, from 1.
     pub round: u32,
 }
 
 impl MultiGossip {
-    /// Draws `iterations` iterations from `seed`: in each component a party, evenly, then one of its neighbours, evenly. The first iterations of a
-    /// longer draw are those of a shorter one. None if a party has no neighbour: it could hide nothing.
+    /// Draws `iterations` iterations from `seed`: in each component a party, evenly, then one of
+    /// its neighbours, evenly. The first iterations of a longer draw are those of a shorter one.
+    /// None if a party has no neighbour: it could hide nothing.
     pub fn draw(graph: &Graph, iterations: usize, seed: u64) -> Option<Self> {
         let mut drawing = Drawing::new(graph, seed)?;
         Some(drawing.take_while(|index, _| index < iterations))
@@ -50,7 +56,7 @@ impl MultiGossip {
         Some(drawing.take_while(|_, edges| edges.iter().all(|edge| edge.round <= rounds)))
     }
 
-    /// n.
+    /// The number of parties n.
     pub fn parties(&self) -> usize {
         self.parties
     }
@@ -60,7 +66,7 @@ impl MultiGossip {
         self.components
     }
 
-    /// S.
+    /// The number of iterations S.
     pub fn iterations(&self) -> usize {
         self.edges.len()
     }
@@ -172,10 +178,17 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn rounds_keep_each_partys_order_and_are_as_few_as_can_be(parties in 3usize..14, extra in proptest::collection::vec((0usize..14, 0usize..14), 0..12), iterations in 1usize..60, seed: u64) {
-            // A ring of the first half and a path of the rest: one or two components, and more edges inside of the first.
+        fn rounds_keep_each_partys_order_and_are_as_few_as_can_be(
+            parties in 3usize..14,
+            extra in proptest::collection::vec((0usize..14, 0usize..14), 0..12),
+            iterations in 1usize..60,
+            seed: u64,
+        ) {
+            // A ring of the first half and a path of the rest: one or two components, and more
+            // edges inside of the first.
             let half = (parties / 2).max(2);
-            let mut edges: Vec<(usize, usize)> = (1..parties).filter(|&i| i != half || parties - half < 2).map(|i| (i - 1, i)).collect();
+            let joined = (1..parties).filter(|&i| i != half || parties - half < 2);
+            let mut edges: Vec<(usize, usize)> = joined.map(|i| (i - 1, i)).collect();
             edges.extend(extra.into_iter().filter(|&(a, b)| a < b && b < half && b > a + 1));
             edges.sort_unstable();
             edges.dedup();
@@ -198,10 +211,10 @@ mod tests {
                 }
             }
             prop_assert_eq!(longest, gossip.rounds());
-            prop_assert_eq!(schedule.out().iter().flatten().flatten().count(), iterations * gossip.components());
+            prop_assert_eq!(schedule.shares(), iterations * gossip.components());
             for round in 1..=gossip.rounds() {
-                let ends = (0..parties).map(|i| schedule.sends_to(round, i).len() + schedule.receives_from(round, i).len());
-                prop_assert!(ends.into_iter().all(|edges| edges <= 1), "edges of one round are disjoint");
+                let ends = |i| schedule.sends_to(round, i).len() + schedule.receives_from(round, i).len();
+                prop_assert!((0..parties).all(|i| ends(i) <= 1), "edges of one round are disjoint");
             }
         }
 
@@ -234,7 +247,8 @@ mod tests {
 
     #[test]
     fn who_hands_out_is_even_and_to_whom_too() {
-        // A path of three: its middle is drawn once in three times and then sends either way; its ends send to it.
+        // A path of three: its middle is drawn once in three times and then sends either way; its
+        // ends send to it.
         let graph = Graph::from_edges(3, &[(0, 1), (1, 2)]).unwrap();
         let gossip = MultiGossip::draw(&graph, 6000, 3).unwrap();
         let count = |pair| pairs(&gossip).iter().filter(|&&found| found == pair).count();

@@ -1,7 +1,9 @@
-//! Public random choices: schedules and random graphs, drawn from a seed that everybody knows, so that anybody can draw them again.
+//! Public random choices: schedules and random graphs, drawn from a seed that everybody knows, so
+//! that anybody can draw them again.
 //!
-//! The algorithms are spelled out here (not taken from `rand`'s higher layers, which may change between versions): what a plan says
-//! must be derivable with every later version of this crate. Never used for noise.
+//! The algorithms are spelled out here (not taken from `rand`'s higher layers, which may change
+//! between versions): what a plan says must be derivable with every later version of this crate.
+//! Never used for noise.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
@@ -23,7 +25,8 @@ impl PublicDraw {
     /// A number in 0..`bound`, evenly; `bound` ≥ 1.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = bound.max(1) as u64;
-        // The widest multiple of the bound; anything above it would favour small numbers and is drawn again.
+        // The widest multiple of the bound; anything above it would favour small numbers and is
+        // drawn again.
         let limit = u64::MAX - u64::MAX % bound;
         loop {
             let number = self.0.next_u64();

@@ -1,16 +1,13 @@
-//! Who sends to whom in which round (DESIGN section 4, Schedule). Derived from public numbers: everybody can draw it again.
-
-mod gossip;
+//! Who sends to whom in which round (DESIGN section 4, Schedule). Derived from public numbers:
+//! everybody can draw it again.
 
 use std::ops::RangeBounds;
 
-use crate::graph::Graph;
-use crate::public_draw::PublicDraw;
+use crate::topology::graph::Graph;
+use crate::topology::public_draw::PublicDraw;
 
-pub use gossip::{Exchange, MultiGossip};
-
-/// Out-neighbours: `out[r - 1][i]` are the parties to whom party i sends a share in round r = 1…T, ascending: k with INCA
-/// ([`Schedule::draw`]), none or one with PPSC ([`MultiGossip::schedule`]).
+/// Out-neighbours: `out[r - 1][i]` are the parties to whom party i sends a share in round r = 1…T,
+/// ascending: k with INCA ([`Schedule::draw`]), none or one with PPSC ([`MultiGossip::schedule`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     out: Vec<Vec<Vec<usize>>>,
@@ -20,9 +17,11 @@ impl Schedule {
     /// Draws `rounds` rounds with `fanout` out-neighbours each among the neighbours in `graph`.
     ///
     /// - No party sends to a neighbour again before it sent to all of them.
-    /// - Where the graph is regular every round consists of `fanout` permutations, so that everybody also receives `fanout` shares;
-    ///   elsewhere as many receive as can (a greatest matching), the rest is left to chance.
-    /// - The rounds are drawn in order: the schedule for T rounds is the beginning of that for T + 1.
+    /// - Where the graph is regular every round consists of `fanout` permutations, so that
+    ///   everybody also receives `fanout` shares; elsewhere as many receive as can (a greatest
+    ///   matching), the rest is left to chance.
+    /// - The rounds are drawn in order: the schedule for T rounds is the beginning of that for
+    ///   T + 1.
     ///
     /// None if some party has fewer than `fanout` neighbours, or `fanout` is 0.
     pub fn draw(graph: &Graph, fanout: usize, rounds: usize, seed: u64) -> Option<Self> {
@@ -35,7 +34,8 @@ impl Schedule {
         Some(Schedule { out })
     }
 
-    /// The schedule with these out-neighbours; the caller has checked them (a plan compares them with the drawn ones).
+    /// The schedule with these out-neighbours; the caller has checked them (a plan compares them
+    /// with the drawn ones).
     pub(crate) fn from_out(out: Vec<Vec<Vec<usize>>>) -> Self {
         Schedule { out }
     }
@@ -97,8 +97,9 @@ impl Schedule {
         Schedule { out: Vec::new() }
     }
 
-    /// [`Schedule::largest_in_degree`] and [`Schedule::most_at_once`] of any schedule that can be drawn: on a regular graph each round consists of
-    /// `fanout` permutations; elsewhere a party may be due a share from each of its neighbours.
+    /// [`Schedule::largest_in_degree`] and [`Schedule::most_at_once`] of any schedule that can be
+    /// drawn: on a regular graph each round consists of `fanout` permutations; elsewhere a party
+    /// may be due a share from each of its neighbours.
     pub fn bounds(graph: &Graph, fanout: usize, rounds: usize) -> (usize, usize) {
         let degrees = (0..graph.parties()).map(|party| graph.neighbours(party).len());
         let most = degrees.max().unwrap_or(0);
@@ -130,7 +131,8 @@ impl Schedule {
     }
 }
 
-/// `count` different parties of `parties` (all, if these are fewer), drawn evenly, in the order of the draw.
+/// `count` different parties of `parties` (all, if these are fewer), drawn evenly, in the order of
+/// the draw.
 pub fn draw_parties(parties: usize, count: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..parties).collect();
     PublicDraw::new("undertone/parties/1", seed).shuffle(&mut order);
@@ -163,7 +165,8 @@ impl<'a> Unused<'a> {
             draw.shuffle(&mut order);
             let matched = Matching::greatest(&open, &order, parties);
             for party in 0..parties {
-                // Unmatched only where the graph is not regular: then some unused neighbour, which so gets one more share.
+                // Unmatched only where the graph is not regular: then some unused neighbour, which
+                // so gets one more share.
                 let to = matched[party].unwrap_or(open[party][0]);
                 out[party].push(to);
                 self.unused[party].retain(|&neighbour| neighbour != to);
@@ -173,7 +176,8 @@ impl<'a> Unused<'a> {
         out
     }
 
-    /// The neighbours that a party may send to next. Never empty: it has at least `fanout` neighbours, fewer of which are taken.
+    /// The neighbours that a party may send to next. Never empty: it has at least `fanout`
+    /// neighbours, fewer of which are taken.
     fn open(&mut self, party: usize, taken: &[usize]) -> Vec<usize> {
         if self.unused[party].is_empty() {
             self.unused[party] = self.graph.neighbours(party).to_vec();
@@ -185,7 +189,8 @@ impl<'a> Unused<'a> {
     }
 }
 
-/// A greatest bipartite matching of senders with receivers by augmenting paths (Kuhn), along the orders given.
+/// A greatest bipartite matching of senders with receivers by augmenting paths (Kuhn), along the
+/// orders given.
 struct Matching<'a> {
     open: &'a [Vec<usize>],
     sender_of: Vec<Option<usize>>,
@@ -193,7 +198,8 @@ struct Matching<'a> {
 }
 
 impl<'a> Matching<'a> {
-    /// For each sender its receiver, if it got one. A regular bipartite graph has a perfect matching (König).
+    /// For each sender its receiver, if it got one. A regular bipartite graph has a perfect
+    /// matching (König).
     fn greatest(open: &'a [Vec<usize>], order: &[usize], receivers: usize) -> Vec<Option<usize>> {
         let mut matching = Matching {
             open,
@@ -213,8 +219,8 @@ impl<'a> Matching<'a> {
         matched
     }
 
-    /// Finds a receiver for `sender`, moving earlier senders on if need be. An explicit stack: paths can be as long as there are
-    /// parties, and there can be a thousand.
+    /// Finds a receiver for `sender`, moving earlier senders on if need be. An explicit stack:
+    /// paths can be as long as there are parties, and there can be a thousand.
     fn place(&mut self, sender: usize) -> bool {
         // (sender, next candidate, the receiver that led here)
         let mut path: Vec<(usize, usize)> = vec![(sender, 0)];
@@ -246,7 +252,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Every party's out-neighbours in order of sending, cut into passes over all neighbours: no pass has a repetition.
+    /// Every party's out-neighbours in order of sending, cut into passes over all neighbours: no
+    /// pass has a repetition.
     fn check_passes(graph: &Graph, schedule: &Schedule, fanout: usize) {
         for party in 0..graph.parties() {
             let degree = graph.neighbours(party).len();
@@ -351,7 +358,8 @@ mod tests {
 
     #[test]
     fn two_hundred_parties_take_no_time() {
-        // Not a time limit (machines differ): the work is bounded. 40 rounds of 200 took 25 ms when this was written.
+        // Not a time limit (machines differ): the work is bounded. 40 rounds of 200 took 25 ms when
+        // this was written.
         let graph = Graph::complete(200);
         let schedule = Schedule::draw(&graph, 1, 40, 1).unwrap();
         assert!(is_permutational(&schedule, 1, 200));

@@ -5,13 +5,15 @@ use std::sync::{Arc, OnceLock};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 use undertone_protocol::averaging::integers;
-use undertone_protocol::dissemination::sketch::{self, SUMS, Seed};
-use undertone_protocol::message::{Form, Network, Notice, Phase, Recipient, Round, Signer};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::peers::simulated_keypair;
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run::{Event, Output};
-use undertone_protocol::wire::{self, PublicFrame};
+use undertone_protocol::averaging::sketch::{self, SUMS, Seed};
+use undertone_protocol::messages::notice::{Form, Network, Notice, Phase, Recipient, Round};
+use undertone_protocol::messages::signing::Signer;
+use undertone_protocol::messages::wire::{self, PublicFrame};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::simulated_keypair;
+use undertone_protocol::run::interface::Output;
+use undertone_protocol::run::outcome::Event;
+use undertone_protocol::topology::party::Party;
 
 use super::{HOSTILE, Slip, Table, Turn};
 use crate::simulated::plan;
@@ -24,7 +26,8 @@ pub const VICTIM: Party = 2;
 pub const OTHER: Party = 4;
 /// No neighbour of the victim's.
 pub const FAR: Party = 0;
-/// Several coordinates share each of the sums that are compared, so that there is room for lies between these.
+/// Several coordinates share each of the sums that are compared, so that there is room for lies
+/// between these.
 pub const DIMENSION: usize = 200;
 
 const RUN: &str = "[mechanism]\nrounds = 4\n[run]\ndissemination = \"consensus\"\n";
@@ -88,7 +91,8 @@ pub fn round(form: Form, number: u32, values: &[u8]) -> Arc<[u8]> {
     said(form, number, 0, 0.0, values)
 }
 
-/// The same with what a round of ratio consensus says beside its vector.
+/// A round that the hostile member signs, with what a round of ratio consensus says beside its
+/// vector.
 pub fn said(form: Form, number: u32, view: u64, spread: f64, values: &[u8]) -> Arc<[u8]> {
     wire::round_frame(
         &signer_of(HOSTILE)
@@ -140,7 +144,8 @@ pub fn is_of_result(notice: &Notice) -> bool {
     matches!(notice, Notice::Averaged { .. } | Notice::Sums { .. })
 }
 
-/// A round's vector that is off by `size` in most coordinates, and has the same sums as the true one under all of these seeds.
+/// A round's vector that is off by `size` in most coordinates, and has the same sums as the true
+/// one under all of these seeds.
 pub fn unseen_lie(seeds: &[Seed], truth: &[u8], size: f64, rng: &mut ChaCha8Rng) -> Vec<u8> {
     let width = truth.len() / DIMENSION;
     let mut lie: Vec<i128> = integers::read(truth, width).collect();

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns};
 
-/// Pieces of at most 64 KiB that may be on their way in one direction: beyond that the sender waits, as with a real window.
+/// Pieces of at most 64 KiB that may be on their way in one direction: beyond that the sender
+/// waits, as with a real window.
 const ON_THE_WAY: usize = 256;
 
 /// Stops listening when dropped; connections end with their ends.
@@ -72,7 +73,8 @@ impl Drop for Forwarder {
     }
 }
 
-/// A thread belongs to a namespace by itself, and so do the threads that it starts and their sockets.
+/// A thread belongs to a namespace by itself, and so do the threads that it starts and their
+/// sockets.
 pub(super) fn enter(namespace: &Path) {
     let file = File::open(namespace).unwrap_or_else(|e| panic!("{}: {e}", namespace.display()));
     setns(file, CloneFlags::CLONE_NEWNET).expect("root may enter a namespace");

@@ -4,13 +4,14 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, Mat, MatRef, Par, Side};
 
-use super::{GossipError, Sensitivity};
-use crate::gaussian::SLACK;
+use crate::account::gossip::threat::{GossipError, Sensitivity};
+use crate::losses::gaussian::SLACK;
 
 /// K⁻¹ as L⁻¹ with K = L Lᵀ, and what rounding may have done to it.
 pub(super) struct Whitener {
     inverse: Mat<f64>,
-    /// Relative: ε times K's largest diagonal entry over its least pivot, to first order the error of a solution.
+    /// Relative: ε times K's largest diagonal entry over its least pivot, to first order the error
+    /// of a solution.
     rounding: f64,
 }
 
@@ -41,8 +42,8 @@ impl Whitener {
         Ok(Whitener { inverse, rounding })
     }
 
-    /// Both sides for M = Gᵀ K⁻¹ G out of `rounds` rounds; G may have fewer columns, later contributions are not seen.
-    /// `triangular`: G is square and lower triangular.
+    /// Both sides for M = Gᵀ K⁻¹ G out of `rounds` rounds; G may have fewer columns, later
+    /// contributions are not seen. `triangular`: G is square and lower triangular.
     pub(super) fn sensitivity(&self, g: &Mat<f64>, rounds: usize, triangular: bool) -> Sensitivity {
         let (rows, columns) = (g.nrows(), g.ncols());
         if rows == 0 || columns == 0 {
@@ -103,12 +104,14 @@ impl Whitener {
 }
 
 impl Whitener {
-    /// Both sides for many targets at once, a column of `g` each: its T × T matrix G is the lower triangular Toeplitz matrix of that
-    /// column. The upper value is valid, but only where the second is true as small as the careful one.
+    /// Both sides for many targets at once, a column of `g` each: its T × T matrix G is the lower
+    /// triangular Toeplitz matrix of that column. The upper value is valid, but only where the
+    /// second is true as small as the careful one.
     ///
-    /// With S = L⁻¹ E, E the lower triangular ones, L⁻¹G has the columns Σ_m β_m S_{s+m}, β the differences of g. So
-    /// 1ᵀ|M|1 ≤ ‖ |L⁻¹G| 1 ‖² ≤ ‖C |β|‖², C_m = Σ_{j≥m} |S_j|: a product for all targets instead of T³ operations each. It is 1ᵀM1 itself
-    /// where S and β have no negative entry, as measured for all pairs but neighbours on the Facebook graph.
+    /// With S = L⁻¹ E, E the lower triangular ones, L⁻¹G has the columns Σ_m β_m S_{s+m}, β the
+    /// differences of g. So 1ᵀ|M|1 ≤ ‖ |L⁻¹G| 1 ‖² ≤ ‖C |β|‖², C_m = Σ_{j≥m} |S_j|: a product for
+    /// all targets instead of T³ operations each. It is 1ᵀM1 itself where S and β have no negative
+    /// entry, as measured for all pairs but neighbours on the Facebook graph.
     pub(super) fn quick(&self, g: &Mat<f64>, rounds: usize) -> Vec<(Sensitivity, bool)> {
         /// Nothing lies between 1ᵀM1 and the upper value but this.
         const TIGHT: f64 = 1e-11;
@@ -181,7 +184,8 @@ fn tighter(m: MatRef<'_, f64>, rounds: usize) -> f64 {
     absolute.min(rounds as f64 * largest)
 }
 
-/// vᵀMv / vᵀv after a few power iterations, from alternating signs: slow contributions leave M without negative entries.
+/// vᵀMv / vᵀv after a few power iterations, from alternating signs: slow contributions leave M
+/// without negative entries.
 fn steep_quotient(m: MatRef<'_, f64>) -> f64 {
     /// Our guess; more only saves eigenvalues that would not have been needed.
     const ITERATIONS: usize = 6;

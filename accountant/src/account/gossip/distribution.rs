@@ -1,11 +1,14 @@
-//! Every node as an observer by itself, every other as a target: how the upper values are distributed over all pairs.
+//! Every node as an observer by itself, every other as a target: how the upper values are
+//! distributed over all pairs.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{GossipError, Observers, ObserversNoise, Threat, View, Weights};
-use crate::class::in_parallel;
+use crate::account::gossip::observers::Observers;
+use crate::account::gossip::threat::{GossipError, ObserversNoise, ObserversView, Threat};
+use crate::account::gossip::weights::Weights;
+use crate::parallel::in_parallel;
 
 /// Bins a decade: what is told of a value is at most 2.4 % above it.
 const BINS: f64 = 100.0;
@@ -16,8 +19,8 @@ const AT_ONCE: usize = 64;
 /// Percentages of the pairs for which a value is told.
 const QUANTILES: [f64; 9] = [1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 100.0];
 
-/// Upper values of the squared sensitivity of all pairs that were asked about, at unit sensitivity and unit noise variance a round. No number
-/// in it is below the true one.
+/// Upper values of the squared sensitivity of all pairs that were asked about, at unit sensitivity
+/// and unit noise variance a round. No number in it is below the true one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Distribution {
     /// n.
@@ -28,7 +31,8 @@ pub struct Distribution {
     pub pairs: u64,
     /// Pairs whose target's contributions never reach the observer: their value is 0.
     pub nothing_seen: u64,
-    /// Pairs of observers whose view is too nearly dependent to be computed: they count with T, which nothing exceeds.
+    /// Pairs of observers whose view is too nearly dependent to be computed: they count with T,
+    /// which nothing exceeds.
     pub not_computed: u64,
     /// The mean over all pairs.
     #[serde(rename = "sensitivity_squared_mean")]
@@ -53,13 +57,15 @@ pub enum Targets {
     One(usize),
 }
 
-/// Asks every node as an observer by itself. `progress` is told how many of how many observers are done.
+/// Asks every node as an observer by itself. `progress` is told how many of how many observers are
+/// done.
 ///
-/// A product for all targets of an observer at once: its upper values hold, and may be larger than [`super::sensitivity`]'s for targets close by.
+/// A product for all targets of an observer at once: its upper values hold, and may be larger than
+/// [`super::sensitivity`]'s for targets close by.
 pub fn all_pairs(
     weights: &Weights,
     rounds: usize,
-    (view, noise): (View, ObserversNoise),
+    (view, noise): (ObserversView, ObserversNoise),
     targets: Targets,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Distribution, GossipError> {
@@ -177,7 +183,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gossip::{Scheme, edges, sensitivity};
+    use crate::account::gossip::{Scheme, edges, sensitivity};
 
     fn weights() -> Weights {
         let graph = edges::connected("0 1\n1 2\n2 3\n3 4\n4 5\n5 0\n1 4\n5 6\n").expect("a graph");
@@ -189,8 +195,8 @@ mod tests {
         let (weights, rounds) = (weights(), 6);
         let mut told = vec![];
         for (view, noise) in [
-            (View::Sum, ObserversNoise::Unknown),
-            (View::Messages, ObserversNoise::Known),
+            (ObserversView::Sum, ObserversNoise::Unknown),
+            (ObserversView::Messages, ObserversNoise::Known),
         ] {
             let found = all_pairs(&weights, rounds, (view, noise), Targets::All, &mut |done, all| {
                 told.push((done, all))
@@ -238,7 +244,7 @@ mod tests {
             all_pairs(
                 &weights(),
                 rounds,
-                (View::Sum, ObserversNoise::Unknown),
+                (ObserversView::Sum, ObserversNoise::Unknown),
                 targets,
                 &mut |_, _| {},
             )

@@ -1,6 +1,6 @@
 //! EDGES.txt: one `u v` a line, `#` comments, undirected; a repeated edge counts once (CONTRACTS).
 
-use undertone_protocol::graph::Graph;
+use undertone_protocol::topology::graph::Graph;
 
 /// Why an edge list was refused. Lines count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,14 +2,17 @@
 
 use faer::Mat;
 
-use super::{ObserversNoise, Threat, Weights};
+use crate::account::gossip::threat::{ObserversNoise, Threat};
+use crate::account::gossip::weights::Weights;
 
-/// Below this part of ‖eₒᵀW‖² the noise that one observer does not know is computed from the row itself, not as a difference.
+/// Below this part of ‖eₒᵀW‖² the noise that one observer does not know is computed from the row
+/// itself, not as a difference.
 const SAFE_DIFFERENCE: f64 = 1e-2;
 
 /// ⟨eₒᵀWᵃ, eₚᵀWᵇ⟩ over unknown noises, for places o and p in the basis.
 pub(super) enum Gram {
-    /// Symmetric W: (Wᵃ⁺ᵇ)ₒₚ, by o, p and a + b, less (Wᵃ)ₒₒ(Wᵇ)ₒₒ where a single observer's noise is known.
+    /// Symmetric W: (Wᵃ⁺ᵇ)ₒₚ, by o, p and a + b, less (Wᵃ)ₒₒ(Wᵇ)ₒₒ where a single observer's noise
+    /// is known.
     Moments {
         moments: Vec<Vec<Vec<f64>>>,
         known: bool,
@@ -64,7 +67,8 @@ impl Powers {
         }
     }
 
-    /// `last` products with W a node, and of their rows only the two latest at a time: (Wᵏ)ₒₚ = ⟨row ⌈k/2⌉ of o, row ⌊k/2⌋ of p⟩.
+    /// `last` products with W a node, and of their rows only the two latest at a time: (Wᵏ)ₒₚ =
+    /// ⟨row ⌈k/2⌉ of o, row ⌊k/2⌋ of p⟩.
     fn by_moments(weights: &Weights, basis: &[usize], last: usize, columns: &[usize], known: bool) -> Self {
         let mut moments = vec![vec![Vec::with_capacity(2 * last + 1); basis.len()]; basis.len()];
         let mut entries = vec![Vec::with_capacity(last + 1); basis.len()];
@@ -150,7 +154,8 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// Of rows over unknown noises those that no others explain: their places.
 ///
-/// The entries are sums of a few products of weights; a part below 10⁻¹⁰ of a row is taken for rounding.
+/// The entries are sums of a few products of weights; a part below 10⁻¹⁰ of a row is taken for
+/// rounding.
 pub(super) fn independent(rows: &[Vec<f64>]) -> Vec<usize> {
     const DEPENDENT: f64 = 1e-10;
     let kept: Vec<(usize, f64)> = rows

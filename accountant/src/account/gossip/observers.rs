@@ -2,10 +2,11 @@
 
 use faer::Mat;
 
-use super::bounds::Whitener;
-use super::gram::{Powers, independent, unit, without};
-use super::{GossipError, ObserversNoise, Sensitivity, Shape, Threat, Weights};
-use crate::class::in_parallel;
+use crate::account::gossip::bounds::Whitener;
+use crate::account::gossip::gram::{Powers, independent, unit, without};
+use crate::account::gossip::threat::{GossipError, ObserversNoise, Sensitivity, Shape, Threat};
+use crate::account::gossip::weights::Weights;
+use crate::parallel::in_parallel;
 
 /// What observers see of some targets.
 pub struct Observers {
@@ -18,7 +19,8 @@ pub struct Observers {
 }
 
 impl Observers {
-    /// Prepares for `targets`. One observer and symmetric W: T products with W and O(T²) numbers, and a factorisation of size T.
+    /// Prepares for `targets`. One observer and symmetric W: T products with W and O(T²) numbers,
+    /// and a factorisation of size T.
     pub fn of(weights: &Weights, threat: &Threat<'_>, targets: &[usize]) -> Result<Self, GossipError> {
         let nodes = weights.nodes();
         threat.check(nodes)?;
@@ -75,8 +77,9 @@ impl Observers {
         answers
     }
 
-    /// The same by one product for all targets: `lower` is as good, `upper` holds as well but may be larger for targets close by.
-    /// For several observers there is no such way, and these are [`Observers::sensitivities`].
+    /// The same by one product for all targets: `lower` is as good, `upper` holds as well but may
+    /// be larger for targets close by. For several observers there is no such way, and these are
+    /// [`Observers::sensitivities`].
     pub fn sensitivities_at_once(&self) -> Vec<Sensitivity> {
         if self.entries.len() != 1 {
             return self.sensitivities();
@@ -89,7 +92,8 @@ impl Observers {
         self.quick().iter().filter(|(_, tight)| *tight).count()
     }
 
-    /// What a product for all targets of one observer says, and whether that settles it; nothing for several observers.
+    /// What a product for all targets of one observer says, and whether that settles it; nothing
+    /// for several observers.
     fn quick(&self) -> Vec<(Sensitivity, bool)> {
         let (targets, Shape { first, rounds }) = (self.exposed.len(), self.shape);
         let [entries] = &self.entries[..] else {
@@ -106,7 +110,8 @@ impl Observers {
     }
 }
 
-/// Observers whose rows of S W, over noises that are unknown, are independent; all where they see fresh noise of their own.
+/// Observers whose rows of S W, over noises that are unknown, are independent; all where they see
+/// fresh noise of their own.
 pub(super) fn basis(weights: &Weights, threat: &Threat<'_>, first: usize) -> Vec<usize> {
     if first == 0 {
         return threat.observers.to_vec();
@@ -124,7 +129,8 @@ pub(super) fn basis(weights: &Weights, threat: &Threat<'_>, first: usize) -> Vec
         .collect()
 }
 
-/// K, rows by round and then observer: a block is the block one up and left of it plus the products of two more powers.
+/// K, rows by round and then observer: a block is the block one up and left of it plus the products
+/// of two more powers.
 fn gram_of_views(powers: &Powers, observers: usize, Shape { first, rounds }: Shape) -> Mat<f64> {
     let size = observers * rounds;
     let mut k: Mat<f64> = Mat::zeros(size, size);

@@ -1,12 +1,16 @@
 use faer::Mat;
 use proptest::prelude::*;
-use undertone_protocol::graph::Graph;
+use undertone_protocol::topology::graph::Graph;
 
 use super::*;
+use crate::account::gossip::edges::EdgesError;
+use crate::account::gossip::threat::{LARGEST_GRAM, ObserversNoise, ObserversView};
+use crate::account::gossip::varying::varying;
+use crate::account::gossip::weights::{Stochastic, WeightsError};
 
 const CYCLE: &str = "0 1\n1 2\n2 3\n3 4\n4 5\n5 6\n6 7\n7 8\n8 9\n9 0\n";
 
-fn threat(observers: &[usize], rounds: usize, view: View, noise: ObserversNoise) -> Threat<'_> {
+fn threat(observers: &[usize], rounds: usize, view: ObserversView, noise: ObserversNoise) -> Threat<'_> {
     Threat {
         observers,
         rounds,
@@ -22,7 +26,7 @@ fn naive(weights: &[Mat<f64>], threat: &Threat<'_>, target: usize) -> (f64, f64)
     for s in 0..rounds {
         let mut product: Mat<f64> = Mat::identity(n, n);
         for t in s..rounds {
-            if threat.view == View::Sum {
+            if threat.view == ObserversView::Sum {
                 product = &weights[t] * &product;
             } else if t > s {
                 product = &weights[t - 1] * &product;
@@ -91,7 +95,7 @@ fn assert_agree(found: Sensitivity, (lower, upper): (f64, f64)) {
 
 #[test]
 fn the_worst_contribution_is_not_constant() {
-    let sum = threat(&[0], 8, View::Sum, ObserversNoise::Unknown);
+    let sum = threat(&[0], 8, ObserversView::Sum, ObserversNoise::Unknown);
     let answer = account(CYCLE, Scheme::Metropolis, &sum, 1).expect("an answer");
     assert!(
         (answer.lower - 2.0099601156762246).abs() < 1e-9 && answer.upper > 3.118,
@@ -101,7 +105,7 @@ fn the_worst_contribution_is_not_constant() {
 
 #[test]
 fn observers_who_know_their_noise_leave_a_target_among_them_open() {
-    for view in [View::Sum, View::Messages] {
+    for view in [ObserversView::Sum, ObserversView::Messages] {
         let known = threat(&[0, 1], 3, view, ObserversNoise::Known);
         let answer = account(CYCLE, Scheme::Metropolis, &known, 1).expect("an answer");
         assert_eq!(answer, Sensitivity::UNBOUNDED);
@@ -112,7 +116,7 @@ fn observers_who_know_their_noise_leave_a_target_among_them_open() {
     let bounded = account(
         CYCLE,
         Scheme::Metropolis,
-        &threat(&[0], 3, View::Sum, ObserversNoise::Unknown),
+        &threat(&[0], 3, ObserversView::Sum, ObserversNoise::Unknown),
         0,
     )
     .expect("an answer");
@@ -127,9 +131,9 @@ fn observers_who_know_their_noise_leave_a_target_among_them_open() {
 #[test]
 fn nothing_arrives_in_one_round_from_afar() {
     for (view, noise) in [
-        (View::Sum, ObserversNoise::Known),
-        (View::Messages, ObserversNoise::Known),
-        (View::Messages, ObserversNoise::Unknown),
+        (ObserversView::Sum, ObserversNoise::Known),
+        (ObserversView::Messages, ObserversNoise::Known),
+        (ObserversView::Messages, ObserversNoise::Unknown),
     ] {
         let answer = account(CYCLE, Scheme::Metropolis, &threat(&[0], 1, view, noise), 5).expect("an answer");
         assert_eq!((answer.lower, answer.upper), (0.0, 0.0));
@@ -253,7 +257,7 @@ fn weights_that_are_not_stochastic_are_refused() {
 #[test]
 fn questions_that_make_no_sense_name_their_flag() {
     let ask = |observers: &[usize], rounds, target| {
-        let threat = threat(observers, rounds, View::Sum, ObserversNoise::Unknown);
+        let threat = threat(observers, rounds, ObserversView::Sum, ObserversNoise::Unknown);
         account(CYCLE, Scheme::Metropolis, &threat, target)
             .expect_err("must be refused")
             .flag()
@@ -266,7 +270,7 @@ fn questions_that_make_no_sense_name_their_flag() {
     assert_eq!(ask(&[2, 0, 2], 1, 1), "--observers");
     assert_eq!(ask(&[0], 1, 10), "--target");
     let cycle = Weights::of(&edges::connected(CYCLE).expect("a cycle"), Scheme::Metropolis);
-    let two = threat(&[0], 2, View::Sum, ObserversNoise::Unknown);
+    let two = threat(&[0], 2, ObserversView::Sum, ObserversNoise::Unknown);
     assert!(varying(std::slice::from_ref(&cycle), &two, 1).is_err() && varying(&[], &two, 1).is_err());
     let path = Weights::of(&edges::connected("0 1").expect("a path"), Scheme::Metropolis);
     assert_eq!(
@@ -281,10 +285,11 @@ fn questions_that_make_no_sense_name_their_flag() {
 
 #[test]
 fn most_targets_are_settled_at_once() {
-    // Contributions from afar only ever grow with the rounds: on a path all but the two ends next to each other.
+    // Contributions from afar only ever grow with the rounds: on a path all but the two ends next
+    // to each other.
     let path: String = (0..30).map(|i| format!("{i} {}\n", i + 1)).collect();
     let weights = Weights::of(&edges::connected(&path).expect("a path"), Scheme::Metropolis);
-    let threat = threat(&[0], 20, View::Sum, ObserversNoise::Unknown);
+    let threat = threat(&[0], 20, ObserversView::Sum, ObserversNoise::Unknown);
     let observers = Observers::of(&weights, &threat, &(0..31).collect::<Vec<_>>()).expect("an observer");
     assert!(
         observers.settled_at_once() >= 25,
@@ -297,11 +302,15 @@ fn most_targets_are_settled_at_once() {
 fn twins_that_see_the_same_sum_count_once() {
     // In a complete graph with closed neighbourhoods all see the same sum.
     let complete = Weights::of(&Graph::complete(6), Scheme::ClosedNeighbourhood);
-    let one =
-        sensitivity(&complete, &threat(&[0], 5, View::Sum, ObserversNoise::Unknown), 4).expect("an answer");
+    let one = sensitivity(
+        &complete,
+        &threat(&[0], 5, ObserversView::Sum, ObserversNoise::Unknown),
+        4,
+    )
+    .expect("an answer");
     let three = sensitivity(
         &complete,
-        &threat(&[0, 1, 2], 5, View::Sum, ObserversNoise::Unknown),
+        &threat(&[0, 1, 2], 5, ObserversView::Sum, ObserversNoise::Unknown),
         4,
     )
     .expect("an answer");
@@ -340,8 +349,8 @@ fn graph() -> impl Strategy<Value = Graph> {
         })
 }
 
-fn view() -> impl Strategy<Value = View> {
-    prop_oneof![Just(View::Sum), Just(View::Messages)]
+fn view() -> impl Strategy<Value = ObserversView> {
+    prop_oneof![Just(ObserversView::Sum), Just(ObserversView::Messages)]
 }
 
 fn noise() -> impl Strategy<Value = ObserversNoise> {
@@ -433,7 +442,8 @@ proptest! {
         }
     }
 
-    /// The upper value holds for every contribution, and more observers or less noise never learn less.
+    /// The upper value holds for every contribution, and more observers or less noise never learn
+    /// less.
     #[test]
     fn bounds_are_bounds(graph in graph(), rounds in 1usize..6, more in 0usize..8, view in view()) {
         let n = graph.parties();

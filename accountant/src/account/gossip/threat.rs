@@ -1,45 +1,17 @@
-//! Gossip averaging with noise in every round (Koskela and Kulkarni): what observers learn of one target's contributions.
-//!
-//! In round t every node adds its contribution and unit noise to its state, zₜ = θₜ + xₜ + uₜ, and θₜ₊₁ = W zₜ. Observers see, in
-//! each of T rounds, one of two things (ERRATA: the papers' H_T of both versions):
-//!
-//! - [`View::Sum`]: the sum that secure summation hands them, S W zₜ (blocks S W^(t−s+1); first version, Theorems 8 and 9);
-//! - [`View::Messages`]: their own messages, S zₜ (blocks S W^(t−s); first version, Theorem 10; newest version, Theorem 12).
-//!
-//! With K = H Hᵀ and G the columns of H that the target's contributions take, M = Gᵀ K⁺ G is T × T and the squared sensitivity is
-//! max cᵀ M c over |cₜ| ≤ 1. The worst c is not constant (ERRATA). [`Sensitivity`] has both sides: c = 1 from below, and
-//! min(1ᵀ|M|1, T λ_max(M)) from above, which holds for contributions that are vectors, too.
-//!
-//! Nothing of size nT is ever built. K comes from the rows eᵢᵀ Wᵏ, for one observer and symmetric W from the numbers (Wᵏ)ᵢᵢ alone,
-//! k ≤ 2T, which are dot products of T rows; G from (Wᵏ)ᵢⱼ. A block of dependent rows is reduced to a basis first: a combination of
-//! S W that carries no unknown noise only repeats what earlier blocks said, so that K of the basis is positive definite with pivots of the
-//! order of the least singular value of S W, and no pseudo-inverse with a cut-off is needed. As the target's own noise is unknown, G
-//! is made of columns of H and M is at most the identity. A target among observers who know their noise has no protection at all.
-
-mod bounds;
-pub mod distribution;
-pub mod edges;
-mod gram;
-mod observers;
-mod varying;
-pub mod weights;
+//! Who looks at what in gossip averaging, what it costs the target, and why there is no answer.
 
 use serde::Serialize;
 
-pub use self::distribution::{Distribution, Targets, all_pairs};
-pub use self::edges::EdgesError;
-pub use self::observers::Observers;
-pub use self::varying::varying;
-pub use self::weights::{Scheme, Stochastic, Weights, WeightsError};
-
-use crate::account::{finite, is_false};
+use crate::account::answer::{finite, is_false};
+use crate::account::gossip::edges::EdgesError;
+use crate::account::gossip::weights::WeightsError;
 
 /// Rows that K may have at most: 512 MiB, and seconds to factorise.
-const LARGEST_GRAM: usize = 1 << 13;
+pub(super) const LARGEST_GRAM: usize = 1 << 13;
 
 /// What observers see of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
+pub enum ObserversView {
     /// The weighted sum over the neighbourhood, as secure summation gives it.
     Sum,
     /// Their own message: state, contribution and noise.
@@ -63,18 +35,21 @@ pub struct Threat<'a> {
     /// T.
     pub rounds: usize,
     /// What they see.
-    pub view: View,
+    pub view: ObserversView,
     /// What they know.
     pub noise: ObserversNoise,
 }
 
-/// The squared sensitivity of a target's contributions, at unit sensitivity and unit noise variance a round.
+/// The squared sensitivity of a target's contributions, at unit sensitivity and unit noise variance
+/// a round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sensitivity {
-    /// With contribution 1 in every round: the worst is at least this. Infinite if the contributions are seen without noise.
+    /// With contribution 1 in every round: the worst is at least this. Infinite if the
+    /// contributions are seen without noise.
     #[serde(rename = "sensitivity_squared_lower", serialize_with = "finite")]
     pub lower: f64,
-    /// min(1ᵀ|M|1, T λ_max(M)), rounded up: the worst is at most this, for contributions of any dimension.
+    /// min(1ᵀ|M|1, T λ_max(M)), rounded up: the worst is at most this, for contributions of any
+    /// dimension.
     #[serde(rename = "sensitivity_squared_upper", serialize_with = "finite")]
     pub upper: f64,
     /// Present, and true, if they are infinite.
@@ -83,12 +58,12 @@ pub struct Sensitivity {
 }
 
 impl Sensitivity {
-    const UNBOUNDED: Self = Sensitivity {
+    pub(super) const UNBOUNDED: Self = Sensitivity {
         lower: f64::INFINITY,
         upper: f64::INFINITY,
         unbounded: true,
     };
-    const NONE: Self = Sensitivity {
+    pub(super) const NONE: Self = Sensitivity {
         lower: 0.0,
         upper: 0.0,
         unbounded: false,
@@ -172,7 +147,7 @@ impl GossipError {
 }
 
 impl Threat<'_> {
-    fn check(&self, nodes: usize) -> Result<(), GossipError> {
+    pub(super) fn check(&self, nodes: usize) -> Result<(), GossipError> {
         if self.rounds == 0 {
             return Err(GossipError::Rounds);
         }
@@ -197,25 +172,27 @@ impl Threat<'_> {
         }
     }
 
-    /// Whether `target`'s contributions stand open: it is one of those who know what noise they added.
-    fn exposes(&self, target: usize) -> bool {
+    /// Whether `target`'s contributions stand open: it is one of those who know what noise they
+    /// added.
+    pub(super) fn exposes(&self, target: usize) -> bool {
         self.noise == ObserversNoise::Known && self.observers.contains(&target)
     }
 
     /// The power of W in the block of one's own round, and how many rounds say anything.
     ///
-    /// Observers who know their noise know from their messages just θₜ, that is the sums of the round before.
-    fn shape(&self) -> Shape {
+    /// Observers who know their noise know from their messages just θₜ, that is the sums of the
+    /// round before.
+    pub(super) fn shape(&self) -> Shape {
         match (self.view, self.noise) {
-            (View::Sum, _) => Shape {
+            (ObserversView::Sum, _) => Shape {
                 first: 1,
                 rounds: self.rounds,
             },
-            (View::Messages, ObserversNoise::Unknown) => Shape {
+            (ObserversView::Messages, ObserversNoise::Unknown) => Shape {
                 first: 0,
                 rounds: self.rounds,
             },
-            (View::Messages, ObserversNoise::Known) => Shape {
+            (ObserversView::Messages, ObserversNoise::Known) => Shape {
                 first: 1,
                 rounds: self.rounds - 1,
             },
@@ -223,41 +200,11 @@ impl Threat<'_> {
     }
 }
 
-/// Of the blocks of H that say anything.
+/// Which blocks of H, the observations as functions of the contributions, say anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Shape {
+pub(super) struct Shape {
     /// Blocks are S W^(t−s+first).
-    first: usize,
+    pub(super) first: usize,
     /// t and s run from 1 to this.
-    rounds: usize,
+    pub(super) rounds: usize,
 }
-
-/// `account gossip`: the sensitivity of `target` on a connected graph (EDGES.txt) with these weights.
-pub fn account(
-    edges: &str,
-    scheme: Scheme,
-    threat: &Threat<'_>,
-    target: usize,
-) -> Result<Sensitivity, GossipError> {
-    let graph = edges::connected(edges)?;
-    sensitivity(&Weights::of(&graph, scheme), threat, target)
-}
-
-/// The sensitivity of `target` when every round has the same weights.
-pub fn sensitivity(
-    weights: &Weights,
-    threat: &Threat<'_>,
-    target: usize,
-) -> Result<Sensitivity, GossipError> {
-    if target >= weights.nodes() {
-        return Err(GossipError::Target {
-            found: target,
-            nodes: weights.nodes(),
-        });
-    }
-    let observers = Observers::of(weights, threat, &[target])?;
-    Ok(observers.sensitivity(0))
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,17 +1,19 @@
-//! Graphs that change from round to round (first version, appendix E): zₜ = θₜ + xₜ + uₜ, θₜ₊₁ = Wₜ zₜ.
+//! Graphs that change from round to round (first version, appendix E): zₜ = θₜ + xₜ + uₜ, θₜ₊₁ = Wₜ
+//! zₜ.
 
 use faer::Mat;
 
-use super::bounds::Whitener;
-use super::gram::{dot, unit, without};
-use super::observers::basis;
-use super::{GossipError, ObserversNoise, Sensitivity, Threat, Weights};
+use crate::account::gossip::bounds::Whitener;
+use crate::account::gossip::gram::{dot, unit, without};
+use crate::account::gossip::observers::basis;
+use crate::account::gossip::threat::{GossipError, ObserversNoise, Sensitivity, Threat};
+use crate::account::gossip::weights::Weights;
 
-/// The sensitivity of `target` when round t has the weights `weights[t − 1]`; there are `threat.rounds` of them. The view
-/// `messages` does not use the last.
+/// The sensitivity of `target` when round t has the weights `weights[t − 1]`; there are
+/// `threat.rounds` of them. The view `messages` does not use the last.
 ///
-/// Sweeps over the rounds backwards, so that only the rows for one round's noises are held: O(T²) products with a W per
-/// observer, O(n T³) operations.
+/// Sweeps over the rounds backwards, so that only the rows for one round's noises are held: O(T²)
+/// products with a W per observer, O(n T³) operations.
 pub fn varying(weights: &[Weights], threat: &Threat<'_>, target: usize) -> Result<Sensitivity, GossipError> {
     let nodes = weights.first().ok_or(GossipError::Rounds)?.nodes();
     threat.check(nodes)?;
@@ -38,7 +40,8 @@ pub fn varying(weights: &[Weights], threat: &Threat<'_>, target: usize) -> Resul
         .map(|weights| basis(weights, threat, shape.first))
         .collect();
     let size = bases.iter().map(Vec::len).sum();
-    // Rows of the view over the noises of one round, later rounds first: their order does not matter to M.
+    // Rows of the view over the noises of one round, later rounds first: their order does not
+    // matter to M.
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(size);
     let (mut k, mut g): (Mat<f64>, Mat<f64>) = (Mat::zeros(size, size), Mat::zeros(size, shape.rounds));
     for round in (0..weights.len()).rev() {

@@ -1,6 +1,6 @@
 //! Gossip matrices, sparse.
 
-use undertone_protocol::graph::Graph;
+use undertone_protocol::topology::graph::Graph;
 
 /// How far a row or column may be from summing to 1: rounding of a thousand entries.
 const ROUNDING: f64 = 1e-12;

@@ -1,4 +1,6 @@
 use super::*;
+use crate::account::answer::AccountError;
+use crate::account::gaussian::gaussian;
 
 const RING: &str = r#"{"parties": 3, "rounds": 2, "injection": "incremental", "out": [[[1],[2],[0]],[[2],[0],[1]]], "corrupted": [2]}"#;
 

@@ -1,11 +1,13 @@
-//! The paper's Tables 2 and 3, computed again: its theorems' values from the printed formulas, its simulated values as exact expectations.
+//! The paper's Tables 2 and 3, computed again: its theorems' values from the printed formulas, its
+//! simulated values as exact expectations.
 //!
-//! Public graph: the cycle of ten, each edge of weight 1/10. Private graph: three paths of four, three and three parties, which fit its
-//! Figure 4c (ERRATA). Both chains are small enough to need no samples: which edge a component draws depends on nothing.
+//! Public graph: the cycle of ten, each edge of weight 1/10. Private graph: three paths of four,
+//! three and three parties, which fit its Figure 4c (ERRATA). Both chains are small enough to need
+//! no samples: which edge a component draws depends on nothing.
 
 use ndarray::Array2;
 
-use super::closed_forms::{
+use crate::account::ppsc::closed_forms::{
     algebraic_connectivity, consensus_rounds, iterations_to_change_every_state, kappa,
 };
 
@@ -17,7 +19,8 @@ const EDGE_WEIGHT: f64 = 0.1;
 /// S of Table 3, and the paper's δ.
 const ITERATIONS: usize = 25;
 const DELTA: f64 = 1e-6;
-/// λ_ppsc with which the paper's Table 3 follows to the last digit; its graph's is 2 sin(π/8) (ERRATA).
+/// λ_ppsc with which the paper's Table 3 follows to the last digit; its graph's is 2 sin(π/8)
+/// (ERRATA).
 pub const PRINTED_LAMBDA: f64 = 0.874;
 /// Samples behind the paper's ρ.
 const SAMPLES: f64 = 1e6;
@@ -90,7 +93,8 @@ pub fn table_2() -> Vec<Coverage> {
     printed.into_iter().map(row).collect()
 }
 
-/// Directed edges of a path, each with its chance of being drawn: a party evenly, then one of its neighbours evenly.
+/// Directed edges of a path, each with its chance of being drawn: a party evenly, then one of its
+/// neighbours evenly.
 fn edges(length: usize) -> Vec<(usize, usize, f64)> {
     let of_party = |out: usize| {
         let neighbours: Vec<usize> = [out.checked_sub(1), Some(out + 1).filter(|&next| next < length)]
@@ -116,7 +120,8 @@ fn every_edge(out: usize, into: usize) -> usize {
     1 << out.min(into)
 }
 
-/// For S = 0, 1, …: the chance that after S iterations all that edges can mark is marked, in every path.
+/// For S = 0, 1, …: the chance that after S iterations all that edges can mark is marked, in every
+/// path.
 fn chances(marks: fn(usize, usize) -> usize) -> Vec<f64> {
     let mut all = vec![1.0; 200];
     for (_, length) in PATHS {
@@ -150,7 +155,8 @@ pub struct Rounds {
     pub theorem: Compared,
     /// T of Theorem 2 with the λ of its own graph.
     pub theorem_of_the_graph: f64,
-    /// The least T that reaches ν, the expectation computed, with the λ that the paper must have used.
+    /// The least T that reaches ν, the expectation computed, with the λ that the paper must have
+    /// used.
     pub least: Compared,
     /// The same with the λ of its own graph.
     pub least_of_the_graph: f64,
@@ -216,7 +222,8 @@ fn theorem_2(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     .ceil()
 }
 
-/// The least T with E‖x − mean‖² ≤ `accuracy` after S iterations of multi-gossip and T rounds of plain averaging.
+/// The least T with E‖x − mean‖² ≤ `accuracy` after S iterations of multi-gossip and T rounds of
+/// plain averaging.
 fn least_rounds(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     let parties = VALUES.len();
     let mean = VALUES.iter().sum::<f64>() / parties as f64;
@@ -236,7 +243,8 @@ fn least_rounds(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     f64::INFINITY
 }
 
-/// E[x xᵀ] after S iterations from Table 1, over edges and noise: linear in itself, iteration by iteration.
+/// E[x xᵀ] after S iterations from Table 1, over edges and noise: linear in itself, iteration by
+/// iteration.
 fn second_moment(pairwise_std: f64) -> Array2<f64> {
     let parties = VALUES.len();
     let mut moment = Array2::from_shape_fn((parties, parties), |(a, b)| VALUES[a] * VALUES[b]);
@@ -306,7 +314,8 @@ mod tests {
         for row in table_3() {
             assert_eq!(row.theorem.ours, row.theorem.paper, "{row:?}");
             assert!(row.theorem_of_the_graph > row.theorem.ours && row.least_of_the_graph > row.least.ours);
-            // Their samples are few where the noise is small: 6 to 10 % off at ε = 0.1, 1 % elsewhere.
+            // Their samples are few where the noise is small: 6 to 10 % off at ε = 0.1, 1 %
+            // elsewhere.
             let close = if row.epsilon == 0.1 { 0.1 } else { 0.01 };
             assert!((row.least.ratio() - 1.0).abs() < close, "{row:?}");
         }
@@ -314,9 +323,10 @@ mod tests {
 
     #[test]
     fn the_second_moment_is_that_of_runs() {
-        use undertone_protocol::graph::Graph;
-        use undertone_protocol::schedule::MultiGossip;
-        // Without noise: over drawn edge sequences, the mean of squares of one party comes near the expectation.
+        use undertone_protocol::topology::graph::Graph;
+        use undertone_protocol::topology::multi_gossip::MultiGossip;
+        // Without noise: over drawn edge sequences, the mean of squares of one party comes near the
+        // expectation.
         let graph = Graph::from_edges(10, &[(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (7, 8), (8, 9)])
             .expect("a graph");
         let (mut sum, runs) = (0.0, 3000);
@@ -333,7 +343,8 @@ mod tests {
             sum += x[1] * x[1] / runs as f64;
         }
         let expected = second_moment(0.0)[[1, 1]];
-        // x₁ is 100 (all of its component) or less: five standard errors of 3,000 runs are at most 5 · 10⁴ / 2 / √3000.
+        // x₁ is 100 (all of its component) or less: five standard errors of 3,000 runs are at most
+        // 5 · 10⁴ / 2 / √3000.
         assert!(
             (sum - expected).abs() < 460.0 && expected > 1000.0,
             "{sum} {expected}"

@@ -5,31 +5,35 @@ use std::collections::BTreeSet;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
-use undertone_protocol::graph::Graph;
-use undertone_protocol::log::{AgreedLogs, ReceivedEntry};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::{Adversary, Changes, Claim, Draft, Established, Faults, Plan};
-use undertone_protocol::schedule::MultiGossip;
+use undertone_protocol::messages::log::{AgreedLogs, ReceivedEntry};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::multi_gossip::MultiGossip;
+use undertone_protocol::topology::party::Party;
 
-use super::coverage::{self, Shortfall};
-use super::{PpscAccount, account};
+use crate::account::ppsc::{PpscAccount, account};
 use crate::audit::Attack;
-use crate::before_publishing::{BeforePublishing, bound};
-use crate::calibrate::{CalibrateError, calibrate};
-use crate::class::Class;
-use crate::coalitions;
-use crate::execution::{Family, Fate, ShareFault};
-use crate::faults;
-use crate::gate::{Audit, Basis, gate, withheld};
-use crate::gaussian;
-use crate::loss::{Noise, squared_losses};
-use crate::outlook::is_local;
-use crate::setting::Setting;
-use crate::testing::OWN_DRAWS;
-use crate::testing::{draft, logs, plan};
-use crate::utility::realised;
-use crate::verify::{VerifyError, verify};
-use crate::view::View;
+use crate::bounds::before_publishing::{BeforePublishing, bound};
+use crate::bounds::coverage::{self, Shortfall};
+use crate::calibration::calibrate::calibrate;
+use crate::calibration::error::CalibrateError;
+use crate::calibration::outlook::is_local;
+use crate::calibration::utility::realised;
+use crate::class::setting::Setting;
+use crate::class::worst::Class;
+use crate::class::{coalitions, faults};
+use crate::execution::share::{Fate, ShareFault};
+use crate::gate::decision::{gate, withheld};
+use crate::gate::verdict::{Audit, Basis};
+use crate::losses::gaussian;
+use crate::losses::loss::{Noise, squared_losses};
+use crate::losses::view::View;
+use crate::mechanism::chosen::Mechanism;
+use crate::testing::{OWN_DRAWS, draft, logs, plan};
+use crate::verify::check::verify;
+use crate::verify::error::VerifyError;
 
 /// ERRATA's components of four, three and three parties, as dense as they can be.
 const COMPONENTS: &str = r#"edges = [["party-0","party-1"],["party-0","party-2"],["party-0","party-3"],["party-1","party-2"],
@@ -102,7 +106,8 @@ fn components_count_without_the_colluder_inside() {
         "{}",
         worst.epsilon
     );
-    // A colluder in a component of three leaves two: σ*² = Δ²/(2 μ²), and a little more while σ_γ is finite.
+    // A colluder in a component of three leaves two: σ*² = Δ²/(2 μ²), and a little more while σ_γ
+    // is finite.
     let times = plan.calibration().independent_std * budget * 2f64.sqrt() / 2.0;
     assert!((1.0..1.1).contains(&times), "{times}");
     assert_eq!(
@@ -120,7 +125,8 @@ fn components_count_without_the_colluder_inside() {
     let forgetful = (square * 3.0).sqrt() * budget / 2.0;
     let epsilon = gaussian::epsilon(1e-6, forgetful).expect("in range");
     assert!((epsilon - 0.124).abs() < 0.001, "{epsilon}");
-    // Readers of the public graph alone learn what the paper accounts for: three values share their noise.
+    // Readers of the public graph alone learn what the paper accounts for: three values share their
+    // noise.
     let readers = claim(&plan, Faults::Class, Established::Exhaustive, Adversary::Public);
     assert!(
         readers.mu < worst.mu * 0.95 && !readers.holds_as_headline,
@@ -392,7 +398,7 @@ fn before_publishing_the_bound_holds_and_is_reached() {
         let gossip = MultiGossip::fitting(&Graph::complete(parties), random.random_range(2..=8), case)
             .expect("neighbours");
         let setting = Setting {
-            family: Family::Ppsc,
+            mechanism: Mechanism::Ppsc,
             out: gossip.schedule().out().to_vec(),
             sensitivity: (0..parties).map(|_| random.random_range(0.5..2.0)).collect(),
             weights: vec![1.0; parties],
@@ -701,7 +707,8 @@ fn what_happens_within_a_bounded_class_publishes() {
                 );
             }
             let verdict = gate(&plan, &whole);
-            // Fewer are against everybody than the plan allows for, but a departed party's own loss is what is bounded before publishing.
+            // Fewer are against everybody than the plan allows for, but a departed party's own loss
+            // is what is bounded before publishing.
             assert!(
                 verdict.audit.epsilon < claimed * 0.99 || departed.is_some(),
                 "{} {claimed}",
@@ -733,7 +740,8 @@ fn beyond_the_class_a_bounded_run_is_judged_by_what_happened() {
     assert!(verdict.reason.contains("party-3"), "{}", verdict.reason);
     assert_audit(&plan, &verdict.audit);
     assert_eq!(verdict.audit.departed, BTreeSet::from([3]));
-    // Two faults of shares among the others are none that the plan speaks of; what happened is bounded by itself.
+    // Two faults of shares among the others are none that the plan speaks of; what happened is
+    // bounded by itself.
     let setting = Setting::of_plan(&plan).expect("a plan");
     let faults = faults::single_shares(&setting);
     let twice = with_fault(

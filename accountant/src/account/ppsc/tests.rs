@@ -3,10 +3,14 @@ use std::collections::BTreeSet;
 use ndarray::{Array2, array};
 use proptest::prelude::*;
 
-use super::execution::{exchanges, parse};
-use super::same_sum::SameSum;
 use super::*;
-use crate::execution::{Execution, ExecutionError, Fate};
+use crate::account::ppsc::view::finals;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::execution::exchanges::exchanges;
+use crate::execution::ppsc_file::parse;
+use crate::execution::share::Fate;
+use crate::losses::same_sum::SameSum;
 
 /// ERRATA's path of four: values meet in pairs, then the pairs' noises do.
 const PATH: &str = r#"{"parties": 4, "edges": [[[1, 0]], [[2, 3]], [[1, 2]]]}"#;
@@ -378,13 +382,15 @@ fn random_execution() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// The supremum is no direction's loss exceeded by, and the steepest of many directions comes near it.
+    /// The supremum is no direction's loss exceeded by, and the steepest of many directions comes
+    /// near it.
     #[test]
     fn the_supremum_bounds_every_direction_that_keeps_the_sums(text in random_execution(), seed in 0u64..1000) {
         let view = view(&parsed(&text));
         let together = SameSum::of(&view);
         let honest = view.honest.len();
-        // Differences of two parties' values, and sums of such: those whose loss is finite keep every sum that is seen.
+        // Differences of two parties' values, and sums of such: those whose loss is finite keep
+        // every sum that is seen.
         let mut best = 0.0f64;
         for a in 0..honest {
             for b in 0..honest {

@@ -1,9 +1,11 @@
 //! Runs of PPSC on numbers, and the paper's C and D.
 
-use undertone_protocol::mixing::{Mixing, NoiseSource};
+use undertone_protocol::mixing::machine::Mixing;
+use undertone_protocol::mixing::portion::NoiseSource;
 
-use crate::execution::Execution;
-use crate::view::{View, rerun};
+use crate::execution::checked::Execution;
+use crate::execution::trace::rerun;
+use crate::losses::view::View;
 
 /// γ of each of a party's hand-outs, as given.
 struct Given<F> {
@@ -24,7 +26,7 @@ pub fn finals(execution: &Execution, values: &[f64], noise: impl Fn(usize, usize
         .collect();
     let machine = |(party, source): (usize, &mut Given<_>)| {
         Mixing::<f64, f64>::new(
-            execution.mechanism(party),
+            execution.machine(party),
             values[party],
             1.0,
             !execution.rolled_back().is_empty(),
@@ -36,7 +38,8 @@ pub fn finals(execution: &Execution, values: &[f64], noise: impl Fn(usize, usize
     last.into_iter().map(|portion| portion.value).collect()
 }
 
-/// The rows that the adversary of `execution` sees: B over the honest parties' values, A over the noises of their hand-outs, party by party.
+/// The rows that the adversary of `execution` sees: B over the honest parties' values, A over the
+/// noises of their hand-outs, party by party.
 ///
 /// Without a coalition and with all finals published these are C and D of the paper (equation 11).
 pub fn view(execution: &Execution) -> View {

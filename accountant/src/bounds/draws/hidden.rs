@@ -1,30 +1,47 @@
 //! Losses of one draw, by conditioning round by round, and what one more state would show.
 //!
-//! The hidden variables before a split are u, the states without their parties' newest noises, and x̃, of the h honest parties. Forward, their
-//! covariance P is conditioned on what the coalition reads, moved by the splits (F), given the noises that it does not read (G), and moved by
-//! the injections (J). Backward runs Λ, for which P − PΛP is the covariance given all that is ever read (Bryson and Frazier 1963), and
-//! W = Λ P[·, x̃]. With them, for a state s that is not read, Cov(s, x̃ | all) and Var(s | all), and μ² against a coalition that reads s, too,
-//! is larger by Cov²/Var.
+//! The hidden variables before a split are u, the states without their parties' newest noises, and
+//! x̃, of the h honest parties. Forward, their covariance P is conditioned on what the coalition
+//! reads, moved by the splits (F), given the noises that it does not read (G), and moved by the
+//! injections (J). Backward runs Λ, for which P − PΛP is the covariance given all that is ever read
+//! (Bryson and Frazier 1963), and W = Λ P[·, x̃]. With them, for a state s that is not read, Cov(s,
+//! x̃ | all) and Var(s | all), and μ² against a coalition that reads s, too, is larger by Cov²/Var.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis};
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::rows::{DOUBT, SCREENED, inverse_factor};
+use crate::execution::rows::{DOUBT, SCREENED, inverse_factor};
 
-/// The squared losses at unit sensitivity, σ* = 1 and σ_Δ² = `ratio`, of the parties outside `coalition`, ascending, in the fault-free run of
-/// D_Inc on the schedule `out` ([`Schedule::out`](undertone_protocol::schedule::Schedule::out)); none if rounding leaves them in doubt.
+/// The squared losses at unit sensitivity, σ* = 1 and σ_Δ² = `ratio`, of the parties outside
+/// `coalition`, ascending, in the fault-free run of D_Inc on the schedule `out`
+/// ([`Schedule::out`](undertone_protocol::topology::schedule::Schedule::out)); none if rounding
+/// leaves them in doubt.
 pub fn squared_losses(out: &[Vec<Vec<Party>>], coalition: &[Party], ratio: f64) -> Option<Vec<f64>> {
     Some(Run::of(out, coalition, ratio, false)?.losses)
 }
 
-/// The largest squared loss of those outside `coalition` in the run without faults *and* in every run with faults of one share between
-/// them, whatever becomes of it and whenever; never below it. None if rounding leaves it in doubt.
+/// The largest of some losses, ∞ where one of them or all are in doubt.
+pub(super) fn largest(losses: Option<Vec<f64>>) -> f64 {
+    let worst = |worst: f64, loss: f64| {
+        if loss.is_nan() {
+            f64::INFINITY
+        } else {
+            worst.max(loss)
+        }
+    };
+    losses.map_or(f64::INFINITY, |losses| losses.into_iter().fold(0.0, worst))
+}
+
+/// The largest squared loss of those outside `coalition` in the run without faults *and* in every
+/// run with faults of one share between them, whatever becomes of it and whenever; never below it.
+/// None if rounding leaves it in doubt.
 ///
-/// A share is a multiple of the state that was split. Whatever becomes of it, all later states differ from those of the run without faults by known
-/// multiples of that state, which itself does not differ. So a coalition that reads it, too, can compute what it sees in the run with
-/// the fault, and by the data-processing inequality loses nobody less. (All shares of one state are that multiple: faults of several of them
-/// are covered as well.)
+/// A share is a multiple of the state that was split. Whatever becomes of it, all later states
+/// differ from those of the run without faults by known multiples of that state, which itself does
+/// not differ. So a coalition that reads it, too, can compute what it sees in the run with the
+/// fault, and by the data-processing inequality loses nobody less. (All shares of one state are
+/// that multiple: faults of several of them are covered as well.)
 pub fn worst_with_a_share_fault(out: &[Vec<Vec<Party>>], coalition: &[Party], ratio: f64) -> Option<f64> {
     let run = Run::of(out, coalition, ratio, true)?;
     let without = run.losses.iter().fold(0.0, |worst: f64, &loss| worst.max(loss));
@@ -147,7 +164,8 @@ impl Run {
         Some((gain, inverse.t().dot(&inverse), rows_x))
     }
 
-    /// What these independent observations of unit variance, correlated so with x̃, take from its variance.
+    /// What these independent observations of unit variance, correlated so with x̃, take from its
+    /// variance.
     fn count(&mut self, explained: ArrayView2<'_, f64>) {
         for row in explained.rows() {
             self.losses
@@ -157,8 +175,8 @@ impl Run {
         }
     }
 
-    /// All finals are read, without a noise of their own. One is replaced by their sum, in which the noise that did not go to the coalition has
-    /// cancelled.
+    /// All finals are read, without a noise of their own. One is replaced by their sum, in which
+    /// the noise that did not go to the coalition has cancelled.
     fn publish(&mut self, hidden: Covariance, keep: bool) -> Option<()> {
         let Covariance {
             uu: mut finals,
@@ -213,12 +231,13 @@ impl Covariance {
     fn inject(&mut self, part: f64) {
         self.uu.scaled_add(part, &self.ux);
         self.ux.scaled_add(part, &self.xx);
-        // The former with what was added: u′ = u + c x̃ has Cov(u′) = Cov(u, u) + c Cov(u, x̃) + c Cov(x̃, u′).
+        // The former with what was added: u′ = u + c x̃ has Cov(u′) = Cov(u, u) + c Cov(u, x̃) + c
+        // Cov(x̃, u′).
         self.uu.scaled_add(part, &self.ux.t());
     }
 
-    /// Each state is split, and its party takes its η out again. Of a state that was read all shares are known, and −η is u less what was
-    /// read. What the coalition sends is known.
+    /// Each state is split, and its party takes its η out again. Of a state that was read all
+    /// shares are known, and −η is u less what was read. What the coalition sends is known.
     fn mix(&mut self, moves: &Moves, seen: &[usize], ratio: f64) {
         let half = spread(&self.uu, moves);
         self.uu = spread(&half.reversed_axes().as_standard_layout().into_owned(), moves);
@@ -311,7 +330,8 @@ impl Back {
         }
     }
 
-    /// The largest squared loss against a coalition that also reads a state of this round that it did not read.
+    /// The largest squared loss against a coalition that also reads a state of this round that it
+    /// did not read.
     fn one_more(&self, round: &Round, before: &Before, losses: &[f64], ratio: f64) -> Option<f64> {
         let places: Vec<usize> = hidden_places(losses.len(), &round.seen).collect();
         let p = &round.covariance;
@@ -376,7 +396,8 @@ fn hidden_places(count: usize, seen: &[usize]) -> impl Iterator<Item = usize> {
     (0..count).filter(|place| !seen.contains(place))
 }
 
-/// What the noise of a hidden state becomes: parts among its receivers, and all but one part taken out of its own party's.
+/// What the noise of a hidden state becomes: parts among its receivers, and all but one part taken
+/// out of its own party's.
 fn noise(place: usize, moves: &Moves) -> Vec<(usize, f64)> {
     moves[place]
         .iter()

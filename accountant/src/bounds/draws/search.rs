@@ -1,10 +1,9 @@
 //! Coalitions that know the schedule, looked for.
 
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use super::hidden::squared_losses;
-use super::largest;
-use crate::class::in_parallel;
+use crate::bounds::draws::hidden::{largest, squared_losses};
+use crate::parallel::in_parallel;
 
 /// Nobody learns more than 1 at σ* = 1, Δ = 1, whatever is climbed: from here on it is rounding.
 const ALL: f64 = 1.0 - 1e-9;
@@ -29,12 +28,13 @@ pub struct Effort {
     pub starts: usize,
     /// Exchanges that are tried in each climb, at most.
     pub steps: usize,
-    /// Coalitions of a victim's contacts that are tried before that, at most; where there are more, its closest contacts are taken.
+    /// Coalitions of a victim's contacts that are tried before that, at most; where there are more,
+    /// its closest contacts are taken.
     pub choices: usize,
 }
 
-/// How many parties that know the schedule suffice, at most, to learn some party's value but for its own noise: the fewest, over all victims, that
-/// were found to read all that reaches it.
+/// How many parties that know the schedule suffice, at most, to learn some party's value but for
+/// its own noise: the fewest, over all victims, that were found to read all that reaches it.
 pub fn sufficient(out: &[Vec<Vec<Party>>]) -> usize {
     let parties = out.first().map_or(0, Vec::len);
     let of = |victim: Party| {
@@ -63,9 +63,10 @@ struct Climb {
     cases: u64,
 }
 
-/// A coalition of `size` that knows the schedule, found by climbs: exchanges of one member for another as long as they pay. They start from victims'
-/// in- and out-neighbours, of these the ones that learn most, one after the other; and from those who between them read most of what reaches the
-/// victim (`readers`). A lower bound on what the worst coalition learns; no guarantee.
+/// A coalition of `size` that knows the schedule, found by climbs: exchanges of one member for
+/// another as long as they pay. They start from victims' in- and out-neighbours, of these the ones
+/// that learn most, one after the other; and from those who between them read most of what reaches
+/// the victim (`readers`). A lower bound on what the worst coalition learns; no guarantee.
 pub fn searched(out: &[Vec<Vec<Party>>], size: usize, ratio: f64, effort: Effort) -> Found {
     let parties = out.first().map_or(0, Vec::len);
     let victims = effort.victims.clamp(1, parties.max(1));
@@ -110,7 +111,8 @@ pub fn searched(out: &[Vec<Vec<Party>>], size: usize, ratio: f64, effort: Effort
 }
 
 impl Climb {
-    /// The victim's contacts; if they are more than fit, those that show most, if `choices` coalitions are enough to tell.
+    /// The victim's contacts; if they are more than fit, those that show most, if `choices`
+    /// coalitions are enough to tell.
     fn begin(out: &[Vec<Vec<Party>>], victim: Party, size: usize, ratio: f64, choices: usize) -> Self {
         let (order, contacts) = by_contact(out, victim);
         let mut begun = Climb {
@@ -185,11 +187,12 @@ impl Climb {
     }
 }
 
-/// `size` parties that between them read as many as they can of the states that `victim` splits and of those whose shares reach it, and how many of
-/// these stay unread. Who reads them all knows the victim's balance: what went in, what went out, and, once it is published, what stayed.
+/// `size` parties that between them read as many as they can of the states that `victim` splits and
+/// of those whose shares reach it, and how many of these stay unread. Who reads them all knows the
+/// victim's balance: what went in, what went out, and, once it is published, what stayed.
 ///
-/// A state is read by each of its receivers, and known to its owner; chosen one by one, whoever reads most that is unread, then whoever is in
-/// most of them.
+/// A state is read by each of its receivers, and known to its owner; chosen one by one, whoever
+/// reads most that is unread, then whoever is in most of them.
 fn readers(out: &[Vec<Vec<Party>>], victim: Party, size: usize) -> (Vec<Party>, usize) {
     let parties = out.first().map_or(0, Vec::len);
     let of_round = |round: &Vec<Vec<Party>>| -> Vec<Vec<Party>> {

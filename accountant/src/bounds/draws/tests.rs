@@ -1,16 +1,20 @@
 use proptest::prelude::*;
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
 use super::*;
-use crate::execution::{Execution, Family, InjectionSpec, NamedInjection};
-use crate::faults::single_shares;
-use crate::loss::{self, Noise};
-use crate::setting::Setting;
-use crate::view::{Trace, View};
+use crate::bounds::draws::search::{Effort, searched, sufficient};
+use crate::class::faults::single_shares;
+use crate::class::setting::Setting;
+use crate::execution::checked::Execution;
+use crate::execution::trace::Trace;
+use crate::losses::loss::{self, Noise};
+use crate::losses::view::View;
+use crate::mechanism::chosen::Mechanism;
+use crate::mechanism::inca::{InjectionSpec, NamedInjection};
 
 fn fault_free(out: &[Vec<Vec<Party>>]) -> Execution {
     Execution::fault_free(
-        Family::Inca(InjectionSpec::Named(NamedInjection::Incremental)),
+        Mechanism::Inca(InjectionSpec::Named(NamedInjection::Incremental)),
         out.to_vec(),
     )
     .expect("a schedule")
@@ -70,10 +74,10 @@ proptest! {
         // The rows of the view, and one more state at a time.
         let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
         let mut worst = loss::squared_losses(&view, noise).into_iter().fold(0.0, f64::max);
-        let seen: Vec<&[f64]> = crate::view::seen_states(&against).into_iter().filter_map(|(party, t)| trace.state(party, t)).collect();
+        let seen: Vec<&[f64]> = crate::execution::seen::seen_states(&against).into_iter().filter_map(|(party, t)| trace.state(party, t)).collect();
         let finals = view.honest.iter().map(|&party| trace.last(party));
         let rows: Vec<&[f64]> = seen.into_iter().chain(finals).collect();
-        let hidden = |party: Party, t: u32| !crate::view::seen_states(&against).contains(&(party, t));
+        let hidden = |party: Party, t: u32| !crate::execution::seen::seen_states(&against).contains(&(party, t));
         for &party in &view.honest {
             for t in (0..rounds as u32).filter(|&t| hidden(party, t)) {
                 let mut more = rows.clone();
@@ -98,7 +102,7 @@ fn no_fault_of_a_share_loses_more_than_its_state_shows() {
         let coalition = draw_parties(parties, size, 4);
         let bound = worst_with_a_share_fault(schedule.out(), &coalition, ratio).expect("no doubt");
         let setting = Setting {
-            family: Family::Inca(InjectionSpec::Named(NamedInjection::Incremental)),
+            mechanism: Mechanism::Inca(InjectionSpec::Named(NamedInjection::Incremental)),
             out: schedule.out().to_vec(),
             sensitivity: vec![1.0; parties],
             weights: vec![1.0; parties],
@@ -213,7 +217,8 @@ fn failures_are_what_loses_more_than_allowed() {
 
 #[test]
 fn who_reads_all_that_reaches_a_party_learns_its_value() {
-    // Six receivers a round: a state has many readers, and the contacts of a victim, one after the other, are not the best choice of them.
+    // Six receivers a round: a state has many readers, and the contacts of a victim, one after the
+    // other, are not the best choice of them.
     let schedule = Schedule::draw(&Graph::complete(60), 6, 10, 3).expect("enough neighbours");
     let found = searched(
         schedule.out(),
@@ -268,11 +273,11 @@ fn draws_that_nobody_could_make_are_refused() {
         1024,
         "[privacy]\ncoalitions = \"static\"\n[mechanism]\nrounds = 60",
     );
-    let refused = crate::calibrate::calibrate(&large, &mut |_| {}).expect_err("too many");
+    let refused = crate::calibration::calibrate::calibrate(&large, &mut |_| {}).expect_err("too many");
     assert!(
         matches!(
             refused,
-            crate::calibrate::CalibrateError::Draws {
+            crate::calibration::error::CalibrateError::Draws {
                 parties: 1024,
                 rounds: 60
             }

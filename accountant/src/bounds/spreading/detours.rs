@@ -1,15 +1,19 @@
-//! Ways from one party to another along exchanges, of which a coalition can take few away: none has a party in common with another.
+//! Ways from one party to another along exchanges, of which a coalition can take few away: none has
+//! a party in common with another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use undertone_protocol::mixing::Party;
+use undertone_protocol::topology::party::Party;
 
-use crate::execution::{Execution, Fate};
+use crate::execution::checked::Execution;
+use crate::execution::share::Fate;
 
-/// Ways beyond those that can be taken away, at most: the change is split over them, over as many as the largest of [`super::SPLITS`].
+/// Ways beyond those that can be taken away, at most: the change is split over them, over as many
+/// as the largest of [`super::SPLITS`].
 const MOST_BEYOND: usize = 16;
 
-/// Ways beyond those that can be taken away that are looked for with care; up to [`MOST_BEYOND`] are taken where they are easily found.
+/// Ways beyond those that can be taken away that are looked for with care; up to [`MOST_BEYOND`]
+/// are taken where they are easily found.
 const LEAST_BEYOND: usize = 2;
 
 /// The exchanges whose ω joined its in-agent, of the parties that may be honest.
@@ -22,9 +26,11 @@ pub(super) struct Exchanges {
     work: Work,
 }
 
-/// Steps of searches that were made and those that may be: with enough parties on a sparse graph they would take hours.
+/// Steps of searches that were made and those that may be: with enough parties on a sparse graph
+/// they would take hours.
 ///
-/// Whether all that was asked for was too much does not depend on who asked first, so that all members decide alike.
+/// Whether all that was asked for was too much does not depend on who asked first, so that all
+/// members decide alike.
 pub(super) struct Work {
     done: AtomicU64,
     most: u64,
@@ -51,8 +57,8 @@ impl Work {
 /// Somebody with whom a party exchanges.
 struct Partner {
     party: Party,
-    /// For each exchange, ascending, the first round whose hand-out keeps nothing of what went into it: its own for the out-agent, the one after it
-    /// has arrived for the in-agent.
+    /// For each exchange, ascending, the first round whose hand-out keeps nothing of what went into
+    /// it: its own for the out-agent, the one after it has arrived for the in-agent.
     left_by: Vec<u32>,
 }
 
@@ -131,7 +137,8 @@ impl Exchanges {
             .map_or(&[], |partner| &partner.left_by)
     }
 
-    /// Ways from `v` to `u` of which some remain without any `size` other parties and without any `failing` ≤ 1 exchanges; none if none would.
+    /// Ways from `v` to `u` of which some remain without any `size` other parties and without any
+    /// `failing` ≤ 1 exchanges; none if none would.
     pub(super) fn family(&self, v: Party, u: Party, size: usize, failing: usize) -> Option<Family> {
         if self.work.is_too_much() {
             return None;
@@ -157,7 +164,8 @@ impl Exchanges {
         Some(family).filter(|family| family.remaining(size) > 0)
     }
 
-    /// Ways through others, no two through the same one, between parties that exchange at least `least` times: counted from the last of these.
+    /// Ways through others, no two through the same one, between parties that exchange at least
+    /// `least` times: counted from the last of these.
     fn detours(&self, v: Party, u: Party, taken: usize, least: u8) -> impl Iterator<Item = Way> {
         let mut detours = Detours::new(self, v, u, least);
         detours.short(taken + MOST_BEYOND);
@@ -296,7 +304,8 @@ impl<'a> Detours<'a> {
         }
     }
 
-    /// One way more, which may lead others elsewhere (an augmenting path); false if there are no more.
+    /// One way more, which may lead others elsewhere (an augmenting path); false if there are no
+    /// more.
     fn another(&mut self) -> bool {
         let Some(steps) = self.search() else { return false };
         // What is taken out first, then what is put in: a party may be left and entered again.
@@ -409,9 +418,9 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
-    use crate::coalitions;
-    use crate::execution::Family as Kind;
-    use crate::ppsc::execution::connected;
+    use crate::class::coalitions;
+    use crate::execution::exchanges::connected;
+    use crate::mechanism::chosen::Mechanism;
 
     /// Each pair once, in a round of its own.
     fn once(parties: usize, pairs: &[(Party, Party)]) -> Exchanges {
@@ -421,7 +430,7 @@ mod tests {
                 .collect()
         };
         let execution =
-            Execution::fault_free(Kind::Ppsc, pairs.iter().map(round).collect()).expect("a schedule");
+            Execution::fault_free(Mechanism::Ppsc, pairs.iter().map(round).collect()).expect("a schedule");
         Exchanges::of(&execution, |_| true, Work::at_most(u64::MAX))
     }
 
@@ -515,7 +524,8 @@ mod tests {
             exchanges.family(0, 2, 1, 0).map(|family| family.remaining(1)),
             Some(1)
         );
-        // A ring of pairs that meet twice: one way is left, whichever exchange fails, but no two exchanges are disjoint ways.
+        // A ring of pairs that meet twice: one way is left, whichever exchange fails, but no two
+        // exchanges are disjoint ways.
         let ring: Vec<(Party, Party)> = (0..2).flat_map(|_| (0..5).map(|a| (a, (a + 1) % 5))).collect();
         let exchanges = once(5, &ring);
         let family = exchanges.family(0, 2, 1, 1).expect("round the other side");

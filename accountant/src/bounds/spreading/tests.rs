@@ -2,21 +2,22 @@ use std::collections::BTreeSet;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::graph::Graph;
-use undertone_protocol::schedule::MultiGossip;
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::multi_gossip::MultiGossip;
 
 use super::*;
-use crate::class::Class;
-use crate::coalitions;
-use crate::execution::ShareFault;
-use crate::faults;
-use crate::loss::{Noise, squared_losses};
+use crate::class::worst::Class;
+use crate::class::{coalitions, faults};
+use crate::execution::share::ShareFault;
+use crate::losses::loss::{Noise, squared_losses};
+use crate::losses::view::View;
+use crate::mechanism::chosen::Mechanism;
+use crate::mechanism::inca::{InjectionSpec, NamedInjection};
 use crate::testing::random_faults;
-use crate::view::View;
 
 fn setting(gossip: &MultiGossip, colluding: usize, dropouts: usize) -> Setting {
     Setting {
-        family: execution::Family::Ppsc,
+        mechanism: Mechanism::Ppsc,
         out: gossip.schedule().out().to_vec(),
         sensitivity: vec![1.0; gossip.parties()],
         weights: vec![1.0; gossip.parties()],
@@ -39,7 +40,8 @@ fn losses(execution: &Execution, ratio: f64) -> Vec<(Party, f64)> {
     view.honest.iter().copied().zip(squares).collect()
 }
 
-/// A complete graph, a ring with chords of two, or every pair with probability 0.6 on top of a ring.
+/// A complete graph, a ring with chords of two, or every pair with probability 0.6 on top of a
+/// ring.
 fn random_graph(parties: usize, random: &mut ChaCha8Rng) -> Graph {
     let ring = (0..parties).map(|a| (a, (a + 1) % parties));
     let edges: BTreeSet<(Party, Party)> = match random.random_range(0..3) {
@@ -116,7 +118,8 @@ fn over_the_class_the_bound_is_never_below_what_is_computed() {
     assert!(closest > 0.99, "{closest}");
 }
 
-/// What has happened is a theorem of its own: any fates among the members, the departed known to the coalition.
+/// What has happened is a theorem of its own: any fates among the members, the departed known to
+/// the coalition.
 #[test]
 fn of_what_has_happened_the_bound_is_never_below_what_is_computed() {
     let mut random = ChaCha8Rng::seed_from_u64(43);
@@ -217,7 +220,7 @@ fn who_may_be_left_alone_is_named() {
     assert_eq!(against(0).among(4).map(|(among, _)| among), Some(5));
     assert_eq!(Spreading::of_class(&setting(&gossip, 1, 0)).expect("a run"), None);
     let inca = Setting {
-        family: execution::InjectionSpec::Named(execution::NamedInjection::Early).into(),
+        mechanism: InjectionSpec::Named(NamedInjection::Early).into(),
         ..setting(&gossip, 0, 0)
     };
     assert_eq!(Spreading::of_class(&inca).expect("a run"), None);
@@ -240,7 +243,8 @@ fn two_hundred_parties_share_their_noise() {
     assert!(square < 1.25 / 198.0, "{kept} {square}");
 }
 
-/// Too many coalitions to compute them all in a test; those that hurt a party most are the partners of its first exchanges.
+/// Too many coalitions to compute them all in a test; those that hurt a party most are the partners
+/// of its first exchanges.
 #[test]
 fn among_forty_the_partners_of_the_first_exchanges_stay_below_the_bound() {
     let gossip = MultiGossip::fitting(&Graph::complete(40), 30, 1).expect("neighbours");
@@ -277,7 +281,8 @@ fn among_forty_the_partners_of_the_first_exchanges_stay_below_the_bound() {
     assert!(closest > 0.6, "{closest}");
 }
 
-/// How much noise the theorem costs, where both can be had: beside every coalition and every fault, computed.
+/// How much noise the theorem costs, where both can be had: beside every coalition and every fault,
+/// computed.
 #[test]
 fn beside_a_whole_class_the_bound_is_not_far() {
     for (parties, rounds, dropouts) in [(8, 20, 0), (8, 24, 1), (12, 24, 0)] {

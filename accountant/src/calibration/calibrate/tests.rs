@@ -1,4 +1,4 @@
-use undertone_protocol::plan::{Established, Faults};
+use undertone_protocol::plan::claim::{Established, Faults};
 
 use super::*;
 use crate::testing::{draft, plan};
@@ -54,8 +54,8 @@ fn local_noise_is_each_partys_for_its_own_weight() {
             "adjacency = \"{adjacency}\"\nweights = {{ party-0 = 30.0, party-3 = 2.0 }}\n[mechanism]\nrounds = 3"
         );
         let predicted = calibrated(5, &lines).predicted;
-        // Whoever adds N(0, (Δ₁/μ)²) to its vector within the ball, with Δ₁ the ball's diameter or radius, has (ε, δ) by itself; the mean is
-        // Σ aᵢ(xᵢ + ηᵢ)/W, of variance (Δ₁/μ)² Σ aᵢ²/W².
+        // Whoever adds N(0, (Δ₁/μ)²) to its vector within the ball, with Δ₁ the ball's diameter or
+        // radius, has (ε, δ) by itself; the mean is Σ aᵢ(xᵢ + ηᵢ)/W, of variance (Δ₁/μ)² Σ aᵢ²/W².
         let (weights, mu) = (
             [30.0f64, 1.0, 1.0, 2.0, 1.0],
             gaussian::mu(1.0, 1e-6).expect("in range"),
@@ -71,7 +71,8 @@ fn local_noise_is_each_partys_for_its_own_weight() {
             "{} {expected}",
             predicted.local
         );
-        // One σ* for everybody, for the largest weight: with weights as uneven as these that is more.
+        // One σ* for everybody, for the largest weight: with weights as uneven as these that is
+        // more.
         assert!(predicted.standard_error > predicted.local && predicted.local > predicted.central);
     }
 }
@@ -86,7 +87,7 @@ fn three_parties_tolerate_nobody() {
 #[test]
 fn too_many_parties_have_the_theorem_as_headline() {
     let calibration = calibrated(60, "[privacy]\ncolluding = 3\n[mechanism]\nrounds = 3");
-    let of_class = |claim: &&undertone_protocol::plan::Claim| claim.faults != Faults::BeforePublishing;
+    let of_class = |claim: &&undertone_protocol::plan::claim::Claim| claim.faults != Faults::BeforePublishing;
     assert!(
         calibration
             .claims
@@ -109,14 +110,16 @@ fn twenty_parties_are_exhausted() {
     let calibration = calibrated(20, "[mechanism]\nrounds = 4");
     let worst = epsilon(&calibration, Faults::Class, Established::Exhaustive);
     assert!((0.999..=1.0).contains(&worst), "{worst}");
-    let exhaustive = |claim: &&undertone_protocol::plan::Claim| claim.established == Established::Exhaustive;
+    let exhaustive =
+        |claim: &&undertone_protocol::plan::claim::Claim| claim.established == Established::Exhaustive;
     let cases: Vec<u64> = calibration
         .claims
         .iter()
         .filter(exhaustive)
         .map(|claim| claim.cases)
         .collect();
-    // 190 coalitions of a colluding and a departed party; of 20 shares a round, 7 + 5 + 3 + 1 faults; 20 parties cut off from 18 others.
+    // 190 coalitions of a colluding and a departed party; of 20 shares a round, 7 + 5 + 3 + 1
+    // faults; 20 parties cut off from 18 others.
     assert_eq!(cases, [190 * (1 + 20 * 16), 20 * 19]);
     assert!(calibration.predicted.standard_error < 0.35 * calibration.predicted.local);
 }
@@ -292,7 +295,7 @@ fn coalitions_chosen_before_the_schedule_have_a_sampled_claim_and_a_sure_headlin
     let searched = epsilon(calibration, Faults::Class, Established::Searched);
     assert!(searched > 0.9 && searched <= theorem, "{searched}");
     assert_eq!(plan.epsilon_searched(), Some(searched.max(sample.epsilon)));
-    let read = undertone_protocol::plan::Plan::parse(plan.to_json().as_bytes())
+    let read = undertone_protocol::plan::checked::Plan::parse(plan.to_json().as_bytes())
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(read.calibration(), calibration);
 }

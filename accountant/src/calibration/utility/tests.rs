@@ -1,4 +1,5 @@
 use super::*;
+use crate::mechanism::places::finals;
 use crate::testing::{logs, plan};
 
 fn without(parties: usize, missing: Party) -> BTreeSet<Party> {
@@ -36,7 +37,7 @@ fn with_roll_back_a_departure_leaves_the_exact_mean_of_the_rest() {
         let received = &mut logs.get_mut(&to).expect("a member").received;
         received.insert(
             0,
-            undertone_protocol::log::ReceivedEntry {
+            undertone_protocol::messages::log::ReceivedEntry {
                 round: 1,
                 from: departed,
                 applied: 1,
@@ -121,7 +122,7 @@ fn without_roll_back_a_crash_leaves_noise_behind() {
     let mut logs = logs(&plan, &[0, 1, 2]);
     let to = plan.schedule().sends_to(1, 3)[0];
     let received = &mut logs.get_mut(&to).expect("a member").received;
-    received.push(undertone_protocol::log::ReceivedEntry {
+    received.push(undertone_protocol::messages::log::ReceivedEntry {
         round: 1,
         from: 3,
         applied: 1,
@@ -142,7 +143,10 @@ fn without_roll_back_a_crash_leaves_noise_behind() {
 fn with_ppsc_a_missing_final_costs_what_the_rows_say() {
     let plan = plan(6, "[mechanism]\nkind = \"ppsc\"");
     let setting = Setting::of_plan(&plan).expect("a plan");
-    let (rows, places) = (late(&setting).expect("a schedule"), late_exchanges(&setting));
+    let (rows, places) = (
+        late(&setting).expect("a schedule"),
+        late_held(&setting, finals(&setting.out)),
+    );
     assert_eq!(rows, places);
     assert!(places.iter().any(|(sum, _)| sum.correlated > 0.0));
 }

@@ -1,20 +1,20 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::graph::Graph;
-use undertone_protocol::schedule::Schedule;
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::schedule::Schedule;
 
 use super::*;
-use crate::coalitions;
-use crate::execution::{InjectionSpec, NamedInjection};
-use crate::faults::{shares_of_class, single_shares};
-use crate::setting::Setting;
+use crate::class::coalitions;
+use crate::class::faults::{shares_of_class, single_shares};
+use crate::class::setting::Setting;
+use crate::mechanism::inca::{InjectionSpec, NamedInjection};
 use crate::testing::{random_injection, random_out, shuffle};
 
 #[test]
 fn the_way_taken_in_doubt_agrees_with_the_fast_one() {
     let schedule = Schedule::draw(&Graph::complete(5), 1, 3, 5).expect("enough neighbours");
     let setting = Setting {
-        family: InjectionSpec::Named(NamedInjection::Incremental).into(),
+        mechanism: InjectionSpec::Named(NamedInjection::Incremental).into(),
         out: schedule.out().to_vec(),
         sensitivity: vec![1.0, 1.2, 0.9, 1.1, 1.0],
         weights: vec![1.0; 5],
@@ -51,7 +51,7 @@ fn dependent_rows_are_left_to_the_careful_way() {
 fn any_setting(random: &mut ChaCha8Rng) -> Setting {
     let (parties, rounds) = (random.random_range(3..=9), random.random_range(1..=6u32));
     Setting {
-        family: random_injection(rounds as usize, random).into(),
+        mechanism: random_injection(rounds as usize, random).into(),
         out: random_out(parties, rounds, random, |random| random.random_range(0..=2)),
         sensitivity: (0..parties).map(|_| random.random_range(0.5..2.0)).collect(),
         weights: vec![1.0; parties],

@@ -1,15 +1,19 @@
-use undertone_protocol::graph::Graph;
-use undertone_protocol::schedule::{MultiGossip, Schedule};
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::multi_gossip::MultiGossip;
+use undertone_protocol::topology::schedule::Schedule;
 
 use super::*;
-use crate::execution::{CustomInjection, Family, Fate, InjectionSpec, NamedInjection};
+use crate::execution::share::Fate;
+use crate::mechanism::chosen::Mechanism;
+use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
+use crate::parallel::in_parallel;
 
 /// PPSC over this graph.
 fn exchanges(graph: &Graph, rounds: u32, seed: u64) -> Setting {
     let gossip = MultiGossip::fitting(graph, rounds, seed).expect("everybody has a neighbour");
     let parties = graph.parties();
     Setting {
-        family: Family::Ppsc,
+        mechanism: Mechanism::Ppsc,
         out: gossip.schedule().out().to_vec(),
         ..setting(parties, 1, 1, INCREMENTAL)
     }
@@ -20,7 +24,7 @@ const INCREMENTAL: InjectionSpec = InjectionSpec::Named(NamedInjection::Incremen
 fn setting(parties: usize, rounds: usize, fanout: usize, injection: InjectionSpec) -> Setting {
     let schedule = Schedule::draw(&Graph::complete(parties), fanout, rounds, 3).expect("enough neighbours");
     Setting {
-        family: injection.into(),
+        mechanism: injection.into(),
         out: schedule.out().to_vec(),
         sensitivity: (0..parties).map(|party| 1.0 + 0.1 * party as f64).collect(),
         weights: vec![1.0; parties],
@@ -30,7 +34,8 @@ fn setting(parties: usize, rounds: usize, fanout: usize, injection: InjectionSpe
     }
 }
 
-/// Each share returned in any R ≥ t or accepted in any R > t, whether or not that is the same as another.
+/// Each share returned in any R ≥ t or accepted in any R > t, whether or not that is the same as
+/// another.
 fn every_share(setting: &Setting) -> Vec<ShareFault> {
     let rounds = setting.rounds() as u32;
     let mut faults = Vec::new();
@@ -139,7 +144,8 @@ fn the_fast_path_finds_the_worst_of_the_class() {
         );
         for ratio in [0.5, 12.0] {
             let (fast, truth) = (class.worst(ratio).expect("a run"), by_definition(&setting, ratio));
-            // Never below, but for the rounding of the truth itself; above by no more than is added on purpose.
+            // Never below, but for the rounding of the truth itself; above by no more than is added
+            // on purpose.
             let above = fast.square / truth - 1.0;
             assert!(
                 (-1e-12..=1.01 * SCREENED).contains(&above),

@@ -1,4 +1,6 @@
 use super::*;
+use crate::execution::error::ExecutionError;
+use crate::execution::share::{Fate, ShareOutcome};
 
 const GOOD: &str = r#"{"parties": 3, "rounds": 2, "injection": "incremental", "out": [[[1],[2],[0]],[[2],[0],[1]]],
     "online": [[true,true,true],[true,true,true],[true,true,false]],

@@ -4,17 +4,16 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::claims::MOST_RATIO;
-use crate::loss::{Noise, squared_losses};
-use crate::screen::largest;
+use crate::class::claim_error::MOST_RATIO;
+use crate::losses::loss::{Noise, largest, squared_losses};
+use crate::losses::view::View;
 use crate::testing::{random_faults, random_injection, random_out, shuffle};
-use crate::view::View;
 
 /// What the fast paths may differ from the careful one, where the noises are of ordinary sizes.
 const AGREED: f64 = 1e-9;
 
-/// A run with all that can happen in one: rounds that are skipped, fan-outs that differ, shares that are late, return or are lost, parties that
-/// are rolled back, finals that nobody sees.
+/// A run with all that can happen in one: rounds that are skipped, fan-outs that differ, shares
+/// that are late, return or are lost, parties that are rolled back, finals that nobody sees.
 fn run(random: &mut ChaCha8Rng) -> Execution {
     let (parties, rounds) = (random.random_range(3..=9), random.random_range(1..=6u32));
     let out = random_out(parties, rounds, random, |random| random.random_range(0..=2));

@@ -2,10 +2,11 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::execution::{Family, InjectionSpec, NamedInjection};
-use crate::loss::{Noise, squared_losses};
+use crate::losses::loss::{Noise, squared_losses};
+use crate::losses::view::View;
+use crate::mechanism::chosen::Mechanism;
+use crate::mechanism::inca::{InjectionSpec, NamedInjection};
 use crate::testing::{random_faults, random_out, shuffle};
-use crate::view::View;
 
 /// A run in which anything may happen to the departed and much to the others.
 struct Case {
@@ -39,7 +40,7 @@ fn case(random: &mut ChaCha8Rng) -> Case {
         NamedInjection::Early
     };
     let family = if ppsc {
-        Family::Ppsc
+        Mechanism::Ppsc
     } else {
         InjectionSpec::Named(injection).into()
     };
@@ -104,7 +105,7 @@ fn departures_never_cost_more_than_staying_with_the_coalition() {
             colluding,
             departed,
         } = case(&mut random);
-        let kind = usize::from(*real.family() == Family::Ppsc);
+        let kind = usize::from(*real.mechanism() == Mechanism::Ppsc);
         let bound = dominating(&real, &colluding, &departed).expect("the run of the theorem is a run");
         let noise = Noise {
             independent_std: 1.0,
@@ -139,7 +140,8 @@ fn departures_never_cost_more_than_staying_with_the_coalition() {
 
 #[test]
 fn fates_among_survivors_do_matter() {
-    // The theorem fixes them. If they were dropped as well, the comparison would fail somewhere: this is what the test above can catch.
+    // The theorem fixes them. If they were dropped as well, the comparison would fail somewhere:
+    // this is what the test above can catch.
     let mut random = ChaCha8Rng::seed_from_u64(7);
     let exceeded = (0..200).any(|_| {
         let Case {

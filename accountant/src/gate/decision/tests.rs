@@ -1,11 +1,14 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::log::{Answer, ReceivedEntry, Verdict as Answered};
-use undertone_protocol::message::Signature;
+use undertone_protocol::messages::log::{Answer, ReceivedEntry, Verdict as Answered};
+use undertone_protocol::messages::signature::Signature;
 
 use super::*;
-use crate::account;
-use crate::faults;
+use crate::account::inca;
+use crate::class::faults;
+use crate::class::setting::Setting;
+use crate::execution::share::Fate;
+use crate::losses::loss::Noise;
 use crate::testing::{logs, plan};
 
 const FIVE: &str = "[mechanism]\nrounds = 4";
@@ -18,7 +21,7 @@ fn accounted(plan: &Plan, audit: &Audit) -> f64 {
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
     };
-    account::inca(&json, noise, 1.0, audit.delta)
+    inca::inca(&json, noise, 1.0, audit.delta)
         .unwrap_or_else(|error| panic!("{error}"))
         .mu
 }
@@ -259,7 +262,8 @@ fn the_papers_protocol_is_judged_by_every_reading() {
     let whole = gate(&plan, &logs(&plan, &[0, 1, 2, 3]));
     assert_eq!(whole.publish, Some((0..4).collect()));
     assert_audit(&plan, &whole.audit);
-    // Party 3 sent in rounds 1 and 2 and fell silent; what was sent to it left and was never answered, but once.
+    // Party 3 sent in rounds 1 and 2 and fell silent; what was sent to it left and was never
+    // answered, but once.
     let mut logs = logs(&plan, &[0, 1, 2]);
     for round in 1..=4 {
         for from in plan.schedule().receives_from(round, 3) {
@@ -330,7 +334,7 @@ fn a_departed_party_that_the_bound_does_not_cover_is_computed() {
     assert!(exact.execution.rolled_back().contains(&4));
     let audit = gate.audit(exact, BTreeSet::from([4]), vec![]);
     let json = serde_json::to_string(&audit.execution).expect("serialises");
-    let losses = account::inca(&json, gate.noise, 1.0, audit.delta)
+    let losses = inca::inca(&json, gate.noise, 1.0, audit.delta)
         .expect("an execution")
         .losses;
     assert!((losses[&4].sqrt() / audit.mu - 1.0).abs() < 1e-12);
@@ -413,7 +417,8 @@ fn departures_that_somebody_chose_by_the_schedule_stop_a_run_that_a_sample_is_fo
     let mut gate = Gate::of(&plan).expect("a plan");
     gate.noise.independent_std *= 0.9;
     gate.noise.correlated_std = 30.0 * gate.noise.independent_std;
-    // All that exchange anything with one party know all of it but its own noise once its final is out.
+    // All that exchange anything with one party know all of it but its own noise once its final is
+    // out.
     let victim = 3;
     let touches = |round: u32, party: Party| {
         plan.schedule().sends_to(round, party).contains(&victim)

@@ -18,7 +18,8 @@ fn the_raw_trade_off_is_within_half_the_slack_of_eighty_digits() {
     let points = reference();
     assert!(points.len() > 200);
     for (epsilon, mu, expected) in points {
-        // The reference's ε is a rounded f64 as ours is; ln δ of its decimal is exact to a unit in the last place.
+        // The reference's ε is a rounded f64 as ours is; ln δ of its decimal is exact to a unit in
+        // the last place.
         let error = ln_delta(epsilon, mu) - expected.ln();
         assert!(
             error.abs() < SLACK / 2.0,

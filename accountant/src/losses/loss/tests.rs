@@ -42,7 +42,8 @@ fn a_value_without_noise_is_unbounded_however_it_is_hidden() {
     let rows = view(array![[1.0, 1.0], [0.5, 1.0]], array![[1.0], [1.0]]);
     assert_eq!(squared_losses(&rows, noise(0.0, 1.0))[0], f64::INFINITY);
     assert!(squared_losses(&rows, noise(1e-3, 1.0))[0].is_finite());
-    // Party 1 is as exposed: its value is the first row's minus the noise, and the noise is not known.
+    // Party 1 is as exposed: its value is the first row's minus the noise, and the noise is not
+    // known.
     assert!(squared_losses(&rows, noise(0.0, 1.0))[1].is_finite());
     // No noise in the row at all.
     assert_eq!(

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::Value;
-use undertone_accountant::composition::{self, Release};
-use undertone_accountant::gaussian::GaussianError;
-use undertone_protocol::plan::Plan;
+use thiserror::Error;
+use undertone_accountant::account::composition::{self, Release};
+use undertone_accountant::losses::gaussian::GaussianError;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::error::PlanError;
 
-use super::{bounded, read_input, report};
-use crate::cli::Report;
-use crate::failure::Failure;
-use crate::table::Table;
+use crate::commands::account::answer::{bounded, read_input, report};
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
+use crate::telling::table::Table;
 
 /// Flags of `account compose`.
 #[derive(Args, Debug)]
@@ -31,12 +33,21 @@ pub struct ComposeArgs {
     delta: f64,
 }
 
-fn guarantee(text: &str) -> Result<Release, String> {
-    let (epsilon, delta) = text.split_once(',').ok_or("expected ε,δ such as 1.0,1e-6")?;
+/// Why a text is no ε,δ.
+#[derive(Clone, Debug, Error)]
+enum NoGuarantee {
+    #[error("expected ε,δ such as 1.0,1e-6")]
+    NoPair,
+    #[error("\"{0}\" is not a number")]
+    NotANumber(String),
+}
+
+fn guarantee(text: &str) -> Result<Release, NoGuarantee> {
+    let (epsilon, delta) = text.split_once(',').ok_or(NoGuarantee::NoPair)?;
     let parse = |what: &str| {
         what.trim()
             .parse::<f64>()
-            .map_err(|_| format!("\"{what}\" is not a number"))
+            .map_err(|_| NoGuarantee::NotANumber(what.to_owned()))
     };
     Ok(Release::Guarantee {
         epsilon: parse(epsilon)?,
@@ -107,27 +118,44 @@ fn from_files(files: &[PathBuf]) -> Result<Vec<(String, Release)>, Failure> {
     Ok(releases)
 }
 
+/// Why a file says of no release what it cost.
+#[derive(Debug, Error)]
+enum NoRelease {
+    #[error(transparent)]
+    NotJson(#[from] serde_json::Error),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error("the plan claims no loss")]
+    NoClaim,
+    #[error("key \"digest\" is missing")]
+    NoDigest,
+    #[error("key \"mu\" is not a number")]
+    NotANumber,
+    #[error("key \"mu\" must be a number")]
+    NoLoss,
+}
+
 /// The run's digest and the μ of a receipt or of a plan's headline.
-fn release_of(text: &str) -> Result<(String, f64), String> {
-    let object: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn release_of(text: &str) -> Result<(String, f64), NoRelease> {
+    let object: Value = serde_json::from_str(text)?;
     if object.get("mechanism").is_some() {
-        let plan = Plan::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+        let plan = Plan::parse(text.as_bytes())?;
         let headline = plan
             .calibration()
             .claims
             .iter()
             .filter(|claim| claim.holds_as_headline)
             .map(|claim| claim.mu);
-        let mu = headline.reduce(f64::max).ok_or("the plan claims no loss")?;
+        let mu = headline.reduce(f64::max).ok_or(NoRelease::NoClaim)?;
         return Ok((plan.digest_hex(), mu));
     }
-    let digest = object["digest"].as_str().ok_or("key \"digest\" is missing")?;
+    let digest = object["digest"].as_str().ok_or(NoRelease::NoDigest)?;
     let mu = match (&object["mu"], &object["unbounded"], object["outcome"].as_str()) {
-        (Value::Number(mu), ..) => mu.as_f64().ok_or("key \"mu\" is not a number")?,
+        (Value::Number(mu), ..) => mu.as_f64().ok_or(NoRelease::NotANumber)?,
         (Value::Null, Value::Bool(true), _) => f64::INFINITY,
         // Nothing private left, so there was nothing to account for.
         (Value::Null, _, Some("aborted")) => 0.0,
-        _ => return Err("key \"mu\" must be a number".into()),
+        _ => return Err(NoRelease::NoLoss),
     };
     Ok((digest.to_string(), mu))
 }

@@ -3,17 +3,20 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use undertone_accountant::gossip::{
-    self, Distribution, GossipError, ObserversNoise, Scheme, Sensitivity, Targets, Threat, View,
-    Weights as Matrix,
+use thiserror::Error;
+use undertone_accountant::account::gossip;
+use undertone_accountant::account::gossip::distribution::{self, Distribution, Targets};
+use undertone_accountant::account::gossip::threat::{
+    GossipError, ObserversNoise, ObserversView, Sensitivity, Threat,
 };
+use undertone_accountant::account::gossip::weights::{Scheme, Weights as Matrix};
 
-use super::{bounded, read_input, report};
-use crate::cli::Report;
-use crate::failure::Failure;
-use crate::plot;
-use crate::progress::Progress;
-use crate::table::{Table, at_most, number};
+use crate::commands::account::answer::{bounded, read_input, report};
+use crate::planning::plot;
+use crate::telling::failure::Failure;
+use crate::telling::progress::Progress;
+use crate::telling::report::Report;
+use crate::telling::table::{Table, at_most, number};
 
 /// Flags of `account gossip`.
 #[derive(Args, Debug)]
@@ -27,7 +30,8 @@ pub struct GossipArgs {
     /// T
     #[arg(long, value_name = "T")]
     rounds: usize,
-    /// Whose contributions are protected; may be left out with `--observers all`, which then asks about everybody
+    /// Whose contributions are protected; may be left out with `--observers all`, which then asks
+    /// about everybody
     #[arg(long, value_name = "J")]
     target: Option<usize>,
     /// Who looks, together; or `all`: every node by itself, for the distribution over all pairs
@@ -53,15 +57,16 @@ enum Looking {
     Together(Vec<usize>),
 }
 
-fn looking(text: &str) -> Result<Looking, String> {
+/// A word of `--observers` that names no node.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("\"{0}\" is not a node: give numbers from 0, or all")]
+struct NotANode(String);
+
+fn looking(text: &str) -> Result<Looking, NotANode> {
     if text == "all" {
         return Ok(Looking::Each);
     }
-    let node = |word: &str| {
-        word.trim()
-            .parse()
-            .map_err(|_| format!("\"{word}\" is not a node: give numbers from 0, or all"))
-    };
+    let node = |word: &str| word.trim().parse().map_err(|_| NotANode(word.to_owned()));
     text.split(',')
         .map(node)
         .collect::<Result<_, _>>()
@@ -97,8 +102,8 @@ enum Knowledge {
 pub(super) fn run(arguments: &GossipArgs) -> Result<Report, Failure> {
     let text = read_input(&arguments.graph, "--graph")?;
     let view = match arguments.view {
-        Seen::Sum => View::Sum,
-        Seen::Messages => View::Messages,
+        Seen::Sum => ObserversView::Sum,
+        Seen::Messages => ObserversView::Messages,
     };
     let noise = match arguments.observers_noise {
         Knowledge::Unknown => ObserversNoise::Unknown,
@@ -159,14 +164,14 @@ impl GossipArgs {
 fn over_all_pairs(
     arguments: &GossipArgs,
     text: &str,
-    view: View,
+    view: ObserversView,
     noise: ObserversNoise,
 ) -> Result<Distribution, GossipError> {
     let weights = Matrix::of(&gossip::edges::connected(text)?, arguments.scheme());
     let targets = arguments.target.map_or(Targets::All, Targets::One);
     let mut progress = Progress::start();
     let mut show = |done: usize, all: usize| progress.show(&format!("observers: {done} of {all}"));
-    let answer = gossip::all_pairs(&weights, arguments.rounds, (view, noise), targets, &mut show);
+    let answer = distribution::all_pairs(&weights, arguments.rounds, (view, noise), targets, &mut show);
     progress.end();
     answer
 }
@@ -213,7 +218,8 @@ fn describe_all(answer: &Distribution) -> String {
         ),
     };
     format!(
-        "{} pairs of an observer and another node, {} nodes, T = {}; what nodes learn on average: {}\n\n{}\n{worst}{doubt}μ² of noise σ and sensitivity Δ a round: Δ²/σ² times these.\n",
+        "{} pairs of an observer and another node, {} nodes, T = {}; what nodes learn on average: {}\n\n\
+         {}\n{worst}{doubt}μ² of noise σ and sensitivity Δ a round: Δ²/σ² times these.\n",
         answer.pairs,
         answer.nodes,
         answer.rounds,

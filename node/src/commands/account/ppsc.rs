@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use undertone_accountant::ppsc::{self, PpscAccount};
+use undertone_accountant::account::ppsc::{self, PpscAccount};
 
-use super::{bounded, read_input, refuse_execution, report, table_of_losses};
-use crate::cli::Report;
-use crate::failure::Failure;
+use crate::commands::account::answer::{bounded, read_input, refuse_execution, report, table_of_losses};
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
 
 /// Flags of `account ppsc`.
 #[derive(Args, Debug)]
@@ -18,7 +18,8 @@ pub struct PpscArgs {
     /// σ_γ of each exchange, in the data's unit
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pairwise_std: f64,
-    /// σ* of what each party adds to its value first, in the data's unit; without it the sums are public
+    /// σ* of what each party adds to its value first, in the data's unit; without it the sums are
+    /// public
     #[arg(long, value_name = "S", default_value_t = 0.0, allow_negative_numbers = true)]
     independent_std: f64,
     /// Δ of every party
@@ -47,7 +48,8 @@ pub(super) fn run(arguments: &PpscArgs) -> Result<Report, Failure> {
 fn describe(answer: &PpscAccount) -> String {
     let mut text = table_of_losses(&answer.losses).render();
     text += &format!(
-        "\n  one value changes: μ = {}, ε = {} at δ = {:e}\n  values change, every revealed sum stays: μ = {}\n",
+        "\n  one value changes: μ = {}, ε = {} at δ = {:e}\n  values change, every revealed sum stays: \
+         μ = {}\n",
         bounded(answer.mu),
         bounded(answer.epsilon),
         answer.delta,
@@ -66,7 +68,8 @@ fn describe(answer: &PpscAccount) -> String {
         components.join(" | ")
     );
     if answer.sum_revealed {
-        text += "  Sum revealed: the exact sum of some honest values is known. --independent-std says what hides it.\n";
+        text += "  Sum revealed: the exact sum of some honest values is known. \
+                 --independent-std says what hides it.\n";
     }
     text
 }

@@ -12,13 +12,14 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::endpoint::Endpoint;
-use super::{Daemon, refusal};
-use crate::failure::{Exit, Failure};
+use crate::commands::client::daemon::{Daemon, refusal};
+use crate::commands::client::endpoint::Endpoint;
+use crate::telling::failure::{Exit, Failure};
 
 /// To reach the daemon, which is on this machine or near it.
 const CONNECT: Duration = Duration::from_secs(10);
-/// From the request's beginning to the answer's head: sending a long vector, and verifying a plan of many parties. Our guess of the longest.
+/// From the request's beginning to the answer's head: sending a long vector, and verifying a plan
+/// of many parties. Our guess of the longest.
 const ANSWER: Duration = Duration::from_secs(600);
 
 /// A request's body as it is sent.
@@ -39,12 +40,12 @@ pub(super) struct Answer {
 }
 
 impl Daemon {
-    /// Asks without a body.
+    /// Sends a request without a body.
     pub(super) async fn ask(&self, method: Method, path: &str) -> Result<Answer, Failure> {
         self.send(method, path, Sent::default()).await
     }
 
-    /// Asks. A refusal (4xx, 5xx) is a failure with the daemon's words and exit code.
+    /// Sends a request. A refusal (4xx, 5xx) is a failure with the daemon's words and exit code.
     pub(super) async fn send(&self, method: Method, path: &str, sent: Sent) -> Result<Answer, Failure> {
         let response = self.exchange(method, path, sent).await?;
         let status = response.status();
@@ -98,7 +99,7 @@ impl Daemon {
             .map_err(|e| lost(&e))
     }
 
-    /// Exit 2 with what to do.
+    /// The failure (exit 2) of a daemon that cannot be asked, with what to do.
     pub(super) fn unreachable(&self, what: &str) -> Failure {
         Failure::usage(format!("the daemon at {}: {what}", self.endpoint))
             .field("--api")
@@ -106,10 +107,10 @@ impl Daemon {
     }
 }
 
-trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-async fn connect(endpoint: &Endpoint) -> std::io::Result<Box<dyn Socket>> {
+async fn connect(endpoint: &Endpoint) -> std::io::Result<Box<dyn Duplex>> {
     Ok(match endpoint {
         Endpoint::Tcp(address) => {
             let stream = TcpStream::connect(address).await?;
@@ -137,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// All of it.
+    /// The whole body.
     pub(super) async fn bytes(mut self) -> Result<Vec<u8>, Failure> {
         let mut bytes = vec![];
         while let Some(piece) = self.piece().await? {
@@ -146,7 +147,7 @@ impl Answer {
         Ok(bytes)
     }
 
-    /// All of it as an object.
+    /// The whole body as an object.
     pub(super) async fn object<T: DeserializeOwned>(self) -> Result<T, Failure> {
         serde_json::from_slice(&self.bytes().await?).map_err(|e| {
             Failure::usage(format!("the daemon's answer is not what this version knows: {e}"))

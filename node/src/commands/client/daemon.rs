@@ -1,13 +1,4 @@
-//! The daemon's clients: `submit`, `accept`, `status`, `watch`, `result`, `withdraw`. They know nothing but the API.
-
-mod connection;
-mod endpoint;
-mod form;
-mod result;
-mod show;
-mod status;
-mod stream;
-mod submit;
+//! A daemon that can be asked: where it is, how it knows us, and how it refuses.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -17,24 +8,21 @@ use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use serde::de::DeserializeOwned;
 
+use crate::commands::client::endpoint::Endpoint;
 use crate::daemon::api::problem::Problem;
 use crate::daemon::api::token::Token;
 use crate::daemon::config::{ApiConfig, NodeArgs};
-use crate::failure::{Exit, Failure};
-use endpoint::Endpoint;
-
-pub use result::{ResultArgs, result};
-pub use status::{StatusArgs, WithdrawArgs, status, withdraw};
-pub use stream::{WatchArgs, watch};
-pub use submit::{AcceptArgs, SubmitArgs, accept, submit};
+use crate::telling::failure::{Exit, Failure};
 
 /// Where the daemon is and how it knows us.
 #[derive(Args, Clone, Debug)]
-pub struct ApiArgs {
-    /// The daemon's API: HOST:PORT, http://HOST:PORT or unix:PATH [default: as --config or UNDERTONE_API_LISTEN says, else unix:state/api.sock]
+pub(super) struct ApiArgs {
+    /// The daemon's API: HOST:PORT, http://HOST:PORT or unix:PATH
+    /// [default: as --config or UNDERTONE_API_LISTEN says, else unix:state/api.sock]
     #[arg(long, value_name = "URL")]
     api: Option<String>,
-    /// The daemon's token file [default: as --config or UNDERTONE_API_TOKEN says, else state/api.token]
+    /// The daemon's token file
+    /// [default: as --config or UNDERTONE_API_TOKEN says, else state/api.token]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The daemon's configuration; of it only the API's address and token file are used
@@ -44,14 +32,14 @@ pub struct ApiArgs {
 
 /// A daemon that can be asked.
 #[derive(Debug)]
-struct Daemon {
-    endpoint: Endpoint,
-    token: HeaderValue,
+pub(super) struct Daemon {
+    pub(super) endpoint: Endpoint,
+    pub(super) token: HeaderValue,
 }
 
 impl ApiArgs {
     /// Fails (exit 2) if there is no such address or token.
-    fn daemon(&self) -> Result<Daemon, Failure> {
+    pub(super) fn daemon(&self) -> Result<Daemon, Failure> {
         let endpoint = self
             .api
             .as_deref()
@@ -80,13 +68,13 @@ impl ApiArgs {
 
 impl Daemon {
     /// GET and read an object.
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.ask(hyper::Method::GET, path).await?.object().await
     }
 }
 
 /// Runs a client to its end. One thread is enough: it waits for the daemon.
-fn run<T>(client: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(super) fn run<T>(client: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?
@@ -94,7 +82,7 @@ fn run<T>(client: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure
 }
 
 /// The daemon's refusal as this process's failure.
-fn refusal(status: StatusCode, problem: &[u8]) -> Failure {
+pub(super) fn refusal(status: StatusCode, problem: &[u8]) -> Failure {
     let Ok(problem) = serde_json::from_slice::<Problem>(problem) else {
         return Failure::usage(format!("the daemon answered {status}"))
             .field("--api")

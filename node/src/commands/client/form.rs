@@ -8,8 +8,8 @@ use hyper::header;
 use rand::RngExt;
 use tokio::io::AsyncReadExt;
 
-use super::connection::{Pieces, Sent};
-use crate::failure::Failure;
+use crate::commands::client::connection::{Pieces, Sent};
+use crate::telling::failure::Failure;
 
 /// Bytes of a file that are read at once.
 const PIECE: usize = 256 << 10;
@@ -22,7 +22,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Without parts.
+    /// A form without parts.
     pub(super) fn new() -> Self {
         // 128 random bits stand in no file.
         let boundary = format!("undertone-{:032x}", rand::rng().random::<u128>());
@@ -33,21 +33,22 @@ impl Form {
         }
     }
 
-    /// A short text.
+    /// Adds a short text.
     pub(super) fn text(mut self, name: &str, value: &str) -> Self {
         self.head(name, "", "");
         self.push(value.to_owned());
         self
     }
 
-    /// What was read from a file.
+    /// Adds what was read from a file.
     pub(super) fn contents(mut self, name: &str, path: &Path, contents: Vec<u8>) -> Self {
         self.head(name, &file_name(path), "application/octet-stream");
         self.push(contents);
         self
     }
 
-    /// A file that is read as it is sent; its name's extension tells the format. Fails (exit 7) if it cannot be opened.
+    /// Adds a file that is read as it is sent; its name's extension tells the format. Fails
+    /// (exit 7) if it cannot be opened.
     pub(super) fn file(mut self, name: &str, path: &Path) -> Result<Self, Failure> {
         let refused = |what: String| Failure::input(format!("{}: {what}", path.display())).field("--input");
         let opened = std::fs::File::open(path).and_then(|file| Ok((file.metadata()?, file)));
@@ -173,7 +174,7 @@ mod tests {
                     .file("vector", &path)
                     .err()
                     .map(|failure| failure.exit),
-                Some(crate::failure::Exit::InputUnusable)
+                Some(crate::telling::failure::Exit::InputUnusable)
             );
         }
     }

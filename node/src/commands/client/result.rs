@@ -8,11 +8,12 @@ use hyper::Method;
 use hyper::header::{self, HeaderValue};
 use serde_json::Value;
 
-use super::connection::{Answer, Sent};
-use super::{ApiArgs, run, show};
-use crate::cli::Report;
+use crate::commands::client::connection::{Answer, Sent};
+use crate::commands::client::daemon::{ApiArgs, run};
+use crate::commands::client::show;
 use crate::daemon::status::RunStatus;
-use crate::failure::Failure;
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
 
 /// Flags of `result`.
 #[derive(Args, Debug)]

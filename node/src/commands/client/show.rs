@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::daemon::status::{OfferStatus, PeerStatus, Reachability, RunState, RunStatus, Status};
-use crate::table::{Table, bytes, number};
+use crate::telling::table::{Table, bytes, number};
 
-/// For `--json`.
+/// An object of the API as `--json` prints it.
 pub(super) fn object(of: &impl Serialize) -> Value {
     serde_json::to_value(of).expect("the API's objects are plain")
 }
@@ -40,7 +40,7 @@ fn progress(run: &RunStatus) -> String {
     }
 }
 
-/// One run.
+/// One run as a table.
 pub(super) fn run(run: &RunStatus) -> String {
     let mut table = Table::new();
     table
@@ -83,7 +83,7 @@ pub(super) fn run(run: &RunStatus) -> String {
     table.render()
 }
 
-/// One offer.
+/// One offer as a table.
 pub(super) fn offer(offer: &OfferStatus) -> String {
     let mut table = Table::new();
     table
@@ -110,7 +110,7 @@ pub(super) fn offer(offer: &OfferStatus) -> String {
     table.render()
 }
 
-/// The whole daemon.
+/// The whole daemon: peers, runs, offers and data sets.
 pub(super) fn status(status: &Status) -> String {
     let hours = status.uptime_s / 3600.0;
     let mut text = format!(
@@ -254,7 +254,10 @@ mod tests {
 
     #[test]
     fn an_event_is_a_line() {
-        let round = json!({"t_ms": 1250, "party": "alice", "event": "round", "round": 3, "unanswered": 1, "of": 8, "outcome": null});
+        let round = json!({
+            "t_ms": 1250, "party": "alice", "event": "round", "round": 3, "unanswered": 1, "of": 8,
+            "outcome": null,
+        });
         assert_eq!(event(&round), "   1.250 s  round 3, of 8");
         assert_eq!(
             event(&json!({"t_ms": 2, "event": "fault", "text": "bob is gone"})),

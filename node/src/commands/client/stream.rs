@@ -6,11 +6,12 @@ use clap::Args;
 use hyper::header::{self, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use super::connection::{Answer, Sent};
-use super::{ApiArgs, Daemon, run, show};
-use crate::cli::Report;
+use crate::commands::client::connection::{Answer, Sent};
+use crate::commands::client::daemon::{ApiArgs, Daemon, run};
+use crate::commands::client::show;
 use crate::daemon::status::{RunState, RunStatus};
-use crate::failure::{Exit, Failure};
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::report::Report;
 
 /// Flags of `watch`.
 #[derive(Args, Debug)]
@@ -28,7 +29,7 @@ pub struct WatchArgs {
 /// Follows a run to its end, and exits as `undertone join` would have.
 pub fn watch(arguments: WatchArgs, json: bool) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
-    let sink = Sink::open(arguments.events.as_deref(), json)?;
+    let sink = EventOutput::open(arguments.events.as_deref(), json)?;
     run(async {
         let digest = daemon.digest(&arguments.digest, "runs").await?;
         daemon.until_end(&digest, sink).await
@@ -46,13 +47,13 @@ fn exit_of(run: &RunStatus) -> Option<i32> {
     }
 }
 
-/// Where events go.
-pub(super) struct Sink {
+/// Where the events of a watched run go: a file, standard output, or nowhere.
+pub(super) struct EventOutput {
     lines: Option<Box<dyn Write>>,
     text: bool,
 }
 
-impl Sink {
+impl EventOutput {
     /// Fails (exit 2) on a file that cannot be written.
     pub(super) fn open(path: Option<&std::path::Path>, json: bool) -> Result<Self, Failure> {
         let lines: Option<Box<dyn Write>> = match path {
@@ -63,7 +64,7 @@ impl Sink {
             })?)),
         };
         // With --json one object stands on standard output, and nothing else.
-        Ok(Sink {
+        Ok(EventOutput {
             text: lines.is_none() && !json,
             lines,
         })
@@ -82,7 +83,7 @@ impl Sink {
 
 impl Daemon {
     /// Follows a run until it is over.
-    pub(super) async fn until_end(&self, digest: &str, mut sink: Sink) -> Result<Report, Failure> {
+    pub(super) async fn until_end(&self, digest: &str, mut sink: EventOutput) -> Result<Report, Failure> {
         let mut last = None;
         loop {
             last = self.follow(digest, last, &mut sink).await?;
@@ -94,12 +95,18 @@ impl Daemon {
                     exit,
                 });
             }
-            // The stream ended before the run: the daemon is ending, or cut us off. Asking again finds out.
+            // The stream ended before the run: the daemon is ending, or cut us off. Asking again
+            // finds out.
         }
     }
 
     /// Reads one stream to its end; the id of the last event.
-    async fn follow(&self, digest: &str, last: Option<u64>, sink: &mut Sink) -> Result<Option<u64>, Failure> {
+    async fn follow(
+        &self,
+        digest: &str,
+        last: Option<u64>,
+        sink: &mut EventOutput,
+    ) -> Result<Option<u64>, Failure> {
         let mut headers = vec![(header::ACCEPT, HeaderValue::from_static("text/event-stream"))];
         if let Some(last) = last {
             headers.push((HeaderName::from_static("last-event-id"), last.into()));
@@ -108,7 +115,7 @@ impl Daemon {
         let answer = self
             .send(hyper::Method::GET, &path, Sent { headers, body: None })
             .await?;
-        let mut events = Events::new(answer);
+        let mut events = EventStream::new(answer);
         let mut last = last;
         while let Some((id, event)) = events.next().await? {
             last = id.or(last);
@@ -121,15 +128,16 @@ impl Daemon {
 /// The longest line of a stream, in bytes: beyond any event.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// Server-sent events (WHATWG HTML, section 9.2), as far as our own daemon writes them: `id`, `event`, `data`, comments.
-struct Events {
+/// Server-sent events (WHATWG HTML, section 9.2), as far as our own daemon writes them: `id`,
+/// `event`, `data`, comments.
+struct EventStream {
     answer: Answer,
     parser: Parser,
 }
 
-impl Events {
+impl EventStream {
     fn new(answer: Answer) -> Self {
-        Events {
+        EventStream {
             answer,
             parser: Parser::default(),
         }

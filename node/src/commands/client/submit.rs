@@ -6,22 +6,27 @@ use clap::Args;
 use hyper::Method;
 use serde_json::Value;
 
-use super::form::Form;
-use super::stream::Sink;
-use super::{ApiArgs, Daemon, run, show};
-use crate::cli::Report;
+use crate::commands::client::daemon::{ApiArgs, Daemon, run};
+use crate::commands::client::form::Form;
+use crate::commands::client::show;
+use crate::commands::client::stream::EventOutput;
 use crate::daemon::status::RunStatus;
-use crate::failure::Failure;
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
 
 /// What this party brings.
 #[derive(Args, Debug)]
 #[group(id = "brings", multiple = true)]
 pub(super) struct Brings {
-    /// The private vector, or a matrix of records: .npy, .csv, .json or .safetensors; it is sent to the daemon
+    /// The private vector, or a matrix of records: .npy, .csv, .json or .safetensors; it is sent to
+    /// the daemon
     #[arg(long, value_name = "X", conflicts_with = "data_file")]
     input: Option<PathBuf>,
-    /// The same by its name in the daemon's data folder
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        help = "The same by its name in the daemon's data folder"
+    )]
     data_file: Option<String>,
     /// The data set whose budget pays; alone, its file is the vector
     #[arg(long, value_name = "NAME")]
@@ -62,7 +67,8 @@ pub struct SubmitArgs {
     /// The plan, byte for byte the file that everybody has
     #[arg(value_name = "PLAN.json", required_unless_present = "propose")]
     plan: Option<PathBuf>,
-    /// Let the daemon make the plan from a run file, and offer it to all members; with a vector it takes part itself
+    /// Let the daemon make the plan from a run file, and offer it to all members; with a vector it
+    /// takes part itself
     #[arg(long, value_name = "RUN.toml", conflicts_with = "plan")]
     propose: Option<PathBuf>,
     #[command(flatten)]
@@ -121,7 +127,8 @@ pub fn accept(arguments: AcceptArgs, json: bool) -> Result<Report, Failure> {
     taken(&daemon, run_status, arguments.wait.then_some(json))
 }
 
-/// `wait`: to the end of this node's run; whether its events are not to be shown, because one JSON object is.
+/// `wait`: to the end of this node's run; whether its events are not to be shown, because one JSON
+/// object is.
 fn propose(daemon: &Daemon, run_file: &Path, brings: &Brings, wait: Option<bool>) -> Result<Report, Failure> {
     let contents = read(run_file, "--propose")?;
     let form = brings.add_to(Form::new().contents("run", run_file, contents))?;
@@ -140,12 +147,12 @@ fn propose(daemon: &Daemon, run_file: &Path, brings: &Brings, wait: Option<bool>
         .field("--wait")
         .hint("add --input X, --data-file NAME or --data-set NAME")
     })?;
-    run(daemon.until_end(own, Sink::open(None, json)?))
+    run(daemon.until_end(own, EventOutput::open(None, json)?))
 }
 
 fn taken(daemon: &Daemon, status: RunStatus, wait: Option<bool>) -> Result<Report, Failure> {
     if let Some(json) = wait {
-        return run(daemon.until_end(&status.digest, Sink::open(None, json)?));
+        return run(daemon.until_end(&status.digest, EventOutput::open(None, json)?));
     }
     let text = format!(
         "{}\nFollow it:  undertone watch {}\n",

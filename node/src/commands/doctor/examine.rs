@@ -3,33 +3,36 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use libp2p::{Multiaddr, PeerId};
-use undertone_protocol::ask::{ECHO_LIMIT, Question, Reply};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
+use undertone_protocol::messages::notice::Network;
+use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
 
-use crate::network::{AskFault, DialFault, Graph, Hub, Inquiry, Offence};
+use crate::network::ask::{AskFault, DialFault, Inquiry};
+use crate::network::hub::Hub;
+use crate::network::offence::Offence;
 
 /// Checks that are timed; the fastest counts.
 const PROBES: usize = 5;
 
-/// Who is visited where.
+/// A neighbour on one graph, and where it is listed.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub(super) party: Party,
     pub(super) name: String,
     pub(super) peer: PeerId,
-    pub(super) graph: Graph,
+    pub(super) graph: Network,
     pub(super) address: Multiaddr,
     /// Where it is listed on the other graph.
     pub(super) other: Multiaddr,
 }
 
-/// What was found there.
+/// A neighbour that was visited, and what was found.
 pub(super) struct Visit {
     pub(super) subject: Subject,
     /// What stands against this edge, in a sentence that says what to do.
     pub(super) problem: Option<String>,
-    /// What is worth knowing.
+    /// What is worth knowing although nothing is wrong with it.
     pub(super) notes: Vec<String>,
     pub(super) answers: Option<Answers>,
     inquiry: Option<Inquiry>,
@@ -48,7 +51,7 @@ pub(super) struct Answers {
     pub(super) bytes_per_s: Option<f64>,
 }
 
-/// Asks who is there.
+/// Asks who answers at a neighbour's address.
 pub(super) async fn visit(hub: &Hub, plan: &Plan, subject: Subject) -> Visit {
     let mut visit = Visit {
         subject,
@@ -162,7 +165,8 @@ impl Visit {
             Err(fault) => {
                 let Subject { name, graph, .. } = &self.subject;
                 self.problem = Some(format!(
-                    "{name} answers on the {graph} graph, but 1 MiB there and back failed ({fault}): the way to it is too slow or drops long transfers"
+                    "{name} answers on the {graph} graph, but 1 MiB there and back failed ({fault}): \
+                     the way to it is too slow or drops long transfers"
                 ));
             }
         }
@@ -187,14 +191,17 @@ impl Subject {
         } = self;
         match fault {
             AskFault::Dial(DialFault::Refused) => format!(
-                "{name} refuses connections at {address} ({graph} graph): start its node, or correct the port in the peer list"
+                "{name} refuses connections at {address} ({graph} graph): \
+                 start its node, or correct the port in the peer list"
             ),
             AskFault::Dial(DialFault::Silent) => format!(
-                "nothing answers at {address} ({name}, {graph} graph): check that the host is up, that the address is right, and that no firewall keeps TCP out"
+                "nothing answers at {address} ({name}, {graph} graph): check that the host is up, \
+                 that the address is right, and that no firewall keeps TCP out"
             ),
             AskFault::Dial(DialFault::Unknown) => {
                 format!(
-                    "the host in {address} ({name}, {graph} graph) has no address: correct its name in the peer list"
+                    "the host in {address} ({name}, {graph} graph) has no address: \
+                     correct its name in the peer list"
                 )
             }
             AskFault::Dial(DialFault::OtherPeer(found)) => {
@@ -204,18 +211,21 @@ impl Subject {
                     None => found.to_string(),
                 };
                 format!(
-                    "{who} answers at {address} ({graph} graph), not {name} ({}): correct the id or the address in the peer list",
+                    "{who} answers at {address} ({graph} graph), not {name} ({}): \
+                     correct the id or the address in the peer list",
                     self.peer
                 )
             }
             AskFault::Dial(DialFault::NotOurs(reason)) if self.is_swapped(hub).await => {
                 format!(
-                    "the private and public addresses of {name} are swapped: exchange them in the peer list ({address} is not its {graph} one: {reason})"
+                    "the private and public addresses of {name} are swapped: \
+                     exchange them in the peer list ({address} is not its {graph} one: {reason})"
                 )
             }
             AskFault::Dial(DialFault::NotOurs(reason)) => {
                 format!(
-                    "what answers at {address} ({name}, {graph} graph) is no undertone node: correct the port ({reason})"
+                    "what answers at {address} ({name}, {graph} graph) is no undertone node: \
+                     correct the port ({reason})"
                 )
             }
             AskFault::Offence(Offence::OtherVersion { theirs, ours }) => {
@@ -225,11 +235,13 @@ impl Subject {
                 )
             }
             AskFault::Offence(offence) => format!(
-                "who answers at {address} as {name} ({graph} graph) cannot prove it: it {offence}; somebody else may hold that address"
+                "who answers at {address} as {name} ({graph} graph) cannot prove it: it {offence}; \
+                 somebody else may hold that address"
             ),
             AskFault::Closed(reason) => {
                 format!(
-                    "{name} takes no questions on the {graph} graph ({reason}): its software is older, update it"
+                    "{name} takes no questions on the {graph} graph ({reason}): \
+                     its software is older, update it"
                 )
             }
             other => {

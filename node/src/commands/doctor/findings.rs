@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use undertone_protocol::mixing::Party;
-use undertone_protocol::plan::Plan;
+use undertone_protocol::messages::notice::Network;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::machine::Run;
+use undertone_protocol::topology::party::Party;
 
-use super::{examine::Visit, share_bytes};
-use crate::cli::Report;
-use crate::failure::Exit;
-use crate::network::Graph;
-use crate::table::{Table, number};
+use crate::commands::doctor::examine::{Answers, Visit};
+use crate::telling::failure::Exit;
+use crate::telling::report::Report;
+use crate::telling::table::{Table, number};
 
-/// Clocks that differ by more are worth a word; no deadline of a run depends on them, only the order of two starts of one node.
+/// Clocks that differ by more are worth a word; no deadline of a run depends on them, only the
+/// order of two starts of one node.
 const CLOCK_MS: f64 = 5_000.0;
 /// A proposed round is this many times as long as the slowest neighbour needs, …
 const ROOM: f64 = 4.0;
@@ -88,7 +90,7 @@ impl<'a> Findings<'a> {
         let member = &self.plan.draft().members[me];
         let mut seen: BTreeMap<(String, &str), BTreeSet<&str>> = BTreeMap::new();
         for visit in &self.visits {
-            let listed = if visit.subject.graph == Graph::Private {
+            let listed = if visit.subject.graph == Network::Private {
                 &member.private
             } else {
                 &member.public
@@ -111,7 +113,9 @@ impl<'a> Findings<'a> {
         let text = |((seen, host), by): ((String, &str), BTreeSet<&str>)| {
             let by: Vec<&str> = by.into_iter().collect();
             format!(
-                "this node is listed at {host} but {} sees it at {seen}: if it is behind address translation, let the listed ports be forwarded to it; else correct the list",
+                "this node is listed at {host} but {} sees it at {seen}: \
+                 if it is behind address translation, let the listed ports be forwarded to it; \
+                 else correct the list",
                 by.join(", ")
             )
         };
@@ -124,7 +128,7 @@ impl<'a> Findings<'a> {
         let private = self
             .visits
             .iter()
-            .filter(|visit| visit.subject.graph == Graph::Private);
+            .filter(|visit| visit.subject.graph == Network::Private);
         let needs = private.filter_map(|visit| {
             let answers = visit.answers.as_ref()?;
             Some(2.0 * answers.rtt_ms + share / answers.bytes_per_s? * 1e3)
@@ -133,7 +137,8 @@ impl<'a> Findings<'a> {
         let round_ms = self.plan.draft().run.round_ms as f64;
         if let Some(needed) = self.needed_ms.filter(|&needed| needed > round_ms) {
             self.problems.push(format!(
-                "a round of {round_ms} ms is too short: the slowest neighbour needs {needed:.0} ms for a share and its answer; plan with run.round_ms = {}",
+                "a round of {round_ms} ms is too short: the slowest neighbour needs {needed:.0} ms for a \
+                 share and its answer; plan with run.round_ms = {}",
                 proposed(needed)
             ));
         }
@@ -158,10 +163,16 @@ impl<'a> Findings<'a> {
     fn rounds(&self) -> Value {
         let planned = self.plan.draft().run.round_ms;
         let how = format!(
-            "{ROOM} x (2 round trips + a share of {} bytes) with the slowest private neighbour, + {RETRY_MS} ms for a lost packet",
+            "{ROOM} x (2 round trips + a share of {} bytes) with the slowest private neighbour, \
+             + {RETRY_MS} ms for a lost packet",
             share_bytes(self.plan)
         );
-        json!({ "planned": planned, "needed": self.needed_ms, "proposed": self.needed_ms.map(proposed), "how": how })
+        json!({
+            "planned": planned,
+            "needed": self.needed_ms,
+            "proposed": self.needed_ms.map(proposed),
+            "how": how,
+        })
     }
 
     pub(super) fn report(&self) -> Report {
@@ -199,8 +210,7 @@ impl<'a> Findings<'a> {
             ..
         } in &self.visits
         {
-            let of =
-                |text: &dyn Fn(&super::examine::Answers) -> String| answers.as_ref().map_or("-".into(), text);
+            let of = |text: &dyn Fn(&Answers) -> String| answers.as_ref().map_or("-".into(), text);
             table.row([
                 subject.name.clone(),
                 subject.graph.to_string(),
@@ -233,6 +243,12 @@ impl<'a> Findings<'a> {
             _ => "\nThe run could not work: too few members can be reached.\n",
         }
     }
+}
+
+/// Bytes of one share on the wire, at most.
+fn share_bytes(plan: &Plan) -> usize {
+    let (_, private) = Run::frame_limits(plan);
+    private
 }
 
 /// With room, and rounded up.

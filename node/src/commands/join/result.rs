@@ -1,18 +1,18 @@
-//! What `join` ends with: the final object, and the same for people.
+//! What `join` ends with: the final object, and a text for people.
 
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run_file::Unit;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::Unit;
 
-use crate::cli::Report;
-use crate::driver::Finish;
-use crate::failure::{Exit, Failure};
-use crate::process;
-use crate::quote;
-use crate::receipt::Account;
-use crate::table::{Table, at_most, bytes, number};
+use crate::party::driver::Finish;
+use crate::party::receipt::Account;
+use crate::planning::quote;
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::process;
+use crate::telling::report::Report;
+use crate::telling::table::{Table, at_most, bytes, number};
 
 /// A result, and whether its files could be written.
 #[derive(Debug)]
@@ -42,7 +42,8 @@ impl Delivery {
     }
 }
 
-/// The report of `join`. `clipped` is a statistic of the private input: None unless its owner asked to see it.
+/// The report of `join`. `clipped` is a statistic of the private input: None unless its owner asked
+/// to see it.
 pub fn report(
     plan: &Plan,
     finish: &Finish,
@@ -117,7 +118,8 @@ fn object(
     object
 }
 
-/// Where columns were scaled to width 1: each column's own standard error, in its unit. `error` is the root of their mean square.
+/// Where columns were scaled to width 1: each column's own standard error, in its unit. `error` is
+/// the root of their mean square.
 pub fn standard_errors(plan: &Plan, error: f64) -> Option<Vec<f64>> {
     let scales = plan.scales();
     let even = error / scales.root_mean_square();
@@ -145,54 +147,7 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
     if let Some(reason) = account.reason() {
         text += &format!("  {reason}\n\n");
     }
-    let shown = |key: &str, show: fn(f64) -> String| object[key].as_f64().map_or("–".to_owned(), show);
-    let mut table = Table::new();
-    table
-        .row(["protected against".into(), quote::threat(plan)])
-        .row([
-            "ε claimed before the run".into(),
-            format!(
-                "{} at δ = {:e}",
-                shown("epsilon_claimed", at_most),
-                plan.draft().privacy.delta
-            ),
-        ])
-        .row(["ε as it turned out".into(), shown("epsilon", at_most)])
-        .row([
-            "standard error per coordinate".into(),
-            shown("standard_error", number),
-        ])
-        .row([
-            "a trusted server would have given".into(),
-            number(plan.calibration().predicted.central),
-        ])
-        .row([
-            "local noise alone would have given".into(),
-            number(plan.calibration().predicted.local),
-        ]);
-    if let Some(accuracy) = account.accuracy() {
-        let told = match accuracy.apart {
-            apart if apart.is_infinite() => "nobody knows: somebody sent wrong values".into(),
-            // What comparing shows of lies depends on the dimension: `undertone_protocol::dissemination::sketch`.
-            apart if account.agreed() => format!(
-                "{} standard errors, if nobody sent wrong values (compared)",
-                number(apart)
-            ),
-            apart => format!("{} standard errors, if nobody sent wrong values", number(apart)),
-        };
-        table.row(["nodes differ by at most".into(), told]);
-    }
-    if !account.departed().is_empty() {
-        table.row(["departed".into(), account.departed().join(", ")]);
-    }
-    if let Some(clipped) = object["clipped"].as_u64() {
-        let clipped = match plan.draft().data.unit {
-            Unit::Record => format!("{clipped} records"),
-            Unit::Party => if clipped > 0 { "yes" } else { "no" }.into(),
-        };
-        table.row(["clipped (private)".into(), clipped]);
-    }
-    text += &table.render();
+    text += &table(plan, object, account).render();
     text += &format!(
         "\n{:.2} s from START to the result; sent {} over the private graph, {} over the public one.\n",
         object["wall_s"].as_f64().unwrap_or(0.0),
@@ -200,4 +155,52 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
         bytes(object["public_bytes"].as_u64().unwrap_or(0)),
     );
     text
+}
+
+fn table(plan: &Plan, object: &Value, account: &Account) -> Table {
+    let shown = |key: &str, show: fn(f64) -> String| object[key].as_f64().map_or("–".to_owned(), show);
+    let predicted = &plan.calibration().predicted;
+    let claimed = format!(
+        "{} at δ = {:e}",
+        shown("epsilon_claimed", at_most),
+        plan.draft().privacy.delta
+    );
+    let mut table = Table::new();
+    let mut row = |what: &str, shown: String| {
+        table.row([what.into(), shown]);
+    };
+    row("protected against", quote::threat(plan));
+    row("ε claimed before the run", claimed);
+    row("ε as it turned out", shown("epsilon", at_most));
+    row("standard error per coordinate", shown("standard_error", number));
+    row("a trusted server would have given", number(predicted.central));
+    row("local noise alone would have given", number(predicted.local));
+    if let Some(accuracy) = account.accuracy() {
+        row("nodes differ by at most", apart(accuracy.apart, account.agreed()));
+    }
+    if !account.departed().is_empty() {
+        row("departed", account.departed().join(", "));
+    }
+    if let Some(clipped) = object["clipped"].as_u64() {
+        let clipped = match plan.draft().data.unit {
+            Unit::Record => format!("{clipped} records"),
+            Unit::Party => if clipped > 0 { "yes" } else { "no" }.into(),
+        };
+        row("clipped (private)", clipped);
+    }
+    table
+}
+
+/// How far two nodes' results may be apart, where finals were averaged.
+fn apart(standard_errors: f64, agreed: bool) -> String {
+    let shown = number(standard_errors);
+    if standard_errors.is_infinite() {
+        "nobody knows: somebody sent wrong values".into()
+    } else if agreed {
+        // What comparing shows of lies depends on the dimension:
+        // `undertone_protocol::averaging::sketch`.
+        format!("{shown} standard errors, if nobody sent wrong values (compared)")
+    } else {
+        format!("{shown} standard errors, if nobody sent wrong values")
+    }
 }

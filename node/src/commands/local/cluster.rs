@@ -14,18 +14,18 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
-use undertone_protocol::peers::{Peer, Peers};
-use undertone_protocol::plan::Plan;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::{Peer, Peers};
 
-use super::parties::LocalParty;
-use super::{Folders, name_of, party_folder};
-use crate::cli::{LogFormat, Shared};
-use crate::events::Events;
-use crate::failure::{Exit, Failure};
-use crate::identity::Identity;
-use crate::progress::Progress;
-use crate::signals;
-use crate::table::bytes;
+use crate::commands::local::folders::{Folders, party_folder};
+use crate::commands::local::parties::LocalParty;
+use crate::party::events::Events;
+use crate::party::identity::Identity;
+use crate::party::signals;
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::logging::{GlobalFlags, LogFormat};
+use crate::telling::progress::Progress;
+use crate::telling::table::bytes;
 
 /// A cluster whose keys and addresses are chosen.
 pub(super) struct Cluster {
@@ -83,9 +83,10 @@ pub(super) fn prepare(parties: &[LocalParty], folders: &Folders) -> Result<Clust
     Ok(Cluster { nodes, peers })
 }
 
-/// Ports that nobody listens on now, below the range from which the system gives ports to outgoing connections
-/// (on Linux from 32768), so that the cluster's own connections do not take them before its nodes listen. Neighbouring ones,
-/// so that two clusters that start at the same moment hardly ever choose the same.
+/// Ports that nobody listens on now, below the range from which the system gives ports to outgoing
+/// connections (on Linux from 32768), so that the cluster's own connections do not take them before
+/// its nodes listen. Neighbouring ones, so that two clusters that start at the same moment hardly
+/// ever choose the same.
 fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
     const FROM: Range<u16> = 10_240..32_000;
     let start = rand::rng().random_range(FROM);
@@ -112,7 +113,7 @@ impl Cluster {
         plan: &Plan,
         events: &Events,
         progress: &mut Progress,
-        shared: &Shared,
+        shared: &GlobalFlags,
     ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -126,7 +127,7 @@ impl Cluster {
         plan: &Plan,
         events: &Events,
         progress: &mut Progress,
-        shared: &Shared,
+        shared: &GlobalFlags,
     ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
         let (mut leave, mut leaving) = (std::pin::pin!(signals::leave()), false);
         let (lines, mut told) = mpsc::channel(1024);
@@ -153,13 +154,14 @@ impl Cluster {
                     progress.milestone("Leaving: the nodes are told, and end as they can");
                     // A terminal's Ctrl-C reaches them by itself.
                     if signal == Signal::SIGTERM {
-                        pids.iter().filter(|(name, _)| !ends.contains_key(*name)).for_each(|(_, pid)| tell_to_leave(*pid));
+                        let alive = pids.iter().filter(|(name, _)| !ends.contains_key(*name));
+                        alive.for_each(|(_, pid)| tell_to_leave(*pid));
                     }
                     continue;
                 }
             };
             match line {
-                Line::Event(event) => {
+                NodeLine::Event(event) => {
                     picture.see(&name, &event, progress);
                     let kind = event["event"].as_str().unwrap_or("").to_owned();
                     let fields = event.as_object().cloned().unwrap_or_default();
@@ -170,7 +172,7 @@ impl Cluster {
                         .collect();
                     events.emit(&name, &kind, Value::Object(fields));
                 }
-                Line::Ended(end) => {
+                NodeLine::Ended(end) => {
                     if end.code.is_none() {
                         progress.milestone(&format!("{name} was killed"));
                     }
@@ -190,7 +192,7 @@ fn tell_to_leave(pid: Option<u32>) {
     }
 }
 
-fn start(files: &NodeFiles, plan: &Plan, shared: &Shared) -> std::io::Result<Child> {
+fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Result<Child> {
     let plan_file = files
         .output
         .parent()
@@ -211,7 +213,8 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &Shared) -> std::io::Result<Chi
         .arg("--output")
         .arg(files.output.join(format!("mean.{extension}")));
     command.arg("--receipt").arg(files.output.join("receipt.json"));
-    // The plan is the parent's own, on this machine: no policy beyond its claims, which were computed a moment ago.
+    // The plan is the parent's own, on this machine: no policy beyond its claims, which were
+    // computed a moment ago.
     command.args([
         "--digest",
         &plan.digest_hex(),
@@ -243,20 +246,25 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &Shared) -> std::io::Result<Chi
         .spawn()
 }
 
-enum Line {
+/// What a party of the plan is called.
+fn name_of(plan: &Plan, party: usize) -> &str {
+    &plan.draft().members[party].name
+}
+
+enum NodeLine {
     Event(Value),
     Ended(NodeEnd),
 }
 
 /// Reads a node's lines until it ends: events, then its final object.
-async fn follow(name: String, mut child: Child, lines: mpsc::Sender<(String, Line)>) {
+async fn follow(name: String, mut child: Child, lines: mpsc::Sender<(String, NodeLine)>) {
     let mut result = None;
     if let Some(stdout) = child.stdout.take() {
         let mut reader = BufReader::new(stdout).lines();
         while let Ok(Some(line)) = reader.next_line().await {
             match serde_json::from_str::<Value>(&line) {
                 Ok(value) if value.get("event").is_some() => {
-                    let _ = lines.send((name.clone(), Line::Event(value))).await;
+                    let _ = lines.send((name.clone(), NodeLine::Event(value))).await;
                 }
                 Ok(value) => result = Some(value),
                 Err(_) => {}
@@ -267,7 +275,9 @@ async fn follow(name: String, mut child: Child, lines: mpsc::Sender<(String, Lin
         Ok(status) => status.code(),
         Err(_) => Some(Exit::Internal.code()),
     };
-    let _ = lines.send((name, Line::Ended(NodeEnd { code, result }))).await;
+    let _ = lines
+        .send((name, NodeLine::Ended(NodeEnd { code, result })))
+        .await;
 }
 
 /// What the nodes' events add up to, for the progress line.

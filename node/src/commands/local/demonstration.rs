@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::run_file::{Bound, Clip, RawRunFile, Unit};
+use undertone_protocol::plan::run_file::raw::RawRunFile;
+use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 
-use super::parties::LocalParty;
-use crate::failure::Failure;
-use crate::vector_file::{self, Format, Layout, VectorFile};
+use crate::commands::local::parties::LocalParty;
+use crate::telling::failure::Failure;
+use crate::vector_file::formats;
+use crate::vector_file::layout::{Format, Layout};
+use crate::vector_file::vector::VectorFile;
 
-/// Each hospital's patients.
+/// How many patients each hospital has.
 pub(crate) const PATIENTS: usize = 1000;
 
 const CITIES: [&str; 12] = [
@@ -33,7 +36,7 @@ enum Values {
     Share(f64),
 }
 
-const fn about(name: &'static str, low: f64, high: f64, centre: f64, spread: f64, decimals: i32) -> Column {
+const fn about(name: &'static str, [low, high]: [f64; 2], centre: f64, spread: f64, decimals: i32) -> Column {
     Column {
         name,
         low,
@@ -51,17 +54,18 @@ const fn share(name: &'static str, probability: f64) -> Column {
     }
 }
 
-/// Bounds are what any physician would name before having seen a single patient; the numbers are made up.
+/// Bounds are what any physician would name before having seen a single patient; the numbers are
+/// made up.
 const COLUMNS: [Column; 12] = [
-    about("age (years)", 18.0, 100.0, 57.0, 14.0, 0),
-    about("systolic pressure (mmHg)", 80.0, 220.0, 133.0, 17.0, 0),
-    about("diastolic pressure (mmHg)", 40.0, 130.0, 81.0, 10.0, 0),
-    about("heart rate (1/min)", 40.0, 160.0, 74.0, 11.0, 0),
-    about("body mass index (kg/m2)", 14.0, 54.0, 27.4, 4.6, 1),
-    about("cholesterol (mg/dl)", 80.0, 360.0, 201.0, 38.0, 0),
-    about("platelets (1e9/l)", 40.0, 500.0, 248.0, 58.0, 0),
-    about("haemoglobin (g/dl)", 6.0, 20.0, 13.9, 1.5, 1),
-    about("creatinine (mg/dl)", 0.2, 5.2, 1.0, 0.2, 2),
+    about("age (years)", [18.0, 100.0], 57.0, 14.0, 0),
+    about("systolic pressure (mmHg)", [80.0, 220.0], 133.0, 17.0, 0),
+    about("diastolic pressure (mmHg)", [40.0, 130.0], 81.0, 10.0, 0),
+    about("heart rate (1/min)", [40.0, 160.0], 74.0, 11.0, 0),
+    about("body mass index (kg/m2)", [14.0, 54.0], 27.4, 4.6, 1),
+    about("cholesterol (mg/dl)", [80.0, 360.0], 201.0, 38.0, 0),
+    about("platelets (1e9/l)", [40.0, 500.0], 248.0, 58.0, 0),
+    about("haemoglobin (g/dl)", [6.0, 20.0], 13.9, 1.5, 1),
+    about("creatinine (mg/dl)", [0.2, 5.2], 1.0, 0.2, 2),
     share("diabetic", 0.13),
     share("smoker", 0.22),
     share("readmitted", 0.08),
@@ -98,7 +102,8 @@ pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Hospitals with their patients, one `.csv` each in a folder. The same seed makes the same patients.
+/// Hospitals with their patients, one `.csv` each in a folder. The same seed makes the same
+/// patients.
 pub(super) fn parties(nodes: usize, seed: u64, folder: &Path) -> Result<Vec<LocalParty>, Failure> {
     let party = |index: usize| {
         let name = CITIES
@@ -124,14 +129,15 @@ pub(crate) fn write_patients(hospital: usize, seed: u64, path: &Path) -> Result<
         format: Format::Csv { header: Some(header) },
     };
     let values = patients(hospital, seed);
-    vector_file::write(path, &layout, &values)?;
+    formats::write(path, &layout, &values)?;
     Ok(VectorFile { layout, values })
 }
 
 fn patients(hospital: usize, seed: u64) -> Vec<f64> {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     rng.set_stream(hospital as u64);
-    // Each hospital has patients of its own kind: shifted by about a quarter of the spread between patients.
+    // Each hospital has patients of its own kind: shifted by about a quarter of the spread between
+    // patients.
     let shifts: Vec<f64> = COLUMNS.iter().map(|_| 0.25 * normal(&mut rng)).collect();
     let mut values = Vec::with_capacity(PATIENTS * COLUMNS.len());
     for _ in 0..PATIENTS {
@@ -157,10 +163,10 @@ fn normal(rng: &mut ChaCha12Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::defaults::Defaults;
+    use undertone_protocol::plan::defaults::Defaults;
 
     use super::*;
-    use crate::clipping;
+    use crate::party::clipping;
 
     #[test]
     fn patients_are_within_their_bounds_but_for_a_few() {
@@ -180,7 +186,7 @@ mod tests {
         let parties = parties(14, 5, folder.path()).unwrap();
         let mut clipped = 0;
         for party in &parties {
-            let again = vector_file::read(&party.input).unwrap();
+            let again = formats::read(&party.input).unwrap();
             assert!(again.layout == party.vector.layout && again.values == party.vector.values);
             clipped += clipping::clip_all(&run.data, &mut party.vector.values.clone());
         }
@@ -198,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_compositions_run_file_describes_the_same_columns() {
-        let text = include_str!("../../../deploy/hospitals.toml");
+        let text = include_str!("../../../../deploy/hospitals.toml");
         let written = RawRunFile::parse(text).unwrap().data;
         let mut ours = RawRunFile::default();
         describe(&mut ours).unwrap();

@@ -3,15 +3,21 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use undertone_protocol::peers::is_party_name;
-use undertone_protocol::run_file::{RawRunFile, RunFile, Unit, unnamed};
+use undertone_protocol::plan::peers::is_party_name;
+use undertone_protocol::plan::run_file::check::unnamed;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+use undertone_protocol::plan::run_file::raw::RawRunFile;
+use undertone_protocol::plan::run_file::settings::Unit;
 
-use crate::failure::Failure;
-use crate::input;
-use crate::synthetic;
-use crate::vector_file::{self, Dtype, Layout, VectorFile};
+use crate::measuring::synthetic;
+use crate::party::input;
+use crate::telling::failure::Failure;
+use crate::vector_file::formats;
+use crate::vector_file::layout::{Dtype, Layout};
+use crate::vector_file::vector::VectorFile;
 
-/// A party with its raw vector, which `local` knows since it is on this machine. It prints no values.
+/// A party with its raw vector, which `local` knows since it is on this machine. It prints no
+/// values.
 pub(super) struct LocalParty {
     pub(super) name: String,
     /// The file that its node reads.
@@ -68,7 +74,7 @@ pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty
     let read = |(name, input): (String, PathBuf)| {
         Ok(LocalParty {
             name,
-            vector: vector_file::read(&input)?,
+            vector: formats::read(&input)?,
             input,
             records: None,
         })
@@ -91,7 +97,8 @@ fn name_of(path: PathBuf) -> Result<(String, PathBuf), Failure> {
     )
 }
 
-/// The run file's shape follows from the files, which must all be alike; where records are protected, so do their counts.
+/// The run file's shape follows from the files, which must all be alike; where records are
+/// protected, so do their counts.
 pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<(), Failure> {
     let mut shapes = vec![];
     for party in parties.iter_mut() {
@@ -162,7 +169,8 @@ fn names(parties: &[LocalParty], shape: &[usize]) -> Option<Vec<String>> {
 /// Synthetic parties bring this many records, fewer where that would be many numbers.
 const RECORDS: usize = 1000;
 
-/// Vectors, or matrices of records, within the clipping range, written to a folder for the nodes to read.
+/// Vectors, or matrices of records, within the clipping range, written to a folder for the nodes to
+/// read.
 pub(super) fn synthesize(
     run: &RunFile,
     nodes: usize,
@@ -181,7 +189,7 @@ pub(super) fn synthesize(
         let input = folder.join(format!("{name}.npy"));
         let vector = |row: usize| synthetic::vector(&run.data.clip, dimension, seed, index + row * nodes);
         let values: Vec<f64> = (0..records.unwrap_or(1)).flat_map(vector).collect();
-        vector_file::write(&input, &layout, &values)?;
+        formats::write(&input, &layout, &values)?;
         let vector = VectorFile {
             layout: layout.clone(),
             values,
@@ -253,6 +261,9 @@ mod tests {
             &mut raw(Unit::Record, None),
             &mut parties(&[("a.json", "1"), ("b.json", "2"), ("c.json", "3")]).unwrap(),
         );
-        assert_eq!(scalar.unwrap_err().exit, crate::failure::Exit::InputUnusable);
+        assert_eq!(
+            scalar.unwrap_err().exit,
+            crate::telling::failure::Exit::InputUnusable
+        );
     }
 }

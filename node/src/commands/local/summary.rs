@@ -1,27 +1,26 @@
-//! What a local run came to: the final object, and the same as a table that a person can read.
+//! What a local run came to: the final object, and a table that a person can read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
-use undertone_protocol::plan::Plan;
-use undertone_protocol::run_file::{Data, Unit};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::settings::Unit;
 
-use super::cluster::NodeEnd;
-use super::parties::LocalParty;
-use super::party_folder;
-use crate::clipping;
-use crate::failure::{Exit, Failure};
-use crate::quote;
-use crate::result;
-use crate::table::{Table, at_most, bytes, number};
-use crate::vector_file;
+use crate::commands::join::result;
+use crate::commands::local::cluster::NodeEnd;
+use crate::commands::local::ends::Ends;
+use crate::commands::local::parties::LocalParty;
+use crate::commands::local::truth::Truths;
+use crate::planning::quote;
+use crate::telling::failure::Failure;
+use crate::telling::table::{Table, at_most, bytes, number};
 
-/// The exit code that stands for a killed node (128 + SIGKILL, as a shell has it).
-const KILLED: i32 = 137;
+/// Rows of the table of columns; the object has more.
+const MOST_COLUMNS: usize = 40;
 
-/// The sum of all nodes' ends.
+/// All nodes' ends as one run's.
 pub(super) struct Summary<'a> {
     plan: &'a Plan,
     object: Map<String, Value>,
@@ -32,14 +31,8 @@ pub(super) struct Summary<'a> {
     reasons: BTreeMap<String, String>,
 }
 
-/// Errors against what the inputs' mean really is.
-struct TrueErrors {
-    rms: f64,
-    largest: f64,
-    rms_plain: f64,
-}
-
 impl<'a> Summary<'a> {
+    /// The summary of a run that began at `begun`, whose means lie in `output`.
     pub(super) fn of(
         plan: &'a Plan,
         parties: &[LocalParty],
@@ -47,119 +40,32 @@ impl<'a> Summary<'a> {
         output: &Path,
         begun: Instant,
     ) -> Result<Self, Failure> {
-        let results: Vec<(&String, &Value)> = ends
-            .iter()
-            .filter_map(|(name, end)| Some((name, end.result.as_ref()?)))
-            .collect();
-        let finished: Vec<(&String, &Value)> =
-            // A degraded node may hold no mean: what was left carried too much noise.
-            results.iter().copied().filter(|(_, r)| r["finished"] == 1).collect();
-        let first = finished.first().or(results.first()).map(|(_, result)| *result);
-        let exit = overall_exit(ends);
-        let largest = |key: &str| {
-            results
-                .iter()
-                .filter_map(|(_, r)| r[key].as_f64())
-                .reduce(f64::max)
-        };
-        let total = |key: &str| results.iter().filter_map(|(_, r)| r[key].as_u64()).sum::<u64>();
-        let means = means(parties, &finished, output)?;
+        let ends = Ends::of(ends);
+        let truths = Truths::of(plan, parties);
+        let means = ends.means(parties, output)?;
         let same_bits = means.windows(2).all(|pair| pair[0] == pair[1]);
-        let truths: Vec<Truth> = parties
-            .iter()
-            .map(|party| Truth::of(&plan.draft().data, party))
-            .collect();
-        let plain = plain_mean(plan, &truths);
-        let errors = match (means.first(), first) {
-            (Some(mean), Some(result)) => Some(true_errors(
-                mean,
-                &mean_of_included(parties, &truths, result, |truth| &truth.kept),
-                &plain,
-            )),
-            _ => None,
-        };
-        let standard_error = finished
-            .iter()
-            .filter_map(|(_, r)| r["standard_error"].as_f64())
-            .reduce(f64::max);
-        let take = |key: &str| first.map_or(Value::Null, |result| result[key].clone());
-        let object = json!({
-            "parties": plan.parties(),
-            "finished": finished.len(),
-            "included": take("included"),
-            "agreed": take("agreed"),
-            "outcome": outcome(&finished, first, exit),
-            "epsilon": largest("epsilon"),
-            "delta": plan.draft().privacy.delta,
-            "epsilon_claimed": plan.epsilon_claimed(),
-            "epsilon_searched": plan.epsilon_searched(),
-            "threat": quote::threat(plan),
-            "claims": plan.calibration().claims,
-            "standard_error": standard_error,
-            "error_floor": plan.calibration().predicted.error_floor,
-            "weights": take("weights"),
-            "clipped": truths.iter().map(|truth| truth.clipped).sum::<usize>(),
-            "rms_error": errors.as_ref().map(|e| e.rms),
-            "max_abs_error": errors.as_ref().map(|e| e.largest),
-            "rms_error_plain": errors.as_ref().map(|e| e.rms_plain),
-            "central": plan.calibration().predicted.central,
-            "local": plan.calibration().predicted.local,
-            "rounds": plan.rounds(),
-            "wall_s": largest("wall_s"),
-            "total_wall_s": begun.elapsed().as_secs_f64(),
-            "private_bytes": total("private_bytes"),
-            "public_bytes": total("public_bytes"),
-            "peak_memory_bytes": results.iter().filter_map(|(_, r)| r["peak_memory_bytes"].as_u64()).max(),
-            "cpu_s": results.iter().filter_map(|(_, r)| r["cpu_s"].as_f64()).sum::<f64>(),
-            "same_bits": same_bits,
-            "exit_codes": ends.iter().map(|(name, end)| (name.clone(), end.code.unwrap_or(KILLED))).collect::<BTreeMap<_, _>>(),
-            "digest": plan.digest_hex(),
-            "exit_code": exit,
-        });
-        let Value::Object(mut object) = object else {
-            unreachable!("json!({{…}}) makes an object")
-        };
+        let mut object = of_nodes(plan, &ends);
+        object.insert("total_wall_s".into(), begun.elapsed().as_secs_f64().into());
+        object.insert("same_bits".into(), same_bits.into());
+        object.insert("clipped".into(), truths.clipped().into());
+        add_errors(&mut object, &ends, &truths, &means);
+        add_columns(&mut object, plan, &ends, &truths, &means);
         if plan.terms().is_some() {
-            object.insert("accuracy".into(), json!(largest("accuracy")));
-            object.insert("accuracy_of_mean".into(), json!(largest("accuracy_of_mean")));
-            object.insert(
-                "largest_difference".into(),
-                json!(largest_difference(&means, standard_error)),
-            );
-        }
-        let standard_errors = standard_error.and_then(|error| result::standard_errors(plan, error));
-        if let (Some(mean), Some(error), Some(result)) = (means.first(), standard_error, first) {
-            let each = standard_errors.clone().unwrap_or_else(|| vec![error; mean.len()]);
-            let truth = mean_of_included(parties, &truths, result, |truth| &truth.plain);
-            if let Some(columns) = columns(plan, parties, mean, &truth, &each) {
-                object.insert("columns".into(), columns);
-            }
-        }
-        if let Some(errors) = standard_errors {
-            object.insert("standard_errors".into(), errors.into());
+            let apart = largest_difference(&means, ends.standard_error());
+            object.insert("accuracy".into(), json!(ends.largest("accuracy")));
+            object.insert("accuracy_of_mean".into(), json!(ends.largest("accuracy_of_mean")));
+            object.insert("largest_difference".into(), json!(apart));
         }
         if plan.draft().data.unit == Unit::Record {
             object.insert("records".into(), (plan.draft().total_weight() as u64).into());
         }
-        let said = |result: &Value| {
-            Some(
-                result["error"]["message"]
-                    .as_str()
-                    .or(result["reason"].as_str())?
-                    .to_owned(),
-            )
-        };
-        let reasons = results
-            .iter()
-            .filter_map(|(name, result)| Some(((*name).clone(), said(result)?)))
-            .collect();
         Ok(Summary {
             plan,
             object,
-            exit,
+            exit: ends.exit(),
             same_bits,
             demonstration: false,
-            reasons,
+            reasons: ends.reasons(),
         })
     }
 
@@ -231,7 +137,8 @@ impl<'a> Summary<'a> {
             .get("records")
             .map_or(String::new(), |all| format!(" ({all} records in the plan)"));
         let mut text = format!(
-            "\nThe mean of {included} of {parties} parties{records} over {} coordinates; {finished} nodes have it, {bits}.\n",
+            "\nThe mean of {included} of {parties} parties{records} over {} coordinates; \
+             {finished} nodes have it, {bits}.\n",
             self.plan.draft().dimension()
         );
         text += &self.nodes_that_failed();
@@ -300,7 +207,8 @@ impl<'a> Summary<'a> {
 }
 
 impl Summary<'_> {
-    /// Each column's private mean beside the true one, where columns have names or units of their own.
+    /// Each column's private mean beside the true one, where columns have names or units of their
+    /// own.
     fn column_table(&self) -> String {
         let Some(columns) = self.object.get("columns").and_then(Value::as_array) else {
             return String::new();
@@ -330,16 +238,19 @@ impl Summary<'_> {
         table.render() + &more + "\n"
     }
 
-    /// The demonstration in words.
+    /// What a demonstration protected, for people who see it for the first time.
     fn sentence(&self) -> String {
         let epsilon = self.object["epsilon"].as_f64();
         let (Some(epsilon), true) = (epsilon, self.demonstration) else {
             return String::new();
         };
         format!(
-            "\nWhat was protected: any single patient, all {} columns together. Whoever reads all that these nodes published, even with one \
-             hospital's help,\ncan hardly tell whether that patient's record is the true one or any other within the public bounds (ε = {} at δ = {:e}), \
-             and no hospital\nshowed its data to anybody. The patients are made up; bring your own with --inputs DIR --run RUN.toml, and take the bounds from what\n\
+            "\nWhat was protected: any single patient, all {} columns together. \
+             Whoever reads all that these nodes published, even with one \
+             hospital's help,\ncan hardly tell whether that patient's record is the true one or any \
+             other within the public bounds (ε = {} at δ = {:e}), \
+             and no hospital\nshowed its data to anybody. The patients are made up; \
+             bring your own with --inputs DIR --run RUN.toml, and take the bounds from what\n\
              you know of each quantity, never from the data.\n",
             self.plan.draft().dimension(),
             at_most(epsilon),
@@ -348,38 +259,77 @@ impl Summary<'_> {
     }
 }
 
-/// The worst of the nodes' codes; a killed node makes it 5 at least.
-fn overall_exit(ends: &BTreeMap<String, NodeEnd>) -> i32 {
-    Exit::worst(ends.values().map(|end| end.code.unwrap_or(Exit::Degraded.code())))
+/// What the plan said, and what the nodes say.
+fn of_nodes(plan: &Plan, ends: &Ends<'_>) -> Map<String, Value> {
+    let object = json!({
+        "parties": plan.parties(),
+        "finished": ends.finished(),
+        "included": ends.said_first("included"),
+        "agreed": ends.said_first("agreed"),
+        "outcome": ends.outcome(),
+        "epsilon": ends.largest("epsilon"),
+        "delta": plan.draft().privacy.delta,
+        "epsilon_claimed": plan.epsilon_claimed(),
+        "epsilon_searched": plan.epsilon_searched(),
+        "threat": quote::threat(plan),
+        "claims": plan.calibration().claims,
+        "standard_error": ends.standard_error(),
+        "error_floor": plan.calibration().predicted.error_floor,
+        "weights": ends.said_first("weights"),
+        "central": plan.calibration().predicted.central,
+        "local": plan.calibration().predicted.local,
+        "rounds": plan.rounds(),
+        "wall_s": ends.largest("wall_s"),
+        "private_bytes": ends.total("private_bytes"),
+        "public_bytes": ends.total("public_bytes"),
+        "peak_memory_bytes": ends.most("peak_memory_bytes"),
+        "cpu_s": ends.cpu_s(),
+        "exit_codes": ends.codes(),
+        "digest": plan.digest_hex(),
+        "exit_code": ends.exit(),
+    });
+    match object {
+        Value::Object(object) => object,
+        _ => unreachable!("json!({{…}}) makes an object"),
+    }
 }
 
-fn outcome(finished: &[(&String, &Value)], first: Option<&Value>, exit: i32) -> Value {
-    if finished.is_empty() {
-        return first.map_or(json!("aborted"), |result| {
-            result.get("outcome").cloned().unwrap_or(json!("aborted"))
-        });
-    }
-    if exit == 0 {
-        json!("done")
-    } else {
-        json!("degraded")
-    }
+/// Errors of the first node's mean against what the inputs' mean really is; null without a mean.
+fn add_errors(object: &mut Map<String, Value>, ends: &Ends<'_>, truths: &Truths<'_>, means: &[Vec<f64>]) {
+    let errors = means
+        .first()
+        .zip(ends.first())
+        .map(|(mean, result)| truths.errors(mean, result));
+    object.insert("rms_error".into(), json!(errors.as_ref().map(|e| e.rms)));
+    object.insert("max_abs_error".into(), json!(errors.as_ref().map(|e| e.largest)));
+    object.insert(
+        "rms_error_plain".into(),
+        json!(errors.as_ref().map(|e| e.rms_plain)),
+    );
 }
 
-fn means(
-    parties: &[LocalParty],
-    finished: &[(&String, &Value)],
-    output: &Path,
-) -> Result<Vec<Vec<f64>>, Failure> {
-    let read = |(name, _): &(&String, &Value)| {
-        let extension = parties
-            .iter()
-            .find(|p| p.name == **name)
-            .and_then(|p| p.input.extension()?.to_str())
-            .unwrap_or("npy");
-        Ok(vector_file::read(&party_folder(output, name).join(format!("mean.{extension}")))?.values)
+/// Columns with their true means and standard errors, where columns have names or units of their
+/// own.
+fn add_columns(
+    object: &mut Map<String, Value>,
+    plan: &Plan,
+    ends: &Ends<'_>,
+    truths: &Truths<'_>,
+    means: &[Vec<f64>],
+) {
+    let Some(error) = ends.standard_error() else {
+        return;
     };
-    finished.iter().map(read).collect()
+    let standard_errors = result::standard_errors(plan, error);
+    if let Some((mean, result)) = means.first().zip(ends.first()) {
+        let each = standard_errors.clone().unwrap_or_else(|| vec![error; mean.len()]);
+        if let Some(columns) = truths.columns(mean, result, &each) {
+            object.insert("columns".into(), columns);
+        }
+    }
+    if let Some(errors) = standard_errors {
+        object.insert("standard_errors".into(), errors.into());
+    }
 }
 
 /// How far apart two nodes' means are in any coordinate, in standard errors.
@@ -394,127 +344,24 @@ fn largest_difference(means: &[Vec<f64>], standard_error: Option<f64>) -> Option
     standard_error.map(|error| largest / error)
 }
 
-/// What a party's data really come to.
-struct Truth {
-    /// Its vector, or the mean of its records.
-    plain: Vec<f64>,
-    /// The same after clipping.
-    kept: Vec<f64>,
-    /// How many vectors or records clipping changed.
-    clipped: usize,
-}
-
-impl Truth {
-    fn of(data: &Data, party: &LocalParty) -> Self {
-        let mut values = party.vector.values.clone();
-        let plain = clipping::mean_of_rows(&values, data.dimension());
-        let clipped = clipping::clip_all(data, &mut values);
-        Truth {
-            plain,
-            kept: clipping::mean_of_rows(&values, data.dimension()),
-            clipped,
-        }
-    }
-}
-
-/// The mean of everybody's raw data, by public weight or over all records.
-fn plain_mean(plan: &Plan, truths: &[Truth]) -> Vec<f64> {
-    let total = plan.draft().total_weight();
-    let weights: Vec<f64> = (0..plan.parties())
-        .map(|party| plan.draft().weight(party) / total)
-        .collect();
-    (0..plan.draft().dimension())
-        .map(|i| {
-            weights
-                .iter()
-                .zip(truths)
-                .map(|(b, truth)| b * truth.plain[i])
-                .sum()
-        })
-        .collect()
-}
-
-/// Σ bᵢxᵢ with the weights of a result, over what `of` takes of each party.
-fn mean_of_included(
-    parties: &[LocalParty],
-    truths: &[Truth],
-    result: &Value,
-    of: fn(&Truth) -> &Vec<f64>,
-) -> Vec<f64> {
-    let weights: Vec<f64> = parties
-        .iter()
-        .map(|p| result["weights"][&p.name].as_f64().unwrap_or(0.0))
-        .collect();
-    let dimension = truths.first().map_or(0, |truth| of(truth).len());
-    (0..dimension)
-        .map(|i| {
-            weights
-                .iter()
-                .zip(truths)
-                .map(|(b, truth)| b * of(truth)[i])
-                .sum()
-        })
-        .collect()
-}
-
-fn true_errors(mean: &[f64], kept: &[f64], plain: &[f64]) -> TrueErrors {
-    let rms = |truth: &[f64]| {
-        (mean.iter().zip(truth).map(|(m, t)| (m - t).powi(2)).sum::<f64>() / mean.len() as f64).sqrt()
-    };
-    TrueErrors {
-        rms: rms(kept),
-        largest: mean
-            .iter()
-            .zip(kept)
-            .map(|(m, t)| (m - t).abs())
-            .fold(0.0, f64::max),
-        rms_plain: rms(plain),
-    }
-}
-
-/// Rows of the table; the object has more.
-const MOST_COLUMNS: usize = 40;
-/// Columns of the object. Our choice: what is longer is a vector.
-const MOST_LISTED: usize = 10_000;
-
-/// One entry for each column, where columns have names or units of their own. The true mean is that of the raw data of those included.
-fn columns(
-    plan: &Plan,
-    parties: &[LocalParty],
-    mean: &[f64],
-    truth: &[f64],
-    errors: &[f64],
-) -> Option<Value> {
-    let names = parties
-        .iter()
-        .find_map(|party| party.vector.layout.columns())
-        .filter(|names| names.len() == mean.len());
-    if mean.len() > MOST_LISTED || (names.is_none() && !plan.scales().differ()) {
-        return None;
-    }
-    let column = |i: usize| {
-        let name = names.map_or_else(|| (i + 1).to_string(), |names| names[i].clone());
-        json!({ "name": name, "mean": mean[i], "true_mean": truth[i], "standard_error": errors[i], "error": mean[i] - truth[i] })
-    };
-    Some((0..mean.len()).map(column).collect())
-}
-
 #[cfg(test)]
 mod tests {
-    use undertone_protocol::peers::Peers;
-    use undertone_protocol::run_file::RunFile;
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
 
     use super::*;
-    use crate::plan_command;
-    use crate::vector_file::{Dtype, Layout, VectorFile};
+    use crate::planning::make;
+    use crate::vector_file::layout::{Dtype, Layout};
+    use crate::vector_file::vector::VectorFile;
 
-    /// Degraded nodes may hold no mean: then there is none to show, and nothing is read from the disk.
+    /// Degraded nodes may hold no mean: then there is none to show, and nothing is read from the
+    /// disk.
     #[test]
     fn degraded_nodes_without_a_mean_are_told_of_as_such() {
         let run = RunFile::parse("name = \"x\"\n[data]\nshape = [2]\n[mechanism]\nrounds = 3", 3).unwrap();
         let peers = Peers::simulated(3, None).unwrap();
-        let plan = plan_command::make(run, &peers, 1).unwrap();
-        let party = |peer: &undertone_protocol::peers::Peer| LocalParty {
+        let plan = make::make(run, &peers, 1).unwrap();
+        let party = |peer: &undertone_protocol::plan::peers::Peer| LocalParty {
             name: peer.name.clone(),
             input: "absent.npy".into(),
             vector: VectorFile {

@@ -1,5 +1,5 @@
-//! Request bodies: read as they come, within a limit of bytes and of time. What is uploaded goes to a file; nothing else is held in memory
-//! beyond its own, smaller, limit.
+//! Request bodies: read as they come, within a limit of bytes and of time. What is uploaded goes to
+//! a file; nothing else is held in memory beyond its own, smaller, limit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,15 +13,17 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
 use tokio::time::{Instant, Sleep};
 
-use super::problem::Problem;
+use crate::daemon::api::problem::Problem;
 
 /// How long a sender may be silent in the middle of a body.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How long a refused sender is listened to. On loopback that is enough for any body that the daemon takes.
+/// How long a refused sender is listened to. On loopback that is enough for any body that the
+/// daemon takes.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How much of a body may be read ahead of what has become of it: many times the buffer that hyper reads into (64 KiB).
+/// How much of a body may be read ahead of what has become of it: many times the buffer that hyper
+/// reads into (64 KiB).
 const AHEAD: u64 = 1 << 20;
 
 /// A body within limits, as a stream of its pieces.
@@ -71,8 +73,9 @@ impl Incoming {
         Used(self.used.clone())
     }
 
-    /// Reads on for a moment after a refusal and throws it away: who is still sending when the connection closes may never see the answer. One
-    /// who waits to be asked for the body (`Expect: 100-continue`) is not asked.
+    /// Reads on for a moment after a refusal and throws it away: who is still sending when the
+    /// connection closes may never see the answer. One who waits to be asked for the body
+    /// (`Expect: 100-continue`) is not asked.
     pub(super) async fn linger(mut self) {
         if self.seen > 0 || !self.expects {
             let drained = async { while let Some(Ok(_)) = self.body.next().await {} };
@@ -114,7 +117,8 @@ impl Stream for Incoming {
         if self.announced > self.limit {
             return Poll::Ready(Some(Err(Problem::too_large("the body", self.limit))));
         }
-        // The reader of parts takes all that is ready at once; a pause after each piece lets it put that piece into its place first.
+        // The reader of parts takes all that is ready at once; a pause after each piece lets it put
+        // that piece into its place first.
         if std::mem::take(&mut self.pause) {
             cx.waker().wake_by_ref();
             return Poll::Pending;

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{Instant, Sleep};
 
 use crate::daemon::config::{ApiConfig, ApiListen};
-use crate::failure::Failure;
+use crate::telling::failure::Failure;
 
 /// A listener that is bound.
 #[derive(Debug)]
@@ -22,7 +22,8 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// Binds. Fails (exit 2) if the address is taken, or reaches other machines without `allow_remote`.
+    /// Binds. Fails (exit 2) if the address is taken, or reaches other machines without
+    /// `allow_remote`.
     pub(super) async fn bind(config: &ApiConfig) -> Result<Self, Failure> {
         match &config.listen {
             ApiListen::Tcp(address) => {

@@ -47,171 +47,171 @@ impl Drop for UnderWay<'_> {
 
 /// The page.
 pub(super) fn page(metrics: &Metrics, requests: &Requests) -> String {
-    let mut page = Page::default();
-    let one = |value: Option<u64>| {
-        value
-            .map(|value| (String::new(), value as f64))
-            .into_iter()
-            .collect::<Vec<_>>()
-    };
-    page.family(
-        "uptime_seconds",
-        GAUGE,
-        "Since the daemon began.",
-        [(String::new(), metrics.uptime_s)],
-    );
-    page.family(
-        "runs_waiting",
-        GAUGE,
-        "Runs that wait for a place.",
-        one(Some(metrics.runs_waiting)),
-    );
-    page.family(
-        "runs_active",
-        GAUGE,
-        "Runs that take part now.",
-        one(Some(metrics.runs_active)),
-    );
-    page.family(
-        "runs_submitted_total",
-        COUNTER,
-        "Runs that were taken.",
-        one(Some(metrics.runs_submitted)),
-    );
-    page.family(
-        "submissions_refused_total",
-        COUNTER,
-        "Submissions that were refused.",
-        one(Some(metrics.submissions_refused)),
-    );
-    let ended = metrics
-        .runs_ended
-        .iter()
-        .map(|&(outcome, count)| (label("outcome", outcome), count as f64));
-    page.family("runs_ended_total", COUNTER, "Runs that ended, by outcome.", ended);
-    page.family(
-        "offers_received_total",
-        COUNTER,
-        "Plans that others offered.",
-        one(Some(metrics.offers_received)),
-    );
-    let bytes = [
-        (label("graph", "private"), metrics.private_bytes),
-        (label("graph", "public"), metrics.public_bytes),
-    ];
-    page.family(
-        "sent_bytes_total",
-        COUNTER,
-        "Sent by runs that ended.",
-        bytes.map(|(label, bytes)| (label, bytes as f64)),
-    );
-    let peers = [
-        (label("graph", "private"), metrics.peers_private),
-        (label("graph", "public"), metrics.peers_public),
-    ];
-    page.family(
-        "peers_reachable",
-        GAUGE,
-        "Peers that answer.",
-        peers.map(|(label, peers)| (label, peers as f64)),
-    );
-    let budgets = |value: fn(&BudgetStatus) -> f64| {
-        // Two data sets may share a name if their units differ.
-        let labels =
-            |budget: &BudgetStatus| labels(&[("data_set", &budget.data_set), ("unit", &budget.unit)]);
-        metrics
-            .budgets
-            .iter()
-            .map(move |budget| (labels(budget), value(budget)))
-    };
-    page.family(
-        "data_set_epsilon",
-        GAUGE,
-        "What a data set may cost in total.",
-        budgets(|b| b.epsilon),
-    );
-    let spent = "What a data set has cost, at its delta.";
-    page.family(
-        "data_set_epsilon_spent",
-        GAUGE,
-        spent,
-        budgets(|b| b.epsilon_spent.unwrap_or(f64::INFINITY)),
-    );
-    page.family(
-        "api_requests_under_way",
-        GAUGE,
-        "Without their answer.",
-        one(Some(requests.under_way.load(Ordering::Relaxed))),
-    );
-    let answered = requests
-        .answered
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
-    let answered = answered
-        .into_iter()
-        .map(|(code, count)| (label("code", code), count as f64));
-    page.family(
-        "api_requests_total",
-        COUNTER,
-        "Answered requests, by HTTP status.",
-        answered,
-    );
-    page.prefix = "process_";
-    page.family(
-        "cpu_seconds_total",
-        COUNTER,
-        "Processor time.",
-        metrics.cpu_s.map(|s| (String::new(), s)),
-    );
-    page.family(
-        "resident_memory_bytes",
-        GAUGE,
-        "Resident memory.",
-        one(metrics.resident_bytes),
-    );
-    page.family(
-        "open_fds",
-        GAUGE,
-        "Open file descriptors.",
-        one(metrics.open_files),
-    );
-    page.text
+    let mut page = String::new();
+    for family in FAMILIES {
+        family.write(&mut page, (family.samples)(metrics, requests));
+    }
+    page
 }
 
 const GAUGE: &str = "gauge";
 const COUNTER: &str = "counter";
 
-struct Page {
-    text: String,
-    prefix: &'static str,
+/// One metric.
+struct Family {
+    name: &'static str,
+    kind: &'static str,
+    explanation: &'static str,
+    samples: fn(&Metrics, &Requests) -> Samples,
 }
 
-impl Default for Page {
-    fn default() -> Self {
-        Page {
-            text: String::new(),
-            prefix: "undertone_",
-        }
-    }
+/// A metric's values, each with its labels.
+type Samples = Vec<(String, f64)>;
+
+/// All metrics, in the order of the page.
+const FAMILIES: &[Family] = &[
+    Family {
+        name: "undertone_uptime_seconds",
+        kind: GAUGE,
+        explanation: "Since the daemon began.",
+        samples: |metrics, _| vec![(String::new(), metrics.uptime_s)],
+    },
+    Family {
+        name: "undertone_runs_waiting",
+        kind: GAUGE,
+        explanation: "Runs that wait for a place.",
+        samples: |metrics, _| one(metrics.runs_waiting),
+    },
+    Family {
+        name: "undertone_runs_active",
+        kind: GAUGE,
+        explanation: "Runs that take part now.",
+        samples: |metrics, _| one(metrics.runs_active),
+    },
+    Family {
+        name: "undertone_runs_submitted_total",
+        kind: COUNTER,
+        explanation: "Runs that were taken.",
+        samples: |metrics, _| one(metrics.runs_submitted),
+    },
+    Family {
+        name: "undertone_submissions_refused_total",
+        kind: COUNTER,
+        explanation: "Submissions that were refused.",
+        samples: |metrics, _| one(metrics.submissions_refused),
+    },
+    Family {
+        name: "undertone_runs_ended_total",
+        kind: COUNTER,
+        explanation: "Runs that ended, by outcome.",
+        samples: |metrics, _| {
+            let ended = metrics.runs_ended.iter();
+            ended
+                .map(|&(outcome, count)| (label("outcome", outcome), count as f64))
+                .collect()
+        },
+    },
+    Family {
+        name: "undertone_offers_received_total",
+        kind: COUNTER,
+        explanation: "Plans that others offered.",
+        samples: |metrics, _| one(metrics.offers_received),
+    },
+    Family {
+        name: "undertone_sent_bytes_total",
+        kind: COUNTER,
+        explanation: "Sent by runs that ended.",
+        samples: |metrics, _| by_graph(metrics.private_bytes as f64, metrics.public_bytes as f64),
+    },
+    Family {
+        name: "undertone_peers_reachable",
+        kind: GAUGE,
+        explanation: "Peers that answer.",
+        samples: |metrics, _| by_graph(metrics.peers_private as f64, metrics.peers_public as f64),
+    },
+    Family {
+        name: "undertone_data_set_epsilon",
+        kind: GAUGE,
+        explanation: "What a data set may cost in total.",
+        samples: |metrics, _| budgets(metrics, |budget| budget.epsilon),
+    },
+    Family {
+        name: "undertone_data_set_epsilon_spent",
+        kind: GAUGE,
+        explanation: "What a data set has cost, at its delta.",
+        samples: |metrics, _| budgets(metrics, |budget| budget.epsilon_spent.unwrap_or(f64::INFINITY)),
+    },
+    Family {
+        name: "undertone_api_requests_under_way",
+        kind: GAUGE,
+        explanation: "Without their answer.",
+        samples: |_, requests| one(requests.under_way.load(Ordering::Relaxed)),
+    },
+    Family {
+        name: "undertone_api_requests_total",
+        kind: COUNTER,
+        explanation: "Answered requests, by HTTP status.",
+        samples: |_, requests| {
+            let answered = requests.answered.lock().unwrap_or_else(PoisonError::into_inner);
+            answered
+                .iter()
+                .map(|(code, &count)| (label("code", code), count as f64))
+                .collect()
+        },
+    },
+    Family {
+        name: "process_cpu_seconds_total",
+        kind: COUNTER,
+        explanation: "Processor time.",
+        samples: |metrics, _| metrics.cpu_s.map(|s| (String::new(), s)).into_iter().collect(),
+    },
+    Family {
+        name: "process_resident_memory_bytes",
+        kind: GAUGE,
+        explanation: "Resident memory.",
+        samples: |metrics, _| metrics.resident_bytes.map_or(vec![], one),
+    },
+    Family {
+        name: "process_open_fds",
+        kind: GAUGE,
+        explanation: "Open file descriptors.",
+        samples: |metrics, _| metrics.open_files.map_or(vec![], one),
+    },
+];
+
+/// One value without labels.
+fn one(value: u64) -> Samples {
+    vec![(String::new(), value as f64)]
 }
 
-impl Page {
-    /// One metric with its samples (labels, value). None at all if it has no samples.
-    fn family(
-        &mut self,
-        name: &str,
-        kind: &str,
-        explanation: &str,
-        samples: impl IntoIterator<Item = (String, f64)>,
-    ) {
-        let prefix = self.prefix;
-        let mut samples = samples.into_iter().peekable();
-        if samples.peek().is_some() {
-            let _ = writeln!(
-                self.text,
-                "# HELP {prefix}{name} {explanation}\n# TYPE {prefix}{name} {kind}"
-            );
+fn by_graph(private: f64, public: f64) -> Samples {
+    vec![
+        (label("graph", "private"), private),
+        (label("graph", "public"), public),
+    ]
+}
+
+fn budgets(metrics: &Metrics, value: fn(&BudgetStatus) -> f64) -> Samples {
+    // Two data sets may share a name if their units differ.
+    let labelled = |budget: &BudgetStatus| labels(&[("data_set", &budget.data_set), ("unit", &budget.unit)]);
+    metrics
+        .budgets
+        .iter()
+        .map(|budget| (labelled(budget), value(budget)))
+        .collect()
+}
+
+impl Family {
+    /// The metric with its samples. Nothing at all if it has none.
+    fn write(&self, page: &mut String, samples: Samples) {
+        let Family {
+            name,
+            kind,
+            explanation,
+            ..
+        } = self;
+        if !samples.is_empty() {
+            let _ = writeln!(page, "# HELP {name} {explanation}\n# TYPE {name} {kind}");
         }
         for (labels, value) in samples {
             let value = if value == f64::INFINITY {
@@ -219,7 +219,7 @@ impl Page {
             } else {
                 value.to_string()
             };
-            let _ = writeln!(self.text, "{prefix}{name}{labels} {value}");
+            let _ = writeln!(page, "{name}{labels} {value}");
         }
     }
 }

@@ -3,8 +3,8 @@
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
 
-use super::problem::Problem;
-use crate::vector_file::{Dtype, Format, Layout};
+use crate::daemon::api::problem::Problem;
+use crate::vector_file::layout::{Dtype, Format, Layout};
 
 /// A format with its media type and what a file of it is called.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +14,8 @@ pub(super) struct Offered {
     pub(super) layout: Layout,
 }
 
-/// `.npy` in the input's dtype and JSON as nested lists always; `.csv` and `.safetensors` if the input was one. The first is the default.
+/// `.npy` in the input's dtype and JSON as nested lists always; `.csv` and `.safetensors` if the
+/// input was one. The first is the default.
 fn offered(layout: &Layout) -> Vec<Offered> {
     let shape = layout.vector_shape();
     let npy = match layout.format {

@@ -7,12 +7,13 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
 use serde_json::{Map, Value, json};
 
-use super::body::Incoming;
-use super::parts::{self, Parts};
-use super::problem::Problem;
-use super::runs::{brought, created};
-use super::status::json;
-use super::{Api, Digest};
+use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::body::Incoming;
+use crate::daemon::api::digest::Digest;
+use crate::daemon::api::parts::{self, Parts};
+use crate::daemon::api::problem::Problem;
+use crate::daemon::api::runs::{brought, created};
+use crate::daemon::api::status::json;
 
 /// The newest first.
 pub(super) async fn list(State(api): State<Api>) -> Response {
@@ -49,7 +50,8 @@ pub(super) async fn accept(
 /// The longest run file, in bytes: one that lists all edges of a graph of 200 parties has 1 MB.
 const LONGEST_RUN_FILE: u64 = 8 << 20;
 
-/// Makes a plan of a run file and offers it to the members: TOML alone, or multipart with part `run` and what this node brings itself.
+/// Makes a plan of a run file and offers it to the members: TOML alone, or multipart with part
+/// `run` and what this node brings itself.
 pub(super) async fn propose(State(api): State<Api>, request: Request) -> Result<Response, Problem> {
     let _place = api.bounds.heavy().await?;
     let (head, body) = request.into_parts();

@@ -1,4 +1,5 @@
-//! multipart/form-data: what a party brings to a run. A vector goes to a file as it comes, everything else is short.
+//! multipart/form-data: what a party brings to a run. A vector goes to a file as it comes,
+//! everything else is short.
 
 use axum::body::Body;
 use hyper::StatusCode;
@@ -7,12 +8,13 @@ use multer::{Field, Multipart};
 use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
 
-use super::body::{Incoming, Used};
-use super::problem::Problem;
+use crate::daemon::api::body::{Incoming, Used};
+use crate::daemon::api::problem::Problem;
+use crate::daemon::contribution::{Contribution, Vector};
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::daemon::service::{Contribution, Service, Vector};
-use crate::failure::Exit;
-use crate::vector_file;
+use crate::daemon::service::Service;
+use crate::telling::failure::Exit;
+use crate::vector_file::formats;
 
 /// The longest plan or run file, in bytes. The plan of 200 parties over a complete graph has 2 MB.
 const LONGEST_TEXT: u64 = 32 << 20;
@@ -183,7 +185,8 @@ impl Reader<'_> {
     }
 }
 
-/// The last component of what the client calls the file, without anything that a terminal would obey.
+/// The last component of what the client calls the file, without anything that a terminal would
+/// obey.
 fn file_name(field: &Field<'_>) -> String {
     let given = field.file_name().unwrap_or_default();
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -197,7 +200,7 @@ fn extension(name: &str) -> Result<&'static str, Problem> {
     let found = name
         .rsplit_once('.')
         .map(|(_, extension)| extension.to_ascii_lowercase());
-    let known = vector_file::EXTENSIONS
+    let known = formats::EXTENSIONS
         .into_iter()
         .find(|known| found.as_deref() == Some(known));
     known.ok_or_else(|| {
@@ -210,7 +213,7 @@ fn extension(name: &str) -> Result<&'static str, Problem> {
             .field(VECTOR)
             .hint(format!(
                 "send a file that ends in one of .{}",
-                vector_file::EXTENSIONS.join(", .")
+                formats::EXTENSIONS.join(", .")
             ))
     })
 }

@@ -1,4 +1,5 @@
-//! Refusals on the wire: RFC 9457's problem+json, with the field at fault, what to do, and the exit code that a client ends with.
+//! Refusals on the wire: RFC 9457's problem+json, with the field at fault, what to do, and the exit
+//! code that a client ends with.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -7,7 +8,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::failure::Exit;
+use crate::telling::failure::Exit;
 
 /// What `type` begins with.
 const TYPE: &str = "urn:undertone:problem:";

@@ -1,58 +1,16 @@
-//! The local HTTP API: loopback or a Unix socket, a bearer token, problem+json, an OpenAPI document.
-//!
-//! What holds:
-//! - All that it answers comes from the [`Service`]; it has no state of a run of its own.
-//! - `/healthz` and `/readyz` answer anybody; everything else needs the token, which is compared in constant time, before the body is read.
-//! - Every bound is checked while bytes come: connections, headers, bodies (bytes and time), slow readers, uploads and results under way.
-//! - A vector goes from the socket to a file that only the daemon's user can read and that is deleted once it was read, or refused. It is in no
-//!   log, error or answer; a mean only in the answer to `…/result`.
+//! Every path of the API.
 
-mod body;
-mod guard;
-mod listen;
-mod metrics;
-mod negotiation;
-mod offers;
-mod parts;
-pub mod problem;
-mod runs;
-mod server;
-mod status;
-pub mod token;
-
-use std::sync::Arc;
-
-use axum::Router;
-use axum::extract::FromRequestParts;
-use axum::extract::Path;
-use axum::http::request::Parts as RequestParts;
-use axum::middleware;
 use axum::routing::{get, post};
+use axum::{Router, middleware};
 use hyper::{Method, StatusCode, Uri};
-use tokio::sync::watch;
 
-use super::refusal::{Kind, Refusal};
-use super::service::Service;
-use guard::Bounds;
-use metrics::Requests;
-use problem::Problem;
-use token::Token;
-
-pub use server::Server;
-
-/// What every route has at hand.
-#[derive(Clone)]
-struct Api {
-    service: Service,
-    token: Token,
-    requests: Arc<Requests>,
-    bounds: Arc<Bounds>,
-    /// True once the daemon is ending: answers that would go on end.
-    closing: watch::Receiver<bool>,
-}
+use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::problem::Problem;
+use crate::daemon::api::{guard, offers, runs, status};
+use crate::daemon::refusal::{Kind, Refusal};
 
 /// Every path with its methods. The OpenAPI document has the same ones, which a test holds.
-fn router(api: Api) -> Router {
+pub(super) fn router(api: Api) -> Router {
     Router::new()
         .route("/healthz", get(status::health))
         .route("/readyz", get(status::ready))
@@ -87,32 +45,13 @@ async fn no_such_method(method: Method, uri: Uri) -> Problem {
         .hint("GET /v1/openapi.json lists what there is")
 }
 
-/// The digest in a path: 64 digits of lower-case hex.
-struct Digest(String);
-
-impl<S: Send + Sync> FromRequestParts<S> for Digest {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut RequestParts, state: &S) -> Result<Self, Problem> {
-        let given = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_or(String::new(), |Path(digest)| digest);
-        if given.len() == 64 && given.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-            return Ok(Digest(given));
-        }
-        Err(Problem::from(Refusal::new(Kind::Unknown, "what stands in the path is not a plan's digest"))
-            .field("digest")
-            .hint("a digest is the plan's SHA-256, 64 digits of lower-case hex; GET /v1/status lists those that are known"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     #[test]
     fn the_document_has_the_routes_paths_and_the_other_way_round() {
-        let routes: BTreeSet<&str> = include_str!("mod.rs")
+        let routes: BTreeSet<&str> = include_str!("routes.rs")
             .split(".route(\"")
             .skip(1)
             .filter_map(|r| r.split('"').next())

@@ -12,16 +12,16 @@ use hyper::header::{self, HeaderMap};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::negotiation;
-use super::parts::{self, Parts};
-use super::problem::Problem;
-use super::server::ended;
-use super::status::json;
-use super::{Api, Digest};
+use crate::daemon::api::at_hand::{Api, ended};
+use crate::daemon::api::digest::Digest;
+use crate::daemon::api::negotiation;
+use crate::daemon::api::parts::{self, Parts};
+use crate::daemon::api::problem::Problem;
+use crate::daemon::api::status::json;
 use crate::daemon::event_log::{EventStream, RunEvent};
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::RunStatus;
-use crate::vector_file;
+use crate::vector_file::formats;
 
 /// The newest first.
 pub(super) async fn list(State(api): State<Api>) -> Response {
@@ -91,7 +91,8 @@ pub(super) async fn signature(State(api): State<Api>, Digest(digest): Digest) ->
         .into_response())
 }
 
-/// What happened in a run and what happens, as server-sent events; the answer ends with the run, or with the daemon.
+/// What happened in a run and what happens, as server-sent events; the answer ends with the run, or
+/// with the daemon.
 pub(super) async fn events(
     State(api): State<Api>,
     Digest(digest): Digest,
@@ -157,7 +158,7 @@ pub(super) async fn result(
     let layout = format.layout;
     let encode = move || {
         let mut bytes = vec![];
-        vector_file::write_to(&mut bytes, &layout, &mean.values).map(|()| Bytes::from(bytes))
+        formats::write_to(&mut bytes, &layout, &mean.values).map(|()| Bytes::from(bytes))
     };
     let encoded = tokio::task::spawn_blocking(encode)
         .await

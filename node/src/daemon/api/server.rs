@@ -1,4 +1,5 @@
-//! Connections: so many at once, each with deadlines, all ended soon after the daemon is told to end.
+//! Connections: so many at once, each with deadlines, all ended soon after the daemon is told to
+//! end.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,14 +12,16 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::listen::{Listener, Stream};
-use super::token::Token;
-use super::{Api, router};
+use crate::daemon::api::at_hand::{Api, ended};
+use crate::daemon::api::listen::{Listener, Stream};
+use crate::daemon::api::routes::router;
+use crate::daemon::api::token::Token;
 use crate::daemon::config::ApiConfig;
 use crate::daemon::service::Service;
-use crate::failure::Failure;
+use crate::telling::failure::Failure;
 
-/// Connections at once; further ones wait in the kernel's queue. Each may hold 64 KiB in each direction.
+/// Connections at once; further ones wait in the kernel's queue. Each may hold 64 KiB in each
+/// direction.
 const CONNECTIONS: usize = 512;
 /// The buffer of a connection, and so the longest head of a request, in bytes.
 const BUFFER: usize = 64 << 10;
@@ -31,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The API, bound and not yet answering.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     listener: Listener,
     router: Router,
     closing: watch::Sender<bool>,
@@ -39,7 +42,7 @@ pub struct Server {
 
 impl Server {
     /// Makes or reads the token and binds the address. Fails (exit 2) if either cannot be.
-    pub async fn bind(config: &ApiConfig, service: Service) -> Result<Self, Failure> {
+    pub(crate) async fn bind(config: &ApiConfig, service: Service) -> Result<Self, Failure> {
         let token = Token::open(&config.token)?;
         let listener = Listener::bind(config).await?;
         let (closing, is_closing) = watch::channel(false);
@@ -58,12 +61,13 @@ impl Server {
     }
 
     /// Where it listens, as `--api` takes it.
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.listener.address()
     }
 
-    /// Answers until `shutdown` is ready; then event streams end, other answers have a second, and all connections close.
-    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+    /// Answers until `shutdown` is ready; then event streams end, other answers have a second, and
+    /// all connections close.
+    pub(crate) async fn serve(self, shutdown: impl Future<Output = ()>) {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = JoinSet::new();
         tokio::pin!(shutdown);
@@ -96,11 +100,6 @@ impl Server {
         let _ = tokio::time::timeout(LAST_ANSWERS, last).await;
         connections.shutdown().await;
     }
-}
-
-/// Waits until the daemon is ending.
-pub(super) async fn ended(closing: &mut watch::Receiver<bool>) {
-    let _ = closing.wait_for(|closing| *closing).await;
 }
 
 async fn carry(stream: Stream, router: Router, mut closing: watch::Receiver<bool>) {

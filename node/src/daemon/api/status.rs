@@ -3,13 +3,13 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use hyper::StatusCode;
-use hyper::header;
+use hyper::{StatusCode, header};
 use serde::Serialize;
 use serde_json::json;
 
-use super::problem::Problem;
-use super::{Api, metrics as prometheus};
+use crate::daemon::api::at_hand::Api;
+use crate::daemon::api::metrics as prometheus;
+use crate::daemon::api::problem::Problem;
 use crate::daemon::refusal::{Kind, Refusal};
 
 /// The OpenAPI document. A test holds it against what the server really answers.

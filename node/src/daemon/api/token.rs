@@ -1,4 +1,5 @@
-//! The bearer token: a secret in a file that only its owner can read. Whoever has it can spend this node's privacy budget.
+//! The bearer token: a secret in a file that only its owner can read. Whoever has it can spend this
+//! node's privacy budget.
 
 use std::fmt;
 use std::fs::File;
@@ -10,12 +11,13 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use subtle::ConstantTimeEq;
 
-use crate::failure::Failure;
-use crate::identity;
+use crate::party::identity;
+use crate::telling::failure::Failure;
 
 /// Of a token that we make: beyond guessing, at any rate.
 const RANDOM_BYTES: usize = 32;
-/// Of a token that an operator brings: 16 characters of base64 are 96 bits, as few as OWASP's advice on session identifiers allows with a margin.
+/// Of a token that an operator brings: 16 characters of base64 are 96 bits, as few as OWASP's
+/// advice on session identifiers allows with a margin.
 const SHORTEST: usize = 16;
 const LONGEST: usize = 512;
 
@@ -30,7 +32,8 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Reads the file, or makes it with mode 0600 if there is none. Fails (exit 2) if others can read it or if it holds no token.
+    /// Reads the file, or makes it with mode 0600 if there is none. Fails (exit 2) if others can
+    /// read it or if it holds no token.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if !path.exists() {
             make(path)?;

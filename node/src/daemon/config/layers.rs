@@ -1,14 +1,15 @@
-//! The configuration as written: the file, then the environment, then flags; each beats what is before it.
+//! The configuration as written: the file, then the environment, then flags; each beats what is
+//! before it.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use undertone_protocol::defaults::Setting;
-use undertone_protocol::lines::{Lines, line_at};
-use undertone_protocol::run_file::Unit;
+use undertone_protocol::plan::defaults::Setting;
+use undertone_protocol::plan::lines::{Lines, line_at};
+use undertone_protocol::plan::run_file::settings::Unit;
 
-use crate::cli::AcceptClaims;
-use crate::failure::Failure;
+use crate::planning::policy::AcceptClaims;
+use crate::telling::failure::Failure;
 
 const fn key(
     section: &'static str,
@@ -162,7 +163,8 @@ pub(super) fn variable(field: &str) -> String {
 }
 
 impl Layers {
-    /// Reads the file's text (its relative paths count from `folder`) and lays `given` over it, in order.
+    /// Reads the file's text (its relative paths count from `folder`) and lays `given` over it, in
+    /// order.
     pub(super) fn read(text: &str, file: &Path, folder: &Path, given: Vec<Given>) -> Result<Self, Failure> {
         let lines = Lines::of(text);
         let file = file.display().to_string();

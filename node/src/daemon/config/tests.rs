@@ -1,5 +1,5 @@
 use super::*;
-use crate::failure::Exit;
+use crate::telling::failure::Exit;
 
 /// A folder with a key, a peer list of four, and `node.toml`.
 struct Folder(tempfile::TempDir);

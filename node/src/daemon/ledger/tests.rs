@@ -1,7 +1,7 @@
 mod kill;
 
 use super::*;
-use crate::failure::Exit;
+use crate::telling::failure::Exit;
 
 const TOTAL: Option<Total> = Some(Total {
     epsilon: 1.0,

@@ -1,7 +1,7 @@
-use undertone_accountant::calibrate::calibrate;
-use undertone_protocol::peers::Peers;
-use undertone_protocol::plan::Draft;
-use undertone_protocol::run_file::RunFile;
+use undertone_accountant::calibration::calibrate::calibrate;
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
 
 use super::*;
 
@@ -49,7 +49,8 @@ fn a_larger_coalition_learns_no_less_and_all_others_learn_what_the_theorem_says(
         grown[5] <= theorem * (1.0 + 1e-9) && grown[5] >= theorem * (1.0 - 1e-9),
         "{grown:?} {theorem}"
     );
-    // What five seats of six may learn is far beyond a claim about one colluder: that is what the list is for.
+    // What five seats of six may learn is far beyond a claim about one colluder: that is what the
+    // list is for.
     assert!(grown[4] > 1.2 * claim(Faults::Class, 1), "{grown:?}");
 }
 

@@ -1,12 +1,17 @@
 //! Questions between hubs.
 
-use undertone_protocol::ask::{ECHO_LIMIT, Question, Reply};
+use tokio::sync::mpsc;
+use undertone_protocol::messages::notice::Network;
+use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
 
-use super::*;
-use crate::network::{AskFault, Asked, DialFault};
+use crate::network::ask::{AskFault, Asked, DialFault};
+use crate::network::config::HubConfig;
+use crate::network::hub::Hub;
+use crate::network::offence::Offence;
+use crate::network::tests::nodes::*;
 
 fn listing(addresses: &Addresses, number: u8) -> HubConfig {
-    let Config { mut hub, run } = addresses.config(number);
+    let NodeConfig { mut hub, run } = addresses.config(number);
     (hub.private.peers, hub.public.peers) = (run.private.peers, run.public.peers);
     hub
 }
@@ -15,7 +20,7 @@ async fn hub(addresses: &Addresses, number: u8) -> Hub {
     Hub::start(listing(addresses, number)).await.unwrap()
 }
 
-const GRAPHS: [Graph; 2] = [Graph::Private, Graph::Public];
+const GRAPHS: [Network; 2] = [Network::Private, Network::Public];
 
 #[tokio::test]
 async fn a_peer_says_who_it_is_what_it_runs_and_sends_bytes_back() {
@@ -79,7 +84,9 @@ async fn a_node_for_one_run_names_it() {
     };
     for (digest, expected) in [(DIGEST, (true, None)), ([9; 32], (false, Some(DIGEST)))] {
         let question = Question::Check { digest: Some(digest) };
-        let (reply, _) = soon(one.ask(Graph::Public, id(2), &question, &[])).await.unwrap();
+        let (reply, _) = soon(one.ask(Network::Public, id(2), &question, &[]))
+            .await
+            .unwrap();
         assert_eq!(other(reply), expected);
     }
 }
@@ -88,7 +95,7 @@ async fn a_node_for_one_run_names_it() {
 async fn an_offer_reaches_whoever_owns_the_hub_and_nobody_else() {
     let addresses = Addresses::new(&[1, 2]);
     let (one, two) = (hub(&addresses, 1).await, hub(&addresses, 2).await);
-    let (reply, _) = soon(one.ask(Graph::Public, id(2), &Question::Offer, b"plan"))
+    let (reply, _) = soon(one.ask(Network::Public, id(2), &Question::Offer, b"plan"))
         .await
         .unwrap();
     assert!(matches!(reply, Reply::Refused { .. }), "{reply:?}");
@@ -108,7 +115,7 @@ async fn an_offer_reaches_whoever_owns_the_hub_and_nobody_else() {
                 other => panic!("{other:?}"),
             }
         };
-        let question = one.ask(Graph::Public, id(2), &Question::Offer, b"plan");
+        let question = one.ask(Network::Public, id(2), &Question::Offer, b"plan");
         let (reply, ()) = soon(futures::future::join(question, owner)).await;
         let expected = answer.map_or_else(|reason| Reply::Refused { reason }, |()| Reply::Taken);
         assert_eq!(reply.unwrap().0, expected);
@@ -133,21 +140,21 @@ async fn what_is_wrong_with_an_address_is_told() {
     }
     let [private, public] = [two.private_address().clone(), two.public_address().clone()];
     assert_eq!(
-        soon(one.reach(Graph::Private, id(3), &private)).await,
+        soon(one.reach(Network::Private, id(3), &private)).await,
         Err(DialFault::OtherPeer(id(2)))
     );
     assert_eq!(
-        soon(one.reach(Graph::Public, id(3), &public)).await,
+        soon(one.reach(Network::Public, id(3), &public)).await,
         Err(DialFault::OtherPeer(id(2)))
     );
-    for (graph, address) in [(Graph::Private, &public), (Graph::Public, &private)] {
+    for (graph, address) in [(Network::Private, &public), (Network::Public, &private)] {
         let fault = soon(one.reach(graph, id(2), address)).await;
         assert!(matches!(fault, Err(DialFault::NotOurs(_))), "{fault:?}");
     }
-    assert_eq!(soon(one.reach(Graph::Private, id(2), &private)).await, Ok(()));
+    assert_eq!(soon(one.reach(Network::Private, id(2), &private)).await, Ok(()));
     let name = "/dns/no-such-host.invalid/tcp/7001".parse().unwrap();
     assert_eq!(
-        soon(one.reach(Graph::Public, id(2), &name)).await,
+        soon(one.reach(Network::Public, id(2), &name)).await,
         Err(DialFault::Unknown)
     );
 }
@@ -158,7 +165,7 @@ async fn another_version_is_told_to_who_asks() {
     let mut old = listing(&addresses, 2);
     old.version = 7;
     let (one, _two) = (hub(&addresses, 1).await, Hub::start(old).await.unwrap());
-    let fault = soon(one.inquire(Graph::Private, id(2))).await.err();
+    let fault = soon(one.inquire(Network::Private, id(2))).await.err();
     assert!(
         matches!(
             fault,

@@ -1,7 +1,16 @@
 //! Several runs on one hub.
 
-use super::*;
-use crate::network::hub::RUNS;
+use std::collections::BTreeSet;
+
+use tokio::sync::mpsc;
+use undertone_protocol::messages::notice::Network;
+
+use crate::network::config::{NetworkError, Patience, RUNS, RunConfig};
+use crate::network::event::NetworkEvent;
+use crate::network::hub::{Attachment, Hub};
+use crate::network::offence::Offence;
+use crate::network::queue::Frame;
+use crate::network::tests::nodes::*;
 
 /// A second run, and one that nobody else has.
 const OTHER: [u8; 32] = [0xd2; 32];
@@ -37,7 +46,8 @@ impl Party {
         }
     }
 
-    /// Waits until both edges are up. One that came up may break and come up again: that is not the point of any test here.
+    /// Waits until both edges are up. One that came up may break and come up again: that is not the
+    /// point of any test here.
     async fn connected(&mut self) {
         let mut up = BTreeSet::new();
         while up.len() < 2 {
@@ -72,12 +82,13 @@ impl Party {
     fn send(&self, to: u8, bytes: &[u8]) {
         self.run
             .handle()
-            .send(Graph::Public, id(to), Frame::new(bytes.into()))
+            .send(Network::Public, id(to), Frame::new(bytes.into()))
             .unwrap();
     }
 }
 
-/// Hubs of nodes 1 and 2, with what a run between them needs. As patient as the tests: a machine with other work breaks no edge.
+/// Hubs of nodes 1 and 2, with what a run between them needs. As patient as the tests: a machine
+/// with other work breaks no edge.
 async fn hubs() -> [(Hub, RunConfig); 2] {
     let addresses = Addresses::new(&[1, 2]);
     let [mut one, mut two] = [addresses.config(1), addresses.config(2)];
@@ -246,7 +257,7 @@ async fn an_offence_in_one_run_costs_no_other() {
                 matches!(
                     event,
                     NetworkEvent::Disconnected {
-                        graph: Graph::Public,
+                        graph: Network::Public,
                         ..
                     }
                 )
@@ -258,7 +269,7 @@ async fn an_offence_in_one_run_costs_no_other() {
                 matches!(
                     event,
                     NetworkEvent::Connected {
-                        graph: Graph::Public,
+                        graph: Network::Public,
                         ..
                     }
                 )

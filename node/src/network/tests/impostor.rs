@@ -1,21 +1,26 @@
-//! libp2p's plaintext asks for a public key and no proof. Somebody who knows only the public key of a listed peer gets
-//! through its handshake and the allow-list; the hello is what stops it.
+//! libp2p's plaintext asks for a public key and no proof. Somebody who knows only the public key of
+//! a listed peer gets through its handshake and the allow-list; the hello is what stops it.
 
-use std::{convert::Infallible, io, iter};
+use std::convert::Infallible;
+use std::time::Duration;
+use std::{io, iter};
 
-use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, StreamExt, future::BoxFuture};
-use libp2p::{
-    Swarm, SwarmBuilder,
-    core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo},
-    identity::PublicKey,
-    swarm::{SwarmEvent, dial_opts::DialOpts},
-    tcp,
-};
-
+use futures::future::BoxFuture;
+use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, StreamExt};
+use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo};
+use libp2p::identity::{Keypair, PublicKey};
+use libp2p::swarm::SwarmEvent;
+use libp2p::swarm::dial_opts::DialOpts;
+use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, tcp};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
+use undertone_protocol::messages::notice::Network;
 
-use super::*;
-use crate::network::swarm::STREAM;
+use crate::network::event::NetworkEvent;
+use crate::network::muxer::Yamux;
+use crate::network::offence::Offence;
+use crate::network::session::STREAM;
+use crate::network::tests::nodes::*;
 
 /// The plaintext handshake with another's public key.
 #[derive(Clone)]
@@ -86,7 +91,7 @@ fn impostor(target: u8, pretended: u8) -> Swarm<libp2p_stream::Behaviour> {
         .with_tcp(
             tcp::Config::default(),
             |_: &Keypair| Ok::<_, Infallible>(forged),
-            || muxer::Config::new(16 << 10),
+            || Yamux::new(16 << 10),
         )
         .unwrap()
         .with_behaviour(|_| libp2p_stream::Behaviour::new())
@@ -95,8 +100,8 @@ fn impostor(target: u8, pretended: u8) -> Swarm<libp2p_stream::Behaviour> {
         .build()
 }
 
-/// Connects to `target` as node `pretended`, says a hello signed by node 9 with a frame right behind it, and returns once
-/// the stream or the connection is closed.
+/// Connects to `target` as node `pretended`, says a hello signed by node 9 with a frame right
+/// behind it, and returns once the stream or the connection is closed.
 async fn attack(target: &Multiaddr, target_number: u8, pretended: u8) {
     let mut swarm = impostor(target_number, pretended);
     let mut control = swarm.behaviour().new_control();
@@ -154,8 +159,8 @@ async fn an_impostor_with_the_public_key_only_is_closed_out() {
     let mut two = Node::start(addresses.config(2)).await;
     one.connected(2).await;
     two.connected(2).await;
-    two.send(Graph::Public, 1, b"real");
-    assert_eq!(one.frame().await, (Graph::Public, id(2), b"real".to_vec()));
+    two.send(Network::Public, 1, b"real");
+    assert_eq!(one.frame().await, (Network::Public, id(2), b"real".to_vec()));
 }
 
 #[tokio::test]
@@ -167,7 +172,7 @@ async fn an_impostor_cannot_push_out_a_connected_peer() {
         peer == Some(id(2)) && matches!(offence, Offence::NoHello { .. }),
         "{offence}"
     );
-    two.send(Graph::Public, 1, b"still here");
+    two.send(Network::Public, 1, b"still here");
     loop {
         match one.next().await {
             NetworkEvent::Frame { bytes, .. } => {
@@ -180,9 +185,9 @@ async fn an_impostor_cannot_push_out_a_connected_peer() {
     }
 }
 
-/// Connects to `target` as node `pretended`, so many times, opens a stream on each connection, hears the challenge and never
-/// says a word. Returns once all streams are open; they stay for as long as the returned tasks run, unless the target closes
-/// them.
+/// Connects to `target` as node `pretended`, so many times, opens a stream on each connection,
+/// hears the challenge and never says a word. Returns once all streams are open; they stay for as
+/// long as the returned tasks run, unless the target closes them.
 async fn silence(target: &Multiaddr, target_number: u8, pretended: u8, connections: usize) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for _ in 0..connections {
@@ -223,8 +228,8 @@ async fn silence(target: &Multiaddr, target_number: u8, pretended: u8, connectio
 /// Twice as many as are let be.
 const CROWD: usize = 16;
 
-/// Node `victim` hears from somebody in the other's name before the other is there. The patience with silence is longer than
-/// the test's: it is not by its end that the real one gets in.
+/// Node `victim` hears from somebody in the other's name before the other is there. The patience
+/// with silence is longer than the test's: it is not by its end that the real one gets in.
 async fn a_crowd_keeps_nobody_out(victim: u8) {
     let addresses = Addresses::new(&[1, 2]);
     let mut config = addresses.config(victim);
@@ -237,7 +242,7 @@ async fn a_crowd_keeps_nobody_out(victim: u8) {
 
     // Those that come later push nobody out either, and the oldest of them have gone.
     let _more = soon(silence(one.network.public_address(), victim, 3 - victim, CROWD)).await;
-    two.send(Graph::Public, victim, b"still here");
+    two.send(Network::Public, victim, b"still here");
     loop {
         match one.next().await {
             NetworkEvent::Frame { bytes, .. } => break assert_eq!(&bytes[..], b"still here"),

@@ -1,15 +1,22 @@
 //! The hello and the frames on a bare pair of sockets, where one end can be anything.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use futures::{AsyncReadExt, AsyncWriteExt};
 use libp2p::tcp::tokio::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use undertone_protocol::messages::notice::Network;
 
-use super::*;
-use crate::network::{
-    edge::Line,
-    hello::{self, Credentials, HelloError, Verdict},
-    queue::Queue,
-    session::{End, read_frames, write_frames},
-};
+use crate::network::event::NetworkEvent;
+use crate::network::hello::{self, Credentials, HelloError, Verdict};
+use crate::network::line::Line;
+use crate::network::offence::{Hex, Offence};
+use crate::network::queue::{Frame, Queue};
+use crate::network::reports::Reports;
+use crate::network::session::{End, read_frames, write_frames};
+use crate::network::tests::nodes::*;
 
 async fn sockets() -> (TcpStream, TcpStream) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -20,7 +27,7 @@ async fn sockets() -> (TcpStream, TcpStream) {
     (TcpStream(opener), TcpStream(acceptor))
 }
 
-fn credentials(own: u8, peer: u8, graph: Graph) -> Credentials {
+fn credentials(own: u8, peer: u8, graph: Network) -> Credentials {
     Credentials {
         graph,
         asks: false,
@@ -63,7 +70,7 @@ fn is_no_hello(result: &Result<(), HelloError>) -> bool {
 
 #[tokio::test]
 async fn honest_peers_meet() {
-    for graph in [Graph::Private, Graph::Public] {
+    for graph in [Network::Private, Network::Public] {
         let both = meet(credentials(1, 2, graph), credentials(2, 1, graph)).await;
         assert!(both.iter().all(Result::is_ok), "{both:?}");
     }
@@ -72,35 +79,44 @@ async fn honest_peers_meet() {
 #[tokio::test]
 async fn a_hello_is_good_for_its_signer_its_recipient_and_its_graph_only() {
     // Signed by 3, taken for 1's.
-    let forged = meet(credentials(3, 2, Graph::Public), credentials(2, 1, Graph::Public)).await;
+    let forged = meet(
+        credentials(3, 2, Network::Public),
+        credentials(2, 1, Network::Public),
+    )
+    .await;
     assert!(is_no_hello(&forged[1]), "{forged:?}");
     // 1 speaks to 3, who is 2 for it only in name.
-    let forged = meet(credentials(1, 3, Graph::Public), credentials(2, 1, Graph::Public)).await;
+    let forged = meet(
+        credentials(1, 3, Network::Public),
+        credentials(2, 1, Network::Public),
+    )
+    .await;
     assert!(is_no_hello(&forged[1]), "{forged:?}");
     let crossed = meet(
-        credentials(1, 2, Graph::Private),
-        credentials(2, 1, Graph::Public),
+        credentials(1, 2, Network::Private),
+        credentials(2, 1, Network::Public),
     )
     .await;
     assert!(is_no_hello(&crossed[1]), "{crossed:?}");
     let asker = Credentials {
         asks: true,
-        ..credentials(1, 2, Graph::Public)
+        ..credentials(1, 2, Network::Public)
     };
-    let crossed = meet(asker, credentials(2, 1, Graph::Public)).await;
+    let crossed = meet(asker, credentials(2, 1, Network::Public)).await;
     assert!(is_no_hello(&crossed[1]), "{crossed:?}");
 }
 
-/// Plays node 1's valid answers back to node 2, at another time: what an eavesdropper of the public graph can do.
+/// Plays node 1's valid answers back to node 2, at another time: what an eavesdropper of the public
+/// graph can do.
 #[tokio::test]
 async fn a_recorded_hello_is_worthless() {
     let (mut out, mut inward) = sockets().await;
-    let ours = credentials(2, 1, Graph::Public);
+    let ours = credentials(2, 1, Network::Public);
     let recording = async {
         let mut challenge = [0; 33];
         out.read_exact(&mut challenge).await.unwrap();
         let (mut relay_out, mut relay_in) = sockets().await;
-        let victim = credentials(1, 2, Graph::Public);
+        let victim = credentials(1, 2, Network::Public);
         let relay = async {
             relay_in.write_all(&challenge).await.unwrap();
             let mut hello = [0; 134];
@@ -143,7 +159,7 @@ async fn an_answer_must_be_signed_by_the_acceptor() {
         answer.extend([0xee; 32 + 64]);
         inward.write_all(&answer).await.unwrap();
     };
-    let ours = credentials(1, 2, Graph::Public);
+    let ours = credentials(1, 2, Network::Public);
     let (opened, ()) = soon(futures::future::join(
         hello::open(&mut out, &ours, DIGEST),
         impostor,
@@ -162,14 +178,14 @@ async fn rubbish_and_silence_are_no_hello() {
     assert!(is_no_hello(
         &soon(hello::accept(
             &mut inward,
-            &credentials(2, 1, Graph::Public),
+            &credentials(2, 1, Network::Public),
             verdict
         ))
         .await
     ));
 
     let (_out, mut inward) = sockets().await;
-    let mut hasty = credentials(2, 1, Graph::Public);
+    let mut hasty = credentials(2, 1, Network::Public);
     hasty.patience = Duration::from_millis(20);
     assert!(matches!(
         soon(hello::accept(&mut inward, &hasty, verdict)).await,
@@ -179,7 +195,7 @@ async fn rubbish_and_silence_are_no_hello() {
 
 fn line(max_frame: usize, stall: Duration) -> Line {
     Line {
-        graph: Graph::Private,
+        graph: Network::Private,
         peer: id(2),
         queue: Queue::new(100, 100 << 20),
         max_frame,
@@ -211,11 +227,12 @@ async fn frame_bytes_are_pinned() {
     };
     let (end, bytes) = soon(futures::future::join(write_frames(out, &line, &reports), reading)).await;
     assert!(matches!(end, End::Closed), "{end:?}");
-    assert_eq!(offence::Hex(&bytes).to_string(), "00000002abcd00000000");
+    assert_eq!(Hex(&bytes).to_string(), "00000002abcd00000000");
 }
 
-/// Frames that are written on a line and read at its other end, and how many bytes of them travelled.
-async fn carried(graph: Graph, frames: &[Vec<u8>]) -> (Vec<Vec<u8>>, u64) {
+/// Frames that are written on a line and read at its other end, and how many bytes of them
+/// travelled.
+async fn carried(graph: Network, frames: &[Vec<u8>]) -> (Vec<Vec<u8>>, u64) {
     let (out, inward) = sockets().await;
     let (reports, mut events, stop) = reports();
     let (here, there) = (
@@ -254,10 +271,10 @@ async fn carried(graph: Graph, frames: &[Vec<u8>]) -> (Vec<Vec<u8>>, u64) {
 async fn what_notices_repeat_travels_once_on_the_public_graph_only() {
     let notice = |author: u8| [vec![1, 1], vec![author; 100], vec![7; 800], vec![author; 30]].concat();
     let frames: Vec<Vec<u8>> = (1..=10).map(notice).collect();
-    let (read, sent) = carried(Graph::Public, &frames).await;
+    let (read, sent) = carried(Network::Public, &frames).await;
     assert_eq!(read, frames);
     assert!((900..900 + 10 * 200).contains(&sent), "{sent}");
-    let (read, sent) = carried(Graph::Private, &frames).await;
+    let (read, sent) = carried(Network::Private, &frames).await;
     assert_eq!((read, sent), (frames, 10 * (4 + 932)));
 }
 

@@ -1,4 +1,7 @@
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::vector_file::layout::{Dtype, Tensor};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
@@ -370,7 +373,8 @@ fn files_that_cannot_be_averaged_are_told_apart() {
     assert_eq!(differ(&one, &one), None);
 }
 
-/// Any byte of a file of each format changed, or the file cut there: an answer, and never a number that is not finite.
+/// Any byte of a file of each format changed, or the file cut there: an answer, and never a number
+/// that is not finite.
 #[test]
 fn damaged_files_never_panic() {
     let folder = folder();

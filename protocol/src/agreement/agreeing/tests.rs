@@ -3,8 +3,9 @@ use std::sync::Arc;
 use libp2p_identity::Keypair;
 
 use super::*;
-use crate::message::{Members, Recipient, Signer, item_hash};
-use crate::wire;
+use crate::messages::notice::{Recipient, item_hash};
+use crate::messages::signing::{Members, Signer};
+use crate::messages::wire;
 
 const SETTLE_MS: u64 = 1600;
 const STAGE: Stage = Stage::Settling;

@@ -1,10 +1,10 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
-use super::vector::ExactQuotient;
 use super::*;
-use crate::noise::{LatticeNoise, add_gaussian};
-use crate::payload::Coefficient;
+use crate::lattice::payload::Coefficient;
+use crate::lattice::vector::ExactQuotient;
+use crate::mixing::noise::{LatticeNoise, add_gaussian};
 
 fn request(injection: &Injection<Ratio>) -> LatticeRequest<'_> {
     LatticeRequest {
@@ -26,6 +26,13 @@ fn request(injection: &Injection<Ratio>) -> LatticeRequest<'_> {
     }
 }
 
+/// The bytes of the values of a share of round `t`.
+fn share_bytes(lattice: &Lattice, vector: &LatticeVector, t: u32) -> Result<Vec<u8>, VectorError> {
+    let mut bytes = vec![0; vector.len() * lattice.wire_bytes as usize];
+    lattice.write_share(vector, t, &mut bytes)?;
+    Ok(bytes)
+}
+
 #[test]
 fn eight_parties_take_forty_bits_and_forty_rounds_a_hundred() {
     let small = Injection::exact_incremental(7);
@@ -40,7 +47,8 @@ fn eight_parties_take_forty_bits_and_forty_rounds_a_hundred() {
     })
     .unwrap();
     assert_eq!(wide.state_bits, 128);
-    // 76 to 80 would do for what honest parties send; what others may send in forty rounds grows beyond that.
+    // 76 to 80 would do for what honest parties send; what others may send in forty rounds grows
+    // beyond that.
     assert!((11..=12).contains(&wide.wire_bytes), "{}", wide.wire_bytes);
 }
 
@@ -148,16 +156,19 @@ fn shares_survive_the_wire_at_every_width_and_bad_ones_are_refused() {
             let mut vector = lattice.zeros(dimension);
             let mut next = [-5i64, 0, 77].into_iter();
             vector.add_each(&[(1.0, lattice.round_grid(3))], |_| next.next().unwrap());
-            let bytes = lattice.share_to_bytes(&vector, 3).unwrap();
+            let bytes = share_bytes(&lattice, &vector, 3).unwrap();
             assert_eq!(bytes.len(), dimension * wire_bytes as usize);
-            let again = lattice.share_from_bytes(&bytes, dimension, 3).unwrap();
+            let again = lattice
+                .share(bytes.clone().into(), dimension, 3)
+                .unwrap()
+                .unpack();
             assert!(again == vector);
             assert_eq!(
-                lattice.share_from_bytes(&bytes, dimension, 2),
+                lattice.share(bytes.clone().into(), dimension, 2).map(drop),
                 Err(VectorError::Grid { index: 0 })
             );
             assert!(matches!(
-                lattice.share_from_bytes(&bytes[1..], dimension, 3),
+                lattice.share(Bytes::copy_from_slice(&bytes[1..]), dimension, 3),
                 Err(VectorError::Length { .. })
             ));
         }
@@ -167,13 +178,10 @@ fn shares_survive_the_wire_at_every_width_and_bad_ones_are_refused() {
     let mut next = [0, bound as i64 / 8 + 1].into_iter();
     large.add_each(&[(1.0, 8)], |_| next.next().unwrap());
     assert_eq!(
-        narrow.share_to_bytes(&large, 4),
+        share_bytes(&narrow, &large, 4),
         Err(VectorError::Bound { index: 1, bound })
     );
-    assert!(
-        narrow.share_to_bytes(&large, 5).is_ok(),
-        "later rounds carry more"
-    );
+    assert!(share_bytes(&narrow, &large, 5).is_ok(), "later rounds carry more");
 }
 
 #[test]
@@ -241,7 +249,8 @@ fn residues_neither_overflow_nor_are_refused_and_sums_come_out_all_the_same() {
             [vec![0; width - 1], vec![0x80]].concat(),
             most.to_le_bytes()[..width].to_vec(),
         );
-        // The worst that peers can send, as often as they can, and as much back: no word overflows (a debug build would panic).
+        // The worst that peers can send, as often as they can, and as much back: no word overflows
+        // (a debug build would panic).
         let mut state = lattice.encode([1.0, -1.0].into_iter());
         let before = state.clone();
         let shares = [least, most].map(|bytes| lattice.share(bytes.repeat(2).into(), 2, 7).unwrap());
@@ -255,21 +264,23 @@ fn residues_neither_overflow_nor_are_refused_and_sums_come_out_all_the_same() {
         for _ in 0..request.shares_bound {
             state.add_multiples(&[(Ratio::one(), &shares[1])]);
         }
-        // What was cut off of a share is back once its receiver has it: all that matters is the sum.
-        let written = lattice.share_to_bytes(&state, 1).unwrap();
+        // What was cut off of a share is back once its receiver has it: all that matters is the
+        // sum.
+        let written = share_bytes(&lattice, &state, 1).unwrap();
         let mut receiver = lattice.zeros(2);
         receiver.add_multiples(&[(Ratio::one(), &lattice.share(written.into(), 2, 1).unwrap())]);
         for _ in 0..request.shares_bound {
             receiver.add_multiples(&[(Ratio::one().negated(), &shares[1])]);
         }
-        let last = lattice
-            .last(lattice.final_to_bytes(&receiver).unwrap().into(), 2, 8)
-            .unwrap();
+        let mut written = vec![0; 2 * lattice.final_bytes as usize];
+        lattice.write_final(&receiver, &mut written).unwrap();
+        let last = lattice.final_state(written.into(), 2, 8).unwrap();
         assert!(lattice.sum(last.unpack()) == before);
     }
 }
 
-/// Kolmogorov–Smirnov at significance 1e-6 (critical value √(ln(2/1e-6)/2)/√N = 2.69/√N), fixed seed.
+/// Kolmogorov–Smirnov at significance 1e-6 (critical value √(ln(2/1e-6)/2)/√N = 2.69/√N), fixed
+/// seed.
 #[test]
 fn noise_is_gaussian_with_the_planned_deviation_down_to_its_grid() {
     let injection = Injection::exact_incremental(7);
@@ -303,7 +314,8 @@ fn noise_is_gaussian_with_the_planned_deviation_down_to_its_grid() {
             "{distance} at grid {grid}, {noise_bits} bits"
         );
         assert!(vector.steps().all(|s| s % grid == 0));
-        // The low bits above the grid are uniform: 16 classes, χ² with 15 degrees of freedom, 1e-6 critical value 56.5.
+        // The low bits above the grid are uniform: 16 classes, χ² with 15 degrees of freedom, 1e-6
+        // critical value 56.5.
         let mut classes = [0f64; 16];
         vector
             .steps()

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::log::{ReceivedEntry, SentEntry, Verdict};
-use crate::message::{Seat, Sketch};
+use crate::messages::log::{ReceivedEntry, SentEntry, Verdict};
+use crate::messages::notice::{Seat, Sketch};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -182,7 +182,7 @@ fn share_id() -> ShareId {
 }
 
 #[test]
-fn the_bytes_of_frames_are_pinned() {
+fn the_bytes_of_gatherings_notices_are_pinned() {
     let (aa, cc) = ("aa".repeat(32), "cc".repeat(64));
     let ready = notice_frame(&signed(Notice::Ready { incarnation: [5; 16] }, Recipient::All));
     let incarnation = "05".repeat(16);
@@ -207,8 +207,9 @@ fn the_bytes_of_frames_are_pinned() {
         nonce: [9; 32],
     };
     let (six, eight, nine) = ("06".repeat(16), "08".repeat(32), "09".repeat(32));
+    let seat = format!("0100000000000000 {six}");
     let reveal_hex = format!(
-        "0101 03000000 {aa} 00 0201000000000000 00 {cc} 0e000000 0100000000000000 0100000000000000 {six} {eight} {nine}"
+        "0101 03000000 {aa} 00 0201000000000000 00 {cc} 0e000000 0100000000000000 {seat} {eight} {nine}"
     );
     assert_eq!(
         hex(&notice_frame(&signed(reveal, Recipient::All))),
@@ -218,6 +219,11 @@ fn the_bytes_of_frames_are_pinned() {
         hex(&ready),
         format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {incarnation}").replace(' ', "")
     );
+}
+
+#[test]
+fn the_bytes_of_later_notices_are_pinned() {
+    let (aa, cc) = ("aa".repeat(32), "cc".repeat(64));
     let want = notice_frame(&signed(
         Notice::Want {
             stage: Stage::Publishing,
@@ -256,6 +262,11 @@ fn the_bytes_of_frames_are_pinned() {
     );
     // Where a plan has least room.
     assert!(told.len() <= public_frame_limit(2, 0), "{}", told.len());
+}
+
+#[test]
+fn the_bytes_of_rounds_are_pinned() {
+    let (aa, cc) = ("aa".repeat(32), "cc".repeat(64));
     let (form, signature) = (Form::Ratio, Signature([0xcc; 64]));
     let round = Round {
         author: 5,
@@ -278,6 +289,11 @@ fn the_bytes_of_frames_are_pinned() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn the_bytes_of_shares_answers_finals_and_logs_are_pinned() {
+    let (aa, cc) = ("aa".repeat(32), "cc".repeat(64));
     let share = share_frame(&[0xaa; 32], share_id(), LatticeWeight(-2), &[1, 2, 3]);
     let weight = format!("fe{}", "ff".repeat(15));
     assert_eq!(
@@ -298,9 +314,8 @@ fn the_bytes_of_frames_are_pinned() {
         format!("03{}09", "00".repeat(15))
     );
     let ee = "ee".repeat(64);
-    let sent = format!(
-        "0200000000000000 01000000 0200000000000000 01 01 00000000 02000000 {ee} 02000000 0000000000000000 00 00"
-    );
+    let unsent = "02000000 0000000000000000 00 00";
+    let sent = format!("0200000000000000 01000000 0200000000000000 01 01 00000000 02000000 {ee} {unsent}");
     let received = "0100000000000000 01000000 0200000000000000 02000000";
     let gone = "0100000000000000 0300000000000000";
     assert_eq!(
@@ -451,7 +466,12 @@ proptest! {
     }
 
     #[test]
-    fn no_altered_frame_panics(which in 0usize..16, at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>()) {
+    fn no_altered_frame_panics(
+        which in 0usize..16,
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
         let notice = notices().swap_remove(which);
         let recipient = if notice.is_direct() { Recipient::Party(7) } else { Recipient::All };
         let mut frame = notice_frame(&signed(notice, recipient)).to_vec();

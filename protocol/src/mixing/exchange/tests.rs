@@ -1,21 +1,22 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-
-use super::*;
-use crate::invariants::{mass, weight};
-use crate::lattice::Lattice;
-use crate::noise::LatticeNoise;
-use crate::plan::Plan;
-use crate::simulator::ledger::{self, Balance, Draws, Ledger, Recording};
-use crate::simulator::tests::{inputs, plan};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
+
+use super::*;
+use crate::lattice::grid::Lattice;
+use crate::mixing::noise::LatticeNoise;
+use crate::mixing::ticket::{Ticket, Tickets};
+use crate::plan::checked::Plan;
+use crate::simulator::cluster::tests::{inputs, plan};
+use crate::simulator::invariants::{mass, weight};
+use crate::simulator::ledger::{self, Balance, Draws, Ledger, Recording};
 
 const ROUND_MS: u64 = 160;
 
 enum Message {
-    Share(Arc<[u8]>, Ticket),
+    Share(Arc<[u8]>, ShareId),
     Answer(ShareId, Verdict),
 }
 
@@ -23,6 +24,7 @@ enum Message {
 struct World {
     plan: Arc<Plan>,
     nodes: Vec<Exchange>,
+    tickets: Vec<Tickets>,
     ledgers: Vec<Ledger>,
     balance: Balance,
     wires: BTreeMap<(Party, Party), VecDeque<Message>>,
@@ -48,6 +50,7 @@ impl World {
         );
         let mut world = World {
             nodes: Vec::new(),
+            tickets: Vec::new(),
             ledgers: Vec::new(),
             balance: Balance::default(),
             wires: BTreeMap::new(),
@@ -75,6 +78,7 @@ impl World {
             };
             let mixing = course.begin(value, LatticeWeight(weight), noise);
             world.nodes.push(Exchange::new(course, mixing, opening));
+            world.tickets.push(Tickets::default());
             world.collect(me);
         }
         world
@@ -84,11 +88,16 @@ impl World {
     fn collect(&mut self, me: Party) {
         for deed in self.nodes[me].take_deeds() {
             match deed {
-                Deed::Share { to, frame, ticket } if !self.down.contains(&pair(me, to)) => {
+                Deed::Recall(shares) => {
+                    let recalled = self.tickets[me].recall(&shares);
+                    self.nodes[me].recalled(&recalled);
+                    return self.advance(me);
+                }
+                Deed::Share { to, frame, id } if !self.down.contains(&pair(me, to)) => {
                     self.wires
                         .entry((me, to))
                         .or_default()
-                        .push_back(Message::Share(frame, ticket));
+                        .push_back(Message::Share(frame, id));
                 }
                 Deed::Answer { id, verdict } if !self.down.contains(&pair(me, id.from)) => {
                     self.wires
@@ -103,8 +112,9 @@ impl World {
         assert_eq!(self.check(me), []);
     }
 
-    /// Mass and weight after an event at a node, as the simulator looks at them, which must be what all sums made anew come to.
-    fn check(&mut self, me: Party) -> Vec<crate::invariants::Violation> {
+    /// Mass and weight after an event at a node, as the simulator looks at them, which must be what
+    /// all sums made anew come to.
+    fn check(&mut self, me: Party) -> Vec<crate::simulator::invariants::violation::Violation> {
         let node = |party: Party| Some((&self.nodes[party], &self.ledgers[party]));
         let found: Vec<_> = (0..self.nodes.len())
             .map(|party| self.balance.event(party, party == me, node))
@@ -131,15 +141,15 @@ impl World {
             return false;
         };
         match message {
-            Message::Share(frame, ticket) => {
-                if ticket.take() {
+            Message::Share(frame, id) => {
+                if self.leaves(id) {
                     self.hand_over(from, to, &frame);
                 }
             }
             Message::Answer(id, verdict) => {
                 let answer = Answer {
                     verdict,
-                    signature: crate::message::Signature([0; 64]),
+                    signature: crate::messages::signature::Signature([0; 64]),
                 };
                 self.nodes[to].answer(from, id, answer);
             }
@@ -147,6 +157,15 @@ impl World {
         self.advance(from);
         self.advance(to);
         true
+    }
+
+    /// The transport takes a share.
+    fn leaves(&mut self, id: ShareId) -> bool {
+        let taken = self.tickets[id.from].of(id).take();
+        if taken {
+            self.nodes[id.from].left(id);
+        }
+        taken
     }
 
     fn hand_over(&mut self, from: Party, to: Party, frame: &Arc<[u8]>) {
@@ -175,14 +194,9 @@ impl World {
     /// Breaks a connection; of each direction's first message a byte may have left.
     fn cut(&mut self, a: Party, b: Party, taken: bool) {
         for wire in [(a, b), (b, a)] {
-            if let Some(Message::Share(_, ticket)) = self
-                .wires
-                .remove(&wire)
-                .unwrap_or_default()
-                .front()
-                .filter(|_| taken)
-            {
-                ticket.take();
+            let messages = self.wires.remove(&wire).unwrap_or_default();
+            if let Some(&Message::Share(_, id)) = messages.front().filter(|_| taken) {
+                self.leaves(id);
             }
         }
         self.down.insert(pair(a, b));
@@ -205,9 +219,9 @@ impl World {
         while (0..16).any(|wire| self.deliver(wire / 4, wire % 4)) {}
     }
 
-    fn first_share(&self, from: Party, to: Party) -> (Arc<[u8]>, Ticket) {
+    fn first_share(&mut self, from: Party, to: Party) -> (Arc<[u8]>, Ticket) {
         match self.wires.get(&(from, to)).and_then(VecDeque::front) {
-            Some(Message::Share(frame, ticket)) => (frame.clone(), ticket.clone()),
+            Some(Message::Share(frame, id)) => (frame.clone(), self.tickets[from].of(*id)),
             _ => panic!("no share on the wire from {from} to {to}"),
         }
     }
@@ -225,7 +239,8 @@ impl World {
         }
     }
 
-    /// Signs all logs, agrees on some of them, and settles those who publish. Returns the sum of their finals.
+    /// Signs all logs, agrees on some of them, and settles those who publish. Returns the sum of
+    /// their finals.
     fn settle(mut self, members: &BTreeSet<Party>, publishers: &BTreeSet<Party>) -> Result<(), String> {
         let own: Vec<LatticeVector> = self.ledgers.iter().map(|ledger| ledger.own_value()).collect();
         let logs: Vec<Log> = self.nodes.iter_mut().map(|node| node.close(Vec::new())).collect();
@@ -436,13 +451,13 @@ fn hostile_shares_and_answers_change_nothing() {
     }
     let answer = |verdict| Answer {
         verdict,
-        signature: crate::message::Signature([0; 64]),
+        signature: crate::messages::signature::Signature([0; 64]),
     };
     let before = world.offences.len();
     world.nodes[from].answer(to, id, answer(Verdict::Refused));
     world.collect(from);
     assert_eq!(world.offences.len(), before + 1, "it has not left");
-    world.first_share(from, to).1.take();
+    assert!(world.leaves(id));
     world.hand_over(from, to, &frame);
     world.nodes[from].answer(to, id, answer(Verdict::Accepted { applied: 4 }));
     world.nodes[from].answer(to, id, answer(Verdict::Accepted { applied: 1 }));
@@ -550,7 +565,7 @@ fn without_roll_back_only_refused_shares_of_departed_parties_go_back() {
         if refused {
             let answer = Answer {
                 verdict: Verdict::Refused,
-                signature: crate::message::Signature([0; 64]),
+                signature: crate::messages::signature::Signature([0; 64]),
             };
             world.nodes[0].answer(to, id, answer);
         }
@@ -598,7 +613,8 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// Mass and weight are checked at every event (in `collect`), and after roll-back for whoever publishes.
+    /// Mass and weight are checked at every event (in `collect`), and after roll-back for whoever
+    /// publishes.
     #[test]
     fn mass_is_conserved_whatever_happens(
         operations in proptest::collection::vec(operation(), 0..150),
@@ -632,8 +648,8 @@ impl NoiseSource<LatticeVector> for Silent {
     }
 }
 
-/// Every peer sends the most that is accepted. `leaves`: whether this node's own shares leave in their rounds, or all come back. `late`: everything
-/// arrives in the last round only.
+/// Every peer sends the most that is accepted. `leaves`: whether this node's own shares leave in
+/// their rounds, or all come back. `late`: everything arrives in the last round only.
 fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
     let (lattice, me) = (*plan.lattice(), 0);
     let course = Course::of(plan, me);
@@ -657,7 +673,7 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
             .map(|steps| steps.to_le_bytes()[..lattice.wire_bytes as usize].to_vec())
             .concat();
         lattice
-            .share_from_bytes(&bytes, 2, round)
+            .share(bytes.clone().into(), 2, round)
             .expect("what is at the bound is accepted");
         bytes
     };
@@ -665,7 +681,7 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
     for round in 1..=rounds {
         for deed in node.take_deeds() {
             match deed {
-                Deed::Share { ticket, .. } => assert!(!leaves || ticket.take()),
+                Deed::Share { id, .. } if leaves => node.left(id),
                 Deed::Fault(text) | Deed::Offence { text, .. } => panic!("round {round}: {text}"),
                 _ => {}
             }
@@ -688,7 +704,17 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
                 },
             );
         }
-        node.advance(node.deadline(round));
+        let end = node.deadline(round);
+        node.advance(end);
+        if !leaves {
+            let asked = node.take_deeds().into_iter().find_map(|deed| match deed {
+                Deed::Recall(back) => Some(back),
+                _ => None,
+            });
+            let back = asked.expect("its shares are given out");
+            node.recalled(&Recalled { left: vec![], back });
+            node.advance(end);
+        }
         assert_eq!(node.round(), round + 1);
     }
     for deed in node.take_deeds() {
@@ -701,8 +727,9 @@ fn flooded_by_peers(plan: &Plan, leaves: bool, late: bool) {
         "{sums:?}"
     );
     let last = node.mixing.finish(&BTreeSet::new());
+    let mut bytes = vec![0; 2 * lattice.final_bytes as usize];
     lattice
-        .final_to_bytes(&last.value)
+        .write_final(&last.value, &mut bytes)
         .expect("the final fits as well");
 }
 

@@ -5,12 +5,13 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::graph::Graph;
-use crate::injection::Injection;
-use crate::lattice::{Lattice, LatticeRequest, LatticeVector, LatticeWeight, Travel, WEIGHT_UNIT};
-use crate::noise::LatticeNoise;
-use crate::payload::{Impulse, Ratio};
-use crate::schedule::MultiGossip;
+use crate::lattice::grid::{Lattice, LatticeRequest, LatticeWeight, Travel, WEIGHT_UNIT};
+use crate::lattice::injection::Injection;
+use crate::lattice::payload::{Impulse, Ratio};
+use crate::lattice::vector::LatticeVector;
+use crate::mixing::noise::LatticeNoise;
+use crate::topology::graph::Graph;
+use crate::topology::multi_gossip::MultiGossip;
 
 type Machine = Mixing<LatticeVector, LatticeWeight>;
 
@@ -78,8 +79,8 @@ fn sum<'a>(vectors: impl Iterator<Item = &'a LatticeVector>, zero: LatticeVector
     })
 }
 
-/// Any k, T and injection; party 0 departs: it hands out half of its shares of its last round and is never heard of again.
-/// The survivors' finals add up to the survivors' values, to the bit.
+/// Any k, T and injection; party 0 departs: it hands out half of its shares of its last round and
+/// is never heard of again. The survivors' finals add up to the survivors' values, to the bit.
 fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies_in: u32, seed: u64) {
     let (parties, rounds) = (6usize, injection.rounds() as u32);
     let mut c = cluster(parties, fanout, injection, seed);
@@ -92,7 +93,7 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
                 .map(|_| others.swap_remove(rng.random_range(0..others.len())))
                 .collect();
             let portion = c.machines[from].split(&to, |state| state.value.pack());
-            let bytes = c.lattice.share_to_bytes(&portion.value.unpack(), round).unwrap();
+            let bytes = share_bytes(&c.lattice, &portion.value.unpack(), round);
             let value = c.lattice.share(bytes.into(), 5, round).unwrap();
             assert!(
                 value.unpack() == c.machines[from].state().value,
@@ -137,6 +138,15 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
     assert_eq!(weight, 5 * c.lattice.weight(WEIGHT_UNIT), "seed {seed}");
 }
 
+/// The bytes of the values of a share of round `t`.
+fn share_bytes(lattice: &Lattice, vector: &LatticeVector, t: u32) -> Vec<u8> {
+    let mut bytes = vec![0; vector.len() * lattice.wire_bytes as usize];
+    lattice
+        .write_share(vector, t, &mut bytes)
+        .expect("within the bound");
+    bytes
+}
+
 #[test]
 fn roll_back_leaves_the_survivors_exact_sum() {
     for seed in 0..20 {
@@ -163,7 +173,8 @@ fn roll_back_leaves_the_survivors_exact_sum() {
 #[test]
 fn all_correlated_noise_cancels_and_skipped_rounds_use_the_next_row() {
     let mut c = cluster(3, 1, Injection::exact_incremental(4), 3);
-    // Party 0 is offline in rounds 2 and 3: it injects three of its five pieces and cancels what is out.
+    // Party 0 is offline in rounds 2 and 3: it injects three of its five pieces and cancels what is
+    // out.
     for (machine, noise) in c.machines.iter_mut().zip(&mut c.noise).take(1) {
         machine.inject(noise, 1);
         machine.cancel();
@@ -265,8 +276,8 @@ fn handing_over(gossip: &MultiGossip, seed: u64) -> Cluster {
 /// In which round it joins, whether it comes back, from whom, to whom, and what.
 type Later = (u32, bool, usize, usize, Share<LatticeVector, LatticeWeight>);
 
-/// A departs in `dies_in`; shares are late, come back at once or at the end, as chance has it. In every order of these events the survivors' finals
-/// add up to their values.
+/// A departs in `dies_in`; shares are late, come back at once or at the end, as chance has it. In
+/// every order of these events the survivors' finals add up to their values.
 #[test]
 fn roll_back_of_hand_overs_leaves_the_survivors_exact_sum() {
     for (seed, graph) in [Graph::ring(6), Graph::complete(7), three_paths()]
@@ -287,7 +298,7 @@ fn roll_back_of_hand_overs_leaves_the_survivors_exact_sum() {
                 let to = schedule.sends_to(round, from);
                 let Some(&into) = to.first() else { continue };
                 let share = c.machines[from].split(to, |state| {
-                    let bytes = c.lattice.share_to_bytes(&state.value, round).unwrap();
+                    let bytes = share_bytes(&c.lattice, &state.value, round);
                     c.lattice.share(bytes.into(), 5, round).unwrap()
                 });
                 assert_eq!(
@@ -361,7 +372,8 @@ impl NoiseSource<Impulse> for Names {
     }
 }
 
-/// The machines, in network rounds, give the C and D of Algorithm 1, which takes one iteration after the other; with noises drawn ahead too.
+/// The machines, in network rounds, give the C and D of Algorithm 1, which takes one iteration
+/// after the other; with noises drawn ahead too.
 #[test]
 fn hand_overs_in_network_rounds_are_algorithm_1() {
     for (seed, graph) in [three_paths(), Graph::complete(5)]

@@ -1,40 +1,11 @@
-//! `run.toml`: what a person asks for. [`RawRunFile`] is what the file says, [`RunFile`] is complete and checked.
-
-mod check;
-mod raw;
-mod settings;
+//! Why a run file is refused.
 
 use thiserror::Error;
 
-pub use check::{
-    MOST_EXCHANGE_ROUNDS, MOST_FANOUT, MOST_PARTIES, MOST_ROUNDS, Problem, most_rounds, unnamed,
-};
-pub(crate) use check::{check_settings, supported};
-pub use raw::{RawData, RawMechanism, RawPrivacy, RawRunFile, RawRunSettings, RawTopology};
-pub use settings::*;
+use crate::plan::run_file::problem::Problem;
 
-use crate::defaults::Defaults;
-
-/// A complete and checked run file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunFile {
-    /// What is computed.
-    pub task: Task,
-    /// Of the run.
-    pub name: String,
-    /// What each party brings.
-    pub data: Data,
-    /// The target.
-    pub privacy: Privacy,
-    /// How noise is shared out.
-    pub mechanism: Mechanism,
-    /// Who may talk to whom.
-    pub topology: Topology,
-    /// Time-outs and sizes.
-    pub run: RunSettings,
-}
-
-/// Why a run file is refused (exit 2). Names the field, where the line is known the line, and the fix.
+/// Why a run file is refused (exit 2). Names the field, where the line is known the line, and the
+/// fix.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RunFileError {
     /// It is not TOML, has an unknown key, or a value of another type.
@@ -80,13 +51,3 @@ impl RunFileError {
         }
     }
 }
-
-impl RunFile {
-    /// Reads a run file for `parties` parties (as many as `peers.toml` lists).
-    pub fn parse(text: &str, parties: usize) -> Result<Self, RunFileError> {
-        RawRunFile::parse(text)?.resolve(parties, Defaults::File)
-    }
-}
-
-#[cfg(test)]
-mod tests;

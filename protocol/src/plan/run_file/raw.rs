@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::RunFileError;
 use super::settings::*;
-use crate::defaults::{Defaults, document};
-use crate::lines::{Lines, line_at};
+use crate::plan::defaults::{Defaults, document};
+use crate::plan::lines::{Lines, line_at};
+use crate::plan::run_file::error::RunFileError;
 
 /// What `run.toml` says, before defaults and checks. Flags of `local` overwrite its fields.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -26,7 +26,7 @@ pub struct RawRunFile {
     pub(crate) lines: Lines,
 }
 
-/// `[data]`.
+/// The section `[data]`, with gaps.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -39,7 +39,7 @@ pub struct RawData {
     pub columns: Option<Vec<String>>,
 }
 
-/// `[privacy]`.
+/// The section `[privacy]`, with gaps.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -52,7 +52,7 @@ pub struct RawPrivacy {
     pub draws: Option<u64>,
 }
 
-/// `[mechanism]`.
+/// The section `[mechanism]`, with gaps.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -67,7 +67,7 @@ pub struct RawMechanism {
     pub local_noise_ok: Option<bool>,
 }
 
-/// `[topology]`.
+/// The section `[topology]`, with gaps.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -76,7 +76,7 @@ pub struct RawTopology {
     pub public: Option<GraphChoice>,
 }
 
-/// `[run]`.
+/// The section `[run]`, with gaps.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]

@@ -1,4 +1,5 @@
-//! What a run file can say, once it is complete. The same shapes serve `run.toml` and the plan's JSON.
+//! What a run file can say, once it is complete. The same shapes serve `run.toml` and the plan's
+//! JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +8,7 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::payload::Ratio;
+use crate::lattice::payload::Ratio;
 
 /// What the parties compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,22 +34,24 @@ pub enum Unit {
 pub enum Adjacency {
     /// Into any other value within the clipping range.
     ReplaceOne,
-    /// Into zero.
+    /// It may become zero.
     ZeroOut,
 }
 
-/// One bound of a box: the same for every coordinate, or one for each (as many as the shape has coordinates).
+/// One bound of a box: the same for every coordinate, or one for each (as many as the shape has
+/// coordinates).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Bound {
-    /// The same for all.
+    /// One bound for all coordinates.
     All(f64),
     /// One for each coordinate, in the vector's (row-major) order.
     Each(Vec<f64>),
 }
 
 impl Bound {
-    /// The bound of a coordinate; the last one's beyond the list (a checked list has the vector's length).
+    /// The bound of a coordinate; the last one's beyond the list (a checked list has the vector's
+    /// length).
     pub fn at(&self, coordinate: usize) -> f64 {
         match self {
             Bound::All(bound) => *bound,
@@ -100,7 +103,7 @@ pub enum Clip {
     Box {
         /// Least values, below `high`.
         low: Bound,
-        /// Greatest values.
+        /// Greatest values, above `low`.
         high: Bound,
     },
 }
@@ -109,7 +112,7 @@ pub enum Clip {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// Of one party's vector, or of one record; the product is the dimension d.
+    /// The extents of one party's vector, or of one record; their product is the dimension d.
     pub shape: Vec<usize>,
     /// Whose change is hidden.
     pub unit: Unit,
@@ -117,18 +120,20 @@ pub struct Data {
     pub adjacency: Adjacency,
     /// The range that inputs are clipped to.
     pub clip: Clip,
-    /// Public weights by party name, where any were given (absent parties: 1). Multiples of 2⁻²⁰ from 0.01 to 10⁶, so that
-    /// the lattice carries exactly these; others are rounded to the nearest when the file is read.
+    /// Public weights by party name, where any were given (absent parties: 1). Multiples of 2⁻²⁰
+    /// from 0.01 to 10⁶, so that the lattice carries exactly these; others are rounded to the
+    /// nearest when the file is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<BTreeMap<String, f64>>,
-    /// What the coordinates along the last axis are called, if they have names: a table with other names, or in another order, is unusable
-    /// input.
+    /// What the coordinates along the last axis are called, if they have names: a table with other
+    /// names, or in another order, is unusable input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
 }
 
 impl Data {
-    /// The number of coordinates d: the product of the shape (checked to be from 1 to 2³¹; saturates before that).
+    /// The number of coordinates d: the product of the shape (checked to be from 1 to 2³¹;
+    /// saturates before that).
     pub fn dimension(&self) -> usize {
         self.shape
             .iter()
@@ -146,11 +151,11 @@ pub enum Coalitions {
     Static,
 }
 
-/// The target.
+/// The privacy that is asked for, and against whom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Privacy {
-    /// ε > 0.
+    /// The budget ε, above 0.
     pub epsilon: f64,
     /// δ in (0, 1).
     pub delta: f64,
@@ -160,20 +165,21 @@ pub struct Privacy {
     pub coalitions: Coalitions,
     /// Departures that the claims tolerate.
     pub dropouts: usize,
-    /// `coalitions = "static"` only: how many fresh draws the sampled claim rests on; none: as many as are quick, 10,000 at most.
+    /// `coalitions = "static"` only: how many fresh draws the sampled claim rests on; none: as many
+    /// as are quick, 10,000 at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,
 }
 
-/// The mechanism's family.
+/// The mechanism's family, as a run file and a plan name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MechanismKind {
-    /// INCA, Algorithm 2.
+    /// INCA (Algorithm 2): noise that cancels between neighbours, round by round.
     Inca,
     /// Privacy-preserving summation-consistent gossip.
     Ppsc,
-    /// KK's DP-GossipAvg.
+    /// Gossip averaging of noisy values (KK's DP-GossipAvg).
     Gossip,
 }
 
@@ -331,7 +337,8 @@ impl<'de> Deserialize<'de> for InjectionChoice {
 pub enum Rounds {
     /// As many as the calibration finds best.
     Auto,
-    /// T, from 1 to [`super::most_rounds`].
+    /// T, from 1 to what the mechanism allows
+    /// ([`Rules::most_rounds`](crate::plan::mechanism::rules::Rules::most_rounds)).
     Fixed(u32),
 }
 
@@ -386,18 +393,18 @@ pub enum IndependentNoise {
 /// How noise is shared out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mechanism {
-    /// Its family.
+pub struct MechanismSettings {
+    /// The mechanism's family.
     pub kind: MechanismKind,
     /// How value and noise enter a state.
     pub injection: InjectionChoice,
-    /// T.
+    /// The number of rounds T.
     pub rounds: Rounds,
     /// Out-neighbours a round, k ≥ 1.
     pub fanout: u32,
     /// Whether departed parties are taken out again.
     pub rollback: bool,
-    /// PPSC only.
+    /// PPSC only: whether each party adds noise that does not cancel.
     pub independent_noise: IndependentNoise,
     /// PPSC only: the owner knows that `independent_noise = "none"` reveals exact sums.
     pub accept_exact_sum: bool,
@@ -405,12 +412,13 @@ pub struct Mechanism {
     pub local_noise_ok: bool,
 }
 
-/// How a graph is chosen. Accepts `{ kind = "ring" }` and, where nothing else is needed, just `"ring"`.
+/// How a graph is chosen. Accepts `{ kind = "ring" }` and, where nothing else is needed, just
+/// `"ring"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GraphChoice {
-    /// Every pair.
+    /// Every pair of parties.
     Complete,
-    /// Plan order, closed.
+    /// Neighbours in plan order, closed to a ring.
     Ring,
     /// Random, everybody with this many neighbours.
     RandomRegular {
@@ -419,7 +427,7 @@ pub enum GraphChoice {
     },
     /// These pairs of names.
     Edges {
-        /// Unordered pairs.
+        /// Unordered pairs of names.
         edges: Vec<(String, String)>,
     },
 }
@@ -468,7 +476,7 @@ impl<'de> Deserialize<'de> for GraphChoice {
 /// Who may talk to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Over encrypted channels.
+    /// Pairs that exchange over encrypted channels.
     pub private: GraphChoice,
     /// In the clear, signed.
     pub public: GraphChoice,
@@ -478,9 +486,9 @@ pub struct Topology {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dissemination {
-    /// To everybody.
+    /// Every final to everybody.
     Flood,
-    /// By averaging consensus.
+    /// Averaged over the public graph, by consensus.
     Consensus,
     /// Whichever sends fewer bytes; a plan says which.
     Auto,

@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn data(clip: Clip, adjacency: Adjacency, unit: Unit, shape: Vec<usize>) -> Data {
     Data {
@@ -156,7 +157,8 @@ proptest! {
         let data = data(clip, Adjacency::ReplaceOne, Unit::Party, vec![bounds.len()]);
         let found = data.sensitivity(weight as f64 / 16.0);
         let square: i128 = bounds.iter().map(|&(_, width)| i128::from(width) * i128::from(width)).sum::<i128>() * i128::from(weight) * i128::from(weight);
-        // found in units of 2^-20 / 16, squared, against the exact square: compare without rounding by splitting off 2^-28.
+        // found in units of 2^-20 / 16, squared, against the exact square: compare without rounding
+        // by splitting off 2^-28.
         let scaled = found / unit * 16.0;
         prop_assert!(at_least_root(scaled, square), "{scaled} is below the root of {square}");
         prop_assert!(scaled <= (square as f64).sqrt() * (1.0 + 1e-14));
@@ -179,7 +181,8 @@ fn at_least_root(x: f64, square: i128) -> bool {
         exponent += 1;
     }
     let mantissa = mantissa as i128;
-    // mantissa² ≥ square · 4^exponent; square·4^exponent may overflow i128, so compare quotients: floor(m² / 4^e) ≥ square.
+    // mantissa² ≥ square · 4^exponent; square·4^exponent may overflow i128, so compare quotients:
+    // floor(m² / 4^e) ≥ square.
     let squared = (mantissa as u128) * (mantissa as u128);
     squared >> (2 * exponent) >= square as u128
 }

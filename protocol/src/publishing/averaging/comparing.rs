@@ -1,50 +1,43 @@
-//! What follows a result: its author says that it has one, tells sums of it once the others have theirs, and compares what they tell with its own.
+//! What follows a result: its author says that it has one, tells sums of it once the others have
+//! theirs, and compares what they tell with its own.
 //!
-//! Sums compare nothing if somebody knew their signs too early: who holds back its last message to one victim, and has read the seeds of all others,
-//! can send it a lie that none of their sums shows. So results come first, and signs after them:
+//! Sums compare nothing if somebody knew their signs too early: who holds back its last message to
+//! one victim, and has read the seeds of all others, can send it a lie that none of their sums
+//! shows. So results come first, and signs after them:
 //!
 //! 1. Who has its result says so ([`Notice::Averaged`]), and never changes it again.
-//! 2. Then it tells its sums ([`Notice::Sums`]), and of whom it had *not* heard that they had ended. The seed is a hash of a signature of its own that it
-//!    shows to nobody: until it tells the seed, nobody else knows anything of it.
+//! 2. Then it tells its sums ([`Notice::Sums`]), and of whom it had *not* heard that they had
+//!    ended. The seed is a hash of a signature of its own that it shows to nobody: until it tells
+//!    the seed, nobody else knows anything of it.
 //!
-//! V counts the sums of U only if U had heard of V's end. Let both be honest: V's result was fixed before it said that it had ended, and U told the seed after
-//! it had read that. So both results were fixed before anybody but U knew the signs, and no lie to either can have been made for them. V need not commit
-//! itself to its result, as by a hash: it is V that compares, and V knows that it has kept it. What dishonest nodes say of theirs is worth nothing either
-//! way: that is what the quorum is for. Two honest nodes whose results a quorum confirmed share an honest one whose result is near to both.
+//! V counts the sums of U only if U had heard of V's end. Let both be honest: V's result was fixed
+//! before it said that it had ended, and U told the seed after it had read that. So both results
+//! were fixed before anybody but U knew the signs, and no lie to either can have been made for
+//! them. V need not commit itself to its result, as by a hash: it is V that compares, and V knows
+//! that it has kept it. What dishonest nodes say of theirs is worth nothing either way: that is
+//! what the quorum is for. Two honest nodes whose results a quorum confirmed share an honest one
+//! whose result is near to both.
 //!
-//! Who waits for whom: sums are told once all have ended that are not gone, or an eighth of `settle_ms` after somebody has that no earlier sums of this
-//! node took into account. There are [`MOST_SKETCHES`](super::sketch::MOST_SKETCHES) at most, or liars who end one after the other could ask for
-//! them without end; the last are kept until nobody is left to end, or all honest ones must have. So whoever ends is in somebody's sums, late at worst.
+//! Who waits for whom: sums are told once all have ended that are not gone, or an eighth of
+//! `settle_ms` after somebody has that no earlier sums of this node took into account. There are
+//! [`MOST_SKETCHES`](crate::averaging::sketch::MOST_SKETCHES) at most, or liars who end one after
+//! the other could ask for them without end; the last are kept until nobody is left to end, or all
+//! honest ones must have. So whoever ends is in somebody's sums, late at worst.
 //!
-//! What is compared is the mean that was given out, or will be. A node that has one of the fast form keeps it when others fall back: if the fall-back's
-//! is near to it all agree, else those with the mean that a quorum holds.
+//! What is compared is the mean that was given out, or will be. A node that has one of the fast
+//! form keeps it when others fall back: if the fall-back's is near to it all agree, else those with
+//! the mean that a quorum holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::sketch::{self, MOST_SKETCHES, Measure};
-use super::{Averaged, Averaging, Deed, MOST_STAGES, Mean, Sights};
-use crate::message::{Notice, Sketch};
-use crate::mixing::Party;
+use crate::averaging::sketch::{self, MOST_SKETCHES, Measure};
+use crate::messages::notice::{Notice, Sketch};
+use crate::publishing::averaging::averaged::{Averaged, Mean};
+use crate::publishing::averaging::comparison::Comparing;
+use crate::publishing::averaging::machine::{Averaging, MOST_STAGES, PublishingDeed, Sights};
 use crate::time::Time;
-
-/// What a node that has ended still does with its result.
-#[derive(Default)]
-pub(super) struct Comparing {
-    /// Of all of E and within ν/2, as it was when this node ended; none if it was not.
-    mean: Option<Arc<Mean>>,
-    /// Until it is given out.
-    result: Option<Averaged>,
-    ended_at: Time,
-    /// Whose sums were compared with this node's, and whether they are near.
-    compared: BTreeMap<Party, bool>,
-    /// How many sums this node has told.
-    told: u8,
-    /// Whose ends these took into account.
-    heard: BTreeSet<Party>,
-    /// Since when there has been another.
-    unheard_since: Option<Time>,
-}
+use crate::topology::party::Party;
 
 impl Averaging {
     /// This node has its result, or knows that it gets none: it says so.
@@ -58,7 +51,7 @@ impl Averaging {
             .is_some_and(|electorate| electorate.members == included);
         let mean = mean.map(Arc::new);
         let whole = mean.clone().filter(|mean| all && self.is_within(mean));
-        self.deeds.push(Deed::Say(Notice::Averaged {
+        self.deeds.push(PublishingDeed::Say(Notice::Averaged {
             whole: whole.is_some(),
         }));
         let averaged = Averaged {
@@ -93,7 +86,8 @@ impl Averaging {
         begun.plus_millis(self.setup.settle_ms.saturating_mul(stages))
     }
 
-    /// Until when the others' sums are waited for before a result is given out: those of a quorum as long as averaging may take, of the rest briefly.
+    /// Until when the others' sums are waited for before a result is given out: those of a quorum
+    /// as long as averaging may take, of the rest briefly.
     pub(super) fn given_out_by(&self) -> Time {
         let ended_at = self.comparing.ended_at;
         match &self.comparing.result {
@@ -138,7 +132,8 @@ impl Averaging {
         1 + self.comparing.compared.values().filter(|near| **near).count() >= needed
     }
 
-    /// Compares this node's result of all of E with what others say of theirs, tells them of its own, and gives it out.
+    /// Compares this node's result of all of E with what others say of theirs, tells them of its
+    /// own, and gives it out.
     pub(super) fn compare(&mut self, now: Time, sights: &Sights<'_>) {
         if !self.ended {
             return;
@@ -209,7 +204,7 @@ impl Averaging {
             Ok(seed) => {
                 let sums = sketch::sums(&seed, mean.sum.iter().copied(), &measure);
                 let sketch = Box::new(Sketch { seed, sums });
-                self.deeds.push(Deed::Say(Notice::Sums {
+                self.deeds.push(PublishingDeed::Say(Notice::Sums {
                     number,
                     unheard,
                     sketch,
@@ -222,7 +217,8 @@ impl Averaging {
         self.comparing.unheard_since = None;
     }
 
-    /// Gives out the result. One that a quorum holds is agreed, whatever a few others say: they have lied, or were lied to.
+    /// Gives out the result. One that a quorum holds is agreed, whatever a few others say: they
+    /// have lied, or were lied to.
     fn give_out(&mut self) {
         let confirmed = self.is_confirmed();
         let Some(mut averaged) = self.comparing.result.take() else {
@@ -236,7 +232,7 @@ impl Averaging {
                 .collect();
             averaged.whole = false;
         }
-        self.deeds.push(Deed::Ended(Box::new(averaged)));
+        self.deeds.push(PublishingDeed::Ended(Box::new(averaged)));
     }
 
     /// The last words of a node that leaves, and its result.
@@ -249,7 +245,8 @@ impl Averaging {
         self.give_out();
     }
 
-    /// The mean that is compared, and how: another's over all of E may be off by ν/2 at most, or it would not tell its sums.
+    /// The mean that is compared, and how: another's over all of E may be off by ν/2 at most, or it
+    /// would not tell its sums.
     fn measured(&self) -> Option<(Arc<Mean>, Measure)> {
         let (mean, electorate) = (self.comparing.mean.clone()?, self.electorate.as_ref()?);
         let terms = &self.setup.terms;
@@ -263,8 +260,9 @@ impl Averaging {
         Some((mean, measure))
     }
 
-    /// Whether nobody who averages needs this node any more, as far as it knows: all that are not gone have ended, and those with a result
-    /// have told sums that take each other's ends into account.
+    /// Whether nobody who averages needs this node any more, as far as it knows: all that are not
+    /// gone have ended, and those with a result have told sums that take each other's ends into
+    /// account.
     pub fn is_over(&self, sights: &Sights<'_>) -> bool {
         let Some(electorate) = &self.electorate else {
             return true;

@@ -1,54 +1,17 @@
 //! How it ends for this node: with a mean and its bound, or without one.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use super::fast::Fast;
-use super::{Averaging, Electorate, Sights, Stage};
-use crate::lattice::LatticeWeight;
-use crate::mixing::Party;
+use crate::lattice::grid::LatticeWeight;
+use crate::publishing::averaging::averaged::Mean;
+use crate::publishing::averaging::fast::Fast;
+use crate::publishing::averaging::machine::{Averaging, Entrants, Mode, Sights};
 use crate::time::Time;
-
-/// What averaging came to.
-#[derive(Clone, Debug)]
-pub struct Averaged {
-    /// Whose finals are in the mean.
-    pub included: BTreeSet<Party>,
-    /// The mean with its bound; none if none was verified.
-    pub mean: Option<Arc<Mean>>,
-    /// Whether these are all of E's, the bound is within ν/2, and a quorum says that it holds a mean [near](super::sketch) to this one.
-    pub whole: bool,
-    /// Where no quorum does, who says that it holds another one: somebody has lied, and no bound is known.
-    pub contradicted: BTreeSet<Party>,
-}
-
-/// A verified mean.
-#[derive(Clone)]
-pub struct Mean {
-    /// An average of openings × their number: about the sum of finals, in steps of the lattice.
-    pub sum: Vec<i128>,
-    /// Σ of the weights, exact.
-    pub weight: LatticeWeight,
-    /// Each coordinate of `sum` is within this of the exact sum of the finals, in steps.
-    pub steps: f64,
-    /// The same for the result, in standard errors.
-    pub standard_errors: f64,
-}
-
-impl std::fmt::Debug for Mean {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "Mean({} coordinates, within {})",
-            self.sum.len(),
-            self.standard_errors
-        )
-    }
-}
+use crate::topology::party::Party;
 
 impl Averaging {
     pub(super) fn conclude_fast(&mut self, now: Time) {
-        let (Stage::Fast(fast), Some(electorate)) = (&self.stage, &self.electorate) else {
+        let (Mode::Fast(fast), Some(electorate)) = (&self.stage, &self.electorate) else {
             return;
         };
         let included = electorate.members.clone();
@@ -62,7 +25,7 @@ impl Averaging {
     }
 
     pub(super) fn conclude_fallback(&mut self, now: Time, only_within: bool) {
-        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else {
+        let (Mode::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else {
             return;
         };
         let included = fallback.roles().included();
@@ -97,7 +60,7 @@ impl Averaging {
     /// `bound`: how far an average in units may be from the exact one of the openings.
     pub(super) fn mean(
         &self,
-        electorate: &Electorate,
+        electorate: &Entrants,
         included: &BTreeSet<Party>,
         sum: Vec<i128>,
         bound: f64,
@@ -122,7 +85,7 @@ impl Averaging {
     /// Ends with what there is: this node leaves.
     pub fn leave(&mut self, now: Time, sights: &Sights<'_>) {
         match self.stage {
-            Stage::Fallback { .. } => self.conclude_fallback(now, false),
+            Mode::Fallback { .. } => self.conclude_fallback(now, false),
             _ => {
                 let included = self
                     .electorate

@@ -1,9 +1,12 @@
-//! Which edges are cut, and what follows from that: who still averages with whom, and who enters the final of a party that vanished.
+//! Which edges are cut, and what follows from that: who still averages with whom, and who enters
+//! the final of a party that vanished.
 //!
-//! Everything here is a function of the signed notices that everybody floods. A node's component is whom it reaches over edges that neither end has
-//! cut. A party outside of it has vanished, as far as this component goes: all of its neighbours in it have cut it off. If one of them holds
-//! its opening, the first of these, its *steward*, enters it: that final is public by then, and bit for bit what its author committed to. So a party
-//! that vanishes costs nothing if its opening has reached a neighbour, and its own weight only if not.
+//! Everything here is a function of the signed notices that everybody floods. A node's component is
+//! whom it reaches over edges that neither end has cut. A party outside of it has vanished, as far
+//! as this component goes: all of its neighbours in it have cut it off. If one of them holds its
+//! opening, the first of these, its *steward*, enters it: that final is public by then, and bit for
+//! bit what its author committed to. So a party that vanishes costs nothing if its opening has
+//! reached a neighbour, and its own weight only if not.
 
 mod reach;
 
@@ -11,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
 
-use crate::flood::Flood;
-use crate::graph::Graph;
-use crate::mixing::Party;
-use reach::LiveEdges;
+use crate::agreement::flood::Flood;
+use crate::publishing::averaging::cuts::reach::LiveEdges;
+use crate::topology::graph::Graph;
+use crate::topology::party::Party;
 
 /// The cut edges that a node has heard of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -120,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::public_draw::PublicDraw;
+    use crate::topology::public_draw::PublicDraw;
 
     fn view(cuts: &[(Party, Party, bool)]) -> View {
         View {
@@ -158,7 +161,8 @@ mod tests {
             .collect()
     }
 
-    /// A graph, who of its parties is a member, and some cuts: with words of bits that are full, nearly empty, and one of several.
+    /// A graph, who of its parties is a member, and some cuts: with words of bits that are full,
+    /// nearly empty, and one of several.
     fn any_case() -> impl Strategy<Value = (Graph, BTreeSet<Party>, View)> {
         let sizes = prop_oneof![2usize..12, 60usize..70, 126usize..132];
         (sizes, 1u8..=100, 0u8..30, any::<u64>()).prop_map(|(parties, density, cut, seed)| {

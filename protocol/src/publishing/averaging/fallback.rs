@@ -1,20 +1,23 @@
 //! Ratio consensus between live neighbours, round by round, until a difference is verified.
 //!
-//! In *windows* of D + 1 rounds, D the component's diameter, the nodes find the largest difference between any two neighbours at the window's
-//! first round: each measures its own, and every message passes on the largest heard of. After D rounds everybody has the same maximum m, and two
-//! nodes' means at that first round differ by at most D·m in any coordinate. Each keeps its mean of that round: that is the result once D·m is
-//! within the tolerance, and everybody finishes in the same window. Since counts are positive and add up, the exact mean is a convex combination of
-//! these means, so D·m bounds the distance to it, too.
+//! In *windows* of D + 1 rounds, D the component's diameter, the nodes find the largest difference
+//! between any two neighbours at the window's first round: each measures its own, and every message
+//! passes on the largest heard of. After D rounds everybody has the same maximum m, and two nodes'
+//! means at that first round differ by at most D·m in any coordinate. Each keeps its mean of that
+//! round: that is the result once D·m is within the tolerance, and everybody finishes in the same
+//! window. Since counts are positive and add up, the exact mean is a convex combination of these
+//! means, so D·m bounds the distance to it, too.
 //!
-//! That holds for one set of cut edges. Every message names the sender's; a window in which a node meets two of them proves nothing (∞). If a node
-//! met only one, then so did, up to their messages to it, all that it heard from, at distance up to D in that very graph: all of the component.
+//! That holds for one set of cut edges. Every message names the sender's; a window in which a node
+//! meets two of them proves nothing (∞). If a node met only one, then so did, up to their messages
+//! to it, all that it heard from, at distance up to D in that very graph: all of the component.
 
 use std::collections::BTreeMap;
 
-use super::view::{Roles, View};
-use crate::averaging::ratio::Ratio;
-use crate::mixing::Party;
-use crate::wire::Bytes;
+use crate::averaging::ratio::RatioConsensus;
+use crate::messages::wire::Bytes;
+use crate::publishing::averaging::cuts::{Roles, View};
+use crate::topology::party::Party;
 
 /// What a neighbour said in a round of ratio consensus.
 #[derive(Clone, Debug)]
@@ -45,7 +48,7 @@ pub struct Verified {
 
 /// One node's part in the ratio form.
 pub struct Fallback {
-    ratio: Ratio,
+    ratio: RatioConsensus,
     width: usize,
     round: u32,
     /// The label of the view with which the present state was computed.
@@ -60,7 +63,7 @@ pub struct Fallback {
 
 impl Fallback {
     /// Begins with this node's own opening; [`Fallback::message`] has the first message.
-    pub fn new(ratio: Ratio, width: usize, view: View, roles: Roles) -> Self {
+    pub fn new(ratio: RatioConsensus, width: usize, view: View, roles: Roles) -> Self {
         let label = view.label();
         let mut fallback = Fallback {
             ratio,
@@ -103,7 +106,12 @@ impl Fallback {
     }
 
     /// More edges are cut. `ratio` has what this node now enters for others.
-    pub fn change(&mut self, view: View, roles: Roles, enter: impl FnOnce(&mut Ratio, &Roles, &Roles)) {
+    pub fn change(
+        &mut self,
+        view: View,
+        roles: Roles,
+        enter: impl FnOnce(&mut RatioConsensus, &Roles, &Roles),
+    ) {
         enter(&mut self.ratio, &self.roles, &roles);
         self.taken.retain(|party, _| roles.live.contains(party));
         self.window = None;
@@ -111,7 +119,8 @@ impl Fallback {
         (self.view, self.roles) = (view, roles);
     }
 
-    /// The present round's message: label, spread and running sums. None: they do not fit, which no honest run comes to.
+    /// The present round's message: label, spread and running sums. None: they do not fit, which no
+    /// honest run comes to.
     pub fn message(&self) -> Option<(u64, f64, Vec<u8>)> {
         let mut bytes = vec![0; self.length()];
         let spread = self.window.as_ref().map_or(f64::INFINITY, |window| window.worst);
@@ -128,7 +137,8 @@ impl Fallback {
         (self.round + 1).is_multiple_of(self.roles.diameter + 1)
     }
 
-    /// Takes the messages of the present round from every live neighbour, and moves on to the next. A verified mean, if a window ended with one.
+    /// Takes the messages of the present round from every live neighbour, and moves on to the next.
+    /// A verified mean, if a window ended with one.
     pub fn step(&mut self, messages: BTreeMap<Party, Said>) -> Option<&Verified> {
         let same = self.label == self.view.label() && messages.values().all(|said| said.view == self.label);
         if self.opens_window() {

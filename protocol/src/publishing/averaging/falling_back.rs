@@ -1,16 +1,17 @@
-//! Ratio consensus: begun from the very same openings, around edges that were cut, until a mean is verified.
+//! Ratio consensus: begun from the very same openings, around edges that were cut, until a mean is
+//! verified.
 
 use std::collections::BTreeMap;
 
-use super::fallback::{Fallback, Said};
-use super::inbox::Arrival;
-use super::view::{self, View};
-use super::{Averaging, Deed, FALLBACK_STAGES, Sights, Stage};
 use crate::averaging::integers;
-use crate::averaging::ratio::{self, Ratio};
-use crate::message::{Form, Notice};
-use crate::mixing::Party;
+use crate::averaging::ratio::{self, RatioConsensus};
+use crate::messages::notice::{Form, Notice};
+use crate::publishing::averaging::cuts::{self, View};
+use crate::publishing::averaging::fallback::{Fallback, Said};
+use crate::publishing::averaging::inbox::Arrival;
+use crate::publishing::averaging::machine::{Averaging, FALLBACK_STAGES, Mode, PublishingDeed, Sights};
 use crate::time::Time;
+use crate::topology::party::Party;
 
 impl Averaging {
     pub(super) fn fall_back(&mut self, now: Time, sights: &Sights<'_>) {
@@ -19,7 +20,7 @@ impl Averaging {
         };
         let view = View::of(sights.flood, &self.setup.graph, &electorate.members);
         let roles = view.roles(&self.setup.graph, &electorate.members, self.setup.me);
-        let mut ratio = Ratio::new(self.own.iter().copied());
+        let mut ratio = RatioConsensus::new(self.own.iter().copied());
         for (party, steward) in &roles.stewards {
             if *steward == self.setup.me {
                 self.enter(&mut ratio, *party, false);
@@ -27,13 +28,13 @@ impl Averaging {
         }
         let fallback = Box::new(Fallback::new(ratio, electorate.ratio_width, view, roles));
         let ends = now.plus_millis(self.setup.settle_ms.saturating_mul(FALLBACK_STAGES));
-        self.stage = Stage::Fallback { fallback, ends };
+        self.stage = Mode::Fallback { fallback, ends };
         self.inbox.retain(|_, form, _| form == Form::Ratio);
         self.wait(now);
         self.say_round(sights);
     }
 
-    fn enter(&self, ratio: &mut Ratio, party: Party, out: bool) {
+    fn enter(&self, ratio: &mut RatioConsensus, party: Party, out: bool) {
         if let Some(bytes) = self.openings.get(&party) {
             ratio.enter(integers::read_narrow(bytes, self.setup.terms.opening_bytes), out);
         }
@@ -41,24 +42,25 @@ impl Averaging {
 
     /// Sends the present round of ratio consensus.
     fn say_round(&mut self, sights: &Sights<'_>) {
-        let Stage::Fallback { fallback, .. } = &self.stage else {
+        let Mode::Fallback { fallback, .. } = &self.stage else {
             return;
         };
         let round = fallback.round();
         if let Some((view, spread, bytes)) = fallback.message() {
             return self.send(Form::Ratio, round, view, spread, &bytes, sights.connected);
         }
-        // Only what somebody made up leads here. The others go on without this node; it says nothing more, also in later rounds.
+        // Only what somebody made up leads here. The others go on without this node; it says
+        // nothing more, also in later rounds.
         self.fault("a running sum does not fit into a message: somebody sent wrong ones");
         self.sent = Some((Form::Ratio, round));
-        if let Stage::Fallback { ends, .. } = &mut self.stage {
+        if let Mode::Fallback { ends, .. } = &mut self.stage {
             *ends = Time::ZERO;
         }
     }
 
     /// Takes up what was flooded about cut edges, and cuts those to neighbours that are lost.
     pub(super) fn look_around(&mut self, now: Time, sights: &Sights<'_>) {
-        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else {
+        let (Mode::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else {
             return;
         };
         let (me, round) = (self.setup.me, fallback.round());
@@ -66,7 +68,8 @@ impl Averaging {
         let lacking =
             |party: &&Party| !self.inbox.has(**party, Form::Ratio, round) || self.broken.contains(*party);
         let lost = |party: &&Party| !view.is_cut(me, **party) && lacking(party);
-        // Only once this round's wait has begun. Who has its result waits only where its message is waited for; others may have left by then.
+        // Only once this round's wait has begun. Who has its result waits only where its message is
+        // waited for; others may have left by then.
         let waits = self.sent == Some((Form::Ratio, round));
         let gone = |party: &&Party| waits && self.is_lost(**party, now, sights);
         let cut_by_other = |party: &&Party| view.has_cut(**party, me) && !view.has_cut(me, **party);
@@ -78,16 +81,16 @@ impl Averaging {
             party,
             held: self.openings.contains_key(&party),
         });
-        let notices: Vec<Deed> = notices.map(Deed::Say).collect();
+        let notices: Vec<PublishingDeed> = notices.map(PublishingDeed::Say).collect();
         self.deeds.extend(notices);
-        let (Stage::Fallback { fallback, .. }, Some(electorate)) = (&mut self.stage, &self.electorate) else {
+        let (Mode::Fallback { fallback, .. }, Some(electorate)) = (&mut self.stage, &self.electorate) else {
             return;
         };
         if view != *fallback.view() {
             let roles = view.roles(&self.setup.graph, &electorate.members, me);
             let (openings, width) = (&self.openings, self.setup.terms.opening_bytes);
             fallback.change(view, roles, |ratio, before, after| {
-                let mine = |roles: &view::Roles, party: Party| roles.stewards.get(&party) == Some(&me);
+                let mine = |roles: &cuts::Roles, party: Party| roles.stewards.get(&party) == Some(&me);
                 for (&party, bytes) in openings {
                     match (mine(before, party), mine(after, party)) {
                         (false, true) => ratio.enter(integers::read_narrow(bytes, width), false),
@@ -106,11 +109,11 @@ impl Averaging {
         if self
             .deeds
             .iter()
-            .any(|deed| matches!(deed, Deed::Say(Notice::Severed { .. })))
+            .any(|deed| matches!(deed, PublishingDeed::Say(Notice::Severed { .. })))
         {
             return false;
         }
-        let Stage::Fallback { fallback, ends } = &mut self.stage else {
+        let Mode::Fallback { fallback, ends } = &mut self.stage else {
             return false;
         };
         let round = fallback.round();
@@ -132,7 +135,7 @@ impl Averaging {
             self.say_round(sights);
             return true;
         }
-        let Stage::Fallback { fallback, .. } = &mut self.stage else {
+        let Mode::Fallback { fallback, .. } = &mut self.stage else {
             return false;
         };
         if given_up

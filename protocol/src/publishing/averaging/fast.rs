@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::terms::Schedule;
 use crate::averaging::integers;
-use crate::mixing::Party;
-use crate::wire::Bytes;
+use crate::averaging::terms::FastForm;
+use crate::messages::wire::Bytes;
+use crate::topology::party::Party;
 
 /// One node's part in the fast form.
 pub struct Fast {
-    schedule: Schedule,
+    schedule: FastForm,
     opening_bytes: usize,
     neighbours: Vec<Party>,
     state: Vec<i64>,
@@ -21,7 +21,7 @@ pub struct Fast {
 
 impl Fast {
     /// Begins with this node's own opening.
-    pub fn new(schedule: Schedule, opening_bytes: usize, neighbours: Vec<Party>, own: Vec<i64>) -> Self {
+    pub fn new(schedule: FastForm, opening_bytes: usize, neighbours: Vec<Party>, own: Vec<i64>) -> Self {
         let zeros = vec![0; own.len()];
         Fast {
             schedule,
@@ -35,7 +35,7 @@ impl Fast {
     }
 
     /// The schedule.
-    pub fn schedule(&self) -> &Schedule {
+    pub fn schedule(&self) -> &FastForm {
         &self.schedule
     }
 
@@ -61,7 +61,8 @@ impl Fast {
         }
     }
 
-    /// A neighbour whose message of the round that [`Fast::wants`] says a larger change than the entries allow.
+    /// A neighbour whose message of the round that [`Fast::wants`] says a larger change than the
+    /// entries allow.
     pub fn beyond(&self, messages: &BTreeMap<Party, Bytes>) -> Option<Party> {
         let most = *self.schedule.most.get(self.done.checked_sub(1)?)?;
         let width = self.width(self.done as u32)?;
@@ -74,8 +75,9 @@ impl Fast {
             .map(|(party, _)| *party)
     }
 
-    /// Takes the messages of the round that [`Fast::wants`] and makes the next one's vector, if others need it. Err: an own change is larger than
-    /// any that honest openings and changes lead to; nobody would take it.
+    /// Takes the messages of the round that [`Fast::wants`] and makes the next one's vector, if
+    /// others need it. Err: an own change is larger than any that honest openings and changes lead
+    /// to; nobody would take it.
     pub fn step(&mut self, messages: &BTreeMap<Party, Bytes>) -> Result<Option<Vec<u8>>, &'static str> {
         let width = self.width(self.done as u32).unwrap_or(1);
         for bytes in messages.values() {

@@ -2,25 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entry::Entry;
-use super::{Averaging, Deed, FAST_STAGES, Sights, Stage, terms};
-use crate::averaging::Spectrum;
-use crate::graph::Graph;
-use crate::message::{Form, Notice};
-use crate::mixing::Party;
+use crate::averaging::entry::FinalEntry;
+use crate::averaging::spectrum::Spectrum;
+use crate::averaging::terms;
+use crate::messages::notice::{Form, Notice};
+use crate::messages::wire::Bytes;
+use crate::publishing::averaging::machine::{Averaging, FAST_STAGES, Mode, PublishingDeed, Sights};
 use crate::time::Time;
-use crate::wire::Bytes;
+use crate::topology::graph::Graph;
+use crate::topology::party::Party;
 
 impl Averaging {
     pub(super) fn schedule(
         &self,
         members: &BTreeSet<Party>,
-        entries: &BTreeMap<Party, Entry>,
-    ) -> Option<terms::Schedule> {
+        entries: &BTreeMap<Party, FinalEntry>,
+    ) -> Option<terms::FastForm> {
         let ranges: Vec<f64> = entries.values().map(|entry| entry.range as f64).collect();
         let (terms, weight) = (&self.setup.terms, self.weight(entries.values()));
         if members.len() == self.setup.graph.parties() {
-            return terms.schedule(terms.spectrum(), &ranges, weight);
+            return terms.fast_form(terms.spectrum(), &ranges, weight);
         }
         let order: Vec<Party> = members.iter().copied().collect();
         let index = |party: Party| order.binary_search(&party).ok();
@@ -31,10 +32,10 @@ impl Averaging {
             .iter()
             .filter_map(|&(a, b)| Some((index(a)?, index(b)?)));
         let graph = Graph::from_edges(order.len(), &edges.collect::<Vec<_>>()).ok()?;
-        terms.schedule(&Spectrum::of(&graph)?, &ranges, weight)
+        terms.fast_form(&Spectrum::of(&graph)?, &ranges, weight)
     }
 
-    fn weight<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> f64 {
+    fn weight<'a>(&self, entries: impl Iterator<Item = &'a FinalEntry>) -> f64 {
         self.setup
             .lattice
             .weight_to_f64(entries.map(|entry| entry.weight.0).fold(0, i128::saturating_add))
@@ -43,13 +44,13 @@ impl Averaging {
     /// This node misses a message, or there is no fast form.
     pub(super) fn miss(&mut self, now: Time, sights: &Sights<'_>) {
         if !sights.flood.missed(self.setup.me) {
-            self.deeds.push(Deed::Say(Notice::Missed));
+            self.deeds.push(PublishingDeed::Say(Notice::Missed));
         }
         self.fall_back(now, sights);
     }
 
     pub(super) fn step_fast(&mut self, now: Time, sights: &Sights<'_>) -> bool {
-        let Stage::Fast(fast) = &mut self.stage else {
+        let Mode::Fast(fast) = &mut self.stage else {
             return false;
         };
         let Some(round) = fast.wants() else { return false };

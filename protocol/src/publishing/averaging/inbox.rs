@@ -1,11 +1,13 @@
-//! Messages of averaging that came in and were not used yet. Who may put one in, of which rounds and how long, is for [`super::Averaging`] to say;
-//! it lets in those of two rounds a neighbour and form, so this is bounded by the graph.
+//! Messages of averaging that came in and were not used yet. Who may put one in, of which rounds
+//! and how long, is for [`super::Averaging`] to say; it lets in those of two rounds a neighbour and
+//! form, so this is bounded by the graph.
 
 use std::collections::BTreeMap;
 
-use crate::message::{Form, Round, Signature};
-use crate::mixing::Party;
-use crate::wire::Bytes;
+use crate::messages::notice::{Form, Round};
+use crate::messages::signature::Signature;
+use crate::messages::wire::Bytes;
+use crate::topology::party::Party;
 
 /// A message.
 pub(super) struct Arrival {
@@ -27,8 +29,9 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Whether its author has signed another message of that very round, as far as this is remembered: of rounds not used yet, and of the newest
-    /// that was. An honest node signs one, and sends those bytes again.
+    /// Whether its author has signed another message of that very round, as far as this is
+    /// remembered: of rounds not used yet, and of the newest that was. An honest node signs one,
+    /// and sends those bytes again.
     pub(super) fn is_second(&self, round: &Round) -> bool {
         let here = self
             .arrivals

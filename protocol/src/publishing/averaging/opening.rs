@@ -1,16 +1,16 @@
 //! What a node commits to before anybody averages.
 
-use super::entry::Entry;
-use super::terms::Terms;
+use crate::averaging::entry::FinalEntry;
 use crate::averaging::integers;
-use crate::lattice::LatticeWeight;
+use crate::averaging::terms::AveragingTerms;
+use crate::lattice::grid::LatticeWeight;
 
 /// A final's opening and entry: what this node commits to.
 pub struct Opening {
     pub(super) values: Vec<i64>,
     pub(super) bytes: Vec<u8>,
     /// The entry.
-    pub entry: Entry,
+    pub entry: FinalEntry,
 }
 
 impl Opening {
@@ -19,7 +19,7 @@ impl Opening {
     /// # Errors
     /// A coordinate beyond what an opening has room for, which no honest final has.
     pub fn of(
-        terms: &Terms,
+        terms: &AveragingTerms,
         value: impl Iterator<Item = i128>,
         weight: LatticeWeight,
     ) -> Result<Self, String> {
@@ -30,7 +30,7 @@ impl Opening {
         if !fits || range >= 1 << 47 {
             return Err("this node's final does not fit into an opening".to_string());
         }
-        let entry = Entry::new(weight, range as u64, &bytes);
+        let entry = FinalEntry::new(weight, range as u64, &bytes);
         Ok(Opening {
             values: wide.into_iter().map(|x| x as i64).collect(),
             bytes,

@@ -1,13 +1,17 @@
 //! Who is waited for, and for how long.
 
-use super::{Averaging, Deed, FAST_STAGES, LONGEST_WAIT, Sights, Stage};
-use crate::message::{Form, Notice};
-use crate::mixing::Party;
+use crate::messages::notice::{Form, Notice};
+use crate::publishing::averaging::machine::{
+    Averaging, FAST_STAGES, LONGEST_WAIT, Mode, PublishingDeed, Sights,
+};
 use crate::time::Time;
+use crate::topology::party::Party;
 
-/// In ratio consensus a node that waits for round r may wait for one that waits for round r − 1, and so on up to a liar's own neighbours: these should
-/// cut it off before others cut off them. So the wait for round r is longer by r modulo this, in as many parts of `settle_ms`. (Where that begins again
-/// within such a chain an honest edge may be cut as well: that costs agreement, never truth.)
+/// In ratio consensus a node that waits for round r may wait for one that waits for round r − 1,
+/// and so on up to a liar's own neighbours: these should cut it off before others cut off them. So
+/// the wait for round r is longer by r modulo this, in as many parts of `settle_ms`. (Where that
+/// begins again within such a chain an honest edge may be cut as well: that costs agreement, never
+/// truth.)
 const STAGGERED_ROUNDS: u32 = 32;
 
 impl Averaging {
@@ -16,15 +20,16 @@ impl Averaging {
         self.beat = now.plus_millis(self.setup.settle_ms / 4);
     }
 
-    /// Whether a neighbour whose message is needed is gone or broken, or is not waited for any more.
+    /// Whether a neighbour whose message is needed is gone or broken, or is not waited for any
+    /// more.
     pub(super) fn is_lost(&self, party: Party, now: Time, sights: &Sights<'_>) -> bool {
         sights.gone.contains_key(&party)
             || self.broken.contains(&party)
             || now >= self.patience(party, sights)
     }
 
-    /// Until when a neighbour is waited for: from when this wait began (before, it may have had nothing to say) or it was last heard of, and
-    /// whatever it says not for ever.
+    /// Until when a neighbour is waited for: from when this wait began (before, it may have had
+    /// nothing to say) or it was last heard of, and whatever it says not for ever.
     fn patience(&self, party: Party, sights: &Sights<'_>) -> Time {
         let settle_ms = self.setup.settle_ms;
         let heard = sights
@@ -35,7 +40,7 @@ impl Averaging {
             .max(self.waits)
             .plus_millis(settle_ms);
         let staggered = match &self.stage {
-            Stage::Fallback { fallback, .. } => u64::from(fallback.round() % STAGGERED_ROUNDS),
+            Mode::Fallback { fallback, .. } => u64::from(fallback.round() % STAGGERED_ROUNDS),
             _ => 0,
         };
         let parts = u64::from(STAGGERED_ROUNDS);
@@ -43,7 +48,8 @@ impl Averaging {
         heard.min(self.waits.plus_millis(longest))
     }
 
-    /// While this node waits for others it says so: whoever waits for it must not take it for silent.
+    /// While this node waits for others it says so: whoever waits for it must not take it for
+    /// silent.
     pub(super) fn tell_waiting(&mut self, now: Time, sights: &Sights<'_>) {
         if !self.is_waiting(now) || now < self.beat {
             return;
@@ -54,15 +60,18 @@ impl Averaging {
             .into_iter()
             .filter(|peer| sights.connected.contains(peer))
             .collect();
-        self.deeds
-            .extend(reached.into_iter().map(|peer| Deed::Tell(peer, Notice::Waiting)));
+        self.deeds.extend(
+            reached
+                .into_iter()
+                .map(|peer| PublishingDeed::Tell(peer, Notice::Waiting)),
+        );
     }
 
     fn is_waiting(&self, now: Time) -> bool {
         match &self.stage {
-            Stage::Waiting => false,
-            Stage::Fast(fast) => fast.wants().is_some(),
-            Stage::Fallback { fallback, ends } => {
+            Mode::Waiting => false,
+            Mode::Fast(fast) => fast.wants().is_some(),
+            Mode::Fallback { fallback, ends } => {
                 now < *ends && self.sent == Some((Form::Ratio, fallback.round()))
             }
         }
@@ -80,8 +89,8 @@ impl Averaging {
             .map(|party| self.patience(party, sights))
             .filter(|&at| at > now);
         let ends = match &self.stage {
-            Stage::Fast(_) => self.stages_end(FAST_STAGES),
-            Stage::Fallback { ends, .. } if !self.ended => *ends,
+            Mode::Fast(_) => self.stages_end(FAST_STAGES),
+            Mode::Fallback { ends, .. } if !self.ended => *ends,
             _ => Time::FAR,
         };
         patience

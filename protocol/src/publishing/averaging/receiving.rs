@@ -1,13 +1,14 @@
 //! What a node takes of what its neighbours say in rounds of averaging.
 
-use super::{Averaging, Stage};
 use crate::averaging::integers;
-use crate::message::{Form, Round};
-use crate::mixing::Party;
-use crate::wire::Bytes;
+use crate::messages::notice::{Form, Round};
+use crate::messages::wire::Bytes;
+use crate::publishing::averaging::machine::{Averaging, Mode};
+use crate::topology::party::Party;
 
 impl Averaging {
-    /// A signed round of a neighbour. What came before, or is of no use any more, is ignored; a neighbour cannot be two rounds ahead.
+    /// A signed round of a neighbour. What came before, or is of no use any more, is ignored; a
+    /// neighbour cannot be two rounds ahead.
     pub fn round(&mut self, round: Round, values: Bytes) {
         let Round {
             author,
@@ -31,17 +32,18 @@ impl Averaging {
             return;
         }
         let (oldest, newest) = match (&self.stage, form) {
-            (Stage::Waiting, Form::Fast) => (0, 1),
-            (Stage::Fast(fast), Form::Fast) => (
+            (Mode::Waiting, Form::Fast) => (0, 1),
+            (Mode::Fast(fast), Form::Fast) => (
                 fast.wants().unwrap_or(u32::MAX),
                 fast.wants().map_or(0, |wanted| wanted + 1),
             ),
             // Its round 1 takes this node's round 0.
-            (Stage::Waiting | Stage::Fast(_), Form::Ratio) => (0, 0),
-            // Openings still matter: whoever holds one can enter it. A neighbour that has not heard of the fall-back yet goes on for a while.
-            (Stage::Fallback { .. }, Form::Fast) if !opens => return,
-            (Stage::Fallback { .. }, Form::Fast) => (0, 0),
-            (Stage::Fallback { fallback, .. }, Form::Ratio) => (fallback.round(), fallback.round() + 1),
+            (Mode::Waiting | Mode::Fast(_), Form::Ratio) => (0, 0),
+            // Openings still matter: whoever holds one can enter it. A neighbour that has not heard
+            // of the fall-back yet goes on for a while.
+            (Mode::Fallback { .. }, Form::Fast) if !opens => return,
+            (Mode::Fallback { .. }, Form::Fast) => (0, 0),
+            (Mode::Fallback { fallback, .. }, Form::Ratio) => (fallback.round(), fallback.round() + 1),
         };
         if number < oldest {
             return;
@@ -61,14 +63,15 @@ impl Averaging {
         }
     }
 
-    /// Whether what a neighbour says can be of use: it is in E, its edge is not cut (an opening is good all the same), and it has not broken its word.
+    /// Whether what a neighbour says can be of use: it is in E, its edge is not cut (an opening is
+    /// good all the same), and it has not broken its word.
     fn is_heard(&self, author: Party, opens: bool) -> bool {
         let member = self
             .electorate
             .as_ref()
             .is_none_or(|electorate| electorate.members.contains(&author));
         let live = match &self.stage {
-            Stage::Fallback { fallback, .. } => opens || fallback.roles().live.contains(&author),
+            Mode::Fallback { fallback, .. } => opens || fallback.roles().live.contains(&author),
             _ => true,
         };
         member && live && !self.broken.contains(&author)
@@ -78,7 +81,7 @@ impl Averaging {
         let coordinates = self.own.len();
         let expected = match (form, &self.electorate, &self.stage) {
             (Form::Fast, _, _) if round == 0 => Some(coordinates * self.setup.terms.opening_bytes),
-            (Form::Fast, _, Stage::Fast(fast)) => fast.length(round),
+            (Form::Fast, _, Mode::Fast(fast)) => fast.length(round),
             (Form::Ratio, Some(electorate), _) => Some((coordinates + 1) * electorate.ratio_width),
             // Its length follows from E, and is looked at again then.
             _ => (found <= (coordinates + 1) * 16).then_some(found),

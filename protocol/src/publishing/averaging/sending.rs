@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Averaging, Deed, Stage};
-use crate::message::Form;
-use crate::mixing::Party;
-use crate::wire;
+use crate::messages::notice::Form;
+use crate::messages::wire;
+use crate::publishing::averaging::machine::{Averaging, Mode, PublishingDeed};
+use crate::topology::party::Party;
 
 impl Averaging {
     /// To all neighbours that take part and can be reached.
@@ -26,8 +26,10 @@ impl Averaging {
                     .into_iter()
                     .filter(|peer| connected.contains(peer))
                     .collect();
-                self.deeds
-                    .extend(to.into_iter().map(|peer| Deed::Send(peer, frame.clone())));
+                self.deeds.extend(
+                    to.into_iter()
+                        .map(|peer| PublishingDeed::Send(peer, frame.clone())),
+                );
                 let keep = self.recent.len().saturating_sub(1);
                 self.recent.drain(..keep);
                 self.recent.push(frame);
@@ -40,7 +42,7 @@ impl Averaging {
     /// The neighbours that this node's messages go to.
     pub(super) fn partners(&self) -> Vec<Party> {
         match (&self.stage, &self.electorate) {
-            (Stage::Fallback { fallback, .. }, _) => fallback.roles().live.clone(),
+            (Mode::Fallback { fallback, .. }, _) => fallback.roles().live.clone(),
             (_, Some(electorate)) => electorate.neighbours.clone(),
             (_, None) => self.setup.graph.neighbours(self.setup.me).to_vec(),
         }
@@ -49,8 +51,11 @@ impl Averaging {
     /// A neighbour can be reached (again): it may lack this node's last messages.
     pub fn connected(&mut self, peer: Party) {
         if self.partners().contains(&peer) {
-            self.deeds
-                .extend(self.recent.iter().map(|frame| Deed::Send(peer, frame.clone())));
+            self.deeds.extend(
+                self.recent
+                    .iter()
+                    .map(|frame| PublishingDeed::Send(peer, frame.clone())),
+            );
         }
     }
 }

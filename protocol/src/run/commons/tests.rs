@@ -1,12 +1,15 @@
 use super::*;
-use crate::dissemination::sketch;
-use crate::message::{ItemSet, Seat, Signature, Sketch};
-use crate::run::tests::run_of;
-use crate::run::{Backlog, Run};
-use crate::simulator::tests::plan;
+use crate::averaging::sketch;
+use crate::messages::notice::{ItemSet, Seat, Sketch};
+use crate::messages::signature::Signature;
+use crate::run::backlog::Backlog;
+use crate::run::machine::Run;
+use crate::run::machine::tests::run_of;
+use crate::simulator::cluster::tests::plan;
 
-/// A run at its very end in which everything happened that may: everybody signed a list and a vote of all in either stage; as many as the plan
-/// tolerates departed or lied, so that all others called them gone and cut them off, and they all others.
+/// A run at its very end in which everything happened that may: everybody signed a list and a vote
+/// of all in either stage; as many as the plan tolerates departed or lied, so that all others
+/// called them gone and cut them off, and they all others.
 fn all_notices(author: Party, parties: usize, suspects: usize) -> Vec<Notice> {
     let set = || -> ItemSet { (0..parties).map(|party| (party, [7; 32])).collect() };
     let seats = (0..parties)
@@ -57,7 +60,8 @@ fn all_notices(author: Party, parties: usize, suspects: usize) -> Vec<Notice> {
     notices
 }
 
-/// What a new connection gets of these authors' notices, with every item's body, which is more: bodies of others have to be asked for.
+/// What a new connection gets of these authors' notices, with every item's body, which is more:
+/// bodies of others have to be asked for.
 fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
     let (parties, privacy) = (plan.parties(), &plan.draft().privacy);
     let mut run = run_of(plan, 0);
@@ -137,10 +141,11 @@ fn what_a_new_connection_gets_fits_the_queue_towards_it() {
     );
 }
 
-/// Of the largest plan there is: each party that is beyond suspicion adds the same, so that a few of them stand for all.
+/// Of the largest plan there is: each party that is beyond suspicion adds the same, so that a few
+/// of them stand for all.
 #[test]
 fn what_a_new_connection_gets_fits_the_queue_in_the_largest_plan() {
-    let parties = crate::run_file::MOST_PARTIES;
+    let parties = crate::plan::run_file::limits::MOST_PARTIES;
     let plan = many(parties);
     let privacy = &plan.draft().privacy;
     let suspects = privacy.dropouts + privacy.colluding;

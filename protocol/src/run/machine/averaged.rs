@@ -1,39 +1,21 @@
-//! Publishing by averaging, as far as the parent machine goes: it feeds [`Averaging`] and carries out its deeds.
+//! Publishing by averaging, as far as the parent machine goes: it feeds [`Averaging`] and carries
+//! out its deeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Commons, Ending, Machine, Run, Sum};
-use crate::dissemination::entry::Entry;
-use crate::dissemination::{Averaged, Averaging, Deed, Opening, Setup, Sights};
-use crate::lattice::{LatticeVector, LatticeWeight};
-use crate::message::{Form, ItemSet, Round, Stage};
-use crate::mixing::{Party, Portion};
+use crate::averaging::entry::FinalEntry;
+use crate::lattice::grid::LatticeWeight;
+use crate::lattice::vector::LatticeVector;
+use crate::messages::notice::{ItemSet, Stage};
+use crate::mixing::portion::Portion;
+use crate::publishing::averaging::averaged::Averaged;
+use crate::publishing::averaging::machine::{Averaging, PublishingDeed, Setup};
+use crate::publishing::averaging::opening::Opening;
+use crate::publishing::result::{Accuracy, Sum};
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::Ending;
 use crate::time::Time;
-use crate::wire::Bytes;
-
-/// What a verified result is known to be off by; ∞ if somebody says that it holds another one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Accuracy {
-    /// Each coordinate of the sum is within this of the exact sum of the included finals, in lattice steps.
-    pub steps: f64,
-    /// The same for the result, in standard errors.
-    pub standard_errors: f64,
-    /// Two nodes that say `agreed` are within this of each other, in standard errors, if nobody lied: this node's own bound and the largest that another
-    /// may have, half of the plan's ν. Of lies, [`sketch`](crate::dissemination::sketch) says what comparing shows.
-    pub apart: f64,
-}
-
-/// Rounds of averaging that came before this node had its own final: one a neighbour and form.
-pub(super) type Early = BTreeMap<(Party, Form), (Round, Bytes)>;
-
-pub(super) fn sights<'a>(commons: &'a Commons, gone: &'a BTreeMap<Party, Time>) -> Sights<'a> {
-    Sights {
-        flood: &commons.flood,
-        gone,
-        connected: commons.reached(),
-        heard: &commons.heard,
-    }
-}
+use crate::topology::party::Party;
 
 impl Run {
     /// Commits to the final and sends it to the neighbours.
@@ -86,16 +68,16 @@ impl Run {
         let parties = self.electorate.parties;
         let entry = |(party, hash): &(Party, _)| {
             let body = self.commons.items(Stage::Publishing).version(*party, hash)?;
-            Some((*party, Entry::from_bytes(body.bytes(), parties).ok()?))
+            Some((*party, FinalEntry::from_bytes(body.bytes(), parties).ok()?))
         };
-        let entries: BTreeMap<Party, Entry> = set.iter().filter_map(entry).collect();
+        let entries: BTreeMap<Party, FinalEntry> = set.iter().filter_map(entry).collect();
         let (now, me) = (self.now, self.course.me);
         match &mut self.machine {
             Machine::Publishing {
                 averaging: Some(averaging),
                 ..
             } if entries.contains_key(&me) => {
-                averaging.begin(now, entries, &sights(&self.commons, &self.gone));
+                averaging.begin(now, entries, &self.commons.sights(&self.gone));
             }
             _ => self.conclude_without_mean(set, true),
         }
@@ -120,7 +102,7 @@ impl Run {
         else {
             return false;
         };
-        averaging.advance(self.now, &sights(&self.commons, &self.gone));
+        averaging.advance(self.now, &self.commons.sights(&self.gone));
         self.carry_out_averaging()
     }
 
@@ -137,12 +119,12 @@ impl Run {
         let any = !deeds.is_empty();
         for deed in deeds {
             match deed {
-                Deed::Say(notice) => self.commons.say(notice),
-                Deed::Tell(peer, notice) => self.commons.tell(peer, notice),
-                Deed::Send(peer, frame) => self.commons.send(peer, frame),
-                Deed::Offence(peer, text) => self.commons.offence(peer, text),
-                Deed::Fault(text) => self.commons.event(super::Event::Fault(text)),
-                Deed::Ended(averaged) => self.conclude_averaging(*averaged),
+                PublishingDeed::Say(notice) => self.commons.say(notice),
+                PublishingDeed::Tell(peer, notice) => self.commons.tell(peer, notice),
+                PublishingDeed::Send(peer, frame) => self.commons.send(peer, frame),
+                PublishingDeed::Offence(peer, text) => self.commons.offence(peer, text),
+                PublishingDeed::Fault(text) => self.commons.event(super::Event::Fault(text)),
+                PublishingDeed::Ended(averaged) => self.conclude_averaging(*averaged),
             }
         }
         any
@@ -191,7 +173,7 @@ impl Run {
             Machine::Publishing {
                 averaging: Some(averaging),
                 ..
-            } => averaging.wake(self.now, &sights(&self.commons, &self.gone)),
+            } => averaging.wake(self.now, &self.commons.sights(&self.gone)),
             _ => Time::FAR,
         }
     }
@@ -205,6 +187,6 @@ impl Run {
         else {
             return true;
         };
-        averaging.is_over(&sights(&self.commons, &self.gone))
+        averaging.is_over(&self.commons.sights(&self.gone))
     }
 }

@@ -1,10 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::lattice::{Lattice, PackedVector};
-use crate::mixing::NoiseSource;
-use crate::peers::simulated_keypair;
-use crate::simulator::tests::{inputs, plan};
+use crate::lattice::grid::Lattice;
+use crate::lattice::packed::PackedVector;
+use crate::mixing::portion::NoiseSource;
+use crate::plan::peers::simulated_keypair;
+use crate::simulator::cluster::tests::{inputs, plan};
 
 struct Quiet(Lattice);
 
@@ -18,7 +19,7 @@ fn at(ms: u64) -> Time {
     Time::from_millis(ms)
 }
 
-pub(super) fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
+pub(in crate::run) fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
     let value = inputs(plan).swap_remove(me);
     let noise = Box::new(Quiet(*plan.lattice()));
     let identity = Identity {
@@ -109,7 +110,7 @@ fn nothing_private_leaves_before_the_plan_is_spent() {
     assert!(
         drain(&mut run)
             .iter()
-            .any(|output| matches!(output, Output::Private { ticket: Some(_), .. }))
+            .any(|output| matches!(output, Output::Private { share: Some(_), .. }))
     );
     let (mut run, _) = up_to_start(&plan);
     run.handle(at(3), Input::Spent(Err("spent before".into())))
@@ -192,8 +193,8 @@ fn a_new_public_connection_gets_all_that_is_held() {
     );
 }
 
-/// A flood brings everything more than once. One such frame at the very end of a round once hid that end: nobody woke the
-/// machine before the next deadline.
+/// A flood brings everything more than once. One such frame at the very end of a round once hid
+/// that end: nobody woke the machine before the next deadline.
 #[test]
 fn a_public_message_that_brings_nothing_new_does_not_hide_a_deadline() {
     let plan = plan(3, "", 2);
@@ -228,6 +229,13 @@ fn a_public_message_that_brings_nothing_new_does_not_hide_a_deadline() {
         },
     )
     .expect("in the plan");
+    let asked = drain(&mut run).into_iter().find_map(|output| match output {
+        Output::Recall(back) => Some(back),
+        _ => None,
+    });
+    let back = asked.expect("its shares are given out");
+    let recalled = Recalled { left: vec![], back };
+    run.handle(at(4), Input::Recalled(recalled)).expect("asked");
     assert!(run.progress().round > 1, "the deadline has passed");
 }
 
@@ -274,7 +282,7 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
         from,
         to: 0,
     };
-    let values = lattice.share_to_bytes(&lattice.zeros(2), 1).expect("fits");
+    let values = vec![0; 2 * lattice.wire_bytes as usize];
     let frame = wire::share_frame(plan.digest(), id, LatticeWeight(0), &values);
     run.handle(
         at(3),
@@ -289,7 +297,7 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
     let outputs = drain(&mut run);
     let answers = outputs
         .iter()
-        .filter(|output| matches!(output, Output::Private { to, ticket: None, .. } if *to == from));
+        .filter(|output| matches!(output, Output::Private { to, share: None, .. } if *to == from));
     assert_eq!(answers.count(), 1);
     let stray = wire::share_frame(
         plan.digest(),
@@ -321,7 +329,8 @@ fn limits_hold_what_runs_send() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
-    /// Frames of an honest run, altered, repeated and from anyone, never panic, and never make this node end well by themselves.
+    /// Frames of an honest run, altered, repeated and from anyone, never panic, and never make this
+    /// node end well by themselves.
     #[test]
     fn hostile_frames_are_survived(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>(), 0usize..3, any::<bool>()), 1..60),
@@ -381,7 +390,7 @@ fn a_log_calls_gone_who_owes_a_share_at_once_and_others_after_a_while() {
     assert!(!due.is_empty());
     exchange.received.extend(
         due.into_iter()
-            .map(|key| (key, crate::log::Verdict::Accepted { applied: key.0 })),
+            .map(|key| (key, crate::messages::log::Verdict::Accepted { applied: key.0 })),
     );
     assert_eq!(
         called(&run),

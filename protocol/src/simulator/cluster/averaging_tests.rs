@@ -1,13 +1,15 @@
 //! Publishing by averaging, under the same faults and invariants as the flood.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::tests::{inputs, plan};
 use super::*;
-use crate::invariants::trace;
-use crate::message::Phase;
-use crate::run::{Accuracy, Ending};
-use std::collections::BTreeSet;
+use crate::messages::notice::Phase;
+use crate::publishing::result::Accuracy;
+use crate::run::outcome::Ending;
+use crate::simulator::cluster::tests::{inputs, plan};
+use crate::simulator::invariants::trace;
+use crate::simulator::scenario::random_faults;
+use crate::simulator::stream::stream;
 
 const RING: &str = "[topology]\npublic = \"ring\"\n[run]\ndissemination = \"consensus\"";
 const COMPLETE: &str = "[run]\ndissemination = \"consensus\"";
@@ -33,7 +35,7 @@ fn distances(report: &Report, included: &BTreeSet<Party>) -> Vec<(f64, Accuracy)
     let distance = |outcome: &Outcome| {
         let sum = outcome.sum.as_ref().expect("filtered");
         (
-            crate::invariants::mass::largest_difference(&sum.value, &exact),
+            crate::simulator::invariants::mass::largest_difference(&sum.value, &exact),
             outcome.accuracy.expect("averaged"),
         )
     };
@@ -120,7 +122,8 @@ fn publishing(plan: &Arc<Plan>, latency_us: (u64, u64)) -> (u64, u64) {
     (first, times(Phase::Done).into_iter().max().expect("ends"))
 }
 
-/// One party vanishes at a random moment of publishing. Returns how many of the others' results were agreed, were of all but the vanished, and were neither.
+/// One party vanishes at a random moment of publishing. Returns how many of the others' results
+/// were agreed, were of all but the vanished, and were neither.
 fn vanish(lines: &str, parties: usize, runs: u64, loud: bool) -> (u32, u32, u32) {
     let plan = plan(parties, lines, 5);
     let (begin, end) = publishing(&plan, (100, 1000));

@@ -1,13 +1,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::invariants::trace;
-use crate::log::{Fate, fates};
-use crate::message::{Phase, Stage};
-use crate::peers::Peers;
-use crate::plan::{Adversary, Calibration, Claim, Draft, Established, Faults, Predicted};
-use crate::run::Ending;
-use crate::run_file::{Coalitions, IndependentNoise, RunFile};
+use crate::messages::log::{Fate, fates};
+use crate::messages::notice::{Phase, Stage};
+use crate::plan::calibration::Calibration;
+use crate::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use crate::plan::draft::Draft;
+use crate::plan::peers::Peers;
+use crate::plan::run_file::parsed::RunFile;
+use crate::plan::run_file::settings::{Coalitions, IndependentNoise};
+use crate::run::outcome::Ending;
+use crate::simulator::direct::{Leaving, direct};
+use crate::simulator::equivocator::Equivocation;
+use crate::simulator::invariants::trace;
+use crate::simulator::scenario::random_faults;
+use crate::simulator::stream::stream;
 
 /// A plan of simulated parties with two coordinates; noise of about the right size.
 pub(crate) fn plan(parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
@@ -98,7 +105,8 @@ fn without_faults_everybody_holds_the_exact_sum() {
     }
 }
 
-/// Plans of PPSC: one component; and three paths (the paper's Figure 4c, ERRATA), where a vanished party may cut off a sole neighbour.
+/// Plans of PPSC: one component; and three paths (the paper's Figure 4c, ERRATA), where a vanished
+/// party may cut off a sole neighbour.
 fn ppsc_plans() -> [Arc<Plan>; 2] {
     let paths = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (7, 8), (8, 9)];
     let edges: Vec<String> = paths
@@ -131,7 +139,8 @@ fn multi_gossip_takes_as_many_network_rounds_as_its_longest_chain_of_edges() {
             sums.into_iter()
                 .all(|sum| sum == calm.sum_over(&everybody).as_ref())
         );
-        // With a constant latency of 1 ms and nothing else that takes time, private messages on the critical path are milliseconds.
+        // With a constant latency of 1 ms and nothing else that takes time, private messages on the
+        // critical path are milliseconds.
         let latency_us = (1000, 1000);
         let report = simulate(
             &plan,
@@ -167,7 +176,8 @@ fn a_kill_in_multi_gossip_costs_its_own_value_only() {
     }
 }
 
-/// A stand-in that is as strict as the tolerated class: `dropouts` departures, and one share between members of L late or returned.
+/// A stand-in that is as strict as the tolerated class: `dropouts` departures, and one share
+/// between members of L late or returned.
 fn class_gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
     let faults = fates(logs, plan.rounds())
         .into_iter()
@@ -206,8 +216,9 @@ fn others(plan: &Plan, dead: &[Party]) -> BTreeSet<Party> {
         .collect()
 }
 
-/// Kills one party at a random moment of its mixing in each of many runs. All others must end degraded, agreed, with the exact sum of their x̃.
-/// Returns in how many runs they did, and by how many ms the slowest run ended later than one without a kill.
+/// Kills one party at a random moment of its mixing in each of many runs. All others must end
+/// degraded, agreed, with the exact sum of their x̃. Returns in how many runs they did, and by how
+/// many ms the slowest run ended later than one without a kill.
 fn kills(plan: &Arc<Plan>, runs: u64, loud: bool) -> (u64, u64) {
     let (mut good, mut done, mut latest) = (0, 0, 0);
     let (start, end, finished) = milestones(plan);
@@ -441,7 +452,8 @@ fn logs_that_reach_only_some_never_make_two_sets_and_those_cut_off_withhold() {
     let plan = plan(8, "", 7);
     let (_, settling, _) = milestones(&plan);
     for seed in 0..24 {
-        // Cut off for good on both graphs while logs are on their way: one side of three at most, the other can agree.
+        // Cut off for good on both graphs while logs are on their way: one side of three at most,
+        // the other can agree.
         let mut rng = stream(seed, "partition", 0);
         let group: BTreeSet<Party> = (0..rng.random_range(1..=4))
             .map(|_| rng.random_range(0..8))
@@ -504,7 +516,8 @@ fn the_same_seed_gives_the_same_trace() {
     assert!(trace::check(&one.trace, &other.trace).is_err());
 }
 
-/// Every kind of fault at once, on several graphs and mechanisms: whatever happens, invariants hold and everybody who is up finishes.
+/// Every kind of fault at once, on several graphs and mechanisms: whatever happens, invariants hold
+/// and everybody who is up finishes.
 fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
     let plans = [
         plan(8, "", 7),
@@ -672,8 +685,8 @@ fn the_papers_protocol_runs_without_roll_back() {
     assert_eq!(sum, report.sum_over(&everybody));
 }
 
-/// One party shows some of the others another log, or another final. Returns in how many runs somebody saw both, and in how many all others
-/// held an agreed result.
+/// One party shows some of the others another log, or another final. Returns in how many runs
+/// somebody saw both, and in how many all others held an agreed result.
 fn equivocations(
     plan: &Arc<Plan>,
     stage: Stage,
@@ -743,8 +756,8 @@ fn a_party_that_shows_some_another_item_costs_nobody_the_result() {
     assert_eq!(equivocations(&long, Stage::Publishing, 2, 0..1), (1, 1));
 }
 
-/// On a ring it can show each half another item before the halves have met, and so split the vote: the run stops, or all agree, never some on
-/// this and some on that.
+/// On a ring it can show each half another item before the halves have met, and so split the vote:
+/// the run stops, or all agree, never some on this and some on that.
 #[test]
 fn on_a_ring_a_party_that_shows_some_another_item_makes_no_two_results() {
     let ring = plan(8, "[topology]\npublic = \"ring\"", 5);
@@ -837,7 +850,8 @@ fn a_reveal_that_does_not_fit_ends_the_run_for_all_and_names_who() {
             other => panic!("{other:?}"),
         }
     }
-    // The seed is nobody's choice only if all of the plan's kind is said: the plain kind is not taken.
+    // The seed is nobody's choice only if all of the plan's kind is said: the plain kind is not
+    // taken.
     let honest = simulate(&plan, Conditions::new(1));
     assert!(
         honest

@@ -1,10 +1,11 @@
-//! Invariant 3: all nodes that say `agreed` name the same set and hold the same bits (where finals are averaged: are as close to each other as
-//! they say); all that publish computed their gate from the same
-//! logs. (DESIGN, section 7.)
+//! Invariant 3: all nodes that say `agreed` name the same set and hold the same bits (where finals
+//! are averaged: are as close to each other as they say); all that publish computed their gate from
+//! the same logs. (DESIGN, section 7.)
 
-use super::{Violation, mass};
-use crate::mixing::Party;
-use crate::run::Outcome;
+use crate::run::outcome::Outcome;
+use crate::simulator::invariants::mass;
+use crate::simulator::invariants::violation::Violation;
+use crate::topology::party::Party;
 
 /// Checks all outcomes of one run, each with its party.
 pub fn check<'a>(outcomes: impl IntoIterator<Item = (Party, &'a Outcome)>) -> Result<(), Violation> {
@@ -50,11 +51,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::exchange::Tally;
-    use crate::lattice::LatticeWeight;
-    use crate::log::{AgreedLogs, Log};
-    use crate::run::{Accuracy, Ending, GateVerdict, Sum};
-    use crate::simulator::tests::{integers, plan};
+    use crate::lattice::grid::LatticeWeight;
+    use crate::messages::log::{AgreedLogs, Log};
+    use crate::mixing::exchange::Tally;
+    use crate::publishing::result::Accuracy;
+    use crate::publishing::result::Sum;
+    use crate::run::outcome::Ending;
+    use crate::run::outcome::GateVerdict;
+    use crate::simulator::cluster::tests::{integers, plan};
 
     fn outcome(first: i128) -> Outcome {
         let plan = plan(4, "", 3);

@@ -1,11 +1,12 @@
-//! Invariant 4: no value leaves in the clear before publishing. Public frames carry no bytes of a share, and vectors only as finals, once
-//! their author publishes. (DESIGN, section 7. That nothing sealed is logged is tested where logs are written.)
+//! Invariant 4: no value leaves in the clear before publishing. Public frames carry no bytes of a
+//! share, and vectors only as finals, once their author publishes. (DESIGN, section 7. That nothing
+//! sealed is logged is tested where logs are written.)
 
 use std::collections::BTreeSet;
 
-use super::Violation;
-use crate::message::Stage;
-use crate::wire::{self, PrivateFrame, PublicFrame};
+use crate::messages::notice::Stage;
+use crate::messages::wire::{self, PrivateFrame, PublicFrame};
+use crate::simulator::invariants::violation::Violation;
 
 /// So many bytes of a share in a public frame are no coincidence.
 const MARK: usize = 12;
@@ -14,7 +15,8 @@ const MARK: usize = 12;
 pub struct Clear {
     /// The first bytes of each share's values.
     marks: BTreeSet<[u8; MARK]>,
-    /// Whether any of them begins with these two bytes: most places in a frame need no further look.
+    /// Whether any of them begins with these two bytes: most places in a frame need no further
+    /// look.
     begins: Vec<bool>,
 }
 
@@ -70,8 +72,8 @@ impl Clear {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lattice::LatticeWeight;
-    use crate::log::ShareId;
+    use crate::lattice::grid::LatticeWeight;
+    use crate::messages::log::ShareId;
 
     #[test]
     fn a_share_in_the_clear_is_seen() {

@@ -1,18 +1,19 @@
-//! Averaging enters finals and nothing else: each party one opening, the one that its entry names, bit for bit; and ratio consensus begins from the
-//! same openings. (DESIGN, section 4, Publishing. That the author passed its gate before is [`gated`](super::gated)'s to check.)
+//! Averaging enters finals and nothing else: each party one opening, the one that its entry names,
+//! bit for bit; and ratio consensus begins from the same openings. (DESIGN, section 4, Publishing.
+//! That the author passed its gate before is [`gated`](super::gated)'s to check.)
 
 use std::collections::BTreeMap;
 
-use super::Violation;
+use crate::averaging::entry::{ENTRY_BYTES, FinalEntry};
 use crate::averaging::integers;
 use crate::averaging::ratio::{FRACTION_BITS, ONE};
-use crate::dissemination::entry::{ENTRY_BYTES, Entry};
-use crate::message::{Form, Round, Stage};
-use crate::mixing::Party;
-use crate::wire::{self, PublicFrame};
+use crate::messages::notice::{Form, Round, Stage};
+use crate::messages::wire::{self, PublicFrame};
+use crate::simulator::invariants::violation::Violation;
+use crate::topology::party::Party;
 
-/// So many vanished parties' openings in one node's start are looked for. More would take a node that hears of that many cuts before it has missed
-/// anything itself.
+/// So many vanished parties' openings in one node's start are looked for. More would take a node
+/// that hears of that many cuts before it has missed anything itself.
 const MOST_ENTERED_FOR_OTHERS: usize = 3;
 
 /// What was committed to and opened so far.
@@ -20,7 +21,7 @@ const MOST_ENTERED_FOR_OTHERS: usize = 3;
 pub struct Entered {
     /// Bytes a coordinate of an opening; 0 where nothing is averaged.
     width: usize,
-    entries: BTreeMap<Party, Entry>,
+    entries: BTreeMap<Party, FinalEntry>,
     openings: BTreeMap<Party, Vec<i64>>,
 }
 
@@ -42,7 +43,7 @@ impl Entered {
                 bytes,
                 ..
             }) if bytes.len() == ENTRY_BYTES => {
-                if let Ok(entry) = Entry::from_bytes(&frame[bytes], 1) {
+                if let Ok(entry) = FinalEntry::from_bytes(&frame[bytes], 1) {
                     self.entries.insert(author, entry);
                 }
                 Ok(())
@@ -88,7 +89,8 @@ impl Entered {
         Ok(())
     }
 
-    /// The first running sums are a part of the author's opening, and of those of parties that it enters in their stead.
+    /// The first running sums are a part of the author's opening, and of those of parties that it
+    /// enters in their stead.
     fn start(&self, author: Party, bytes: &[u8]) -> Result<(), Violation> {
         let Some(own) = self.openings.get(&author) else {
             return Ok(());
@@ -148,8 +150,8 @@ fn subsets<'a>(all: &[&'a Vec<i64>], most: usize) -> Vec<Vec<&'a Vec<i64>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lattice::LatticeWeight;
-    use crate::message::Signature;
+    use crate::lattice::grid::LatticeWeight;
+    use crate::messages::signature::Signature;
 
     fn round(author: Party, form: Form, bytes: &[u8]) -> Vec<u8> {
         let round = Round {
@@ -171,7 +173,7 @@ mod tests {
     }
 
     fn committed(author: Party, values: [i64; 2], range: u64) -> Vec<u8> {
-        let entry = Entry::new(LatticeWeight(1), range, &opening(values));
+        let entry = FinalEntry::new(LatticeWeight(1), range, &opening(values));
         wire::body_frame(&[0; 32], Stage::Publishing, author, &entry.to_bytes()).to_vec()
     }
 

@@ -1,12 +1,13 @@
-//! Invariant 5: no final, nor a digest of one, leaves unless the gate named its author to it. (DESIGN, section 7.)
+//! Invariant 5: no final, nor a digest of one, leaves unless the gate named its author to it.
+//! (DESIGN, section 7.)
 
 use std::collections::BTreeSet;
 
-use super::Violation;
-use crate::message::{Notice, Stage};
-use crate::mixing::Party;
-use crate::run::GateVerdict;
-use crate::wire::{self, PublicFrame};
+use crate::messages::notice::{Notice, Stage};
+use crate::messages::wire::{self, PublicFrame};
+use crate::run::outcome::GateVerdict;
+use crate::simulator::invariants::violation::Violation;
+use crate::topology::party::Party;
 
 /// Who may publish so far.
 #[derive(Default)]
@@ -63,7 +64,9 @@ impl Gated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Form, Round, Signature};
+    use crate::messages::notice::Form;
+    use crate::messages::notice::Round;
+    use crate::messages::signature::Signature;
 
     #[test]
     fn a_final_before_its_verdict_is_seen() {

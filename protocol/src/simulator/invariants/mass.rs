@@ -1,9 +1,9 @@
-//! Invariant 1, mass: Σ states + shares on the way + lost = Σ injections so far, to the bit, at every event; after roll-back
-//! Σ finals of the agreed set = Σ x̃ over it. (DESIGN, section 7.)
+//! Invariant 1, mass: Σ states + shares on the way + lost = Σ injections so far, to the bit, at
+//! every event; after roll-back Σ finals of the agreed set = Σ x̃ over it. (DESIGN, section 7.)
 
-use super::Violation;
-use crate::lattice::LatticeVector;
-use crate::payload::Payload;
+use crate::lattice::payload::Payload;
+use crate::lattice::vector::LatticeVector;
+use crate::simulator::invariants::violation::Violation;
 
 /// Checks that `held` (states, and shares on the way or lost) adds up to `injected`.
 pub fn check<'a>(
@@ -63,7 +63,7 @@ pub fn check_average<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulator::tests::{integers, plan};
+    use crate::simulator::cluster::tests::{integers, plan};
 
     #[test]
     fn one_step_too_much_or_too_little_is_seen() {

@@ -1,14 +1,14 @@
-//! Invariant 6: no party sends two different bodies under one id, signs two logs, sets or finals of one stage, or starts a plan twice.
-//! (DESIGN, section 7.)
+//! Invariant 6: no party sends two different bodies under one id, signs two logs, sets or finals of
+//! one stage, or starts a plan twice. (DESIGN, section 7.)
 
 use std::collections::BTreeMap;
 
-use super::Violation;
-use crate::flood::Slot;
-use crate::log::{ShareId, Verdict};
-use crate::message::{Form, Notice, Stage};
-use crate::mixing::Party;
-use crate::wire::{self, PrivateFrame, PublicFrame};
+use crate::agreement::flood::Slot;
+use crate::messages::log::{ShareId, Verdict};
+use crate::messages::notice::{Form, Notice, Stage};
+use crate::messages::wire::{self, PrivateFrame, PublicFrame};
+use crate::simulator::invariants::violation::Violation;
+use crate::topology::party::Party;
 
 /// What was said so far, by everybody.
 #[derive(Default)]
@@ -99,8 +99,11 @@ fn same<K: Ord + std::fmt::Debug, V: PartialEq>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lattice::LatticeWeight;
-    use crate::message::{Recipient, Round, Signature, SignedNotice};
+    use crate::lattice::grid::LatticeWeight;
+    use crate::messages::notice::Recipient;
+    use crate::messages::notice::Round;
+    use crate::messages::notice::SignedNotice;
+    use crate::messages::signature::Signature;
 
     #[test]
     fn second_versions_are_seen() {

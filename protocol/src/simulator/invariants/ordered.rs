@@ -1,13 +1,14 @@
-//! Invariant 8, order: every share is one that the schedule gives, and a party hands out its shares in the order of their rounds. With PPSC the
-//! result is that of Algorithm 1, one iteration after the other, because each party acts on its own edges in order. (PPSC, Algorithm 1.)
+//! Invariant 8, order: every share is one that the schedule gives, and a party hands out its shares
+//! in the order of their rounds. With PPSC the result is that of Algorithm 1, one iteration after
+//! the other, because each party acts on its own edges in order. (PPSC, Algorithm 1.)
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Violation;
-use crate::log::ShareId;
-use crate::mixing::Party;
-use crate::schedule::Schedule;
-use crate::wire::{self, PrivateFrame};
+use crate::messages::log::ShareId;
+use crate::messages::wire::{self, PrivateFrame};
+use crate::simulator::invariants::violation::Violation;
+use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 /// What was handed out so far.
 #[derive(Default)]
@@ -18,7 +19,8 @@ pub struct Ordered {
 }
 
 impl Ordered {
-    /// A machine gave out a frame for the private graph. On a new connection a share may go out again.
+    /// A machine gave out a frame for the private graph. On a new connection a share may go out
+    /// again.
     pub fn private(&mut self, schedule: &Schedule, frame: &[u8]) -> Result<(), Violation> {
         let Ok(PrivateFrame::Share { id, .. }) = wire::read_private(frame) else {
             return Ok(());
@@ -40,7 +42,7 @@ impl Ordered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lattice::LatticeWeight;
+    use crate::lattice::grid::LatticeWeight;
 
     #[test]
     fn shares_out_of_order_or_of_no_schedule_are_seen() {

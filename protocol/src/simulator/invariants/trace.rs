@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Violation;
+use crate::simulator::invariants::violation::Violation;
 use crate::time::Time;
 
 /// Everything that happened, as a chain of hashes: one entry an event.

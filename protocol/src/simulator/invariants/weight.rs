@@ -1,7 +1,7 @@
 //! Invariant 2, weight: as mass, with weights. (DESIGN, section 7.)
 
-use super::Violation;
-use crate::lattice::LatticeWeight;
+use crate::lattice::grid::LatticeWeight;
+use crate::simulator::invariants::violation::Violation;
 
 /// Checks that the weights held (in states, on the way, lost) add up to those injected.
 pub fn check(

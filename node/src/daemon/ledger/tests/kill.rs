@@ -1,7 +1,8 @@
 //! Whenever its process is killed, the ledger never shows less than was spent.
 //!
-//! The process is real, and so are the lock, the ledger and the registry of spent plans. It tells its parent through a pipe what it has
-//! spent, after the charge, as a share would leave; the parent kills it (SIGKILL) anywhere and reads the ledger.
+//! The process is real, and so are the lock, the ledger and the registry of spent plans. It tells
+//! its parent through a pipe what it has spent, after the charge, as a share would leave; the
+//! parent kills it (SIGKILL) anywhere and reads the ledger.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 use crate::daemon::state::State;
-use crate::spent::Spent;
+use crate::party::spent::Spent;
 
 /// The state directory, in the environment of the process that is killed.
 const FOLDER: &str = "LEDGER_KILL_FOLDER";
@@ -89,7 +90,8 @@ fn killed_at_any_point_the_ledger_has_all_that_was_spent() {
                 .skip(1);
             Some((words.next()?.to_owned(), words.next()?.parse::<f64>().ok()?))
         });
-        // Anywhere: in the middle of a line's first bytes, of a sync, between charge, mark and raise.
+        // Anywhere: in the middle of a line's first bytes, of a sync, between charge, mark and
+        // raise.
         for _ in 0..random.random_range(0..8) {
             let (digest, mu_squared) = told.next().expect("it spends until it is killed");
             spent.insert(digest, mu_squared);

@@ -1,7 +1,8 @@
-use super::*;
-use crate::defaults::SETTINGS;
-use crate::payload::Ratio;
 use proptest::prelude::*;
+
+use super::*;
+use crate::lattice::payload::Ratio;
+use crate::plan::defaults::SETTINGS;
 
 const LEAST: &str = "name = \"study\"\n[data]\nshape = [10]\n";
 
@@ -199,11 +200,15 @@ pace_ms = 2000
     );
     assert_eq!(file.topology.public, GraphChoice::RandomRegular { degree: 4 });
     assert_eq!(file.run.dissemination, Dissemination::Consensus);
+}
 
+#[test]
+fn every_choice_of_ppsc_parses() {
     let ppsc = parse(
         &with(&[(
             "mechanism",
-            "kind = \"ppsc\"\nrounds = 4096\nindependent_noise = \"none\"\naccept_exact_sum = true\nlocal_noise_ok = true",
+            "kind = \"ppsc\"\nrounds = 4096\nindependent_noise = \"none\"\n\
+             accept_exact_sum = true\nlocal_noise_ok = true",
         )]),
         5,
     );
@@ -213,7 +218,10 @@ pace_ms = 2000
     );
     assert!(ppsc.mechanism.accept_exact_sum && ppsc.mechanism.local_noise_ok);
     assert_eq!(ppsc.mechanism.rounds, Rounds::Fixed(4096));
+}
 
+#[test]
+fn graphs_injections_and_units_parse_in_short() {
     let other = parse(
         &with(&[
             ("topology", "private = \"ring\""),
@@ -325,9 +333,17 @@ fn unknown_keys_and_wrong_types_have_their_line() {
     );
 }
 
+/// Each (section, line, field): the minimal file with that line is refused for that field.
+fn each_is_refused<const N: usize>(cases: [(&str, &str, &str); N]) {
+    for (section, line, field) in cases {
+        let (found, _, message) = refused(section, line, 8);
+        assert_eq!(found, field, "{message}");
+    }
+}
+
 #[test]
-fn values_that_make_no_sense_are_refused_by_field() {
-    for (section, line, field) in [
+fn data_that_make_no_sense_are_refused_by_field() {
+    each_is_refused([
         ("", "version = 2", "version"),
         ("data", "shape = []", "data.shape"),
         ("data", "shape = [3, 0]", "data.shape"),
@@ -386,6 +402,14 @@ fn values_that_make_no_sense_are_refused_by_field() {
             "weights = { alice = 1.0 }\nunit = \"record\"",
             "data.weights",
         ),
+    ]);
+}
+
+#[test]
+fn targets_and_times_that_make_no_sense_are_refused_by_field() {
+    // "dropouts = 2^64 - 1" is beyond what TOML integers hold: the parser refuses it, with its
+    // line.
+    each_is_refused([
         ("privacy", "epsilon = 0.0", "privacy.epsilon"),
         ("privacy", "epsilon = -1", "privacy.epsilon"),
         ("privacy", "epsilon = inf", "privacy.epsilon"),
@@ -396,6 +420,19 @@ fn values_that_make_no_sense_are_refused_by_field() {
         ("privacy", "colluding = 7", "privacy.colluding"),
         ("privacy", "dropouts = 4", "privacy.dropouts"),
         ("privacy", "dropouts = 18446744073709551615", "privacy.dropouts"),
+        ("run", "min_parties = 6", "run.min_parties"),
+        ("run", "min_parties = 9", "run.min_parties"),
+        ("run", "join_ms = 0", "run.join_ms"),
+        ("run", "round_ms = 100000000", "run.round_ms"),
+        ("run", "settle_ms = 0", "run.settle_ms"),
+        ("run", "pace_ms = 2001", "run.pace_ms"),
+        ("run", "accuracy = 0.0", "run.accuracy"),
+    ]);
+}
+
+#[test]
+fn mechanisms_that_make_no_sense_are_refused_by_field() {
+    each_is_refused([
         ("mechanism", "rounds = 0", "mechanism.rounds"),
         ("mechanism", "rounds = 64", "mechanism.rounds"),
         ("mechanism", "fanout = 0", "mechanism.fanout"),
@@ -448,18 +485,7 @@ fn values_that_make_no_sense_are_refused_by_field() {
             "injection = \"early\"\nkind = \"ppsc\"",
             "mechanism.injection",
         ),
-        ("run", "min_parties = 6", "run.min_parties"),
-        ("run", "min_parties = 9", "run.min_parties"),
-        ("run", "join_ms = 0", "run.join_ms"),
-        ("run", "round_ms = 100000000", "run.round_ms"),
-        ("run", "settle_ms = 0", "run.settle_ms"),
-        ("run", "pace_ms = 2001", "run.pace_ms"),
-        ("run", "accuracy = 0.0", "run.accuracy"),
-    ] {
-        // "dropouts = 2^64 - 1" is beyond what TOML integers hold: the parser refuses it, with its line.
-        let (found, _, message) = refused(section, line, 8);
-        assert_eq!(found, field, "{message}");
-    }
+    ]);
     let both = with(&[
         ("mechanism", "rounds = 2"),
         (
@@ -468,6 +494,10 @@ fn values_that_make_no_sense_are_refused_by_field() {
         ),
     ]);
     assert_eq!(refusal(&both, 8).field(), Some("mechanism.rounds"));
+}
+
+#[test]
+fn names_that_cannot_be_shown_everywhere_are_refused() {
     for name in ["", " x", "a/b", "a\\n", "é", &"x".repeat(65)] {
         let text = format!("name = \"{name}\"\n[data]\nshape = [1]\n");
         assert_eq!(refusal(&text, 8).field(), Some("name"), "{name}");
@@ -537,7 +567,8 @@ proptest! {
     fn no_text_panics(text in ".{0,120}", at in 0usize..1000, byte: u8, parties: usize) {
         let _ = RunFile::parse(&text, parties);
         let _ = text.parse::<Fraction>();
-        let whole = format!("name = \"x\"\n{}", crate::defaults::document(Defaults::File).replace("[privacy]", "shape = [2]\n[privacy]"));
+        let defaults = crate::plan::defaults::document(Defaults::File);
+        let whole = format!("name = \"x\"\n{}", defaults.replace("[privacy]", "shape = [2]\n[privacy]"));
         prop_assert!(RunFile::parse(&whole, 8).is_ok());
         let mut bytes = whole.into_bytes();
         let at = at % bytes.len();

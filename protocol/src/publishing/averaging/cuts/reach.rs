@@ -1,15 +1,19 @@
-//! Who reaches whom over edges that nobody has cut, and how long the longest way is: with one bit a pair.
+//! Who reaches whom over edges that nobody has cut, and how long the longest way is: with one bit a
+//! pair.
 //!
-//! Every notice of a cut edge changes the answer, and one crash on a dense graph makes as many notices as the party had neighbours, while ratio
-//! consensus goes on. So all breadth-first searches go on at once: the parties within r edges of one are those within r − 1 of its neighbours, 64 of them
-//! a word, or, where few are lacking, each of these is looked for; who reaches everybody is done. Measured on a busy machine of two cores, with half of
-//! a party's edges cut (in brackets: a search from everybody over ordered sets): complete graphs of 100, 200 and 1024 parties 0.05 ms (117 ms), 0.14 ms
-//! (1.1 s) and 2 ms; 1000 parties of degree 8, 1 to 2 ms (1.4 s).
+//! Every notice of a cut edge changes the answer, and one crash on a dense graph makes as many
+//! notices as the party had neighbours, while ratio consensus goes on. So all breadth-first
+//! searches go on at once: the parties within r edges of one are those within r − 1 of its
+//! neighbours, 64 of them a word, or, where few are lacking, each of these is looked for; who
+//! reaches everybody is done. Measured on a busy machine of two cores, with half of a party's edges
+//! cut (in brackets: a search from everybody over ordered sets): complete graphs of 100, 200 and
+//! 1024 parties 0.05 ms (117 ms), 0.14 ms (1.1 s) and 2 ms; 1000 parties of degree 8, 1 to 2 ms
+//! (1.4 s).
 
 use std::collections::BTreeSet;
 
-use crate::graph::Graph;
-use crate::mixing::Party;
+use crate::topology::graph::Graph;
+use crate::topology::party::Party;
 
 const WORD: usize = u64::BITS as usize;
 

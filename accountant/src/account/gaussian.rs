@@ -1,0 +1,51 @@
+//! `undertone account gaussian`: the third of ε, δ and μ.
+
+use serde::Serialize;
+
+use crate::account::answer::{AccountError, finite, is_false};
+use crate::losses::gaussian::{self, Guarantee};
+
+/// `account gaussian`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct GaussianAccount {
+    /// ε; null if unbounded.
+    #[serde(serialize_with = "finite")]
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// μ; null if unbounded.
+    #[serde(serialize_with = "finite")]
+    pub mu: f64,
+    /// 1/μ; null for μ = 0.
+    #[serde(serialize_with = "finite")]
+    pub noise_multiplier: f64,
+    /// Present, and true, if μ is infinite.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unbounded: bool,
+}
+
+/// The third of ε, δ and μ from the two others. Every answer is on the safe side: see
+/// [`crate::losses::gaussian`].
+pub fn gaussian(
+    epsilon: Option<f64>,
+    delta: Option<f64>,
+    mu: Option<f64>,
+) -> Result<GaussianAccount, AccountError> {
+    let (epsilon, delta, mu) = match (epsilon, delta, mu) {
+        (Some(epsilon), Some(delta), None) => (epsilon, delta, gaussian::mu(epsilon, delta)?),
+        (Some(epsilon), None, Some(mu)) => (epsilon, gaussian::delta(epsilon, mu)?, mu),
+        (None, Some(delta), Some(mu)) => (gaussian::epsilon(delta, mu)?, delta, mu),
+        (epsilon, delta, mu) => {
+            let found = [epsilon, delta, mu].iter().flatten().count();
+            return Err(AccountError::Two { found });
+        }
+    };
+    let noise_multiplier = Guarantee { epsilon, delta, mu }.noise_multiplier();
+    Ok(GaussianAccount {
+        epsilon,
+        delta,
+        mu,
+        noise_multiplier,
+        unbounded: mu.is_infinite(),
+    })
+}

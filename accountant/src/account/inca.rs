@@ -1,0 +1,114 @@
+//! `undertone account inca`: the losses of an execution, and the paper's conditions for it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use undertone_protocol::topology::party::Party;
+
+use crate::account::answer::{AccountError, check_scale, finite, finite_values, is_false};
+use crate::account::mixing_graph::HiddenStates;
+use crate::execution::checked::Execution;
+use crate::execution::seen::seen_states;
+use crate::execution::trace::Trace;
+use crate::losses::gaussian;
+use crate::losses::loss::{Noise, largest_mu, scaled, squared_losses};
+use crate::losses::view::View;
+
+/// `account inca`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InferredLosses {
+    /// The largest loss over honest parties; null if unbounded.
+    #[serde(serialize_with = "finite")]
+    pub mu: f64,
+    /// Of that loss; null if unbounded.
+    #[serde(serialize_with = "finite")]
+    pub epsilon: f64,
+    /// As given.
+    pub delta: f64,
+    /// μᵢ² of each honest party, its Δᵢ² included; null if unbounded.
+    #[serde(serialize_with = "finite_values")]
+    pub losses: BTreeMap<Party, f64>,
+    /// Of all parties: what each injected of its value (INCA, equation 9); with `shares` or
+    /// `rolled_back` in the file, what each final state carries of anybody's.
+    pub weights: Vec<f64>,
+    /// The rank of Lemma 4.4's vectors that are hidden from the adversary.
+    pub independent_vectors: Option<usize>,
+    /// n_H.
+    pub honest: usize,
+    /// Whether that rank is n_H − 1 (Theorem 4.5).
+    pub rank_condition: Option<bool>,
+    /// Whether the hidden exchanges connect the honest parties strongly (Theorem 4.8).
+    pub strongly_connected: Option<bool>,
+    /// Present, and true, if μ is infinite.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unbounded: bool,
+}
+
+/// The losses of an execution (EXECUTION.json) at these standard deviations. `sensitivity` serves
+/// where the file has none.
+pub fn inca(
+    execution: &str,
+    noise: Noise,
+    sensitivity: f64,
+    delta: f64,
+) -> Result<InferredLosses, AccountError> {
+    let execution = Execution::parse(execution)?;
+    check_scale("--independent-std", noise.independent_std)?;
+    check_scale("--correlated-std", noise.correlated_std)?;
+    check_scale("--sensitivity", sensitivity)?;
+    // Refuse a bad δ before any work.
+    gaussian::epsilon(delta, 0.0)?;
+    let losses = party_losses(&execution, noise, sensitivity);
+    let mu = largest_mu(&losses);
+    let hidden = (!execution.goes_beyond_the_paper()).then(|| HiddenStates::of(&execution));
+    let honest = losses.len();
+    let independent_vectors = hidden.as_ref().map(HiddenStates::independent_vectors);
+    Ok(InferredLosses {
+        mu,
+        epsilon: gaussian::epsilon(delta, mu)?,
+        delta,
+        losses,
+        weights: weights(&execution),
+        independent_vectors,
+        honest,
+        rank_condition: independent_vectors.map(|rank| rank + 1 == honest),
+        strongly_connected: hidden.as_ref().map(HiddenStates::strongly_connected),
+        unbounded: mu.is_infinite(),
+    })
+}
+
+/// μᵢ² of every honest party, its Δᵢ² included.
+pub fn party_losses(execution: &Execution, noise: Noise, sensitivity: f64) -> BTreeMap<Party, f64> {
+    let view = View::of(execution);
+    let squares = squared_losses(&view, noise);
+    let sensitivity = |party: Party| execution.sensitivity().map_or(sensitivity, |each| each[party]);
+    view.honest
+        .iter()
+        .zip(squares)
+        .map(|(&party, square)| (party, scaled(sensitivity(party), square)))
+        .collect()
+}
+
+fn weights(execution: &Execution) -> Vec<f64> {
+    if execution.goes_beyond_the_paper() {
+        let states = seen_states(execution);
+        let even = vec![1.0; execution.parties()];
+        return Trace::keeping(execution, &even, |party, round| states.contains(&(party, round)))
+            .weights()
+            .to_vec();
+    }
+    let online = |party: Party| {
+        (1..=execution.rounds() as u32)
+            .filter(|&round| execution.online(round, party))
+            .count()
+    };
+    let Some(injection) = execution.injection() else {
+        return vec![];
+    };
+    (0..execution.parties())
+        .map(|party| injection.c()[..=online(party)].iter().sum())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! Noise, rounds, claims and remedies for a draft.
+
+pub mod calibrate;
+pub mod claims;
+pub mod error;
+pub mod limits;
+pub mod optimum;
+pub mod outlook;
+pub mod remedy;
+pub mod static_draws;
+pub mod utility;

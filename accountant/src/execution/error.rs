@@ -1,0 +1,99 @@
+//! Why an execution is refused, and what every list of parties in one is checked for.
+
+use std::collections::BTreeSet;
+
+use undertone_protocol::topology::party::Party;
+
+use crate::mechanism::unfit::Unfit;
+
+/// Why an execution was refused. Always the file's fault.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ExecutionError {
+    /// Not JSON, or not these keys.
+    #[error("execution file, line {line}, column {column}: {message}")]
+    Syntax {
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+        /// What the parser expected.
+        message: String,
+    },
+    /// An entry that contradicts the rest.
+    #[error("execution file, {place}: {problem}")]
+    Invalid {
+        /// The key, with its indices.
+        place: String,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+}
+
+impl ExecutionError {
+    /// Why serde refused the text.
+    pub(crate) fn syntax(error: &serde_json::Error) -> Self {
+        ExecutionError::Syntax {
+            line: error.line(),
+            column: error.column(),
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<Unfit> for ExecutionError {
+    fn from(unfit: Unfit) -> Self {
+        invalid(unfit.place(), unfit.to_string())
+    }
+}
+
+pub(crate) fn invalid(place: impl Into<String>, problem: impl Into<String>) -> ExecutionError {
+    ExecutionError::Invalid {
+        place: place.into(),
+        problem: problem.into(),
+    }
+}
+
+/// That there is a party.
+pub(crate) fn check_some(parties: usize) -> Result<(), ExecutionError> {
+    if parties == 0 {
+        return Err(invalid("parties", "must be at least 1"));
+    }
+    Ok(())
+}
+
+/// That `party` is one of 0 … `parties` − 1.
+pub(crate) fn check_party(
+    parties: usize,
+    place: impl Fn() -> String,
+    party: Party,
+) -> Result<(), ExecutionError> {
+    if party < parties {
+        return Ok(());
+    }
+    Err(invalid(
+        place(),
+        format!(
+            "party {party} is out of range: parties count from 0 to {}",
+            parties - 1
+        ),
+    ))
+}
+
+/// A list of parties, each in range and none twice.
+pub(crate) fn party_set(
+    parties: usize,
+    place: &str,
+    list: &[Party],
+) -> Result<BTreeSet<Party>, ExecutionError> {
+    let mut set = BTreeSet::new();
+    for (index, &party) in list.iter().enumerate() {
+        check_party(parties, || format!("{place}[{index}]"), party)?;
+        if !set.insert(party) {
+            return Err(invalid(
+                format!("{place}[{index}]"),
+                format!("party {party} is listed twice"),
+            ));
+        }
+    }
+    Ok(set)
+}

@@ -1,0 +1,27 @@
+//! EXECUTION.json: an execution as text (CONTRACTS). PPSC's are written in a format of their own
+//! ([`ppsc_file`]).
+
+use serde::{Serialize, Serializer};
+
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::execution::ppsc_file;
+use crate::execution::raw::RawExecution;
+use crate::mechanism::rules::Format;
+
+impl Execution {
+    /// Reads EXECUTION.json; unknown keys are refused.
+    pub fn parse(text: &str) -> Result<Self, ExecutionError> {
+        let raw: RawExecution = serde_json::from_str(text).map_err(|error| ExecutionError::syntax(&error))?;
+        raw.try_into()
+    }
+}
+
+impl Serialize for Execution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.mechanism().rules().format() {
+            Format::Shares => self.raw().serialize(serializer),
+            Format::Exchanges => ppsc_file::serialize(self, serializer),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What became of one share.
+
+use serde::{Deserialize, Serialize};
+use undertone_protocol::topology::party::Party;
+
+/// What became of a share's mass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// It joined its receiver.
+    Accepted,
+    /// Its sender took it back.
+    Returned,
+    /// It joined nobody.
+    Lost,
+}
+
+/// One share that did not simply arrive in its round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShareFault {
+    /// The round t in which it was sent, from 1.
+    pub round: u32,
+    /// Its sender.
+    pub from: Party,
+    /// Its receiver.
+    pub to: Party,
+    /// What became of its mass.
+    pub fate: Fate,
+    /// R ≥ t: the round at whose end the mass joins the receiver or the sender again. Default t;
+    /// past T means T.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<u32>,
+    /// Whether the receiver may have read it.
+    #[serde(default = "yes")]
+    pub seen: bool,
+}
+
+pub(crate) fn yes() -> bool {
+    true
+}
+
+/// How one share fared: its exception, or what follows from who was online.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShareOutcome {
+    /// What became of its mass.
+    pub fate: Fate,
+    /// The round at whose end the mass joins somebody, t ≤ R ≤ T.
+    pub applied: u32,
+    /// Whether the receiver may have read it.
+    pub seen: bool,
+}

@@ -1,0 +1,263 @@
+//! Who may publish.
+
+use std::collections::BTreeSet;
+
+use undertone_protocol::messages::log::AgreedLogs;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
+
+use crate::bounds::draws::hidden::worst_with_a_share_fault;
+use crate::class::coalitions::{self, MOST_SETTLED};
+use crate::execution::settled::{LogsError, check, exceptions};
+use crate::gate::plan_facts::{Found, Gate};
+use crate::gate::verdict::{Audit, Basis, Verdict};
+
+/// Sets that the gate looks at where each takes a while: with 200 parties PPSC's bound takes a good
+/// second, and one draw a thirtieth of one.
+const MOST_BOUNDED: usize = 4;
+
+/// Why a member was left out.
+const EXCEEDS: &str = "the loss would exceed the budget";
+
+/// What a receipt says of a run that a sampled claim covers.
+const IN_CLASS: &str = "what happened lies in the tolerated class, which the sampled claim covers if nobody chose by the schedule who departs; epsilon is the theorem's, for any coalition";
+
+/// Decides who may publish. Never panics, whatever the logs say.
+pub fn gate(plan: &Plan, logs: &AgreedLogs) -> Verdict {
+    match Gate::of(plan).and_then(|gate| gate.judge(logs)) {
+        Ok(verdict) => verdict,
+        Err(error) => Verdict {
+            publish: None,
+            reason: error.to_string(),
+            audit: withheld(plan, &error.to_string()),
+        },
+    }
+}
+
+/// The audit of a run in which nobody publishes: what its shares alone can have lost, never 0.
+pub fn withheld(plan: &Plan, reason: &str) -> Audit {
+    // A checked plan has an injection, a schedule and a δ; what is left is arithmetic on them.
+    let gate = Gate::of(plan).expect("a checked plan is a run without faults");
+    gate.before_publishing((0..plan.parties()).collect(), vec![reason.to_string()])
+}
+
+impl Gate<'_> {
+    pub(super) fn judge(&self, logs: &AgreedLogs) -> Result<Verdict, LogsError> {
+        check(self.plan, logs)?;
+        let least = self.plan.draft().run.min_parties;
+        if logs.len() < least {
+            let reason = format!(
+                "only {} logs are agreed, at least {least} parties are needed",
+                logs.len()
+            );
+            let audit = self.before_publishing(
+                self.departed(&BTreeSet::new()),
+                self.sentences(logs, &BTreeSet::new()),
+            );
+            return Ok(Verdict {
+                publish: None,
+                reason,
+                audit,
+            });
+        }
+        if self.plan.draws_at_start() {
+            return self.judge_by_class(logs, least);
+        }
+        let mut smallest = f64::INFINITY;
+        for publish in self.candidates(logs, least) {
+            let found = self.largest(logs, &publish)?;
+            if found.mu <= self.budget {
+                let reason = self.left_out(logs, &publish, EXCEEDS);
+                let audit = self.audit(found, self.departed(&publish), self.sentences(logs, &publish));
+                return Ok(Verdict {
+                    publish: Some(publish),
+                    reason,
+                    audit,
+                });
+            }
+            smallest = smallest.min(found.mu);
+        }
+        let epsilon = self.epsilon(smallest);
+        let reason = format!(
+            "publishing would cost epsilon {epsilon:.4}, above {}",
+            self.plan.draft().privacy.epsilon
+        );
+        let audit = self.before_publishing(
+            self.departed(&BTreeSet::new()),
+            self.sentences(logs, &BTreeSet::new()),
+        );
+        Ok(Verdict {
+            publish: None,
+            reason,
+            audit,
+        })
+    }
+
+    /// The tolerated class: so many departures, and at most one share between survivors that did
+    /// not simply arrive.
+    pub(super) fn judge_by_class(&self, logs: &AgreedLogs, least: usize) -> Result<Verdict, LogsError> {
+        let faults = exceptions(self.plan, logs);
+        let among = |publish: &BTreeSet<Party>| {
+            faults
+                .iter()
+                .filter(|fault| publish.contains(&fault.from) && publish.contains(&fault.to))
+                .count()
+        };
+        let (parties, dropouts) = (self.plan.parties(), self.setting.dropouts);
+        let in_class = |publish: &BTreeSet<Party>| parties - publish.len() <= dropouts && among(publish) <= 1;
+        let mut tolerated = false;
+        for publish in self.sets(logs, least).filter(in_class).take(MOST_BOUNDED) {
+            tolerated = true;
+            if self.departed_learn_little(&publish) {
+                let reason = self.left_out(
+                    logs,
+                    &publish,
+                    "more would have gone wrong than the plan tolerates",
+                );
+                let found = Found {
+                    mu: self.theorem(),
+                    execution: self.some_execution(&publish)?,
+                    basis: Basis::Theorem,
+                };
+                let mut sentences = self.sentences(logs, &publish);
+                sentences.push(IN_CLASS.to_string());
+                let audit = self.audit(found, self.departed(&publish), sentences);
+                return Ok(Verdict {
+                    publish: Some(publish),
+                    reason,
+                    audit,
+                });
+            }
+        }
+        let whole = logs.keys().copied().collect();
+        let reason = match tolerated {
+            true => "of one party the departed know so much that its final would tell them more than the plan allows".to_string(),
+            false => format!(
+                "{} departed and {} shares between the others did not simply arrive: the plan tolerates {dropouts} and one",
+                parties - logs.len(),
+                among(&whole)
+            ),
+        };
+        let audit = self.before_publishing(
+            self.departed(&BTreeSet::new()),
+            self.sentences(logs, &BTreeSet::new()),
+        );
+        Ok(Verdict {
+            publish: None,
+            reason,
+            audit,
+        })
+    }
+
+    /// Whether the departed, if they knew each other's shares, would learn no more than the budget:
+    /// a necessary part of what the plan says, that departures chosen by the schedule (all that
+    /// exchanged with one party, say) fail.
+    pub(super) fn departed_learn_little(&self, publish: &BTreeSet<Party>) -> bool {
+        let departed: Vec<Party> = self.departed(publish).into_iter().collect();
+        let ratio = (self.noise.correlated_std / self.noise.independent_std).powi(2);
+        let most = (self.budget * self.noise.independent_std / self.setting.largest_sensitivity()).powi(2);
+        departed.is_empty()
+            || worst_with_a_share_fault(&self.setting.out, &departed, ratio)
+                .is_some_and(|square| square <= most)
+    }
+
+    /// L; then without one member, then without two: most faulted shares first, ties by plan order;
+    /// not below `least`.
+    pub(super) fn candidates(
+        &self,
+        logs: &AgreedLogs,
+        least: usize,
+    ) -> impl Iterator<Item = BTreeSet<Party>> {
+        // Where only the theorem speaks, it says the same of every set.
+        let affordable =
+            || (MOST_SETTLED / coalitions::settled_products(&self.setting, logs.len())).max(1.0) as usize;
+        let most = match self.feasible(logs.len(), 1) {
+            true => affordable(),
+            false if self.setting.mechanism.rules().bounded_by_spreading() => MOST_BOUNDED,
+            false => 1,
+        };
+        self.sets(logs, least).take(most)
+    }
+
+    pub(super) fn sets(&self, logs: &AgreedLogs, least: usize) -> impl Iterator<Item = BTreeSet<Party>> {
+        let faults = exceptions(self.plan, logs);
+        let faulted = |party: &Party| {
+            faults
+                .iter()
+                .filter(|fault| fault.from == *party || fault.to == *party)
+                .count()
+        };
+        let mut order: Vec<Party> = logs.keys().copied().collect();
+        order.sort_by_cached_key(|party| (std::cmp::Reverse(faulted(party)), *party));
+        let whole: BTreeSet<Party> = logs.keys().copied().collect();
+        let (one, two) = (
+            usize::from(whole.len() > least),
+            usize::from(whole.len() > least + 1),
+        );
+        let count = order.len();
+        let ones = (0..one * count).map(|index| (index, None));
+        let twos =
+            (0..two * count).flat_map(move |one| (one + 1..count).map(move |other| (one, Some(other))));
+        let (none, leaving) = (std::iter::once(whole.clone()), ones.chain(twos));
+        none.chain(leaving.map(move |(one, other)| {
+            let mut set = whole.clone();
+            std::iter::once(one).chain(other).for_each(|index| {
+                set.remove(&order[index]);
+            });
+            set
+        }))
+    }
+
+    /// The largest loss if `publish` publishes: the smallest of the valid statements.
+    pub(super) fn largest(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
+        if self.setting.reveals_sums(self.noise) {
+            return self.same_sum(logs, publish);
+        }
+        let computed = if self.setting.rollback {
+            self.with_roll_back(logs, publish)?
+        } else {
+            self.as_it_was(logs, publish)?
+        };
+        let computed = if computed.is_none() {
+            self.bounded(logs, publish)?
+        } else {
+            computed
+        };
+        let theorem = self.theorem();
+        Ok(match computed {
+            Some(found) if found.mu <= theorem => found,
+            _ => Found {
+                mu: theorem,
+                execution: self.some_execution(publish)?,
+                basis: Basis::Theorem,
+            },
+        })
+    }
+
+    /// Nobody publishes: the theorem before publishing, for the execution in which the first
+    /// `colluding` parties saw their shares.
+    pub(super) fn before_publishing(&self, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
+        let bounds = (0..self.plan.parties())
+            .map(|party| self.bound_before_publishing(party).unwrap_or(f64::INFINITY));
+        let mu = bounds.fold(0.0, f64::max).min(self.theorem());
+        let corrupted = 0..self.coalition_size(self.plan.parties());
+        let execution = self
+            .base
+            .clone()
+            .with_published([])
+            .and_then(|execution| execution.with_corrupted(corrupted));
+        let execution = execution.expect("the first parties are parties");
+        self.audit(
+            Found {
+                mu,
+                execution,
+                basis: Basis::BeforePublishing,
+            },
+            departed,
+            faults,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

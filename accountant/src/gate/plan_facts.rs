@@ -1,0 +1,125 @@
+//! What the gate knows of a plan before anything has happened, and what follows from that alone.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::topology::party::Party;
+
+use crate::bounds::before_publishing::bound;
+use crate::bounds::bound::local_loss;
+use crate::class::setting::Setting;
+use crate::execution::checked::Execution;
+use crate::execution::settled::LogsError;
+use crate::gate::verdict::{Audit, Basis};
+use crate::losses::gaussian::{self, SLACK};
+use crate::losses::loss::Noise;
+
+/// A plan, ready to be asked who may publish.
+pub(super) struct Gate<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) setting: Setting,
+    pub(super) noise: Noise,
+    pub(super) base: Execution,
+    /// μ that the plan's (ε, δ) allows.
+    pub(super) budget: f64,
+    /// What the plan's class loses, where that is bounded and not computed.
+    pub(super) of_class: OnceLock<Option<f64>>,
+}
+
+/// A set's largest loss.
+pub(super) struct Found {
+    /// With exact sums revealed: of changes that keep them.
+    pub(super) mu: f64,
+    pub(super) execution: Execution,
+    pub(super) basis: Basis,
+}
+
+impl<'a> Gate<'a> {
+    pub(super) fn of(plan: &'a Plan) -> Result<Self, LogsError> {
+        let privacy = &plan.draft().privacy;
+        let calibration = plan.calibration();
+        let setting =
+            Setting::of_plan(plan).map_err(|error| crate::execution::error::ExecutionError::Invalid {
+                place: "injection".into(),
+                problem: error.to_string(),
+            })?;
+        let base = setting
+            .fault_free()?
+            .with_sensitivity(setting.sensitivity.clone())?;
+        let noise = Noise {
+            independent_std: calibration.independent_std,
+            correlated_std: calibration.correlated_std,
+        };
+        // A δ out of range leaves nothing to spend.
+        let budget = gaussian::mu(privacy.epsilon, privacy.delta).unwrap_or(0.0);
+        Ok(Gate {
+            plan,
+            setting,
+            noise,
+            base,
+            budget,
+            of_class: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn coalition_size(&self, members: usize) -> usize {
+        self.setting.colluding.min(members.saturating_sub(1))
+    }
+
+    pub(super) fn theorem(&self) -> f64 {
+        local_loss(&self.setting, self.noise)
+    }
+
+    pub(super) fn bound_before_publishing(&self, party: Party) -> Result<f64, LogsError> {
+        Ok(bound(&self.setting, party, self.noise)? * (1.0 + SLACK))
+    }
+
+    /// An execution of this set for a statement that rests on none.
+    pub(super) fn some_execution(&self, publish: &BTreeSet<Party>) -> Result<Execution, LogsError> {
+        let departed = self.departed(publish);
+        let colluding = publish.iter().copied().take(self.coalition_size(publish.len()));
+        let corrupted: Vec<Party> = departed.iter().copied().chain(colluding).collect();
+        Ok(self
+            .base
+            .clone()
+            .with_corrupted(corrupted)?
+            .with_published(publish.iter().copied())?)
+    }
+
+    pub(super) fn audit(&self, found: Found, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
+        let Found { mu, execution, basis } = found;
+        let same_sum_mu = self.setting.reveals_sums(self.noise).then_some(mu);
+        // Once finals are out the sums are public.
+        let mu = if same_sum_mu.is_some() && !execution.published().is_empty() {
+            f64::INFINITY
+        } else {
+            mu
+        };
+        Audit {
+            same_sum_mu,
+            mu,
+            epsilon: self.epsilon(mu),
+            delta: self.plan.draft().privacy.delta,
+            execution,
+            basis,
+            departed,
+            faults,
+        }
+    }
+
+    /// Never below the true ε; ∞ where there is none.
+    pub(super) fn epsilon(&self, mu: f64) -> f64 {
+        gaussian::epsilon(self.plan.draft().privacy.delta, mu).unwrap_or(f64::INFINITY)
+    }
+
+    pub(super) fn departed(&self, publish: &BTreeSet<Party>) -> BTreeSet<Party> {
+        (0..self.plan.parties())
+            .filter(|party| !publish.contains(party))
+            .collect()
+    }
+
+    pub(super) fn name(&self, party: Party) -> &str {
+        &self.plan.draft().members[party].name
+    }
+}

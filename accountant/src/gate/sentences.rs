@@ -1,0 +1,64 @@
+//! What went wrong in a run, in words.
+
+use std::collections::BTreeSet;
+
+use undertone_protocol::messages::log::AgreedLogs;
+use undertone_protocol::topology::party::Party;
+
+use crate::execution::settled::exceptions;
+use crate::execution::share::{Fate, ShareFault};
+use crate::gate::plan_facts::Gate;
+
+impl Gate<'_> {
+    pub(super) fn left_out(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>, why: &str) -> String {
+        let names: Vec<&str> = logs
+            .keys()
+            .filter(|party| !publish.contains(party))
+            .map(|&party| self.name(party))
+            .collect();
+        if names.is_empty() {
+            String::new()
+        } else {
+            format!("with {} {why}", names.join(" and "))
+        }
+    }
+
+    /// What the logs say went wrong.
+    pub(super) fn sentences(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for party in 0..self.plan.parties() {
+            if !logs.contains_key(&party) {
+                sentences.push(format!(
+                    "{} departed before the logs were agreed",
+                    self.name(party)
+                ));
+            } else if !publish.is_empty() && !publish.contains(&party) {
+                sentences.push(format!(
+                    "{} was left out: with it the loss would exceed the budget",
+                    self.name(party)
+                ));
+            }
+        }
+        for fault in exceptions(self.plan, logs) {
+            let ShareFault {
+                round,
+                from,
+                to,
+                fate,
+                applied,
+                seen,
+            } = fault;
+            let (from, to, applied) = (self.name(from), self.name(to), applied.unwrap_or(round));
+            sentences.push(match (fate, seen) {
+                (Fate::Accepted, _) => {
+                    format!("the share of round {round} from {from} to {to} was late: it counts in round {applied}")
+                }
+                (_, true) => {
+                    format!("the share of round {round} from {from} went back unanswered from {to}, which may have read it")
+                }
+                (_, false) => format!("the share of round {round} from {from} never left for {to}"),
+            });
+        }
+        sentences
+    }
+}

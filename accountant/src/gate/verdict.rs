@@ -1,0 +1,57 @@
+//! What the gate says, and what is stated of a run.
+
+use std::collections::BTreeSet;
+
+use undertone_protocol::topology::party::Party;
+
+use crate::execution::checked::Execution;
+
+/// What is stated about a run as it turned out.
+#[derive(Debug, Clone)]
+pub struct Audit {
+    /// The largest loss of any party, departed ones included: the smallest of the valid statements.
+    pub mu: f64,
+    /// ε at the plan's δ.
+    pub epsilon: f64,
+    /// The plan's δ.
+    pub delta: f64,
+    /// The execution of the largest loss, with its coalition as `corrupted` and the sensitivities:
+    /// `account inca` on it with the plan's standard deviations gives μ, or less where `basis` is a
+    /// bound.
+    pub execution: Execution,
+    /// What the statement rests on.
+    pub basis: Basis,
+    /// With exact sums revealed (`mu` is then infinite once finals are out): the loss of changes
+    /// that keep these sums.
+    pub same_sum_mu: Option<f64>,
+    /// Who departed (everybody who may not publish).
+    pub departed: BTreeSet<Party>,
+    /// What went wrong, in sentences, with the parties' names.
+    pub faults: Vec<String>,
+}
+
+/// What an audit's μ rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// Every coalition was computed; the execution has that loss.
+    Computed,
+    /// The bound on what leaves before publishing, any coalition; the execution's loss is not above
+    /// it.
+    BeforePublishing,
+    /// The bound of [`crate::bounds::spreading`], any coalition of `colluding` parties; the
+    /// execution's loss is not above it.
+    Spreading,
+    /// Δ/σ*, any coalition and any faults; the execution's loss is not above it.
+    Theorem,
+}
+
+/// What the gate says.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// Who may publish; none: everybody withholds.
+    pub publish: Option<BTreeSet<Party>>,
+    /// Why somebody withholds; empty if nobody of the logs does.
+    pub reason: String,
+    /// What the run lost: with the finals of `publish`, or with what left before.
+    pub audit: Audit,
+}

@@ -1,0 +1,6 @@
+//! What a linear-Gaussian view costs those whose values it shows.
+
+pub mod gaussian;
+pub mod loss;
+pub mod same_sum;
+pub mod view;

@@ -1,0 +1,11 @@
+//! What differs between the mechanisms: one enum, one file each. Everything else asks
+//! [`rules::Rules`].
+
+pub mod chosen;
+pub mod inca;
+#[cfg(test)]
+pub mod local;
+pub mod places;
+pub mod ppsc;
+pub mod rules;
+pub mod unfit;

@@ -1,0 +1,78 @@
+//! The mechanism of a run.
+
+use serde::{Deserialize, Serialize};
+use undertone_protocol::lattice::injection::InjectionError;
+use undertone_protocol::plan::run_file::settings::{InjectionChoice, MechanismKind, MechanismSettings};
+
+use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
+use crate::mechanism::ppsc::Ppsc;
+use crate::mechanism::rules::Rules;
+
+#[cfg(test)]
+use crate::mechanism::local::Local;
+
+/// How value and noise get into states, and what a share is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "injection must be \"incremental\", \"early\", or {\"c\": [T + 1 numbers], \"z\": [T + 1 rows of T numbers]}"
+)]
+pub enum Mechanism {
+    /// INCA: a row of (c, Z) in each round; a share is an equal part of the state.
+    Inca(InjectionSpec),
+    /// PPSC: the value before round 1. A party that sends hands out its whole state less a fresh γ,
+    /// which it keeps.
+    #[serde(skip)]
+    Ppsc,
+    /// Nobody sends anything: for tests of what a mechanism has to answer.
+    #[cfg(test)]
+    #[serde(skip)]
+    Local,
+}
+
+impl Mechanism {
+    /// What this mechanism answers for itself.
+    pub fn rules(&self) -> &dyn Rules {
+        match self {
+            Mechanism::Inca(injection) => injection,
+            Mechanism::Ppsc => &Ppsc,
+            #[cfg(test)]
+            Mechanism::Local => &Local,
+        }
+    }
+
+    /// Of a run file's kind, with its default injection, for what does not depend on the injection;
+    /// none if no plan has that kind.
+    pub fn of_kind(kind: MechanismKind) -> Option<Self> {
+        match kind {
+            MechanismKind::Inca => Some(InjectionSpec::Named(NamedInjection::Incremental).into()),
+            MechanismKind::Ppsc => Some(Mechanism::Ppsc),
+            MechanismKind::Gossip => None,
+        }
+    }
+
+    /// Of a run of `rounds` rounds with these settings.
+    pub fn of_settings(settings: &MechanismSettings, rounds: usize) -> Result<Self, InjectionError> {
+        if settings.kind == MechanismKind::Ppsc {
+            return Ok(Mechanism::Ppsc);
+        }
+        Ok(Mechanism::Inca(match &settings.injection {
+            InjectionChoice::Incremental => InjectionSpec::Named(NamedInjection::Incremental),
+            InjectionChoice::Early => InjectionSpec::Named(NamedInjection::Early),
+            custom => {
+                let exact = custom.exact(rounds as u32)?.to_f64();
+                let z = (0..=exact.rounds()).map(|t| exact.z(t).to_vec()).collect();
+                InjectionSpec::Custom(CustomInjection {
+                    c: exact.c().to_vec(),
+                    z,
+                })
+            }
+        }))
+    }
+}
+
+impl From<InjectionSpec> for Mechanism {
+    fn from(injection: InjectionSpec) -> Self {
+        Mechanism::Inca(injection)
+    }
+}

@@ -1,0 +1,171 @@
+//! INCA (Algorithm 2): a row of (c, Z) comes in in each round, a share is an equal part of the
+//! state.
+
+use serde::{Deserialize, Serialize};
+use undertone_protocol::lattice::injection::Injection;
+
+use crate::losses::loss::{Noise, squared_losses};
+use crate::losses::view::View;
+use crate::mechanism::rules::{Rules, Sends};
+use crate::mechanism::unfit::Unfit;
+
+/// Numbers that the states of one round may take at most (512 MiB): a file cannot ask for more
+/// memory than that.
+const LARGEST_ROUND: usize = 1 << 26;
+
+/// Who injects what in which round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "injection must be \"incremental\", \"early\", or {\"c\": [T + 1 numbers], \"z\": [T + 1 rows of T numbers]}"
+)]
+pub enum InjectionSpec {
+    /// One of the paper's examples.
+    Named(NamedInjection),
+    /// Any valid (c, Z)-Gaussian (Definition 3.4): T + 1 numbers, T + 1 rows of T.
+    Custom(CustomInjection),
+}
+
+/// Examples 3.1 and 3.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NamedInjection {
+    /// D_Inc.
+    Incremental,
+    /// D_EI.
+    Early,
+}
+
+/// c and Z as numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CustomInjection {
+    /// Shares of the value, T + 1 of them.
+    pub c: Vec<f64>,
+    /// Factors of the noises, T + 1 rows of T.
+    pub z: Vec<Vec<f64>>,
+}
+
+impl Rules for InjectionSpec {
+    fn check_size(&self, parties: usize, rounds: usize, _shares: usize) -> Result<(), Unfit> {
+        if rounds == 0 {
+            return Err(Unfit::NoRounds);
+        }
+        let size = parties
+            .checked_mul(parties)
+            .and_then(|square| square.checked_mul(rounds.checked_add(1)?));
+        if size.is_none_or(|size| size > LARGEST_ROUND) {
+            return Err(Unfit::TooLarge {
+                place: "parties",
+                size: "parties² · (rounds + 1)",
+                most: LARGEST_ROUND,
+            });
+        }
+        Ok(())
+    }
+
+    fn noises(&self, rounds: usize, _hand_outs: usize) -> usize {
+        rounds
+    }
+
+    fn injection(&self, rounds: usize) -> Result<Option<Injection<f64>>, Unfit> {
+        Ok(Some(match self {
+            InjectionSpec::Named(NamedInjection::Incremental) => Injection::incremental(rounds),
+            InjectionSpec::Named(NamedInjection::Early) => Injection::early(rounds),
+            InjectionSpec::Custom(CustomInjection { c, z }) => {
+                if c.len() != rounds + 1 {
+                    return Err(Unfit::ValueShares {
+                        found: c.len(),
+                        expected: rounds + 1,
+                    });
+                }
+                Injection::custom(c.clone(), z.clone())?
+            }
+        }))
+    }
+
+    /// Of a share of round t: returned in t…T, accepted in t + 1…T; without roll-back also lost.
+    fn share_faults(&self, sends: &Sends, lost: bool) -> usize {
+        let rounds = sends.len();
+        let of_round = |(index, round): (usize, &Vec<Vec<_>>)| {
+            let shares: usize = round.iter().map(Vec::len).sum();
+            shares * (2 * (rounds - index - 1) + 1 + usize::from(lost))
+        };
+        sends.iter().enumerate().map(of_round).sum()
+    }
+
+    fn square_before_publishing(&self, rounds: usize, _hand_outs: usize, ratio: f64) -> Result<f64, Unfit> {
+        seen_before_cancelling(self, rounds, ratio)
+    }
+
+    fn gains_from_rounds(&self) -> bool {
+        true
+    }
+}
+
+/// INCA: the bound for any party.
+///
+/// Until its final, a party lets nothing leave but functions of what it injected before round T:
+/// even one that knows each of these injections, c_t x̃ + Z_t η, t < T, sees x̃ through noise that
+/// is still out. For D_Inc the sums of the first t + 1 are (t + 1)/(T + 1) x̃ + η_{t+1},
+/// independent noises: μ² = 1/(σ*² + σ_Δ²/Σ_{t≤T}(t/(T + 1))²). For D_EI all but one of the noises
+/// are seen: 1/(σ*² + σ_Δ²). For any (c, Z) it is the loss of that view.
+fn seen_before_cancelling(injection: &InjectionSpec, rounds: usize, ratio: f64) -> Result<f64, Unfit> {
+    match injection {
+        InjectionSpec::Named(NamedInjection::Incremental) => {
+            let last = rounds as f64 + 1.0;
+            let precision: f64 = (1..=rounds).map(|t| (t as f64 / last).powi(2)).sum();
+            Ok(1.0 / (1.0 + ratio / precision))
+        }
+        InjectionSpec::Named(NamedInjection::Early) => Ok(1.0 / (1.0 + ratio)),
+        InjectionSpec::Custom(custom) => {
+            let injection = Injection::custom(custom.c.clone(), custom.z.clone())?;
+            Ok(seen_injections(&injection, ratio))
+        }
+    }
+}
+
+/// The loss of {c_t x̃ + Z_t η, t < T}: sums of them are functions of them and see no more.
+fn seen_injections(injection: &Injection<f64>, ratio: f64) -> f64 {
+    let rounds = injection.rounds();
+    let rows: Vec<Vec<f64>> = (0..rounds)
+        .map(|t| {
+            std::iter::once(injection.c()[t])
+                .chain(injection.z(t).iter().copied())
+                .collect()
+        })
+        .collect();
+    let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+    squared_losses(
+        &View::from_rows(&rows, vec![0], |_| 1..rounds + 1),
+        Noise {
+            independent_std: 1.0,
+            correlated_std: ratio.sqrt(),
+        },
+    )[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_forms_are_the_losses_of_their_views() {
+        for rounds in [1, 2, 5, 9] {
+            for ratio in [0.01, 1.0, 40.0] {
+                for (named, injection) in [
+                    (NamedInjection::Incremental, Injection::incremental(rounds)),
+                    (NamedInjection::Early, Injection::early(rounds)),
+                ] {
+                    let closed = seen_before_cancelling(&InjectionSpec::Named(named), rounds, ratio)
+                        .expect("closed form");
+                    let view = seen_injections(&injection, ratio);
+                    assert!(
+                        (closed / view - 1.0).abs() < 1e-10,
+                        "{named:?} {rounds} {ratio}: {closed} {view}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! PPSC (Algorithm 1): the value comes in before round 1. A party that sends hands out its whole
+//! state less a fresh noise γ, which it keeps.
+
+use undertone_protocol::topology::party::Party;
+
+use crate::losses::loss::Noise;
+use crate::mechanism::places::{self, Held};
+use crate::mechanism::rules::{Format, Rules, Sends};
+use crate::mechanism::unfit::Unfit;
+
+/// Numbers that the final states may take at most (128 MiB), which also bounds the factorisation of
+/// the view.
+const LARGEST_VIEW: usize = 1 << 24;
+
+/// parties · iterations at most: an execution keeps who is there and who sends in each.
+const LARGEST_SCHEDULE: usize = 1 << 22;
+
+/// PPSC's rules.
+#[derive(Debug)]
+pub(super) struct Ppsc;
+
+impl Rules for Ppsc {
+    fn check_size(&self, parties: usize, rounds: usize, shares: usize) -> Result<(), Unfit> {
+        let view = parties
+            .checked_add(shares)
+            .and_then(|unknowns| unknowns.checked_mul(parties));
+        if view.is_none_or(|size| size > LARGEST_VIEW) {
+            return Err(Unfit::TooLarge {
+                place: "parties",
+                size: "parties · (parties + edges)",
+                most: LARGEST_VIEW,
+            });
+        }
+        if parties
+            .checked_mul(rounds)
+            .is_none_or(|size| size > LARGEST_SCHEDULE)
+        {
+            return Err(Unfit::TooLarge {
+                place: "edges",
+                size: "parties · iterations",
+                most: LARGEST_SCHEDULE,
+            });
+        }
+        Ok(())
+    }
+
+    fn check_receivers(&self, from: Party, receivers: usize) -> Result<(), Unfit> {
+        if receivers > 1 {
+            return Err(Unfit::Receivers { from });
+        }
+        Ok(())
+    }
+
+    fn noises(&self, _rounds: usize, hand_outs: usize) -> usize {
+        hand_outs
+    }
+
+    fn format(&self) -> Format {
+        Format::Exchanges
+    }
+
+    fn hands_over(&self) -> bool {
+        true
+    }
+
+    /// A state is only handed out whole: when ω joins it between two hand-outs changes nothing, so
+    /// that only the last round of each such stretch counts.
+    fn tells_apart(&self, sends: &Sends, party: Party, round: u32) -> bool {
+        sends
+            .get(round as usize)
+            .is_none_or(|next| !next[party].is_empty())
+    }
+
+    fn joins_at_once(&self, sends: &Sends, party: Party, round: u32, applied: u32) -> bool {
+        (round..applied).all(|later| sends[later as usize][party].is_empty())
+    }
+
+    /// They may be too many to list: of each share one return before each later hand-out of its
+    /// sender and one at the end, and as many acceptances as its receiver has later hand-outs.
+    fn share_faults(&self, sends: &Sends, _lost: bool) -> usize {
+        let parties = sends.first().map_or(0, Vec::len);
+        let mut later = vec![0usize; parties];
+        let mut count = 0usize;
+        for round in sends.iter().rev() {
+            let shares = || {
+                round
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(from, out)| out.iter().map(move |&to| (from, to)))
+            };
+            count = shares().fold(count, |count, (from, to)| {
+                count.saturating_add(1 + later[from] + later[to])
+            });
+            shares().for_each(|(from, _)| later[from] += 1);
+        }
+        count
+    }
+
+    fn held(&self, sends: &Sends) -> Option<Vec<Held>> {
+        Some(places::finals(sends))
+    }
+
+    fn square_before_publishing(&self, _rounds: usize, hand_outs: usize, ratio: f64) -> Result<f64, Unfit> {
+        Ok(hand_outs_seen(hand_outs, ratio))
+    }
+
+    /// σ* may be 0.
+    fn loss_before_publishing(
+        &self,
+        _rounds: usize,
+        hand_outs: usize,
+        sensitivity: f64,
+        noise: Noise,
+    ) -> Result<f64, Unfit> {
+        Ok(sensitivity * loss_of_hand_outs(hand_outs, noise))
+    }
+
+    fn exact_before_publishing(&self) -> bool {
+        true
+    }
+
+    fn may_reveal_sums(&self) -> bool {
+        true
+    }
+
+    fn bounded_by_spreading(&self) -> bool {
+        true
+    }
+
+    fn claims_against_readers(&self) -> bool {
+        true
+    }
+
+    fn must_cover(&self) -> bool {
+        true
+    }
+
+    fn local_noise_must_be_accepted(&self) -> bool {
+        true
+    }
+}
+
+/// μ at Δ = 1 of a party of whose hand-outs k are seen.
+fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
+    match seen {
+        0 => 0.0,
+        k => 1.0 / (noise.independent_std.powi(2) + noise.correlated_std.powi(2) / k as f64).sqrt(),
+    }
+}
+
+/// PPSC, μ² at σ* = 1 and Δ = 1 of a party of whose hand-outs k are seen, before its final is:
+/// 1/(1 + r/k); 0 for k = 0.
+///
+/// **Theorem.** With k the hand-outs of party i in the schedule, μᵢ² ≤ Δᵢ²/(σ*² + σ_γ²/k) for all
+/// that any coalition learns before i's final leaves, whatever it does and whatever becomes of
+/// shares.
+///
+/// *Proof.* Until its final nothing leaves i but ω₁, …, ω_k (fewer, if it departs). Give them all
+/// to the adversary, with all that others hold; everything else that it can see is then a function
+/// of that, and of noise that is not i's. Between two hand-outs i's state is γ of the last one (x̃ᵢ
+/// before the first) plus what joined since, a_j: shares of others, and earlier ω_l that came back.
+/// So ω₁ = x̃ᵢ + a₁ − γ₁ and ω_j = γ_{j−1} + a_j − γ_j, where a_j is a function of what the
+/// adversary knows by then. All that it learns of x̃ᵢ is thus a function of x̃ᵢ − γ₁ and γ_{j−1} −
+/// γ_j, that is of x̃ᵢ − γ_j, j = 1…k. Their noises are independent given x̃ᵢ: together they see it
+/// through N(0, σ*² + σ_γ²/k). ∎
+///
+/// A party that is cut off reaches that bound, with k its hand-outs to the coalition: those to
+/// honest parties stay with it, which then has the state of before, γ and all, and nobody read
+/// them. So the worst coalition is the one that is handed out to most often.
+fn hand_outs_seen(seen: usize, ratio: f64) -> f64 {
+    if seen == 0 {
+        0.0
+    } else {
+        1.0 / (1.0 + ratio / seen as f64)
+    }
+}

@@ -1,0 +1,52 @@
+//! What of a run its mechanism cannot be accounted for.
+
+use undertone_protocol::lattice::injection::InjectionError;
+use undertone_protocol::topology::party::Party;
+
+/// Why a mechanism refuses a run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Unfit {
+    /// A run without a round.
+    #[error("must be at least 1")]
+    NoRounds,
+    /// More than this machine should be asked for.
+    #[error("{size} must be at most {most}: this is too large to account exactly")]
+    TooLarge {
+        /// The key at fault.
+        place: &'static str,
+        /// The product that is too large, in words.
+        size: &'static str,
+        /// What it may be.
+        most: usize,
+    },
+    /// A hand-over to several parties at once.
+    #[error("party {from} sends to more than one party: with PPSC to one at most")]
+    Receivers {
+        /// Who sends.
+        from: Party,
+    },
+    /// Shares c of the value for another number of rounds.
+    #[error("has {found} entries, expected {expected}: one more than rounds")]
+    ValueShares {
+        /// How many there are.
+        found: usize,
+        /// T + 1.
+        expected: usize,
+    },
+    /// No valid (c, Z).
+    #[error(transparent)]
+    Injection(#[from] InjectionError),
+}
+
+impl Unfit {
+    /// The key of the execution file at fault.
+    pub fn place(&self) -> &'static str {
+        match self {
+            Unfit::NoRounds => "rounds",
+            Unfit::TooLarge { place, .. } => place,
+            Unfit::Receivers { .. } => "out",
+            Unfit::ValueShares { .. } => "injection.c",
+            Unfit::Injection(_) => "injection",
+        }
+    }
+}

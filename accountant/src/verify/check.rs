@@ -1,0 +1,125 @@
+//! A whole plan: its claims, what they cover, its predictions.
+
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Claim, Faults, Predicted};
+
+use crate::calibration::claims::{claims, covers, predicted};
+use crate::class::setting::Setting;
+use crate::losses::gaussian;
+use crate::losses::loss::Noise;
+use crate::verify::claim::{check_claim, exceeds};
+use crate::verify::error::VerifyError;
+use crate::verify::sampled;
+
+/// How far a recomputed prediction may differ from the plan's, relatively.
+const PREDICTION: f64 = 1e-6;
+
+/// Recomputes every claim and every predicted number from the plan's own schedule and standard
+/// deviations.
+///
+/// `Ok` means: every claim holds, and those that hold as headline cover the tolerated class and
+/// what leaves before publishing, within the plan's (ε, δ). Claims that are worse than the truth
+/// are accepted. Where START draws the schedule the plan's (ε, δ) is for its sampled claim, which
+/// is held against draws from the seed `own` on: a random number that nobody else knew when the
+/// plan was made. Other plans make no use of it.
+pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
+    let calibration = plan.calibration();
+    let privacy = &plan.draft().privacy;
+    let setting = Setting::of_plan(plan)?;
+    let noise = Noise {
+        independent_std: calibration.independent_std,
+        correlated_std: calibration.correlated_std,
+    };
+    if plan.draws_at_start() {
+        sampled::check(plan, &setting, noise, own)?;
+    } else {
+        let established = claims(&setting, noise, privacy.delta)?;
+        for (index, claim) in calibration.claims.iter().enumerate() {
+            check_claim(index, claim, &established, privacy.delta)?;
+        }
+        match setting.reveals_sums(noise) {
+            // The plan says that exact sums are revealed, and that this is meant: it has no
+            // headline, and keeps its word for other changes.
+            true => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
+                claim.faults == faults
+            })?,
+            false => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
+                claim.holds_as_headline && covers(claim, faults)
+            })?,
+        }
+    }
+    let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
+    check_predicted(
+        &calibration.predicted,
+        &predicted(&setting, noise, budget)?.times(plan.scales().root_mean_square()),
+    )
+}
+
+fn check_cover(
+    claims: &[Claim],
+    epsilon: f64,
+    covers: impl Fn(&Claim, Faults) -> bool,
+) -> Result<(), VerifyError> {
+    for (faults, name) in [
+        (Faults::Class, "the tolerated class"),
+        (Faults::BeforePublishing, "what leaves before publishing"),
+    ] {
+        let best = claims
+            .iter()
+            .filter(|claim| covers(claim, faults))
+            .map(|claim| claim.epsilon)
+            .reduce(f64::min);
+        match best {
+            None => return Err(VerifyError::Missing { faults: name }),
+            Some(found) if exceeds(found, epsilon) => {
+                return Err(VerifyError::Budget {
+                    promised: epsilon,
+                    found,
+                });
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_predicted(said: &Predicted, found: &Predicted) -> Result<(), VerifyError> {
+    let pairs = [
+        (
+            "standard_error",
+            Some(said.standard_error),
+            Some(found.standard_error),
+        ),
+        (
+            "standard_error_one_dropout",
+            said.standard_error_one_dropout,
+            found.standard_error_one_dropout,
+        ),
+        (
+            "standard_error_late_dropout",
+            said.standard_error_late_dropout,
+            found.standard_error_late_dropout,
+        ),
+        ("central", Some(said.central), Some(found.central)),
+        ("local", Some(said.local), Some(found.local)),
+        ("error_floor", Some(said.error_floor), Some(found.error_floor)),
+    ];
+    for (field, claimed, found) in pairs {
+        let same = match (claimed, found) {
+            (Some(claimed), Some(found)) => (claimed - found).abs() <= PREDICTION * found.abs(),
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            return Err(VerifyError::Predicted {
+                field,
+                claimed,
+                found,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! One claim of a plan against what can be established.
+
+use undertone_protocol::plan::claim::{Claim, Faults};
+
+use crate::losses::gaussian;
+use crate::verify::error::VerifyError;
+
+/// How far a recomputed loss may exceed the claimed one by rounding, relatively.
+const ROUNDING: f64 = 1e-9;
+
+pub(super) fn check_claim(
+    index: usize,
+    claim: &Claim,
+    established: &[Claim],
+    delta: f64,
+) -> Result<(), VerifyError> {
+    let what = words(claim);
+    if claim.delta != delta {
+        return Err(VerifyError::Delta {
+            index,
+            what,
+            claimed: claim.delta,
+            expected: delta,
+        });
+    }
+    let same = |truth: &&Claim| {
+        truth.adversary == claim.adversary
+            && truth.faults == claim.faults
+            && truth.established == claim.established
+            && truth.changes == claim.changes
+            && truth.size >= claim.size
+    };
+    let Some(truth) = established.iter().find(same) else {
+        return Err(VerifyError::Unknown { index, what });
+    };
+    if exceeds(truth.mu, claim.mu) {
+        return Err(VerifyError::Loss {
+            index,
+            what,
+            claimed: claim.mu,
+            found: truth.mu,
+        });
+    }
+    let follows = gaussian::epsilon(claim.delta, claim.mu)?;
+    if exceeds(follows, claim.epsilon) {
+        return Err(VerifyError::Epsilon {
+            index,
+            what,
+            claimed: claim.epsilon,
+            found: follows,
+        });
+    }
+    if claim.cases > truth.cases || claim.holds_as_headline && claim.changes.is_some() {
+        return Err(VerifyError::Unknown { index, what });
+    }
+    Ok(())
+}
+
+/// Whether a recomputed number is above what was said, or not a number.
+pub(super) fn exceeds(truth: f64, said: f64) -> bool {
+    truth.is_nan() || said.is_nan() || truth > said * (1.0 + ROUNDING)
+}
+
+/// A claim in words, for messages.
+pub(super) fn words(claim: &Claim) -> String {
+    let faults = match claim.faults {
+        Faults::Class => "the tolerated class",
+        Faults::BeforePublishing => "before publishing",
+        Faults::Any => "any faults",
+    };
+    format!("{:?}, up to {} parties, {faults}", claim.established, claim.size).to_lowercase()
+}

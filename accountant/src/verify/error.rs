@@ -1,0 +1,114 @@
+//! Why a plan's claims are refused.
+
+use undertone_protocol::lattice::injection::InjectionError;
+
+use crate::class::claim_error::ClaimError;
+use crate::execution::error::ExecutionError;
+use crate::losses::gaussian::GaussianError;
+
+/// Why a plan's claims are refused. Always the plan's fault.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum VerifyError {
+    /// A claim that says less than the truth.
+    #[error("claims[{index}] ({what}): the plan says mu {claimed}, its own schedule and noise give {found}")]
+    Loss {
+        /// Index of the claim in the plan's list.
+        index: usize,
+        /// The claim, in words.
+        what: String,
+        /// What the plan says.
+        claimed: f64,
+        /// What follows from the plan's own schedule and noise.
+        found: f64,
+    },
+    /// A claim whose ε does not follow from its μ.
+    #[error(
+        "claims[{index}] ({what}): epsilon {claimed} is below {found}, which follows from its mu at its delta"
+    )]
+    Epsilon {
+        /// Index of the claim in the plan's list.
+        index: usize,
+        /// The claim, in words.
+        what: String,
+        /// What the plan says.
+        claimed: f64,
+        /// What follows from the plan's own schedule and noise.
+        found: f64,
+    },
+    /// A claim for another δ than the plan's privacy target.
+    #[error("claims[{index}] ({what}): delta {claimed} is not the plan's delta {expected}")]
+    Delta {
+        /// Index of the claim in the plan's list.
+        index: usize,
+        /// The claim, in words.
+        what: String,
+        /// In the plan's claim.
+        claimed: f64,
+        /// privacy.delta.
+        expected: f64,
+    },
+    /// A claim that this version cannot establish.
+    #[error("claims[{index}] ({what}): this cannot be established for this plan")]
+    Unknown {
+        /// Index of the claim in the plan's list.
+        index: usize,
+        /// The claim, in words.
+        what: String,
+    },
+    /// No sure claim for a fault set.
+    #[error("claims: none that holds as headline covers {faults}")]
+    Missing {
+        /// The fault set.
+        faults: &'static str,
+    },
+    /// The headline exceeds the target.
+    #[error("privacy.epsilon: the plan promises {promised}, its claims only hold for {found}")]
+    Budget {
+        /// privacy.epsilon.
+        promised: f64,
+        /// The headline.
+        found: f64,
+    },
+    /// A predicted number that does not follow from the plan.
+    #[error("predicted.{field}: the plan says {claimed:?}, its own schedule and noise give {found:?}")]
+    Predicted {
+        /// The key.
+        field: &'static str,
+        /// In the plan.
+        claimed: Option<f64>,
+        /// What follows from the plan's own schedule and noise.
+        found: Option<f64>,
+    },
+    /// A sampled claim that does not follow from the draws that it names.
+    #[error("claims[{index}] ({what}): {problem}")]
+    Sample {
+        /// Index of the claim in the plan's list.
+        index: usize,
+        /// The claim, in words.
+        what: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Static coalitions of more parties, over more rounds, than anybody could draw.
+    #[error(
+        "privacy.coalitions: a single random draw of {parties} parties over {rounds} rounds takes seconds: nobody can check a sample of them"
+    )]
+    Draws {
+        /// n.
+        parties: usize,
+        /// T.
+        rounds: usize,
+    },
+    /// (c, Z).
+    #[error(transparent)]
+    Injection(#[from] InjectionError),
+    /// The schedule.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    /// The numbers.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// ε or δ out of range.
+    #[error(transparent)]
+    Gaussian(#[from] GaussianError),
+}

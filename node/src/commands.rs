@@ -1,0 +1,14 @@
+//! The command line, one file or folder a command.
+
+pub mod account;
+pub mod audit;
+pub mod benchmark;
+pub mod cli;
+pub mod client;
+pub mod doctor;
+pub mod identity;
+pub mod join;
+pub mod local;
+pub mod plan;
+pub mod simulate;
+pub mod testnet;

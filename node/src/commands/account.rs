@@ -1,0 +1,40 @@
+//! `undertone account`: the accountant on explicit questions.
+
+mod answer;
+mod compose;
+mod gaussian;
+mod gossip;
+mod inca;
+mod ppsc;
+
+use clap::Subcommand;
+
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
+
+/// What to account for.
+#[derive(Debug, Subcommand)]
+pub enum AccountCommand {
+    /// The exact Gaussian trade-off: any two of ε, δ, μ give the third (Balle & Wang 2018)
+    Gaussian(gaussian::GaussianArgs),
+    /// What an adversary learns from an execution of INCA, each honest party's loss
+    Inca(inca::IncaArgs),
+    /// What PPSC's multi-gossip gives away: the revealed sums, and losses with and without them
+    Ppsc(ppsc::PpscArgs),
+    /// What observers of noisy gossip averaging learn of one node: bounds on the squared
+    /// sensitivity over all rounds
+    Gossip(gossip::GossipArgs),
+    /// The loss of several releases together: μ² adds, adaptively, and is converted to ε once
+    Compose(compose::ComposeArgs),
+}
+
+/// Answers the question.
+pub fn run(command: AccountCommand) -> Result<Report, Failure> {
+    match command {
+        AccountCommand::Gaussian(arguments) => gaussian::run(&arguments),
+        AccountCommand::Inca(arguments) => inca::run(&arguments),
+        AccountCommand::Ppsc(arguments) => ppsc::run(&arguments),
+        AccountCommand::Gossip(arguments) => gossip::run(&arguments),
+        AccountCommand::Compose(arguments) => compose::run(&arguments),
+    }
+}

@@ -1,0 +1,67 @@
+//! What the questions of `undertone account` have in common: how they are read, told and refused.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use undertone_accountant::account::answer::AccountError;
+use undertone_accountant::losses::gaussian::GaussianError;
+use undertone_protocol::topology::party::Party;
+
+use crate::planning::files::read_text;
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::report::Report;
+use crate::telling::table::{Table, at_most};
+
+/// The loss of each honest party.
+pub(super) fn table_of_losses(losses: &BTreeMap<Party, f64>) -> Table {
+    let mut table = Table::with_headings(["honest party", "loss μ"]);
+    for (party, square) in losses {
+        table.row([party.to_string(), bounded(square.sqrt())]);
+    }
+    table
+}
+
+/// A loss for people, never shown below what it is.
+pub(super) fn bounded(value: f64) -> String {
+    if value.is_finite() {
+        at_most(value)
+    } else {
+        "unbounded".into()
+    }
+}
+
+/// An execution file or edge list: unusable input if it cannot be read.
+pub(super) fn read_input(path: &Path, field: &str) -> Result<String, Failure> {
+    read_text(path, field).map_err(|failure| Failure {
+        exit: Exit::InputUnusable,
+        ..failure
+    })
+}
+
+/// What the accountant refuses of an execution: the file, with its place, or a flag.
+pub(super) fn refuse_execution(path: &Path, error: AccountError) -> Failure {
+    match error {
+        AccountError::Execution(error) => {
+            Failure::input(format!("{}: {error}", path.display())).field(path.display())
+        }
+        other => refuse(other),
+    }
+}
+
+pub(super) fn report(answer: &impl Serialize, text: String) -> Result<Report, Failure> {
+    let json = serde_json::to_value(answer).map_err(|e| Failure::new(Exit::Internal, e.to_string()))?;
+    Ok(Report::done(json, text))
+}
+
+pub(super) fn refuse(error: AccountError) -> Failure {
+    let failure = Failure::usage(error.to_string());
+    match &error {
+        AccountError::Scale { flag, .. } => failure.field(flag),
+        AccountError::Two { .. } => failure.field("--epsilon, --delta, --mu"),
+        AccountError::Gaussian(GaussianError::Epsilon { .. }) => failure.field("--epsilon"),
+        AccountError::Gaussian(GaussianError::Delta { .. }) => failure.field("--delta"),
+        AccountError::Gaussian(GaussianError::Mu { .. }) => failure.field("--mu"),
+        _ => failure,
+    }
+}

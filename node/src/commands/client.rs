@@ -1,0 +1,13 @@
+//! The daemon's clients: `submit`, `accept`, `status`, `watch`, `result`, `withdraw`. They know
+//! nothing but the API.
+
+mod connection;
+mod daemon;
+mod digest;
+mod endpoint;
+mod form;
+pub mod result;
+mod show;
+pub mod status;
+pub mod stream;
+pub mod submit;

@@ -1,0 +1,36 @@
+//! Where the files of a local cluster lie.
+
+use std::path::{Path, PathBuf};
+
+use crate::telling::failure::Failure;
+
+/// Where a cluster's files lie while it runs.
+pub(super) struct Folders {
+    /// Keys, synthetic inputs, states: gone afterwards.
+    pub(super) scratch: tempfile::TempDir,
+    /// Plan, means, receipts, logs: `--output`, or inside of `scratch`.
+    pub(super) output: PathBuf,
+}
+
+impl Folders {
+    pub(super) fn new(output: Option<&Path>) -> Result<Self, Failure> {
+        let scratch = tempfile::tempdir().map_err(|e| {
+            Failure::usage(format!("no temporary folder can be made: {e}"))
+                .hint("set TMPDIR to a folder with room")
+        })?;
+        let output = output.map_or_else(|| scratch.path().join("output"), Path::to_path_buf);
+        let unwritable = |e: std::io::Error| {
+            Failure::usage(format!("{}: cannot be written: {e}", output.display()))
+                .field("--output")
+                .hint("choose a folder that you can write to")
+        };
+        std::fs::create_dir_all(&output).map_err(unwritable)?;
+        tempfile::tempfile_in(&output).map_err(unwritable)?;
+        Ok(Folders { scratch, output })
+    }
+}
+
+/// The files that `local --output` keeps of one party.
+pub(super) fn party_folder(output: &Path, name: &str) -> PathBuf {
+    output.join(name)
+}

@@ -1,0 +1,79 @@
+//! `undertone plan` and `undertone verify`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use undertone_protocol::plan::peers::Peers;
+
+use crate::planning::policy::{self, Policy};
+use crate::planning::{files, make, plot, quote};
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
+
+/// Flags of `plan`.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    /// The run file: task, clipping, privacy target, time-outs
+    #[arg(value_name = "RUN.toml")]
+    run: PathBuf,
+    /// The peer list, in plan order
+    #[arg(long, value_name = "PEERS.toml")]
+    peers: PathBuf,
+    /// Where to write the plan; send this very file to every member
+    #[arg(long, value_name = "PLAN.json")]
+    out: PathBuf,
+    /// Draw the error against epsilon and against the share of parties gone, as SVG
+    #[arg(long, value_name = "QUOTE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// Flags of `verify`.
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// The plan
+    #[arg(value_name = "PLAN.json")]
+    plan: PathBuf,
+    #[command(flatten)]
+    policy: Policy,
+}
+
+/// Makes a plan from files.
+pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
+    let peers = Peers::parse(&files::read_text(&arguments.peers, "--peers")?)
+        .map_err(|e| make::peers_failure(&arguments.peers, &e))?;
+    let text = files::read_text(&arguments.run, "RUN.toml")?;
+    let run = make::run_file(&text, &peers, &arguments.run)?;
+    let plan = make::make(run, &peers, rand::random()).map_err(|failure| failure.in_file(&arguments.run))?;
+    files::write_plan(&arguments.out, &plan)?;
+    if let Some(path) = &arguments.plot {
+        plot::quote(&plan, path)?;
+    }
+    let mut text = quote::text(&plan);
+    text += &format!(
+        "\nPlan {} written to {}\n",
+        plan.digest_hex(),
+        arguments.out.display()
+    );
+    text += "Send that very file to every member; each checks it with `undertone verify` before joining.\n";
+    Ok(Report::done(quote::json(&plan), text))
+}
+
+/// Checks a plan as a member would before joining.
+pub fn verify(arguments: VerifyArgs) -> Result<Report, Failure> {
+    let plan = files::load(&arguments.plan)?;
+    policy::check_aloud(&plan, &arguments.policy)?;
+    let mut json = quote::json(&plan);
+    json["verified"] = true.into();
+    let how = match quote::sample(&plan) {
+        None => "every claim was recomputed".to_owned(),
+        Some(sample) => {
+            format!(
+                "every claim was recomputed but the sampled one, which {} draws of this machine's own do \
+                 not contradict",
+                sample.checked
+            )
+        }
+    };
+    let text = quote::text(&plan) + &format!("\nPlan {} holds: {how}.\n", plan.digest_hex());
+    Ok(Report::done(json, text))
+}

@@ -1,0 +1,111 @@
+//! `undertone simulate`: the very machines of a node in one process, over a simulated network, with
+//! the real gate.
+
+mod totals;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use undertone_protocol::plan::defaults::Defaults;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::error::RunFileError;
+use undertone_protocol::plan::run_file::raw::RawRunFile;
+use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::simulator::scenario::Conditions;
+
+use crate::commands::simulate::totals::Totals;
+use crate::measuring::paper::{self, Paper};
+use crate::measuring::trial::Trial;
+use crate::planning::{files, make, plot};
+use crate::telling::failure::Failure;
+use crate::telling::progress::Progress;
+use crate::telling::report::Report;
+
+/// Flags of `simulate`.
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// The run file; `local`'s defaults fill its gaps, and data.shape is [100] if it has none
+    #[arg(value_name = "RUN.toml", required_unless_present = "paper")]
+    run: Option<PathBuf>,
+    /// Number of parties
+    #[arg(long, value_name = "N", required_unless_present = "paper")]
+    parties: Option<usize>,
+    /// Instead of a run: a table of a paper, computed again, beside the numbers that it prints
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TABLE",
+        conflicts_with_all = ["run", "parties", "runs", "seed", "kills", "plot"]
+    )]
+    paper: Option<Paper>,
+    /// Number of runs, each with fresh noise
+    #[arg(long, value_name = "R", default_value_t = 1)]
+    runs: u64,
+    /// Seeds inputs, schedule, network, kills and (only here) noise
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// Kill this many parties in each run, at random moments of mixing: loudly in even runs,
+    /// silently in odd ones
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    kills: usize,
+    /// Mixing, settling, gate and finals only, on an ideal network and without signatures, as
+    /// hundreds of parties need: kills then are at random rounds, with or without the share of that
+    /// round
+    #[arg(long)]
+    direct: bool,
+    /// Draw the error of each run beside the accounted one, as SVG
+    #[arg(long, value_name = "RUNS.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// Records of each party, where they are what is protected.
+const RECORDS: u64 = 20;
+
+/// Simulates the runs and reports what they add up to.
+pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
+    if let Some(paper) = arguments.paper {
+        return Ok(paper::report(paper));
+    }
+    let (Some(path), Some(parties)) = (&arguments.run, arguments.parties) else {
+        return Err(Failure::usage("give RUN.toml and --parties, or --paper"));
+    };
+    let text = files::read_text(path, "RUN.toml")?;
+    let refuse = |e: RunFileError| make::run_failure(path, &e);
+    let mut raw = RawRunFile::parse(&text).map_err(refuse)?;
+    raw.data.shape.get_or_insert(vec![100]);
+    let run = raw.resolve(parties, Defaults::Local).map_err(refuse)?;
+    run.supported().map_err(refuse)?;
+    if arguments.kills + 2 > parties {
+        return Err(Failure::usage("--kills leaves fewer than two parties").field("--kills"));
+    }
+    let records = (run.data.unit == Unit::Record).then_some(RECORDS);
+    let peers =
+        Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
+    let plan = Arc::new(make::make(run, &peers, arguments.seed)?);
+    let trial = Trial::new(plan, arguments.seed);
+    let (runs, kills) = (arguments.runs.max(1), arguments.kills);
+    let mut totals = Totals::new();
+    let mut progress = Progress::start();
+    for number in 0..runs {
+        progress.show(&format!("run {} of {runs}", number + 1));
+        let seed = arguments.seed.wrapping_mul(1_000_003).wrapping_add(number);
+        let simulated = if arguments.direct {
+            trial.direct(kills, seed)
+        } else {
+            let faults = trial.kills(kills, seed, !number.is_multiple_of(2));
+            trial.simulate(Conditions::new(seed).with_faults(faults))
+        };
+        totals.add(&trial, &simulated)?;
+    }
+    progress.end();
+    if let Some(path) = &arguments.plot {
+        plot::simulation(&totals.errors, totals.accounted_error(), &trial.plan, path)?;
+    }
+    let title = format!(
+        "{} parties, {runs} runs, {kills} kills each, seed {}\n",
+        trial.plan.parties(),
+        arguments.seed
+    );
+    Ok(totals.report(&trial.plan, title))
+}

@@ -1,0 +1,270 @@
+//! What simulated runs add up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use undertone_accountant::calibration::utility::realised;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::outcome::{Ending, Outcome};
+use undertone_protocol::simulator::invariants::mass::largest_difference;
+use undertone_protocol::simulator::scenario::Report as Simulated;
+use undertone_protocol::topology::party::Party;
+
+use crate::measuring::trial::Trial;
+use crate::party::clipping;
+use crate::planning::quote;
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::report::Report;
+use crate::telling::table::{Table, at_most, number};
+
+/// 97.5 % of a standard normal distribution lie below: intervals are at 95 %.
+const NORMAL_975: f64 = 1.959964;
+
+/// What all runs add up to.
+pub(super) struct Totals {
+    runs: u64,
+    /// Nodes by how they ended.
+    endings: BTreeMap<&'static str, u64>,
+    /// Runs in which every survivor ended with the same result, without the killed.
+    exact: u64,
+    /// Runs in which all that finished hold the same bits.
+    same_bits: u64,
+    finished: u64,
+    epsilon: f64,
+    squares: f64,
+    coordinates: u64,
+    largest: f64,
+    /// The error of each run that was measured: root of the mean square over coordinates.
+    pub(super) errors: Vec<f64>,
+    /// The accounted squares of all coordinates that were measured.
+    accounted: f64,
+    private_bytes: u64,
+    public_bytes: u64,
+    violations: Vec<String>,
+    included: BTreeSet<Party>,
+    agreed: bool,
+}
+
+fn ending(outcome: &Option<Outcome>) -> &'static str {
+    match outcome.as_ref().map(|outcome| &outcome.ending) {
+        None => "killed",
+        Some(Ending::Done) => "done",
+        Some(Ending::Degraded) => "degraded",
+        Some(Ending::Aborted { .. }) => "aborted",
+        Some(Ending::Spent { .. } | Ending::Withheld { .. }) => "withheld",
+    }
+}
+
+/// Names in plan order.
+fn names(plan: &Plan, parties: &BTreeSet<Party>) -> Vec<String> {
+    let name = |&party: &Party| plan.draft().members[party].name.clone();
+    parties.iter().map(name).collect()
+}
+
+impl Totals {
+    pub(super) fn new() -> Self {
+        Totals {
+            runs: 0,
+            endings: BTreeMap::new(),
+            exact: 0,
+            same_bits: 0,
+            finished: 0,
+            epsilon: 0.0,
+            squares: 0.0,
+            coordinates: 0,
+            largest: 0.0,
+            errors: vec![],
+            accounted: 0.0,
+            private_bytes: 0,
+            public_bytes: 0,
+            violations: vec![],
+            included: BTreeSet::new(),
+            agreed: true,
+        }
+    }
+
+    /// Counts one run.
+    pub(super) fn add(&mut self, trial: &Trial, simulated: &Simulated) -> Result<(), Failure> {
+        self.runs += 1;
+        for outcome in &simulated.outcomes {
+            *self.endings.entry(ending(outcome)).or_insert(0) += 1;
+        }
+        let violations = simulated.violations.iter();
+        self.violations
+            .extend(violations.map(|violation| format!("{violation:?}")));
+        for (private, public) in &simulated.bytes {
+            self.private_bytes += private;
+            self.public_bytes += public;
+        }
+        let results: Vec<&Outcome> = simulated
+            .outcomes
+            .iter()
+            .flatten()
+            .filter(|outcome| outcome.sum.is_some())
+            .collect();
+        self.same_bits += u64::from(agree(&trial.plan, &results));
+        self.exact += u64::from(are_exact(&trial.plan, simulated, &results));
+        self.finished += results.len() as u64;
+        let Some(first) = results.first() else {
+            return Ok(());
+        };
+        self.included = first.included.clone();
+        self.agreed &= first.agreed;
+        self.measure(trial, first)
+    }
+
+    /// Holds one node's result against what the inputs' mean really is.
+    fn measure(&mut self, trial: &Trial, outcome: &Outcome) -> Result<(), Failure> {
+        let publishers = outcome
+            .verdict
+            .as_ref()
+            .and_then(|verdict| verdict.publish.as_ref());
+        let (Some(logs), Some(publishers), Some(sum)) = (&outcome.logs, publishers, &outcome.sum) else {
+            return Ok(());
+        };
+        let plan = &*outcome.plan(&trial.plan);
+        let dimension = plan.draft().dimension();
+        let realised = realised(plan, logs, publishers, &outcome.included)
+            .map_err(|e| Failure::new(Exit::Internal, e.to_string()))?;
+        let epsilon = trial.gate.answer(plan, logs, |verdict| verdict.audit.epsilon);
+        self.epsilon = self.epsilon.max(epsilon);
+        self.accounted += realised.standard_error.powi(2) * dimension as f64;
+        let factor = plan.lattice().step() / plan.lattice().weight_to_f64(sum.weight.0);
+        let before = self.squares;
+        let means: Vec<Vec<f64>> = trial
+            .inputs
+            .iter()
+            .map(|input| clipping::mean_of_rows(input, dimension))
+            .collect();
+        for (i, value) in sum.value.to_f64(factor).into_iter().enumerate() {
+            let value = value * plan.scales().at(i);
+            let parts = realised.weights.iter().zip(&means).map(|(b, mean)| b * mean[i]);
+            let truth: f64 = parts.sum();
+            self.squares += (value - truth).powi(2);
+            self.largest = self.largest.max((value - truth).abs());
+            self.coordinates += 1;
+        }
+        self.errors
+            .push(((self.squares - before) / dimension as f64).sqrt());
+        Ok(())
+    }
+
+    /// The accounted error per coordinate; 0 where no run was measured.
+    pub(super) fn accounted_error(&self) -> f64 {
+        self.per_coordinate(self.accounted).unwrap_or(0.0)
+    }
+
+    /// Root of the mean over all coordinates that were measured.
+    fn per_coordinate(&self, squares: f64) -> Option<f64> {
+        (self.coordinates > 0).then(|| (squares / self.coordinates as f64).sqrt())
+    }
+
+    /// The measured error per coordinate, with its interval at 95 %.
+    fn measured(&self) -> Option<(f64, [f64; 2])> {
+        let rms = self.per_coordinate(self.squares)?;
+        // The mean of N squares of normal errors has a relative standard deviation of √(2/N), its
+        // root half of that.
+        let width = NORMAL_975 / (2.0 * self.coordinates as f64).sqrt();
+        Some((rms, [rms * (1.0 - width).max(0.0), rms * (1.0 + width)]))
+    }
+
+    /// The report; `title` stands above its table.
+    pub(super) fn report(&self, plan: &Plan, title: String) -> Report {
+        let exit = if self.violations.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Internal
+        };
+        Report {
+            json: self.object(plan, exit),
+            text: title + &self.table(plan),
+            exit: exit.code(),
+        }
+    }
+
+    fn object(&self, plan: &Plan, exit: Exit) -> Value {
+        let predicted = &plan.calibration().predicted;
+        let (rms, interval) = self.measured().unzip();
+        json!({
+            "parties": plan.parties(), "runs": self.runs, "finished": self.finished, "endings": self.endings,
+            "included": names(plan, &self.included), "agreed": self.agreed,
+            "outcome": if self.finished > 0 { "done" } else { "withheld" },
+            "epsilon": self.epsilon, "delta": plan.draft().privacy.delta,
+            "epsilon_claimed": plan.epsilon_claimed(), "epsilon_searched": plan.epsilon_searched(),
+            "threat": quote::threat(plan), "claims": plan.calibration().claims,
+            "standard_error": self.per_coordinate(self.accounted), "error_floor": predicted.error_floor,
+            "central": predicted.central, "local": predicted.local,
+            "rms_error": rms, "rms_error_interval": interval, "max_abs_error": self.largest,
+            "runs_with_the_survivors_exact_sum": self.exact, "runs_with_the_same_bits": self.same_bits,
+            "rounds": plan.rounds(),
+            "private_bytes": self.private_bytes, "public_bytes": self.public_bytes,
+            "dissemination": plan.draft().run.dissemination,
+            "predicted_bytes_per_party": predicted.bytes_per_party,
+            "public_bytes_per_party": self.public_bytes / (self.runs * plan.parties() as u64),
+            "violations": self.violations, "digest": plan.digest_hex(), "exit_code": exit.code(),
+        })
+    }
+
+    fn table(&self, plan: &Plan) -> String {
+        let predicted = &plan.calibration().predicted;
+        let (rms, interval) = self.measured().unzip();
+        let shown = |value: Option<f64>| value.map_or("–".to_owned(), number);
+        let interval = interval.map_or("–".to_owned(), |[low, high]| {
+            format!("{} to {}", number(low), number(high))
+        });
+        let of_runs = |count: u64| format!("{count} of {}", self.runs);
+        let accounted = shown(self.per_coordinate(self.accounted));
+        let mut table = Table::new();
+        for (ending, nodes) in &self.endings {
+            table.row([format!("nodes {ending}"), nodes.to_string()]);
+        }
+        let mut row = |what: &str, shown: String| {
+            table.row([what.into(), shown]);
+        };
+        row("runs whose survivors hold their exact sum", of_runs(self.exact));
+        row("runs whose results have the same bits", of_runs(self.same_bits));
+        row("ε claimed", shown(plan.epsilon_claimed()));
+        row("largest ε as it turned out", at_most(self.epsilon));
+        row("accounted error per coordinate", accounted);
+        row("measured error per coordinate (rms)", shown(rms));
+        row("  its square", shown(rms.map(|rms| rms * rms)));
+        row("  95 % interval", interval);
+        row("a trusted server", number(predicted.central));
+        row("local noise alone", number(predicted.local));
+        row("invariants broken", self.violations.len().to_string());
+        table.render()
+    }
+}
+
+/// Whether all results are the same bits. Averages are within their bounds of each other, an
+/// invariant that is checked at every run's end: they agree if their weights do.
+fn agree(plan: &Plan, results: &[&Outcome]) -> bool {
+    let weight = |outcome: &Outcome| outcome.sum.as_ref().map(|sum| sum.weight);
+    let sum = |outcome: &Outcome| outcome.sum.as_ref().map(|sum| (sum.value.clone(), sum.weight));
+    let Some(first) = results.first() else { return true };
+    if plan.terms().is_some() {
+        results
+            .iter()
+            .all(|outcome| outcome.agreed && weight(outcome) == weight(first))
+    } else {
+        let first = sum(first);
+        results.iter().all(|outcome| sum(outcome) == first)
+    }
+}
+
+/// Whether every survivor ended with the survivors' sum, and with nothing of the killed.
+fn are_exact(plan: &Plan, simulated: &Simulated, results: &[&Outcome]) -> bool {
+    let survivors: BTreeSet<Party> = (0..plan.parties())
+        .filter(|&party| simulated.outcomes[party].is_some())
+        .collect();
+    let is_exact = |outcome: &&Outcome| {
+        let steps = outcome.accuracy.map_or(0.0, |accuracy| accuracy.steps);
+        let off = outcome
+            .sum
+            .as_ref()
+            .zip(simulated.sum_over(&survivors))
+            .map(|(sum, exact)| largest_difference(&sum.value, &exact));
+        outcome.included == survivors && off.is_some_and(|off| off <= steps)
+    };
+    results.len() == survivors.len() && results.iter().all(is_exact)
+}

@@ -1,0 +1,31 @@
+//! `undertone node`: a daemon that an operator leaves running. It takes runs, one after another and
+//! several at once, keeps to its policy and to its data sets' budgets, and answers a local API.
+//!
+//! What holds:
+//! - Nothing private leaves before it is charged on disk ([`ledger`]), and no final before what it
+//!   costs is.
+//! - A run that fails ends that run; the daemon goes on.
+//! - One daemon at a time has a state directory ([`state`]); what is corrupt in it is refused,
+//!   never guessed.
+//! - What was checked is what is joined: a plan is kept and hashed byte for byte.
+
+mod admission;
+pub mod api;
+pub mod config;
+mod contribution;
+mod counters;
+pub mod event_log;
+pub mod ledger;
+mod listening;
+mod offers;
+mod peers;
+pub mod policy;
+pub mod refusal;
+pub mod running;
+mod runs;
+pub mod service;
+mod shared;
+pub mod state;
+pub mod status;
+mod taking_part;
+mod travel;

@@ -1,0 +1,30 @@
+//! The local HTTP API: loopback or a Unix socket, a bearer token, problem+json, an OpenAPI
+//! document.
+//!
+//! What holds:
+//! - All that it answers comes from the [`Service`](crate::daemon::service::Service); it has no
+//!   state of a run of its own.
+//! - `/healthz` and `/readyz` answer anybody; everything else needs the token, which is compared in
+//!   constant time, before the body is read.
+//! - Every bound is checked while bytes come: connections, headers, bodies (bytes and time), slow
+//!   readers, uploads and results under way.
+//! - A vector goes from the socket to a file that only the daemon's user can read and that is
+//!   deleted once it was read, or refused. It is in no log, error or answer; a mean only in the
+//!   answer to `…/result`.
+
+mod at_hand;
+mod body;
+mod bounds;
+mod digest;
+mod guard;
+mod listen;
+mod metrics;
+mod negotiation;
+mod offers;
+mod parts;
+pub mod problem;
+mod routes;
+mod runs;
+pub(crate) mod server;
+mod status;
+pub mod token;

@@ -1,0 +1,26 @@
+//! What every route has at hand.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::daemon::api::bounds::Bounds;
+use crate::daemon::api::metrics::Requests;
+use crate::daemon::api::token::Token;
+use crate::daemon::service::Service;
+
+/// What every route has at hand.
+#[derive(Clone)]
+pub(super) struct Api {
+    pub(super) service: Service,
+    pub(super) token: Token,
+    pub(super) requests: Arc<Requests>,
+    pub(super) bounds: Arc<Bounds>,
+    /// True once the daemon is ending: answers that would go on end.
+    pub(super) closing: watch::Receiver<bool>,
+}
+
+/// Waits until the daemon is ending.
+pub(super) async fn ended(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
+}

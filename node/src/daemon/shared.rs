@@ -1,0 +1,41 @@
+//! What the service and its runs share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::daemon::config::Config;
+use crate::daemon::counters::Counters;
+use crate::daemon::ledger::Ledger;
+use crate::daemon::offers::Offers;
+use crate::daemon::peers::Peers;
+use crate::daemon::runs::Runs;
+use crate::daemon::state::State;
+use crate::network::hub::Hub;
+
+/// One daemon's state, which the service, its runs and its answers to others hold together.
+pub(super) struct Shared {
+    pub(super) config: Config,
+    pub(super) state: State,
+    pub(super) hub: Hub,
+    /// `max_runs` of them.
+    pub(super) places: Arc<Semaphore>,
+    pub(super) counters: Counters,
+    pub(super) ledger: Mutex<Ledger>,
+    pub(super) runs: Runs,
+    pub(super) offers: Offers,
+    pub(super) peers: Peers,
+    /// Plans are calibrated and verified one at a time: it takes all cores for a while.
+    pub(super) checking: Semaphore,
+    pub(super) tasks: Mutex<JoinSet<()>>,
+    pub(super) stopping: watch::Sender<bool>,
+    pub(super) begun: Instant,
+}
+
+impl Shared {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

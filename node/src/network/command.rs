@@ -1,0 +1,34 @@
+//! What edges and the hub ask of a swarm.
+
+use libp2p::swarm::ConnectionId;
+use libp2p::{Multiaddr, PeerId, StreamProtocol};
+use tokio::sync::oneshot;
+
+use crate::network::ask::DialFault;
+use crate::network::lane::Lane;
+
+/// What edges ask of the swarm.
+#[derive(Debug)]
+pub(super) enum SwarmCommand {
+    /// Dial once, unless a dial is on its way. The peer's link changes either way.
+    Dial { peer: PeerId, addresses: Vec<Multiaddr> },
+    /// The same, and say how it went.
+    Reach {
+        peer: PeerId,
+        addresses: Vec<Multiaddr>,
+        answer: oneshot::Sender<Result<ConnectionId, DialFault>>,
+    },
+    /// Open a stream on this connection. Without an answer the connection is gone.
+    Open {
+        peer: PeerId,
+        connection: ConnectionId,
+        protocol: StreamProtocol,
+        answer: oneshot::Sender<Result<Lane, String>>,
+    },
+    /// The peer has said hello on this connection.
+    Proved { peer: PeerId, connection: ConnectionId },
+    /// Nobody answers on this connection, or somebody else does: close it.
+    Unanswered { peer: PeerId, connection: ConnectionId },
+    /// An edge on this connection broke: close it unless others use it.
+    Broken { peer: PeerId, connection: ConnectionId },
+}

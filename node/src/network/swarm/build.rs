@@ -1,0 +1,128 @@
+//! Makes a swarm of one graph: its security, its limits, where it listens.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::core::transport::TransportError;
+use libp2p::core::upgrade::Version;
+use libp2p::identity::Keypair;
+use libp2p::swarm::{NetworkBehaviour, SwarmEvent};
+use libp2p::{Multiaddr, StreamProtocol, Swarm, SwarmBuilder, noise, plaintext, tcp};
+use undertone_protocol::messages::notice::Network;
+
+use crate::network::address;
+use crate::network::config::NetworkError;
+use crate::network::door::Door;
+use crate::network::muxer::Yamux;
+use crate::network::roster::Roster;
+
+/// Connections of one peer id, those that are being closed included: not reached unless closing
+/// takes long.
+const CONNECTIONS_PER_PEER: u32 = 64;
+
+/// Inbound streams of one connection that have not named their protocol.
+const NEGOTIATING: usize = 8;
+
+/// Connections without a stream are closed after this. An edge that is up has streams.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Payload of a yamux frame. Larger pieces save a quarter of the work on plaintext and none under
+/// Noise.
+const PIECE_PRIVATE: usize = 16 << 10;
+
+const PIECE_PUBLIC: usize = 64 << 10;
+
+/// The order matters: the door must not see whom the limits keep out.
+#[derive(NetworkBehaviour)]
+pub(in crate::network) struct Behaviour {
+    pub(super) limits: connection_limits::Behaviour,
+    pub(super) door: Door,
+}
+
+impl Behaviour {
+    fn new(roster: &Arc<Roster>, protocols: &[StreamProtocol]) -> Behaviour {
+        let limits = ConnectionLimits::default().with_max_established_per_peer(Some(CONNECTIONS_PER_PEER));
+        let door = Door::new(roster.clone(), protocols.to_vec());
+        Behaviour {
+            limits: connection_limits::Behaviour::new(limits),
+            door,
+        }
+    }
+}
+
+/// A swarm of the given graph. `patience` bounds dialling and both handshakes of a connection.
+pub(in crate::network) fn build(
+    graph: Network,
+    key: &Keypair,
+    roster: &Arc<Roster>,
+    protocols: &[StreamProtocol],
+    patience: Duration,
+) -> Result<Swarm<Behaviour>, NetworkError> {
+    let setup = |error: &dyn std::fmt::Display| NetworkError::Setup {
+        reason: error.to_string(),
+    };
+    let tcp = SwarmBuilder::with_existing_identity(key.clone()).with_tokio();
+    let configure = |config: libp2p::swarm::Config| {
+        config
+            .with_idle_connection_timeout(IDLE)
+            .with_max_negotiating_inbound_streams(NEGOTIATING)
+            .with_substream_upgrade_protocol_override(Version::V1Lazy)
+    };
+    // The builder's type differs with the security, up to the finished swarm.
+    let swarm = match graph {
+        Network::Private => tcp
+            .with_tcp(tcp::Config::default(), noise::Config::new, || {
+                Yamux::new(PIECE_PRIVATE)
+            })
+            .map_err(|error| setup(&error))?
+            .with_behaviour(|_| Behaviour::new(roster, protocols))
+            .map_err(|error| setup(&error))?
+            .with_swarm_config(configure)
+            .with_connection_timeout(patience)
+            .build(),
+        Network::Public => tcp
+            .with_tcp(
+                tcp::Config::default(),
+                |key: &Keypair| Ok::<_, std::convert::Infallible>(plaintext::Config::new(key)),
+                || Yamux::new(PIECE_PUBLIC),
+            )
+            .map_err(|error| setup(&error))?
+            .with_behaviour(|_| Behaviour::new(roster, protocols))
+            .map_err(|error| setup(&error))?
+            .with_swarm_config(configure)
+            .with_connection_timeout(patience)
+            .build(),
+    };
+    Ok(swarm)
+}
+
+/// Starts to listen and returns the address that it became (port 0 becomes a real one).
+pub(in crate::network) async fn listen(
+    swarm: &mut Swarm<Behaviour>,
+    listed: &Multiaddr,
+) -> Result<Multiaddr, NetworkError> {
+    let failed = |source| NetworkError::Listen {
+        address: listed.clone(),
+        source,
+    };
+    let bound = address::Place::parse(listed)?.to_bind(listed).await?;
+    swarm
+        .listen_on(address::to_multiaddr(bound))
+        .map_err(|error| match error {
+            TransportError::Other(source) => failed(source),
+            TransportError::MultiaddrNotSupported(address) => NetworkError::Address { address },
+        })?;
+    loop {
+        match swarm.select_next_some().await {
+            SwarmEvent::NewListenAddr { address, .. } => return Ok(address),
+            SwarmEvent::ListenerClosed {
+                reason: Err(source), ..
+            } => return Err(failed(source)),
+            SwarmEvent::ListenerClosed { .. } => return Err(failed(io::ErrorKind::NotConnected.into())),
+            _ => {}
+        }
+    }
+}

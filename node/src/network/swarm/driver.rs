@@ -1,0 +1,526 @@
+//! The task that drives one swarm.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use libp2p::core::ConnectedPoint;
+use libp2p::core::transport::TransportError;
+use libp2p::identity::Keypair;
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, ListenError, SwarmEvent};
+use libp2p::{Multiaddr, PeerId, Swarm};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tracing::debug;
+use undertone_protocol::messages::notice::Network;
+
+use crate::network::ask::{ASK, Desk, SERVED};
+use crate::network::command::SwarmCommand;
+use crate::network::door::{NotListed, Opened, Opening};
+use crate::network::event::NetworkEvent;
+use crate::network::hello::{self, Credentials, HelloError, Verdict};
+use crate::network::lane::{Lane, Stay};
+use crate::network::offence::Offence;
+use crate::network::roster::{Arrival, Roster};
+use crate::network::swarm::build::{Behaviour, BehaviourEvent};
+use crate::network::swarm::faults::{fault, is_silence};
+use crate::network::swarm::ports::{Connection, Port};
+
+/// Connections of one peer id of which nobody has said hello; one more, and the oldest is closed.
+/// The peer itself needs one, for the time of a hello; on the public graph the others are
+/// anybody's.
+const UNPROVED_PER_PEER: usize = 8;
+/// The same over all peers, beyond two for each of them.
+const UNPROVED: usize = 32;
+/// Streams of one connection whose hellos are checked at the same time; more are dropped.
+const EXAMINED: usize = 32;
+/// The same on a connection of which nobody has said hello yet.
+const EXAMINED_UNPROVED: usize = 4;
+/// How often what has run out is looked for.
+const SWEEP: Duration = Duration::from_secs(1);
+/// Connections in their security handshake, beyond one for each peer.
+const STRANGERS_AT_ONCE: u32 = 32;
+/// Different strangers, and different addresses that sent rubbish, that are reported; later ones
+/// are only logged.
+const REPORTED: usize = 64;
+
+/// A hello that was checked.
+struct Examined {
+    peer: PeerId,
+    connection: ConnectionId,
+    lane: Lane,
+    result: Result<Guest, HelloError>,
+}
+
+/// Who has said hello.
+enum Guest {
+    /// A run's neighbour.
+    Edge(mpsc::Sender<Arrival>),
+    /// Somebody with questions.
+    Asker(Box<Credentials>),
+}
+
+/// What a hub says at every stream, whatever its run.
+pub(in crate::network) struct Introduction {
+    pub(in crate::network) graph: Network,
+    pub(in crate::network) version: u32,
+    pub(in crate::network) key: Keypair,
+    pub(in crate::network) patience: Duration,
+}
+
+/// The task that drives one swarm. It never waits for an edge or for the driver.
+pub(in crate::network) struct SwarmDriver {
+    introduction: Introduction,
+    swarm: Swarm<Behaviour>,
+    commands: mpsc::Receiver<SwarmCommand>,
+    roster: Arc<Roster>,
+    ports: BTreeMap<PeerId, Port>,
+    examined: JoinSet<Examined>,
+    desk: Arc<Desk>,
+    serving: JoinSet<PeerId>,
+    strangers: BTreeSet<PeerId>,
+    rubbish: BTreeSet<String>,
+}
+
+impl SwarmDriver {
+    /// Takes over a swarm that listens.
+    pub(in crate::network) fn new(
+        introduction: Introduction,
+        swarm: Swarm<Behaviour>,
+        commands: mpsc::Receiver<SwarmCommand>,
+        roster: Arc<Roster>,
+        desk: Desk,
+    ) -> SwarmDriver {
+        SwarmDriver {
+            desk: Arc::new(desk),
+            serving: JoinSet::new(),
+            introduction,
+            swarm,
+            commands,
+            roster,
+            ports: BTreeMap::new(),
+            examined: JoinSet::new(),
+            strangers: BTreeSet::new(),
+            rubbish: BTreeSet::new(),
+        }
+    }
+
+    /// Runs until nobody can command it any more.
+    pub(in crate::network) async fn run(mut self) {
+        self.admit();
+        let mut sweep = interval(SWEEP);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                event = self.swarm.select_next_some() => self.on_event(event),
+                Some(Ok(examined)) = self.examined.join_next() => self.on_examined(examined),
+                Some(Ok(peer)) = self.serving.join_next() => {
+                    if let Some(port) = self.ports.get_mut(&peer) {
+                        port.served = port.served.saturating_sub(1);
+                    }
+                }
+                command = self.commands.recv() => match command {
+                    Some(command) => self.on_command(command),
+                    None => return,
+                },
+                () = self.roster.changed() => self.admit(),
+                _ = sweep.tick() => self.sweep(),
+            }
+        }
+    }
+
+    fn on_command(&mut self, command: SwarmCommand) {
+        match command {
+            SwarmCommand::Dial { peer, addresses } => self.dial(peer, addresses),
+            SwarmCommand::Reach {
+                peer,
+                addresses,
+                answer,
+            } => {
+                self.ports.entry(peer).or_default().reaching.push(answer);
+                self.dial(peer, addresses);
+            }
+            SwarmCommand::Open {
+                peer,
+                connection,
+                protocol,
+                answer,
+            } => {
+                let port = self.ports.get(&peer);
+                if let Some(known) = port.and_then(|port| port.connections.get(&connection)) {
+                    let stay = Stay {
+                        connection,
+                        _users: known.users.clone(),
+                    };
+                    self.swarm.behaviour_mut().door.open(
+                        peer,
+                        Opening {
+                            protocol,
+                            stay,
+                            answer,
+                        },
+                    );
+                }
+            }
+            SwarmCommand::Proved { peer, connection } => self.prove(peer, connection),
+            SwarmCommand::Unanswered { peer, connection } => self.close(peer, connection),
+            SwarmCommand::Broken { peer, connection } => {
+                let port = self.ports.get(&peer);
+                let known = port.and_then(|port| port.connections.get(&connection));
+                if known.is_some_and(|known| Arc::strong_count(&known.users) == 1) {
+                    self.close(peer, connection);
+                }
+            }
+        }
+    }
+
+    fn dial(&mut self, peer: PeerId, addresses: Vec<Multiaddr>) {
+        let port = self.ports.entry(peer).or_default();
+        if port.dialling {
+            return;
+        }
+        // A port of its own: libp2p would dial from the listening port, and a second dial within a
+        // minute would meet the first one's remains (TIME_WAIT).
+        let options = DialOpts::peer_id(peer)
+            .condition(PeerCondition::Always)
+            .addresses(addresses)
+            .allocate_new_port()
+            .build();
+        match self.swarm.dial(options) {
+            Ok(()) => port.dialling = true,
+            Err(error) => {
+                debug!(graph = %self.introduction.graph, %peer, %error, "dial refused");
+                port.reached(&Err(fault(&error)));
+                self.relink(peer);
+            }
+        }
+    }
+
+    fn close(&mut self, peer: PeerId, connection: ConnectionId) {
+        self.swarm.close_connection(connection);
+        self.forget(peer, connection);
+    }
+
+    fn forget(&mut self, peer: PeerId, connection: ConnectionId) {
+        let known = self
+            .ports
+            .get_mut(&peer)
+            .and_then(|port| port.connections.remove(&connection));
+        if known.is_some_and(|known| known.is_usable()) {
+            self.relink(peer);
+        }
+    }
+
+    fn prove(&mut self, peer: PeerId, connection: ConnectionId) {
+        let port = self.ports.get_mut(&peer);
+        if let Some(known) = port.and_then(|port| port.connections.get_mut(&connection))
+            && !known.proved
+        {
+            known.proved = true;
+            self.relink(peer);
+        }
+    }
+
+    /// Tells the edges what has changed.
+    fn relink(&mut self, peer: PeerId) {
+        let Some(port) = self.ports.get(&peer) else { return };
+        let usable = || {
+            port.connections
+                .iter()
+                .filter(|(_, connection)| connection.is_usable())
+        };
+        self.roster.update(&peer, |link| {
+            link.live = usable().map(|(id, _)| *id).collect();
+            link.best = usable()
+                .max_by_key(|(id, connection)| (connection.proved, **id))
+                .map(|(id, _)| *id);
+            link.changes += 1;
+        });
+    }
+
+    /// As many handshakes at once as there are peers, and some for strangers.
+    fn admit(&mut self) {
+        let pending = u32::try_from(self.roster.len())
+            .unwrap_or(u32::MAX)
+            .saturating_add(STRANGERS_AT_ONCE);
+        let limits = self.swarm.behaviour_mut().limits.limits_mut();
+        *limits = limits.clone().with_max_pending_incoming(Some(pending));
+    }
+
+    /// Closes connections on which nobody has said hello in time, and those of peers that are no
+    /// longer listed.
+    fn sweep(&mut self) {
+        for peer in self.roster.expire() {
+            self.ports.remove(&peer);
+            let _ = self.swarm.disconnect_peer_id(peer);
+        }
+        let patience = self.introduction.patience;
+        let late = self.ports.iter().flat_map(|(peer, port)| {
+            let late =
+                |connection: &Connection| !connection.is_usable() && connection.born.elapsed() > patience;
+            port.connections
+                .iter()
+                .filter(move |(_, connection)| late(connection))
+                .map(|(id, _)| (*peer, *id))
+        });
+        for (peer, connection) in late.collect::<Vec<_>>() {
+            self.close(peer, connection);
+        }
+    }
+
+    /// Makes room among the unproved connections, after one more has come from this peer.
+    fn crowd(&mut self, peer: PeerId) {
+        let Some(port) = self.ports.get(&peer) else { return };
+        if port.unproved() > UNPROVED_PER_PEER
+            && let Some((_, connection)) = port.most_crowded()
+        {
+            self.close(peer, connection);
+        }
+        let all: usize = self.ports.values().map(Port::unproved).sum();
+        if all > UNPROVED + 2 * self.roster.len() {
+            let crowded = self
+                .ports
+                .iter()
+                .filter_map(|(peer, port)| Some((port.most_crowded()?, *peer)));
+            if let Some(((_, connection), peer)) = crowded.max_by_key(|((number, _), _)| *number) {
+                self.close(peer, connection);
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        let graph = self.introduction.graph;
+        match event {
+            SwarmEvent::Behaviour(BehaviourEvent::Door(opened)) => self.on_opened(opened),
+            SwarmEvent::ConnectionEstablished {
+                peer_id,
+                connection_id,
+                endpoint,
+                ..
+            } => {
+                self.on_connection(peer_id, connection_id, &endpoint);
+            }
+            SwarmEvent::ConnectionClosed {
+                peer_id,
+                connection_id,
+                cause,
+                ..
+            } => {
+                debug!(%graph, peer = %peer_id, ?cause, "connection closed");
+                self.forget(peer_id, connection_id);
+            }
+            SwarmEvent::OutgoingConnectionError {
+                peer_id: Some(peer),
+                error,
+                ..
+            } => {
+                debug!(%graph, %peer, %error, "dial failed");
+                self.ports.entry(peer).or_default().reached(&Err(fault(&error)));
+                self.relink(peer);
+            }
+            SwarmEvent::IncomingConnectionError {
+                send_back_addr,
+                error,
+                peer_id,
+                ..
+            } => {
+                self.on_refused(send_back_addr, error, peer_id);
+            }
+            SwarmEvent::ListenerError { error, .. } => self.on_listener(error.to_string()),
+            SwarmEvent::ListenerClosed { reason, .. } => {
+                self.on_listener(
+                    reason
+                        .err()
+                        .map_or("closed".to_owned(), |error| error.to_string()),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn on_connection(&mut self, peer: PeerId, id: ConnectionId, endpoint: &ConnectedPoint) {
+        let port = self.ports.entry(peer).or_default();
+        let dialled = endpoint.is_dialer();
+        if dialled {
+            port.reached(&Ok(id));
+        }
+        let connection = Connection {
+            dialled,
+            proved: self.introduction.graph == Network::Private,
+            host: endpoint
+                .get_remote_address()
+                .iter()
+                .next()
+                .map(|host| host.to_string()),
+            born: Instant::now(),
+            users: Arc::new(()),
+            examined: 0,
+        };
+        let usable = connection.is_usable();
+        port.connections.insert(id, connection);
+        if usable {
+            self.relink(peer);
+        } else {
+            self.crowd(peer);
+        }
+    }
+
+    /// Somebody has opened a stream: let it say hello.
+    fn on_opened(&mut self, opened: Opened) {
+        let Opened {
+            peer,
+            connection,
+            protocol,
+            mut stream,
+        } = opened;
+        let Some(peer_key) = self.roster.key(&peer) else {
+            return;
+        };
+        let port = self.ports.get_mut(&peer);
+        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else {
+            return;
+        };
+        if known.examined >= if known.proved { EXAMINED } else { EXAMINED_UNPROVED } {
+            return;
+        }
+        known.examined += 1;
+        let stay = Stay {
+            connection,
+            _users: known.users.clone(),
+        };
+        let Introduction {
+            graph,
+            version,
+            ref key,
+            patience,
+        } = self.introduction;
+        let asks = protocol == ASK;
+        let credentials = Credentials {
+            graph,
+            asks,
+            version,
+            key: key.clone(),
+            peer,
+            peer_key,
+            patience,
+        };
+        let roster = self.roster.clone();
+        self.examined.spawn(async move {
+            let verdict = |digest: &[u8; 32]| match asks {
+                true => Verdict::Welcome(Guest::Asker(Box::new(credentials.clone()))),
+                false => roster.verdict(&peer, digest).map(Guest::Edge),
+            };
+            let result = hello::accept(&mut stream, &credentials, verdict).await;
+            Examined {
+                peer,
+                connection,
+                lane: Lane { stream, stay },
+                result,
+            }
+        });
+    }
+
+    fn serve(&mut self, lane: Lane, credentials: Credentials) {
+        let (peer, connection) = (credentials.peer, lane.stay.connection);
+        let Some(port) = self.ports.get_mut(&peer).filter(|port| port.served < SERVED) else {
+            return;
+        };
+        let Some(known) = port.connections.get(&connection) else {
+            return;
+        };
+        let seen = known.host.clone().unwrap_or_default();
+        port.served += 1;
+        let desk = self.desk.clone();
+        self.serving.spawn(async move {
+            desk.serve(lane, credentials, seen).await;
+            peer
+        });
+    }
+
+    fn on_examined(&mut self, examined: Examined) {
+        let Examined {
+            peer,
+            connection,
+            lane,
+            result,
+        } = examined;
+        let graph = self.introduction.graph;
+        let port = self.ports.get_mut(&peer);
+        let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else {
+            return;
+        };
+        known.examined -= 1;
+        let proved = known.proved;
+        match result {
+            Ok(Guest::Asker(credentials)) => {
+                self.prove(peer, connection);
+                self.serve(lane, *credentials);
+            }
+            Ok(Guest::Edge(arrivals)) => {
+                self.prove(peer, connection);
+                // An edge that is behind loses the stream; the peer tries again.
+                let _ = arrivals.try_send(Arrival::Stream(lane));
+            }
+            Err(error) => {
+                drop(lane);
+                debug!(%graph, %peer, %error, "no hello");
+                if error.proves() {
+                    self.prove(peer, connection);
+                }
+                if let HelloError::Offence(offence) = error {
+                    self.roster.blame(&peer, &offence);
+                    // Whoever cannot say hello on a connection of its own is not the peer.
+                    if !proved && matches!(offence, Offence::NoHello { .. }) {
+                        self.close(peer, connection);
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_listener(&mut self, reason: String) {
+        let graph = self.introduction.graph;
+        self.roster.tell(|| NetworkEvent::ListenFailed {
+            graph,
+            reason: reason.clone(),
+        });
+    }
+
+    /// A connection that came to nothing. One that was closed before it said anything is no
+    /// offence: that is how peers find out whether we still listen.
+    fn on_refused(&mut self, address: Multiaddr, error: ListenError, peer: Option<PeerId>) {
+        let graph = self.introduction.graph;
+        debug!(%graph, %address, ?peer, %error, "connection refused");
+        match (error, peer) {
+            (ListenError::Denied { cause }, Some(peer)) if cause.downcast_ref::<NotListed>().is_some() => {
+                let new = self.strangers.len() < REPORTED && self.strangers.insert(peer);
+                if new {
+                    self.roster.tell(|| NetworkEvent::Stranger {
+                        graph,
+                        peer,
+                        address: address.clone(),
+                    });
+                }
+            }
+            (ListenError::Transport(TransportError::Other(error)), _) if !is_silence(&error) => {
+                let host: Multiaddr = address.iter().take(1).collect();
+                if self.rubbish.len() < REPORTED && self.rubbish.insert(host.to_string()) {
+                    let offence = Offence::NoProtocol {
+                        reason: error.to_string(),
+                    };
+                    let address = Some(address);
+                    self.roster.tell(|| NetworkEvent::Offence {
+                        graph,
+                        peer: None,
+                        address: address.clone(),
+                        offence: offence.clone(),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a failed connection says of the other side.
+
+use std::io;
+
+use libp2p::core::transport::TransportError;
+use libp2p::core::upgrade::NegotiationError;
+use libp2p::swarm::DialError;
+
+use crate::network::ask::DialFault;
+
+/// What a failed dial says of the address.
+pub(super) fn fault(error: &DialError) -> DialFault {
+    if let DialError::WrongPeerId { obtained, .. } = error {
+        return DialFault::OtherPeer(*obtained);
+    }
+    let DialError::Transport(attempts) = error else {
+        return DialFault::NotOurs(error.to_string());
+    };
+    let Some((_, TransportError::Other(error))) = attempts.first() else {
+        return DialFault::NotOurs(error.to_string());
+    };
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    let mut last = error.to_string();
+    while let Some(error) = cause {
+        last = error.to_string();
+        cause = match error.downcast_ref::<io::Error>() {
+            Some(error) => match error.kind() {
+                io::ErrorKind::ConnectionRefused => return DialFault::Refused,
+                io::ErrorKind::TimedOut
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable => {
+                    return DialFault::Silent;
+                }
+                // `source` of a wrapping I/O error passes over what it wraps.
+                _ => error
+                    .get_ref()
+                    .map(|inner| inner as &(dyn std::error::Error + 'static)),
+            },
+            None => error.source(),
+        };
+    }
+    // The library's wrappers hide the system's error but for its text; its own time-out never is
+    // one.
+    match last.to_lowercase() {
+        text if text.contains("refused") => DialFault::Refused,
+        text if ["timeout", "timed out", "unreachable", "no route"]
+            .iter()
+            .any(|word| text.contains(word)) =>
+        {
+            DialFault::Silent
+        }
+        _ => DialFault::NotOurs(last),
+    }
+}
+
+/// The other side closed. (A handshake that takes too long is another error, and is reported.) One
+/// that closes before its first word is "failed" to libp2p, as is one that asks for another
+/// security only (which is how dialling the wrong one of our two ports ends).
+pub(super) fn is_silence(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, TimedOut, UnexpectedEof};
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(NegotiationError::Failed) = error.downcast_ref() {
+            return true;
+        }
+        cause = match error.downcast_ref::<io::Error>() {
+            Some(error)
+                if matches!(
+                    error.kind(),
+                    BrokenPipe | ConnectionReset | NotConnected | TimedOut | UnexpectedEof
+                ) =>
+            {
+                return true;
+            }
+            // `source` of a wrapping I/O error passes over what it wraps.
+            Some(error) => error
+                .get_ref()
+                .map(|inner| inner as &(dyn std::error::Error + 'static)),
+            None => error.source(),
+        };
+    }
+    false
+}

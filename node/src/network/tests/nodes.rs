@@ -1,0 +1,188 @@
+//! Nodes of a test: keys, addresses, and a network of one run that is waited for.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use libp2p::identity::Keypair;
+use libp2p::{Multiaddr, PeerId};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use undertone_protocol::messages::notice::Network;
+
+use crate::network::address;
+use crate::network::config::{HubConfig, Listening, Patience, PeerAddress, RunConfig, RunGraph};
+use crate::network::event::NetworkEvent;
+use crate::network::handle::Handle;
+use crate::network::offence::Offence;
+use crate::network::queue::Frame;
+use crate::network::run_network::RunNetwork;
+
+pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const DIGEST: [u8; 32] = [0xd1; 32];
+pub(super) const MAX_FRAME: usize = 9 << 20;
+
+pub(super) fn key(number: u8) -> Keypair {
+    Keypair::ed25519_from_bytes([number; 32]).expect("32 bytes are a secret key")
+}
+
+pub(super) fn id(number: u8) -> PeerId {
+    key(number).public().to_peer_id()
+}
+
+/// Fails instead of hanging.
+pub(super) async fn soon<T>(step: impl Future<Output = T>) -> T {
+    timeout(DEADLINE, step).await.expect("an end in time")
+}
+
+/// A port that nobody listens on and that no other test here is given, below the range from which
+/// the system gives ports to outgoing connections (on Linux from 32768): one of those could take it
+/// before the node listens.
+pub(super) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(10_240);
+    (0..20_000)
+        .map(|_| NEXT.fetch_add(1, Ordering::Relaxed))
+        .find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        .expect("a free port")
+}
+
+/// Two addresses for each number, on ports that nobody else takes.
+pub(super) struct Addresses(pub(super) Vec<(u8, Multiaddr, Multiaddr)>);
+
+impl Addresses {
+    pub(super) fn new(numbers: &[u8]) -> Addresses {
+        let address = || address::to_multiaddr((Ipv4Addr::LOCALHOST, free_port()).into());
+        Addresses(
+            numbers
+                .iter()
+                .map(|number| (*number, address(), address()))
+                .collect(),
+        )
+    }
+
+    pub(super) fn config(&self, number: u8) -> NodeConfig {
+        let of = |graph| {
+            let mut listen = None;
+            let mut peers = Vec::new();
+            for (other, private, public) in &self.0 {
+                let address = if graph == Network::Private {
+                    private
+                } else {
+                    public
+                }
+                .clone();
+                if *other == number {
+                    listen = Some(address);
+                } else {
+                    peers.push(PeerAddress {
+                        peer_id: id(*other),
+                        address,
+                    });
+                }
+            }
+            let listening = Listening {
+                listen: listen.expect("one of the numbers"),
+                peers: vec![],
+            };
+            (listening, RunGraph::new(peers, MAX_FRAME))
+        };
+        let ((private, private_run), (public, public_run)) = (of(Network::Private), of(Network::Public));
+        NodeConfig {
+            hub: HubConfig {
+                key: key(number),
+                version: 1,
+                private,
+                public,
+                patience: Patience::default(),
+            },
+            run: RunConfig {
+                digest: DIGEST,
+                private: private_run,
+                public: public_run,
+            },
+        }
+    }
+}
+
+/// All that one node is told.
+pub(super) struct NodeConfig {
+    pub(super) hub: HubConfig,
+    pub(super) run: RunConfig,
+}
+
+pub(super) struct Node {
+    pub(super) network: RunNetwork,
+    pub(super) handle: Handle,
+    pub(super) events: mpsc::Receiver<NetworkEvent>,
+}
+
+impl Node {
+    pub(super) async fn start(config: NodeConfig) -> Node {
+        let (network, events) = RunNetwork::start(config.hub, config.run).await.unwrap();
+        Node {
+            handle: network.handle(),
+            network,
+            events,
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> NetworkEvent {
+        timeout(DEADLINE, self.events.recv())
+            .await
+            .expect("an event in time")
+            .expect("a running network")
+    }
+
+    /// The first event that `wanted` takes; others are dropped.
+    pub(super) async fn find<T>(&mut self, wanted: impl Fn(NetworkEvent) -> Option<T>) -> T {
+        loop {
+            if let Some(found) = wanted(self.next().await) {
+                return found;
+            }
+        }
+    }
+
+    pub(super) async fn connected(&mut self, edges: usize) {
+        let mut up = BTreeSet::new();
+        while up.len() < edges {
+            up.insert(
+                self.find(|event| match event {
+                    NetworkEvent::Connected { graph, peer } => Some((graph, peer)),
+                    _ => None,
+                })
+                .await,
+            );
+        }
+    }
+
+    pub(super) async fn frame(&mut self) -> (Network, PeerId, Vec<u8>) {
+        self.find(|event| match event {
+            NetworkEvent::Frame { graph, peer, bytes } => Some((graph, peer, bytes.to_vec())),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(super) async fn offence(&mut self) -> (Option<PeerId>, Offence) {
+        self.find(|event| match event {
+            NetworkEvent::Offence { peer, offence, .. } => Some((peer, offence)),
+            _ => None,
+        })
+        .await
+    }
+
+    pub(super) fn send(&self, graph: Network, to: u8, bytes: &[u8]) {
+        self.handle.send(graph, id(to), Frame::new(bytes.into())).unwrap();
+    }
+}
+
+/// Nodes 1 and 2, connected on both graphs.
+pub(super) async fn pair() -> (Node, Node) {
+    let addresses = Addresses::new(&[1, 2]);
+    let mut one = Node::start(addresses.config(1)).await;
+    let mut two = Node::start(addresses.config(2)).await;
+    one.connected(2).await;
+    two.connected(2).await;
+    (one, two)
+}

@@ -1,0 +1,11 @@
+//! Taking part in a run: identity, input, the driver of the machine, receipt.
+
+pub mod clipping;
+pub mod driver;
+pub mod events;
+pub mod identity;
+pub mod input;
+pub mod part;
+pub mod receipt;
+pub mod signals;
+pub mod spent;

@@ -1,0 +1,8 @@
+//! Making plans, telling what they promise, and checking them as a member would.
+
+pub mod files;
+pub mod make;
+pub mod mechanism;
+pub mod plot;
+pub mod policy;
+pub mod quote;

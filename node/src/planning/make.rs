@@ -1,0 +1,111 @@
+//! From a run file and a peer list to a calibrated plan.
+
+use std::path::Path;
+
+use undertone_accountant::calibration::calibrate::calibrate;
+use undertone_accountant::calibration::error::CalibrateError;
+use undertone_protocol::lattice::grid::LatticeError;
+use undertone_protocol::plan::calibration::Calibration;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::error::PlanError;
+use undertone_protocol::plan::peers::{Peers, PeersError};
+use undertone_protocol::plan::run_file::error::RunFileError;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+
+use crate::planning::quote;
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::progress::Progress;
+
+/// Reads a run file for these peers; `path` is what messages call it.
+pub fn run_file(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failure> {
+    let run = RunFile::parse(text, peers.as_slice().len()).map_err(|e| run_failure(path, &e))?;
+    run.supported().map_err(|e| run_failure(path, &e))?;
+    Ok(run)
+}
+
+/// Calibrates a run for these peers. `seed` draws random graphs and the schedule; both are public.
+pub fn make(run: RunFile, peers: &Peers, seed: u64) -> Result<Plan, Failure> {
+    let (draft, calibration) = calibrated(run, peers, seed)?;
+    assemble(draft, calibration)
+}
+
+/// The first half of [`make`], which takes all of its time.
+pub(crate) fn calibrated(run: RunFile, peers: &Peers, seed: u64) -> Result<(Draft, Calibration), Failure> {
+    let draft = Draft::new(run, peers, seed).map_err(|e| Failure::usage(e.to_string()).field(e.field()))?;
+    let mut progress = Progress::start();
+    let calibration = calibrate(&draft, &mut |step| progress.show(step)).map_err(|e| uncalibrated(&e))?;
+    progress.end();
+    Ok((draft, calibration))
+}
+
+/// The second half of [`make`].
+pub(crate) fn assemble(draft: Draft, calibration: Calibration) -> Result<Plan, Failure> {
+    Plan::assemble(draft.clone(), calibration.clone(), rand::random()).map_err(|e| {
+        let failure = Failure::usage(e.to_string());
+        let failure = match e.field() {
+            Some(field) => failure.field(field),
+            None => failure,
+        };
+        match would_fit(&draft, &calibration, &e) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
+}
+
+/// What would fit on a lattice, with numbers that suffice each by itself.
+fn would_fit(draft: &Draft, calibration: &Calibration, error: &PlanError) -> Option<String> {
+    match error {
+        PlanError::Lattice(LatticeError::TooWide { .. }) => calibration
+            .most_rounds(draft)
+            .map(|rounds| format!("mechanism.rounds = {rounds} suffices")),
+        // What sampling adds does not depend on δ; two digits, rounded up.
+        PlanError::Lattice(LatticeError::Sampling { added, .. }) => {
+            Some(format!("privacy.delta = {:.1e} suffices", 10.0 * added * 1.05))
+        }
+        _ => None,
+    }
+}
+
+/// A graph that cannot protect somebody is a refused plan; all else is a run file that makes no
+/// sense.
+fn uncalibrated(error: &CalibrateError) -> Failure {
+    match error {
+        CalibrateError::Exposed { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
+            .field("topology.private")
+            .hint(format!(
+                "any one of these suffices: {}; a larger epsilon or more rounds do not",
+                quote::listed(remedies)
+            )),
+        CalibrateError::Local { remedies, .. } => Failure::new(Exit::PlanRefused, error.to_string())
+            .field("topology.private")
+            .hint(format!(
+                "mechanism.local_noise_ok = true, or any one of these: {}",
+                quote::listed(remedies)
+            )),
+        CalibrateError::Alone { .. } => {
+            Failure::new(Exit::PlanRefused, error.to_string()).field("mechanism.rounds")
+        }
+        CalibrateError::Short { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
+        CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
+        CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
+        CalibrateError::Draws { .. } => Failure::usage(error.to_string()).field("privacy.coalitions"),
+        CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
+        _ => Failure::usage(error.to_string()),
+    }
+}
+
+/// A run file's error with the file's name.
+pub fn run_failure(path: &Path, error: &RunFileError) -> Failure {
+    let mut failure = Failure::usage(format!("{}: {error}", path.display()));
+    failure.field = error.field().map(String::from);
+    failure
+}
+
+/// A peer list's error with the file's name.
+pub fn peers_failure(path: &Path, error: &PeersError) -> Failure {
+    let mut failure = Failure::usage(format!("{}: {error}", path.display()));
+    failure.field = error.field().map(String::from);
+    failure
+}

@@ -1,0 +1,135 @@
+//! What quotes and receipts say of a plan's mechanism: all that differs in words and keys between
+//! INCA and PPSC.
+
+use undertone_accountant::bounds::coverage::smallest_component;
+use undertone_protocol::plan::checked::Plan;
+
+use crate::telling::table::number;
+
+/// The mechanism of a plan.
+enum Family {
+    /// Injections of correlated noise, in rounds.
+    Inca,
+    /// Multi-gossip, so many iterations of it.
+    Ppsc { iterations: u32 },
+}
+
+fn family(plan: &Plan) -> Family {
+    match plan.iterations() {
+        None => Family::Inca,
+        Some(iterations) => Family::Ppsc { iterations },
+    }
+}
+
+/// What the private phase does besides its rounds, as the end of a sentence.
+pub(super) fn work(plan: &Plan) -> String {
+    match family(plan) {
+        Family::Inca => String::new(),
+        Family::Ppsc { iterations } => format!(" for {iterations} iterations of multi-gossip"),
+    }
+}
+
+/// The noise that cancels: its symbol, and what each draw of it is for.
+pub(super) fn correlated_noise(plan: &Plan) -> [&'static str; 2] {
+    match family(plan) {
+        Family::Inca => ["σ_Δ", "between parties"],
+        Family::Ppsc { .. } => ["σ_γ", "an exchange"],
+    }
+}
+
+/// What may end a run of this mechanism without a mean, as a line of its own.
+pub(super) fn caveat(plan: &Plan) -> &'static str {
+    let late_dropout = plan.calibration().predicted.standard_error_late_dropout;
+    match family(plan) {
+        Family::Ppsc { .. } if late_dropout.is_none() => {
+            "One party may end with most of the weight: if that one vanishes while publishing, \
+             no mean is left.\n"
+        }
+        _ => "",
+    }
+}
+
+/// σ*, the noise that a party adds for good, as files have it: null where a party adds none.
+pub fn independent_std(plan: &Plan) -> Option<f64> {
+    Some(plan.calibration().independent_std).filter(|&std| std > 0.0)
+}
+
+/// σ_Δ of INCA, the noise that cancels between parties; null with PPSC.
+pub fn correlated_std(plan: &Plan) -> Option<f64> {
+    match family(plan) {
+        Family::Inca => Some(plan.calibration().correlated_std),
+        Family::Ppsc { .. } => None,
+    }
+}
+
+/// σ_γ of PPSC, the noise that cancels in an exchange; null with INCA.
+pub fn pairwise_std(plan: &Plan) -> Option<f64> {
+    match family(plan) {
+        Family::Inca => None,
+        Family::Ppsc { .. } => Some(plan.calibration().correlated_std),
+    }
+}
+
+/// Whether a change of one value alone shows in an exact sum, with certainty (PPSC without
+/// independent noise): the plan has claims, but no ε of the ordinary adjacency.
+pub fn reveals_sums(plan: &Plan) -> bool {
+    independent_std(plan).is_none()
+}
+
+/// PPSC: what multi-gossip alone gives away, and what this plan does about it, in words. None with
+/// INCA.
+pub fn revealed(plan: &Plan) -> Option<String> {
+    match family(plan) {
+        Family::Inca => None,
+        Family::Ppsc { .. } => Some(revealed_sums(plan)),
+    }
+}
+
+/// The sums of components, and whether noise stays in them.
+fn revealed_sums(plan: &Plan) -> String {
+    let name = |&party: &usize| plan.draft().members[party].name.as_str();
+    let components = plan.draft().private_graph.components();
+    let sums = match components.len() {
+        1 => "the exact sum of everybody's values".to_owned(),
+        2..=6 => {
+            let lists = components
+                .iter()
+                .map(|component| component.iter().map(name).collect::<Vec<_>>().join(", "));
+            format!(
+                "the exact sum of each component of the private graph ({})",
+                lists.collect::<Vec<_>>().join(" | ")
+            )
+        }
+        many => format!("the exact sum of each of the {many} components of the private graph"),
+    };
+    match independent_std(plan) {
+        Some(std) => format!(
+            "Multi-gossip alone would reveal {sums} to everybody who reads the public graph; \
+             here each party adds noise of σ* = {} to its value first, which stays in these sums{}",
+            number(std),
+            smallest_sum(plan)
+        ),
+        None => format!(
+            "This plan reveals {sums} to everybody who reads the public graph (independent_noise = \
+             \"none\"): \
+             who knows all values of a component but one knows that one. \
+             What is claimed holds for changes of several values that leave these sums as they are, \
+             and for no others: one value changed alone is seen with certainty, and no ε holds for it"
+        ),
+    }
+}
+
+/// How few values such a sum may have, once colluding and departed parties are taken out of it.
+fn smallest_sum(plan: &Plan) -> String {
+    let privacy = &plan.draft().privacy;
+    let size = privacy.colluding + privacy.dropouts;
+    match smallest_component(&plan.draft().private_graph, size) {
+        Some(1) => format!(
+            ". Without {size} parties the smallest sum is one value alone: its noise is that of local privacy"
+        ),
+        Some(values) if size > 0 => {
+            format!(". Without any {size} parties (colluding or departed) the smallest has {values} values")
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,25 @@
+//! What a command ends with.
+
+use crate::telling::failure::Exit;
+
+/// What a command ends with: an object for `--json`, a text for people, and an exit code.
+#[derive(Debug)]
+pub struct Report {
+    /// The object that `--json` prints.
+    pub json: serde_json::Value,
+    /// What the object says, as a text for people.
+    pub text: String,
+    /// The process's exit code.
+    pub exit: i32,
+}
+
+impl Report {
+    /// A report of a command that did what it was asked.
+    pub fn done(json: serde_json::Value, text: String) -> Self {
+        Report {
+            json,
+            text,
+            exit: Exit::Done.code(),
+        }
+    }
+}

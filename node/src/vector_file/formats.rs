@@ -1,0 +1,106 @@
+//! Reading and writing in any of the formats, told apart by the file's extension.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crate::telling::failure::{Exit, Failure};
+use crate::vector_file::layout::{Format, Layout};
+use crate::vector_file::unusable::UnusableFile;
+use crate::vector_file::vector::VectorFile;
+use crate::vector_file::{csv, json, npy, safetensors};
+
+/// Extensions of files that can be read.
+pub const EXTENSIONS: [&str; 4] = ["npy", "csv", "json", "safetensors"];
+
+const FORMATS: &str = "save it as .npy (numpy.save(path, vector)), .csv, .json or .safetensors";
+
+/// Reads a `.npy`, `.csv`, `.json` or `.safetensors`; there is at least one coordinate, and all are
+/// finite. Allocates no more than a small multiple of what is really in the file, whatever its
+/// header says.
+pub fn read(path: &Path) -> Result<VectorFile, Failure> {
+    let refused = |problem: UnusableFile| {
+        Failure::input(format!("{}: {}", path.display(), problem.what))
+            .field(path.display())
+            .hint(problem.hint)
+    };
+    let extension = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .map(str::to_ascii_lowercase);
+    let reader = match extension.as_deref() {
+        Some("npy") => npy::read,
+        Some("csv") => csv::read,
+        Some("json") => json::read,
+        Some("safetensors") => safetensors::read,
+        _ => {
+            let found = extension.map_or("no extension".to_owned(), |e| format!(".{e}"));
+            return Err(refused(UnusableFile::new(
+                format!("{found} is not a format that can be read"),
+                FORMATS,
+            )));
+        }
+    };
+    let unreadable = |e: std::io::Error| {
+        refused(UnusableFile::new(
+            format!("cannot be opened: {e}"),
+            "name a file that exists and that you can read",
+        ))
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(refused(UnusableFile::new("it is a folder", FORMATS)));
+    }
+    if metadata.len() == 0 {
+        return Err(refused(UnusableFile::new("the file is empty", FORMATS)));
+    }
+    reader(file, metadata.len()).map_err(refused)
+}
+
+/// Writes values in C order with a layout. The file appears whole or not at all.
+pub fn write(path: &Path, layout: &Layout, values: &[f64]) -> Result<(), Failure> {
+    let refused = |e: std::io::Error| {
+        Failure::new(Exit::Usage, format!("{}: cannot be written: {e}", path.display()))
+            .field(path.display())
+            .hint("choose another --output, or make room")
+    };
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(refused)?;
+    let mut out = BufWriter::with_capacity(1 << 20, file.as_file_mut());
+    write_to(&mut out, layout, values)
+        .and_then(|()| out.flush())
+        .map_err(refused)?;
+    drop(out);
+    file.as_file().sync_all().map_err(refused)?;
+    readable(file.as_file()).map_err(refused)?;
+    file.persist(path).map_err(|e| refused(e.error))?;
+    Ok(())
+}
+
+/// A result is public: readable like any file that a program writes, not just by its owner like a
+/// temporary file.
+fn readable(file: &File) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
+}
+
+/// Writes values in C order with a layout, to anything.
+pub(crate) fn write_to(out: impl Write, layout: &Layout, values: &[f64]) -> std::io::Result<()> {
+    match &layout.format {
+        Format::Npy(dtype) => npy::write(out, &layout.shape, *dtype, values),
+        Format::Csv { header } => csv::write(out, header.as_deref(), &layout.shape, values),
+        Format::Json => json::write(out, &layout.shape, values),
+        Format::Safetensors { tensors, metadata } => safetensors::write(out, tensors, metadata, values),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! Agreeing on a set of items, in two stages: logs when settling, finals when publishing. One
+//! machine for both.
+//!
+//! A node signs, once per stage, the set of all expected items as soon as it holds them. At
+//! half-time each node that has not signed floods a list of what it holds. At three quarters it
+//! signs (i) a set that somebody signed early, the one with most signatures, then the smaller hash;
+//! else (ii) the items in the lists of more than half of the members. It signs only what it holds
+//! in full, never an empty set. A set is agreed when more than (n + colluding)/2 of the plan's n
+//! members signed it: two such sets would share a signer outside of the coalition, who signs once.
+//!
+//! A party that signs two versions of its item is in no set that is signed before half-time by
+//! anybody who has seen both; the set with most signatures decides which version counts, if any,
+//! and who lacks that one pulls it. It can still, with two versions at the last moment, or on a
+//! sparse graph on which they meet late, split the vote and so stop a run (as it can by lying about
+//! its values spoil it); it cannot make two sets.
+//!
+//! Who is not waited for, because it is gone: see [`gone`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::agreement::flood::{Flood, HeldVote};
+use crate::agreement::gone::{self, Calls};
+use crate::agreement::items::Items;
+use crate::messages::notice::{ItemHash, ItemSet, Notice, Stage};
+use crate::time::Time;
+use crate::topology::graph::Graph;
+use crate::topology::party::Party;
+
+/// The members, as far as votes go.
+#[derive(Clone, Debug)]
+pub struct Electorate {
+    /// This node's party.
+    pub me: Party,
+    /// n of the plan.
+    pub parties: usize,
+    /// Up to this many collude.
+    pub colluding: usize,
+    /// Who finds whom gone by its shares.
+    pub private: Arc<Graph>,
+    /// Who finds whom gone by its messages.
+    pub public: Arc<Graph>,
+}
+
+impl Electorate {
+    /// The fewest signers that make a set agreed: more than (n + colluding)/2.
+    pub fn quorum(&self) -> usize {
+        (self.parties + self.colluding) / 2 + 1
+    }
+}
+
+/// A stage's deadlines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Lists are flooded; nobody signs a complete set any more.
+    pub half: Time,
+    /// Everybody signs what can win.
+    pub three_quarters: Time,
+    /// The stage is over.
+    pub end: Time,
+    /// A party that is found gone is called gone this much later: its item may still be on the way
+    /// through others. Our guess: 1/32 of the stage, 125 ms of the default 4 s, several times a
+    /// message's way through a wide-area network.
+    grace_ms: u64,
+}
+
+impl Clock {
+    /// A stage of `settle_ms` from `begin`.
+    ///
+    /// Settling counts from T × `round_ms` after START, publishing from the end of settling, which
+    /// all nodes place alike to within a message's way; a node that passes the gate later than that
+    /// counts from then. Time that mixing and settling left over is publishing's: long finals over
+    /// slow links take it, and a party that is found gone does not cost it. One that falls silent
+    /// while publishing costs the plan's deadlines.
+    pub fn new(begin: Time, settle_ms: u64) -> Self {
+        Clock {
+            half: begin.plus_millis(settle_ms / 2),
+            three_quarters: begin.plus_millis(settle_ms * 3 / 4),
+            end: begin.plus_millis(settle_ms),
+            grace_ms: settle_ms / 32,
+        }
+    }
+
+    /// When a party that was found gone at `since` is called gone.
+    pub fn call_at(&self, since: Time) -> Time {
+        since.plus_millis(self.grace_ms)
+    }
+}
+
+/// What the machine sees besides its own state.
+pub struct Sights<'a> {
+    /// All notices held.
+    pub flood: &'a Flood,
+    /// The stage's items.
+    pub items: &'a Items,
+    /// Whom this node finds gone, and since when.
+    pub gone: &'a BTreeMap<Party, Time>,
+    /// The calls of the logs held; empty in the second stage.
+    pub in_logs: &'a Calls,
+}
+
+/// What the machine wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Sign and flood this.
+    Say(Notice),
+    /// This set is agreed, and all of its items are held.
+    Agreed(ItemSet),
+    /// The stage ended without an agreed set.
+    Over,
+}
+
+/// One stage of one node.
+pub struct Agreement {
+    electorate: Electorate,
+    stage: Stage,
+    expected: BTreeSet<Party>,
+    clock: Clock,
+    /// Whom this node has called gone, in its log or since.
+    called: BTreeSet<Party>,
+    listed: bool,
+    voted: Option<ItemSet>,
+    agreed: bool,
+    over: bool,
+}
+
+impl Agreement {
+    /// Begins a stage in which items of `expected` are waited for. `called`: whom this node's own
+    /// log calls gone.
+    pub fn new(
+        electorate: Electorate,
+        stage: Stage,
+        expected: BTreeSet<Party>,
+        clock: Clock,
+        called: BTreeSet<Party>,
+    ) -> Self {
+        Agreement {
+            electorate,
+            stage,
+            expected,
+            clock,
+            called,
+            listed: false,
+            voted: None,
+            agreed: false,
+            over: false,
+        }
+    }
+
+    /// Whose items are waited for.
+    pub fn expected(&self) -> &BTreeSet<Party> {
+        &self.expected
+    }
+
+    /// Whether this node has signed a set.
+    pub fn has_voted(&self) -> bool {
+        self.voted.is_some()
+    }
+
+    /// The next thing to do; call again until there is none.
+    pub fn step(&mut self, now: Time, sights: &Sights<'_>) -> Option<Step> {
+        let said = sights.flood.calls(self.stage);
+        // As a rule nobody is called gone: nothing follows from anybody's calls then.
+        let calls =
+            (!said.is_empty() || sights.in_logs.values().any(|called| !called.is_empty())).then_some(&said);
+        let excluded = calls.map(|said| self.excluded(sights, said)).unwrap_or_default();
+        if let Some(party) = self.next_call(now, sights, calls) {
+            self.called.insert(party);
+            return Some(Step::Say(Notice::Gone {
+                stage: self.stage,
+                party,
+            }));
+        }
+        if let Some(vote) = self.vote(now, sights, &excluded) {
+            return Some(Step::Say(vote));
+        }
+        if now >= self.clock.half && !self.listed && self.voted.is_none() {
+            self.listed = true;
+            let mut set = sights.items.set();
+            set.retain(|(party, _)| self.expected.contains(party) && !excluded.contains(party));
+            return Some(Step::Say(Notice::List {
+                stage: self.stage,
+                set,
+            }));
+        }
+        if !self.agreed
+            && let Some(set) = self.agreed(sights)
+        {
+            self.agreed = true;
+            return Some(Step::Agreed(set));
+        }
+        if now >= self.clock.end && !self.agreed && !self.over {
+            self.over = true;
+            return Some(Step::Over);
+        }
+        None
+    }
+
+    /// When to step again although nothing happened.
+    pub fn wake(&self, now: Time, gone: &BTreeMap<Party, Time>) -> Time {
+        let clock = [self.clock.half, self.clock.three_quarters, self.clock.end];
+        let calls = gone
+            .iter()
+            .filter(|(party, _)| self.expected.contains(party) && !self.called.contains(party));
+        let calls = calls.map(|(_, since)| self.clock.call_at(*since));
+        clock
+            .into_iter()
+            .chain(calls)
+            .filter(|&at| at > now)
+            .min()
+            .unwrap_or(Time::FAR)
+    }
+
+    fn excluded(&self, sights: &Sights<'_>, said: &Calls) -> BTreeSet<Party> {
+        let neighbours = |party| self.electorate.private.neighbours(party).to_vec();
+        let found = |party| sights.gone.contains_key(&party);
+        gone::excluded(
+            &self.expected,
+            sights.in_logs,
+            said,
+            found,
+            neighbours,
+            self.electorate.quorum(),
+        )
+    }
+
+    /// A party to call gone: found gone a while ago, or called gone by all of its neighbours; its
+    /// item not held, no set signed.
+    fn next_call(&self, now: Time, sights: &Sights<'_>, said: Option<&Calls>) -> Option<Party> {
+        let me = self.electorate.me;
+        if !self.expected.contains(&me) || self.voted.is_some() || now >= self.clock.three_quarters {
+            return None;
+        }
+        let found = |party: Party| {
+            sights
+                .gone
+                .get(&party)
+                .is_some_and(|since| now >= self.clock.call_at(*since))
+        };
+        let open = |party: &Party| {
+            *party != me && !self.called.contains(party) && sights.items.get(*party).is_none()
+        };
+        let seconded = |party| said.is_some_and(|said| self.seconded(party, sights, said));
+        self.expected
+            .iter()
+            .copied()
+            .filter(open)
+            .find(|&party| found(party) || seconded(party))
+    }
+
+    fn seconded(&self, party: Party, sights: &Sights<'_>, said: &Calls) -> bool {
+        let (private, public) = (
+            self.electorate.private.neighbours(party),
+            self.electorate.public.neighbours(party),
+        );
+        if private.contains(&self.electorate.me) || public.contains(&self.electorate.me) {
+            return false;
+        }
+        let has_called = |caller: Party, party: Party| {
+            gone::calls(said, caller, party) || gone::calls(sights.in_logs, caller, party)
+        };
+        let is_called = |party: Party| self.expected.iter().any(|&caller| has_called(caller, party));
+        let mut witnesses = private
+            .iter()
+            .chain(public)
+            .copied()
+            .filter(|caller| self.expected.contains(caller) && !is_called(*caller))
+            .peekable();
+        witnesses.peek().is_some() && witnesses.all(|caller| has_called(caller, party))
+    }
+
+    fn vote(&mut self, now: Time, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> Option<Notice> {
+        if self.voted.is_some() {
+            return None;
+        }
+        let (set, early) = if now < self.clock.half {
+            (self.complete(sights, excluded)?, true)
+        } else if now >= self.clock.three_quarters {
+            (self.electable(sights, excluded)?, false)
+        } else {
+            return None;
+        };
+        self.voted = Some(set.clone());
+        Some(Notice::Vote {
+            stage: self.stage,
+            early,
+            set,
+        })
+    }
+
+    /// The items of all who are expected and not excluded, if they are held and none of them was
+    /// called gone by this node or has signed two.
+    fn complete(&self, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
+        let needed = self.expected.difference(excluded);
+        let entry = |&party: &Party| {
+            let counts = !self.called.contains(&party) && !sights.flood.signed_two(self.stage, party);
+            let body = sights.items.get(party).filter(|_| counts)?;
+            Some((party, body.hash))
+        };
+        let set: ItemSet = needed.map(entry).collect::<Option<_>>()?;
+        (!set.is_empty()).then_some(set)
+    }
+
+    /// What to sign at three quarters, if it is held in full.
+    fn electable(&self, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
+        let admissible = |set: &ItemSet| {
+            !set.is_empty()
+                && set
+                    .iter()
+                    .all(|(party, _)| self.expected.contains(party) && !excluded.contains(party))
+        };
+        let early = sights
+            .flood
+            .votes(self.stage)
+            .filter(|vote| vote.early && admissible(vote.set));
+        let set = match most_signed(early) {
+            Some((vote, _)) => vote.set.clone(),
+            None => self.listed_by_most(sights, excluded),
+        };
+        (!set.is_empty() && sights.items.hold_all(&set)).then_some(set)
+    }
+
+    fn listed_by_most(&self, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> ItemSet {
+        let votes = sights.flood.votes(self.stage).map(|vote| (vote.signer, vote.set));
+        // A signed set counts as a list, and replaces the signer's list.
+        let lists: BTreeMap<Party, &ItemSet> = sights.flood.lists(self.stage).chain(votes).collect();
+        let mut counts: BTreeMap<(Party, ItemHash), usize> = BTreeMap::new();
+        for &entry in lists.values().copied().flatten() {
+            *counts.entry(entry).or_insert(0) += 1;
+        }
+        let elected = |((party, _), count): &((Party, ItemHash), usize)| {
+            2 * count > self.electorate.parties && self.expected.contains(party) && !excluded.contains(party)
+        };
+        counts
+            .into_iter()
+            .filter(elected)
+            .map(|(entry, _)| entry)
+            .collect()
+    }
+
+    fn agreed(&self, sights: &Sights<'_>) -> Option<ItemSet> {
+        let (vote, signers) = most_signed(sights.flood.votes(self.stage))?;
+        let agreed =
+            signers >= self.electorate.quorum() && !vote.set.is_empty() && sights.items.hold_all(vote.set);
+        agreed.then(|| vote.set.clone())
+    }
+}
+
+/// The set with most signatures, then the smaller hash, if anybody has signed one.
+pub fn most_signed_set(flood: &Flood, stage: Stage) -> Option<&ItemSet> {
+    most_signed(flood.votes(stage)).map(|(vote, _)| vote.set)
+}
+
+/// A vote for the set with most signatures, then the smaller hash, and how many signed it.
+fn most_signed<'a>(votes: impl Iterator<Item = HeldVote<'a>>) -> Option<(HeldVote<'a>, usize)> {
+    let mut counts: BTreeMap<ItemHash, (HeldVote<'a>, usize)> = BTreeMap::new();
+    for vote in votes {
+        counts.entry(vote.hash).or_insert((vote, 0)).1 += 1;
+    }
+    // The last of equal ones is taken: ascending hashes, reversed.
+    counts.into_values().rev().max_by_key(|(_, count)| *count)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! On which grid each noise lies, level by level, and what sampling it adds to δ.
+
+/// The most bits of a normal variate that are used at once.
+pub const FINEST_BITS: u32 = 16;
+
+/// The fewest: the cell of the first variate is then an eighth of a standard deviation.
+pub const COARSEST_BITS: u32 = 3;
+
+/// One variate of the sum: its standard deviation and its cell, both in steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Standard deviation, in steps.
+    pub std: f64,
+    /// The grid that the variate is rounded to, in steps.
+    pub cell: f64,
+}
+
+/// How a noise of standard deviation `std` is put together on a grid of `grid` steps, coarsest
+/// first. The variances add up to `std`² (all in steps).
+pub fn levels(std: f64, grid: f64, noise_bits: u32) -> Vec<Level> {
+    let mut levels: Vec<Level> = Vec::new();
+    let mut remaining = std;
+    loop {
+        let wanted = remaining / f64::from(noise_bits).exp2();
+        if wanted <= 2.0 * grid {
+            levels.push(Level {
+                std: remaining,
+                cell: grid,
+            });
+            break;
+        }
+        // A power of two times the grid, so that every finer grid divides it.
+        let cell = grid * libm::log2(wanted / grid).floor().exp2();
+        levels.push(Level { std: remaining, cell });
+        remaining = 2.0 * cell;
+    }
+    // Each finer variate's variance is taken out of the coarser one.
+    for finer in (1..levels.len()).rev() {
+        let inner = levels[finer..].iter().map(|l| l.std * l.std).sum::<f64>();
+        let coarse = &mut levels[finer - 1];
+        coarse.std = (coarse.std * coarse.std - inner).sqrt();
+    }
+    levels
+}
+
+/// What sampling adds to δ when the honest parties' noise takes `draws` variates, each rounded to
+/// cells of 2^-`noise_bits` standard deviations.
+///
+/// Derived, not quoted. rand_distr's ziggurat returns u·xᵢ with u one of 2^52 equally spaced
+/// numbers, so in each of its 256 layers the count of points in a cell is off by at most one, and
+/// the rounding of u·xᵢ and of the scaling moves a cell's two ends by 2^-52 of their place: a
+/// cell's probability is off by a relative ρ(z) ≤ 2^(b−51)·(2 + 2|z|) (the layers that reach beyond
+/// z have a share of at most φ(z)(2 + 2|z|)), E ρ² ≤ 2^(2(b−49)). For N independent draws the
+/// χ²-divergence from rounded Gaussians is at most about N·E ρ², the total variation distance half
+/// its square root, and two worlds that are each that close to the ideal ones add (1 + e^ε) times
+/// it to δ. Clamping at 12 standard deviations adds N·4e-33.
+pub fn sampling_delta(epsilon: f64, draws: f64, noise_bits: u32) -> f64 {
+    let relative = (f64::from(noise_bits) - 49.0).exp2();
+    let distance = 0.5 * draws.sqrt() * relative + draws * 4e-33;
+    (1.0 + epsilon.min(700.0).exp()) * distance
+}

@@ -1,0 +1,309 @@
+//! What parties say in public.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::averaging::sketch;
+use crate::messages::commitment::{Commitment, Commitments, Nonce};
+use crate::messages::signature::{Digest, Signature};
+use crate::topology::party::Party;
+
+/// 128 random bits of one start of a node.
+pub type Incarnation = [u8; 16];
+
+/// SHA-256 of an item's bytes.
+pub type ItemHash = [u8; 32];
+
+/// A set that parties agree on: (party, hash of its item), ascending by party.
+pub type ItemSet = Vec<(Party, ItemHash)>;
+
+/// Which of the two graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Network {
+    /// Noise-encrypted, mutually authenticated; nobody else reads it.
+    Private,
+    /// In the clear, signed; everybody reads it.
+    Public,
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Network::Private => "private",
+            Network::Public => "public",
+        })
+    }
+}
+
+/// The phases of a run, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Phase {
+    /// Finding out who takes part.
+    Gathering,
+    /// Rounds in which shares are exchanged.
+    Mixing,
+    /// Agreeing on the logs of these rounds.
+    Settling,
+    /// Agreeing on the final states.
+    Publishing,
+    /// The run is over for this node.
+    Done,
+}
+
+impl Phase {
+    /// Its name in events and receipts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Gathering => "gathering",
+            Phase::Mixing => "mixing",
+            Phase::Settling => "settling",
+            Phase::Publishing => "publishing",
+            Phase::Done => "done",
+        }
+    }
+}
+
+/// The two agreements: on logs, then on finals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Stage {
+    /// The items are logs.
+    Settling,
+    /// The items are finals.
+    Publishing,
+}
+
+impl Stage {
+    /// Both agreements, in order.
+    pub const ALL: [Stage; 2] = [Stage::Settling, Stage::Publishing];
+
+    /// The phase that it happens in.
+    pub const fn phase(self) -> Phase {
+        match self {
+            Stage::Settling => Phase::Settling,
+            Stage::Publishing => Phase::Publishing,
+        }
+    }
+}
+
+/// A party of a START, with the incarnation that its READY named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Seat {
+    /// The party that takes part.
+    pub party: Party,
+    /// Which start of its node.
+    pub incarnation: Incarnation,
+}
+
+/// What a party tells of its result of averaging: see
+/// [`sketch`](crate::averaging::sketch). Public, as the result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sketch {
+    /// The seed that the signs of the coordinates follow from.
+    pub seed: sketch::Seed,
+    /// Sums of the result's coordinates, in units that the plan and E fix.
+    pub sums: [i64; sketch::SUMS],
+}
+
+/// What a public message says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Notice {
+    /// This start of the author's node is ready to begin.
+    Ready {
+        /// The random bits of this start of the node.
+        incarnation: Incarnation,
+    },
+    /// The author begins with exactly these, if they all say so.
+    Start {
+        /// Who takes part, ascending by party.
+        seats: Vec<Seat>,
+    },
+    /// The author's item of a stage; its bytes travel apart.
+    Item {
+        /// The stage that the item belongs to.
+        stage: Stage,
+        /// SHA-256 of its bytes.
+        hash: ItemHash,
+        /// How many they are.
+        bytes: u64,
+    },
+    /// What the author holds at half-time.
+    List {
+        /// The stage that the items belong to.
+        stage: Stage,
+        /// The items that the author holds.
+        set: ItemSet,
+    },
+    /// The author's one vote of a stage.
+    Vote {
+        /// The stage that is voted on.
+        stage: Stage,
+        /// Whether it was signed before the author's half-time, since the set was complete.
+        early: bool,
+        /// The items that the author votes for.
+        set: ItemSet,
+    },
+    /// The author found the party gone while it did not hold its item of the stage.
+    Gone {
+        /// The stage in which the item is missing.
+        stage: Stage,
+        /// The party that is gone.
+        party: Party,
+    },
+    /// To one neighbour: send me the bytes of this item.
+    Want {
+        /// The stage that the item belongs to.
+        stage: Stage,
+        /// The author of the item.
+        item: Party,
+    },
+    /// To one neighbour: I cannot send you the bytes of this item; ask somebody else.
+    Lack {
+        /// The stage that the item belongs to.
+        stage: Stage,
+        /// The author of the item.
+        item: Party,
+    },
+    /// To one neighbour: I lack READYs that a START names; send me all that you hold.
+    Call,
+    /// Averaging: the author missed a message. All fall back to ratio consensus.
+    Missed,
+    /// Averaging: the author has cut its edge to this party and taken back its net flow over it. So
+    /// does the party.
+    Severed {
+        /// At the other end.
+        party: Party,
+        /// Whether the author holds the party's opening, so that it can enter it in the party's
+        /// stead.
+        held: bool,
+    },
+    /// Averaging: the author has its result, or knows that it gets none, and never changes it
+    /// again.
+    Averaged {
+        /// Whether it is over all of E, and as accurate as the plan asks for: then it tells its
+        /// sums.
+        whole: bool,
+    },
+    /// Averaging, to one neighbour: I am here, and wait for others.
+    Waiting,
+    /// READY where the schedule is drawn at START.
+    Commit {
+        /// The random bits of this start of the node.
+        incarnation: Incarnation,
+        /// To the nonce of this start.
+        commitment: Commitment,
+    },
+    /// START where the schedule is drawn at START.
+    Reveal {
+        /// Who takes part, ascending by party.
+        seats: Vec<Seat>,
+        /// One hash over the commitments in their READYs.
+        commitments: Commitments,
+        /// The nonce that the author had committed to.
+        nonce: Nonce,
+    },
+    /// Averaging: sums of the author's result.
+    Sums {
+        /// Its first ones are 0.
+        number: u8,
+        /// Members of E of whose [`Averaged`](Notice::Averaged) the author had not heard before it
+        /// told the seed, ascending. For these the sums prove nothing.
+        unheard: Vec<Party>,
+        /// The seed of the signs, and the sums.
+        sketch: Box<Sketch>,
+    },
+}
+
+/// Which form of averaging a message belongs to. Each is begun once, from the same opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Form {
+    /// The scheduled rounds; round 0 is the opening.
+    Fast,
+    /// Ratio consensus.
+    Ratio,
+}
+
+/// What a node says in one round of averaging, the same to all of its neighbours; its vector
+/// travels beside it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Round {
+    /// The author.
+    pub author: Party,
+    /// The plan's digest.
+    pub digest: Digest,
+    /// The form of averaging that it belongs to.
+    pub form: Form,
+    /// The round's number, from 0.
+    pub round: u32,
+    /// Ratio: names the set of cut edges that the author's state takes into account.
+    pub view: u64,
+    /// Ratio: the largest difference between neighbours that the author has heard of in this
+    /// window; ∞ if it cannot tell.
+    pub spread: f64,
+    /// By the author's key.
+    pub signature: Signature,
+}
+
+impl Notice {
+    /// The phase that it belongs to.
+    pub fn phase(&self) -> Phase {
+        match self {
+            Notice::Ready { .. }
+            | Notice::Start { .. }
+            | Notice::Call
+            | Notice::Commit { .. }
+            | Notice::Reveal { .. } => Phase::Gathering,
+            Notice::Item { stage, .. }
+            | Notice::List { stage, .. }
+            | Notice::Vote { stage, .. }
+            | Notice::Gone { stage, .. }
+            | Notice::Want { stage, .. }
+            | Notice::Lack { stage, .. } => stage.phase(),
+            Notice::Missed
+            | Notice::Severed { .. }
+            | Notice::Averaged { .. }
+            | Notice::Sums { .. }
+            | Notice::Waiting => Phase::Publishing,
+        }
+    }
+
+    /// Whether it is for one neighbour only; all others are flooded.
+    pub fn is_direct(&self) -> bool {
+        matches!(
+            self,
+            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting
+        )
+    }
+}
+
+/// For whom a public message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Recipient {
+    /// To everybody, by flooding.
+    All,
+    /// To one neighbour, which does not pass it on.
+    Party(Party),
+}
+
+/// A notice with its envelope, as it travels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedNotice {
+    /// The author.
+    pub author: Party,
+    /// The plan's digest.
+    pub digest: Digest,
+    /// Grows with every message of an author, also from one start of its node to the next.
+    pub sequence: u64,
+    /// To whom it is said.
+    pub recipient: Recipient,
+    /// What is said.
+    pub notice: Notice,
+    /// By the author's key.
+    pub signature: Signature,
+}
+
+/// SHA-256 of an item's bytes.
+pub fn item_hash(bytes: &[u8]) -> ItemHash {
+    Sha256::digest(bytes).into()
+}

@@ -1,0 +1,66 @@
+//! What a peer may ask outside of any run, and the answers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::messages::signature::Digest;
+
+/// Most bytes that an [`Question::Echo`] carries.
+pub const ECHO_LIMIT: usize = 1 << 20;
+/// Most bytes of an offered plan: one of 200 parties and 40 rounds has less than a tenth.
+pub const OFFER_LIMIT: usize = 16 << 20;
+
+/// What a peer may ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Question {
+    /// Who are you?
+    Check {
+        /// And do you know this plan?
+        digest: Option<Digest>,
+    },
+    /// Send these bytes back.
+    Echo,
+    /// Will you take part in this plan? Its bytes are the payload.
+    Offer,
+}
+
+/// What is said to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// The answer to [`Question::Check`].
+    Checked {
+        /// Version of the messages in frames.
+        messages: u32,
+        /// Version of the software.
+        software: String,
+        /// The answerer's clock, in milliseconds since 1970.
+        time_ms: u64,
+        /// What became of the plan that was asked for, in a word ("running", "offered", …); none:
+        /// it is not known.
+        plan: Option<String>,
+        /// The only plan that the answerer's process takes part in, if it has only one and that is
+        /// another.
+        other: Option<Digest>,
+        /// From where the answerer sees the asker, as a multiaddress.
+        seen: String,
+    },
+    /// To [`Question::Echo`]: the payload is the question's.
+    Echoed,
+    /// To [`Question::Offer`]: it was received and is looked at.
+    Taken,
+    /// The answer is no.
+    Refused {
+        /// Why, in a sentence.
+        reason: String,
+    },
+}
+
+impl Question {
+    /// Most bytes beside this question, and beside its reply.
+    pub fn payload_limit(&self) -> usize {
+        match self {
+            Question::Check { .. } => 0,
+            Question::Echo => ECHO_LIMIT,
+            Question::Offer => OFFER_LIMIT,
+        }
+    }
+}

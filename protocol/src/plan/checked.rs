@@ -1,0 +1,272 @@
+//! The plan: a checked and calibrated run. Its bytes' SHA-256 names the run.
+//!
+//! [`Draft`] is what is known before calibration, [`Calibration`] what the accountant answers;
+//! [`Plan::assemble`] joins them and fixes the lattice. [`Plan::parse`] reads a plan that somebody
+//! else made: everything that can be derived is derived again, and a difference refused.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::averaging::terms::{AveragingTerms, Request};
+use crate::lattice::grid::{Lattice, LatticeRequest};
+use crate::lattice::injection::Injection;
+use crate::lattice::payload::Ratio;
+use crate::plan::calibration::{Calibration, SeededSchedule};
+use crate::plan::claim::{Claim, Established};
+use crate::plan::draft::Draft;
+use crate::plan::error::PlanError;
+use crate::plan::hex::hex;
+use crate::plan::mechanism::rules::Planned;
+use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::run_file::problem::Problem;
+use crate::plan::run_file::settings::{Coalitions, Dissemination, Rounds};
+use crate::plan::sensitivity::Scales;
+use crate::plan::shares::ShareCounts;
+use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
+
+/// A plan that has passed every check that needs no accountant. Immutable.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(super) draft: Draft,
+    pub(super) calibration: Calibration,
+    mechanism: Arc<dyn Planned>,
+    pub(super) lattice: Lattice,
+    pub(super) scales: Scales,
+    terms: Option<Arc<AveragingTerms>>,
+    pub(super) nonce: [u8; 16],
+    /// Where the schedule is drawn at START: what was drawn.
+    at_start: Option<SeededSchedule>,
+    pub(super) json: Arc<str>,
+    pub(super) digest: [u8; 32],
+}
+
+/// The schedule of a plan whose schedule is not drawn yet.
+static NOT_DRAWN: Schedule = Schedule::none();
+
+impl Plan {
+    /// Joins a draft and its calibration, and fixes the lattice. `nonce` is fresh randomness (it
+    /// makes every plan's digest its own).
+    pub fn assemble(mut draft: Draft, calibration: Calibration, nonce: [u8; 16]) -> Result<Self, PlanError> {
+        let rounds = Rounds::Fixed(calibration.rounds);
+        if ![Rounds::Auto, rounds].contains(&draft.mechanism.rounds) {
+            return Err(PlanError::Derived {
+                field: "mechanism.rounds".into(),
+            });
+        }
+        draft.mechanism.rounds = rounds;
+        let mut plan = Plan::checked(draft, calibration, nonce)?;
+        plan.calibration.predicted.bytes_per_party = plan.bytes_per_party();
+        plan.json = plan.write().into();
+        plan.digest = Sha256::digest(plan.json.as_bytes()).into();
+        Ok(plan)
+    }
+
+    /// Everything that assembling and parsing check alike. The result has no JSON and no digest
+    /// yet.
+    pub(super) fn checked(
+        draft: Draft,
+        calibration: Calibration,
+        nonce: [u8; 16],
+    ) -> Result<Self, PlanError> {
+        draft.check()?;
+        let settings = |(field, problem)| PlanError::Settings { field, problem };
+        draft.asked().check_carried().map_err(settings)?;
+        calibration.check(&draft)?;
+        let rules = draft.mechanism.kind.rules();
+        let mechanism = rules
+            .planned(&draft.mechanism, calibration.rounds)
+            .map_err(|error| settings(("mechanism.injection".into(), Problem::Injection(error))))?;
+        let lattice = Lattice::fit(&calibration.lattice_request(&draft, &*mechanism))?;
+        let scales = draft.data.scales();
+        let mut plan = Plan {
+            draft,
+            calibration,
+            mechanism,
+            lattice,
+            scales,
+            terms: None,
+            nonce,
+            at_start: None,
+            json: "".into(),
+            digest: [0; 32],
+        };
+        plan.check_ranges()?;
+        plan.choose_dissemination()?;
+        Ok(plan)
+    }
+
+    /// Fixes the terms of averaging, if finals are to be averaged: because the run file says so, or
+    /// because it leaves the choice and fewer bytes travel.
+    fn choose_dissemination(&mut self) -> Result<(), PlanError> {
+        let choice = self.draft.run.dissemination;
+        if choice == Dissemination::Flood {
+            return Ok(());
+        }
+        let terms = AveragingTerms::of(Request {
+            graph: &self.draft.public_graph,
+            lattice: &self.lattice,
+            accuracy: self.draft.run.accuracy,
+            standard_error: self.calibration.predicted.standard_error / self.scales.root_mean_square(),
+            total_weight: self.draft.total_weight(),
+        });
+        let floods = self.bytes_per_party();
+        match terms {
+            Ok(terms) => self.terms = Some(Arc::new(terms)),
+            Err(_) if choice == Dissemination::Auto => {}
+            Err(error) => return Err(PlanError::Averaging(error)),
+        }
+        if choice == Dissemination::Auto && self.bytes_per_party() >= floods {
+            self.terms = None;
+        }
+        self.draft.run.dissemination = match self.terms {
+            Some(_) => Dissemination::Consensus,
+            None => Dissemination::Flood,
+        };
+        Ok(())
+    }
+
+    /// With `dissemination = "consensus"`: the terms of averaging.
+    pub fn terms(&self) -> Option<&Arc<AveragingTerms>> {
+        self.terms.as_ref()
+    }
+
+    /// What was known before calibration: settings, members, graphs. Its `mechanism.rounds` is
+    /// fixed.
+    pub fn draft(&self) -> &Draft {
+        &self.draft
+    }
+
+    /// Rounds, schedule, noise, claims.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    /// The number of parties n.
+    pub fn parties(&self) -> usize {
+        self.draft.parties()
+    }
+
+    /// The number of rounds T.
+    pub fn rounds(&self) -> u32 {
+        self.calibration.rounds
+    }
+
+    /// To how many parties each sends in a round, k (with PPSC at most 1).
+    pub fn fanout(&self) -> u32 {
+        self.draft.mechanism.fanout
+    }
+
+    /// Who sends to whom. No rounds where it is drawn at START and was not yet: see
+    /// [`Plan::with_draw`].
+    pub fn schedule(&self) -> &Schedule {
+        let drawn = self.calibration.drawn.as_ref().or(self.at_start.as_ref());
+        drawn.map_or(&NOT_DRAWN, |drawn| &drawn.schedule)
+    }
+
+    /// Whether the schedule is nobody's choice: drawn at START, from nonces that all who take part
+    /// have committed to.
+    pub fn draws_at_start(&self) -> bool {
+        self.draft.privacy.coalitions == Coalitions::Static
+    }
+
+    /// The seed that was drawn at START, if it was ([`Plan::with_draw`]).
+    pub fn seed_at_start(&self) -> Option<u64> {
+        self.at_start.as_ref().map(|drawn| drawn.seed)
+    }
+
+    /// This plan, file and digest unchanged, with the schedule that START drew. A plan that has its
+    /// schedule keeps it.
+    pub fn with_draw(&self, seed: u64) -> Self {
+        let mut plan = self.clone();
+        if plan.draws_at_start() {
+            plan.at_start = Calibration::draw(&self.draft, self.rounds(), seed);
+        }
+        plan
+    }
+
+    /// How many shares the run has: of the schedule in the file, or at most of any that can be
+    /// drawn.
+    pub fn shares(&self) -> ShareCounts {
+        self.calibration.shares(&self.draft)
+    }
+
+    /// The exact (c, Z) for the plan's rounds; none with PPSC, which has no such thing.
+    pub fn injection(&self) -> Option<&Injection<Ratio>> {
+        self.mechanism.injection()
+    }
+
+    /// How value and noise get into the states of `party`.
+    pub fn mechanism(&self, party: Party) -> Mechanism<Ratio> {
+        self.mechanism.way_in(self.schedule(), party)
+    }
+
+    /// PPSC's iterations S, in each of which every component of the private graph has one exchange;
+    /// none with INCA.
+    pub fn iterations(&self) -> Option<u32> {
+        self.mechanism
+            .iterations(&self.draft.private_graph, self.schedule())
+    }
+
+    /// The lattice.
+    pub fn lattice(&self) -> &Lattice {
+        &self.lattice
+    }
+
+    /// The units of a state's coordinates, in the data's unit.
+    pub fn scales(&self) -> &Scales {
+        &self.scales
+    }
+
+    /// What made this plan's digest its own.
+    pub fn nonce(&self) -> &[u8; 16] {
+        &self.nonce
+    }
+
+    /// The file's text: what was parsed, or what [`Plan::assemble`] wrote.
+    pub fn to_json(&self) -> &str {
+        &self.json
+    }
+
+    /// SHA-256 of the file's bytes.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    /// The digest as files and messages write it: 64 lower-case hex digits.
+    pub fn digest_hex(&self) -> String {
+        hex(&self.digest)
+    }
+
+    /// The headline ε: the largest ε of the claims that it rests on (one per fault set); None if
+    /// there is none.
+    pub fn epsilon_claimed(&self) -> Option<f64> {
+        self.largest_epsilon(|claim| claim.holds_as_headline)
+    }
+
+    /// The largest ε that a sample or a search found, which is no guarantee; None if there was
+    /// none.
+    pub fn epsilon_searched(&self) -> Option<f64> {
+        self.largest_epsilon(|claim| {
+            matches!(claim.established, Established::Sampled | Established::Searched)
+        })
+    }
+
+    fn largest_epsilon(&self, which: impl Fn(&Claim) -> bool) -> Option<f64> {
+        self.calibration
+            .claims
+            .iter()
+            .filter(|claim| which(claim))
+            .map(|claim| claim.epsilon)
+            .reduce(f64::max)
+    }
+
+    /// What the lattice had to carry (for [`Lattice::sampling_delta`]).
+    pub fn lattice_request(&self) -> LatticeRequest<'_> {
+        self.calibration.lattice_request(&self.draft, &*self.mechanism)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+//! What is refused: of plans, drafts and calibrations.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn what_is_derived_may_not_differ() {
+    let plan = plan(5, "", 3);
+    for (pointer, new, field) in [
+        ("/members/2/sensitivity", json!(1.9), "members.2.sensitivity"),
+        ("/members/2/sensitivity", json!(2.1), "members.2.sensitivity"),
+        ("/schedule_seed", json!("0000000000000000"), "out"),
+        ("/out/0", json!([[1], [2], [3], [4], [0]]), "out"),
+        ("/out/2", json!([[1], [2], [3], [4], [9]]), "out"),
+        ("/out/2", json!([]), "out"),
+        ("/out", json!([]), "out"),
+        ("/mechanism/rounds", json!(2), "out"),
+        ("/mechanism/fanout", json!(2), "out"),
+        ("/mechanism/step_log2", json!(-3), "mechanism.step_log2"),
+        ("/mechanism/state_bits", json!(128), "mechanism.state_bits"),
+        ("/mechanism/wire_bytes", json!(9), "mechanism.wire_bytes"),
+        ("/mechanism/pairwise_std", json!(1.0), "mechanism.pairwise_std"),
+        (
+            "/predicted/bytes_per_party",
+            json!(1),
+            "predicted.bytes_per_party",
+        ),
+    ] {
+        match parse(&with(&plan, pointer, new)) {
+            Err(PlanError::Derived { field: found }) => assert_eq!(found, field),
+            other => panic!("{pointer}: {:?}", other.err()),
+        }
+    }
+}
+
+fn all_are_refused(plan: &Plan, cases: impl IntoIterator<Item = (&'static str, Value)>) {
+    for (pointer, new) in cases {
+        assert!(
+            parse(&with(plan, pointer, new.clone())).is_err(),
+            "{pointer} = {new}"
+        );
+    }
+}
+
+#[test]
+fn hostile_settings_and_members_are_refused() {
+    let plan = plan(5, "", 3);
+    let long = "x".repeat(100_000);
+    let cases = [
+        ("/version", json!(2)),
+        ("/version", json!(-1)),
+        ("/name", json!(long)),
+        ("/name", json!("a\u{1b}[31m")),
+        ("/task", json!("sum")),
+        ("/nonce", json!("ab")),
+        ("/nonce", json!("ABABABABABABABABABABABABABABABAB")),
+        ("/nonce", json!("é".repeat(16))),
+        ("/schedule_seed", json!(7)),
+        ("/schedule_seed", json!(null)),
+        ("/schedule_seed", json!("feedfacecafebee")),
+        ("/data/shape", json!([])),
+        ("/data/shape", json!([u64::MAX, u64::MAX])),
+        ("/data/shape", json!([-4])),
+        ("/data/clip/radius", json!(null)),
+        ("/data/clip/radius", json!(0.0)),
+        ("/data/clip", json!({"kind": "box", "low": [1.0], "high": 2.0})),
+        ("/privacy/epsilon", json!(null)),
+        ("/privacy/epsilon", json!(-1.0)),
+        ("/privacy/delta", json!(1.0)),
+        ("/privacy/colluding", json!(5)),
+        ("/privacy/colluding", json!(u64::MAX)),
+        ("/privacy/dropouts", json!(u64::MAX)),
+        ("/run/min_parties", json!(0)),
+        ("/run/min_parties", json!(u64::MAX)),
+        ("/run/round_ms", json!(0)),
+        ("/run/round_ms", json!(u64::MAX)),
+        ("/run/pace_ms", json!(u64::MAX)),
+        ("/members", json!([])),
+        ("/members/1/name", json!("party-0")),
+        ("/members/1/name", json!("Party")),
+        ("/members/1/id", json!(plan.draft().members[0].id.to_base58())),
+        (
+            "/members/1/id",
+            json!("QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"),
+        ),
+        ("/members/1/private", json!("/ip4/1.2.3.4/udp/1")),
+        (
+            "/members/1/public",
+            json!(plan.draft().members[0].private.as_str()),
+        ),
+        ("/members/1/sensitivity", json!(null)),
+    ];
+    all_are_refused(&plan, cases);
+}
+
+#[test]
+fn hostile_graphs_mechanisms_and_claims_are_refused() {
+    let cases = [
+        ("/private_graph", json!([])),
+        ("/private_graph/0", json!([0, 5])),
+        ("/private_graph/0", json!([0, u64::MAX])),
+        ("/private_graph/0", json!([0, -1])),
+        ("/private_graph/0", json!([1, 1])),
+        ("/private_graph/0", json!([0, 2])),
+        ("/private_graph/0", json!([0, 1, 2])),
+        ("/public_graph", json!([[0, 1]])),
+        ("/mechanism/kind", json!("magic")),
+        ("/mechanism/injection", json!({"c": ["1"], "z": [[]]})),
+        ("/mechanism/rounds", json!(0)),
+        ("/mechanism/rounds", json!(u32::MAX)),
+        ("/mechanism/fanout", json!(0)),
+        ("/mechanism/fanout", json!(u32::MAX)),
+        ("/mechanism/independent_std", json!(null)),
+        ("/mechanism/independent_std", json!(0.0)),
+        ("/mechanism/independent_std", json!(-1.0)),
+        ("/mechanism/independent_std", json!(1e308)),
+        ("/mechanism/independent_std", json!(1e-308)),
+        ("/mechanism/correlated_std", json!(5e-324)),
+        ("/mechanism/correlated_std", json!(1e308)),
+        ("/mechanism/step_log2", json!(i64::MIN)),
+        ("/out/0/0", json!([u64::MAX])),
+        ("/out/0/0", json!([-1])),
+        ("/out/0/0", json!([0])),
+        ("/claims/0/mu", json!(null)),
+        ("/claims/0/mu", json!(-0.1)),
+        ("/claims/0/epsilon", json!(-1)),
+        ("/claims/0/delta", json!(0)),
+        ("/claims/0/size", json!(6)),
+        ("/claims/0/cases", json!(-1)),
+        ("/claims/0/established", json!("hoped")),
+        ("/predicted/standard_error", json!(null)),
+        ("/predicted/local", json!(-1.0)),
+    ];
+    all_are_refused(&plan(5, "", 3), cases);
+}
+
+#[test]
+fn a_number_that_json_can_spell_and_f64_cannot_hold_is_refused() {
+    let text = plan(5, "", 3)
+        .to_json()
+        .replace("\"independent_std\": ", "\"independent_std\": 1e999, \"x\": ");
+    assert!(matches!(
+        Plan::parse(text.as_bytes()),
+        Err(PlanError::Json { .. })
+    ));
+}
+
+#[test]
+fn what_is_no_plan_is_refused() {
+    let plan = plan(3, "", 2);
+    let text = plan.to_json();
+    for bad in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "\u{0}",
+        &"[".repeat(100_000),
+        &text[..text.len() / 2],
+        &text.replace("\"nonce\"", "\"none\""),
+        &format!("{text}{text}"),
+    ] {
+        assert!(matches!(Plan::parse(bad.as_bytes()), Err(PlanError::Json { .. })));
+    }
+    let doubled = text.replacen("\"version\": 1,", "\"version\": 1, \"version\": 1,", 1);
+    assert!(matches!(
+        Plan::parse(doubled.as_bytes()),
+        Err(PlanError::Json { line: 2, .. })
+    ));
+    assert!(matches!(Plan::parse(b"\xff\xfe"), Err(PlanError::Json { .. })));
+    assert!(matches!(
+        Plan::parse(&vec![b' '; MOST_PLAN_BYTES + 1]),
+        Err(PlanError::TooLong { .. })
+    ));
+}
+
+#[test]
+fn drafts_check_what_run_file_and_peers_say_together() {
+    let peers = Peers::simulated(5, None).unwrap();
+    let refused = |lines: &str| {
+        let text = format!("name = \"test\"\n[data]\nshape = [4]\n{lines}");
+        Draft::new(RunFile::parse(&text, 5).unwrap(), &peers, 0).unwrap_err()
+    };
+    for (lines, field) in [
+        ("weights = { alice = 2.0 }", "data.weights.alice"),
+        ("unit = \"record\"", "peer.records"),
+        (
+            "[mechanism]\nfanout = 3\n[topology]\nprivate = \"ring\"",
+            "mechanism.fanout",
+        ),
+        (
+            "[mechanism]\nfanout = 2\n[topology]\nprivate = \"ring\"",
+            "mechanism.fanout",
+        ),
+        (
+            "[topology]\nprivate = { kind = \"random-regular\", degree = 3 }",
+            "topology.private",
+        ),
+        (
+            "[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"bob\"]] }",
+            "topology.public.edges",
+        ),
+        (
+            "[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-0\"]] }",
+            "topology.public",
+        ),
+        (
+            "[topology]\npublic = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"]] }",
+            "topology.public",
+        ),
+    ] {
+        let error = refused(lines);
+        assert_eq!(error.field(), field, "{error}");
+    }
+    let with_records = Peers::simulated(5, Some(3)).unwrap();
+    let file = RunFile::parse("name = \"test\"\n[data]\nshape = [4]\n", 5).unwrap();
+    assert!(matches!(
+        Draft::new(file, &with_records, 0),
+        Err(DraftError::Records { .. })
+    ));
+}
+
+#[test]
+fn calibrations_must_fit_the_draft() {
+    let draft = draft(4, "[mechanism]\nrounds = 3");
+    let refused = |change: &dyn Fn(&mut Calibration)| {
+        let mut calibration = calibration(&draft, 3);
+        change(&mut calibration);
+        Plan::assemble(draft.clone(), calibration, [0; 16])
+            .unwrap_err()
+            .field()
+            .map(str::to_string)
+    };
+    assert_eq!(refused(&|c| c.rounds = 2).as_deref(), Some("mechanism.rounds"));
+    assert_eq!(
+        refused(&|c| c.drawn.as_mut().unwrap().schedule = Calibration::draw_schedule(&draft, 2, 1).unwrap())
+            .as_deref(),
+        Some("out")
+    );
+    assert_eq!(
+        refused(&|c| c.independent_std = f64::NAN).as_deref(),
+        Some("mechanism.independent_std")
+    );
+    assert_eq!(
+        refused(&|c| c.correlated_std = f64::INFINITY).as_deref(),
+        Some("mechanism.correlated_std")
+    );
+    assert_eq!(
+        refused(&|c| c.claims[1].mu = f64::INFINITY).as_deref(),
+        Some("claims.1.mu")
+    );
+    assert_eq!(
+        refused(&|c| c.predicted.central = f64::NAN).as_deref(),
+        Some("predicted.central")
+    );
+}
+
+#[test]
+fn what_no_plan_carries_yet_is_refused() {
+    let plan = plan(4, "", 2);
+    for (pointer, new, field) in [
+        ("/mechanism/kind", json!("gossip"), "mechanism.kind"),
+        ("/mechanism/kind", json!("ppsc"), "mechanism.injection"),
+        ("/privacy/coalitions", json!("static"), "schedule_seed"),
+    ] {
+        assert_eq!(
+            parse(&with(&plan, pointer, new)).unwrap_err().field(),
+            Some(field)
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Any noise, range and size that a file can say: a plan or an error.
+    #[test]
+    fn no_numbers_panic(
+        (independent, correlated) in (-121f64..121.0, -121f64..121.0),
+        radius in -101f64..101.0,
+        (rounds, fanout) in (1u32..64, 1u32..5),
+        extent in 1u64..3_000_000_000,
+        kind in prop_oneof![Just("inca"), Just("ppsc")],
+    ) {
+        let data = format!("shape = [{extent}]\nclip = {{ kind = \"l2\", radius = {:e} }}", 10f64.powf(radius));
+        let mechanism = format!("kind = \"{kind}\"\nfanout = {fanout}");
+        let text = format!("name = \"test\"\n[data]\n{data}\n[mechanism]\n{mechanism}\n");
+        if let Ok(file) = RunFile::parse(&text, 5) {
+            let draft = Draft::new(file, &Peers::simulated(5, None).unwrap(), 0);
+            if let Ok(draft) = draft {
+                let mut calibration = calibration(&draft, rounds);
+                calibration.independent_std = 10f64.powf(independent);
+                calibration.correlated_std = 10f64.powf(correlated);
+                let _ = Plan::assemble(draft, calibration, [0; 16]);
+            }
+        }
+    }
+
+    /// One byte changed anywhere: never a panic, and never the same plan under the same digest.
+    #[test]
+    fn a_changed_byte_never_panics(at in 0usize..100_000, byte: u8) {
+        let plan = plan(3, "", 2);
+        let mut bytes = plan.to_json().as_bytes().to_vec();
+        let at = at % bytes.len();
+        prop_assume!(bytes[at] != byte);
+        bytes[at] = byte;
+        if let Ok(other) = Plan::parse(&bytes) {
+            prop_assert_ne!(other.digest(), plan.digest());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! One sentence of privacy, and what is predicted of the result.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::error::PlanError;
+use crate::plan::run_file::problem::Problem;
+
+/// Who a claim protects against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adversary {
+    /// A coalition of parties, who also read the public graph.
+    Coalition,
+    /// Whoever reads the public graph only.
+    Public,
+}
+
+/// Under which faults a claim holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Faults {
+    /// Any of the class of faults that the plan tolerates.
+    Class,
+    /// A party that is cut off before anything was published.
+    BeforePublishing,
+    /// Any faults whatever.
+    Any,
+}
+
+/// How a claim was established.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Established {
+    /// By an exact formula.
+    Exact,
+    /// Every coalition and every fault was computed.
+    Exhaustive,
+    /// A theorem: nothing has to be enumerated.
+    Theorem,
+    /// Some coalitions, drawn by chance. Not a guarantee.
+    Sampled,
+    /// Some coalitions, looked for. Not a guarantee.
+    Searched,
+}
+
+/// Changes that a claim is stated for, where these are not all that the plan's adjacency allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Changes {
+    /// Values that change together, by at most Δ in all, such that every sum which the adversary
+    /// sees exactly stays (PPSC).
+    SameSum,
+}
+
+/// One sentence of privacy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The adversary that it holds against.
+    pub adversary: Adversary,
+    /// The coalition's size, up to this many parties (0 for `public`).
+    pub size: usize,
+    /// The faults under which it holds.
+    pub faults: Faults,
+    /// The loss μ: the view is μ-Gaussian-DP. Finite.
+    pub mu: f64,
+    /// ε that follows from μ at `delta`.
+    pub epsilon: f64,
+    /// The δ at which ε holds.
+    pub delta: f64,
+    /// How it was established.
+    pub established: Established,
+    /// How many systems (coalition, fault) were computed; 1 for a theorem.
+    pub cases: u64,
+    /// The seed of the sample or search, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// For which changes it holds; absent: for all of the plan's adjacency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
+    /// Whether the headline ε rests on it.
+    pub holds_as_headline: bool,
+}
+
+/// What the accountant expects of the result, per coordinate and in the data's unit, noise only.
+/// Where columns have units of their own ([`Scales`]): the root of the mean square over columns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Predicted {
+    /// The standard error without a fault.
+    pub standard_error: f64,
+    /// One party departs before the logs are agreed; null where no departure is tolerated.
+    pub standard_error_one_dropout: Option<f64>,
+    /// One party of the agreed logs publishes no final (root of the mean variance over parties);
+    /// null where it was not computed.
+    pub standard_error_late_dropout: Option<f64>,
+    /// What a trusted server would reach.
+    pub central: f64,
+    /// What local noise alone would reach, under the same adjacency and weights: each party adds to
+    /// its weighted value the noise that this value alone needs, of scale Δᵢ/μ, so √(Σ Δᵢ²)/(μW).
+    /// With weights that differ a lot this is less than a plan reaches, whose σ* is one for
+    /// everybody.
+    pub local: f64,
+    /// The least error of any mechanism against such coalitions: Δ√(n/n_H)/(μW) for n parties, n_H
+    /// of them honest, W the sum of weights.
+    pub error_floor: f64,
+    /// Bytes that a party sends on average, payload and framing, without faults. [`Plan::assemble`]
+    /// fills it in, whatever stands here.
+    pub bytes_per_party: u64,
+}
+
+impl Claim {
+    pub(super) fn check(&self, index: usize, parties: usize) -> Result<(), PlanError> {
+        let field = |key: &str| format!("claims.{index}.{key}");
+        let at_least_zero =
+            |key: &str, found: f64| number(&field(key), found, found >= 0.0, "a finite number, at least 0");
+        at_least_zero("mu", self.mu)?;
+        at_least_zero("epsilon", self.epsilon)?;
+        number(
+            &field("delta"),
+            self.delta,
+            self.delta > 0.0 && self.delta < 1.0,
+            "above 0 and below 1",
+        )?;
+        number(
+            &field("size"),
+            self.size as f64,
+            self.size <= parties,
+            "at most the number of parties",
+        )
+    }
+}
+
+impl Predicted {
+    /// All errors times `factor`: from a state's units to the data's
+    /// ([`Scales::root_mean_square`]).
+    pub fn times(self, factor: f64) -> Self {
+        let times = |error: f64| error * factor;
+        Predicted {
+            standard_error: times(self.standard_error),
+            standard_error_one_dropout: self.standard_error_one_dropout.map(times),
+            standard_error_late_dropout: self.standard_error_late_dropout.map(times),
+            central: times(self.central),
+            local: times(self.local),
+            error_floor: times(self.error_floor),
+            bytes_per_party: self.bytes_per_party,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), PlanError> {
+        let all = [
+            ("standard_error", Some(self.standard_error)),
+            ("standard_error_one_dropout", self.standard_error_one_dropout),
+            ("standard_error_late_dropout", self.standard_error_late_dropout),
+            ("central", Some(self.central)),
+            ("local", Some(self.local)),
+            ("error_floor", Some(self.error_floor)),
+        ];
+        all.into_iter()
+            .filter_map(|(key, value)| value.map(|value| (key, value)))
+            .try_for_each(|(key, value)| {
+                number(
+                    &format!("predicted.{key}"),
+                    value,
+                    value >= 0.0,
+                    "a finite number, at least 0",
+                )
+            })
+    }
+}
+
+pub(super) fn number(field: &str, found: f64, fine: bool, expected: &'static str) -> Result<(), PlanError> {
+    if fine && found.is_finite() {
+        return Ok(());
+    }
+    Err(PlanError::Settings {
+        field: field.to_string(),
+        problem: Problem::Range { found, expected },
+    })
+}

@@ -1,0 +1,136 @@
+//! The mechanism in PLAN.json: its settings, and the numbers that were calibrated or follow.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::checked::Plan;
+use crate::plan::error::PlanError;
+use crate::plan::run_file::settings::{
+    IndependentNoise, InjectionChoice, MechanismKind, MechanismSettings, Rounds,
+};
+
+/// The mechanism as the file has it. Which of its optional keys are there follows from the kind
+/// ([`Rules::keys`](crate::plan::mechanism::rules::Rules::keys)).
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MechanismFile {
+    kind: MechanismKind,
+    /// Null with PPSC.
+    injection: Option<InjectionChoice>,
+    pub(super) rounds: u32,
+    /// PPSC: the number of iterations S.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iterations: Option<u32>,
+    fanout: u32,
+    rollback: bool,
+    /// PPSC: these three as the run file has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    independent_noise: Option<IndependentNoise>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    accept_exact_sum: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    local_noise_ok: Option<bool>,
+    /// Null with `independent_noise = "none"`.
+    independent_std: Option<f64>,
+    /// σ_Δ; null with PPSC.
+    correlated_std: Option<f64>,
+    /// σ_γ; null with INCA.
+    pairwise_std: Option<f64>,
+    step_log2: i32,
+    state_bits: u32,
+    wire_bytes: u32,
+}
+
+impl MechanismFile {
+    /// What the file says of a plan's mechanism.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let (settings, calibration) = (&plan.draft().mechanism, plan.calibration());
+        let has = |key| has_key(settings.kind, key);
+        let cancelling = calibration.correlated_std;
+        MechanismFile {
+            kind: settings.kind,
+            injection: has("injection").then(|| settings.injection.clone()),
+            rounds: calibration.rounds,
+            iterations: plan.iterations(),
+            fanout: settings.fanout,
+            rollback: settings.rollback,
+            independent_noise: has("independent_noise").then_some(settings.independent_noise),
+            accept_exact_sum: has("accept_exact_sum").then_some(settings.accept_exact_sum),
+            local_noise_ok: has("local_noise_ok").then_some(settings.local_noise_ok),
+            independent_std: (settings.independent_noise != IndependentNoise::None)
+                .then_some(calibration.independent_std),
+            correlated_std: has("correlated_std").then_some(cancelling),
+            pairwise_std: has("pairwise_std").then_some(cancelling),
+            step_log2: plan.lattice().step_log2,
+            state_bits: plan.lattice().state_bits,
+            wire_bytes: plan.lattice().wire_bytes,
+        }
+    }
+
+    /// The settings; which keys are there must go with the kind.
+    pub(super) fn settings(&self) -> Result<MechanismSettings, PlanError> {
+        self.check_keys()?;
+        let independent_noise = self.independent_noise.unwrap_or(IndependentNoise::Calibrated);
+        if self.independent_std.is_some() != (independent_noise == IndependentNoise::Calibrated) {
+            return Err(derived("independent_std"));
+        }
+        Ok(MechanismSettings {
+            kind: self.kind,
+            injection: self.injection.clone().unwrap_or(InjectionChoice::Incremental),
+            rounds: Rounds::Fixed(self.rounds),
+            fanout: self.fanout,
+            rollback: self.rollback,
+            independent_noise,
+            accept_exact_sum: self.accept_exact_sum.unwrap_or(false),
+            local_noise_ok: self.local_noise_ok.unwrap_or(false),
+        })
+    }
+
+    fn check_keys(&self) -> Result<(), PlanError> {
+        let found = [
+            ("injection", self.injection.is_some()),
+            ("iterations", self.iterations.is_some()),
+            ("independent_noise", self.independent_noise.is_some()),
+            ("accept_exact_sum", self.accept_exact_sum.is_some()),
+            ("local_noise_ok", self.local_noise_ok.is_some()),
+            ("correlated_std", self.correlated_std.is_some()),
+            ("pairwise_std", self.pairwise_std.is_some()),
+        ];
+        let mut wrong = found
+            .into_iter()
+            .filter(|&(key, found)| found != has_key(self.kind, key));
+        wrong.next().map_or(Ok(()), |(key, _)| Err(derived(key)))
+    }
+
+    /// σ*, the standard deviation of the independent noise; 0 where there is none.
+    pub(super) fn independent_std(&self) -> f64 {
+        self.independent_std.unwrap_or(0.0)
+    }
+
+    /// The standard deviation of the noise that cancels in the sum: σ_Δ or σ_γ.
+    pub(super) fn cancelling_std(&self) -> f64 {
+        self.correlated_std.or(self.pairwise_std).unwrap_or(0.0)
+    }
+
+    /// Refuses numbers that are not what the rest of the plan gives.
+    pub(super) fn check_derived(&self, plan: &Plan) -> Result<(), PlanError> {
+        let lattice = plan.lattice();
+        let pairs = [
+            ("iterations", self.iterations == plan.iterations()),
+            ("step_log2", self.step_log2 == lattice.step_log2),
+            ("state_bits", self.state_bits == lattice.state_bits),
+            ("wire_bytes", self.wire_bytes == lattice.wire_bytes),
+        ];
+        let mut wrong = pairs.into_iter().filter(|&(_, same)| !same);
+        wrong.next().map_or(Ok(()), |(key, _)| Err(derived(key)))
+    }
+}
+
+fn has_key(kind: MechanismKind, key: &str) -> bool {
+    kind.rules().keys().contains(&key)
+}
+
+fn derived(key: &str) -> PlanError {
+    PlanError::Derived {
+        field: format!("mechanism.{key}"),
+    }
+}

@@ -1,0 +1,122 @@
+//! PPSC (Algorithm 1): in every iteration one party of each component of the private graph hands
+//! its whole state over, less a fresh noise that it keeps.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use crate::lattice::grid::{LatticeError, Travel};
+use crate::lattice::injection::{Injection, InjectionError};
+use crate::lattice::payload::Ratio;
+use crate::plan::error::DraftError;
+use crate::plan::mechanism::rules::{Planned, Rules};
+use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::named_graph::NamedGraph;
+use crate::plan::run_file::limits::MOST_EXCHANGE_ROUNDS;
+use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
+use crate::plan::run_file::settings::{IndependentNoise, InjectionChoice, MechanismSettings};
+use crate::plan::shares::ShareCounts;
+use crate::topology::graph::Graph;
+use crate::topology::multi_gossip::MultiGossip;
+use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
+
+pub(super) struct Ppsc;
+
+impl Rules for Ppsc {
+    fn most_rounds(&self) -> u32 {
+        MOST_EXCHANGE_ROUNDS
+    }
+
+    fn check(&self, settings: &MechanismSettings) -> Checked {
+        // A hand-over has one receiver, and is what roll-back takes back; value and noise come in
+        // as Algorithm 1 has them.
+        count("mechanism.fanout", settings.fanout.into(), 1, 1)?;
+        let only = || Problem::OnlyFor {
+            only: "mechanism.kind = \"inca\"",
+        };
+        let incremental = settings.injection == InjectionChoice::Incremental;
+        require(incremental, "mechanism.injection", only)?;
+        require(settings.rollback, "mechanism.rollback", only)?;
+        let said = settings.independent_noise == IndependentNoise::Calibrated || settings.accept_exact_sum;
+        require(said, "mechanism.independent_noise", || Problem::ExactSum)
+    }
+
+    /// Random draws are computed by a fast path that knows INCA only.
+    fn check_static(&self, _: &MechanismSettings) -> Checked {
+        refuse(
+            "mechanism.kind",
+            Problem::NotYet {
+                found: "\"ppsc\" while coalitions = \"static\"",
+                instead: "\"inca\"",
+            },
+        )
+    }
+
+    /// There may be several components, each with a sum of its own, but nobody may be alone.
+    fn check_private_graph(&self, graph: &NamedGraph<'_>) -> Result<(), DraftError> {
+        graph.check_nobody_alone()
+    }
+
+    fn keys(&self) -> &'static [&'static str] {
+        &[
+            "iterations",
+            "independent_noise",
+            "accept_exact_sum",
+            "local_noise_ok",
+            "pairwise_std",
+        ]
+    }
+
+    fn correlated_key(&self) -> &'static str {
+        "pairwise_std"
+    }
+
+    /// Nothing is divided, so no number of rounds is too many for a lattice.
+    fn check_rounds(&self, _: u32, _: u32) -> Result<(), LatticeError> {
+        Ok(())
+    }
+
+    fn rounds_widen_states(&self) -> bool {
+        false
+    }
+
+    fn sent_a_round(&self, fanout: usize) -> RangeInclusive<usize> {
+        0..=fanout
+    }
+
+    /// As many iterations as fit into so many rounds.
+    fn draw(&self, graph: &Graph, _: usize, rounds: u32, seed: u64) -> Option<Schedule> {
+        Some(MultiGossip::fitting(graph, rounds, seed)?.schedule())
+    }
+
+    fn planned(&self, _: &MechanismSettings, _: u32) -> Result<Arc<dyn Planned>, InjectionError> {
+        Ok(Arc::new(PlannedPpsc))
+    }
+}
+
+#[derive(Debug)]
+struct PlannedPpsc;
+
+impl Planned for PlannedPpsc {
+    fn injection(&self) -> Option<&Injection<Ratio>> {
+        None
+    }
+
+    fn travel(&self, shares: &ShareCounts) -> Travel<'_> {
+        Travel::HandOver {
+            exchanges: shares.all,
+        }
+    }
+
+    fn way_in(&self, schedule: &Schedule, party: Party) -> Mechanism<Ratio> {
+        Mechanism::HandOver {
+            hand_outs: schedule.hand_outs(party),
+        }
+    }
+
+    /// S: an iteration has one exchange for each component of the private graph.
+    fn iterations(&self, private_graph: &Graph, schedule: &Schedule) -> Option<u32> {
+        let components = private_graph.components().len().max(1);
+        Some((schedule.shares() / components) as u32)
+    }
+}

@@ -1,0 +1,10 @@
+//! The run file: what a person asks for, in TOML.
+
+pub mod check;
+mod complete;
+pub mod error;
+pub mod limits;
+pub mod parsed;
+pub mod problem;
+pub mod raw;
+pub mod settings;

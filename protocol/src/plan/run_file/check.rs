@@ -1,0 +1,293 @@
+//! Every check that a run file alone allows.
+
+use std::collections::BTreeSet;
+
+use super::settings::*;
+use crate::lattice::grid::WEIGHT_UNIT;
+use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::limits::*;
+use crate::plan::run_file::parsed::RunFile;
+use crate::plan::run_file::problem::*;
+
+/// Fresh draws that a sampled claim rests on: below, it says next to nothing; above, nobody waits
+/// for them.
+const FEWEST_DRAWS: u64 = 100;
+const MOST_DRAWS: u64 = 10_000_000;
+
+pub(super) fn count_parties(parties: usize) -> Checked {
+    count("the number of parties", parties as u64, 3, MOST_PARTIES as u64)
+}
+
+/// Whether `parties − dropouts` (parties: at most [`MOST_PARTIES`]) is more than (parties +
+/// colluding)/2, so that any two agreed sets share an honest signer.
+pub(super) fn majority(parties: usize, colluding: usize, dropouts: usize) -> bool {
+    2 * parties.saturating_sub(dropouts) > parties.saturating_add(colluding)
+}
+
+/// What a run file and a plan both say of a run; members and graphs are beside it.
+pub(crate) struct Asked<'a> {
+    /// The run's name.
+    pub(crate) name: &'a str,
+    /// What each party brings.
+    pub(crate) data: &'a Data,
+    /// The target: ε, δ, and against whom.
+    pub(crate) privacy: &'a Privacy,
+    /// How noise is shared out.
+    pub(crate) mechanism: &'a MechanismSettings,
+    /// Time-outs and sizes.
+    pub(crate) run: &'a RunSettings,
+}
+
+impl Asked<'_> {
+    /// Everything that can be said without the list of peers.
+    pub(crate) fn check(&self, parties: usize) -> Checked {
+        count_parties(parties)?;
+        let name_fine = (1..=64).contains(&self.name.len())
+            && self
+                .name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b" ._-".contains(&b))
+            && self.name.trim() == self.name;
+        require(name_fine, "name", || Problem::Name)?;
+        self.data.check()?;
+        self.privacy.check(parties)?;
+        self.mechanism.check(parties)?;
+        self.run.check(parties, self.privacy.dropouts)
+    }
+
+    /// Refuses what parses, and will run one day, but that this version's plans do not carry.
+    pub(crate) fn check_carried(&self) -> Checked {
+        self.mechanism.kind.check_carried()?;
+        if self.privacy.coalitions == Coalitions::Static {
+            self.mechanism.kind.rules().check_static(self.mechanism)?;
+        }
+        Ok(())
+    }
+
+    /// [`Asked::check_carried`] in a run file's words.
+    pub(crate) fn supported(&self) -> Result<(), RunFileError> {
+        self.check_carried()
+            .map_err(|(field, problem)| RunFileError::Field {
+                field,
+                line: None,
+                problem,
+            })
+    }
+}
+
+impl RunFile {
+    /// Everything that can be said without the list of peers.
+    pub(crate) fn check(&self, parties: usize) -> Checked {
+        self.asked().check(parties)
+    }
+
+    /// Refuses what parses, and will run one day, but that this version's plans do not carry.
+    pub fn supported(&self) -> Result<(), RunFileError> {
+        self.asked().supported()
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            name: &self.name,
+            data: &self.data,
+            privacy: &self.privacy,
+            mechanism: &self.mechanism,
+            run: &self.run,
+        }
+    }
+}
+
+impl Data {
+    fn check(&self) -> Checked {
+        let coordinates = self.dimension();
+        let fits = (1..=32).contains(&self.shape.len())
+            && self.shape.iter().all(|&extent| extent >= 1)
+            && coordinates <= MOST_COORDINATES;
+        require(fits, "data.shape", || Problem::Shape { coordinates })?;
+        self.clip.check(coordinates)?;
+        self.check_columns()?;
+        let Some(weights) = &self.weights else {
+            return Ok(());
+        };
+        require(self.unit == Unit::Party, "data.weights", || Problem::OnlyFor {
+            only: "unit = \"party\"",
+        })?;
+        for (name, &found) in weights {
+            let on_grid = (found * WEIGHT_UNIT as f64).fract() == 0.0;
+            require(
+                (0.01..=1e6).contains(&found) && on_grid,
+                &format!("data.weights.{name}"),
+                || Problem::Range {
+                    found,
+                    expected: "from 0.01 to 1000000, a multiple of 2^-20 (only the ratios of weights matter)",
+                },
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Data {
+    fn check_columns(&self) -> Checked {
+        let Some(columns) = &self.columns else {
+            return Ok(());
+        };
+        let (found, expected) = (columns.len(), self.shape.last().copied().unwrap_or(0));
+        require(found == expected, "data.columns", || Problem::ColumnCount {
+            found,
+            expected,
+        })?;
+        let wrong = unnamed(columns);
+        require(wrong.is_none(), "data.columns", || Problem::ColumnName {
+            column: wrong.map_or(0, |at| at + 1),
+        })
+    }
+}
+
+/// The first column, from 0, that has no name of its own that a plan can carry.
+pub fn unnamed(columns: &[String]) -> Option<usize> {
+    let fine = |name: &str| {
+        (1..=256).contains(&name.len()) && name.trim() == name && !name.contains(char::is_control)
+    };
+    let mut names = BTreeSet::new();
+    columns.iter().position(|name| !fine(name) || !names.insert(name))
+}
+
+/// Bounds outside of which squares of f64 would overflow or vanish.
+fn sizeable(number: f64) -> bool {
+    number.is_finite() && number.abs() <= 1e100
+}
+
+impl Clip {
+    fn check(&self, coordinates: usize) -> Checked {
+        match self {
+            Clip::L2 { radius } => require((1e-100..=1e100).contains(radius), "data.clip.radius", || {
+                Problem::Range {
+                    found: *radius,
+                    expected: "a finite number above 0 (1e-100 to 1e100)",
+                }
+            }),
+            Clip::Box { low, high } => {
+                for (field, bound) in [("data.clip.low", low), ("data.clip.high", high)] {
+                    if let Bound::Each(bounds) = bound {
+                        let found = bounds.len();
+                        require(found == coordinates, field, || Problem::BoundCount {
+                            found,
+                            expected: coordinates,
+                        })?;
+                    }
+                }
+                let listed = match (low, high) {
+                    (Bound::All(_), Bound::All(_)) => 1,
+                    _ => coordinates,
+                };
+                for coordinate in 0..listed {
+                    let (low, high) = (low.at(coordinate), high.at(coordinate));
+                    let inside = sizeable(low) && sizeable(high) && high - low >= 1e-100;
+                    require(inside, "data.clip", || Problem::BoxOrder {
+                        coordinate,
+                        low,
+                        high,
+                    })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Privacy {
+    fn check(&self, parties: usize) -> Checked {
+        let positive = self.epsilon.is_finite() && self.epsilon > 0.0;
+        require(positive, "privacy.epsilon", || Problem::Range {
+            found: self.epsilon,
+            expected: "a finite number above 0, such as 1.0",
+        })?;
+        let inside = self.delta > 0.0 && self.delta < 1.0;
+        require(inside, "privacy.delta", || Problem::Range {
+            found: self.delta,
+            expected: "above 0 and below 1, such as 1e-6",
+        })?;
+        count(
+            "privacy.colluding",
+            self.colluding as u64,
+            0,
+            parties.saturating_sub(2) as u64,
+        )?;
+        require(
+            majority(parties, self.colluding, self.dropouts),
+            "privacy.dropouts",
+            || Problem::Dropouts {
+                found: self.dropouts,
+                remaining: parties.saturating_sub(self.dropouts),
+                parties,
+                half: (parties + self.colluding) as f64 / 2.0,
+            },
+        )?;
+        let Some(draws) = self.draws else { return Ok(()) };
+        let only = Problem::OnlyFor {
+            only: "privacy.coalitions = \"static\"",
+        };
+        require(self.coalitions == Coalitions::Static, "privacy.draws", || only)?;
+        count("privacy.draws", draws, FEWEST_DRAWS, MOST_DRAWS)
+    }
+}
+
+impl MechanismSettings {
+    fn check(&self, parties: usize) -> Checked {
+        if let Rounds::Fixed(rounds) = self.rounds {
+            let most = self.kind.rules().most_rounds();
+            count("mechanism.rounds", rounds.into(), 1, most.into())?;
+        }
+        if let InjectionChoice::Custom { c, .. } = &self.injection {
+            count(
+                "mechanism.injection.c",
+                c.len() as u64,
+                2,
+                u64::from(MOST_ROUNDS) + 1,
+            )?;
+            let expected = c.len() as u32 - 1;
+            if let Rounds::Fixed(found) = self.rounds {
+                require(found == expected, "mechanism.rounds", || Problem::Rounds {
+                    found,
+                    expected,
+                })?;
+            }
+            self.injection
+                .exact(expected)
+                .map_err(|e| ("mechanism.injection".to_string(), Problem::Injection(e)))?;
+        }
+        // Below the number of neighbours, of which a party has at most parties − 1.
+        count(
+            "mechanism.fanout",
+            self.fanout.into(),
+            1,
+            u64::from(MOST_FANOUT).min(parties.saturating_sub(2).max(1) as u64),
+        )?;
+        self.kind.rules().check(self)
+    }
+}
+
+impl RunSettings {
+    fn check(&self, parties: usize, dropouts: usize) -> Checked {
+        count(
+            "run.min_parties",
+            self.min_parties as u64,
+            parties.saturating_sub(dropouts) as u64,
+            parties as u64,
+        )?;
+        count("run.join_ms", self.join_ms, 1, LONGEST_MS)?;
+        count("run.round_ms", self.round_ms, 1, LONGEST_MS)?;
+        count("run.settle_ms", self.settle_ms, 4, LONGEST_MS)?;
+        let (pace_ms, round_ms) = (self.pace_ms, self.round_ms);
+        require(pace_ms <= round_ms, "run.pace_ms", || Problem::Pace {
+            pace_ms,
+            round_ms,
+        })?;
+        let usable = self.accuracy.is_finite() && self.accuracy > 0.0;
+        require(usable, "run.accuracy", || Problem::Range {
+            found: self.accuracy,
+            expected: "a finite number above 0",
+        })
+    }
+}

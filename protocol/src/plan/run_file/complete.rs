@@ -1,0 +1,155 @@
+//! Fills the gaps of a run file: defaults depend on the number of parties.
+
+use std::collections::BTreeMap;
+
+use crate::lattice::grid::WEIGHT_UNIT;
+use crate::plan::defaults::Defaults;
+use crate::plan::run_file::check::{count_parties, majority};
+use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::parsed::RunFile;
+use crate::plan::run_file::problem::{Checked, Problem, require};
+use crate::plan::run_file::raw::{
+    RawData, RawMechanism, RawPrivacy, RawRunFile, RawRunSettings, RawTopology,
+};
+use crate::plan::run_file::settings::{Data, MechanismSettings, Privacy, RunSettings, Topology};
+
+impl RawRunFile {
+    /// Fills the gaps from the table of defaults, which depend on the number of parties, and checks
+    /// everything.
+    pub fn resolve(mut self, parties: usize, defaults: Defaults) -> Result<RunFile, RunFileError> {
+        let lines = std::mem::take(&mut self.lines);
+        let locate = |(field, problem): (String, Problem)| {
+            let line = lines.line(&field);
+            RunFileError::Field { field, line, problem }
+        };
+        count_parties(parties).map_err(locate)?;
+        let complete = self.complete(parties, defaults).map_err(locate)?;
+        complete.check(parties).map_err(locate)?;
+        Ok(complete)
+    }
+
+    fn complete(mut self, parties: usize, defaults: Defaults) -> Checked<RunFile> {
+        let table = RawRunFile::defaults(defaults);
+        if self.privacy.dropouts.is_none() {
+            let colluding = self.privacy.colluding.or(table.privacy.colluding).unwrap_or(0);
+            if !majority(parties, colluding, 1) {
+                self.privacy.dropouts = Some(0);
+            }
+        }
+        self.fill(table);
+        let version = given(self.version, "version", "version = 1")?;
+        require(version == 1, "version", || Problem::Version { found: version })?;
+        let dropouts = given(self.privacy.dropouts, "privacy.dropouts", "dropouts = 1")?;
+        Ok(RunFile {
+            task: given(self.task, "task", "task = \"mean\"")?,
+            name: given(self.name, "name", "name = \"blood-pressure-2026\"")?,
+            data: self.data.complete()?,
+            privacy: self.privacy.complete(dropouts)?,
+            mechanism: self.mechanism.complete()?,
+            topology: self.topology.complete()?,
+            run: self.run.complete(parties.saturating_sub(dropouts))?,
+        })
+    }
+}
+
+impl RawData {
+    fn complete(self) -> Checked<Data> {
+        Ok(Data {
+            shape: given(self.shape, "data.shape", "shape = [1000] under [data]")?,
+            unit: given(self.unit, "data.unit", "unit = \"party\"")?,
+            adjacency: given(self.adjacency, "data.adjacency", "adjacency = \"replace-one\"")?,
+            clip: given(self.clip, "data.clip", "clip = { kind = \"l2\", radius = 1.0 }")?,
+            weights: self.weights.map(on_weight_grid),
+            columns: self.columns,
+        })
+    }
+}
+
+impl RawPrivacy {
+    fn complete(self, dropouts: usize) -> Checked<Privacy> {
+        Ok(Privacy {
+            epsilon: given(self.epsilon, "privacy.epsilon", "epsilon = 1.0")?,
+            delta: given(self.delta, "privacy.delta", "delta = 1e-6")?,
+            colluding: given(self.colluding, "privacy.colluding", "colluding = 1")?,
+            coalitions: given(self.coalitions, "privacy.coalitions", "coalitions = \"any\"")?,
+            dropouts,
+            draws: self.draws,
+        })
+    }
+}
+
+impl RawMechanism {
+    fn complete(self) -> Checked<MechanismSettings> {
+        Ok(MechanismSettings {
+            kind: given(self.kind, "mechanism.kind", "kind = \"inca\"")?,
+            injection: given(
+                self.injection,
+                "mechanism.injection",
+                "injection = \"incremental\"",
+            )?,
+            rounds: given(self.rounds, "mechanism.rounds", "rounds = \"auto\"")?,
+            fanout: given(self.fanout, "mechanism.fanout", "fanout = 1")?,
+            rollback: given(self.rollback, "mechanism.rollback", "rollback = true")?,
+            independent_noise: given(
+                self.independent_noise,
+                "mechanism.independent_noise",
+                "independent_noise = \"calibrated\"",
+            )?,
+            accept_exact_sum: given(
+                self.accept_exact_sum,
+                "mechanism.accept_exact_sum",
+                "accept_exact_sum = false",
+            )?,
+            local_noise_ok: given(
+                self.local_noise_ok,
+                "mechanism.local_noise_ok",
+                "local_noise_ok = false",
+            )?,
+        })
+    }
+}
+
+impl RawTopology {
+    fn complete(self) -> Checked<Topology> {
+        Ok(Topology {
+            private: given(
+                self.private,
+                "topology.private",
+                "private = { kind = \"complete\" }",
+            )?,
+            public: given(self.public, "topology.public", "public = { kind = \"complete\" }")?,
+        })
+    }
+}
+
+impl RawRunSettings {
+    fn complete(self, min_parties: usize) -> Checked<RunSettings> {
+        Ok(RunSettings {
+            min_parties: self.min_parties.unwrap_or(min_parties),
+            dissemination: given(
+                self.dissemination,
+                "run.dissemination",
+                "dissemination = \"flood\"",
+            )?,
+            join_ms: given(self.join_ms, "run.join_ms", "join_ms = 120000")?,
+            round_ms: given(self.round_ms, "run.round_ms", "round_ms = 2000")?,
+            settle_ms: given(self.settle_ms, "run.settle_ms", "settle_ms = 4000")?,
+            accuracy: given(self.accuracy, "run.accuracy", "accuracy = 1e-3")?,
+            pace_ms: given(self.pace_ms, "run.pace_ms", "pace_ms = 0")?,
+        })
+    }
+}
+
+fn given<T>(value: Option<T>, field: &str, example: &'static str) -> Checked<T> {
+    value.ok_or_else(|| (field.to_string(), Problem::Missing { example }))
+}
+
+/// Rounds weights to multiples of 1/[`WEIGHT_UNIT`]; what is out of range stays and is refused
+/// later.
+fn on_weight_grid(weights: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    let unit = WEIGHT_UNIT as f64;
+    weights
+        .into_iter()
+        .map(|(name, weight)| (name, (weight * unit).round() / unit))
+        .collect()
+}

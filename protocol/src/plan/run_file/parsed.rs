@@ -1,0 +1,36 @@
+//! `run.toml`: what a person asks for. [`RawRunFile`] is what the file says, [`RunFile`] is
+//! complete and checked.
+
+use crate::plan::defaults::Defaults;
+use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::raw::RawRunFile;
+use crate::plan::run_file::settings::*;
+
+/// A complete and checked run file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFile {
+    /// What is computed.
+    pub task: Task,
+    /// The run's name.
+    pub name: String,
+    /// What each party brings.
+    pub data: Data,
+    /// The target: ε, δ, and against whom.
+    pub privacy: Privacy,
+    /// How noise is shared out.
+    pub mechanism: MechanismSettings,
+    /// Who may talk to whom.
+    pub topology: Topology,
+    /// Time-outs and sizes.
+    pub run: RunSettings,
+}
+
+impl RunFile {
+    /// Reads a run file for `parties` parties (as many as `peers.toml` lists).
+    pub fn parse(text: &str, parties: usize) -> Result<Self, RunFileError> {
+        RawRunFile::parse(text)?.resolve(parties, Defaults::File)
+    }
+}
+
+#[cfg(test)]
+mod tests;

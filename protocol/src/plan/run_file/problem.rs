@@ -1,0 +1,192 @@
+//! What can be wrong with a setting, and what to do about it.
+
+use thiserror::Error;
+
+use crate::lattice::injection::InjectionError;
+use crate::plan::run_file::limits::MOST_COORDINATES;
+
+/// What is wrong with a value. Prints what was found; [`Problem::fix`] says what to do.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Problem {
+    /// A key without a default is missing.
+    #[error("is missing")]
+    Missing {
+        /// A line that would do.
+        example: &'static str,
+    },
+    /// Another version of the format.
+    #[error("is {found}, which this program does not read")]
+    Version {
+        /// The version found.
+        found: u32,
+    },
+    /// A name that cannot be shown everywhere.
+    #[error("is not a usable name")]
+    Name,
+    /// A number outside of its range, or not finite.
+    #[error("is {}, outside of its range", readable(*.found))]
+    Range {
+        /// What was found.
+        found: f64,
+        /// What would do.
+        expected: &'static str,
+    },
+    /// A count outside of its range.
+    #[error("is {found}, which must be from {least} to {most} here")]
+    Count {
+        /// What was found.
+        found: u64,
+        /// The least that would do.
+        least: u64,
+        /// The most that would do.
+        most: u64,
+    },
+    /// A shape without coordinates, or with too many.
+    #[error("has {coordinates} coordinates")]
+    Shape {
+        /// The product of the extents, saturated.
+        coordinates: usize,
+    },
+    /// Box bounds as many as something else.
+    #[error("lists {found} bounds for {expected} coordinates")]
+    BoundCount {
+        /// The length of the list.
+        found: usize,
+        /// The number of coordinates d.
+        expected: usize,
+    },
+    /// Names as many as something else.
+    #[error("lists {found} names for {expected} columns")]
+    ColumnCount {
+        /// The length of the list.
+        found: usize,
+        /// The extent of the last axis.
+        expected: usize,
+    },
+    /// A column without a name of its own.
+    #[error("has no name of its own for column {column}")]
+    ColumnName {
+        /// The column's place, from 1.
+        column: usize,
+    },
+    /// A box without an inside.
+    #[error("has low = {low} not below high = {high} at coordinate {coordinate}")]
+    BoxOrder {
+        /// The first such coordinate.
+        coordinate: usize,
+        /// The low bound there.
+        low: f64,
+        /// The high bound there.
+        high: f64,
+    },
+    /// A key that does not apply to what was chosen.
+    #[error("applies to {only} only")]
+    OnlyFor {
+        /// What it applies to.
+        only: &'static str,
+    },
+    /// More departures than leave a majority that the coalition cannot forge.
+    #[error(
+        "is {found}: {remaining} of {parties} parties would remain, which must be more than (parties + colluding)/2 = {half}"
+    )]
+    Dropouts {
+        /// What was found.
+        found: usize,
+        /// parties − dropouts.
+        remaining: usize,
+        /// The number of parties n.
+        parties: usize,
+        /// (parties + colluding)/2.
+        half: f64,
+    },
+    /// A pace slower than the deadline.
+    #[error("is {pace_ms} ms, longer than round_ms = {round_ms}")]
+    Pace {
+        /// The least length of a round, in milliseconds.
+        pace_ms: u64,
+        /// The deadline of a round, in milliseconds.
+        round_ms: u64,
+    },
+    /// (c, Z) is not valid.
+    #[error("is not usable: {0}")]
+    Injection(InjectionError),
+    /// (c, Z) is for another number of rounds.
+    #[error("is {found}, but the injection's c is for {expected} rounds")]
+    Rounds {
+        /// The number of rounds that was found.
+        found: u32,
+        /// By the length of c.
+        expected: u32,
+    },
+    /// Exact sums would be revealed without the owner saying so.
+    #[error("is \"none\", which reveals the exact sum of every component")]
+    ExactSum,
+    /// Something that plans do not carry yet.
+    #[error("is {found}, which this version does not run yet")]
+    NotYet {
+        /// The value that was found.
+        found: &'static str,
+        /// What it does run.
+        instead: &'static str,
+    },
+}
+
+/// Without hundreds of zeros.
+fn readable(number: f64) -> String {
+    if number == 0.0 || (1e-5..1e15).contains(&number.abs()) {
+        number.to_string()
+    } else {
+        format!("{number:e}")
+    }
+}
+
+impl Problem {
+    /// What to do about it.
+    pub fn fix(&self) -> String {
+        match self {
+            Problem::Missing { example } => format!("add a line such as {example}"),
+            Problem::Version { .. } => "write version = 1".into(),
+            Problem::Name => "use 1 to 64 letters, digits, spaces or . _ -".into(),
+            Problem::Range { expected, .. } => format!("it must be {expected}"),
+            Problem::Count { least, most, .. } if least == most => format!("write {least}"),
+            Problem::Count { least, most, .. } => format!("choose a number from {least} to {most}"),
+            Problem::Shape { .. } => {
+                format!(
+                    "list 1 to 32 extents of at least 1 each, with a product of at most {MOST_COORDINATES}"
+                )
+            }
+            Problem::BoundCount { expected, .. } => format!("give one number, or a list of {expected}"),
+            Problem::ColumnCount { expected, .. } => format!("name all {expected}, or leave the key out"),
+            Problem::ColumnName { .. } => {
+                "give each a different name of 1 to 256 characters, without spaces around it".into()
+            }
+            Problem::BoxOrder { .. } => "every low must be a finite number below its high".into(),
+            Problem::OnlyFor { .. } => "leave the key out".into(),
+            Problem::Dropouts { .. } => "lower privacy.dropouts or privacy.colluding, or add parties".into(),
+            Problem::Pace { .. } => "lower run.pace_ms or raise run.round_ms".into(),
+            Problem::Injection(_) => "correct mechanism.injection, or use \"incremental\"".into(),
+            Problem::Rounds { expected, .. } => format!("leave it out, or write rounds = {expected}"),
+            Problem::ExactSum => "use \"calibrated\", or add accept_exact_sum = true if that is meant".into(),
+            Problem::NotYet { instead, .. } => format!("use {instead}"),
+        }
+    }
+}
+
+/// What was checked, or a dotted key and what is wrong with its value.
+pub(crate) type Checked<T = ()> = Result<T, (String, Problem)>;
+
+pub(crate) fn refuse(field: &str, problem: Problem) -> Checked {
+    Err((field.to_string(), problem))
+}
+
+pub(crate) fn require(holds: bool, field: &str, problem: impl FnOnce() -> Problem) -> Checked {
+    if holds { Ok(()) } else { refuse(field, problem()) }
+}
+
+pub(crate) fn count(field: &str, found: u64, least: u64, most: u64) -> Checked {
+    require((least..=most).contains(&found), field, || Problem::Count {
+        found,
+        least,
+        most,
+    })
+}

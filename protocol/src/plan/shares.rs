@@ -1,0 +1,44 @@
+//! How many shares a run has.
+
+use crate::topology::graph::Graph;
+use crate::topology::schedule::Schedule;
+
+/// The numbers of shares in a run without faults: of its schedule, or at most those of any that can
+/// be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareCounts {
+    /// The shares of all parties, over all rounds.
+    pub all: usize,
+    /// What one party sends over all rounds.
+    pub most_sent: usize,
+    /// What one party is due to receive over all rounds.
+    pub most_received: usize,
+    /// What one party is due to receive in one round.
+    pub most_at_once: usize,
+}
+
+impl ShareCounts {
+    /// The counts of a schedule for `parties` parties.
+    pub fn of(schedule: &Schedule, parties: usize) -> Self {
+        let sent = (0..parties).map(|party| schedule.hand_outs(party));
+        ShareCounts {
+            all: schedule.shares(),
+            most_sent: sent.max().unwrap_or(0),
+            most_received: schedule.largest_in_degree(),
+            most_at_once: schedule.most_at_once(),
+        }
+    }
+
+    /// At most those of any schedule in which everybody sends `fanout` shares a round to neighbours
+    /// in `graph`.
+    pub fn of_any(graph: &Graph, fanout: usize, rounds: usize) -> Self {
+        let (most_received, most_at_once) = Schedule::bounds(graph, fanout, rounds);
+        let most_sent = rounds * fanout;
+        ShareCounts {
+            all: graph.parties() * most_sent,
+            most_sent,
+            most_received,
+            most_at_once,
+        }
+    }
+}

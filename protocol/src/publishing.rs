@@ -1,0 +1,4 @@
+//! How finals become one result, one file a way.
+
+pub mod averaging;
+pub mod result;

@@ -1,0 +1,26 @@
+//! How far a node is with comparing its result.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::publishing::averaging::averaged::{Averaged, Mean};
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// What a node that has ended still does with its result.
+#[derive(Default)]
+pub(super) struct Comparing {
+    /// Of all of E and within ν/2, as it was when this node ended; none if it was not.
+    pub(super) mean: Option<Arc<Mean>>,
+    /// Until it is given out.
+    pub(super) result: Option<Averaged>,
+    pub(super) ended_at: Time,
+    /// Whose sums were compared with this node's, and whether they are near.
+    pub(super) compared: BTreeMap<Party, bool>,
+    /// How many sums this node has told.
+    pub(super) told: u8,
+    /// Whose ends these took into account.
+    pub(super) heard: BTreeSet<Party>,
+    /// Since when there has been another.
+    pub(super) unheard_since: Option<Time>,
+}

@@ -1,0 +1,737 @@
+//! A seeded, ordered simulator: all nodes of a run in one thread, over a network that delays, loses
+//! connections, duplicates, and with nodes that crash, fall silent or are suspended. It drives the
+//! very machine that a node drives, on real lattice vectors with real noise, and checks the
+//! [invariants](crate::simulator::invariants) at every event. The same seed gives the same trace.
+//!
+//! Each direction of each connection is an ordered stream; different connections and the two graphs
+//! reorder freely. What is on its way on a connection that breaks is lost.
+
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+
+use crate::lattice::vector::LatticeVector;
+use crate::messages::log::{AgreedLogs, ShareId};
+use crate::messages::notice::{Network, Stage};
+use crate::messages::wire::{self, Bytes, PrivateFrame};
+use crate::mixing::noise::LatticeNoise;
+use crate::mixing::ticket::Tickets;
+use crate::plan::checked::Plan;
+use crate::plan::peers::simulated_keypair;
+use crate::run::interface::{Input, Output};
+use crate::run::machine::{Identity, Run};
+use crate::run::outcome::{Event, GateVerdict, Outcome};
+use crate::simulator::checks::Checks;
+use crate::simulator::equivocator;
+use crate::simulator::invariants::trace::Trace;
+use crate::simulator::invariants::violation::Violation;
+use crate::simulator::invariants::{agreed, mass, weight};
+use crate::simulator::ledger::{Balance, Draws, Ledger, Recording};
+use crate::simulator::network::{Links, Queued};
+use crate::simulator::scenario::{Conditions, Fault, PrivatePhase, Purpose, Report};
+use crate::simulator::stream::stream;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// A stand-in for the real gate.
+pub type Gate<'a> = dyn Fn(&Plan, &AgreedLogs) -> GateVerdict + 'a;
+
+/// A gate that lets every member of the agreed set publish. For tests of what is not privacy.
+pub fn permissive_gate(_: &Plan, logs: &AgreedLogs) -> GateVerdict {
+    GateVerdict {
+        publish: Some(logs.keys().copied().collect()),
+        reason: String::new(),
+    }
+}
+
+enum Status {
+    Up,
+    Suspended(VecDeque<Occurrence>),
+    Down,
+}
+
+struct Node {
+    run: Run,
+    status: Status,
+    ledger: Ledger,
+    tickets: Tickets,
+    outcome: Option<(Time, Outcome)>,
+    /// When the latest wanted tick is due.
+    tick: Time,
+    shares_left: bool,
+    bytes: (u64, u64),
+}
+
+enum Occurrence {
+    Input {
+        party: Party,
+        input: Input,
+    },
+    Deliver {
+        network: Network,
+        from: Party,
+        to: Party,
+        epoch: u64,
+        frame: Arc<[u8]>,
+    },
+    Handover {
+        from: Party,
+        to: Party,
+        epoch: u64,
+        frame: Arc<[u8]>,
+        share: ShareId,
+    },
+    Connect {
+        network: Network,
+        ends: (Party, Party),
+    },
+    Break {
+        network: Network,
+        ends: (Party, Party),
+        refuses: Option<Party>,
+    },
+    Fault(Fault),
+    Resume(Party),
+}
+
+/// A run of all parties.
+pub struct Simulation<'a> {
+    plan: Arc<Plan>,
+    gate: &'a Gate<'a>,
+    conditions: Conditions,
+    rng: ChaCha8Rng,
+    nodes: Vec<Node>,
+    noised: Vec<LatticeVector>,
+    links: Links,
+    queue: BinaryHeap<Queued<Occurrence>>,
+    order: u64,
+    now: Time,
+    events: Vec<(Time, Party, Event)>,
+    private: PrivatePhase,
+    trace: Trace,
+    violations: Vec<Violation>,
+    checks: Checks,
+    balance: Balance,
+    purposes: BTreeMap<Purpose, u64>,
+    /// Some node's mixing state has become its final: sums over states end here.
+    settled: bool,
+    /// What each node was told and what it said, if somebody wants to know.
+    #[cfg(test)]
+    journals: Vec<journal::Journal>,
+}
+
+/// A party's own noise on its value, and the source of its correlated noise.
+fn noise_of(plan: &Plan, seed: u64, party: Party, value: &mut LatticeVector) -> LatticeNoise<ChaCha8Rng> {
+    let calibration = plan.calibration();
+    let rng = stream(seed, "noise", party);
+    let dimension = plan.draft().dimension();
+    let mut noise = LatticeNoise::new(rng, *plan.lattice(), dimension, calibration.correlated_std);
+    noise.add_independent(calibration.independent_std, value);
+    noise
+}
+
+fn identity_of(seed: u64, party: Party) -> Identity {
+    Identity {
+        party,
+        key: simulated_keypair(party),
+        incarnation: stream(seed, "incarnation", party).random(),
+        nonce: stream(seed, "nonce", party).random(),
+        epoch: 0,
+    }
+}
+
+impl<'a> Simulation<'a> {
+    /// Prepares a run of a plan whose members are
+    /// [simulated](crate::plan::peers::Peers::simulated). `inputs`: each party's clipped and
+    /// rounded vector (or sum of rows), without noise.
+    ///
+    /// # Panics
+    /// If there is not one input a party.
+    pub fn new(
+        plan: Arc<Plan>,
+        inputs: Vec<LatticeVector>,
+        gate: &'a Gate<'a>,
+        conditions: Conditions,
+    ) -> Self {
+        assert_eq!(inputs.len(), plan.parties(), "one input a party");
+        let (mut nodes, mut noised) = (Vec::new(), Vec::new());
+        for (party, mut value) in inputs.into_iter().enumerate() {
+            let noise = noise_of(&plan, conditions.seed, party, &mut value);
+            let draws = Draws::default();
+            let recording = Recording::new(noise, draws.clone());
+            let weight = plan.lattice().weight(plan.draft().weight_units(party));
+            let identity = identity_of(conditions.seed, party);
+            let run = Run::new(
+                plan.clone(),
+                identity,
+                value.clone(),
+                Box::new(recording),
+                Time::ZERO,
+            );
+            let ledger = Ledger::new(plan.mechanism(party), value.clone(), weight, draws);
+            let status = if conditions.absent.contains(&party) {
+                Status::Down
+            } else {
+                Status::Up
+            };
+            nodes.push(Node {
+                run,
+                status,
+                ledger,
+                tickets: Tickets::default(),
+                outcome: None,
+                tick: Time::FAR,
+                shares_left: false,
+                bytes: (0, 0),
+            });
+            noised.push(value);
+        }
+        let liar = conditions
+            .equivocation
+            .as_ref()
+            .map(|equivocation| equivocation.party)
+            .or(conditions.false_reveal);
+        let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
+        let checks = Checks::new(liar, plan.terms().map_or(0, |terms| terms.opening_bytes));
+        let mut simulation = Simulation {
+            rng: stream(conditions.seed, "network", 0),
+            plan,
+            gate,
+            conditions,
+            nodes,
+            noised,
+            links,
+            queue: BinaryHeap::new(),
+            order: 0,
+            now: Time::ZERO,
+            events: Vec::new(),
+            private: PrivatePhase::default(),
+            trace: Trace::default(),
+            violations: Vec::new(),
+            checks,
+            balance: Balance::default(),
+            purposes: BTreeMap::new(),
+            settled: false,
+            #[cfg(test)]
+            journals: Vec::new(),
+        };
+        simulation.prepare();
+        simulation
+    }
+
+    fn prepare(&mut self) {
+        for (network, ends) in self.links.edges() {
+            let at = self.after_latency();
+            self.schedule(at, Occurrence::Connect { network, ends });
+        }
+        for fault in self.conditions.faults.clone() {
+            let (Fault::Crash { at, .. }
+            | Fault::Silence { at, .. }
+            | Fault::Suspend { at, .. }
+            | Fault::Cut { at, .. }
+            | Fault::Partition { at, .. }) = fault;
+            self.schedule(at, Occurrence::Fault(fault));
+        }
+        (0..self.nodes.len()).for_each(|party| self.drain(party));
+    }
+
+    fn schedule(&mut self, at: Time, what: Occurrence) {
+        self.order += 1;
+        self.queue.push(Queued {
+            at,
+            order: self.order,
+            what,
+        });
+    }
+
+    fn after_latency(&mut self) -> Time {
+        let (from, to) = self.conditions.latency_us;
+        self.now + self.rng.random_range(from * 1000..=to * 1000)
+    }
+
+    /// What a node does by itself (its disk, its gate) takes about as long as a message's way, or
+    /// no time.
+    fn after_work(&mut self) -> Time {
+        if self.conditions.instant {
+            self.now
+        } else {
+            self.after_latency()
+        }
+    }
+
+    /// Runs until nothing more happens.
+    pub fn run(mut self) -> Report {
+        self.play();
+        self.finish()
+    }
+
+    fn play(&mut self) {
+        while let Some(Queued { at, what, .. }) = self.queue.pop() {
+            if at > self.conditions.until {
+                break;
+            }
+            self.now = at;
+            self.happen(what);
+        }
+    }
+
+    fn finish(mut self) -> Report {
+        let outcomes = self.nodes.iter().enumerate();
+        let outcomes =
+            outcomes.filter_map(|(party, node)| node.outcome.as_ref().map(|(_, outcome)| (party, outcome)));
+        let mut violations: Vec<Violation> = agreed::check(outcomes).err().into_iter().collect();
+        let running = |node: &Node| matches!(node.status, Status::Up) && node.outcome.is_none();
+        for (party, _) in self.nodes.iter().enumerate().filter(|(_, node)| running(node)) {
+            violations.push(Violation::new(
+                "liveness",
+                format!("party {party} never finished"),
+            ));
+        }
+        violations.extend(self.check_finals());
+        self.violations.append(&mut violations);
+        Report {
+            finished_at: self
+                .nodes
+                .iter()
+                .map(|node| node.outcome.as_ref().map(|(at, _)| *at))
+                .collect(),
+            shares_left: self.nodes.iter().map(|node| node.shares_left).collect(),
+            bytes: self.nodes.iter().map(|node| node.bytes).collect(),
+            purposes: self.purposes,
+            outcomes: self
+                .nodes
+                .into_iter()
+                .map(|node| node.outcome.map(|(_, outcome)| outcome))
+                .collect(),
+            noised: self.noised,
+            private: self.private,
+            events: self.events,
+            trace: self.trace,
+            violations: self.violations,
+        }
+    }
+
+    /// After roll-back, the finals of all who may publish add up to their x̃, to the bit, and their
+    /// weights to their own.
+    fn check_finals(&self) -> Vec<Violation> {
+        if !self.plan.draft().mechanism.rollback {
+            return Vec::new();
+        }
+        let mut violations = Vec::new();
+        let lies = self
+            .conditions
+            .equivocation
+            .as_ref()
+            .filter(|it| it.stage == Stage::Publishing)
+            .map(|it| it.party);
+        for (_, outcome) in self.nodes.iter().filter_map(|node| node.outcome.as_ref()) {
+            let publishers = outcome
+                .verdict
+                .as_ref()
+                .and_then(|verdict| verdict.publish.as_ref());
+            // The set may have chosen the version that is a lie.
+            let honest = lies.is_none_or(|party| !outcome.included.contains(&party));
+            if let Some(sum) = outcome
+                .sum
+                .as_ref()
+                .filter(|_| honest && publishers == Some(&outcome.included))
+            {
+                let noised = outcome.included.iter().map(|&party| &self.noised[party]);
+                violations.extend(match &outcome.accuracy {
+                    None => mass::check([&sum.value], noised).err(),
+                    Some(accuracy) => mass::check_average(&sum.value, noised, accuracy.steps).err(),
+                });
+                let own = outcome
+                    .included
+                    .iter()
+                    .map(|&party| self.nodes[party].ledger.own_weight());
+                violations.extend(weight::check([sum.weight], own).err());
+            }
+        }
+        violations
+    }
+
+    fn happen(&mut self, what: Occurrence) {
+        match what {
+            Occurrence::Connect { network, ends } => self.connect(network, ends),
+            Occurrence::Break {
+                network,
+                ends,
+                refuses,
+            } => self.break_link(network, ends, refuses),
+            Occurrence::Fault(fault) => self.go_wrong(fault),
+            Occurrence::Resume(party) => {
+                let status = &mut self.nodes[party].status;
+                if let Status::Suspended(backlog) = status {
+                    let backlog = std::mem::take(backlog);
+                    *status = Status::Up;
+                    backlog.into_iter().for_each(|what| self.schedule(self.now, what));
+                }
+            }
+            Occurrence::Input { party, .. }
+            | Occurrence::Deliver { to: party, .. }
+            | Occurrence::Handover { from: party, .. } => match &mut self.nodes[party].status {
+                Status::Up => self.reach(what),
+                Status::Suspended(backlog) => backlog.push_back(what),
+                Status::Down => {}
+            },
+        }
+    }
+
+    /// Something reaches a node that is up.
+    fn reach(&mut self, what: Occurrence) {
+        match what {
+            Occurrence::Input {
+                party,
+                input: Input::Tick,
+            } if self.now < self.nodes[party].tick => {}
+            Occurrence::Input { party, input } => self.feed(party, input),
+            Occurrence::Deliver {
+                network,
+                from,
+                to,
+                epoch,
+                frame,
+            } if self.links.epoch(network, from, to) == Some(epoch) => {
+                let input = match network {
+                    Network::Public => Input::Public {
+                        from,
+                        frame: Bytes::from_owner(frame),
+                    },
+                    Network::Private => {
+                        match wire::read_private(&frame) {
+                            Ok(PrivateFrame::Share { .. }) => self.private.last_arrived = Some(self.now),
+                            Ok(PrivateFrame::Answer { .. }) => self.private.last_answered = Some(self.now),
+                            Err(_) => {}
+                        }
+                        Input::Private {
+                            from,
+                            frame: Bytes::from_owner(frame),
+                        }
+                    }
+                };
+                self.feed(to, input);
+            }
+            Occurrence::Handover {
+                from,
+                to,
+                epoch,
+                frame,
+                share,
+            } if self.links.epoch(Network::Private, from, to) == Some(epoch)
+                && self.nodes[from].tickets.of(share).take() =>
+            {
+                self.nodes[from].shares_left = true;
+                self.private.first_left.get_or_insert(self.now);
+                self.transmit(Network::Private, from, to, frame);
+                self.feed(from, Input::Left { share });
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts a frame on its way, if there is one; how many bytes of it travel.
+    fn transmit(&mut self, network: Network, from: Party, to: Party, frame: Arc<[u8]>) -> u64 {
+        let Some(epoch) = self.links.epoch(network, from, to) else {
+            return 0;
+        };
+        let travels = self.links.travels(network, from, to, &frame).unwrap_or_else(|| {
+            self.violations.push(Violation::new(
+                "wire",
+                format!("party {to} would not get what party {from} sent"),
+            ));
+            frame.len()
+        }) as u64;
+        let bytes = &mut self.nodes[from].bytes;
+        match network {
+            Network::Private => bytes.0 += travels,
+            Network::Public => bytes.1 += travels,
+        }
+        let twice = self.conditions.duplicates > 0.0 && self.rng.random_bool(self.conditions.duplicates);
+        for _ in 0..1 + usize::from(twice) {
+            let at = self.after_latency();
+            let at = self.links.in_order(network, from, to, at);
+            self.schedule(
+                at,
+                Occurrence::Deliver {
+                    network,
+                    from,
+                    to,
+                    epoch,
+                    frame: frame.clone(),
+                },
+            );
+        }
+        travels
+    }
+
+    fn connect(&mut self, network: Network, ends: (Party, Party)) {
+        let down = |party: Party| matches!(self.nodes[party].status, Status::Down);
+        if down(ends.0) || down(ends.1) {
+            return;
+        }
+        if self.links.connect(network, ends) {
+            for (party, peer) in [ends, (ends.1, ends.0)] {
+                self.happen(Occurrence::Input {
+                    party,
+                    input: Input::Connected { network, peer },
+                });
+            }
+        }
+    }
+
+    fn break_link(&mut self, network: Network, ends: (Party, Party), refuses: Option<Party>) {
+        let broken = self.links.disconnect(network, ends);
+        for (party, peer) in [ends, (ends.1, ends.0)] {
+            if broken {
+                self.happen(Occurrence::Input {
+                    party,
+                    input: Input::Disconnected { network, peer },
+                });
+            }
+            if refuses == Some(peer) {
+                let at = self.after_latency();
+                self.schedule(
+                    at,
+                    Occurrence::Input {
+                        party,
+                        input: Input::Gone { peer },
+                    },
+                );
+            }
+        }
+    }
+
+    fn go_wrong(&mut self, fault: Fault) {
+        match fault {
+            Fault::Crash { party, .. } => {
+                self.nodes[party].status = Status::Down;
+                for (network, ends) in self.links.edges_of(party) {
+                    let at = self.after_latency();
+                    self.schedule(
+                        at,
+                        Occurrence::Break {
+                            network,
+                            ends,
+                            refuses: Some(party),
+                        },
+                    );
+                }
+            }
+            Fault::Silence { party, .. } => self.nodes[party].status = Status::Down,
+            Fault::Suspend { party, for_ms, .. } => {
+                if matches!(self.nodes[party].status, Status::Up) {
+                    self.nodes[party].status = Status::Suspended(VecDeque::new());
+                    self.schedule(self.now.plus_millis(for_ms), Occurrence::Resume(party));
+                }
+            }
+            Fault::Cut {
+                network,
+                ends,
+                for_ms,
+                ..
+            } => self.cut(network, ends, for_ms),
+            Fault::Partition { group, for_ms, .. } => {
+                for (network, ends) in self.links.edges() {
+                    if group.contains(&ends.0) != group.contains(&ends.1) {
+                        self.cut(network, ends, for_ms);
+                    }
+                }
+            }
+        }
+    }
+
+    fn cut(&mut self, network: Network, ends: (Party, Party), for_ms: u64) {
+        self.break_link(network, ends, None);
+        self.schedule(
+            self.now.plus_millis(for_ms),
+            Occurrence::Connect { network, ends },
+        );
+    }
+
+    fn feed(&mut self, party: Party, input: Input) {
+        let (what, bytes): (&str, &[u8]) = match &input {
+            Input::Public { frame, .. } => ("public", frame),
+            Input::Private { frame, .. } => ("private", frame),
+            Input::Connected { .. } => ("connected", &[]),
+            Input::Disconnected { .. } => ("disconnected", &[]),
+            Input::Gone { .. } => ("gone", &[]),
+            Input::Left { .. } => ("left", &[]),
+            Input::Recalled(_) => ("recalled", &[]),
+            Input::Leave => ("leave", &[]),
+            Input::Spent(_) => ("spent", &[]),
+            Input::Verdict(_) => ("verdict", &[]),
+            Input::Tick => ("tick", &[]),
+        };
+        self.trace.push(self.now, &format!("{party} {what}"), bytes);
+        if let Input::Verdict(verdict) = &input {
+            self.checks.verdict(party, verdict);
+            self.settled = true;
+        }
+        let public = matches!(input, Input::Public { .. });
+        self.hand_in(party, input);
+        self.drain(party);
+        self.check_sums(party, !public);
+    }
+
+    fn hand_in(&mut self, party: Party, input: Input) {
+        #[cfg(test)]
+        if let Some(journal) = self.journals.get_mut(party) {
+            journal.handled(self.now, &input);
+        }
+        if let Err(error) = self.nodes[party].run.handle(self.now, input) {
+            self.violations.push(Violation::new("driver", error.to_string()));
+        }
+    }
+
+    fn poll_output(&mut self, party: Party) -> Output {
+        let output = self.nodes[party].run.poll_output();
+        #[cfg(test)]
+        if let Some(journal) = self.journals.get_mut(party) {
+            journal.said(&output);
+        }
+        output
+    }
+
+    fn drain(&mut self, party: Party) {
+        if matches!(self.nodes[party].status, Status::Down) {
+            return;
+        }
+        loop {
+            match self.poll_output(party) {
+                Output::Public { to, frame } => {
+                    let (purpose, violations) = self.checks.public(&frame);
+                    self.violations.extend(violations);
+                    let frame = self.really_sent(party, to, frame);
+                    let travels = self.transmit(Network::Public, party, to, frame);
+                    if let Some(purpose) = purpose {
+                        *self.purposes.entry(purpose).or_insert(0) += travels;
+                    }
+                }
+                Output::Recall(shares) => {
+                    // Asked and answered within this event.
+                    let recalled = self.nodes[party].tickets.recall(&shares);
+                    self.hand_in(party, Input::Recalled(recalled));
+                }
+                Output::Private { to, frame, share } => {
+                    self.violations.extend(
+                        self.checks
+                            .private(self.nodes[party].run.plan().schedule(), &frame),
+                    );
+                    self.send_private(party, to, frame, share);
+                }
+                Output::Spend => {
+                    self.violations.extend(self.checks.spend(party));
+                    let at = self.after_work();
+                    self.schedule(
+                        at,
+                        Occurrence::Input {
+                            party,
+                            input: Input::Spent(Ok(())),
+                        },
+                    );
+                }
+                Output::Audit(logs) => {
+                    let verdict = (self.gate)(self.nodes[party].run.plan(), &logs);
+                    let at = self.after_work();
+                    self.schedule(
+                        at,
+                        Occurrence::Input {
+                            party,
+                            input: Input::Verdict(verdict),
+                        },
+                    );
+                }
+                Output::Event(event) => self.events.push((self.now, party, event)),
+                Output::Finished(outcome) => self.nodes[party].outcome = Some((self.now, *outcome)),
+                Output::Wait { until } => {
+                    if until < Time::FAR && until != self.nodes[party].tick {
+                        self.nodes[party].tick = until;
+                        self.schedule(
+                            until.max(self.now),
+                            Occurrence::Input {
+                                party,
+                                input: Input::Tick,
+                            },
+                        );
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What a party sends when its machine wants this sent: the same, unless it equivocates.
+    fn really_sent(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+        if self.conditions.false_reveal == Some(party) {
+            return equivocator::with_false_reveal(party, self.plan.digest(), frame);
+        }
+        let equivocation = self
+            .conditions
+            .equivocation
+            .as_ref()
+            .filter(|equivocation| equivocation.party == party);
+        match equivocation.and_then(|it| Some((it, self.nodes[party].run.item(it.stage, party)?))) {
+            Some((equivocation, item)) => equivocation.frame(self.plan.digest(), item, to, frame),
+            None => frame,
+        }
+    }
+
+    fn send_private(&mut self, from: Party, to: Party, frame: Arc<[u8]>, share: Option<ShareId>) {
+        let Some(epoch) = self.links.epoch(Network::Private, from, to) else {
+            return;
+        };
+        match share {
+            None => {
+                self.transmit(Network::Private, from, to, frame);
+            }
+            Some(share) => {
+                // The transport's own queue: a share leaves a moment after it was given out, or is
+                // recalled before.
+                let longest = if self.conditions.instant {
+                    0
+                } else {
+                    self.conditions.latency_us.1 * 500
+                };
+                let moment = self.rng.random_range(0..=longest);
+                self.schedule(
+                    self.now + moment,
+                    Occurrence::Handover {
+                        from,
+                        to,
+                        epoch,
+                        frame,
+                        share,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Mass and weight over all nodes, the crashed ones included, after an event that has reached
+    /// `party`. Public frames leave its state alone as a rule.
+    fn check_sums(&mut self, party: Party, thorough: bool) {
+        if self.settled {
+            return;
+        }
+        let nodes = &self.nodes;
+        let node = |party: Party| Some((nodes[party].run.holdings()?, &nodes[party].ledger));
+        let at = self.now.as_millis();
+        for violation in self.balance.event(party, thorough, node) {
+            self.violations.push(Violation {
+                text: format!("at {at} ms: {}", violation.text),
+                ..violation
+            });
+            self.settled = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod averaging_tests;
+#[cfg(test)]
+mod journal;
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,22 @@
+//! An invariant that does not hold.
+
+use thiserror::Error;
+
+/// An invariant that does not hold. It holds no values.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("invariant {invariant}: {text}")]
+pub struct Violation {
+    /// Which one.
+    pub invariant: &'static str,
+    /// What was seen.
+    pub text: String,
+}
+
+impl Violation {
+    pub(crate) fn new(invariant: &'static str, text: impl Into<String>) -> Self {
+        Violation {
+            invariant,
+            text: text.into(),
+        }
+    }
+}

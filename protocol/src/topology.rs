@@ -1,0 +1,7 @@
+//! Who may talk to whom, and when: parties, graphs, schedules.
+
+pub mod graph;
+pub mod multi_gossip;
+pub mod party;
+pub(crate) mod public_draw;
+pub mod schedule;

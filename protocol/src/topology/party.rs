@@ -1,0 +1,4 @@
+//! A participant, by its place in the plan.
+
+/// A participant, by its place in the plan, from 0.
+pub type Party = usize;

@@ -1,0 +1,10 @@
+//! What the house's own rules are checked with: its sources as tokens, who imports whom, and what
+//! shape files have. The rules stand in `tests/layers.rs` and `tests/shape.rs`.
+
+pub mod arrows;
+pub mod functions;
+pub mod layers;
+pub mod left;
+pub mod prose;
+pub mod sources;
+pub mod tokens;

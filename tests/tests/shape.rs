@@ -1,0 +1,186 @@
+//! The shape of the sources: how long files are, how wide lines are, how documentation begins, and
+//! that no name means two types. How long functions are, clippy counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use undertone_tests::house::arrows::Arrows;
+use undertone_tests::house::functions::{MOST_PARAMETERS, crowded};
+use undertone_tests::house::left;
+use undertone_tests::house::prose::{
+    CODE_COLUMNS, MOST_LINES, PROSE_COLUMNS, defined_twice, faults, wide_prose,
+};
+use undertone_tests::house::sources::{below, workspace};
+
+const CRATES: [&str; 4] = ["protocol", "accountant", "node", "tests"];
+
+#[test]
+fn files_and_lines_keep_their_measure_and_comments_stand_alone() {
+    let mut told = vec![];
+    for folder in CRATES {
+        for (path, source) in below(&workspace().join(folder)) {
+            let faults = faults(&source).into_iter();
+            told.extend(faults.map(|(line, fault)| {
+                let place = format!("{folder}/{path}");
+                (format!("{place}:{line}: {fault}"), place)
+            }));
+        }
+    }
+    assert_only_what_is_left(told, &left::FILES);
+}
+
+#[test]
+fn no_type_name_is_defined_twice_in_a_crate() {
+    let mut told = vec![];
+    for folder in CRATES {
+        let arrows = Arrows::of(&below(&workspace().join(folder).join("src")));
+        let twice = defined_twice(&arrows).into_iter();
+        told.extend(twice.map(|(name, files)| {
+            let fault = format!("{folder}: {name} in {}", files.join(", "));
+            (fault, format!("{folder}: {name}"))
+        }));
+    }
+    assert_only_what_is_left(told, &left::NAMES);
+}
+
+#[test]
+fn no_function_takes_too_many_parameters() {
+    let mut told = vec![];
+    for folder in CRATES {
+        for (path, source) in below(&workspace().join(folder)) {
+            let crowded = crowded(&source).into_iter();
+            told.extend(crowded.map(|(line, name, count)| {
+                let fault = format!("{folder}/{path}:{line}: {name} takes {count}, not {MOST_PARAMETERS}");
+                (fault, format!("{folder}/{path}: {name}"))
+            }));
+        }
+    }
+    assert_only_what_is_left(told, &left::FUNCTIONS);
+}
+
+/// Faults, each with the place that it stands in, are those of the places that are still to be
+/// mended; and each of these still has one, so that the list only ever gets shorter.
+fn assert_only_what_is_left(told: Vec<(String, String)>, left: &[&str]) {
+    let places: BTreeSet<&str> = told.iter().map(|(_, place)| place.as_str()).collect();
+    let new = told.iter().filter(|(_, place)| !left.contains(&place.as_str()));
+    let new: Vec<&str> = new.map(|(fault, _)| fault.as_str()).collect();
+    assert!(new.is_empty(), "{} faults\n{}", new.len(), new.join("\n"));
+    let mended: Vec<&&str> = left.iter().filter(|place| !places.contains(**place)).collect();
+    assert!(mended.is_empty(), "mended, to be taken off the list: {mended:?}");
+}
+
+#[test]
+fn the_readme_is_wrapped() {
+    let text = std::fs::read_to_string(workspace().join("README.md")).expect("there is a README");
+    let wide = wide_prose(&text);
+    assert!(wide.is_empty(), "lines over {PROSE_COLUMNS} columns: {wide:?}");
+}
+
+/// The lines in which a made-up source has faults.
+fn lines(source: &str) -> Vec<usize> {
+    faults(source).into_iter().map(|(line, _)| line).collect()
+}
+
+#[test]
+fn a_long_file_is_found() {
+    let of = |count: usize| "fn f() {}\n".repeat(count);
+    assert_eq!(lines(&of(MOST_LINES)), [0; 0]);
+    assert_eq!(lines(&of(MOST_LINES + 1)), [MOST_LINES + 1]);
+}
+
+#[test]
+fn wide_lines_are_found() {
+    let wide = |columns: usize, start: &str, fill: &str| {
+        let more = columns - start.chars().count();
+        format!(
+            "{start}{}\n",
+            fill.repeat(more.div_ceil(fill.len())).split_at(more).0
+        )
+    };
+    let (code, prose) = (CODE_COLUMNS, PROSE_COLUMNS);
+    assert_eq!(lines(&wide(code, "let a = ", "b+")), [0; 0]);
+    assert_eq!(lines(&wide(code + 1, "let a = ", "b+")), [1]);
+    for start in ["/// A", "    // A", "//! A"] {
+        assert_eq!(lines(&wide(prose, start, " b")), [0; 0]);
+        assert_eq!(lines(&wide(prose + 1, start, " b")), [1]);
+    }
+    // Nobody can break a word or a string.
+    assert_eq!(lines(&wide(200, "/// https://", "b")), [0; 0]);
+    let text = "b".repeat(200);
+    assert_eq!(lines(&format!("f(\"{text}\");\n")), [0; 0]);
+    assert_eq!(lines(&format!("f(\"{text}\\\n{text}\");\n")), [0; 0]);
+    assert_eq!(lines(&format!("f(\"{text}\", {text});\n")), [1]);
+}
+
+#[test]
+fn comments_that_lean_on_a_neighbour_or_cite_are_found() {
+    for leaning in [
+        "/// The same for parties.\nstruct A;",
+        "    /// Of the claim.\n    a: u8,",
+        "//! Of this crate.",
+        "// See issue 12.",
+        "/// What it is (#7).",
+        "/* Ticket #3 */",
+    ] {
+        assert_eq!(lines(leaning), [1], "{leaning}");
+    }
+    for sound in [
+        "/// What two parties share.\n/// Of these, the first counts.\nstruct A;",
+        "// The same for each.",
+        "/// A ticket is taken by one of 2.\n#[derive(Debug)]\nstruct A;",
+        "const A: &str = \"/// The same as issue 12\";",
+    ] {
+        assert_eq!(lines(sound), [0; 0], "{sound}");
+    }
+}
+
+#[test]
+fn a_name_of_two_types_is_found() {
+    let sources = [
+        (
+            "a.rs",
+            "pub struct Same;\nimpl Iterator for Same {\n    type Item = u8;\n}",
+        ),
+        (
+            "b.rs",
+            "enum Same {}\nimpl Iterator for u8 {\n    type Item = u8;\n}",
+        ),
+        (
+            "c.rs",
+            "#[cfg(test)]\nmod tests {\n    struct Same;\n}\nstruct Other;",
+        ),
+    ];
+    let sources: BTreeMap<String, String> = sources
+        .map(|(path, text)| (path.to_owned(), text.to_owned()))
+        .into();
+    let twice = defined_twice(&Arrows::of(&sources));
+    assert_eq!(
+        twice,
+        [("Same".to_owned(), vec!["a.rs".to_owned(), "b.rs".to_owned()])]
+    );
+}
+
+#[test]
+fn wide_prose_in_markdown_is_found() {
+    let wide = "word ".repeat(21);
+    let text = format!(
+        "{wide}\n```\n{wide}\n```\n| {wide} |\n[a]({})\n[{wide}](b)\n",
+        "b".repeat(200)
+    );
+    assert_eq!(wide_prose(&text), [1, 7]);
+}
+
+#[test]
+fn a_function_of_six_parameters_is_found() {
+    let five = "a: u8, b: &[u8; 2], c: (u8, u8), d: BTreeMap<u8, Vec<u8>>, e: impl Fn(u8, u8) -> u8,";
+    for (source, found) in [
+        (format!("fn f({five}) {{}}"), false),
+        (format!("fn f(&mut self, {five}) {{}}"), false),
+        (format!("fn f<F: Fn(u8, u8) -> u8>({five} g: F) {{}}"), true),
+        (
+            format!("impl A {{\n    fn f(self, {five} g: u8) -> u8;\n}}"),
+            true,
+        ),
+    ] {
+        assert_eq!(!crowded(&source).is_empty(), found, "{source}");
+    }
+}
