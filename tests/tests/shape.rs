@@ -25,7 +25,7 @@ fn files_and_lines_keep_their_measure_and_comments_stand_alone() {
             }));
         }
     }
-    assert_only_what_is_left(told, &left::FILES);
+    assert_only_what_is_left(told, left::FILES);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn no_type_name_is_defined_twice_in_a_crate() {
             (fault, format!("{folder}: {name}"))
         }));
     }
-    assert_only_what_is_left(told, &left::NAMES);
+    assert_only_what_is_left(told, left::NAMES);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn no_function_takes_too_many_parameters() {
             }));
         }
     }
-    assert_only_what_is_left(told, &left::FUNCTIONS);
+    assert_only_what_is_left(told, left::FUNCTIONS);
 }
 
 /// Faults, each with the place that it stands in, are those of the places that are still to be

@@ -1,7 +1,7 @@
 //! What the redrawing of the house has still to mend. Nothing may be added; what is mended goes.
 
 /// Files with lines too wide, too many lines, or documentation that leans on its neighbour.
-pub const FILES: [&str; 68] = [
+pub const FILES: &[&str] = &[
     "accountant/examples/gossip_speed.rs",
     "accountant/src/account/composition.rs",
     "accountant/src/account/gossip/bounds.rs",
@@ -73,7 +73,7 @@ pub const FILES: [&str; 68] = [
 ];
 
 /// Type names that two files of a crate define.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: &[&str] = &[
     "accountant: Chosen",
     "accountant: Found",
     "node: Delivery",
@@ -88,7 +88,7 @@ pub const NAMES: [&str; 11] = [
 ];
 
 /// Functions with more than five parameters besides `self`.
-pub const FUNCTIONS: [&str; 12] = [
+pub const FUNCTIONS: &[&str] = &[
     "accountant/src/account/gossip/tests.rs: all_targets_at_once_are_each_target_alone",
     "accountant/src/account/gossip/tests.rs: graphs_may_change_from_round_to_round",
     "accountant/src/account/gossip/tests.rs: sparse_is_the_naive_dense",
