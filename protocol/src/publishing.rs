@@ -1,4 +1,8 @@
 //! How finals become one result, one file a way.
 
 pub mod averaging;
+pub mod flood;
+pub mod interface;
+pub mod publication;
 pub mod result;
+pub mod way;

@@ -195,6 +195,11 @@ impl Signer {
         self.me
     }
 
+    /// The digest of the plan that it signs for.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
     /// Signs a notice with the next sequence number.
     pub fn sign(&mut self, recipient: Recipient, notice: Notice) -> Result<SignedNotice, MessageError> {
         let mut signed = SignedNotice {

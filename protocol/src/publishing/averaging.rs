@@ -51,18 +51,20 @@
 //! `falling_back` move the two forms on, `patience` says how long is waited for whom, `concluding`
 //! and `comparing` are the end.
 
-pub(crate) mod averaged;
+mod averaged;
 mod comparing;
 mod comparison;
 mod concluding;
 pub mod cuts;
+pub mod early;
 pub mod fallback;
 mod falling_back;
 pub mod fast;
 mod fast_rounds;
 mod inbox;
 pub mod machine;
-pub(crate) mod opening;
+mod opening;
 mod patience;
+pub mod publication;
 mod receiving;
 mod sending;

@@ -58,7 +58,7 @@ impl Run {
             frames: parties * NOTICES_OF_A_PARTY + about,
             bytes: parties * of_a_party + about * notice,
         };
-        let items = wire::body_bytes(rules.log_limit()) + wire::body_bytes(rules.final_limit());
+        let items = wire::body_bytes(rules.log_limit()) + wire::body_bytes(rules.way.item_limit());
         let (longest, _) = Run::frame_limits(plan);
         Backlog {
             frames: PUSHES * held.frames + 2 * parties + LONG_FRAMES + SHORT_FRAMES,

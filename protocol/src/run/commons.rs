@@ -9,18 +9,14 @@ use crate::agreement::agreeing;
 use crate::agreement::flood::{Flood, Held, Receipt, Slot};
 use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
-use crate::averaging::entry::{ENTRY_BYTES, FinalEntry};
-use crate::averaging::terms::AveragingTerms;
-use crate::lattice::grid::{Lattice, LatticeWeight};
-use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{Log, ShareId};
-use crate::messages::notice::{Form, ItemHash, Notice, Recipient, Round, SignedNotice, Stage};
+use crate::messages::notice::{ItemHash, Notice, Recipient, Round, SignedNotice, Stage};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::wire::{self, Bytes, PublicFrame};
 use crate::mixing::course::Course;
-use crate::mixing::portion::{Portion, Share};
 use crate::plan::checked::Plan;
-use crate::publishing::averaging::machine::Sights;
+use crate::publishing::interface::{OwnItem, Surroundings};
+use crate::publishing::way::Way;
 use crate::run::interface::Output;
 use crate::run::outcome::Event;
 use crate::time::Time;
@@ -30,20 +26,15 @@ use crate::topology::schedule::Schedule;
 /// How often a neighbour gets all READYs and STARTs because it asked.
 const CALLS_ANSWERED: u32 = 64;
 
-/// Rounds of averaging that came before this node had its own final: one a neighbour and form.
-pub(super) type Early = BTreeMap<(Party, Form), (Round, Bytes)>;
-
 /// What makes bytes an item, from the plan.
 pub(super) struct ItemRules {
     /// No rounds until START has drawn it, where it does.
     pub(super) schedule: Arc<Schedule>,
     /// Of a log.
     log_limit: usize,
-    pub(super) lattice: Lattice,
-    pub(super) dimension: usize,
-    pub(super) settle_ms: u64,
-    /// With averaging, finals' entries are the items of the second stage.
-    pub(super) terms: Option<Arc<AveragingTerms>>,
+    settle_ms: u64,
+    /// What the items of the second stage are.
+    pub(super) way: Way,
 }
 
 impl ItemRules {
@@ -58,18 +49,9 @@ impl ItemRules {
         ItemRules {
             schedule: course.schedule.clone(),
             log_limit: wire::log_limit(plan.parties(), rounds, fanout, plan.shares().most_received),
-            lattice: course.lattice,
-            dimension: course.dimension,
             settle_ms: plan.draft().run.settle_ms,
-            terms: plan.terms().cloned(),
+            way: Way::of(plan, course),
         }
-    }
-
-    pub(super) fn final_limit(&self) -> usize {
-        if self.terms.is_some() {
-            return ENTRY_BYTES;
-        }
-        wire::FINAL_HEADER + self.dimension * self.lattice.final_bytes as usize
     }
 
     pub(super) fn log_limit(&self) -> usize {
@@ -77,7 +59,7 @@ impl ItemRules {
     }
 
     pub(super) fn largest(&self) -> usize {
-        self.log_limit.max(self.final_limit())
+        self.log_limit.max(self.way.item_limit())
     }
 
     fn log(&self, author: Party, members: &Members, bytes: &[u8]) -> Result<Log, String> {
@@ -97,33 +79,6 @@ impl ItemRules {
             }
         }
         Ok(log)
-    }
-
-    /// Whether bytes are an item of the second stage.
-    fn check_last(&self, parties: usize, bytes: &Bytes) -> Result<(), String> {
-        match self.terms {
-            Some(_) => FinalEntry::from_bytes(bytes, parties)
-                .map(|_| ())
-                .map_err(|reason| reason.to_string()),
-            None => self.last(parties, bytes).map(|_| ()),
-        }
-    }
-
-    /// A final from its bytes: its coordinates are looked at only if they might not be summed.
-    pub(super) fn last(
-        &self,
-        parties: usize,
-        bytes: &Bytes,
-    ) -> Result<Share<LatticeVector, LatticeWeight>, String> {
-        let (weight, values) = wire::final_from_bytes(bytes).map_err(|reason| reason.to_string())?;
-        let value = self
-            .lattice
-            .final_state(bytes.slice_ref(values), self.dimension, parties)
-            .map_err(|reason| reason.to_string())?;
-        if weight.0.unsigned_abs() > i128::MAX as u128 / parties as u128 {
-            return Err("the weight is too large".to_string());
-        }
-        Ok(Portion { value, weight })
     }
 }
 
@@ -154,7 +109,7 @@ impl Commons {
         Commons {
             flood,
             settling: Items::new(signer.me(), largest_log, rules.settle_ms),
-            publishing: Items::new(signer.me(), rules.final_limit() as u64, rules.settle_ms),
+            publishing: Items::new(signer.me(), rules.way.item_limit() as u64, rules.settle_ms),
             signer,
             logs: BTreeMap::new(),
             in_logs: Calls::new(),
@@ -187,9 +142,9 @@ impl Commons {
         &self.signer
     }
 
-    /// What averaging sees.
-    pub(super) fn sights<'a>(&'a self, gone: &'a BTreeMap<Party, Time>) -> Sights<'a> {
-        Sights {
+    /// What publishing sees.
+    pub(super) fn around<'a>(&'a self, gone: &'a BTreeMap<Party, Time>) -> Surroundings<'a> {
+        Surroundings {
             flood: &self.flood,
             gone,
             connected: self.reached(),
@@ -264,11 +219,13 @@ impl Commons {
     /// Keeps this node's own item, announces it, and pushes it if it is small.
     pub(super) fn give_item(&mut self, stage: Stage, bytes: &[u8]) {
         let frame = wire::body_frame(self.flood.members().digest(), stage, self.signer.me(), bytes);
-        self.give_body(stage, frame, bytes.len());
+        let length = bytes.len();
+        self.give_body(stage, OwnItem { frame, length });
     }
 
-    /// The same with the item in its frame, of which it is the last `length` bytes.
-    pub(super) fn give_body(&mut self, stage: Stage, frame: Arc<[u8]>, length: usize) {
+    /// Keeps this node's own item, which is in its frame already, announces it, and pushes it if it
+    /// is small.
+    pub(super) fn give_body(&mut self, stage: Stage, OwnItem { frame, length }: OwnItem) {
         let me = self.signer.me();
         let hash = self.items_mut(stage).keep_own(me, frame.clone(), length);
         self.say(Notice::Item {
@@ -424,7 +381,6 @@ impl Commons {
 
     fn receive_body(&mut self, from: Party, frame: &Bytes, stage: Stage, author: Party, bytes: Range<usize>) {
         let members = self.flood.members();
-        let parties = members.len();
         let mut log = None;
         let items = match stage {
             Stage::Settling => &mut self.settling,
@@ -433,7 +389,7 @@ impl Commons {
         let rules = &self.rules;
         let taken = items.body(author, from, frame, bytes, |bytes| match stage {
             Stage::Settling => rules.log(author, members, bytes).map(|read| log = Some(read)),
-            Stage::Publishing => rules.check_last(parties, bytes),
+            Stage::Publishing => rules.way.check_item(bytes).map_err(|reason| reason.to_string()),
         });
         match taken {
             Taken::Ignored => {}
@@ -462,7 +418,7 @@ impl Commons {
     }
 
     fn receive_round(&mut self, now: Time, from: Party, round: Round, values: Bytes) {
-        if self.rules.terms.is_none() || round.author != from {
+        if !self.rules.way.has_rounds() || round.author != from {
             return self.offence(
                 from,
                 "a round of averaging that is not its own, or that this plan does not have",

@@ -26,32 +26,36 @@
 //! Outputs go only to peers that are connected; when a connection is lost the transport drops what
 //! it had queued for it, and the machine sends again what matters once it is told of a new one.
 
-mod averaged;
+mod gathering;
+mod mixing;
+mod publishing;
+mod settling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use libp2p_identity::Keypair;
 
-use crate::agreement::agreeing::{Agreement, Clock, Electorate, Sights, Step};
+use crate::agreement::agreeing::{Agreement, Electorate, Sights, Step};
 use crate::agreement::flood::Flood;
-use crate::agreement::gathering::{self, Draw, Gathering};
+use crate::agreement::gathering::{Draw, Gathering};
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::commitment::Nonce;
-use crate::messages::log::{AgreedLogs, Answer, Log, ShareId};
-use crate::messages::notice::{Incarnation, ItemSet, Network, Phase, Stage};
+use crate::messages::log::{AgreedLogs, Log, ShareId};
+use crate::messages::notice::{Incarnation, Network, Phase, Stage};
 use crate::messages::signing::{Members, Signer};
-use crate::messages::wire::{self, Bytes, PrivateFrame};
+use crate::messages::wire;
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{Arrival, Deed, Exchange, Opening, Tally};
+use crate::mixing::exchange::{Arrival, Exchange, Tally};
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Noise;
 use crate::mixing::ticket::Recalled;
 use crate::plan::checked::Plan;
-use crate::publishing::averaging::machine::Averaging;
-use crate::publishing::result::{Accuracy, Sum};
-use crate::run::commons::{Commons, Early, ItemRules};
+use crate::publishing::averaging::early::EarlyRounds;
+use crate::publishing::interface::Published;
+use crate::publishing::publication::Publication;
+use crate::run::commons::{Commons, ItemRules};
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::outcome::{Ending, Event, GateVerdict, Outcome, Progress};
 use crate::time::Time;
@@ -93,7 +97,8 @@ enum Machine {
     },
     Publishing {
         agreement: Agreement,
-        averaging: Option<Box<Averaging>>,
+        /// None: this node withholds its final, and only hears what the others agree on.
+        publication: Option<Box<dyn Publication>>,
     },
     Over,
 }
@@ -113,8 +118,8 @@ pub struct Run {
     gone: BTreeMap<Party, Time>,
     /// Shares from parties that began earlier than this node.
     early: BTreeMap<ShareId, Arrival>,
-    /// Rounds of averaging that came early.
-    early_rounds: Early,
+    /// Rounds from parties that published earlier than this node.
+    early_rounds: EarlyRounds,
     /// This node was told to leave, and waits to know what has left it.
     leaving: bool,
     /// What the outcome will say; its ending is known when it is given out.
@@ -132,7 +137,6 @@ struct Record {
     withheld: Option<String>,
     tally: Tally,
     received: usize,
-    accuracy: Option<Accuracy>,
     finished: bool,
     complete: bool,
 }
@@ -203,7 +207,7 @@ impl Run {
             pull_at: Time::FAR,
             gone: BTreeMap::new(),
             early: BTreeMap::new(),
-            early_rounds: Early::new(),
+            early_rounds: EarlyRounds::default(),
             leaving: false,
             record: Record::default(),
         };
@@ -307,11 +311,8 @@ impl Run {
         let course = Course::of(plan, 0);
         let share = course.share_bytes();
         let rules = ItemRules::of(plan, &course);
-        let averaging = plan
-            .terms()
-            .map_or(0, |_| Averaging::frame_limit(course.dimension));
         (
-            wire::public_frame_limit(plan.parties(), rules.largest()).max(averaging),
+            wire::public_frame_limit(plan.parties(), rules.largest()).max(rules.way.frame_limit()),
             wire::private_frame_limit(share),
         )
     }
@@ -377,11 +378,11 @@ impl Run {
             Network::Public => {
                 self.commons.connected(peer);
                 if let Machine::Publishing {
-                    averaging: Some(averaging),
+                    publication: Some(publication),
                     ..
                 } = &mut self.machine
                 {
-                    averaging.connected(peer);
+                    publication.connected(peer);
                 }
             }
             Network::Private => {
@@ -396,115 +397,9 @@ impl Run {
         }
     }
 
-    fn receive_private(&mut self, from: Party, frame: &Bytes) {
-        let (digest, read) = match wire::read_private(frame) {
-            Err(reason) => return self.commons.offence(from, reason),
-            Ok(read @ (PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })) => {
-                (digest, read)
-            }
-        };
-        if let Err(reason) = self.commons.flood.members().same_plan(&digest) {
-            return self.commons.offence(from, reason);
-        }
-        match read {
-            PrivateFrame::Share {
-                id, weight, values, ..
-            } => {
-                self.receive_share(
-                    from,
-                    id,
-                    Arrival {
-                        weight,
-                        values: frame.slice(values),
-                    },
-                );
-            }
-            PrivateFrame::Answer { id, answer, .. } => self.receive_answer(from, id, answer),
-        }
-    }
-
-    fn receive_share(&mut self, from: Party, id: ShareId, arrival: Arrival) {
-        match &mut self.machine {
-            Machine::Gathering { .. } | Machine::Spending { .. } => {
-                let due = id.from == from && id.to == self.course.me && self.may_be_due(id);
-                if due && arrival.values.len() == self.course.share_bytes() {
-                    self.early.entry(id).or_insert(arrival);
-                } else {
-                    self.commons.offence(
-                        from,
-                        format!(
-                            "a share that is not due: round {}, from {} to {}",
-                            id.round, id.from, id.to
-                        ),
-                    );
-                }
-            }
-            Machine::Mixing { exchange }
-            | Machine::Settling { exchange, .. }
-            | Machine::Auditing { exchange, .. } => {
-                exchange.share(from, id, arrival);
-            }
-            // The logs are agreed or the run is over: no answer can change anything, and a refusal
-            // might contradict an earlier answer.
-            Machine::Publishing { .. } | Machine::Over => {}
-        }
-    }
-
-    /// Whether a share may be due to this node. Until START has drawn the schedule here, when
-    /// others may have begun: as many of a neighbour as any schedule has.
-    fn may_be_due(&self, id: ShareId) -> bool {
-        if !self.plan.draws_at_start() || self.plan.seed_at_start().is_some() {
-            return self.course.is_due(id.round, id.from);
-        }
-        let graph = &self.plan.draft().private_graph;
-        let sent = self.plan.rounds() as usize * self.plan.fanout() as usize;
-        let held = self
-            .early
-            .keys()
-            .filter(|other| other.from == id.from && **other != id)
-            .count();
-        (1..=self.plan.rounds()).contains(&id.round)
-            && graph.joins(id.from, id.to)
-            && held < sent.div_ceil(graph.neighbours(id.from).len().max(1))
-    }
-
     /// The plan with the schedule that START drew, once it has; else as it was given.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
-    }
-
-    /// START has drawn the schedule.
-    fn draw(&mut self, seed: u64) {
-        self.plan = Arc::new(self.plan.with_draw(seed));
-        let schedule = Arc::new(self.plan.schedule().clone());
-        self.course.draw(schedule.clone());
-        self.commons.rules.schedule = schedule;
-        let due = |id: &ShareId| self.course.is_due(id.round, id.from);
-        let undue: Vec<ShareId> = self.early.keys().copied().filter(|id| !due(id)).collect();
-        for id in undue {
-            self.early.remove(&id);
-            self.commons.offence(
-                id.from,
-                format!(
-                    "a share that is not due: round {}, from {} to {}",
-                    id.round, id.from, id.to
-                ),
-            );
-        }
-    }
-
-    fn receive_answer(&mut self, from: Party, id: ShareId, answer: Answer) {
-        if id.to != from || id.from != self.course.me {
-            return self
-                .commons
-                .offence(from, "an answer about somebody else's share");
-        }
-        if let Err(reason) = self.commons.flood.members().verify_answer(id, &answer) {
-            return self.commons.offence(from, reason);
-        }
-        if let Some(exchange) = self.exchange() {
-            exchange.answer(from, id, answer);
-        }
     }
 
     /// Steps the phase's machine until it wants nothing more, then asks for what is lacking.
@@ -545,271 +440,12 @@ impl Run {
                     .step(agreement, Stage::Publishing, self.now, &self.gone)
                 {
                     Some(step) => self.publish(step),
-                    None => return self.step_averaging() || self.check_complete(),
+                    None => return self.step_publication() || self.check_complete(),
                 }
             }
             Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => return false,
         }
         true
-    }
-
-    fn gather(&mut self, step: gathering::Step) {
-        match step {
-            gathering::Step::Say(notice) => self.commons.say(notice),
-            gathering::Step::Call => self.commons.call(),
-            gathering::Step::Abort(reason) => {
-                self.machine = Machine::Over;
-                self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
-            }
-            gathering::Step::Liar(party) => {
-                self.machine = Machine::Over;
-                let name = &self.plan.draft().members[party].name;
-                let reason =
-                    format!("{name} revealed another nonce for the schedule than it had committed to");
-                self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
-            }
-            gathering::Step::Begin(parties, seed) => {
-                seed.into_iter().for_each(|seed| self.draw(seed));
-                if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over)
-                {
-                    (self.record.started, self.record.started_at) = (parties, Some(self.now));
-                    self.machine = Machine::Spending { mixing };
-                    self.commons.outbox.push_back(Output::Spend);
-                }
-            }
-        }
-    }
-
-    fn spent(&mut self, result: Result<(), String>) {
-        let Machine::Spending { mixing } = std::mem::replace(&mut self.machine, Machine::Over) else {
-            return;
-        };
-        if let Err(reason) = result {
-            return self.finish(Ending::Spent { reason }, BTreeSet::new(), false, None);
-        }
-        self.commons.event(Event::Phase(Phase::Mixing));
-        let start = self.record.started_at.unwrap_or(self.now);
-        let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
-        let gone = absent.chain(self.gone.keys().copied()).collect();
-        let opening = Opening {
-            start,
-            now: self.now,
-            absent: gone,
-            connected: self.private.clone(),
-        };
-        let mut exchange = Exchange::new(self.course.clone(), mixing, opening);
-        for (id, arrival) in std::mem::take(&mut self.early) {
-            exchange.share(id.from, id, arrival);
-        }
-        self.machine = Machine::Mixing { exchange };
-    }
-
-    /// When settling ends at the latest: nodes that began together place it alike.
-    fn settling_ends(&self) -> Time {
-        let mixing_ms = u64::from(self.course.rounds).saturating_mul(self.course.round_ms);
-        let start = self.record.started_at.unwrap_or(self.now);
-        start.plus_millis(mixing_ms.saturating_add(self.settle_ms))
-    }
-
-    fn begin_settling(&mut self) {
-        let Machine::Mixing { mut exchange } = std::mem::replace(&mut self.machine, Machine::Over) else {
-            return;
-        };
-        self.commons.event(Event::Phase(Phase::Settling));
-        let begin = exchange.deadline(self.course.rounds);
-        let clock = Clock::new(begin, self.settle_ms);
-        let called = self.log_calls(&exchange, &clock);
-        let log = exchange.close(called.iter().copied().collect());
-        self.commons.keep_log(log.clone());
-        self.commons.give_item(Stage::Settling, &wire::log_to_bytes(&log));
-        self.record.own_log = Some(log);
-        let agreement = Agreement::new(
-            self.electorate.clone(),
-            Stage::Settling,
-            self.record.started.clone(),
-            clock,
-            called,
-        );
-        self.machine = Machine::Settling { exchange, agreement };
-    }
-
-    /// Whom the log calls gone: found gone, its log not here, and its log cannot be on the way: it
-    /// still owes this node a share (nobody signs a log before all shares are answered), or it has
-    /// been gone for a while.
-    fn log_calls(&self, exchange: &Exchange, clock: &Clock) -> BTreeSet<Party> {
-        let certain =
-            |party: Party, since: Time| exchange.is_owed_by(party) || self.now >= clock.call_at(since);
-        let held = |party: Party| self.commons.items(Stage::Settling).get(party).is_some();
-        let gone = self
-            .gone
-            .iter()
-            .filter(|(party, since)| self.record.started.contains(party) && certain(**party, **since));
-        gone.map(|(party, _)| *party)
-            .filter(|&party| !held(party))
-            .collect()
-    }
-
-    fn settle(&mut self, step: Step) {
-        match step {
-            Step::Say(notice) => self.commons.say(notice),
-            Step::Over => {
-                let reason = "no set of logs was agreed on in time".to_string();
-                self.withhold(reason.clone());
-                self.finish(Ending::Withheld { reason }, BTreeSet::new(), false, None);
-            }
-            Step::Agreed(set) => {
-                let Machine::Settling { exchange, .. } = std::mem::replace(&mut self.machine, Machine::Over)
-                else {
-                    return;
-                };
-                let logs = set
-                    .iter()
-                    .filter_map(|(party, hash)| Some((*party, self.commons.log_named(*party, hash)?)));
-                let logs: AgreedLogs = logs.collect();
-                let logs = Arc::new(logs);
-                if !logs.contains_key(&self.course.me) {
-                    self.withhold("the agreed set of logs does not hold this node's".to_string());
-                }
-                self.record.logs = Some(logs.clone());
-                self.commons.outbox.push_back(Output::Audit(logs.clone()));
-                self.machine = Machine::Auditing { exchange, logs };
-            }
-        }
-    }
-
-    fn judged(&mut self, verdict: GateVerdict) {
-        let Machine::Auditing { exchange, logs } = std::mem::replace(&mut self.machine, Machine::Over) else {
-            return;
-        };
-        (self.record.tally, self.record.received) = (exchange.tally(), exchange.received.len());
-        self.record.verdict = Some(verdict.clone());
-        let publishers = match verdict.publish {
-            Some(publishers)
-                if !publishers.is_empty() && publishers.iter().all(|party| logs.contains_key(party)) =>
-            {
-                publishers
-            }
-            _ => {
-                self.withhold(verdict.reason.clone());
-                let reason = self.record.withheld.clone().unwrap_or(verdict.reason);
-                return self.finish(Ending::Withheld { reason }, BTreeSet::new(), false, None);
-            }
-        };
-        self.commons.event(Event::Phase(Phase::Publishing));
-        let mut averaging = None;
-        if !publishers.contains(&self.course.me) {
-            self.withhold(verdict.reason);
-        } else if self.record.withheld.is_none() {
-            match self.give_final(exchange, &logs, &publishers) {
-                Ok(begun) => averaging = begun,
-                Err(reason) => self.withhold(reason),
-            }
-        }
-        let clock = Clock::new(self.now.max(self.settling_ends()), self.settle_ms);
-        let agreement = Agreement::new(
-            self.electorate.clone(),
-            Stage::Publishing,
-            publishers,
-            clock,
-            BTreeSet::new(),
-        );
-        self.machine = Machine::Publishing { agreement, averaging };
-    }
-
-    /// With averaging the final goes to the neighbours, else to everybody.
-    fn give_final(
-        &mut self,
-        exchange: Exchange,
-        logs: &AgreedLogs,
-        publishers: &BTreeSet<Party>,
-    ) -> Result<Option<Box<Averaging>>, String> {
-        let last = exchange
-            .settle(logs, publishers)
-            .map_err(|liar| format!("party {liar} signed for a share that its log denies"))?;
-        if self.commons.rules.terms.is_some() {
-            return self.begin_averaging(last).map(Some);
-        }
-        let (digest, me, length) = (
-            &self.course.digest,
-            self.course.me,
-            self.commons.rules.final_limit(),
-        );
-        let (frame, written) = wire::body_frame_with(digest, Stage::Publishing, me, length, |bytes| {
-            let (weight, values) = bytes.split_at_mut(wire::FINAL_HEADER);
-            weight.copy_from_slice(&last.weight.0.to_le_bytes());
-            self.course.lattice.write_final(&last.value, values)
-        });
-        written.map_err(|_| "this node's final does not fit on the wire".to_string())?;
-        self.commons.give_body(Stage::Publishing, frame, length);
-        Ok(None)
-    }
-
-    fn publish(&mut self, step: Step) {
-        match step {
-            Step::Say(notice) => self.commons.say(notice),
-            Step::Agreed(set) if self.commons.rules.terms.is_some() => self.average(&set),
-            Step::Agreed(set) => self.conclude(&set, true),
-            Step::Over => {
-                let Machine::Publishing { agreement, .. } = &self.machine else {
-                    return;
-                };
-                let mut set = self.commons.items(Stage::Publishing).set();
-                set.retain(|(party, _)| agreement.expected().contains(party));
-                match self.commons.rules.terms {
-                    Some(_) => self.conclude_without_mean(&set, false),
-                    None => self.conclude(&set, false),
-                }
-            }
-        }
-    }
-
-    fn conclude(&mut self, set: &ItemSet, agreed: bool) {
-        let included: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
-        if let Some(reason) = self.record.withheld.clone() {
-            return self.finish(Ending::Withheld { reason }, included, agreed, None);
-        }
-        let parties = self.electorate.parties;
-        let finals = set
-            .iter()
-            .filter_map(|(party, hash)| self.commons.items(Stage::Publishing).version(*party, hash));
-        let finals: Vec<_> = finals
-            .filter_map(|body| self.commons.rules.last(parties, body.bytes()).ok())
-            .collect();
-        let ending = if agreed && included.len() == parties {
-            Ending::Done
-        } else {
-            Ending::Degraded
-        };
-        self.finish(ending, included, agreed, Sum::of(&self.course.lattice, &finals));
-    }
-
-    /// Tells once that nobody needs this node any more.
-    fn check_complete(&mut self) -> bool {
-        let Machine::Publishing { agreement, .. } = &self.machine else {
-            return false;
-        };
-        if self.record.complete
-            || !self.record.finished
-            || !(agreement.has_voted() || self.record.withheld.is_some())
-        {
-            return false;
-        }
-        let signers: BTreeSet<Party> = self
-            .commons
-            .flood
-            .votes(Stage::Publishing)
-            .map(|vote| vote.signer)
-            .collect();
-        let voted = agreement
-            .expected()
-            .iter()
-            .all(|party| signers.contains(party) || self.gone.contains_key(party));
-        let all = voted && self.all_averaged();
-        if all {
-            self.record.complete = true;
-            self.commons.event(Event::Complete);
-        }
-        all
     }
 
     /// Ends the run for this node before its time. No share that is still here leaves any more; if
@@ -821,15 +457,15 @@ impl Run {
             Machine::Over => {}
             Machine::Publishing { .. } if self.record.finished => {}
             Machine::Publishing {
-                averaging: Some(averaging),
+                publication: Some(publication),
                 ..
-            } if averaging.members().is_some() => {
-                averaging.leave(self.now, &self.commons.sights(&self.gone));
-                self.carry_out_averaging();
+            } if publication.is_under_way() => {
+                publication.leave(self.now, &self.commons.around(&self.gone));
+                self.carry_out_publication();
             }
             Machine::Publishing { .. } => self.publish(Step::Over),
             Machine::Gathering { .. } | Machine::Spending { .. } => {
-                self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
+                self.finish(Ending::Aborted { reason }, Published::default());
             }
             Machine::Mixing { exchange }
             | Machine::Settling { exchange, .. }
@@ -844,7 +480,7 @@ impl Run {
                 } else {
                     Ending::Aborted { reason }
                 };
-                self.finish(ending, BTreeSet::new(), false, None);
+                self.finish(ending, Published::default());
             }
         }
         self.machine = Machine::Over;
@@ -864,7 +500,7 @@ impl Run {
         self.record.withheld.get_or_insert(reason);
     }
 
-    fn finish(&mut self, ending: Ending, included: BTreeSet<Party>, agreed: bool, sum: Option<Sum>) {
+    fn finish(&mut self, ending: Ending, published: Published) {
         if std::mem::replace(&mut self.record.finished, true) {
             return;
         }
@@ -878,49 +514,14 @@ impl Run {
             logs: record.logs.clone(),
             own_log: record.own_log.clone(),
             verdict: record.verdict.clone(),
-            included,
-            agreed,
-            sum,
-            accuracy: record.accuracy,
+            included: published.included,
+            agreed: published.agreed,
+            sum: published.sum,
+            accuracy: published.accuracy,
             tally: tally.unwrap_or(record.tally),
         };
         self.commons.event(Event::Phase(Phase::Done));
         self.commons.outbox.push_back(Output::Finished(Box::new(outcome)));
-    }
-
-    /// Turns the exchange's deeds into outputs.
-    fn carry_out(&mut self) {
-        let deeds = self.exchange().map(Exchange::take_deeds).unwrap_or_default();
-        for deed in deeds {
-            match deed {
-                Deed::Share { to, frame, id } => {
-                    self.commons.outbox.push_back(Output::Private {
-                        to,
-                        frame,
-                        share: Some(id),
-                    });
-                }
-                Deed::Recall(shares) => self.commons.outbox.push_back(Output::Recall(shares)),
-                Deed::Round(round) => self.commons.event(Event::Round(round)),
-                Deed::Fault(text) => self.commons.event(Event::Fault(text)),
-                Deed::Offence { peer, text } => self.commons.offence(peer, text),
-                Deed::Answer { id, verdict } if self.private.contains(&id.from) => {
-                    match self.commons.signer().answer(id, verdict) {
-                        Ok(answer) => {
-                            let frame = wire::answer_frame(&self.course.digest, id, &answer);
-                            self.commons.outbox.push_back(Output::Private {
-                                to: id.from,
-                                frame,
-                                share: None,
-                            });
-                        }
-                        Err(reason) => self.commons.event(Event::Fault(reason.to_string())),
-                    }
-                }
-                // It will send the share again on a new connection, and be answered then.
-                Deed::Answer { .. } => {}
-            }
-        }
     }
 
     fn wake(&self) -> Time {
@@ -929,7 +530,7 @@ impl Run {
             Machine::Mixing { exchange } => exchange.wake(self.now),
             Machine::Settling { agreement, .. } => agreement.wake(self.now, &self.gone),
             Machine::Publishing { agreement, .. } => {
-                agreement.wake(self.now, &self.gone).min(self.averaging_wake())
+                agreement.wake(self.now, &self.gone).min(self.publication_wake())
             }
             Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => Time::FAR,
         };

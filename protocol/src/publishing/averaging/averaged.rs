@@ -8,30 +8,30 @@ use crate::topology::party::Party;
 
 /// What averaging came to.
 #[derive(Clone, Debug)]
-pub struct Averaged {
+pub(super) struct Averaged {
     /// Whose finals are in the mean.
-    pub included: BTreeSet<Party>,
+    pub(super) included: BTreeSet<Party>,
     /// The mean with its bound; none if none was verified.
-    pub mean: Option<Arc<Mean>>,
+    pub(super) mean: Option<Arc<Mean>>,
     /// Whether these are all of E's, the bound is within ν/2, and a quorum says that it holds a
     /// mean [near](crate::averaging::sketch) to this one.
-    pub whole: bool,
+    pub(super) whole: bool,
     /// Where no quorum does, who says that it holds another one: somebody has lied, and no bound is
     /// known.
-    pub contradicted: BTreeSet<Party>,
+    pub(super) contradicted: BTreeSet<Party>,
 }
 
 /// A verified mean.
 #[derive(Clone)]
-pub struct Mean {
+pub(super) struct Mean {
     /// An average of openings × their number: about the sum of finals, in steps of the lattice.
-    pub sum: Vec<i128>,
+    pub(super) sum: Vec<i128>,
     /// Σ of the weights, exact.
-    pub weight: LatticeWeight,
+    pub(super) weight: LatticeWeight,
     /// Each coordinate of `sum` is within this of the exact sum of the finals, in steps.
-    pub steps: f64,
+    pub(super) steps: f64,
     /// The same for the result, in standard errors.
-    pub standard_errors: f64,
+    pub(super) standard_errors: f64,
 }
 
 impl std::fmt::Debug for Mean {

@@ -35,7 +35,9 @@ use crate::averaging::sketch::{self, MOST_SKETCHES, Measure};
 use crate::messages::notice::{Notice, Sketch};
 use crate::publishing::averaging::averaged::{Averaged, Mean};
 use crate::publishing::averaging::comparison::Comparing;
-use crate::publishing::averaging::machine::{Averaging, MOST_STAGES, PublishingDeed, Sights};
+use crate::publishing::averaging::machine::{Averaging, MOST_STAGES};
+use crate::publishing::interface::{Published, PublishingDeed, Surroundings};
+use crate::publishing::result::{Accuracy, Sum};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -99,7 +101,7 @@ impl Averaging {
     }
 
     /// When this node tells its sums (again).
-    pub(super) fn tells_at(&self, sights: &Sights<'_>) -> Time {
+    pub(super) fn tells_at(&self, around: &Surroundings<'_>) -> Time {
         let Some(since) = self
             .comparing
             .unheard_since
@@ -109,13 +111,13 @@ impl Averaging {
         };
         let mut left = self
             .others()
-            .filter(|party| sights.flood.averaged(*party).is_none())
+            .filter(|party| around.flood.averaged(*party).is_none())
             .peekable();
         if left.peek().is_none() {
             since
         } else if self.comparing.told + 1 == MOST_SKETCHES {
             self.stages_end(MOST_STAGES - 1).max(since)
-        } else if left.all(|party| sights.gone.contains_key(&party)) {
+        } else if left.all(|party| around.gone.contains_key(&party)) {
             since
         } else {
             since.plus_millis(self.setup.settle_ms / 8)
@@ -134,22 +136,22 @@ impl Averaging {
 
     /// Compares this node's result of all of E with what others say of theirs, tells them of its
     /// own, and gives it out.
-    pub(super) fn compare(&mut self, now: Time, sights: &Sights<'_>) {
+    pub(super) fn compare(&mut self, now: Time, around: &Surroundings<'_>) {
         if !self.ended {
             return;
         }
-        self.compare_sums(sights);
-        self.tell_sums(now, sights);
-        let answers = |party: Party| match sights.flood.averaged(party) {
+        self.compare_sums(around);
+        self.tell_sums(now, around);
+        let answers = |party: Party| match around.flood.averaged(party) {
             Some(false) => true,
-            _ => self.comparing.compared.contains_key(&party) || sights.gone.contains_key(&party),
+            _ => self.comparing.compared.contains_key(&party) || around.gone.contains_key(&party),
         };
         if self.others().all(answers) || now >= self.given_out_by() {
             self.give_out();
         }
     }
 
-    fn compare_sums(&mut self, sights: &Sights<'_>) {
+    fn compare_sums(&mut self, around: &Surroundings<'_>) {
         let Some((mean, measure)) = self.measured() else {
             return;
         };
@@ -158,7 +160,7 @@ impl Averaging {
             .others()
             .filter(|party| !self.comparing.compared.contains_key(party));
         let said = open.filter_map(|party| {
-            let (_, sketch) = sights
+            let (_, sketch) = around
                 .flood
                 .sums(party)
                 .find(|(unheard, _)| !unheard.contains(&me))?;
@@ -176,29 +178,29 @@ impl Averaging {
         }
     }
 
-    fn tell_sums(&mut self, now: Time, sights: &Sights<'_>) {
+    fn tell_sums(&mut self, now: Time, around: &Surroundings<'_>) {
         if self.comparing.mean.is_none() {
             return;
         }
-        let has_result = |party: &Party| sights.flood.averaged(*party) == Some(true);
+        let has_result = |party: &Party| around.flood.averaged(*party) == Some(true);
         if self
             .others()
             .any(|party| has_result(&party) && !self.comparing.heard.contains(&party))
         {
             self.comparing.unheard_since.get_or_insert(now);
         }
-        if now >= self.tells_at(sights) {
-            self.tell_sums_now(sights);
+        if now >= self.tells_at(around) {
+            self.tell_sums_now(around);
         }
     }
 
-    fn tell_sums_now(&mut self, sights: &Sights<'_>) {
+    fn tell_sums_now(&mut self, around: &Surroundings<'_>) {
         let Some((mean, measure)) = self.measured() else {
             return;
         };
         let (heard, unheard): (Vec<Party>, Vec<Party>) = self
             .others()
-            .partition(|party| sights.flood.averaged(*party).is_some());
+            .partition(|party| around.flood.averaged(*party).is_some());
         let number = self.comparing.told;
         match self.setup.signer.seed(number) {
             Ok(seed) => {
@@ -232,15 +234,47 @@ impl Averaging {
                 .collect();
             averaged.whole = false;
         }
-        self.deeds.push(PublishingDeed::Ended(Box::new(averaged)));
+        let published = self.published(averaged);
+        self.deeds.push(PublishingDeed::Ended(Box::new(published)));
+    }
+
+    /// A result as it is given out: no bound is known once somebody has lied.
+    fn published(&self, averaged: Averaged) -> Published {
+        let Averaged {
+            included,
+            mean,
+            whole,
+            contradicted,
+        } = averaged;
+        let known = |bound: f64| {
+            if contradicted.is_empty() {
+                bound
+            } else {
+                f64::INFINITY
+            }
+        };
+        let largest = 0.5 * self.terms.accuracy();
+        Published {
+            included,
+            agreed: whole,
+            accuracy: mean.as_ref().map(|mean| Accuracy {
+                steps: known(mean.steps),
+                standard_errors: known(mean.standard_errors),
+                apart: known(mean.standard_errors + largest),
+            }),
+            sum: mean.map(|mean| Sum {
+                value: self.lattice.vector(mean.sum.iter().copied()),
+                weight: mean.weight,
+            }),
+        }
     }
 
     /// The last words of a node that leaves, and its result.
-    pub(super) fn give_out_at_once(&mut self, sights: &Sights<'_>) {
+    pub(super) fn give_out_at_once(&mut self, around: &Surroundings<'_>) {
         let unheard =
-            |party| sights.flood.averaged(party) == Some(true) && !self.comparing.heard.contains(&party);
+            |party| around.flood.averaged(party) == Some(true) && !self.comparing.heard.contains(&party);
         if self.others().any(unheard) && self.comparing.told < MOST_SKETCHES {
-            self.tell_sums_now(sights);
+            self.tell_sums_now(around);
         }
         self.give_out();
     }
@@ -249,10 +283,10 @@ impl Averaging {
     /// would not tell its sums.
     fn measured(&self) -> Option<(Arc<Mean>, Measure)> {
         let (mean, electorate) = (self.comparing.mean.clone()?, self.electorate.as_ref()?);
-        let terms = &self.setup.terms;
+        let terms = &self.terms;
         let (parties, weight) = (
             electorate.members.len(),
-            self.setup.lattice.weight_to_f64(mean.weight.0),
+            self.lattice.weight_to_f64(mean.weight.0),
         );
         let unit_steps = parties as f64 * f64::from(terms.grain_log2).exp2();
         let most = 0.5 * terms.accuracy() / terms.unit_errors(parties, weight) * unit_steps;
@@ -263,11 +297,11 @@ impl Averaging {
     /// Whether nobody who averages needs this node any more, as far as it knows: all that are not
     /// gone have ended, and those with a result have told sums that take each other's ends into
     /// account.
-    pub fn is_over(&self, sights: &Sights<'_>) -> bool {
+    pub fn is_over(&self, around: &Surroundings<'_>) -> bool {
         let Some(electorate) = &self.electorate else {
             return true;
         };
-        let (flood, here) = (sights.flood, |party: &Party| !sights.gone.contains_key(party));
+        let (flood, here) = (around.flood, |party: &Party| !around.gone.contains_key(party));
         let has_result = |party: &Party| here(party) && flood.averaged(*party) == Some(true);
         let has_heard =
             |party: Party, other: Party| flood.sums(party).any(|(unheard, _)| !unheard.contains(&other));

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::lattice::grid::LatticeWeight;
 use crate::publishing::averaging::averaged::Mean;
 use crate::publishing::averaging::fast::Fast;
-use crate::publishing::averaging::machine::{Averaging, Entrants, Mode, Sights};
+use crate::publishing::averaging::machine::{Averaging, Entrants, Mode};
+use crate::publishing::interface::Surroundings;
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -44,17 +45,17 @@ impl Averaging {
         let count = included.len() as i128;
         fast.state()
             .iter()
-            .map(|&x| self.setup.terms.to_steps(i128::from(x).wrapping_mul(count)))
+            .map(|&x| self.terms.to_steps(i128::from(x).wrapping_mul(count)))
             .collect()
     }
 
     pub(super) fn sum_of_fallback(&self, mean: &[f64], included: &BTreeSet<Party>) -> Vec<i128> {
-        let scale = included.len() as f64 * f64::from(self.setup.terms.grain_log2).exp2();
+        let scale = included.len() as f64 * f64::from(self.terms.grain_log2).exp2();
         mean.iter().map(|x| (x * scale).round() as i128).collect()
     }
 
     pub(super) fn is_within(&self, mean: &Mean) -> bool {
-        mean.standard_errors <= 0.5 * self.setup.terms.accuracy()
+        mean.standard_errors <= 0.5 * self.terms.accuracy()
     }
 
     /// `bound`: how far an average in units may be from the exact one of the openings.
@@ -69,8 +70,8 @@ impl Averaging {
             .iter()
             .filter_map(|party| Some(electorate.entries.get(party)?.weight.0));
         let weight = LatticeWeight(weights.fold(0, i128::saturating_add));
-        let in_parties = self.setup.lattice.weight_to_f64(weight.0);
-        let terms = &self.setup.terms;
+        let in_parties = self.lattice.weight_to_f64(weight.0);
+        let terms = &self.terms;
         let units = bound + terms.rounded(included.len());
         let steps = units * included.len() as f64 * f64::from(terms.grain_log2).exp2();
         let standard_errors = units * terms.unit_errors(included.len(), in_parties);
@@ -83,7 +84,7 @@ impl Averaging {
     }
 
     /// Ends with what there is: this node leaves.
-    pub fn leave(&mut self, now: Time, sights: &Sights<'_>) {
+    pub fn leave(&mut self, now: Time, around: &Surroundings<'_>) {
         match self.stage {
             Mode::Fallback { .. } => self.conclude_fallback(now, false),
             _ => {
@@ -95,6 +96,6 @@ impl Averaging {
                 self.end(now, included, None);
             }
         }
-        self.give_out_at_once(sights);
+        self.give_out_at_once(around);
     }
 }

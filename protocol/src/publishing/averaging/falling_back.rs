@@ -9,16 +9,17 @@ use crate::messages::notice::{Form, Notice};
 use crate::publishing::averaging::cuts::{self, View};
 use crate::publishing::averaging::fallback::{Fallback, Said};
 use crate::publishing::averaging::inbox::Arrival;
-use crate::publishing::averaging::machine::{Averaging, FALLBACK_STAGES, Mode, PublishingDeed, Sights};
+use crate::publishing::averaging::machine::{Averaging, FALLBACK_STAGES, Mode};
+use crate::publishing::interface::{PublishingDeed, Surroundings};
 use crate::time::Time;
 use crate::topology::party::Party;
 
 impl Averaging {
-    pub(super) fn fall_back(&mut self, now: Time, sights: &Sights<'_>) {
+    pub(super) fn fall_back(&mut self, now: Time, around: &Surroundings<'_>) {
         let Some(electorate) = &self.electorate else {
             return;
         };
-        let view = View::of(sights.flood, &self.setup.graph, &electorate.members);
+        let view = View::of(around.flood, &self.setup.graph, &electorate.members);
         let roles = view.roles(&self.setup.graph, &electorate.members, self.setup.me);
         let mut ratio = RatioConsensus::new(self.own.iter().copied());
         for (party, steward) in &roles.stewards {
@@ -31,23 +32,23 @@ impl Averaging {
         self.stage = Mode::Fallback { fallback, ends };
         self.inbox.retain(|_, form, _| form == Form::Ratio);
         self.wait(now);
-        self.say_round(sights);
+        self.say_round(around);
     }
 
     fn enter(&self, ratio: &mut RatioConsensus, party: Party, out: bool) {
         if let Some(bytes) = self.openings.get(&party) {
-            ratio.enter(integers::read_narrow(bytes, self.setup.terms.opening_bytes), out);
+            ratio.enter(integers::read_narrow(bytes, self.terms.opening_bytes), out);
         }
     }
 
     /// Sends the present round of ratio consensus.
-    fn say_round(&mut self, sights: &Sights<'_>) {
+    fn say_round(&mut self, around: &Surroundings<'_>) {
         let Mode::Fallback { fallback, .. } = &self.stage else {
             return;
         };
         let round = fallback.round();
         if let Some((view, spread, bytes)) = fallback.message() {
-            return self.send(Form::Ratio, round, view, spread, &bytes, sights.connected);
+            return self.send(Form::Ratio, round, view, spread, &bytes, around.connected);
         }
         // Only what somebody made up leads here. The others go on without this node; it says
         // nothing more, also in later rounds.
@@ -59,19 +60,19 @@ impl Averaging {
     }
 
     /// Takes up what was flooded about cut edges, and cuts those to neighbours that are lost.
-    pub(super) fn look_around(&mut self, now: Time, sights: &Sights<'_>) {
+    pub(super) fn look_around(&mut self, now: Time, around: &Surroundings<'_>) {
         let (Mode::Fallback { fallback, .. }, Some(electorate)) = (&self.stage, &self.electorate) else {
             return;
         };
         let (me, round) = (self.setup.me, fallback.round());
-        let view = View::of(sights.flood, &self.setup.graph, &electorate.members);
+        let view = View::of(around.flood, &self.setup.graph, &electorate.members);
         let lacking =
             |party: &&Party| !self.inbox.has(**party, Form::Ratio, round) || self.broken.contains(*party);
         let lost = |party: &&Party| !view.is_cut(me, **party) && lacking(party);
         // Only once this round's wait has begun. Who has its result waits only where its message is
         // waited for; others may have left by then.
         let waits = self.sent == Some((Form::Ratio, round));
-        let gone = |party: &&Party| waits && self.is_lost(**party, now, sights);
+        let gone = |party: &&Party| waits && self.is_lost(**party, now, around);
         let cut_by_other = |party: &&Party| view.has_cut(**party, me) && !view.has_cut(me, **party);
         let cut = electorate
             .neighbours
@@ -88,7 +89,7 @@ impl Averaging {
         };
         if view != *fallback.view() {
             let roles = view.roles(&self.setup.graph, &electorate.members, me);
-            let (openings, width) = (&self.openings, self.setup.terms.opening_bytes);
+            let (openings, width) = (&self.openings, self.terms.opening_bytes);
             fallback.change(view, roles, |ratio, before, after| {
                 let mine = |roles: &cuts::Roles, party: Party| roles.stewards.get(&party) == Some(&me);
                 for (&party, bytes) in openings {
@@ -104,7 +105,7 @@ impl Averaging {
         }
     }
 
-    pub(super) fn step_fallback(&mut self, now: Time, sights: &Sights<'_>) -> bool {
+    pub(super) fn step_fallback(&mut self, now: Time, around: &Surroundings<'_>) -> bool {
         // A cut that this node has just decided on is taken up when it comes back as a held notice.
         if self
             .deeds
@@ -132,7 +133,7 @@ impl Averaging {
                 return false;
             }
             self.wait(now);
-            self.say_round(sights);
+            self.say_round(around);
             return true;
         }
         let Mode::Fallback { fallback, .. } = &mut self.stage else {

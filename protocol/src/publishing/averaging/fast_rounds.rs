@@ -7,7 +7,8 @@ use crate::averaging::spectrum::Spectrum;
 use crate::averaging::terms;
 use crate::messages::notice::{Form, Notice};
 use crate::messages::wire::Bytes;
-use crate::publishing::averaging::machine::{Averaging, FAST_STAGES, Mode, PublishingDeed, Sights};
+use crate::publishing::averaging::machine::{Averaging, FAST_STAGES, Mode};
+use crate::publishing::interface::{PublishingDeed, Surroundings};
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -19,7 +20,7 @@ impl Averaging {
         entries: &BTreeMap<Party, FinalEntry>,
     ) -> Option<terms::FastForm> {
         let ranges: Vec<f64> = entries.values().map(|entry| entry.range as f64).collect();
-        let (terms, weight) = (&self.setup.terms, self.weight(entries.values()));
+        let (terms, weight) = (&self.terms, self.weight(entries.values()));
         if members.len() == self.setup.graph.parties() {
             return terms.fast_form(terms.spectrum(), &ranges, weight);
         }
@@ -36,20 +37,19 @@ impl Averaging {
     }
 
     fn weight<'a>(&self, entries: impl Iterator<Item = &'a FinalEntry>) -> f64 {
-        self.setup
-            .lattice
+        self.lattice
             .weight_to_f64(entries.map(|entry| entry.weight.0).fold(0, i128::saturating_add))
     }
 
     /// This node misses a message, or there is no fast form.
-    pub(super) fn miss(&mut self, now: Time, sights: &Sights<'_>) {
-        if !sights.flood.missed(self.setup.me) {
+    pub(super) fn miss(&mut self, now: Time, around: &Surroundings<'_>) {
+        if !around.flood.missed(self.setup.me) {
             self.deeds.push(PublishingDeed::Say(Notice::Missed));
         }
-        self.fall_back(now, sights);
+        self.fall_back(now, around);
     }
 
-    pub(super) fn step_fast(&mut self, now: Time, sights: &Sights<'_>) -> bool {
+    pub(super) fn step_fast(&mut self, now: Time, around: &Surroundings<'_>) -> bool {
         let Mode::Fast(fast) = &mut self.stage else {
             return false;
         };
@@ -66,8 +66,8 @@ impl Averaging {
             .collect();
         if !lacking.is_empty() {
             let is_late = now >= self.stages_end(FAST_STAGES);
-            if is_late || lacking.iter().any(|&party| self.is_lost(party, now, sights)) {
-                self.miss(now, sights);
+            if is_late || lacking.iter().any(|&party| self.is_lost(party, now, around)) {
+                self.miss(now, around);
                 return true;
             }
             return false;
@@ -87,19 +87,19 @@ impl Averaging {
                 party,
                 format!("a change in round {round} of averaging that the entries do not allow"),
             );
-            self.miss(now, sights);
+            self.miss(now, around);
             return true;
         }
         let made = fast.step(&messages);
         let done = fast.wants().is_none();
         self.wait(now);
         match made {
-            Ok(Some(bytes)) => self.send(Form::Fast, round + 1, 0, 0.0, &bytes, sights.connected),
+            Ok(Some(bytes)) => self.send(Form::Fast, round + 1, 0, 0.0, &bytes, around.connected),
             Ok(None) if done => self.conclude_fast(now),
             Ok(None) => {}
             Err(reason) => {
                 self.fault(reason);
-                self.miss(now, sights);
+                self.miss(now, around);
             }
         }
         true

@@ -4,22 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::agreement::flood::Flood;
 use crate::averaging::entry::FinalEntry;
 use crate::averaging::ratio;
 use crate::averaging::terms::AveragingTerms;
 use crate::lattice::grid::Lattice;
-use crate::messages::notice::{Form, Notice};
-use crate::messages::signing::Signer;
+use crate::messages::notice::Form;
 use crate::messages::wire::Bytes;
-use crate::publishing::averaging::averaged::Averaged;
 use crate::publishing::averaging::comparison::Comparing;
 use crate::publishing::averaging::fallback::Fallback;
 use crate::publishing::averaging::fast::Fast;
 use crate::publishing::averaging::inbox::Inbox;
 use crate::publishing::averaging::opening::Opening;
+use crate::publishing::interface::{Published, PublishingDeed, Setup, Surroundings};
 use crate::time::Time;
-use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
 /// Ratio consensus is given up after so many times `settle_ms`. Our choice: a silent party costs
@@ -45,54 +42,6 @@ pub const COMPARING_STAGES: u64 = 2;
 /// does.
 pub const MOST_STAGES: u64 = FAST_STAGES + FALLBACK_STAGES + COMPARING_STAGES;
 
-/// What an averaging node is given.
-pub struct Setup {
-    /// This node's party.
-    pub me: Party,
-    /// Signs its rounds.
-    pub signer: Signer,
-    /// The public graph.
-    pub graph: Arc<Graph>,
-    /// The plan's terms.
-    pub terms: Arc<AveragingTerms>,
-    /// Where finals live.
-    pub lattice: Lattice,
-    /// Patience with a silent neighbour.
-    pub settle_ms: u64,
-    /// The fewest members of the plan, this node included, that have to hold one mean so that it is
-    /// agreed: any two such sets share one outside of the coalition.
-    pub quorum: usize,
-}
-
-/// What the machine sees besides its own state.
-pub struct Sights<'a> {
-    /// All notices held.
-    pub flood: &'a Flood,
-    /// Whom this node finds gone.
-    pub gone: &'a BTreeMap<Party, Time>,
-    /// Public neighbours that can be reached.
-    pub connected: &'a BTreeSet<Party>,
-    /// When each neighbour last sent this node something that it had signed.
-    pub heard: &'a BTreeMap<Party, Time>,
-}
-
-/// What the machine wants.
-#[derive(Debug)]
-pub enum PublishingDeed {
-    /// Sign and flood this.
-    Say(Notice),
-    /// Sign this for one neighbour.
-    Tell(Party, Notice),
-    /// Send a frame to a public neighbour.
-    Send(Party, Arc<[u8]>),
-    /// A peer sent what it may not send.
-    Offence(Party, String),
-    /// Something went wrong.
-    Fault(String),
-    /// How it ended for this node, once.
-    Ended(Box<Averaged>),
-}
-
 /// E, as all know it.
 pub(super) struct Entrants {
     /// When this node knew it.
@@ -116,6 +65,9 @@ pub(super) enum Mode {
 /// One node's averaging.
 pub struct Averaging {
     pub(super) setup: Setup,
+    pub(super) terms: Arc<AveragingTerms>,
+    pub(super) lattice: Lattice,
+    /// This node's own opening, in units of the terms.
     pub(super) own: Vec<i64>,
     pub(super) stage: Mode,
     pub(super) electorate: Option<Entrants>,
@@ -138,9 +90,17 @@ pub struct Averaging {
 
 impl Averaging {
     /// Sends this node's opening to whom it reaches.
-    pub fn new(setup: Setup, opening: Opening, connected: &BTreeSet<Party>) -> Self {
+    pub fn new(
+        setup: Setup,
+        terms: Arc<AveragingTerms>,
+        lattice: Lattice,
+        opening: Opening,
+        connected: &BTreeSet<Party>,
+    ) -> Self {
         let mut averaging = Averaging {
             setup,
+            terms,
+            lattice,
             own: opening.values,
             stage: Mode::Waiting,
             electorate: None,
@@ -164,19 +124,14 @@ impl Averaging {
         256 + (dimension + 1) * 16
     }
 
-    /// Whether this node has its result, or knows that it gets none.
-    pub fn has_ended(&self) -> bool {
-        self.ended
-    }
-
     /// E, once it is agreed.
     pub fn members(&self) -> Option<&BTreeSet<Party>> {
         Some(&self.electorate.as_ref()?.members)
     }
 
-    /// What is to be done.
-    pub fn take_deeds(&mut self) -> Vec<PublishingDeed> {
-        std::mem::take(&mut self.deeds)
+    /// Ends without averaging.
+    pub(super) fn end_without(&mut self, published: Published) {
+        self.deeds.push(PublishingDeed::Ended(Box::new(published)));
     }
 
     pub(super) fn fault(&mut self, text: impl Into<String>) {
@@ -194,7 +149,7 @@ impl Averaging {
     }
 
     /// E is agreed, with the entries of all of its members. This node is one of them.
-    pub fn begin(&mut self, now: Time, entries: BTreeMap<Party, FinalEntry>, sights: &Sights<'_>) {
+    pub fn begin(&mut self, now: Time, entries: BTreeMap<Party, FinalEntry>, around: &Surroundings<'_>) {
         let (me, graph) = (self.setup.me, self.setup.graph.clone());
         let members: BTreeSet<Party> = entries.keys().copied().collect();
         let neighbours: Vec<Party> = graph
@@ -218,39 +173,39 @@ impl Averaging {
             Some(schedule) => {
                 self.stage = Mode::Fast(Fast::new(
                     schedule,
-                    self.setup.terms.opening_bytes,
+                    self.terms.opening_bytes,
                     neighbours,
                     self.own.clone(),
                 ));
             }
             // In pieces, or of finals that reach too far: then what is left of the graph averages
             // as well as it can.
-            None => self.miss(now, sights),
+            None => self.miss(now, around),
         }
         self.recheck();
     }
 
     /// Does what can be done now.
-    pub fn advance(&mut self, now: Time, sights: &Sights<'_>) {
+    pub fn advance(&mut self, now: Time, around: &Surroundings<'_>) {
         if let (Mode::Fast(_), Some(electorate)) = (&self.stage, &self.electorate)
-            && electorate.members.iter().any(|&party| sights.flood.missed(party))
+            && electorate.members.iter().any(|&party| around.flood.missed(party))
         {
-            self.fall_back(now, sights);
+            self.fall_back(now, around);
         }
         loop {
             let moved = match self.stage {
                 Mode::Waiting => false,
-                Mode::Fast(_) => self.step_fast(now, sights),
+                Mode::Fast(_) => self.step_fast(now, around),
                 Mode::Fallback { .. } => {
-                    self.look_around(now, sights);
-                    self.step_fallback(now, sights)
+                    self.look_around(now, around);
+                    self.step_fallback(now, around)
                 }
             };
             if !moved {
                 break;
             }
         }
-        self.compare(now, sights);
-        self.tell_waiting(now, sights);
+        self.compare(now, around);
+        self.tell_waiting(now, around);
     }
 }

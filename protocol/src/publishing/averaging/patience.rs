@@ -1,9 +1,8 @@
 //! Who is waited for, and for how long.
 
 use crate::messages::notice::{Form, Notice};
-use crate::publishing::averaging::machine::{
-    Averaging, FAST_STAGES, LONGEST_WAIT, Mode, PublishingDeed, Sights,
-};
+use crate::publishing::averaging::machine::{Averaging, FAST_STAGES, LONGEST_WAIT, Mode};
+use crate::publishing::interface::{PublishingDeed, Surroundings};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -22,17 +21,17 @@ impl Averaging {
 
     /// Whether a neighbour whose message is needed is gone or broken, or is not waited for any
     /// more.
-    pub(super) fn is_lost(&self, party: Party, now: Time, sights: &Sights<'_>) -> bool {
-        sights.gone.contains_key(&party)
+    pub(super) fn is_lost(&self, party: Party, now: Time, around: &Surroundings<'_>) -> bool {
+        around.gone.contains_key(&party)
             || self.broken.contains(&party)
-            || now >= self.patience(party, sights)
+            || now >= self.patience(party, around)
     }
 
     /// Until when a neighbour is waited for: from when this wait began (before, it may have had
     /// nothing to say) or it was last heard of, and whatever it says not for ever.
-    fn patience(&self, party: Party, sights: &Sights<'_>) -> Time {
+    fn patience(&self, party: Party, around: &Surroundings<'_>) -> Time {
         let settle_ms = self.setup.settle_ms;
-        let heard = sights
+        let heard = around
             .heard
             .get(&party)
             .copied()
@@ -50,7 +49,7 @@ impl Averaging {
 
     /// While this node waits for others it says so: whoever waits for it must not take it for
     /// silent.
-    pub(super) fn tell_waiting(&mut self, now: Time, sights: &Sights<'_>) {
+    pub(super) fn tell_waiting(&mut self, now: Time, around: &Surroundings<'_>) {
         if !self.is_waiting(now) || now < self.beat {
             return;
         }
@@ -58,7 +57,7 @@ impl Averaging {
         let reached: Vec<Party> = self
             .partners()
             .into_iter()
-            .filter(|peer| sights.connected.contains(peer))
+            .filter(|peer| around.connected.contains(peer))
             .collect();
         self.deeds.extend(
             reached
@@ -78,15 +77,15 @@ impl Averaging {
     }
 
     /// When to advance although nothing happened.
-    pub fn wake(&self, now: Time, sights: &Sights<'_>) -> Time {
-        let compares = self.given_out_by().min(self.tells_at(sights));
+    pub fn wake(&self, now: Time, around: &Surroundings<'_>) -> Time {
+        let compares = self.given_out_by().min(self.tells_at(around));
         if !self.is_waiting(now) {
             return compares;
         }
         let patience = self
             .partners()
             .into_iter()
-            .map(|party| self.patience(party, sights))
+            .map(|party| self.patience(party, around))
             .filter(|&at| at > now);
         let ends = match &self.stage {
             Mode::Fast(_) => self.stages_end(FAST_STAGES),

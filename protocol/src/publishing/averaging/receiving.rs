@@ -80,7 +80,7 @@ impl Averaging {
     fn check_length(&self, author: Party, form: Form, round: u32, found: usize) -> Result<(), String> {
         let coordinates = self.own.len();
         let expected = match (form, &self.electorate, &self.stage) {
-            (Form::Fast, _, _) if round == 0 => Some(coordinates * self.setup.terms.opening_bytes),
+            (Form::Fast, _, _) if round == 0 => Some(coordinates * self.terms.opening_bytes),
             (Form::Fast, _, Mode::Fast(fast)) => fast.length(round),
             (Form::Ratio, Some(electorate), _) => Some((coordinates + 1) * electorate.ratio_width),
             // Its length follows from E, and is looked at again then.
@@ -111,7 +111,7 @@ impl Averaging {
         };
         let values = arrival.values;
         let range = || {
-            integers::read_narrow(&values, self.setup.terms.opening_bytes)
+            integers::read_narrow(&values, self.terms.opening_bytes)
                 .map(i64::unsigned_abs)
                 .max()
                 .unwrap_or(0)

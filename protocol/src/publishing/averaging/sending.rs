@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::messages::notice::Form;
 use crate::messages::wire;
-use crate::publishing::averaging::machine::{Averaging, Mode, PublishingDeed};
+use crate::publishing::averaging::machine::{Averaging, Mode};
+use crate::publishing::interface::PublishingDeed;
 use crate::topology::party::Party;
 
 impl Averaging {

@@ -83,7 +83,7 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
             let length = if stage == Stage::Settling {
                 commons.rules.log_limit()
             } else {
-                commons.rules.final_limit()
+                commons.rules.way.item_limit()
             };
             let frame = wire::body_frame(plan.digest(), stage, author, &vec![0; length]);
             commons.items_mut(stage).keep_own(author, frame.clone(), length);

@@ -1,8 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::agreement::agreeing::Clock;
 use crate::lattice::grid::Lattice;
 use crate::lattice::packed::PackedVector;
+use crate::messages::wire::Bytes;
 use crate::mixing::portion::NoiseSource;
 use crate::plan::peers::simulated_keypair;
 use crate::simulator::cluster::tests::{inputs, plan};

@@ -1,0 +1,139 @@
+//! Averaging as a way of publishing: entries for everybody, rounds for neighbours.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::agreement::items::Items;
+use crate::averaging::entry::{ENTRY_BYTES, EntryError, FinalEntry};
+use crate::averaging::terms::AveragingTerms;
+use crate::lattice::grid::{Lattice, LatticeWeight};
+use crate::lattice::vector::LatticeVector;
+use crate::messages::notice::{ItemSet, Round, Stage};
+use crate::messages::wire::{self, Bytes};
+use crate::mixing::course::Course;
+use crate::mixing::portion::Portion;
+use crate::plan::checked::Plan;
+use crate::publishing::averaging::early::EarlyRounds;
+use crate::publishing::averaging::machine::{Averaging, MOST_STAGES};
+use crate::publishing::averaging::opening::Opening;
+use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup, Surroundings};
+use crate::publishing::publication::Publication;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// What stands for finals, in a plan that averages them.
+pub struct AveragedFinals {
+    terms: Arc<AveragingTerms>,
+    lattice: Lattice,
+    dimension: usize,
+    parties: usize,
+}
+
+impl AveragedFinals {
+    /// The finals of a plan with these terms.
+    pub(in crate::publishing) fn of(plan: &Plan, course: &Course, terms: Arc<AveragingTerms>) -> Self {
+        AveragedFinals {
+            terms,
+            lattice: course.lattice,
+            dimension: course.dimension,
+            parties: plan.parties(),
+        }
+    }
+
+    /// An entry's length in bytes.
+    pub(in crate::publishing) fn item_limit(&self) -> usize {
+        ENTRY_BYTES
+    }
+
+    /// The longest frame of a round, in bytes.
+    pub(in crate::publishing) fn frame_limit(&self) -> usize {
+        Averaging::frame_limit(self.dimension)
+    }
+
+    /// How many times `settle_ms` averaging takes at most.
+    pub(in crate::publishing) fn most_stages(&self) -> u64 {
+        MOST_STAGES
+    }
+
+    /// An entry from its bytes.
+    pub(in crate::publishing) fn read(&self, bytes: &[u8]) -> Result<FinalEntry, EntryError> {
+        FinalEntry::from_bytes(bytes, self.parties)
+    }
+
+    /// Commits to a node's own final, and sends it to the neighbours.
+    pub(in crate::publishing) fn begin(
+        &self,
+        final_state: Portion<LatticeVector, LatticeWeight>,
+        setup: Setup,
+        connected: &BTreeSet<Party>,
+        early: EarlyRounds,
+    ) -> Result<(OwnItem, Box<dyn Publication>), FinalError> {
+        let opening = Opening::of(&self.terms, final_state.value.steps(), final_state.weight)?;
+        let entry = opening.entry.to_bytes();
+        let item = OwnItem {
+            frame: wire::body_frame(setup.signer.digest(), Stage::Publishing, setup.me, &entry),
+            length: entry.len(),
+        };
+        let mut averaging = Averaging::new(setup, self.terms.clone(), self.lattice, opening, connected);
+        early
+            .into_rounds()
+            .for_each(|(round, values)| averaging.round(round, values));
+        Ok((item, Box::new(averaging)))
+    }
+}
+
+fn parties(set: &ItemSet) -> BTreeSet<Party> {
+    set.iter().map(|(party, _)| *party).collect()
+}
+
+impl Publication for Averaging {
+    fn agreed(&mut self, now: Time, set: &ItemSet, items: &Items, around: &Surroundings<'_>) {
+        let members = self.setup.graph.parties();
+        let entry = |(party, hash): &(Party, _)| {
+            let body = items.version(*party, hash)?;
+            Some((*party, FinalEntry::from_bytes(body.bytes(), members).ok()?))
+        };
+        let entries: BTreeMap<Party, FinalEntry> = set.iter().filter_map(entry).collect();
+        if entries.contains_key(&self.setup.me) {
+            self.begin(now, entries, around);
+        } else {
+            self.end_without(Published::without_sum(parties(set), true));
+        }
+    }
+
+    fn unresolved(&mut self, set: &ItemSet, _items: &Items) {
+        self.end_without(Published::without_sum(parties(set), false));
+    }
+
+    fn take_deeds(&mut self) -> Vec<PublishingDeed> {
+        std::mem::take(&mut self.deeds)
+    }
+
+    fn round(&mut self, round: Round, values: Bytes) {
+        Averaging::round(self, round, values);
+    }
+
+    fn connected(&mut self, peer: Party) {
+        Averaging::connected(self, peer);
+    }
+
+    fn advance(&mut self, now: Time, around: &Surroundings<'_>) {
+        Averaging::advance(self, now, around);
+    }
+
+    fn wake(&self, now: Time, around: &Surroundings<'_>) -> Time {
+        Averaging::wake(self, now, around)
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.members().is_some()
+    }
+
+    fn leave(&mut self, now: Time, around: &Surroundings<'_>) {
+        Averaging::leave(self, now, around);
+    }
+
+    fn is_over(&self, around: &Surroundings<'_>) -> bool {
+        Averaging::is_over(self, around)
+    }
+}

@@ -1,0 +1,107 @@
+//! Publishing by flooding: every final goes to everybody, and all sum those of the agreed set.
+
+use std::collections::BTreeSet;
+
+use crate::agreement::items::Items;
+use crate::lattice::grid::{Lattice, LatticeWeight};
+use crate::lattice::vector::LatticeVector;
+use crate::messages::notice::{ItemSet, Stage};
+use crate::messages::wire::{self, Bytes};
+use crate::mixing::course::Course;
+use crate::mixing::portion::{Portion, Share};
+use crate::plan::checked::Plan;
+use crate::publishing::interface::{FinalError, OwnItem, Published, PublishingDeed, Setup, Surroundings};
+use crate::publishing::publication::Publication;
+use crate::publishing::result::Sum;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// What finals are, in a plan that floods them.
+#[derive(Clone)]
+pub struct FloodedFinals {
+    lattice: Lattice,
+    dimension: usize,
+    parties: usize,
+}
+
+impl FloodedFinals {
+    /// The finals of a plan.
+    pub(super) fn of(plan: &Plan, course: &Course) -> Self {
+        FloodedFinals {
+            lattice: course.lattice,
+            dimension: course.dimension,
+            parties: plan.parties(),
+        }
+    }
+
+    /// A final's length in bytes.
+    pub(super) fn item_limit(&self) -> usize {
+        wire::FINAL_HEADER + self.dimension * self.lattice.final_bytes as usize
+    }
+
+    /// A final from its bytes: its coordinates are looked at only if they might not be summed.
+    pub(super) fn read(&self, bytes: &Bytes) -> Result<Share<LatticeVector, LatticeWeight>, FinalError> {
+        let (weight, values) = wire::final_from_bytes(bytes)?;
+        let value = self
+            .lattice
+            .final_state(bytes.slice_ref(values), self.dimension, self.parties)?;
+        if weight.0.unsigned_abs() > i128::MAX as u128 / self.parties as u128 {
+            return Err(FinalError::Weight);
+        }
+        Ok(Portion { value, weight })
+    }
+
+    /// A node's own final as its item.
+    pub(super) fn begin(
+        &self,
+        final_state: &Portion<LatticeVector, LatticeWeight>,
+        setup: &Setup,
+    ) -> Result<(OwnItem, Box<dyn Publication>), FinalError> {
+        let (digest, length) = (setup.signer.digest(), self.item_limit());
+        let (frame, written) = wire::body_frame_with(digest, Stage::Publishing, setup.me, length, |bytes| {
+            let (weight, values) = bytes.split_at_mut(wire::FINAL_HEADER);
+            weight.copy_from_slice(&final_state.weight.0.to_le_bytes());
+            self.lattice.write_final(&final_state.value, values)
+        });
+        written.map_err(|_| FinalError::OwnWidth)?;
+        let flooding = Flooding {
+            finals: self.clone(),
+            deeds: vec![],
+        };
+        Ok((OwnItem { frame, length }, Box::new(flooding)))
+    }
+}
+
+/// A node that has flooded its final.
+struct Flooding {
+    finals: FloodedFinals,
+    deeds: Vec<PublishingDeed>,
+}
+
+impl Flooding {
+    fn end(&mut self, set: &ItemSet, items: &Items, agreed: bool) {
+        let included: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
+        let held = set.iter().filter_map(|(party, hash)| items.version(*party, hash));
+        let finals: Vec<_> = held
+            .filter_map(|body| self.finals.read(body.bytes()).ok())
+            .collect();
+        self.deeds.push(PublishingDeed::Ended(Box::new(Published {
+            sum: Sum::of(&self.finals.lattice, &finals),
+            ..Published::without_sum(included, agreed)
+        })));
+    }
+}
+
+impl Publication for Flooding {
+    fn agreed(&mut self, _now: Time, set: &ItemSet, items: &Items, _around: &Surroundings<'_>) {
+        self.end(set, items, true);
+    }
+
+    fn unresolved(&mut self, set: &ItemSet, items: &Items) {
+        self.end(set, items, false);
+    }
+
+    fn take_deeds(&mut self) -> Vec<PublishingDeed> {
+        std::mem::take(&mut self.deeds)
+    }
+}

@@ -1,0 +1,116 @@
+//! What a way of publishing is given, what it sees, what it wants, and what it comes to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::agreement::flood::Flood;
+use crate::averaging::entry::EntryError;
+use crate::lattice::packed::VectorError;
+use crate::messages::notice::Notice;
+use crate::messages::signing::Signer;
+use crate::messages::wire::WireError;
+use crate::publishing::result::{Accuracy, Sum};
+use crate::time::Time;
+use crate::topology::graph::Graph;
+use crate::topology::party::Party;
+
+/// What a publishing node is given.
+pub struct Setup {
+    /// This node's party.
+    pub me: Party,
+    /// Signs its messages.
+    pub signer: Signer,
+    /// The public graph.
+    pub graph: Arc<Graph>,
+    /// Patience with a silent neighbour, in milliseconds.
+    pub settle_ms: u64,
+    /// The fewest members of the plan, this node included, that have to hold one result so that it
+    /// is agreed: any two such sets share one outside of the coalition.
+    pub quorum: usize,
+}
+
+/// What a way of publishing sees besides its own state.
+pub struct Surroundings<'a> {
+    /// All notices held.
+    pub flood: &'a Flood,
+    /// Whom this node finds gone, and since when.
+    pub gone: &'a BTreeMap<Party, Time>,
+    /// Public neighbours that can be reached.
+    pub connected: &'a BTreeSet<Party>,
+    /// When each neighbour last sent this node something that it had signed.
+    pub heard: &'a BTreeMap<Party, Time>,
+}
+
+/// What a way of publishing wants.
+#[derive(Debug)]
+pub enum PublishingDeed {
+    /// Sign and flood this.
+    Say(Notice),
+    /// Sign this for one neighbour.
+    Tell(Party, Notice),
+    /// Send a frame to a public neighbour.
+    Send(Party, Arc<[u8]>),
+    /// A peer sent what it may not send.
+    Offence(Party, String),
+    /// Something went wrong.
+    Fault(String),
+    /// How publishing ended for this node, once.
+    Ended(Box<Published>),
+}
+
+/// What publishing came to for one node.
+#[derive(Clone, Debug, Default)]
+pub struct Published {
+    /// Whose finals are in the sum.
+    pub included: BTreeSet<Party>,
+    /// Whether enough members of the plan hold this very result.
+    pub agreed: bool,
+    /// The sum of these finals and of their weights; none if none is known.
+    pub sum: Option<Sum>,
+    /// What the sum is known to be off by; none where it is exact.
+    pub accuracy: Option<Accuracy>,
+}
+
+impl Published {
+    /// These parties' finals, whose sum this node does not know.
+    pub fn without_sum(included: BTreeSet<Party>, agreed: bool) -> Self {
+        Published {
+            included,
+            agreed,
+            ..Published::default()
+        }
+    }
+}
+
+/// A node's own item of the second agreement, on its way.
+pub struct OwnItem {
+    /// With its header.
+    pub frame: Arc<[u8]>,
+    /// How many bytes at the frame's end are the item.
+    pub length: usize,
+}
+
+/// Why a final, or what stands for one, is none.
+#[derive(Debug, Error)]
+pub enum FinalError {
+    /// Its bytes are no final.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// Its coordinates cannot be summed.
+    #[error(transparent)]
+    Vector(#[from] VectorError),
+    /// As many weights as there are parties could overflow.
+    #[error("the weight is too large")]
+    Weight,
+    /// Its bytes are no entry.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
+    /// This node's own final has a coordinate that no honest final has.
+    #[error("this node's final does not fit on the wire")]
+    OwnWidth,
+    /// This node's own final has a coordinate beyond what an opening has room for.
+    #[error("this node's final does not fit into an opening")]
+    OwnOpening,
+}

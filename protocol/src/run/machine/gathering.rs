@@ -1,0 +1,85 @@
+//! From READY to the mark that the plan is spent.
+
+use std::sync::Arc;
+
+use crate::agreement::gathering;
+use crate::messages::log::ShareId;
+use crate::messages::notice::Phase;
+use crate::mixing::exchange::{Exchange, Opening};
+use crate::publishing::interface::Published;
+use crate::run::interface::Output;
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::{Ending, Event};
+
+impl Run {
+    pub(super) fn gather(&mut self, step: gathering::Step) {
+        match step {
+            gathering::Step::Say(notice) => self.commons.say(notice),
+            gathering::Step::Call => self.commons.call(),
+            gathering::Step::Abort(reason) => {
+                self.machine = Machine::Over;
+                self.finish(Ending::Aborted { reason }, Published::default());
+            }
+            gathering::Step::Liar(party) => {
+                self.machine = Machine::Over;
+                let name = &self.plan.draft().members[party].name;
+                let reason =
+                    format!("{name} revealed another nonce for the schedule than it had committed to");
+                self.finish(Ending::Aborted { reason }, Published::default());
+            }
+            gathering::Step::Begin(parties, seed) => {
+                seed.into_iter().for_each(|seed| self.draw(seed));
+                if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over)
+                {
+                    (self.record.started, self.record.started_at) = (parties, Some(self.now));
+                    self.machine = Machine::Spending { mixing };
+                    self.commons.outbox.push_back(Output::Spend);
+                }
+            }
+        }
+    }
+
+    pub(super) fn spent(&mut self, result: Result<(), String>) {
+        let Machine::Spending { mixing } = std::mem::replace(&mut self.machine, Machine::Over) else {
+            return;
+        };
+        if let Err(reason) = result {
+            return self.finish(Ending::Spent { reason }, Published::default());
+        }
+        self.commons.event(Event::Phase(Phase::Mixing));
+        let start = self.record.started_at.unwrap_or(self.now);
+        let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
+        let gone = absent.chain(self.gone.keys().copied()).collect();
+        let opening = Opening {
+            start,
+            now: self.now,
+            absent: gone,
+            connected: self.private.clone(),
+        };
+        let mut exchange = Exchange::new(self.course.clone(), mixing, opening);
+        for (id, arrival) in std::mem::take(&mut self.early) {
+            exchange.share(id.from, id, arrival);
+        }
+        self.machine = Machine::Mixing { exchange };
+    }
+
+    /// START has drawn the schedule.
+    pub(super) fn draw(&mut self, seed: u64) {
+        self.plan = Arc::new(self.plan.with_draw(seed));
+        let schedule = Arc::new(self.plan.schedule().clone());
+        self.course.draw(schedule.clone());
+        self.commons.rules.schedule = schedule;
+        let due = |id: &ShareId| self.course.is_due(id.round, id.from);
+        let undue: Vec<ShareId> = self.early.keys().copied().filter(|id| !due(id)).collect();
+        for id in undue {
+            self.early.remove(&id);
+            self.commons.offence(
+                id.from,
+                format!(
+                    "a share that is not due: round {}, from {} to {}",
+                    id.round, id.from, id.to
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Shares that come in and go out, and their answers.
+
+use crate::messages::log::{Answer, ShareId};
+use crate::messages::wire::{self, Bytes, PrivateFrame};
+use crate::mixing::exchange::{Arrival, Deed, Exchange};
+use crate::run::interface::Output;
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::Event;
+use crate::topology::party::Party;
+
+impl Run {
+    pub(super) fn receive_private(&mut self, from: Party, frame: &Bytes) {
+        let (digest, read) = match wire::read_private(frame) {
+            Err(reason) => return self.commons.offence(from, reason),
+            Ok(read @ (PrivateFrame::Share { digest, .. } | PrivateFrame::Answer { digest, .. })) => {
+                (digest, read)
+            }
+        };
+        if let Err(reason) = self.commons.flood.members().same_plan(&digest) {
+            return self.commons.offence(from, reason);
+        }
+        match read {
+            PrivateFrame::Share {
+                id, weight, values, ..
+            } => {
+                self.receive_share(
+                    from,
+                    id,
+                    Arrival {
+                        weight,
+                        values: frame.slice(values),
+                    },
+                );
+            }
+            PrivateFrame::Answer { id, answer, .. } => self.receive_answer(from, id, answer),
+        }
+    }
+
+    pub(super) fn receive_share(&mut self, from: Party, id: ShareId, arrival: Arrival) {
+        match &mut self.machine {
+            Machine::Gathering { .. } | Machine::Spending { .. } => {
+                let due = id.from == from && id.to == self.course.me && self.may_be_due(id);
+                if due && arrival.values.len() == self.course.share_bytes() {
+                    self.early.entry(id).or_insert(arrival);
+                } else {
+                    self.commons.offence(
+                        from,
+                        format!(
+                            "a share that is not due: round {}, from {} to {}",
+                            id.round, id.from, id.to
+                        ),
+                    );
+                }
+            }
+            Machine::Mixing { exchange }
+            | Machine::Settling { exchange, .. }
+            | Machine::Auditing { exchange, .. } => {
+                exchange.share(from, id, arrival);
+            }
+            // The logs are agreed or the run is over: no answer can change anything, and a refusal
+            // might contradict an earlier answer.
+            Machine::Publishing { .. } | Machine::Over => {}
+        }
+    }
+
+    /// Whether a share may be due to this node. Until START has drawn the schedule here, when
+    /// others may have begun: as many of a neighbour as any schedule has.
+    pub(super) fn may_be_due(&self, id: ShareId) -> bool {
+        if !self.plan.draws_at_start() || self.plan.seed_at_start().is_some() {
+            return self.course.is_due(id.round, id.from);
+        }
+        let graph = &self.plan.draft().private_graph;
+        let sent = self.plan.rounds() as usize * self.plan.fanout() as usize;
+        let held = self
+            .early
+            .keys()
+            .filter(|other| other.from == id.from && **other != id)
+            .count();
+        (1..=self.plan.rounds()).contains(&id.round)
+            && graph.joins(id.from, id.to)
+            && held < sent.div_ceil(graph.neighbours(id.from).len().max(1))
+    }
+
+    pub(super) fn receive_answer(&mut self, from: Party, id: ShareId, answer: Answer) {
+        if id.to != from || id.from != self.course.me {
+            return self
+                .commons
+                .offence(from, "an answer about somebody else's share");
+        }
+        if let Err(reason) = self.commons.flood.members().verify_answer(id, &answer) {
+            return self.commons.offence(from, reason);
+        }
+        if let Some(exchange) = self.exchange() {
+            exchange.answer(from, id, answer);
+        }
+    }
+
+    /// Turns the exchange's deeds into outputs.
+    pub(super) fn carry_out(&mut self) {
+        let deeds = self.exchange().map(Exchange::take_deeds).unwrap_or_default();
+        for deed in deeds {
+            match deed {
+                Deed::Share { to, frame, id } => {
+                    self.commons.outbox.push_back(Output::Private {
+                        to,
+                        frame,
+                        share: Some(id),
+                    });
+                }
+                Deed::Recall(shares) => self.commons.outbox.push_back(Output::Recall(shares)),
+                Deed::Round(round) => self.commons.event(Event::Round(round)),
+                Deed::Fault(text) => self.commons.event(Event::Fault(text)),
+                Deed::Offence { peer, text } => self.commons.offence(peer, text),
+                Deed::Answer { id, verdict } if self.private.contains(&id.from) => {
+                    match self.commons.signer().answer(id, verdict) {
+                        Ok(answer) => {
+                            let frame = wire::answer_frame(&self.course.digest, id, &answer);
+                            self.commons.outbox.push_back(Output::Private {
+                                to: id.from,
+                                frame,
+                                share: None,
+                            });
+                        }
+                        Err(reason) => self.commons.event(Event::Fault(reason.to_string())),
+                    }
+                }
+                // It will send the share again on a new connection, and be answered then.
+                Deed::Answer { .. } => {}
+            }
+        }
+    }
+}

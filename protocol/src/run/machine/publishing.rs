@@ -1,0 +1,198 @@
+//! From the gate's verdict to the run's end: the second agreement, and what the plan's way of
+//! publishing wants.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use crate::agreement::agreeing::Step;
+use crate::messages::log::AgreedLogs;
+use crate::messages::notice::{ItemSet, Stage};
+use crate::mixing::exchange::Exchange;
+use crate::publishing::interface::{FinalError, Published, PublishingDeed, Setup};
+use crate::publishing::publication::Publication;
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::{Ending, Event};
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// Why a node that may publish gives no final.
+#[derive(Debug, Error)]
+pub(super) enum NotGiven {
+    #[error("party {0} signed for a share that its log denies")]
+    Liar(Party),
+    #[error(transparent)]
+    Final(#[from] FinalError),
+}
+
+impl Run {
+    /// This node gives what its final is in the plan's way of publishing.
+    pub(super) fn give_final(
+        &mut self,
+        exchange: Exchange,
+        logs: &AgreedLogs,
+        publishers: &BTreeSet<Party>,
+    ) -> Result<Box<dyn Publication>, NotGiven> {
+        let final_state = exchange.settle(logs, publishers).map_err(NotGiven::Liar)?;
+        let setup = Setup {
+            me: self.course.me,
+            signer: self.commons.signer().clone(),
+            graph: self.electorate.public.clone(),
+            settle_ms: self.settle_ms,
+            quorum: self.electorate.quorum(),
+        };
+        let early = std::mem::take(&mut self.early_rounds);
+        let (way, reached) = (&self.commons.rules.way, self.commons.reached());
+        let (item, publication) = way.begin(final_state, setup, reached, early)?;
+        self.commons.give_body(Stage::Publishing, item);
+        Ok(publication)
+    }
+
+    /// Hands on the rounds that neighbours sent each other this node's way.
+    pub(super) fn hand_on_rounds(&mut self) {
+        for (round, values) in std::mem::take(&mut self.commons.rounds) {
+            match &mut self.machine {
+                Machine::Publishing {
+                    publication: Some(publication),
+                    ..
+                } => publication.round(round, values),
+                Machine::Settling { .. } | Machine::Auditing { .. } => self.early_rounds.keep(round, values),
+                _ => {}
+            }
+        }
+    }
+
+    /// A step of the second agreement.
+    pub(super) fn publish(&mut self, step: Step) {
+        let (set, agreed) = match step {
+            Step::Say(notice) => return self.commons.say(notice),
+            Step::Agreed(set) => (set, true),
+            Step::Over => (self.items_held(), false),
+        };
+        let Machine::Publishing { publication, .. } = &mut self.machine else {
+            return;
+        };
+        let items = self.commons.items(Stage::Publishing);
+        match publication {
+            Some(publication) if agreed => {
+                publication.agreed(self.now, &set, items, &self.commons.around(&self.gone));
+            }
+            Some(publication) => publication.unresolved(&set, items),
+            None => {
+                let included = set.iter().map(|(party, _)| *party).collect();
+                return self.conclude(Published::without_sum(included, agreed));
+            }
+        }
+        self.carry_out_publication();
+    }
+
+    /// The items of the second stage that this node holds of those who may publish.
+    fn items_held(&self) -> ItemSet {
+        let mut set = self.commons.items(Stage::Publishing).set();
+        if let Machine::Publishing { agreement, .. } = &self.machine {
+            set.retain(|(party, _)| agreement.expected().contains(party));
+        }
+        set
+    }
+
+    /// Lets the publication do what it can. False: it wants nothing now.
+    pub(super) fn step_publication(&mut self) -> bool {
+        if let Machine::Publishing {
+            publication: Some(publication),
+            ..
+        } = &mut self.machine
+        {
+            publication.advance(self.now, &self.commons.around(&self.gone));
+        }
+        self.carry_out_publication()
+    }
+
+    /// Turns what the publication wants into outputs. False: it wants nothing.
+    pub(super) fn carry_out_publication(&mut self) -> bool {
+        let Machine::Publishing {
+            publication: Some(publication),
+            ..
+        } = &mut self.machine
+        else {
+            return false;
+        };
+        let deeds = publication.take_deeds();
+        let any = !deeds.is_empty();
+        for deed in deeds {
+            match deed {
+                PublishingDeed::Say(notice) => self.commons.say(notice),
+                PublishingDeed::Tell(peer, notice) => self.commons.tell(peer, notice),
+                PublishingDeed::Send(peer, frame) => self.commons.send(peer, frame),
+                PublishingDeed::Offence(peer, text) => self.commons.offence(peer, text),
+                PublishingDeed::Fault(text) => self.commons.event(Event::Fault(text)),
+                PublishingDeed::Ended(published) => self.conclude(*published),
+            }
+        }
+        any
+    }
+
+    fn conclude(&mut self, published: Published) {
+        let everybody = published.included.len() == self.electorate.parties;
+        if let Some(reason) = self.record.withheld.clone() {
+            let unknown = Published::without_sum(published.included, published.agreed);
+            return self.finish(Ending::Withheld { reason }, unknown);
+        }
+        let ending = if published.agreed && everybody && published.sum.is_some() {
+            Ending::Done
+        } else {
+            Ending::Degraded
+        };
+        self.finish(ending, published);
+    }
+
+    /// When the publication is to be looked at although nothing happened.
+    pub(super) fn publication_wake(&self) -> Time {
+        match &self.machine {
+            Machine::Publishing {
+                publication: Some(publication),
+                ..
+            } => publication.wake(self.now, &self.commons.around(&self.gone)),
+            _ => Time::FAR,
+        }
+    }
+
+    /// Whether nobody's publishing needs this node any more, as far as it knows.
+    fn is_publication_over(&self) -> bool {
+        match &self.machine {
+            Machine::Publishing {
+                publication: Some(publication),
+                ..
+            } => publication.is_over(&self.commons.around(&self.gone)),
+            _ => true,
+        }
+    }
+
+    /// Tells once that nobody needs this node any more.
+    pub(super) fn check_complete(&mut self) -> bool {
+        let Machine::Publishing { agreement, .. } = &self.machine else {
+            return false;
+        };
+        if self.record.complete
+            || !self.record.finished
+            || !(agreement.has_voted() || self.record.withheld.is_some())
+        {
+            return false;
+        }
+        let signers: BTreeSet<Party> = self
+            .commons
+            .flood
+            .votes(Stage::Publishing)
+            .map(|vote| vote.signer)
+            .collect();
+        let voted = agreement
+            .expected()
+            .iter()
+            .all(|party| signers.contains(party) || self.gone.contains_key(party));
+        let all = voted && self.is_publication_over();
+        if all {
+            self.record.complete = true;
+            self.commons.event(Event::Complete);
+        }
+        all
+    }
+}

@@ -1,0 +1,133 @@
+//! From the last round to the agreed logs and what the gate says about them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::agreement::agreeing::{Agreement, Clock, Step};
+use crate::messages::log::AgreedLogs;
+use crate::messages::notice::{Phase, Stage};
+use crate::messages::wire;
+use crate::mixing::exchange::Exchange;
+use crate::publishing::interface::Published;
+use crate::run::interface::Output;
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::{Ending, Event, GateVerdict};
+use crate::time::Time;
+use crate::topology::party::Party;
+
+impl Run {
+    /// When settling ends at the latest: nodes that began together place it alike.
+    pub(super) fn settling_ends(&self) -> Time {
+        let mixing_ms = u64::from(self.course.rounds).saturating_mul(self.course.round_ms);
+        let start = self.record.started_at.unwrap_or(self.now);
+        start.plus_millis(mixing_ms.saturating_add(self.settle_ms))
+    }
+
+    pub(super) fn begin_settling(&mut self) {
+        let Machine::Mixing { mut exchange } = std::mem::replace(&mut self.machine, Machine::Over) else {
+            return;
+        };
+        self.commons.event(Event::Phase(Phase::Settling));
+        let begin = exchange.deadline(self.course.rounds);
+        let clock = Clock::new(begin, self.settle_ms);
+        let called = self.log_calls(&exchange, &clock);
+        let log = exchange.close(called.iter().copied().collect());
+        self.commons.keep_log(log.clone());
+        self.commons.give_item(Stage::Settling, &wire::log_to_bytes(&log));
+        self.record.own_log = Some(log);
+        let agreement = Agreement::new(
+            self.electorate.clone(),
+            Stage::Settling,
+            self.record.started.clone(),
+            clock,
+            called,
+        );
+        self.machine = Machine::Settling { exchange, agreement };
+    }
+
+    /// Whom the log calls gone: found gone, its log not here, and its log cannot be on the way: it
+    /// still owes this node a share (nobody signs a log before all shares are answered), or it has
+    /// been gone for a while.
+    pub(super) fn log_calls(&self, exchange: &Exchange, clock: &Clock) -> BTreeSet<Party> {
+        let certain =
+            |party: Party, since: Time| exchange.is_owed_by(party) || self.now >= clock.call_at(since);
+        let held = |party: Party| self.commons.items(Stage::Settling).get(party).is_some();
+        let gone = self
+            .gone
+            .iter()
+            .filter(|(party, since)| self.record.started.contains(party) && certain(**party, **since));
+        gone.map(|(party, _)| *party)
+            .filter(|&party| !held(party))
+            .collect()
+    }
+
+    pub(super) fn settle(&mut self, step: Step) {
+        match step {
+            Step::Say(notice) => self.commons.say(notice),
+            Step::Over => {
+                let reason = "no set of logs was agreed on in time".to_string();
+                self.withhold(reason.clone());
+                self.finish(Ending::Withheld { reason }, Published::default());
+            }
+            Step::Agreed(set) => {
+                let Machine::Settling { exchange, .. } = std::mem::replace(&mut self.machine, Machine::Over)
+                else {
+                    return;
+                };
+                let logs = set
+                    .iter()
+                    .filter_map(|(party, hash)| Some((*party, self.commons.log_named(*party, hash)?)));
+                let logs: AgreedLogs = logs.collect();
+                let logs = Arc::new(logs);
+                if !logs.contains_key(&self.course.me) {
+                    self.withhold("the agreed set of logs does not hold this node's".to_string());
+                }
+                self.record.logs = Some(logs.clone());
+                self.commons.outbox.push_back(Output::Audit(logs.clone()));
+                self.machine = Machine::Auditing { exchange, logs };
+            }
+        }
+    }
+
+    pub(super) fn judged(&mut self, verdict: GateVerdict) {
+        let Machine::Auditing { exchange, logs } = std::mem::replace(&mut self.machine, Machine::Over) else {
+            return;
+        };
+        (self.record.tally, self.record.received) = (exchange.tally(), exchange.received.len());
+        self.record.verdict = Some(verdict.clone());
+        let publishers = match verdict.publish {
+            Some(publishers)
+                if !publishers.is_empty() && publishers.iter().all(|party| logs.contains_key(party)) =>
+            {
+                publishers
+            }
+            _ => {
+                self.withhold(verdict.reason.clone());
+                let reason = self.record.withheld.clone().unwrap_or(verdict.reason);
+                return self.finish(Ending::Withheld { reason }, Published::default());
+            }
+        };
+        self.commons.event(Event::Phase(Phase::Publishing));
+        let mut publication = None;
+        if !publishers.contains(&self.course.me) {
+            self.withhold(verdict.reason);
+        } else if self.record.withheld.is_none() {
+            match self.give_final(exchange, &logs, &publishers) {
+                Ok(begun) => publication = Some(begun),
+                Err(reason) => self.withhold(reason.to_string()),
+            }
+        }
+        let clock = Clock::new(self.now.max(self.settling_ends()), self.settle_ms);
+        let agreement = Agreement::new(
+            self.electorate.clone(),
+            Stage::Publishing,
+            publishers,
+            clock,
+            BTreeSet::new(),
+        );
+        self.machine = Machine::Publishing {
+            agreement,
+            publication,
+        };
+    }
+}
