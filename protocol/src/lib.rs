@@ -2,11 +2,12 @@
 //! publishing, and the wire format.
 //!
 //! Nothing here does I/O, reads a clock or draws randomness of its own: time and randomness are
-//! arguments. A driver (a node, the simulator, a test) feeds the machine of a [`run`] one input,
+//! arguments. A driver (a node, the simulator, a test) feeds the machine of a [`task`] one input,
 //! drains the outputs until "wait", and feeds the next.
 //!
 //! ```text
 //! simulator   all nodes in one thread, planted faults, what must hold at every event
+//! task        what is computed, in one release or many
 //! run         one release: the parent machine of the phases
 //! publishing  how finals become one result        mixing     shares, one file a mechanism
 //! agreement   who takes part; agreeing on sets of items
@@ -44,5 +45,6 @@ pub mod plan;
 pub mod publishing;
 pub mod run;
 pub mod simulator;
+pub mod task;
 pub mod time;
 pub mod topology;

@@ -15,8 +15,9 @@ use undertone_protocol::mixing::ticket::Recalled;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::interface::{Input, Output};
-use undertone_protocol::run::machine::{Identity, Run};
+use undertone_protocol::run::machine::Identity;
 use undertone_protocol::run::outcome::Outcome;
+use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
 
@@ -69,7 +70,7 @@ impl Recording {
 
 struct Recorder {
     plan: Arc<Plan>,
-    runs: Vec<Run>,
+    tasks: Vec<Task>,
     delays: ChaCha8Rng,
     kill: Option<Kill>,
     alive: Vec<bool>,
@@ -87,9 +88,9 @@ struct Recorder {
 impl Recorder {
     fn new(plan: &Arc<Plan>, seed: u64, kill: Option<Kill>) -> Self {
         let machine = |(party, value)| machine(plan, seed, party, value);
-        let runs = on_lattice(plan).into_iter().enumerate().map(machine).collect();
+        let tasks = on_lattice(plan).into_iter().enumerate().map(machine).collect();
         Recorder {
-            runs,
+            tasks,
             delays: ChaCha8Rng::seed_from_u64(seed),
             kill,
             alive: vec![true; plan.parties()],
@@ -110,7 +111,7 @@ impl Recorder {
             (Network::Private, draft.private_graph.clone()),
             (Network::Public, draft.public_graph.clone()),
         ];
-        for party in 0..self.runs.len() {
+        for party in 0..self.tasks.len() {
             for (network, graph) in &graphs {
                 for &peer in graph.neighbours(party) {
                     let network = *network;
@@ -126,7 +127,7 @@ impl Recorder {
                 self.feed(party, input);
             }
             let ended = |party: Party| !self.alive[party] || self.outcomes[party].is_some();
-            if (0..self.runs.len()).all(ended) {
+            if (0..self.tasks.len()).all(ended) {
                 return;
             }
         }
@@ -141,11 +142,11 @@ impl Recorder {
 
     fn feed(&mut self, party: Party, input: Input) {
         let now = Time::from_nanos(self.now_ns);
-        self.runs[party]
+        self.tasks[party]
             .handle(now, input)
             .expect("the recorder asks for nothing that it should not");
         loop {
-            match self.runs[party].poll_output() {
+            match self.tasks[party].poll_output() {
                 Output::Wait { until } => {
                     if until < Time::FAR {
                         let at = until.as_nanos().max(self.now_ns + 1);
@@ -175,13 +176,13 @@ impl Recorder {
                 // Every share leaves at once.
                 let recalled = Recalled { left, back: vec![] };
                 let now = Time::from_nanos(self.now_ns);
-                self.runs[party]
+                self.tasks[party]
                     .handle(now, Input::Recalled(recalled))
                     .expect("it was asked for");
             }
             Output::Spend => self.schedule(self.now_ns, party, Input::Spent(Ok(()))),
             Output::Audit(logs) => {
-                let verdict = real_gate(self.runs[party].plan(), &logs);
+                let verdict = real_gate(self.tasks[party].plan(), &logs);
                 self.schedule(self.now_ns, party, Input::Verdict(verdict));
             }
             Output::Finished(outcome) => self.outcomes[party] = Some(*outcome),
@@ -221,7 +222,7 @@ impl Recorder {
         }
         self.alive[party] = false;
         let later = self.now_ns + 2_000_000;
-        for other in (0..self.runs.len()).filter(|&other| other != party) {
+        for other in (0..self.tasks.len()).filter(|&other| other != party) {
             let peer = party;
             for network in [Network::Private, Network::Public] {
                 self.schedule(later, other, Input::Disconnected { network, peer });
@@ -232,7 +233,7 @@ impl Recorder {
 }
 
 /// A party's machine, with noise, incarnation and nonce of the seed.
-fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) -> Run {
+fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) -> Task {
     let calibration = plan.calibration();
     let rng = ChaCha8Rng::seed_from_u64(seed * 1000 + party as u64);
     let dimension = plan.draft().dimension();
@@ -245,5 +246,5 @@ fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) 
         nonce: [party as u8; 32],
         epoch: 0,
     };
-    Run::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO)
+    Task::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO)
 }

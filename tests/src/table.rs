@@ -18,10 +18,11 @@ use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::interface::{Input, Output};
-use undertone_protocol::run::machine::{Identity, Run};
+use undertone_protocol::run::machine::Identity;
 use undertone_protocol::run::outcome::{Ending, Event, GateVerdict, Outcome};
 use undertone_protocol::simulator::invariants::entered::Entered;
 use undertone_protocol::simulator::invariants::mass;
+use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
 
@@ -76,7 +77,7 @@ impl Turn {
 
 /// The machines of a plan.
 pub struct Table {
-    runs: Vec<Run>,
+    tasks: Vec<Task>,
     /// Each party's x̃.
     pub noised: Vec<LatticeVector>,
     plan: Arc<Plan>,
@@ -104,7 +105,7 @@ impl Table {
     /// Everybody has its value and its noise.
     pub fn new(plan: &Arc<Plan>) -> Self {
         let mut table = Table {
-            runs: vec![],
+            tasks: vec![],
             noised: vec![],
             plan: plan.clone(),
             outcomes: vec![None; plan.parties()],
@@ -136,7 +137,7 @@ impl Table {
                 epoch: 0,
             };
             table.noised.push(value.clone());
-            table.runs.push(Run::new(
+            table.tasks.push(Task::new(
                 plan.clone(),
                 identity,
                 value,
@@ -149,7 +150,7 @@ impl Table {
 
     /// An input to a machine.
     pub fn feed(&mut self, party: Party, input: Input) {
-        self.runs[party]
+        self.tasks[party]
             .handle(self.now, input)
             .expect("the table asks for nothing that it should not");
     }
@@ -182,7 +183,7 @@ impl Table {
             for (party, wake) in wakes.iter_mut().enumerate() {
                 let mut outputs = VecDeque::new();
                 loop {
-                    match self.runs[party].poll_output() {
+                    match self.tasks[party].poll_output() {
                         Output::Wait { until } => break *wake = until,
                         output => outputs.push_back(output),
                     }

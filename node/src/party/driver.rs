@@ -22,11 +22,11 @@ use undertone_protocol::messages::wire::Bytes;
 use undertone_protocol::mixing::portion::Noise;
 use undertone_protocol::mixing::ticket::Tickets;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::publishing::averaging::machine::MOST_STAGES;
 use undertone_protocol::run::backlog::Backlog;
 use undertone_protocol::run::interface::{Input, Output};
 use undertone_protocol::run::machine::{Identity, Run};
 use undertone_protocol::run::outcome::{Ending, Event, GateVerdict, Outcome};
+use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
@@ -88,7 +88,7 @@ pub struct Finish {
 struct Driver {
     plan: Arc<Plan>,
     me: Party,
-    run: Run,
+    task: Task,
     tickets: Tickets,
     begun: Instant,
     network: Handle,
@@ -298,11 +298,11 @@ impl Driver {
             nonce: rand::random(),
             epoch: epoch(),
         };
-        let run = Run::new(plan.clone(), identity, value, noise, Time::ZERO);
+        let task = Task::new(plan.clone(), identity, value, noise, Time::ZERO);
         Driver {
             plan,
             me,
-            run,
+            task,
             tickets: Tickets::default(),
             begun,
             network,
@@ -327,7 +327,7 @@ impl Driver {
     }
 
     fn feed(&mut self, input: Input) {
-        if let Err(error) = self.run.handle(self.now(), input) {
+        if let Err(error) = self.task.handle(self.now(), input) {
             tracing::error!(%error, "an input that the machine did not ask for");
         }
     }
@@ -335,7 +335,7 @@ impl Driver {
     /// Does what the machine wants; returns when it wants to be woken.
     async fn carry_out(&mut self) -> Time {
         loop {
-            match self.run.poll_output() {
+            match self.task.poll_output() {
                 Output::Wait { until } => return until,
                 Output::Public { to, frame } => self.send(Network::Public, to, Frame::new(frame)),
                 Output::Private { to, frame, share } => {
@@ -386,7 +386,7 @@ impl Driver {
     }
 
     fn audit(&self, logs: Arc<AgreedLogs>) {
-        let (plan, audits) = (self.run.plan().clone(), self.audits.clone());
+        let (plan, audits) = (self.task.plan().clone(), self.audits.clone());
         tokio::task::spawn_blocking(move || {
             // The receiver lives as long as the driver; without it nobody wants the answer.
             let _ = audits.blocking_send(decision::gate(&plan, &logs));
@@ -431,7 +431,7 @@ impl Driver {
         let mixing_ms = u64::from(self.plan.rounds()).saturating_mul(run.round_ms);
         let deadlines_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
         // Averaging takes more than one where somebody holds it up.
-        let stages = self.plan.terms().map_or(1, |_| MOST_STAGES);
+        let stages = self.task.release().publishing_stages();
         let stage = self.now().plus_millis(run.settle_ms.saturating_mul(stages));
         outcome
             .started_at
@@ -518,7 +518,7 @@ impl Driver {
     }
 
     fn tell(&mut self, event: Event) {
-        let progress = self.run.progress();
+        let progress = self.task.progress();
         let counts = json!({
             "accepted": progress.tally.accepted,
             "returned": progress.tally.returned,

@@ -16,6 +16,7 @@ use undertone_accountant::losses::gaussian;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::publishing::result::Accuracy;
 use undertone_protocol::run::outcome::{Ending, Outcome};
+use undertone_protocol::task::mean::Mean;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::driver::Finish;
@@ -188,15 +189,7 @@ impl Account {
     /// The mean, per coordinate and in the data's unit.
     pub fn mean(&self, plan: &Plan, outcome: &Outcome) -> Option<Vec<f64>> {
         let sum = outcome.sum.as_ref().filter(|_| self.finished())?;
-        let lattice = plan.lattice();
-        let factor = lattice.step() / lattice.weight_to_f64(sum.weight.0);
-        let mut mean = sum.value.to_f64(factor);
-        if plan.scales().differ() {
-            mean.iter_mut()
-                .enumerate()
-                .for_each(|(i, value)| *value *= plan.scales().at(i));
-        }
-        Some(mean)
+        Some(Mean::of_sum(plan, sum))
     }
 
     fn object(&self, plan: &Plan) -> Result<Value, Failure> {

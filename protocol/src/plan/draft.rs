@@ -12,7 +12,7 @@ use crate::plan::run_file::check::Asked;
 use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::settings::{
-    Data, GraphChoice, MechanismSettings, Privacy, RunSettings, Task, Unit,
+    Data, GraphChoice, MechanismSettings, Privacy, RunSettings, TaskKind, Unit,
 };
 use crate::topology::graph::Graph;
 
@@ -48,7 +48,7 @@ pub struct Draft {
     /// The run's name.
     pub name: String,
     /// What is computed.
-    pub task: Task,
+    pub task: TaskKind,
     /// What each party brings.
     pub data: Data,
     /// The target: ε, δ, and against whom.

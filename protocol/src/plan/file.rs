@@ -19,7 +19,7 @@ use crate::plan::hex::{hex, unhex};
 use crate::plan::peers::{Peer, check_entries};
 use crate::plan::run_file::check::Asked;
 use crate::plan::run_file::limits::MOST_PARTIES;
-use crate::plan::run_file::settings::{Data, Dissemination, Privacy, RunSettings, Task};
+use crate::plan::run_file::settings::{Data, Dissemination, Privacy, RunSettings, TaskKind};
 use crate::topology::graph::Graph;
 use crate::topology::schedule::Schedule;
 
@@ -31,7 +31,7 @@ pub(super) const MOST_PLAN_BYTES: usize = 64 << 20;
 struct PlanFile {
     version: u32,
     name: String,
-    task: Task,
+    task: TaskKind,
     nonce: String,
     data: Data,
     privacy: Privacy,

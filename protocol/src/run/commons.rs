@@ -138,6 +138,31 @@ impl Commons {
         }
     }
 
+    /// Lets an agreement do one step with what is held.
+    pub(super) fn step(
+        &self,
+        agreement: &mut agreeing::Agreement,
+        stage: Stage,
+        now: Time,
+        gone: &BTreeMap<Party, Time>,
+    ) -> Option<agreeing::Step> {
+        let none = BTreeMap::new();
+        let in_logs = if stage == Stage::Settling {
+            &self.in_logs
+        } else {
+            &none
+        };
+        agreement.step(
+            now,
+            &agreeing::Sights {
+                flood: &self.flood,
+                items: self.items(stage),
+                gone,
+                in_logs,
+            },
+        )
+    }
+
     pub(super) fn signer(&self) -> &Signer {
         &self.signer
     }

@@ -1,22 +1,103 @@
 //! A run: the parent machine that owns one machine a phase and forwards to it.
 //!
-//! Feed one input, drain the outputs until [`Output::Wait`], feed the next:
+//! Feed one input, drain the outputs until [`Output::Wait`], feed the next. Here for all parties of a
+//! plan at once, over a network that delivers everything in order:
 //!
-//! ```ignore
-//! run.handle(now, input)?;
-//! let until = loop {
-//!     match run.poll_output() {
-//!         Output::Public { to, frame } => public.send(to, frame),
-//!         // Dropped unless the share's ticket can be taken.
-//!         Output::Private { to, frame, share } => private.send(to, frame, share.map(|it| tickets.of(it))),
-//!         Output::Recall(shares) => run.handle(now, Input::Recalled(tickets.recall(&shares)))?,
-//!         Output::Spend => answer_later(Input::Spent(create_spent_file())),
-//!         Output::Audit(logs) => answer_later(Input::Verdict(gate(run.plan(), &logs))),
-//!         Output::Event(event) => show(event),
-//!         Output::Finished(outcome) => report(outcome),
-//!         Output::Wait { until } => break until,
-//!     }
-//! };
+//! ```
+//! # use std::collections::{BTreeMap, VecDeque};
+//! # use std::sync::Arc;
+//! # use rand::SeedableRng;
+//! # use undertone_protocol::messages::notice::Network;
+//! # use undertone_protocol::messages::wire::Bytes;
+//! # use undertone_protocol::mixing::noise::LatticeNoise;
+//! # use undertone_protocol::mixing::ticket::Tickets;
+//! # use undertone_protocol::plan::calibration::Calibration;
+//! # use undertone_protocol::plan::checked::Plan;
+//! # use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+//! # use undertone_protocol::plan::draft::Draft;
+//! # use undertone_protocol::plan::peers::{Peers, simulated_keypair};
+//! # use undertone_protocol::plan::run_file::parsed::RunFile;
+//! # use undertone_protocol::run::interface::{Input, Output};
+//! # use undertone_protocol::run::machine::{Identity, Run};
+//! # use undertone_protocol::run::outcome::Ending;
+//! # use undertone_protocol::simulator::cluster::permissive_gate as gate;
+//! # use undertone_protocol::time::Time;
+//! # let n = 4;
+//! # let file = RunFile::parse("name = \"four\"\n[data]\nshape = [2]", n)?;
+//! # let draft = Draft::new(file, &Peers::simulated(n, None)?, 7)?;
+//! # let claim = Claim {
+//! #     adversary: Adversary::Coalition, size: draft.privacy.colluding, faults: Faults::Class,
+//! #     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
+//! #     established: Established::Theorem, cases: 1, seed: None, changes: None, holds_as_headline: true,
+//! # };
+//! # let calibration = Calibration {
+//! #     rounds: 4, drawn: Calibration::draw(&draft, 4, 11), independent_std: 4.0, correlated_std: 10.0, claims: vec![claim],
+//! #     predicted: Predicted {
+//! #         standard_error: 1.0, standard_error_one_dropout: Some(1.0),
+//! #         standard_error_late_dropout: None, central: 1.0, local: 1.0, error_floor: 1.0,
+//! #         bytes_per_party: 0,
+//! #     },
+//! # };
+//! # let plan = Arc::new(Plan::assemble(draft, calibration, [3; 16])?);
+//! # let draft = plan.draft();
+//! # let mut now = Time::ZERO;
+//! # let mut runs: Vec<Run> = (0..n).map(|party| {
+//! #     let rng = rand::rngs::ChaCha8Rng::seed_from_u64(party as u64);
+//! #     let noise = LatticeNoise::new(rng, *plan.lattice(), 2, plan.calibration().correlated_std);
+//! #     let identity = Identity {
+//! #         party, key: simulated_keypair(party), incarnation: [party as u8; 16],
+//! #         nonce: [party as u8; 32], epoch: 0,
+//! #     };
+//! #     let value = plan.lattice().encode([0.1 * party as f64, 0.2].into_iter());
+//! #     Run::new(plan.clone(), identity, value, Box::new(noise), now)
+//! # }).collect();
+//! # let mut tickets: Vec<Tickets> = (0..n).map(|_| Tickets::default()).collect();
+//! # let mut wakes = vec![now; n];
+//! # let mut outcomes = BTreeMap::new();
+//! # let mut post = VecDeque::new();
+//! # for (network, graph) in [(Network::Private, &draft.private_graph), (Network::Public, &draft.public_graph)] {
+//! #     for me in 0..n {
+//! #         let peers = graph.neighbours(me).iter();
+//! #         post.extend(peers.map(|&peer| (me, Input::Connected { network, peer })));
+//! #     }
+//! # }
+//! while outcomes.len() < n {
+//!     // With nothing on its way it is the turn of whoever wants to be woken first.
+//!     let (me, input) = post.pop_front().unwrap_or_else(|| {
+//!         let me = (0..n).min_by_key(|&me| wakes[me]).expect("there are parties");
+//!         now = now.max(wakes[me]);
+//!         (me, Input::Tick)
+//!     });
+//!     let (run, tickets) = (&mut runs[me], &mut tickets[me]);
+//!     run.handle(now, input)?;
+//!     wakes[me] = loop {
+//!         match run.poll_output() {
+//!             Output::Public { to, frame } => {
+//!                 let frame = Bytes::from_owner(frame);
+//!                 post.push_back((to, Input::Public { from: me, frame }));
+//!             }
+//!             // A share leaves only if its ticket can be taken just before its first byte.
+//!             Output::Private { to, frame, share } => {
+//!                 if share.is_none_or(|share| tickets.of(share).take()) {
+//!                     let frame = Bytes::from_owner(frame);
+//!                     post.extend(share.map(|share| (me, Input::Left { share })));
+//!                     post.push_back((to, Input::Private { from: me, frame }));
+//!                 }
+//!             }
+//!             Output::Recall(shares) => run.handle(now, Input::Recalled(tickets.recall(&shares)))?,
+//!             // A node creates a file that says so, and answers once it is on disk.
+//!             Output::Spend => post.push_back((me, Input::Spent(Ok(())))),
+//!             Output::Audit(logs) => post.push_back((me, Input::Verdict(gate(run.plan(), &logs)))),
+//!             Output::Event(_) => {}
+//!             Output::Finished(outcome) => {
+//!                 outcomes.insert(me, *outcome);
+//!             }
+//!             Output::Wait { until } => break until,
+//!         }
+//!     };
+//! }
+//! assert!(outcomes.values().all(|outcome| outcome.ending == Ending::Done && outcome.agreed));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! An error leaves the machine unchanged. What peers send is never an error: what is out of order
@@ -27,6 +108,7 @@
 //! it had queued for it, and the machine sends again what matters once it is told of a new one.
 
 mod gathering;
+mod leaving;
 mod mixing;
 mod publishing;
 mod settling;
@@ -36,7 +118,7 @@ use std::sync::Arc;
 
 use libp2p_identity::Keypair;
 
-use crate::agreement::agreeing::{Agreement, Electorate, Sights, Step};
+use crate::agreement::agreeing::{Agreement, Electorate};
 use crate::agreement::flood::Flood;
 use crate::agreement::gathering::{Draw, Gathering};
 use crate::lattice::grid::LatticeWeight;
@@ -50,7 +132,6 @@ use crate::mixing::course::Course;
 use crate::mixing::exchange::{Arrival, Exchange, Tally};
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Noise;
-use crate::mixing::ticket::Recalled;
 use crate::plan::checked::Plan;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::interface::Published;
@@ -306,6 +387,11 @@ impl Run {
         }
     }
 
+    /// How many times `settle_ms` publishing takes at most once a set is agreed, at least one.
+    pub fn publishing_stages(&self) -> u64 {
+        self.commons.rules.way.most_stages()
+    }
+
     /// The longest frames that peers may send: on the public graph, on the private one.
     pub fn frame_limits(plan: &Plan) -> (usize, usize) {
         let course = Course::of(plan, 0);
@@ -448,54 +534,6 @@ impl Run {
         true
     }
 
-    /// Ends the run for this node before its time. No share that is still here leaves any more; if
-    /// one has left, the final is withheld. Who has published its final already has that in its
-    /// result, with what is here of the others'.
-    fn leave(&mut self) {
-        let reason = "this node was told to leave".to_string();
-        match &mut self.machine {
-            Machine::Over => {}
-            Machine::Publishing { .. } if self.record.finished => {}
-            Machine::Publishing {
-                publication: Some(publication),
-                ..
-            } if publication.is_under_way() => {
-                publication.leave(self.now, &self.commons.around(&self.gone));
-                self.carry_out_publication();
-            }
-            Machine::Publishing { .. } => self.publish(Step::Over),
-            Machine::Gathering { .. } | Machine::Spending { .. } => {
-                self.finish(Ending::Aborted { reason }, Published::default());
-            }
-            Machine::Mixing { exchange }
-            | Machine::Settling { exchange, .. }
-            | Machine::Auditing { exchange, .. } => {
-                if exchange.recall_all() {
-                    // How it ends is known with the answer.
-                    self.leaving = true;
-                    return;
-                }
-                let ending = if exchange.anything_left() {
-                    Ending::Withheld { reason }
-                } else {
-                    Ending::Aborted { reason }
-                };
-                self.finish(ending, Published::default());
-            }
-        }
-        self.machine = Machine::Over;
-    }
-
-    /// What became of shares that were called back: the round ends, or this node leaves.
-    fn recalled(&mut self, recalled: &Recalled) {
-        if let Some(exchange) = self.exchange() {
-            exchange.recalled(recalled);
-        }
-        if self.leaving {
-            self.leave();
-        }
-    }
-
     fn withhold(&mut self, reason: String) {
         self.record.withheld.get_or_insert(reason);
     }
@@ -535,32 +573,6 @@ impl Run {
             Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => Time::FAR,
         };
         phase.min(self.pull_at)
-    }
-}
-
-impl Commons {
-    fn step(
-        &self,
-        agreement: &mut Agreement,
-        stage: Stage,
-        now: Time,
-        gone: &BTreeMap<Party, Time>,
-    ) -> Option<Step> {
-        let none = BTreeMap::new();
-        let in_logs = if stage == Stage::Settling {
-            &self.in_logs
-        } else {
-            &none
-        };
-        agreement.step(
-            now,
-            &Sights {
-                flood: &self.flood,
-                items: self.items(stage),
-                gone,
-                in_logs,
-            },
-        )
     }
 }
 

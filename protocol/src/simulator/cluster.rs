@@ -21,7 +21,7 @@ use crate::mixing::ticket::Tickets;
 use crate::plan::checked::Plan;
 use crate::plan::peers::simulated_keypair;
 use crate::run::interface::{Input, Output};
-use crate::run::machine::{Identity, Run};
+use crate::run::machine::Identity;
 use crate::run::outcome::{Event, GateVerdict, Outcome};
 use crate::simulator::checks::Checks;
 use crate::simulator::equivocator;
@@ -32,6 +32,7 @@ use crate::simulator::ledger::{Balance, Draws, Ledger, Recording};
 use crate::simulator::network::{Links, Queued};
 use crate::simulator::scenario::{Conditions, Fault, PrivatePhase, Purpose, Report};
 use crate::simulator::stream::stream;
+use crate::task::machine::Task;
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -53,7 +54,7 @@ enum Status {
 }
 
 struct Node {
-    run: Run,
+    task: Task,
     status: Status,
     ledger: Ledger,
     tickets: Tickets,
@@ -163,7 +164,7 @@ impl<'a> Simulation<'a> {
             let recording = Recording::new(noise, draws.clone());
             let weight = plan.lattice().weight(plan.draft().weight_units(party));
             let identity = identity_of(conditions.seed, party);
-            let run = Run::new(
+            let task = Task::new(
                 plan.clone(),
                 identity,
                 value.clone(),
@@ -177,7 +178,7 @@ impl<'a> Simulation<'a> {
                 Status::Up
             };
             nodes.push(Node {
-                run,
+                task,
                 status,
                 ledger,
                 tickets: Tickets::default(),
@@ -581,13 +582,13 @@ impl<'a> Simulation<'a> {
         if let Some(journal) = self.journals.get_mut(party) {
             journal.handled(self.now, &input);
         }
-        if let Err(error) = self.nodes[party].run.handle(self.now, input) {
+        if let Err(error) = self.nodes[party].task.handle(self.now, input) {
             self.violations.push(Violation::new("driver", error.to_string()));
         }
     }
 
     fn poll_output(&mut self, party: Party) -> Output {
-        let output = self.nodes[party].run.poll_output();
+        let output = self.nodes[party].task.poll_output();
         #[cfg(test)]
         if let Some(journal) = self.journals.get_mut(party) {
             journal.said(&output);
@@ -618,7 +619,7 @@ impl<'a> Simulation<'a> {
                 Output::Private { to, frame, share } => {
                     self.violations.extend(
                         self.checks
-                            .private(self.nodes[party].run.plan().schedule(), &frame),
+                            .private(self.nodes[party].task.plan().schedule(), &frame),
                     );
                     self.send_private(party, to, frame, share);
                 }
@@ -634,7 +635,7 @@ impl<'a> Simulation<'a> {
                     );
                 }
                 Output::Audit(logs) => {
-                    let verdict = (self.gate)(self.nodes[party].run.plan(), &logs);
+                    let verdict = (self.gate)(self.nodes[party].task.plan(), &logs);
                     let at = self.after_work();
                     self.schedule(
                         at,
@@ -673,7 +674,8 @@ impl<'a> Simulation<'a> {
             .equivocation
             .as_ref()
             .filter(|equivocation| equivocation.party == party);
-        match equivocation.and_then(|it| Some((it, self.nodes[party].run.item(it.stage, party)?))) {
+        match equivocation.and_then(|it| Some((it, self.nodes[party].task.release().item(it.stage, party)?)))
+        {
             Some((equivocation, item)) => equivocation.frame(self.plan.digest(), item, to, frame),
             None => frame,
         }
@@ -717,7 +719,7 @@ impl<'a> Simulation<'a> {
             return;
         }
         let nodes = &self.nodes;
-        let node = |party: Party| Some((nodes[party].run.holdings()?, &nodes[party].ledger));
+        let node = |party: Party| Some((nodes[party].task.release().holdings()?, &nodes[party].ledger));
         let at = self.now.as_millis();
         for violation in self.balance.event(party, thorough, node) {
             self.violations.push(Violation {

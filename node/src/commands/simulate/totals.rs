@@ -8,6 +8,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::{Ending, Outcome};
 use undertone_protocol::simulator::invariants::mass::largest_difference;
 use undertone_protocol::simulator::scenario::Report as Simulated;
+use undertone_protocol::task::mean::Mean;
 use undertone_protocol::topology::party::Party;
 
 use crate::measuring::trial::Trial;
@@ -129,15 +130,13 @@ impl Totals {
         let epsilon = trial.gate.answer(plan, logs, |verdict| verdict.audit.epsilon);
         self.epsilon = self.epsilon.max(epsilon);
         self.accounted += realised.standard_error.powi(2) * dimension as f64;
-        let factor = plan.lattice().step() / plan.lattice().weight_to_f64(sum.weight.0);
         let before = self.squares;
         let means: Vec<Vec<f64>> = trial
             .inputs
             .iter()
             .map(|input| clipping::mean_of_rows(input, dimension))
             .collect();
-        for (i, value) in sum.value.to_f64(factor).into_iter().enumerate() {
-            let value = value * plan.scales().at(i);
+        for (i, value) in Mean::of_sum(plan, sum).into_iter().enumerate() {
             let parts = realised.weights.iter().zip(&means).map(|(b, mean)| b * mean[i]);
             let truth: f64 = parts.sum();
             self.squares += (value - truth).powi(2);

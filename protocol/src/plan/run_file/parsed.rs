@@ -10,7 +10,7 @@ use crate::plan::run_file::settings::*;
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFile {
     /// What is computed.
-    pub task: Task,
+    pub task: TaskKind,
     /// The run's name.
     pub name: String,
     /// What each party brings.

@@ -15,7 +15,7 @@ use crate::plan::run_file::error::RunFileError;
 #[allow(missing_docs)] // the keys of run.toml, explained in `defaults::SETTINGS`
 pub struct RawRunFile {
     pub version: Option<u32>,
-    pub task: Option<Task>,
+    pub task: Option<TaskKind>,
     pub name: Option<String>,
     pub data: RawData,
     pub privacy: RawPrivacy,

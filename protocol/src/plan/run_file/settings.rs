@@ -13,7 +13,7 @@ use crate::lattice::payload::Ratio;
 /// What the parties compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Task {
+pub enum TaskKind {
     /// The weighted mean of their vectors.
     Mean,
 }

@@ -6,6 +6,7 @@ use crate::lattice::grid::Lattice;
 use crate::lattice::packed::PackedVector;
 use crate::messages::wire::Bytes;
 use crate::mixing::portion::NoiseSource;
+use crate::mixing::ticket::Recalled;
 use crate::plan::peers::simulated_keypair;
 use crate::simulator::cluster::tests::{inputs, plan};
 

@@ -34,16 +34,16 @@ impl Journal {
     }
 
     /// Tells it all to a new machine. The first output that is another one, if there is one.
-    fn replay(&self, mut run: Run) -> Option<String> {
+    fn replay(&self, mut task: Task) -> Option<String> {
         for line in &self.0 {
             match line {
                 Line::Handled(now, input) => {
-                    if let Err(error) = run.handle(*now, input.clone()) {
+                    if let Err(error) = task.handle(*now, input.clone()) {
                         return Some(error.to_string());
                     }
                 }
                 Line::Said(before) => {
-                    let again = written(&run.poll_output());
+                    let again = written(&task.poll_output());
                     if again != *before {
                         return Some(format!("{before}\n{again}"));
                     }
@@ -66,11 +66,11 @@ fn written(output: &Output) -> String {
     format!("{output:?} {sum:?}")
 }
 
-fn fresh(plan: &Arc<Plan>, seed: u64, party: Party) -> Run {
+fn fresh(plan: &Arc<Plan>, seed: u64, party: Party) -> Task {
     let mut value = inputs(plan)[party].clone();
     let noise = noise_of(plan, seed, party, &mut value);
     let identity = identity_of(seed, party);
-    Run::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO)
+    Task::new(plan.clone(), identity, value, Box::new(noise), Time::ZERO)
 }
 
 /// Recorded with a party that is killed, and connections that break while shares are queued or on
@@ -136,10 +136,10 @@ fn a_recorded_run_is_replayed_byte_for_byte() {
 }
 
 /// A machine that has said what it says at the start.
-fn started(plan: &Arc<Plan>, seed: u64, party: Party) -> Run {
-    let mut run = fresh(plan, seed, party);
-    while !matches!(run.poll_output(), Output::Wait { .. }) {}
-    run
+fn started(plan: &Arc<Plan>, seed: u64, party: Party) -> Task {
+    let mut task = fresh(plan, seed, party);
+    while !matches!(task.poll_output(), Output::Wait { .. }) {}
+    task
 }
 
 /// The answers about shares are inputs like others: with another one it is another run.

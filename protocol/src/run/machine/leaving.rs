@@ -1,0 +1,57 @@
+//! A node that is told to leave before the run is over.
+
+use crate::agreement::agreeing::Step;
+use crate::mixing::ticket::Recalled;
+use crate::publishing::interface::Published;
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::Ending;
+
+impl Run {
+    /// Ends the run for this node before its time. No share that is still here leaves any more; if
+    /// one has left, the final is withheld. Who has published its final already has that in its
+    /// result, with what is here of the others'.
+    pub(super) fn leave(&mut self) {
+        let reason = "this node was told to leave".to_string();
+        match &mut self.machine {
+            Machine::Over => {}
+            Machine::Publishing { .. } if self.record.finished => {}
+            Machine::Publishing {
+                publication: Some(publication),
+                ..
+            } if publication.is_under_way() => {
+                publication.leave(self.now, &self.commons.around(&self.gone));
+                self.carry_out_publication();
+            }
+            Machine::Publishing { .. } => self.publish(Step::Over),
+            Machine::Gathering { .. } | Machine::Spending { .. } => {
+                self.finish(Ending::Aborted { reason }, Published::default());
+            }
+            Machine::Mixing { exchange }
+            | Machine::Settling { exchange, .. }
+            | Machine::Auditing { exchange, .. } => {
+                if exchange.recall_all() {
+                    // How it ends is known with the answer.
+                    self.leaving = true;
+                    return;
+                }
+                let ending = if exchange.anything_left() {
+                    Ending::Withheld { reason }
+                } else {
+                    Ending::Aborted { reason }
+                };
+                self.finish(ending, Published::default());
+            }
+        }
+        self.machine = Machine::Over;
+    }
+
+    /// What became of shares that were called back: the round ends, or this node leaves.
+    pub(super) fn recalled(&mut self, recalled: &Recalled) {
+        if let Some(exchange) = self.exchange() {
+            exchange.recalled(recalled);
+        }
+        if self.leaving {
+            self.leave();
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! What is computed, in one release or in many: one file a task, above the run of one release.
+
+pub mod machine;
+pub mod mean;

@@ -1,0 +1,69 @@
+//! The task of a plan, as one node's machine.
+
+use std::sync::Arc;
+
+use crate::lattice::vector::LatticeVector;
+use crate::mixing::portion::Noise;
+use crate::plan::checked::Plan;
+use crate::plan::run_file::settings::TaskKind;
+use crate::run::interface::{Input, InputError, Output};
+use crate::run::machine::{Identity, Run};
+use crate::run::outcome::Progress;
+use crate::task::mean::Mean;
+use crate::time::Time;
+
+/// One node's part in what a plan computes: how many releases, what this node contributes to each,
+/// and what comes of them. A driver feeds it as it would feed a [`Run`].
+///
+/// There is one variant and one file a task.
+pub enum Task {
+    /// The weighted mean, in one release.
+    Mean(Mean),
+}
+
+impl Task {
+    /// This node's part. `value` is what it contributes first, with its own noise; `noise` draws
+    /// the correlated one. See [`Run::new`].
+    ///
+    /// # Panics
+    /// If the party is not in the plan.
+    pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
+        match plan.draft().task {
+            TaskKind::Mean => Task::Mean(Mean::new(plan, identity, value, noise, now)),
+        }
+    }
+
+    /// Takes one input; see [`Run::handle`].
+    ///
+    /// # Errors
+    /// Our caller's mistake; the machine is unchanged.
+    pub fn handle(&mut self, now: Time, input: Input) -> Result<(), InputError> {
+        match self {
+            Task::Mean(mean) => mean.handle(now, input),
+        }
+    }
+
+    /// The next output; see [`Run::poll_output`].
+    pub fn poll_output(&mut self) -> Output {
+        match self {
+            Task::Mean(mean) => mean.poll_output(),
+        }
+    }
+
+    /// The release that is under way, or was the last.
+    pub fn release(&self) -> &Run {
+        match self {
+            Task::Mean(mean) => mean.release(),
+        }
+    }
+
+    /// The plan with the schedule that START drew, once it has; else as it was given.
+    pub fn plan(&self) -> &Arc<Plan> {
+        self.release().plan()
+    }
+
+    /// Where the task is.
+    pub fn progress(&self) -> Progress {
+        self.release().progress()
+    }
+}
