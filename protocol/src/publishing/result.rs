@@ -11,7 +11,7 @@ pub struct Accuracy {
     /// Each coordinate of the sum is within this of the exact sum of the included finals, in
     /// lattice steps.
     pub steps: f64,
-    /// The same for the result, in standard errors.
+    /// Each coordinate of the result is within this of the exact one, in standard errors.
     pub standard_errors: f64,
     /// Two nodes that say `agreed` are within this of each other, in standard errors, if nobody
     /// lied: this node's own bound and the largest that another may have, half of the plan's ν. Of
@@ -22,9 +22,9 @@ pub struct Accuracy {
 /// A sum of finals: public.
 #[derive(Clone)]
 pub struct Sum {
-    /// Of the states.
+    /// The sum of the states, in lattice steps.
     pub value: LatticeVector,
-    /// Of the weights.
+    /// The sum of the weights.
     pub weight: LatticeWeight,
 }
 
@@ -40,18 +40,18 @@ impl std::fmt::Debug for Sum {
 }
 
 impl Sum {
-    /// Of these finals; none for no final.
+    /// The sum of these finals; none for no final.
     pub(crate) fn of(lattice: &Lattice, finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
         let mut value = LatticeVector::zero_like(&finals.first()?.value);
         value.add_multiples(
             &finals
                 .iter()
-                .map(|last| (Ratio::one(), &last.value))
+                .map(|it| (Ratio::one(), &it.value))
                 .collect::<Vec<_>>(),
         );
         Some(Sum {
             value: lattice.sum(value),
-            weight: LatticeWeight(finals.iter().map(|last| last.weight.0).sum()),
+            weight: LatticeWeight(finals.iter().map(|it| it.weight.0).sum()),
         })
     }
 }

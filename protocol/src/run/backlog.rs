@@ -14,7 +14,7 @@ use crate::topology::party::Party;
 pub struct Backlog {
     /// How many.
     pub frames: usize,
-    /// Of all of them together, without length prefixes.
+    /// The bytes of all of them together, without length prefixes.
     pub bytes: usize,
 }
 

@@ -30,7 +30,7 @@ const CALLS_ANSWERED: u32 = 64;
 pub(super) struct ItemRules {
     /// No rounds until START has drawn it, where it does.
     pub(super) schedule: Arc<Schedule>,
-    /// Of a log.
+    /// The most bytes that a log may have.
     log_limit: usize,
     settle_ms: u64,
     /// What the items of the second stage are.

@@ -84,7 +84,7 @@ pub enum Output {
         to: Party,
         /// Without a length prefix.
         frame: Arc<[u8]>,
-        /// Of this share.
+        /// Which share it carries, if it carries one.
         share: Option<ShareId>,
     },
     /// Call shares back ([`Tickets`](crate::mixing::ticket::Tickets)), and answer at once with

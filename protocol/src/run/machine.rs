@@ -1,7 +1,7 @@
 //! A run: the parent machine that owns one machine a phase and forwards to it.
 //!
-//! Feed one input, drain the outputs until [`Output::Wait`], feed the next. Here for all parties of a
-//! plan at once, over a network that delivers everything in order:
+//! Feed one input, drain the outputs until [`Output::Wait`], feed the next. Here for all parties of
+//! a plan at once, over a network that delivers everything in order:
 //!
 //! ```
 //! # use std::collections::{BTreeMap, VecDeque};
@@ -28,10 +28,12 @@
 //! # let claim = Claim {
 //! #     adversary: Adversary::Coalition, size: draft.privacy.colluding, faults: Faults::Class,
 //! #     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
-//! #     established: Established::Theorem, cases: 1, seed: None, changes: None, holds_as_headline: true,
+//! #     established: Established::Theorem, cases: 1, seed: None, changes: None,
+//! #     holds_as_headline: true,
 //! # };
 //! # let calibration = Calibration {
-//! #     rounds: 4, drawn: Calibration::draw(&draft, 4, 11), independent_std: 4.0, correlated_std: 10.0, claims: vec![claim],
+//! #     rounds: 4, drawn: Calibration::draw(&draft, 4, 11), independent_std: 4.0,
+//! #     correlated_std: 10.0, claims: vec![claim],
 //! #     predicted: Predicted {
 //! #         standard_error: 1.0, standard_error_one_dropout: Some(1.0),
 //! #         standard_error_late_dropout: None, central: 1.0, local: 1.0, error_floor: 1.0,
@@ -55,7 +57,8 @@
 //! # let mut wakes = vec![now; n];
 //! # let mut outcomes = BTreeMap::new();
 //! # let mut post = VecDeque::new();
-//! # for (network, graph) in [(Network::Private, &draft.private_graph), (Network::Public, &draft.public_graph)] {
+//! # let (private, public) = (&draft.private_graph, &draft.public_graph);
+//! # for (network, graph) in [(Network::Private, private), (Network::Public, public)] {
 //! #     for me in 0..n {
 //! #         let peers = graph.neighbours(me).iter();
 //! #         post.extend(peers.map(|&peer| (me, Input::Connected { network, peer })));
@@ -84,10 +87,14 @@
 //!                     post.push_back((to, Input::Private { from: me, frame }));
 //!                 }
 //!             }
-//!             Output::Recall(shares) => run.handle(now, Input::Recalled(tickets.recall(&shares)))?,
+//!             Output::Recall(shares) => {
+//!                 run.handle(now, Input::Recalled(tickets.recall(&shares)))?;
+//!             }
 //!             // A node creates a file that says so, and answers once it is on disk.
 //!             Output::Spend => post.push_back((me, Input::Spent(Ok(())))),
-//!             Output::Audit(logs) => post.push_back((me, Input::Verdict(gate(run.plan(), &logs)))),
+//!             Output::Audit(logs) => {
+//!                 post.push_back((me, Input::Verdict(gate(run.plan(), &logs))));
+//!             }
 //!             Output::Event(_) => {}
 //!             Output::Finished(outcome) => {
 //!                 outcomes.insert(me, *outcome);

@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn a_final_passes_only_after_its_verdict() {
-        let last = wire::body_frame(&[0; 32], Stage::Publishing, 1, b"final");
+        let final_state = wire::body_frame(&[0; 32], Stage::Publishing, 1, b"final");
         let mut checks = Checks::new(None, 0);
-        assert_eq!(checks.public(&last).1.len(), 1);
+        assert_eq!(checks.public(&final_state).1.len(), 1);
         checks.verdict(
             1,
             &GateVerdict {
@@ -136,6 +136,6 @@ mod tests {
                 reason: String::new(),
             },
         );
-        assert_eq!(checks.public(&last), (Some(Purpose::Finals), vec![]));
+        assert_eq!(checks.public(&final_state), (Some(Purpose::Finals), vec![]));
     }
 }

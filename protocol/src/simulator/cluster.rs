@@ -278,82 +278,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn finish(mut self) -> Report {
-        let outcomes = self.nodes.iter().enumerate();
-        let outcomes =
-            outcomes.filter_map(|(party, node)| node.outcome.as_ref().map(|(_, outcome)| (party, outcome)));
-        let mut violations: Vec<Violation> = agreed::check(outcomes).err().into_iter().collect();
-        let running = |node: &Node| matches!(node.status, Status::Up) && node.outcome.is_none();
-        for (party, _) in self.nodes.iter().enumerate().filter(|(_, node)| running(node)) {
-            violations.push(Violation::new(
-                "liveness",
-                format!("party {party} never finished"),
-            ));
-        }
-        violations.extend(self.check_finals());
-        self.violations.append(&mut violations);
-        Report {
-            finished_at: self
-                .nodes
-                .iter()
-                .map(|node| node.outcome.as_ref().map(|(at, _)| *at))
-                .collect(),
-            shares_left: self.nodes.iter().map(|node| node.shares_left).collect(),
-            bytes: self.nodes.iter().map(|node| node.bytes).collect(),
-            purposes: self.purposes,
-            outcomes: self
-                .nodes
-                .into_iter()
-                .map(|node| node.outcome.map(|(_, outcome)| outcome))
-                .collect(),
-            noised: self.noised,
-            private: self.private,
-            events: self.events,
-            trace: self.trace,
-            violations: self.violations,
-        }
-    }
-
-    /// After roll-back, the finals of all who may publish add up to their x̃, to the bit, and their
-    /// weights to their own.
-    fn check_finals(&self) -> Vec<Violation> {
-        if !self.plan.draft().mechanism.rollback {
-            return Vec::new();
-        }
-        let mut violations = Vec::new();
-        let lies = self
-            .conditions
-            .equivocation
-            .as_ref()
-            .filter(|it| it.stage == Stage::Publishing)
-            .map(|it| it.party);
-        for (_, outcome) in self.nodes.iter().filter_map(|node| node.outcome.as_ref()) {
-            let publishers = outcome
-                .verdict
-                .as_ref()
-                .and_then(|verdict| verdict.publish.as_ref());
-            // The set may have chosen the version that is a lie.
-            let honest = lies.is_none_or(|party| !outcome.included.contains(&party));
-            if let Some(sum) = outcome
-                .sum
-                .as_ref()
-                .filter(|_| honest && publishers == Some(&outcome.included))
-            {
-                let noised = outcome.included.iter().map(|&party| &self.noised[party]);
-                violations.extend(match &outcome.accuracy {
-                    None => mass::check([&sum.value], noised).err(),
-                    Some(accuracy) => mass::check_average(&sum.value, noised, accuracy.steps).err(),
-                });
-                let own = outcome
-                    .included
-                    .iter()
-                    .map(|&party| self.nodes[party].ledger.own_weight());
-                violations.extend(weight::check([sum.weight], own).err());
-            }
-        }
-        violations
-    }
-
     fn happen(&mut self, what: Occurrence) {
         match what {
             Occurrence::Connect { network, ends } => self.connect(network, ends),
@@ -466,90 +390,6 @@ impl<'a> Simulation<'a> {
             );
         }
         travels
-    }
-
-    fn connect(&mut self, network: Network, ends: (Party, Party)) {
-        let down = |party: Party| matches!(self.nodes[party].status, Status::Down);
-        if down(ends.0) || down(ends.1) {
-            return;
-        }
-        if self.links.connect(network, ends) {
-            for (party, peer) in [ends, (ends.1, ends.0)] {
-                self.happen(Occurrence::Input {
-                    party,
-                    input: Input::Connected { network, peer },
-                });
-            }
-        }
-    }
-
-    fn break_link(&mut self, network: Network, ends: (Party, Party), refuses: Option<Party>) {
-        let broken = self.links.disconnect(network, ends);
-        for (party, peer) in [ends, (ends.1, ends.0)] {
-            if broken {
-                self.happen(Occurrence::Input {
-                    party,
-                    input: Input::Disconnected { network, peer },
-                });
-            }
-            if refuses == Some(peer) {
-                let at = self.after_latency();
-                self.schedule(
-                    at,
-                    Occurrence::Input {
-                        party,
-                        input: Input::Gone { peer },
-                    },
-                );
-            }
-        }
-    }
-
-    fn go_wrong(&mut self, fault: Fault) {
-        match fault {
-            Fault::Crash { party, .. } => {
-                self.nodes[party].status = Status::Down;
-                for (network, ends) in self.links.edges_of(party) {
-                    let at = self.after_latency();
-                    self.schedule(
-                        at,
-                        Occurrence::Break {
-                            network,
-                            ends,
-                            refuses: Some(party),
-                        },
-                    );
-                }
-            }
-            Fault::Silence { party, .. } => self.nodes[party].status = Status::Down,
-            Fault::Suspend { party, for_ms, .. } => {
-                if matches!(self.nodes[party].status, Status::Up) {
-                    self.nodes[party].status = Status::Suspended(VecDeque::new());
-                    self.schedule(self.now.plus_millis(for_ms), Occurrence::Resume(party));
-                }
-            }
-            Fault::Cut {
-                network,
-                ends,
-                for_ms,
-                ..
-            } => self.cut(network, ends, for_ms),
-            Fault::Partition { group, for_ms, .. } => {
-                for (network, ends) in self.links.edges() {
-                    if group.contains(&ends.0) != group.contains(&ends.1) {
-                        self.cut(network, ends, for_ms);
-                    }
-                }
-            }
-        }
-    }
-
-    fn cut(&mut self, network: Network, ends: (Party, Party), for_ms: u64) {
-        self.break_link(network, ends, None);
-        self.schedule(
-            self.now.plus_millis(for_ms),
-            Occurrence::Connect { network, ends },
-        );
     }
 
     fn feed(&mut self, party: Party, input: Input) {
@@ -711,25 +551,10 @@ impl<'a> Simulation<'a> {
             }
         }
     }
-
-    /// Mass and weight over all nodes, the crashed ones included, after an event that has reached
-    /// `party`. Public frames leave its state alone as a rule.
-    fn check_sums(&mut self, party: Party, thorough: bool) {
-        if self.settled {
-            return;
-        }
-        let nodes = &self.nodes;
-        let node = |party: Party| Some((nodes[party].task.release().holdings()?, &nodes[party].ledger));
-        let at = self.now.as_millis();
-        for violation in self.balance.event(party, thorough, node) {
-            self.violations.push(Violation {
-                text: format!("at {at} ms: {}", violation.text),
-                ..violation
-            });
-            self.settled = true;
-        }
-    }
 }
+
+mod checking;
+mod faults;
 
 #[cfg(test)]
 mod averaging_tests;

@@ -266,9 +266,9 @@ impl World {
                 continue;
             };
             match node.settle(&logs, &publishers) {
-                Ok(last) => finals.push(Portion {
-                    value: last.value.pack(),
-                    weight: last.weight,
+                Ok(final_state) => finals.push(Portion {
+                    value: final_state.value.pack(),
+                    weight: final_state.weight,
                 }),
                 Err(liar) => self.violations.push(Violation::new(
                     "mass",

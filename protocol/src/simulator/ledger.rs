@@ -231,7 +231,7 @@ fn packed(portion: Holding) -> Share<LatticeVector, LatticeWeight> {
     }
 }
 
-/// The same over all nodes anew, each with its party: what [`Balance`] must come to.
+/// All sums over all nodes anew, each with its party: what [`Balance`] must come to.
 #[cfg(test)]
 pub(crate) fn check<'a>(nodes: &[(Party, &'a Exchange, &'a Ledger)]) -> Vec<Violation> {
     let of = |(to, exchange, _): &(Party, &'a Exchange, &'a Ledger)| {

@@ -105,7 +105,7 @@ impl Conditions {
         }
     }
 
-    /// The same with these faults.
+    /// These conditions with these faults.
     pub fn with_faults(mut self, faults: Vec<Fault>) -> Self {
         self.faults = faults;
         self
@@ -159,7 +159,7 @@ impl Purpose {
         }
     }
 
-    /// Of a frame; none of one that is none.
+    /// What a public frame is for; none of bytes that are no frame.
     pub(super) fn of(frame: &[u8]) -> Option<Self> {
         let notice = match wire::read_public(frame).ok()? {
             PublicFrame::Body {

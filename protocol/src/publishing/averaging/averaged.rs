@@ -30,7 +30,7 @@ pub(super) struct Mean {
     pub(super) weight: LatticeWeight,
     /// Each coordinate of `sum` is within this of the exact sum of the finals, in steps.
     pub(super) steps: f64,
-    /// The same for the result, in standard errors.
+    /// Each coordinate of the result is within this of the exact one, in standard errors.
     pub(super) standard_errors: f64,
 }
 

@@ -10,7 +10,7 @@ use crate::topology::party::Party;
 /// What a node that has ended still does with its result.
 #[derive(Default)]
 pub(super) struct Comparing {
-    /// Of all of E and within ν/2, as it was when this node ended; none if it was not.
+    /// This node's mean as it was when it ended, if it was of all of E and within ν/2.
     pub(super) mean: Option<Arc<Mean>>,
     /// Until it is given out.
     pub(super) result: Option<Averaged>,

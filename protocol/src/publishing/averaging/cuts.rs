@@ -188,15 +188,18 @@ mod tests {
         fn roles_are_those_of_a_plain_search((graph, members, view) in any_case()) {
             let me = *members.first().expect("party 0");
             let roles = view.roles(&graph, &members, me);
-            let component: BTreeSet<Party> = distances(&view, &graph, &members, me).into_keys().collect();
-            let longest = |&from: &Party| distances(&view, &graph, &members, from).into_values().max().unwrap_or(0);
+            let distances = |from: Party| distances(&view, &graph, &members, from);
+            let component: BTreeSet<Party> = distances(me).into_keys().collect();
+            let longest = |&from: &Party| distances(from).into_values().max().unwrap_or(0);
             prop_assert_eq!(roles.diameter, component.iter().map(longest).max().unwrap_or(0).max(1));
             prop_assert_eq!(&roles.live, &live(&view, &graph, &members, me));
             for &party in members.difference(&component) {
-                let holds = |&&other: &&Party| component.contains(&other) && view.cuts.get(&(other, party)) == Some(&true);
+                let held_by = |other: Party| view.cuts.get(&(other, party)) == Some(&true);
+                let holds = |&&other: &&Party| component.contains(&other) && held_by(other);
                 prop_assert_eq!(roles.stewards.get(&party), graph.neighbours(party).iter().find(holds));
             }
-            prop_assert!(roles.stewards.keys().all(|party| members.contains(party) && !component.contains(party)));
+            let is_outside = |party: &Party| members.contains(party) && !component.contains(party);
+            prop_assert!(roles.stewards.keys().all(is_outside));
             prop_assert_eq!(roles.component, component);
         }
     }

@@ -48,7 +48,8 @@ impl Averaging {
         };
         let round = fallback.round();
         if let Some((view, spread, bytes)) = fallback.message() {
-            return self.send(Form::Ratio, round, view, spread, &bytes, around.connected);
+            let signed = self.setup.signer.round(Form::Ratio, round, view, spread, &bytes);
+            return self.send(signed, &bytes, around.connected);
         }
         // Only what somebody made up leads here. The others go on without this node; it says
         // nothing more, also in later rounds.

@@ -94,7 +94,10 @@ impl Averaging {
         let done = fast.wants().is_none();
         self.wait(now);
         match made {
-            Ok(Some(bytes)) => self.send(Form::Fast, round + 1, 0, 0.0, &bytes, around.connected),
+            Ok(Some(bytes)) => {
+                let signed = self.setup.signer.round(Form::Fast, round + 1, 0, 0.0, &bytes);
+                self.send(signed, &bytes, around.connected);
+            }
             Ok(None) if done => self.conclude_fast(now),
             Ok(None) => {}
             Err(reason) => {

@@ -115,7 +115,11 @@ impl Averaging {
             comparing: Comparing::default(),
             deeds: Vec::new(),
         };
-        averaging.send(Form::Fast, 0, 0, 0.0, &opening.bytes, connected);
+        let signed = averaging
+            .setup
+            .signer
+            .round(Form::Fast, 0, 0, 0.0, &opening.bytes);
+        averaging.send(signed, &opening.bytes, connected);
         averaging
     }
 

@@ -2,24 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use crate::messages::notice::Form;
+use crate::messages::notice::Round;
+use crate::messages::signing::MessageError;
 use crate::messages::wire;
 use crate::publishing::averaging::machine::{Averaging, Mode};
 use crate::publishing::interface::PublishingDeed;
 use crate::topology::party::Party;
 
 impl Averaging {
-    /// To all neighbours that take part and can be reached.
+    /// Sends a round that this node signed to all neighbours that take part and can be reached.
     pub(super) fn send(
         &mut self,
-        form: Form,
-        round: u32,
-        view: u64,
-        spread: f64,
+        signed: Result<Round, MessageError>,
         values: &[u8],
         connected: &BTreeSet<Party>,
     ) {
-        match self.setup.signer.round(form, round, view, spread, values) {
+        match signed {
             Ok(signed) => {
                 let frame = wire::round_frame(&signed, values);
                 let to: Vec<Party> = self
@@ -34,7 +32,7 @@ impl Averaging {
                 let keep = self.recent.len().saturating_sub(1);
                 self.recent.drain(..keep);
                 self.recent.push(frame);
-                self.sent = Some((form, round));
+                self.sent = Some((signed.form, signed.round));
             }
             Err(reason) => self.fault(reason.to_string()),
         }

@@ -141,8 +141,8 @@ fn what_a_new_connection_gets_fits_the_queue_towards_it() {
     );
 }
 
-/// Of the largest plan there is: each party that is beyond suspicion adds the same, so that a few
-/// of them stand for all.
+/// In the largest plan there is each party that is beyond suspicion adds the same, so that a few of
+/// them stand for all.
 #[test]
 fn what_a_new_connection_gets_fits_the_queue_in_the_largest_plan() {
     let parties = crate::plan::run_file::limits::MOST_PARTIES;

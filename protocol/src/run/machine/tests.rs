@@ -330,13 +330,24 @@ fn limits_hold_what_runs_send() {
     assert!(public > 2 * plan.lattice().final_bytes as usize && public < 10_000);
 }
 
+/// Which frame, which of its bytes, its new value, from whom, and whether it is altered at all.
+fn change() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index, u8, Party, bool)> {
+    (
+        any::<prop::sample::Index>(),
+        any::<prop::sample::Index>(),
+        any::<u8>(),
+        0usize..3,
+        any::<bool>(),
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     /// Frames of an honest run, altered, repeated and from anyone, never panic, and never make this
     /// node end well by themselves.
     #[test]
     fn hostile_frames_are_survived(
-        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>(), 0usize..3, any::<bool>()), 1..60),
+        changes in proptest::collection::vec(change(), 1..60),
     ) {
         let plan = plan(3, "", 2);
         let (mut run, _) = up_to_start(&plan);

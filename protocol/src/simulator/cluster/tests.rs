@@ -166,16 +166,6 @@ fn multi_gossip_takes_as_many_network_rounds_as_its_longest_chain_of_edges() {
     }
 }
 
-#[test]
-fn a_kill_in_multi_gossip_costs_its_own_value_only() {
-    for plan in ppsc_plans() {
-        let (good, latest) = kills(&plan, 20, true);
-        assert_eq!(good, 20);
-        assert!(latest < 200, "{latest} ms later");
-        assert_eq!(kills(&plan, 10, false).0, 10, "silently");
-    }
-}
-
 /// A stand-in that is as strict as the tolerated class: `dropouts` departures, and one share
 /// between members of L late or returned.
 fn class_gate(plan: &Plan, logs: &AgreedLogs) -> GateVerdict {
@@ -214,185 +204,6 @@ fn others(plan: &Plan, dead: &[Party]) -> BTreeSet<Party> {
     (0..plan.parties())
         .filter(|party| !dead.contains(party))
         .collect()
-}
-
-/// Kills one party at a random moment of its mixing in each of many runs. All others must end
-/// degraded, agreed, with the exact sum of their x̃. Returns in how many runs they did, and by how
-/// many ms the slowest run ended later than one without a kill.
-fn kills(plan: &Arc<Plan>, runs: u64, loud: bool) -> (u64, u64) {
-    let (mut good, mut done, mut latest) = (0, 0, 0);
-    let (start, end, finished) = milestones(plan);
-    for seed in 0.. {
-        if done == runs {
-            break;
-        }
-        let mut rng = stream(seed, "kill", 0);
-        let (party, at) = (
-            rng.random_range(0..plan.parties()),
-            Time::from_nanos(rng.random_range(start..end)),
-        );
-        let fault = if loud {
-            Fault::Crash { party, at }
-        } else {
-            Fault::Silence { party, at }
-        };
-        let report = Simulation::new(
-            plan.clone(),
-            inputs(plan),
-            &class_gate,
-            Conditions::new(seed).with_faults(vec![fault]),
-        )
-        .run();
-        assert_eq!(report.violations, [], "seed {seed}");
-        if report
-            .events
-            .iter()
-            .any(|(_, who, event)| (*who, event) == (party, &Event::Phase(Phase::Settling)))
-        {
-            continue;
-        }
-        done += 1;
-        let survivors = others(plan, &[party]);
-        let exact = report.sum_over(&survivors);
-        let as_it_should = |other: &Party| {
-            report.outcomes[*other].as_ref().is_some_and(|outcome| {
-                outcome.ending == Ending::Degraded
-                    && outcome.agreed
-                    && outcome.included == survivors
-                    && outcome.sum.as_ref().map(|sum| &sum.value) == exact.as_ref()
-            })
-        };
-        if survivors.iter().all(as_it_should) {
-            good += 1;
-        } else {
-            println!(
-                "seed {seed}: party {party} killed at {} us, loud: {loud}",
-                at.as_nanos() / 1000
-            );
-        }
-        let slowest = report
-            .finished_at
-            .iter()
-            .flatten()
-            .max()
-            .expect("somebody finished")
-            .as_nanos();
-        latest = latest.max(slowest.saturating_sub(finished) / 1_000_000);
-    }
-    (good, latest)
-}
-
-#[test]
-fn a_loud_kill_in_mixing_costs_milliseconds_and_nothing_else() {
-    let (good, latest) = kills(&plan(8, "", 7), 60, true);
-    assert_eq!(good, 60);
-    assert!(latest < 200, "{latest} ms later");
-}
-
-#[test]
-fn a_silent_kill_in_mixing_costs_the_deadlines_and_nothing_else() {
-    let (good, latest) = kills(&plan(8, "", 7), 60, false);
-    assert_eq!(good, 60);
-    // Seven rounds of 2 s, three quarters of settling.
-    assert!((16_000..18_000).contains(&latest), "{latest} ms later");
-}
-
-#[test]
-fn a_loud_kill_after_mixing_costs_milliseconds_mostly() {
-    let plan = plan(8, "", 7);
-    let (_, settling, finished) = milestones(&plan);
-    let mut quick = 0;
-    for seed in 0..40 {
-        let mut rng = stream(seed, "late kill", 0);
-        let (party, at) = (
-            rng.random_range(0..8),
-            Time::from_nanos(rng.random_range(settling..finished)),
-        );
-        let report = simulate(
-            &plan,
-            Conditions::new(seed).with_faults(vec![Fault::Crash { party, at }]),
-        );
-        assert_eq!(report.violations, [], "seed {seed}");
-        for other in others(&plan, &[party]) {
-            let outcome = report.outcomes[other].as_ref().expect("no violation of liveness");
-            assert!(outcome.agreed, "seed {seed}");
-            assert!(
-                outcome.included.is_superset(&others(&plan, &[party])),
-                "seed {seed}"
-            );
-        }
-        let slowest = report
-            .finished_at
-            .iter()
-            .flatten()
-            .max()
-            .expect("somebody finished")
-            .as_nanos();
-        quick += u32::from(slowest < finished + 500_000_000);
-    }
-    // A body that only some got holds the vote up to three quarters of the stage.
-    assert!(quick >= 38, "{quick} of 40");
-}
-
-#[test]
-fn two_kills_leave_one_agreed_set_or_everybody_withholds() {
-    let plan = plan(8, "", 7);
-    let (start, end, finished) = milestones(&plan);
-    let mut withheld = 0;
-    for seed in 0..40 {
-        let mut rng = stream(seed, "two kills", 0);
-        let first = rng.random_range(0..8);
-        let dead = [first, (first + rng.random_range(1..8)) % 8];
-        let mut at = || Time::from_nanos(rng.random_range(start..end));
-        let faults = vec![
-            Fault::Crash {
-                party: dead[0],
-                at: at(),
-            },
-            Fault::Silence {
-                party: dead[1],
-                at: at(),
-            },
-        ];
-        let faults = if seed % 2 == 0 {
-            faults
-        } else {
-            dead.map(|party| Fault::Crash { party, at: at() }).to_vec()
-        };
-        let report = Simulation::new(
-            plan.clone(),
-            inputs(&plan),
-            &class_gate,
-            Conditions::new(seed).with_faults(faults),
-        )
-        .run();
-        assert_eq!(report.violations, [], "seed {seed}");
-        for other in others(&plan, &dead) {
-            let outcome = report.outcomes[other].as_ref().expect("no violation of liveness");
-            match &outcome.ending {
-                Ending::Withheld { .. } => withheld += 1,
-                Ending::Degraded => assert!(outcome.agreed, "seed {seed}"),
-                other => panic!("seed {seed}: {other:?}"),
-            }
-        }
-        if seed % 2 == 1 {
-            let slowest = report
-                .finished_at
-                .iter()
-                .flatten()
-                .max()
-                .expect("somebody finished")
-                .as_nanos();
-            assert!(
-                slowest < finished + 1_000_000_000,
-                "seed {seed}: two loud kills are refused at once {dead:?}"
-            );
-        }
-    }
-    assert!(
-        withheld > 200,
-        "two departures are more than the class tolerates: {withheld}"
-    );
 }
 
 #[test]
@@ -516,85 +327,6 @@ fn the_same_seed_gives_the_same_trace() {
     assert!(trace::check(&one.trace, &other.trace).is_err());
 }
 
-/// Every kind of fault at once, on several graphs and mechanisms: whatever happens, invariants hold
-/// and everybody who is up finishes.
-fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
-    let plans = [
-        plan(8, "", 7),
-        plan(
-            5,
-            "[mechanism]\nrollback = false\n[run]\nround_ms = 60\nsettle_ms = 320\njoin_ms = 300",
-            4,
-        ),
-        plan(
-            6,
-            "[topology]\nprivate = \"ring\"\n[run]\nround_ms = 40\nsettle_ms = 320\njoin_ms = 300",
-            4,
-        ),
-        plan(
-            5,
-            "[mechanism]\nfanout = 2\n[run]\nround_ms = 40\nsettle_ms = 160\njoin_ms = 300",
-            3,
-        ),
-        plan(
-            8,
-            "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\npublic = { kind = \"random-regular\", degree = 3 }\n[run]\nround_ms = 30\nsettle_ms = 320\njoin_ms = 300",
-            5,
-        ),
-        plan(
-            7,
-            "[mechanism]\nkind = \"ppsc\"\n[run]\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300",
-            14,
-        ),
-        plan(
-            6,
-            "[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n[topology]\nprivate = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"], [\"party-1\", \"party-2\"], [\"party-3\", \"party-4\"], [\"party-4\", \"party-5\"]] }\n[run]\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300",
-            16,
-        ),
-    ];
-    let mut endings: BTreeMap<&str, u32> = BTreeMap::new();
-    for seed in seeds {
-        let plan = &plans[seed as usize % plans.len()];
-        let faults = random_faults(seed, plan, 1 + seed as usize % 4, 20);
-        let conditions = Conditions {
-            duplicates: 0.05,
-            ..Conditions::new(seed)
-        }
-        .with_faults(faults.clone());
-        let report = simulate(plan, conditions);
-        assert_eq!(report.violations, [], "seed {seed}: {faults:?}");
-        for outcome in report.outcomes.iter().flatten() {
-            let name = match outcome.ending {
-                Ending::Done => "done",
-                Ending::Degraded => "degraded",
-                Ending::Aborted { .. } => "aborted",
-                Ending::Spent { .. } => "spent",
-                Ending::Withheld { .. } => "withheld",
-            };
-            *endings.entry(name).or_insert(0) += 1;
-        }
-    }
-    endings
-}
-
-#[test]
-fn invariants_hold_in_any_mix_of_faults() {
-    let endings = soak(0..56);
-    for name in ["done", "degraded", "withheld"] {
-        assert!(
-            endings.contains_key(name),
-            "the mix reaches everything: {endings:?}"
-        );
-    }
-}
-
-/// `cargo test --release -p undertone-protocol --lib -- --ignored soak`
-#[test]
-#[ignore = "minutes; for changes of the machines"]
-fn invariants_hold_in_a_long_soak() {
-    println!("{:?}", soak(1000..4000));
-}
-
 #[test]
 fn whom_the_gate_leaves_out_withholds_and_is_rolled_back() {
     let plan = plan(8, "", 7);
@@ -665,11 +397,11 @@ fn large_finals_are_pulled_once() {
                 .flatten()
                 .all(|outcome| outcome.ending == Ending::Done)
         );
-        let last = 10_000 * u64::from(plan.lattice().final_bytes);
-        assert!(last > 16 << 10);
+        let length = 10_000 * u64::from(plan.lattice().final_bytes);
+        assert!(length > 16 << 10);
         // Six nodes get five finals each; everything else is together as large as a few.
         let public: u64 = report.bytes.iter().map(|(_, public)| public).sum();
-        assert!(public < 38 * last, "{public} bytes, a final is {last}");
+        assert!(public < 38 * length, "{public} bytes, a final is {length}");
     }
 }
 
@@ -683,92 +415,6 @@ fn the_papers_protocol_runs_without_roll_back() {
         .as_ref()
         .and_then(|outcome| outcome.sum.as_ref().map(|sum| sum.value.clone()));
     assert_eq!(sum, report.sum_over(&everybody));
-}
-
-/// One party shows some of the others another log, or another final. Returns in how many runs
-/// somebody saw both, and in how many all others held an agreed result.
-fn equivocations(
-    plan: &Arc<Plan>,
-    stage: Stage,
-    fooled: usize,
-    seeds: std::ops::Range<u64>,
-) -> (usize, usize) {
-    let (mut seen, mut agreed) = (0, 0);
-    for seed in seeds {
-        let mut rng = stream(seed, "equivocation", 0);
-        let liar = rng.random_range(0..plan.parties());
-        let others: Vec<Party> = others(plan, &[liar]).into_iter().collect();
-        // The first of them is one to whom the liar speaks itself.
-        let neighbours = plan.draft().public_graph.neighbours(liar);
-        let neighbour = neighbours[rng.random_range(0..neighbours.len())];
-        let first = others
-            .iter()
-            .position(|&party| party == neighbour)
-            .expect("nobody is its own neighbour");
-        let fooled: BTreeSet<Party> = (0..fooled)
-            .map(|step| others[(first + step) % others.len()])
-            .collect();
-        let what = format!(
-            "seed {seed}: {liar} shows {fooled:?} another item of {}",
-            stage.phase().name()
-        );
-        let equivocation = Some(Equivocation {
-            party: liar,
-            stage,
-            fooled,
-        });
-        let report = simulate(
-            plan,
-            Conditions {
-                equivocation,
-                ..Conditions::new(seed)
-            },
-        );
-        // Two sets, or two nodes with different bits, would be violations.
-        assert_eq!(report.violations, [], "{what}");
-        // The liar itself holds one version only, perhaps not the one that the others agree on.
-        let holds = |&party: &Party| {
-            report.outcomes[party]
-                .as_ref()
-                .is_some_and(|outcome| outcome.agreed && outcome.sum.is_some())
-        };
-        agreed += usize::from(others.iter().all(holds));
-        let told = |event: &Event| matches!(event, Event::Offence { peer, text } if *peer == liar && text.contains("more than one"));
-        seen += usize::from(report.events.iter().any(|(_, _, event)| told(event)));
-    }
-    (seen, agreed)
-}
-
-#[test]
-fn a_party_that_shows_some_another_item_costs_nobody_the_result() {
-    let complete = plan(8, "", 5);
-    for stage in Stage::ALL {
-        for fooled in 1..=3 {
-            assert_eq!(
-                equivocations(&complete, stage, fooled, 0..3),
-                (3, 3),
-                "{stage:?}, {fooled} fooled"
-            );
-        }
-    }
-    // Long finals are pulled, not pushed.
-    let long = plan_of(10_000, 8, "", 3);
-    assert_eq!(equivocations(&long, Stage::Publishing, 2, 0..1), (1, 1));
-}
-
-/// On a ring it can show each half another item before the halves have met, and so split the vote:
-/// the run stops, or all agree, never some on this and some on that.
-#[test]
-fn on_a_ring_a_party_that_shows_some_another_item_makes_no_two_results() {
-    let ring = plan(8, "[topology]\npublic = \"ring\"", 5);
-    let counts: Vec<_> = Stage::ALL
-        .into_iter()
-        .map(|stage| equivocations(&ring, stage, 1, 0..6))
-        .collect();
-    assert!(
-        counts.iter().all(|&(seen, agreed)| seen > 0 && agreed > 0),
-        "{counts:?}"
-    );
 }
 
 const STATIC: &str = "[privacy]\ncoalitions = \"static\"";
@@ -809,57 +455,6 @@ fn a_schedule_that_start_draws_is_everybodys() {
         })
         .collect();
     assert_eq!(seeds.len(), 3, "other nonces, another schedule");
-}
-
-#[test]
-fn static_runs_survive_kills_duplicates_and_absence() {
-    let plan = plan(8, STATIC, 5);
-    assert_eq!(kills(&plan, 6, true).0, 6);
-    assert_eq!(kills(&plan, 4, false).0, 4);
-    let absent = Conditions {
-        absent: BTreeSet::from([3]),
-        duplicates: 0.2,
-        ..Conditions::new(5)
-    };
-    let report = simulate(&plan, absent);
-    assert_eq!(report.violations, []);
-    let rest = others(&plan, &[3]);
-    for &party in &rest {
-        let outcome = report.outcomes[party].as_ref().expect("finished");
-        assert_eq!((&outcome.ending, &outcome.included), (&Ending::Degraded, &rest));
-    }
-}
-
-#[test]
-fn a_reveal_that_does_not_fit_ends_the_run_for_all_and_names_who() {
-    let plan = plan(8, STATIC, 5);
-    let report = simulate(
-        &plan,
-        Conditions {
-            false_reveal: Some(2),
-            ..Conditions::new(1)
-        },
-    );
-    assert_eq!(report.violations, []);
-    for party in others(&plan, &[2]) {
-        assert!(!report.shares_left[party], "nothing private has left {party}");
-        match &report.outcomes[party].as_ref().expect("finished").ending {
-            Ending::Aborted { reason } => {
-                assert!(reason.starts_with("party-2 revealed another nonce"), "{reason}")
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-    // The seed is nobody's choice only if all of the plan's kind is said: the plain kind is not
-    // taken.
-    let honest = simulate(&plan, Conditions::new(1));
-    assert!(
-        honest
-            .outcomes
-            .iter()
-            .flatten()
-            .all(|outcome| outcome.ending == Ending::Done)
-    );
 }
 
 #[test]
@@ -925,3 +520,7 @@ fn without_the_talk_around_them_the_machines_come_to_the_same() {
         ));
     }
 }
+
+mod kills;
+mod liars;
+mod soak;

@@ -70,9 +70,9 @@ mod tests {
 
     #[test]
     fn a_final_before_its_verdict_is_seen() {
-        let last = |author| wire::body_frame(&[0; 32], Stage::Publishing, author, b"final");
+        let final_of = |author| wire::body_frame(&[0; 32], Stage::Publishing, author, b"final");
         let mut gated = Gated::default();
-        assert!(gated.public(&last(1)).is_err());
+        assert!(gated.public(&final_of(1)).is_err());
         gated.verdict(
             1,
             &GateVerdict {
@@ -94,9 +94,9 @@ mod tests {
                 reason: String::new(),
             },
         );
-        assert_eq!(gated.public(&last(1)), Ok(()));
-        assert!(gated.public(&last(2)).is_err(), "left out");
-        assert!(gated.public(&last(3)).is_err(), "withheld");
+        assert_eq!(gated.public(&final_of(1)), Ok(()));
+        assert!(gated.public(&final_of(2)).is_err(), "left out");
+        assert!(gated.public(&final_of(3)).is_err(), "withheld");
         assert_eq!(
             gated.public(&wire::body_frame(&[0; 32], Stage::Settling, 2, b"log")),
             Ok(())

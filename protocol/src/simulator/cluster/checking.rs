@@ -1,0 +1,99 @@
+//! What must hold after every event, and at the end.
+
+use super::*;
+
+impl Simulation<'_> {
+    /// Mass and weight over all nodes, the crashed ones included, after an event that has reached
+    /// `party`. Public frames leave its state alone as a rule.
+    pub(super) fn check_sums(&mut self, party: Party, thorough: bool) {
+        if self.settled {
+            return;
+        }
+        let nodes = &self.nodes;
+        let node = |party: Party| Some((nodes[party].task.release().holdings()?, &nodes[party].ledger));
+        let at = self.now.as_millis();
+        for violation in self.balance.event(party, thorough, node) {
+            self.violations.push(Violation {
+                text: format!("at {at} ms: {}", violation.text),
+                ..violation
+            });
+            self.settled = true;
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Report {
+        let outcomes = self.nodes.iter().enumerate();
+        let outcomes =
+            outcomes.filter_map(|(party, node)| node.outcome.as_ref().map(|(_, outcome)| (party, outcome)));
+        let mut violations: Vec<Violation> = agreed::check(outcomes).err().into_iter().collect();
+        let running = |node: &Node| matches!(node.status, Status::Up) && node.outcome.is_none();
+        for (party, _) in self.nodes.iter().enumerate().filter(|(_, node)| running(node)) {
+            violations.push(Violation::new(
+                "liveness",
+                format!("party {party} never finished"),
+            ));
+        }
+        violations.extend(self.check_finals());
+        self.violations.append(&mut violations);
+        Report {
+            finished_at: self
+                .nodes
+                .iter()
+                .map(|node| node.outcome.as_ref().map(|(at, _)| *at))
+                .collect(),
+            shares_left: self.nodes.iter().map(|node| node.shares_left).collect(),
+            bytes: self.nodes.iter().map(|node| node.bytes).collect(),
+            purposes: self.purposes,
+            outcomes: self
+                .nodes
+                .into_iter()
+                .map(|node| node.outcome.map(|(_, outcome)| outcome))
+                .collect(),
+            noised: self.noised,
+            private: self.private,
+            events: self.events,
+            trace: self.trace,
+            violations: self.violations,
+        }
+    }
+
+    /// After roll-back, the finals of all who may publish add up to their x̃, to the bit, and their
+    /// weights to their own.
+    pub(super) fn check_finals(&self) -> Vec<Violation> {
+        if !self.plan.draft().mechanism.rollback {
+            return Vec::new();
+        }
+        let mut violations = Vec::new();
+        let lies = self
+            .conditions
+            .equivocation
+            .as_ref()
+            .filter(|it| it.stage == Stage::Publishing)
+            .map(|it| it.party);
+        for (_, outcome) in self.nodes.iter().filter_map(|node| node.outcome.as_ref()) {
+            let publishers = outcome
+                .verdict
+                .as_ref()
+                .and_then(|verdict| verdict.publish.as_ref());
+            // The set may have chosen the version that is a lie.
+            let honest = lies.is_none_or(|party| !outcome.included.contains(&party));
+            if let Some(sum) = outcome
+                .sum
+                .as_ref()
+                .filter(|_| honest && publishers == Some(&outcome.included))
+            {
+                let noised = outcome.included.iter().map(|&party| &self.noised[party]);
+                violations.extend(match &outcome.accuracy {
+                    None => mass::check([&sum.value], noised).err(),
+                    Some(accuracy) => mass::check_average(&sum.value, noised, accuracy.steps).err(),
+                });
+                let own = outcome
+                    .included
+                    .iter()
+                    .map(|&party| self.nodes[party].ledger.own_weight());
+                violations.extend(weight::check([sum.weight], own).err());
+            }
+        }
+        violations
+    }
+}

@@ -1,0 +1,121 @@
+//! Parties that show some others another item, or reveal another nonce.
+
+use super::*;
+
+/// One party shows some of the others another log, or another final. Returns in how many runs
+/// somebody saw both, and in how many all others held an agreed result.
+fn equivocations(
+    plan: &Arc<Plan>,
+    stage: Stage,
+    fooled: usize,
+    seeds: std::ops::Range<u64>,
+) -> (usize, usize) {
+    let (mut seen, mut agreed) = (0, 0);
+    for seed in seeds {
+        let mut rng = stream(seed, "equivocation", 0);
+        let liar = rng.random_range(0..plan.parties());
+        let others: Vec<Party> = others(plan, &[liar]).into_iter().collect();
+        // The first of them is one to whom the liar speaks itself.
+        let neighbours = plan.draft().public_graph.neighbours(liar);
+        let neighbour = neighbours[rng.random_range(0..neighbours.len())];
+        let first = others
+            .iter()
+            .position(|&party| party == neighbour)
+            .expect("nobody is its own neighbour");
+        let fooled: BTreeSet<Party> = (0..fooled)
+            .map(|step| others[(first + step) % others.len()])
+            .collect();
+        let what = format!(
+            "seed {seed}: {liar} shows {fooled:?} another item of {}",
+            stage.phase().name()
+        );
+        let equivocation = Some(Equivocation {
+            party: liar,
+            stage,
+            fooled,
+        });
+        let report = simulate(
+            plan,
+            Conditions {
+                equivocation,
+                ..Conditions::new(seed)
+            },
+        );
+        // Two sets, or two nodes with different bits, would be violations.
+        assert_eq!(report.violations, [], "{what}");
+        // The liar itself holds one version only, perhaps not the one that the others agree on.
+        let holds = |&party: &Party| {
+            report.outcomes[party]
+                .as_ref()
+                .is_some_and(|outcome| outcome.agreed && outcome.sum.is_some())
+        };
+        agreed += usize::from(others.iter().all(holds));
+        let told = |event: &Event| matches!(event, Event::Offence { peer, text } if *peer == liar && text.contains("more than one"));
+        seen += usize::from(report.events.iter().any(|(_, _, event)| told(event)));
+    }
+    (seen, agreed)
+}
+
+#[test]
+fn a_party_that_shows_some_another_item_costs_nobody_the_result() {
+    let complete = plan(8, "", 5);
+    for stage in Stage::ALL {
+        for fooled in 1..=3 {
+            assert_eq!(
+                equivocations(&complete, stage, fooled, 0..3),
+                (3, 3),
+                "{stage:?}, {fooled} fooled"
+            );
+        }
+    }
+    // Long finals are pulled, not pushed.
+    let long = plan_of(10_000, 8, "", 3);
+    assert_eq!(equivocations(&long, Stage::Publishing, 2, 0..1), (1, 1));
+}
+
+/// On a ring it can show each half another item before the halves have met, and so split the vote:
+/// the run stops, or all agree, never some on this and some on that.
+#[test]
+fn on_a_ring_a_party_that_shows_some_another_item_makes_no_two_results() {
+    let ring = plan(8, "[topology]\npublic = \"ring\"", 5);
+    let counts: Vec<_> = Stage::ALL
+        .into_iter()
+        .map(|stage| equivocations(&ring, stage, 1, 0..6))
+        .collect();
+    assert!(
+        counts.iter().all(|&(seen, agreed)| seen > 0 && agreed > 0),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn a_reveal_that_does_not_fit_ends_the_run_for_all_and_names_who() {
+    let plan = plan(8, STATIC, 5);
+    let report = simulate(
+        &plan,
+        Conditions {
+            false_reveal: Some(2),
+            ..Conditions::new(1)
+        },
+    );
+    assert_eq!(report.violations, []);
+    for party in others(&plan, &[2]) {
+        assert!(!report.shares_left[party], "nothing private has left {party}");
+        match &report.outcomes[party].as_ref().expect("finished").ending {
+            Ending::Aborted { reason } => {
+                assert!(reason.starts_with("party-2 revealed another nonce"), "{reason}")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // The seed is nobody's choice only if all of the plan's kind is said: the plain kind is not
+    // taken.
+    let honest = simulate(&plan, Conditions::new(1));
+    assert!(
+        honest
+            .outcomes
+            .iter()
+            .flatten()
+            .all(|outcome| outcome.ending == Ending::Done)
+    );
+}

@@ -1,0 +1,82 @@
+//! The invariants in random mixes of faults.
+
+use super::*;
+
+/// Every kind of fault at once, on several graphs and mechanisms: whatever happens, invariants hold
+/// and everybody who is up finishes.
+fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
+    let plans = [
+        plan(8, "", 7),
+        plan(
+            5,
+            "[mechanism]\nrollback = false\n[run]\nround_ms = 60\nsettle_ms = 320\njoin_ms = 300",
+            4,
+        ),
+        plan(
+            6,
+            "[topology]\nprivate = \"ring\"\n[run]\nround_ms = 40\nsettle_ms = 320\njoin_ms = 300",
+            4,
+        ),
+        plan(
+            5,
+            "[mechanism]\nfanout = 2\n[run]\nround_ms = 40\nsettle_ms = 160\njoin_ms = 300",
+            3,
+        ),
+        plan(
+            8,
+            "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\npublic = { kind = \"random-regular\", degree = 3 }\n[run]\nround_ms = 30\nsettle_ms = 320\njoin_ms = 300",
+            5,
+        ),
+        plan(
+            7,
+            "[mechanism]\nkind = \"ppsc\"\n[run]\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300",
+            14,
+        ),
+        plan(
+            6,
+            "[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n[topology]\nprivate = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"], [\"party-1\", \"party-2\"], [\"party-3\", \"party-4\"], [\"party-4\", \"party-5\"]] }\n[run]\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300",
+            16,
+        ),
+    ];
+    let mut endings: BTreeMap<&str, u32> = BTreeMap::new();
+    for seed in seeds {
+        let plan = &plans[seed as usize % plans.len()];
+        let faults = random_faults(seed, plan, 1 + seed as usize % 4, 20);
+        let conditions = Conditions {
+            duplicates: 0.05,
+            ..Conditions::new(seed)
+        }
+        .with_faults(faults.clone());
+        let report = simulate(plan, conditions);
+        assert_eq!(report.violations, [], "seed {seed}: {faults:?}");
+        for outcome in report.outcomes.iter().flatten() {
+            let name = match outcome.ending {
+                Ending::Done => "done",
+                Ending::Degraded => "degraded",
+                Ending::Aborted { .. } => "aborted",
+                Ending::Spent { .. } => "spent",
+                Ending::Withheld { .. } => "withheld",
+            };
+            *endings.entry(name).or_insert(0) += 1;
+        }
+    }
+    endings
+}
+
+#[test]
+fn invariants_hold_in_any_mix_of_faults() {
+    let endings = soak(0..56);
+    for name in ["done", "degraded", "withheld"] {
+        assert!(
+            endings.contains_key(name),
+            "the mix reaches everything: {endings:?}"
+        );
+    }
+}
+
+/// `cargo test --release -p undertone-protocol --lib -- --ignored soak`
+#[test]
+#[ignore = "minutes; for changes of the machines"]
+fn invariants_hold_in_a_long_soak() {
+    println!("{:?}", soak(1000..4000));
+}
