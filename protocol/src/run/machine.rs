@@ -33,18 +33,18 @@ use std::sync::Arc;
 
 use libp2p_identity::Keypair;
 
-use crate::agreement::agreeing::{Agreement, Clock, Electorate, Sights, Step};
+use crate::agreement::agreeing::{Agreement, Clock, Electorate, StageSights, Step};
 use crate::agreement::flood::Flood;
-use crate::agreement::gathering::{self, Draw, Gathering};
+use crate::agreement::gathering::{Attendance, Draw, Gathering, GatheringStep};
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::commitment::Nonce;
 use crate::messages::log::{AgreedLogs, Answer, Log, ShareId};
-use crate::messages::notice::{Incarnation, ItemSet, Network, Phase, Stage};
+use crate::messages::notice::{Incarnation, ItemSet, Network, Phase, Seat, Stage};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{Arrival, Deed, Exchange, Opening, Tally};
+use crate::mixing::exchange::{ArrivedShare, Deed, Exchange, Outset, Tally};
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Noise;
 use crate::mixing::ticket::Recalled;
@@ -112,7 +112,7 @@ pub struct Run {
     pull_at: Time,
     gone: BTreeMap<Party, Time>,
     /// Shares from parties that began earlier than this node.
-    early: BTreeMap<ShareId, Arrival>,
+    early: BTreeMap<ShareId, ArrivedShare>,
     /// Rounds of averaging that came early.
     early_rounds: Early,
     /// This node was told to leave, and waits to know what has left it.
@@ -176,18 +176,20 @@ impl Run {
             rules,
             neighbours,
         );
-        let gathering = Gathering::new(
-            me,
+        let seat = Seat {
+            party: me,
             incarnation,
-            plan.parties(),
-            draft.run.min_parties,
-            draft.run.join_ms,
-            now,
-        );
-        let gathering = gathering.drawing(draws.then_some(Draw {
+        };
+        let attendance = Attendance {
+            parties: plan.parties(),
+            min_parties: draft.run.min_parties,
+            join_ms: draft.run.join_ms,
+        };
+        let draw = draws.then_some(Draw {
             digest: *plan.digest(),
             nonce,
-        }));
+        });
+        let gathering = Gathering::new(seat, attendance, now, draw);
         let ready = gathering.ready();
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
         let mixing = course.begin(value, weight, noise);
@@ -413,7 +415,7 @@ impl Run {
                 self.receive_share(
                     from,
                     id,
-                    Arrival {
+                    ArrivedShare {
                         weight,
                         values: frame.slice(values),
                     },
@@ -423,7 +425,7 @@ impl Run {
         }
     }
 
-    fn receive_share(&mut self, from: Party, id: ShareId, arrival: Arrival) {
+    fn receive_share(&mut self, from: Party, id: ShareId, arrival: ArrivedShare) {
         match &mut self.machine {
             Machine::Gathering { .. } | Machine::Spending { .. } => {
                 let due = id.from == from && id.to == self.course.me && self.may_be_due(id);
@@ -553,22 +555,22 @@ impl Run {
         true
     }
 
-    fn gather(&mut self, step: gathering::Step) {
+    fn gather(&mut self, step: GatheringStep) {
         match step {
-            gathering::Step::Say(notice) => self.commons.say(notice),
-            gathering::Step::Call => self.commons.call(),
-            gathering::Step::Abort(reason) => {
+            GatheringStep::Say(notice) => self.commons.say(notice),
+            GatheringStep::Call => self.commons.call(),
+            GatheringStep::Abort(reason) => {
                 self.machine = Machine::Over;
                 self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
             }
-            gathering::Step::Liar(party) => {
+            GatheringStep::Liar(party) => {
                 self.machine = Machine::Over;
                 let name = &self.plan.draft().members[party].name;
                 let reason =
                     format!("{name} revealed another nonce for the schedule than it had committed to");
                 self.finish(Ending::Aborted { reason }, BTreeSet::new(), false, None);
             }
-            gathering::Step::Begin(parties, seed) => {
+            GatheringStep::Begin(parties, seed) => {
                 seed.into_iter().for_each(|seed| self.draw(seed));
                 if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over)
                 {
@@ -591,13 +593,13 @@ impl Run {
         let start = self.record.started_at.unwrap_or(self.now);
         let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
         let gone = absent.chain(self.gone.keys().copied()).collect();
-        let opening = Opening {
+        let outset = Outset {
             start,
             now: self.now,
             absent: gone,
             connected: self.private.clone(),
         };
-        let mut exchange = Exchange::new(self.course.clone(), mixing, opening);
+        let mut exchange = Exchange::new(self.course.clone(), mixing, outset);
         for (id, arrival) in std::mem::take(&mut self.early) {
             exchange.share(id.from, id, arrival);
         }
@@ -953,7 +955,7 @@ impl Commons {
         };
         agreement.step(
             now,
-            &Sights {
+            &StageSights {
                 flood: &self.flood,
                 items: self.items(stage),
                 gone,
