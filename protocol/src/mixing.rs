@@ -3,7 +3,10 @@
 
 pub mod course;
 pub mod exchange;
+mod feed;
 mod inca;
+#[cfg(test)]
+mod local;
 pub mod machine;
 pub mod mechanism;
 pub mod noise;

@@ -13,7 +13,7 @@ use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::notice::Phase;
 use undertone_protocol::messages::wire::{self, PrivateFrame};
 use undertone_protocol::mixing::course::Course;
-use undertone_protocol::mixing::exchange::{Deed, Exchange, Opening};
+use undertone_protocol::mixing::exchange::{Deed, Exchange, Outset};
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::{Ending, Event, Outcome};
@@ -122,7 +122,7 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
             let mut noise = LatticeNoise::new(rng, *lattice, DIMENSION, calibration.correlated_std);
             noise.add_independent(calibration.independent_std, &mut noised);
             let known = noised.to_f64(lattice.step());
-            let opening = Opening {
+            let outset = Outset {
                 start: Time::ZERO,
                 now: Time::ZERO,
                 absent: BTreeSet::new(),
@@ -131,7 +131,7 @@ fn correlated_noise_leaves_the_machine_with_its_planned_scale() {
             let weight = LatticeWeight(lattice.weight(plan.draft().weight_units(me)));
             let course = Course::of(&plan, me);
             let mixing = course.begin(noised, weight, Box::new(noise));
-            let mut exchange = Exchange::new(course, mixing, opening);
+            let mut exchange = Exchange::new(course, mixing, outset);
             let share = |deed: Deed| {
                 if let Deed::Share { frame, .. } = deed {
                     Some(frame)

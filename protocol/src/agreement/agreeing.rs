@@ -19,8 +19,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::agreement::flood::{Flood, HeldVote};
-use crate::agreement::gone::{self, Calls};
+use crate::agreement::flood::Flood;
+use crate::agreement::flood::held::HeldVote;
+use crate::agreement::gone::{self, Calls, Heard};
 use crate::agreement::items::Items;
 use crate::messages::notice::{ItemHash, ItemSet, Notice, Stage};
 use crate::time::Time;
@@ -30,9 +31,9 @@ use crate::topology::party::Party;
 /// The members, as far as votes go.
 #[derive(Clone, Debug)]
 pub struct Electorate {
-    /// This node's party.
+    /// The party that this node acts for.
     pub me: Party,
-    /// n of the plan.
+    /// The number n of the plan's members.
     pub parties: usize,
     /// Up to this many collude.
     pub colluding: usize,
@@ -87,8 +88,8 @@ impl Clock {
     }
 }
 
-/// What the machine sees besides its own state.
-pub struct Sights<'a> {
+/// What a stage sees besides its own state.
+pub struct StageSights<'a> {
     /// All notices held.
     pub flood: &'a Flood,
     /// The stage's items.
@@ -99,12 +100,21 @@ pub struct Sights<'a> {
     pub in_logs: &'a Calls,
 }
 
-/// What the machine wants.
+impl StageSights<'_> {
+    fn heard<'b>(&'b self, said: &'b Calls) -> Heard<'b> {
+        Heard {
+            in_logs: self.in_logs,
+            said,
+        }
+    }
+}
+
+/// What a stage of agreeing wants done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Sign and flood this.
+    /// Sign this notice and flood it.
     Say(Notice),
-    /// This set is agreed, and all of its items are held.
+    /// A set is agreed, and all of its items are held.
     Agreed(ItemSet),
     /// The stage ended without an agreed set.
     Over,
@@ -158,7 +168,7 @@ impl Agreement {
     }
 
     /// The next thing to do; call again until there is none.
-    pub fn step(&mut self, now: Time, sights: &Sights<'_>) -> Option<Step> {
+    pub fn step(&mut self, now: Time, sights: &StageSights<'_>) -> Option<Step> {
         let said = sights.flood.calls(self.stage);
         // As a rule nobody is called gone: nothing follows from anybody's calls then.
         let calls =
@@ -211,22 +221,16 @@ impl Agreement {
             .unwrap_or(Time::FAR)
     }
 
-    fn excluded(&self, sights: &Sights<'_>, said: &Calls) -> BTreeSet<Party> {
+    fn excluded(&self, sights: &StageSights<'_>, said: &Calls) -> BTreeSet<Party> {
         let neighbours = |party| self.electorate.private.neighbours(party).to_vec();
         let found = |party| sights.gone.contains_key(&party);
-        gone::excluded(
-            &self.expected,
-            sights.in_logs,
-            said,
-            found,
-            neighbours,
-            self.electorate.quorum(),
-        )
+        let quorum = self.electorate.quorum();
+        gone::excluded(&self.expected, sights.heard(said), found, neighbours, quorum)
     }
 
     /// A party to call gone: found gone a while ago, or called gone by all of its neighbours; its
     /// item not held, no set signed.
-    fn next_call(&self, now: Time, sights: &Sights<'_>, said: Option<&Calls>) -> Option<Party> {
+    fn next_call(&self, now: Time, sights: &StageSights<'_>, said: Option<&Calls>) -> Option<Party> {
         let me = self.electorate.me;
         if !self.expected.contains(&me) || self.voted.is_some() || now >= self.clock.three_quarters {
             return None;
@@ -248,7 +252,7 @@ impl Agreement {
             .find(|&party| found(party) || seconded(party))
     }
 
-    fn seconded(&self, party: Party, sights: &Sights<'_>, said: &Calls) -> bool {
+    fn seconded(&self, party: Party, sights: &StageSights<'_>, said: &Calls) -> bool {
         let (private, public) = (
             self.electorate.private.neighbours(party),
             self.electorate.public.neighbours(party),
@@ -256,20 +260,18 @@ impl Agreement {
         if private.contains(&self.electorate.me) || public.contains(&self.electorate.me) {
             return false;
         }
-        let has_called = |caller: Party, party: Party| {
-            gone::calls(said, caller, party) || gone::calls(sights.in_logs, caller, party)
-        };
-        let is_called = |party: Party| self.expected.iter().any(|&caller| has_called(caller, party));
+        let heard = sights.heard(said);
+        let is_called = |party: Party| self.expected.iter().any(|&caller| heard.called(caller, party));
         let mut witnesses = private
             .iter()
             .chain(public)
             .copied()
             .filter(|caller| self.expected.contains(caller) && !is_called(*caller))
             .peekable();
-        witnesses.peek().is_some() && witnesses.all(|caller| has_called(caller, party))
+        witnesses.peek().is_some() && witnesses.all(|caller| heard.called(caller, party))
     }
 
-    fn vote(&mut self, now: Time, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> Option<Notice> {
+    fn vote(&mut self, now: Time, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<Notice> {
         if self.voted.is_some() {
             return None;
         }
@@ -290,7 +292,7 @@ impl Agreement {
 
     /// The items of all who are expected and not excluded, if they are held and none of them was
     /// called gone by this node or has signed two.
-    fn complete(&self, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
+    fn complete(&self, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
         let needed = self.expected.difference(excluded);
         let entry = |&party: &Party| {
             let counts = !self.called.contains(&party) && !sights.flood.signed_two(self.stage, party);
@@ -302,7 +304,7 @@ impl Agreement {
     }
 
     /// What to sign at three quarters, if it is held in full.
-    fn electable(&self, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
+    fn electable(&self, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
         let admissible = |set: &ItemSet| {
             !set.is_empty()
                 && set
@@ -320,7 +322,7 @@ impl Agreement {
         (!set.is_empty() && sights.items.hold_all(&set)).then_some(set)
     }
 
-    fn listed_by_most(&self, sights: &Sights<'_>, excluded: &BTreeSet<Party>) -> ItemSet {
+    fn listed_by_most(&self, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> ItemSet {
         let votes = sights.flood.votes(self.stage).map(|vote| (vote.signer, vote.set));
         // A signed set counts as a list, and replaces the signer's list.
         let lists: BTreeMap<Party, &ItemSet> = sights.flood.lists(self.stage).chain(votes).collect();
@@ -338,7 +340,7 @@ impl Agreement {
             .collect()
     }
 
-    fn agreed(&self, sights: &Sights<'_>) -> Option<ItemSet> {
+    fn agreed(&self, sights: &StageSights<'_>) -> Option<ItemSet> {
         let (vote, signers) = most_signed(sights.flood.votes(self.stage))?;
         let agreed =
             signers >= self.electorate.quorum() && !vote.set.is_empty() && sights.items.hold_all(vote.set);

@@ -6,16 +6,19 @@
 //! a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`]
 //! times at most.
 
+pub mod held;
+pub mod slot;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::agreement::flood::held::{Held, HeldVote};
+use crate::agreement::flood::slot::Slot;
 use crate::averaging::sketch::MOST_SKETCHES;
 use crate::messages::commitment::{Commitment, Commitments, Nonce};
-use crate::messages::notice::{
-    Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Sketch, Stage, item_hash,
-};
+use crate::messages::notice::{Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Sketch, Stage};
 use crate::messages::signing::{Members, MessageError};
 use crate::messages::wire;
 use crate::topology::party::Party;
@@ -25,110 +28,12 @@ use crate::topology::party::Party;
 /// others flood for it at full speed.
 pub const REPLACEMENTS: u32 = 64;
 
-/// What there is at most one notice for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Slot {
-    /// A party's newest READY.
-    Ready(Party),
-    /// A party's newest START.
-    Start(Party),
-    /// A party's item of a stage.
-    Item(Stage, Party),
-    /// A party's list of a stage.
-    List(Stage, Party),
-    /// A party's vote of a stage.
-    Vote(Stage, Party),
-    /// A party's call that another one is gone, in a stage.
-    Gone(Stage, Party, Party),
-    /// That a party missed a message of averaging.
-    Missed(Party),
-    /// That a party cut its edge to another one.
-    Severed(Party, Party),
-    /// That a party has its result of averaging.
-    Averaged(Party),
-    /// A party's sums of it, by number.
-    Sums(Party, u8),
-}
-
-impl Slot {
-    /// The slot of an author's notice; none for one that is not flooded.
-    pub fn of(author: Party, notice: &Notice) -> Option<Slot> {
-        match *notice {
-            Notice::Ready { .. } | Notice::Commit { .. } => Some(Slot::Ready(author)),
-            Notice::Start { .. } | Notice::Reveal { .. } => Some(Slot::Start(author)),
-            Notice::Item { stage, .. } => Some(Slot::Item(stage, author)),
-            Notice::List { stage, .. } => Some(Slot::List(stage, author)),
-            Notice::Vote { stage, .. } => Some(Slot::Vote(stage, author)),
-            Notice::Gone { stage, party } => Some(Slot::Gone(stage, author, party)),
-            Notice::Missed => Some(Slot::Missed(author)),
-            Notice::Severed { party, .. } => Some(Slot::Severed(author, party)),
-            Notice::Averaged { .. } => Some(Slot::Averaged(author)),
-            Notice::Sums { number, .. } => Some(Slot::Sums(author, number)),
-            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting => None,
-        }
-    }
-}
-
-/// A notice that is kept.
-#[derive(Clone, Debug)]
-pub struct Held {
-    /// Its author's sequence number.
-    pub sequence: u64,
-    /// As it travels.
-    pub frame: Arc<[u8]>,
-    /// What it says.
-    pub notice: Notice,
-    /// SHA-256 of a vote's set: sets are counted by it.
-    set_hash: ItemHash,
-    /// How many notices were here before it.
-    replaced: u32,
-}
-
-impl Held {
-    fn new(signed: SignedNotice, frame: Arc<[u8]>) -> Self {
-        let set_hash = match &signed.notice {
-            Notice::Vote { set, .. } => item_hash(&wire::set_to_bytes(set)),
-            _ => [0; 32],
-        };
-        Held {
-            sequence: signed.sequence,
-            frame,
-            notice: signed.notice,
-            set_hash,
-            replaced: 0,
-        }
-    }
-}
-
-impl Held {
-    /// Hash and length of the item that it announces, if it does.
-    pub fn item(&self) -> Option<(ItemHash, u64)> {
-        match self.notice {
-            Notice::Item { hash, bytes, .. } => Some((hash, bytes)),
-            _ => None,
-        }
-    }
-}
-
-/// A vote that is held.
-#[derive(Clone, Copy, Debug)]
-pub struct HeldVote<'a> {
-    /// Who signed it.
-    pub signer: Party,
-    /// Whether it was signed before the signer's half-time.
-    pub early: bool,
-    /// The set.
-    pub set: &'a ItemSet,
-    /// SHA-256 of the set.
-    pub hash: ItemHash,
-}
-
 /// What came of a received notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// It is new: act on it and pass it on.
+    /// A notice that was not here: act on it and pass it on.
     New(Slot),
-    /// It was held already.
+    /// A notice that was held already.
     Known(Slot),
     /// Another version of an item than the one that came first, signed by its author as well.
     Version {
@@ -136,12 +41,12 @@ pub enum Receipt {
         stage: Stage,
         /// Who signed two.
         author: Party,
-        /// Of this version's body.
+        /// The hash of this version's body.
         hash: ItemHash,
         /// Whether it was not held before.
         new: bool,
     },
-    /// An older or no longer relevant one.
+    /// An older notice, or one that no longer matters.
     Stale,
 }
 
@@ -151,15 +56,15 @@ pub enum FloodError {
     /// Not signed by its author for this run.
     #[error("a notice: {0}")]
     Message(#[from] MessageError),
-    /// It names parties that do not exist, or not in order.
+    /// The notice names parties that do not exist, or not in order.
     #[error("a notice of party {0} is malformed")]
     Malformed(Party),
-    /// Its author signed another one for the same purpose.
+    /// The author signed another notice for the same purpose.
     #[error("party {author} signed two different notices for {slot:?}")]
     Two {
-        /// Who.
+        /// The party that signed both.
         author: Party,
-        /// For what.
+        /// What both are for.
         slot: Slot,
     },
 }
@@ -194,7 +99,7 @@ impl Flood {
         }
     }
 
-    /// The same for a plan whose READYs commit and whose STARTs reveal, if `commits`: only that
+    /// With `commits`, the flood of a plan whose READYs commit and whose STARTs reveal: only that
     /// kind is taken.
     pub fn committing(mut self, commits: bool) -> Self {
         self.commits = commits;
@@ -489,208 +394,4 @@ impl Flood {
 }
 
 #[cfg(test)]
-mod tests {
-    use libp2p_identity::Keypair;
-
-    use super::*;
-    use crate::messages::notice::Recipient;
-    use crate::messages::signing::Signer;
-
-    fn key(party: Party) -> Keypair {
-        Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
-    }
-
-    fn flood() -> Flood {
-        Flood::new(
-            0,
-            Members::new([1; 32], (0..3).map(|party| key(party).public()).collect()),
-        )
-    }
-
-    fn signed(signer: &mut Signer, notice: Notice) -> (Arc<[u8]>, SignedNotice) {
-        let signed = signer.sign(Recipient::All, notice).expect("signs");
-        (wire::notice_frame(&signed), signed)
-    }
-
-    #[test]
-    fn each_notice_is_new_once_and_a_second_one_is_an_offence() {
-        let (mut flood, mut signer) = (flood(), Signer::new(1, [1; 32], key(1), 0));
-        let stage = Stage::Settling;
-        let (frame, vote) = signed(
-            &mut signer,
-            Notice::Vote {
-                stage,
-                early: true,
-                set: vec![(0, [0; 32])],
-            },
-        );
-        let slot = Slot::Vote(stage, 1);
-        assert_eq!(flood.receive(&frame, vote.clone(), false), Ok(Receipt::New(slot)));
-        assert_eq!(flood.receive(&frame, vote, false), Ok(Receipt::Known(slot)));
-        let (frame, other) = signed(
-            &mut signer,
-            Notice::Vote {
-                stage,
-                early: true,
-                set: vec![(1, [0; 32])],
-            },
-        );
-        let mut forged = other.clone();
-        forged.signature.0[0] ^= 1;
-        assert_eq!(
-            flood.receive(&frame, forged, false),
-            Err(MessageError::Signature(1).into()),
-            "no false accusation"
-        );
-        assert_eq!(
-            flood.receive(&frame, other, false),
-            Err(FloodError::Two { author: 1, slot })
-        );
-        assert_eq!(flood.votes(stage).count(), 1);
-        assert_eq!(flood.held().count(), 1);
-    }
-
-    #[test]
-    fn a_newer_ready_replaces_until_a_start_is_signed() {
-        let (mut flood, mut signer) = (flood(), Signer::new(2, [1; 32], key(2), 7));
-        let ready = |incarnation| Notice::Ready {
-            incarnation: [incarnation; 16],
-        };
-        let (old_frame, old) = signed(&mut signer, ready(1));
-        let (frame, new) = signed(&mut signer, ready(2));
-        assert_eq!(
-            flood.receive(&frame, new, false),
-            Ok(Receipt::New(Slot::Ready(2)))
-        );
-        assert_eq!(flood.receive(&old_frame, old, false), Ok(Receipt::Stale));
-        let (frame, newest) = signed(&mut signer, ready(3));
-        assert_eq!(flood.receive(&frame, newest.clone(), true), Ok(Receipt::Stale));
-        assert_eq!(flood.ready(2), Some([2; 16]));
-        assert_eq!(
-            flood.receive(&frame, newest, false),
-            Ok(Receipt::New(Slot::Ready(2)))
-        );
-    }
-
-    fn sums(number: u8, unheard: Vec<Party>, sum: i64) -> Notice {
-        let sketch = Sketch {
-            seed: [1; 16],
-            sums: [sum; crate::averaging::sketch::SUMS],
-        };
-        Notice::Sums {
-            number,
-            unheard,
-            sketch: Box::new(sketch),
-        }
-    }
-
-    /// A member of three that signs whatever it can, many times over.
-    #[test]
-    fn a_members_flood_fills_its_slots_and_no_more() {
-        let (mut flood, mut signer) = (flood(), Signer::new(2, [1; 32], key(2), 0));
-        let mut passed_on = 0;
-        for turn in 0..200u8 {
-            let hash = [turn; 32];
-            let mut notices = vec![
-                Notice::Ready {
-                    incarnation: [turn; 16],
-                },
-                Notice::Start {
-                    seats: vec![Seat {
-                        party: 2,
-                        incarnation: [turn; 16],
-                    }],
-                },
-            ];
-            for stage in Stage::ALL {
-                notices.push(Notice::Item {
-                    stage,
-                    hash,
-                    bytes: 9,
-                });
-                notices.push(Notice::List {
-                    stage,
-                    set: vec![(0, hash)],
-                });
-                notices.push(Notice::Vote {
-                    stage,
-                    early: true,
-                    set: vec![(1, hash)],
-                });
-                notices.extend((0..3).map(|party| Notice::Gone { stage, party }));
-            }
-            notices.push(Notice::Averaged { whole: turn % 2 == 0 });
-            notices.extend(
-                (0..=u8::MAX)
-                    .step_by(1 + 50 * usize::from(turn > 0))
-                    .map(|number| sums(number, vec![], turn.into())),
-            );
-            for notice in notices {
-                let (frame, notice) = signed(&mut signer, notice);
-                passed_on += u32::from(matches!(
-                    flood.receive(&frame, notice, false),
-                    Ok(Receipt::New(_))
-                ));
-            }
-        }
-        let once = 2 * (3 + 3) + 1 + usize::from(MOST_SKETCHES);
-        assert_eq!(flood.held().count(), 2 + once, "one slot each");
-        assert_eq!(passed_on as usize, 2 * (1 + REPLACEMENTS as usize) + once);
-        let (frame, latest) = signed(
-            &mut signer,
-            Notice::Ready {
-                incarnation: [255; 16],
-            },
-        );
-        assert_eq!(flood.receive(&frame, latest, false), Ok(Receipt::Stale));
-    }
-
-    #[test]
-    fn strangers_and_disorder_are_refused() {
-        let mut flood = flood();
-        let mut stranger = Signer::new(9, [1; 32], key(1), 0);
-        let (frame, notice) = signed(
-            &mut stranger,
-            Notice::Gone {
-                stage: Stage::Settling,
-                party: 0,
-            },
-        );
-        assert_eq!(
-            flood.receive(&frame, notice, false),
-            Err(MessageError::Author(9).into())
-        );
-        let mut signer = Signer::new(1, [1; 32], key(1), 0);
-        for notice in [
-            Notice::Gone {
-                stage: Stage::Settling,
-                party: 3,
-            },
-            Notice::List {
-                stage: Stage::Settling,
-                set: vec![(1, [0; 32]), (1, [0; 32])],
-            },
-            Notice::Start {
-                seats: vec![Seat {
-                    party: 3,
-                    incarnation: [0; 16],
-                }],
-            },
-            sums(MOST_SKETCHES, vec![], 0),
-            sums(0, vec![2, 0], 0),
-            sums(0, vec![3], 0),
-        ] {
-            let (frame, notice) = signed(&mut signer, notice);
-            assert_eq!(
-                flood.receive(&frame, notice, false),
-                Err(FloodError::Malformed(1))
-            );
-        }
-        let mut elsewhere = Signer::new(1, [2; 32], key(1), 0);
-        let (frame, notice) = signed(&mut elsewhere, Notice::Ready { incarnation: [0; 16] });
-        assert!(matches!(
-            flood.receive(&frame, notice, false),
-            Err(FloodError::Message(MessageError::Digest { .. }))
-        ));
-    }
-}
+mod tests;

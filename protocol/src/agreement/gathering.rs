@@ -9,44 +9,45 @@ use std::collections::BTreeSet;
 
 use crate::agreement::flood::Flood;
 use crate::messages::commitment::{self, Commitments, Nonce, commitment};
-use crate::messages::notice::{Incarnation, Notice, Seat};
+use crate::messages::notice::{Notice, Seat};
 use crate::messages::signature::Digest;
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// What the machine wants.
+/// What gathering wants done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Sign and flood this.
+pub enum GatheringStep {
+    /// Sign this notice and flood it.
     Say(Notice),
     /// Ask all public neighbours for the READYs that they hold.
     Call,
     /// Everybody of this set begins, with the seed of the schedule where START draws it.
     Begin(BTreeSet<Party>, Option<u64>),
-    /// It is over, and nothing private has left.
+    /// The run is over for this node, and nothing private has left.
     Abort(String),
-    /// The same: this party revealed another nonce than it had committed to.
+    /// The run is over, since this party revealed another nonce than it had committed to; nothing
+    /// private has left.
     Liar(Party),
 }
 
 /// What a start needs where the schedule is drawn at START. It prints no nonce.
 pub struct Draw {
-    /// Of the plan.
+    /// The plan's digest.
     pub digest: Digest,
-    /// Of this start; secret until START.
+    /// This start's nonce; secret until START.
     pub nonce: Nonce,
 }
 
 /// What a party's START says, as it is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Said<'a> {
+struct HeldStart<'a> {
     seats: &'a [Seat],
     commitments: Option<&'a Commitments>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> HeldStart<'a> {
     fn of(flood: &'a Flood, party: Party) -> Option<Self> {
-        Some(Said {
+        Some(HeldStart {
             seats: flood.start(party)?,
             commitments: flood.reveal(party).map(|(commitments, _)| commitments),
         })
@@ -64,13 +65,22 @@ struct Signed {
     commitments: Option<Commitments>,
 }
 
+/// What the plan says about who must come, and by when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attendance {
+    /// The number of members n.
+    pub parties: usize,
+    /// So many are enough to start.
+    pub min_parties: usize,
+    /// How long READYs are waited for, and then STARTs.
+    pub join_ms: u64,
+}
+
 /// The gathering phase of one node.
 pub struct Gathering {
-    me: Party,
-    incarnation: Incarnation,
-    parties: usize,
-    min_parties: usize,
-    join_ms: u64,
+    /// This start of this node.
+    me: Seat,
+    attendance: Attendance,
     opened: Time,
     draw: Option<Draw>,
     signed: Option<(Time, Signed)>,
@@ -79,42 +89,27 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// Begins when this node floods its READY.
-    pub fn new(
-        me: Party,
-        incarnation: Incarnation,
-        parties: usize,
-        min_parties: usize,
-        join_ms: u64,
-        opened: Time,
-    ) -> Self {
+    /// Begins when this node floods its READY. `draw`: what START draws the schedule with, if it
+    /// does.
+    pub fn new(me: Seat, attendance: Attendance, opened: Time, draw: Option<Draw>) -> Self {
         Gathering {
             me,
-            incarnation,
-            parties,
-            min_parties,
-            join_ms,
+            attendance,
             opened,
-            draw: None,
+            draw,
             signed: None,
             called: BTreeSet::new(),
         }
     }
 
-    /// The same where START draws the schedule.
-    pub fn drawing(mut self, draw: Option<Draw>) -> Self {
-        self.draw = draw;
-        self
-    }
-
     /// The READY to flood.
     pub fn ready(&self) -> Notice {
-        let incarnation = self.incarnation;
+        let incarnation = self.me.incarnation;
         match &self.draw {
             None => Notice::Ready { incarnation },
             Some(draw) => Notice::Commit {
                 incarnation,
-                commitment: commitment(&draw.digest, self.me, &draw.nonce),
+                commitment: commitment(&draw.digest, self.me.party, &draw.nonce),
             },
         }
     }
@@ -129,33 +124,36 @@ impl Gathering {
         self.signed
             .as_ref()
             .map_or(self.opened, |(at, _)| *at)
-            .plus_millis(self.join_ms)
+            .plus_millis(self.attendance.join_ms)
     }
 
     /// The next thing to do; call again until there is none.
-    pub fn step(&mut self, now: Time, flood: &Flood) -> Option<Step> {
+    pub fn step(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
         let Some((at, signed)) = &self.signed else {
             return self.sign(now, flood);
         };
         let members = || signed.seats.iter().map(|seat| seat.party);
-        let said = |party: &Party| Said::of(flood, *party).is_some_and(|said| said.is(signed));
+        let said = |party: &Party| HeldStart::of(flood, *party).is_some_and(|said| said.is(signed));
         let (all, late) = (
             members().all(|party| said(&party)),
-            now >= at.plus_millis(self.join_ms),
+            now >= at.plus_millis(self.attendance.join_ms),
         );
         if !(all || late) {
             return None;
         }
         if let Some(liar) = members().filter(said).find(|&party| self.lies(flood, party)) {
-            return Some(Step::Liar(liar));
+            return Some(GatheringStep::Liar(liar));
         }
         if all {
-            return Some(Step::Begin(members().collect(), self.seed(flood, &signed.seats)));
+            return Some(GatheringStep::Begin(
+                members().collect(),
+                self.seed(flood, &signed.seats),
+            ));
         }
         let lacking: Vec<Party> = members().filter(|party| !said(party)).collect();
-        Some(Step::Abort(format!(
+        Some(GatheringStep::Abort(format!(
             "no common START with parties {lacking:?} within join_ms = {}",
-            self.join_ms
+            self.attendance.join_ms
         )))
     }
 
@@ -191,32 +189,32 @@ impl Gathering {
             .map(|draw| commitment::commitments(&draw.digest, held))
     }
 
-    fn sign(&mut self, now: Time, flood: &Flood) -> Option<Step> {
+    fn sign(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
         if let Some(seats) = self.joined(flood) {
             return Some(self.signed(now, flood, seats));
         }
         let readies = flood.readies();
-        if readies.len() == self.parties {
+        if readies.len() == self.attendance.parties {
             return Some(self.signed(now, flood, readies));
         }
-        if now >= self.opened.plus_millis(self.join_ms) {
-            return Some(if readies.len() >= self.min_parties {
+        if now >= self.opened.plus_millis(self.attendance.join_ms) {
+            return Some(if readies.len() >= self.attendance.min_parties {
                 self.signed(now, flood, readies)
             } else {
-                let (found, needed) = (readies.len(), self.min_parties);
-                Step::Abort(format!(
+                let (found, needed) = (readies.len(), self.attendance.min_parties);
+                GatheringStep::Abort(format!(
                     "{found} parties are ready after join_ms = {}, min_parties is {needed}",
-                    self.join_ms
+                    self.attendance.join_ms
                 ))
             });
         }
-        let uncalled =
-            (0..self.parties).find(|party| self.names_me(flood, *party) && !self.called.contains(party))?;
+        let uncalled = (0..self.attendance.parties)
+            .find(|party| self.names_me(flood, *party) && !self.called.contains(party))?;
         self.called.insert(uncalled);
-        Some(Step::Call)
+        Some(GatheringStep::Call)
     }
 
-    fn signed(&mut self, now: Time, flood: &Flood, seats: Vec<Seat>) -> Step {
+    fn signed(&mut self, now: Time, flood: &Flood, seats: Vec<Seat>) -> GatheringStep {
         let commitments = self.commitments(flood, &seats);
         self.signed = Some((
             now,
@@ -225,7 +223,7 @@ impl Gathering {
                 commitments,
             },
         ));
-        Step::Say(match (&self.draw, commitments) {
+        GatheringStep::Say(match (&self.draw, commitments) {
             (Some(draw), Some(commitments)) => Notice::Reveal {
                 seats,
                 commitments,
@@ -236,13 +234,9 @@ impl Gathering {
     }
 
     fn names_me(&self, flood: &Flood, party: Party) -> bool {
-        let me = Seat {
-            party: self.me,
-            incarnation: self.incarnation,
-        };
         flood
             .start(party)
-            .is_some_and(|seats| seats.len() >= self.min_parties && seats.contains(&me))
+            .is_some_and(|seats| seats.len() >= self.attendance.min_parties && seats.contains(&self.me))
     }
 
     /// The START of somebody else to join: it names this start of this node, and every READY that
@@ -250,13 +244,13 @@ impl Gathering {
     /// signed one signs no other, so joining beats proposing.
     fn joined(&self, flood: &Flood) -> Option<Vec<Seat>> {
         let current = |seat: &Seat| flood.ready(seat.party) == Some(seat.incarnation);
-        let authors = (0..self.parties).filter(|&party| self.names_me(flood, party));
-        let same = |said: &Said<'_>| said.commitments.copied() == self.commitments(flood, said.seats);
-        let candidates: Vec<Said<'_>> = authors
-            .filter_map(|party| Said::of(flood, party))
+        let authors = (0..self.attendance.parties).filter(|&party| self.names_me(flood, party));
+        let same = |said: &HeldStart<'_>| said.commitments.copied() == self.commitments(flood, said.seats);
+        let candidates: Vec<HeldStart<'_>> = authors
+            .filter_map(|party| HeldStart::of(flood, party))
             .filter(|said| said.seats.iter().all(current) && same(said))
             .collect();
-        let signers = |said: &Said<'_>| candidates.iter().filter(|other| *other == said).count();
+        let signers = |said: &HeldStart<'_>| candidates.iter().filter(|other| *other == said).count();
         candidates
             .iter()
             .rev()
@@ -282,6 +276,20 @@ mod tests {
         Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
     }
 
+    /// Party 0 of four, three of which suffice.
+    fn machine(draw: Option<Draw>) -> Gathering {
+        let me = Seat {
+            party: 0,
+            incarnation: [0; 16],
+        };
+        let attendance = Attendance {
+            parties: 4,
+            min_parties: 3,
+            join_ms: JOIN_MS,
+        };
+        Gathering::new(me, attendance, Time::ZERO, draw)
+    }
+
     struct Bench {
         flood: Flood,
         machine: Gathering,
@@ -289,12 +297,12 @@ mod tests {
     }
 
     impl Bench {
-        /// Party 0 of four, three of which suffice; it has flooded its own READY.
+        /// A machine that has flooded its own READY.
         fn new() -> Self {
             let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
             let mut bench = Bench {
                 flood: Flood::new(0, members),
-                machine: Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO),
+                machine: machine(None),
                 said: 0,
             };
             bench.own(Notice::Ready { incarnation: [0; 16] });
@@ -329,9 +337,9 @@ mod tests {
             );
         }
 
-        fn step(&mut self, ms: u64) -> Option<Step> {
+        fn step(&mut self, ms: u64) -> Option<GatheringStep> {
             let step = self.machine.step(Time::from_millis(ms), &self.flood);
-            if let Some(Step::Say(notice)) = &step {
+            if let Some(GatheringStep::Say(notice)) = &step {
                 self.own(notice.clone());
             }
             step
@@ -354,12 +362,12 @@ mod tests {
     fn everybody_ready_starts_at_once_and_begins_when_all_say_so() {
         let mut bench = Bench::new();
         (1..4).for_each(|party| bench.ready(party));
-        assert_eq!(bench.step(5), Some(Step::Say(start(&[0, 1, 2, 3]))));
+        assert_eq!(bench.step(5), Some(GatheringStep::Say(start(&[0, 1, 2, 3]))));
         assert_eq!(bench.step(5), None);
         (1..3).for_each(|party| bench.hear(party, start(&[0, 1, 2, 3])));
         assert_eq!(bench.step(6), None);
         bench.hear(3, start(&[0, 1, 2, 3]));
-        assert_eq!(bench.step(7), Some(Step::Begin((0..4).collect(), None)));
+        assert_eq!(bench.step(7), Some(GatheringStep::Begin((0..4).collect(), None)));
     }
 
     #[test]
@@ -367,15 +375,15 @@ mod tests {
         let mut bench = Bench::new();
         bench.ready(1);
         assert_eq!(bench.step(JOIN_MS - 1), None);
-        assert!(matches!(bench.step(JOIN_MS), Some(Step::Abort(_))));
+        assert!(matches!(bench.step(JOIN_MS), Some(GatheringStep::Abort(_))));
         let mut bench = Bench::new();
         bench.ready(1);
         bench.ready(2);
         assert_eq!(bench.step(JOIN_MS - 1), None);
-        assert_eq!(bench.step(JOIN_MS), Some(Step::Say(start(&[0, 1, 2]))));
+        assert_eq!(bench.step(JOIN_MS), Some(GatheringStep::Say(start(&[0, 1, 2]))));
         assert_eq!(bench.step(2 * JOIN_MS - 1), None);
         assert!(
-            matches!(bench.step(2 * JOIN_MS), Some(Step::Abort(_))),
+            matches!(bench.step(2 * JOIN_MS), Some(GatheringStep::Abort(_))),
             "the others never said START"
         );
     }
@@ -385,13 +393,13 @@ mod tests {
         let mut bench = Bench::new();
         bench.ready(1);
         bench.hear(1, start(&[0, 1, 2]));
-        assert_eq!(bench.step(1), Some(Step::Call));
+        assert_eq!(bench.step(1), Some(GatheringStep::Call));
         assert_eq!(bench.step(1), None, "asked once");
         bench.ready(2);
         bench.ready(3);
         assert_eq!(
             bench.step(2),
-            Some(Step::Say(start(&[0, 1, 2]))),
+            Some(GatheringStep::Say(start(&[0, 1, 2]))),
             "joining beats proposing all four"
         );
         assert_eq!(bench.step(2), None, "exactly one START, ever");
@@ -447,8 +455,7 @@ mod tests {
     /// Party 0 of four in a plan whose schedule START draws.
     fn drawing() -> Bench {
         let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
-        let machine = Gathering::new(0, [0; 16], 4, 3, JOIN_MS, Time::ZERO);
-        let machine = machine.drawing(Some(Draw {
+        let machine = machine(Some(Draw {
             digest: [1; 32],
             nonce: nonce(0),
         }));
@@ -467,11 +474,17 @@ mod tests {
     fn nonces_are_shown_once_all_commitments_are_fixed_and_give_the_seed() {
         let mut bench = drawing();
         (1..4).for_each(|party| bench.hear(party, committed(party)));
-        assert_eq!(bench.step(5), Some(Step::Say(reveal(&[0, 1, 2, 3], nonce(0)))));
+        assert_eq!(
+            bench.step(5),
+            Some(GatheringStep::Say(reveal(&[0, 1, 2, 3], nonce(0))))
+        );
         (1..4).for_each(|party| bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party))));
         let nonces: Vec<_> = (0..4).map(|party| (party, nonce(party))).collect();
         let seed = commitment::seed(&[1; 32], nonces.iter().map(|(party, nonce)| (*party, nonce)));
-        assert_eq!(bench.step(6), Some(Step::Begin((0..4).collect(), Some(seed))));
+        assert_eq!(
+            bench.step(6),
+            Some(GatheringStep::Begin((0..4).collect(), Some(seed)))
+        );
     }
 
     #[test]
@@ -483,7 +496,7 @@ mod tests {
             bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party)));
         }
         bench.hear(2, reveal(&[0, 1, 2, 3], [0; 32]));
-        assert_eq!(bench.step(6), Some(Step::Liar(2)));
+        assert_eq!(bench.step(6), Some(GatheringStep::Liar(2)));
     }
 
     #[test]
@@ -503,12 +516,15 @@ mod tests {
         );
         assert_eq!(
             bench.step(1),
-            Some(Step::Call),
+            Some(GatheringStep::Call),
             "its READYs are not those that are here"
         );
         assert_eq!(bench.step(1), None);
         bench.hear(1, reveal(&[0, 1, 2], self::nonce(1)));
-        assert_eq!(bench.step(2), Some(Step::Say(reveal(&[0, 1, 2], self::nonce(0)))));
+        assert_eq!(
+            bench.step(2),
+            Some(GatheringStep::Say(reveal(&[0, 1, 2], self::nonce(0))))
+        );
         // What others replace afterwards changes nothing here.
         bench.hear(
             2,

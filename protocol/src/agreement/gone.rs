@@ -31,25 +31,39 @@ use crate::topology::party::Party;
 /// Who called whom gone.
 pub type Calls = BTreeMap<Party, BTreeSet<Party>>;
 
-/// Whether `caller` called `party` gone.
-pub fn calls(calls: &Calls, caller: Party, party: Party) -> bool {
+/// The calls that this node knows of.
+#[derive(Clone, Copy)]
+pub struct Heard<'a> {
+    /// The calls of the logs at hand.
+    pub in_logs: &'a Calls,
+    /// Those that were signed on their own.
+    pub said: &'a Calls,
+}
+
+impl Heard<'_> {
+    /// Whether `caller` called `party` gone, in its log or since.
+    pub fn called(&self, caller: Party, party: Party) -> bool {
+        calls(self.in_logs, caller, party) || calls(self.said, caller, party)
+    }
+}
+
+fn calls(calls: &Calls, caller: Party, party: Party) -> bool {
     calls.get(&caller).is_some_and(|called| called.contains(&party))
 }
 
 /// The greatest set G of called parties of which each one is excluded by one of the two rules,
 /// given that the others are. Empty if fewer than `quorum` would remain (no set of fewer can be
-/// agreed on). `in_logs` are the calls of the logs at hand, `said` those of signed calls; `found`
-/// says whom this node finds gone itself.
+/// agreed on). `found` says whom this node finds gone itself.
 pub fn excluded(
     expected: &BTreeSet<Party>,
-    in_logs: &Calls,
-    said: &Calls,
+    heard: Heard<'_>,
     found: impl Fn(Party) -> bool,
     private_neighbours: impl Fn(Party) -> Vec<Party>,
     quorum: usize,
 ) -> BTreeSet<Party> {
-    let called = in_logs.values().chain(said.values()).flatten().copied();
-    let mut gone: BTreeSet<Party> = called.filter(|party| expected.contains(party)).collect();
+    let called = heard.in_logs.values().chain(heard.said.values()).flatten();
+    let mut gone: BTreeSet<Party> = called.copied().filter(|party| expected.contains(party)).collect();
+    // From all who were called, take out whoever no rule excludes, until each one is excluded.
     loop {
         let remaining: Vec<Party> = expected.difference(&gone).copied().collect();
         let by_logs = |party: Party| {
@@ -57,18 +71,15 @@ pub fn excluded(
             remaining
                 .iter()
                 .filter(|caller| neighbours.contains(caller))
-                .all(|&caller| calls(in_logs, caller, party))
+                .all(|&caller| calls(heard.in_logs, caller, party))
         };
         let by_calls = |party: Party| {
-            let called = |caller: Party| calls(in_logs, caller, party) || calls(said, caller, party);
+            let called = |caller: Party| heard.called(caller, party);
             let callers = remaining.iter().filter(|&&caller| called(caller)).count();
             callers >= quorum && remaining.iter().all(|&caller| called(caller) || found(caller))
         };
-        match gone
-            .iter()
-            .copied()
-            .find(|&party| !by_logs(party) && !by_calls(party))
-        {
+        let kept = |party: &Party| !by_logs(*party) && !by_calls(*party);
+        match gone.iter().copied().find(kept) {
             Some(party) => gone.remove(&party),
             None => break,
         };
@@ -88,6 +99,10 @@ mod tests {
         list.iter()
             .map(|(caller, called)| (*caller, called.iter().copied().collect()))
             .collect()
+    }
+
+    fn heard<'a>(in_logs: &'a Calls, said: &'a Calls) -> Heard<'a> {
+        Heard { in_logs, said }
     }
 
     fn complete(party: Party) -> Vec<Party> {
@@ -111,31 +126,30 @@ mod tests {
         let none = Calls::new();
         let two_dead = list(&[(0, &[3, 4]), (1, &[3, 4]), (2, &[3, 4])]);
         assert_eq!(
-            excluded(&everybody(), &two_dead, &none, nobody, complete, 3),
+            excluded(&everybody(), heard(&two_dead, &none), nobody, complete, 3),
             BTreeSet::from([3, 4])
         );
         assert_eq!(
-            excluded(&everybody(), &two_dead, &none, nobody, complete, 4),
+            excluded(&everybody(), heard(&two_dead, &none), nobody, complete, 4),
             BTreeSet::new(),
             "too few would remain"
         );
         let one_keeps_it = list(&[(0, &[3, 4]), (1, &[3]), (2, &[3, 4])]);
         assert_eq!(
-            excluded(&everybody(), &one_keeps_it, &none, nobody, complete, 3),
+            excluded(&everybody(), heard(&one_keeps_it, &none), nobody, complete, 3),
             BTreeSet::new(),
             "4 has a log to give"
         );
         let cut_off = list(&[(0, &[4]), (1, &[4]), (2, &[4]), (3, &[4]), (4, &[0, 1, 2, 3])]);
         assert_eq!(
-            excluded(&everybody(), &cut_off, &none, nobody, complete, 3),
+            excluded(&everybody(), heard(&cut_off, &none), nobody, complete, 3),
             BTreeSet::new(),
             "nobody would remain"
         );
         assert_eq!(
             excluded(
                 &everybody(),
-                &list(&[(2, &[3]), (4, &[3])]),
-                &none,
+                heard(&list(&[(2, &[3]), (4, &[3])]), &none),
                 nobody,
                 ring,
                 4
@@ -150,28 +164,40 @@ mod tests {
         let logs = list(&[(0, &[3])]);
         let said = list(&[(1, &[3]), (2, &[3]), (4, &[3])]);
         assert_eq!(
-            excluded(&everybody(), &logs, &said, nobody, complete, 3),
+            excluded(&everybody(), heard(&logs, &said), nobody, complete, 3),
             BTreeSet::from([3])
         );
         let silent = list(&[(0, &[3]), (1, &[3]), (2, &[3])]);
         assert_eq!(
-            excluded(&everybody(), &none, &silent, nobody, complete, 3),
+            excluded(&everybody(), heard(&none, &silent), nobody, complete, 3),
             BTreeSet::new(),
             "4 may hold its item"
         );
         assert_eq!(
-            excluded(&everybody(), &none, &silent, |party| party == 4, complete, 3),
+            excluded(
+                &everybody(),
+                heard(&none, &silent),
+                |party| party == 4,
+                complete,
+                3
+            ),
             BTreeSet::from([3]),
             "4 is gone too"
         );
         assert_eq!(
-            excluded(&everybody(), &none, &silent, |party| party == 4, complete, 4),
+            excluded(
+                &everybody(),
+                heard(&none, &silent),
+                |party| party == 4,
+                complete,
+                4
+            ),
             BTreeSet::new(),
             "no quorum called"
         );
         let neighbours_only = list(&[(2, &[3]), (4, &[3])]);
         assert_eq!(
-            excluded(&everybody(), &none, &neighbours_only, nobody, ring, 3),
+            excluded(&everybody(), heard(&none, &neighbours_only), nobody, ring, 3),
             BTreeSet::new(),
             "0 and 1 may hold its item"
         );

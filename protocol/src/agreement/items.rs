@@ -64,7 +64,7 @@ impl Body {
         frame
     }
 
-    /// Of a frame that ends with `length` bytes of an item.
+    /// The body in a frame that ends with the `length` bytes of an item.
     fn of(hash: ItemHash, frame: Arc<[u8]>, length: usize) -> Self {
         let bytes = Bytes::from_owner(frame.clone()).slice(frame.len() - length..);
         Body {
@@ -104,13 +104,13 @@ impl Wanted {
 /// What came of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is held now, with this hash.
+    /// The body is held now; its hash.
     New(ItemHash),
-    /// It was held already, or nobody wants it.
+    /// The body was held already, or nobody wants it.
     Ignored,
-    /// It is not what its author announced: the peer that sent it is at fault.
+    /// The body is not what its author announced: the peer that sent it is at fault.
     Wrong,
-    /// It is what its author announced, and is no item of this stage: nobody takes it.
+    /// The body is what its author announced, and is no item of this stage: nobody takes it.
     Void(String),
 }
 

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A factor of an injection: exact on the lattice, floating on impulses.
-pub trait Coefficient: Copy + PartialEq {
+pub trait Coefficient: Copy + PartialEq + Send + Sync + 'static {
     /// The factor that adds nothing.
     fn zero() -> Self;
     /// The factor that adds a vector as it is.
@@ -144,12 +144,12 @@ impl Coefficient for Ratio {
 
 /// A vector that can be mixed: a module over its coefficients, with an exact division into equal
 /// parts.
-pub trait Payload: Clone {
+pub trait Payload: Clone + Send + 'static {
     /// What it can be multiplied with.
     type Coefficient: Coefficient;
     /// Such a vector at rest: what is kept, or travels between parties. Its holders share it and
     /// none changes it; a long vector takes fewer bytes so.
-    type Packed: Clone;
+    type Packed: Clone + Send;
     /// A zero of the same shape.
     fn zero_like(packed: &Self::Packed) -> Self;
     /// This vector as it is kept or travels.

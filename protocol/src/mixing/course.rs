@@ -13,20 +13,20 @@ use crate::plan::mechanism::ways_in::Mechanism;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
-/// What the plan fixes for this phase.
+/// What a plan fixes for the mixing phase of one party.
 #[derive(Clone)]
 pub struct Course {
-    /// This node's party.
+    /// The party that this node acts for.
     pub me: Party,
-    /// n.
+    /// The number of parties n.
     pub parties: usize,
-    /// Of the plan.
+    /// The plan's digest.
     pub digest: Digest,
-    /// The lattice.
+    /// The lattice that states live on.
     pub lattice: Lattice,
-    /// d.
+    /// Coordinates of a state, d.
     pub dimension: usize,
-    /// T.
+    /// The number of rounds T.
     pub rounds: u32,
     /// Who sends to whom; no rounds yet where START draws it.
     pub schedule: Arc<Schedule>,
@@ -68,7 +68,7 @@ impl Course {
         }
     }
 
-    /// The same for another party of the plan.
+    /// What the plan fixes for another of its parties, with the schedule that this course has.
     pub fn of_another(&self, plan: &Plan, me: Party) -> Self {
         Course {
             me,
@@ -116,7 +116,7 @@ impl Course {
         self.due.iter().copied()
     }
 
-    /// Those of one round.
+    /// From whom this party is due a share in one round.
     pub(super) fn due_in(&self, round: u32) -> impl Iterator<Item = Party> + '_ {
         let first = self.due.partition_point(|&(earlier, _)| earlier < round);
         self.due[first..]

@@ -6,10 +6,46 @@ use std::sync::Arc;
 
 use crate::lattice::injection::Injection;
 use crate::lattice::payload::{Coefficient, Payload};
+use crate::mixing::feed::{DrawnNoise, Feed, Pack, WayIn};
 use crate::mixing::portion::{NoiseSource, Portion, Share};
 use crate::mixing::state::{Multiples, State, borrowed};
 
-pub(super) struct Injecting<P: Payload, W> {
+/// A party of INCA with this (c, Z).
+pub(super) struct InjectionWay<C>(pub(super) Arc<Injection<C>>);
+
+impl<P, W> WayIn<P, W> for InjectionWay<P::Coefficient>
+where
+    P: Payload,
+    W: Payload<Coefficient = P::Coefficient, Packed = W>,
+{
+    /// Nothing is in the state before the first row.
+    fn begin(&self, own: Share<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
+        let state = State::zero_like(&own);
+        (Box::new(Injecting::new(self.0.clone(), own)), state)
+    }
+
+    /// The first rows of (c, Z) with the noise η that was drawn so far, a row for each end of a
+    /// round: Σ_{s < ends} (c_s x̃ + Z_s η).
+    fn injected(&self, ends: usize, own: &Share<P, W>, drawn: DrawnNoise<'_, P>) -> Portion<P, W> {
+        let mut sum = Portion {
+            value: P::zero_like(&own.value),
+            weight: W::zero_like(&own.weight),
+        };
+        for row in 0..ends {
+            let c = self.0.c()[row];
+            sum.value.add_multiples(&[(c, &own.value)]);
+            sum.weight.add_multiples(&[(c, &own.weight)]);
+            for (k, &factor) in self.0.z(row).iter().enumerate() {
+                if let Some(eta) = drawn(k) {
+                    sum.value.add_multiples(&[(factor, eta)]);
+                }
+            }
+        }
+        sum
+    }
+}
+
+struct Injecting<P: Payload, W> {
     injection: Arc<Injection<P::Coefficient>>,
     own: Share<P, W>,
     /// The row of (c, Z) that the next injection uses.
@@ -25,46 +61,13 @@ where
     P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    pub(super) fn new(injection: Arc<Injection<P::Coefficient>>, own: Share<P, W>) -> Self {
+    fn new(injection: Arc<Injection<P::Coefficient>>, own: Share<P, W>) -> Self {
         Injecting {
             injection,
             own,
             next: 0,
             noise: BTreeMap::new(),
             prepared: VecDeque::new(),
-        }
-    }
-
-    /// Adds up all that later rounds inject.
-    pub(super) fn prepare(&mut self, source: &mut impl NoiseSource<P>) {
-        let next = self.next;
-        while self.next <= self.injection.rounds() {
-            let mut piece = Vec::new();
-            if self.next < self.injection.rounds() {
-                self.draw_piece(source, self.next as u32, &mut piece);
-            } else {
-                self.draw_last_piece(&mut piece);
-            }
-            let mut sum = P::zero_like(&self.own.value);
-            sum.add_multiples(&borrowed(&piece));
-            self.prepared.push_back(sum.pack());
-        }
-        self.next = next;
-    }
-
-    /// The next row before the last: its values are due, its weight is added.
-    pub(super) fn inject(&mut self, source: &mut impl NoiseSource<P>, round: u32, state: &mut State<P, W>) {
-        self.inject_weight(&mut state.sum.weight);
-        if !self.take_prepared(&mut state.due) {
-            self.draw_piece(source, round, &mut state.due);
-        }
-    }
-
-    /// c_{t′}·x̃ minus all correlated noise that is still out.
-    pub(super) fn cancel(&mut self, state: &mut State<P, W>) {
-        self.inject_weight(&mut state.sum.weight);
-        if !self.take_prepared(&mut state.due) {
-            self.draw_last_piece(&mut state.due);
         }
     }
 
@@ -81,7 +84,7 @@ where
             .is_some()
     }
 
-    fn draw_piece(&mut self, source: &mut impl NoiseSource<P>, round: u32, terms: &mut Multiples<P>) {
+    fn draw_piece(&mut self, source: &mut dyn NoiseSource<P>, round: u32, terms: &mut Multiples<P>) {
         let (injection, row) = (self.injection.clone(), self.next);
         self.value_piece(terms);
         for (k, &factor) in injection
@@ -121,31 +124,46 @@ where
     }
 }
 
-/// Everything that the first `rows` rows of (c, Z) inject, with the noise η that was drawn so far:
-/// Σ_{s < rows} (c_s x̃ + Z_s η).
-pub(super) fn injected<'a, P, W>(
-    injection: &Injection<P::Coefficient>,
-    rows: usize,
-    own: &Share<P, W>,
-    drawn: impl Fn(usize) -> Option<&'a P::Packed>,
-) -> Portion<P, W>
+impl<P, W> Feed<P, W> for Injecting<P, W>
 where
-    P: Payload<Packed: 'a>,
+    P: Payload,
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
-    let mut sum = Portion {
-        value: P::zero_like(&own.value),
-        weight: W::zero_like(&own.weight),
-    };
-    for row in 0..rows {
-        let c = injection.c()[row];
-        sum.value.add_multiples(&[(c, &own.value)]);
-        sum.weight.add_multiples(&[(c, &own.weight)]);
-        for (k, &factor) in injection.z(row).iter().enumerate() {
-            if let Some(eta) = drawn(k) {
-                sum.value.add_multiples(&[(factor, eta)]);
+    /// An equal part of the state, as large as the one that stays.
+    fn split(&mut self, state: &mut State<P, W>, receivers: usize, pack: Pack<'_, P, W>) -> Share<P, W> {
+        state.divide(receivers as u32 + 1, pack)
+    }
+
+    /// Adds up all that later rounds inject.
+    fn prepare(&mut self, source: &mut dyn NoiseSource<P>) {
+        let next = self.next;
+        while self.next <= self.injection.rounds() {
+            let mut piece = Vec::new();
+            if self.next < self.injection.rounds() {
+                self.draw_piece(source, self.next as u32, &mut piece);
+            } else {
+                self.draw_last_piece(&mut piece);
             }
+            let mut sum = P::zero_like(&self.own.value);
+            sum.add_multiples(&borrowed(&piece));
+            self.prepared.push_back(sum.pack());
+        }
+        self.next = next;
+    }
+
+    /// The next row before the last: its values are due, its weight is added.
+    fn inject(&mut self, source: &mut dyn NoiseSource<P>, round: u32, state: &mut State<P, W>) {
+        self.inject_weight(&mut state.sum.weight);
+        if !self.take_prepared(&mut state.due) {
+            self.draw_piece(source, round, &mut state.due);
         }
     }
-    sum
+
+    /// c_{t′}·x̃ minus all correlated noise that is still out.
+    fn cancel(&mut self, state: &mut State<P, W>) {
+        self.inject_weight(&mut state.sum.weight);
+        if !self.take_prepared(&mut state.due) {
+            self.draw_last_piece(&mut state.due);
+        }
+    }
 }

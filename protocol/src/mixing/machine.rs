@@ -24,7 +24,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lattice::payload::{Coefficient, Payload};
-use crate::mixing::mechanism::Feed;
+use crate::mixing::feed::Feed;
 use crate::mixing::portion::{NoiseSource, Portion, Share};
 use crate::mixing::state::{Multiples, State, borrowed};
 use crate::plan::mechanism::ways_in::Mechanism;
@@ -76,7 +76,7 @@ where
     W: Payload<Coefficient = P::Coefficient, Packed = W>,
 {
     state: State<P, W>,
-    feed: Feed<P, W>,
+    feed: Box<dyn Feed<P, W>>,
     /// By neighbour; none if roll-back is off.
     record: Option<BTreeMap<Party, Account<P, W>>>,
 }
@@ -96,7 +96,7 @@ where
         record: bool,
         noise: &mut impl NoiseSource<P>,
     ) -> Self {
-        let (feed, state) = Feed::begin(mechanism.into(), Portion { value, weight });
+        let (feed, state) = mechanism.into().way().begin(Portion { value, weight });
         let mut mixing = Mixing {
             state,
             feed,
@@ -111,7 +111,7 @@ where
     /// PPSC, to one party, the whole state less the fresh noise that stays. Its values are as
     /// `pack` puts them.
     pub fn split(&mut self, to: &[Party], pack: impl FnOnce(&Portion<P, W>) -> P::Packed) -> Share<P, W> {
-        let share = self.feed.split(&mut self.state, to.len(), pack);
+        let share = self.feed.split(&mut self.state, to.len(), Box::new(pack));
         to.iter()
             .for_each(|&neighbour| self.enter(neighbour, P::Coefficient::one(), &share));
         share

@@ -1,12 +1,32 @@
-//! PPSC's fresh noises (Algorithm 1): one γ for each hand-out, drawn before it is needed.
+//! PPSC (Algorithm 1): the value is in the state from the start; a share is the whole state less a
+//! fresh noise γ that stays. One γ for each hand-out, drawn before it is needed.
 
 use std::collections::VecDeque;
 
 use crate::lattice::payload::Payload;
+use crate::mixing::feed::{DrawnNoise, Feed, Pack, WayIn};
 use crate::mixing::portion::{NoiseSource, Portion, Share};
 use crate::mixing::state::State;
 
-pub(super) struct HandingOver<P: Payload> {
+/// A party of PPSC with so many hand-outs in the whole run.
+pub(super) struct HandOverWay(pub(super) usize);
+
+impl<P, W> WayIn<P, W> for HandOverWay
+where
+    P: Payload,
+    W: Payload<Coefficient = P::Coefficient, Packed = W>,
+{
+    fn begin(&self, own: Share<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>) {
+        (Box::new(HandingOver::new(self.0)), State::of(&own))
+    }
+
+    /// Only what it began with: a fresh noise that it keeps it deducts from a share.
+    fn injected(&self, _: usize, own: &Share<P, W>, _: DrawnNoise<'_, P>) -> Portion<P, W> {
+        State::of(own).present()
+    }
+}
+
+struct HandingOver<P: Payload> {
     /// Hand-outs of this party in the whole run.
     hand_outs: usize,
     drawn: usize,
@@ -14,7 +34,7 @@ pub(super) struct HandingOver<P: Payload> {
 }
 
 impl<P: Payload> HandingOver<P> {
-    pub(super) fn new(hand_outs: usize) -> Self {
+    fn new(hand_outs: usize) -> Self {
         HandingOver {
             hand_outs,
             drawn: 0,
@@ -22,35 +42,19 @@ impl<P: Payload> HandingOver<P> {
         }
     }
 
-    /// Has the next γ at hand, if there is another hand-out.
-    pub(super) fn refill(&mut self, source: &mut impl NoiseSource<P>, round: u32) {
-        if self.fresh.is_empty() && self.drawn < self.hand_outs {
-            self.draw(source, round);
-        }
-    }
-
-    /// Has all later γ at hand.
-    pub(super) fn prepare(&mut self, source: &mut impl NoiseSource<P>) {
-        while self.drawn < self.hand_outs {
-            self.draw(source, 0);
-        }
-    }
-
-    fn draw(&mut self, source: &mut impl NoiseSource<P>, round: u32) {
+    fn draw(&mut self, source: &mut dyn NoiseSource<P>, round: u32) {
         self.fresh.push_back(source.draw(self.drawn, round));
         self.drawn += 1;
     }
+}
 
+impl<P, W> Feed<P, W> for HandingOver<P>
+where
+    P: Payload,
+    W: Payload<Coefficient = P::Coefficient, Packed = W>,
+{
     /// The whole state less the next fresh noise, to one party; none in a round without a receiver.
-    pub(super) fn split<W>(
-        &mut self,
-        state: &mut State<P, W>,
-        receivers: usize,
-        pack: impl FnOnce(&Portion<P, W>) -> P::Packed,
-    ) -> Share<P, W>
-    where
-        W: Payload<Coefficient = P::Coefficient, Packed = W>,
-    {
+    fn split(&mut self, state: &mut State<P, W>, receivers: usize, pack: Pack<'_, P, W>) -> Share<P, W> {
         if receivers == 0 {
             return state.divide(1, pack);
         }
@@ -64,4 +68,21 @@ impl<P: Payload> HandingOver<P> {
             .expect("the schedule gives as many hand-outs as the machine was made for, at most one a round");
         state.hand_over(fresh, pack)
     }
+
+    /// Has all later γ at hand.
+    fn prepare(&mut self, source: &mut dyn NoiseSource<P>) {
+        while self.drawn < self.hand_outs {
+            self.draw(source, 0);
+        }
+    }
+
+    /// Has the next γ at hand, if there is another hand-out.
+    fn inject(&mut self, source: &mut dyn NoiseSource<P>, round: u32, _: &mut State<P, W>) {
+        if self.fresh.is_empty() && self.drawn < self.hand_outs {
+            self.draw(source, round);
+        }
+    }
+
+    /// Nothing: its noises cancel by themselves.
+    fn cancel(&mut self, _: &mut State<P, W>) {}
 }

@@ -36,6 +36,13 @@ where
         }
     }
 
+    /// All of a party's own value, with its weight.
+    pub(super) fn of(own: &Share<P, W>) -> Self {
+        let mut state = State::zero_like(own);
+        state.join(own);
+        state
+    }
+
     /// Everything that belongs to the state is added, with its weight.
     pub(super) fn join(&mut self, share: &Share<P, W>) {
         self.due.push((P::Coefficient::one(), share.value.clone()));

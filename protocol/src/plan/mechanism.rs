@@ -4,12 +4,15 @@
 //! schedules go with it. With the number of rounds they make the [`Planned`](rules::Planned)
 //! mechanism that a plan keeps, which says what its lattice has to carry, and by which
 //! [way](ways_in::Mechanism) value and noise get into a party's states. So a new mechanism is a
-//! file here with both, a line in
-//! [`MechanismKind::rules`](super::run_file::settings::MechanismKind::rules), and what its mixing
-//! does.
+//! file here with both, one in [`mixing`](crate::mixing::mechanism) with what a party does, and a
+//! line where each is chosen:
+//! [`MechanismKind::rules`](super::run_file::settings::MechanismKind::rules) and
+//! [`Mechanism`](ways_in::Mechanism).
 
 pub mod family;
 mod inca;
+#[cfg(test)]
+mod local;
 mod ppsc;
 pub mod rules;
 pub mod ways_in;

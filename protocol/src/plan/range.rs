@@ -98,7 +98,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn encoded_values_stay_within_the_box(low in -1e3f64..1e3, width in 1e-3f64..1e3, at in -0.5f64..1.5, cell in 1e-6f64..1.0) {
+        fn encoded_values_stay_within_the_box(
+            low in -1e3f64..1e3,
+            width in 1e-3f64..1e3,
+            at in -0.5f64..1.5,
+            cell in 1e-6f64..1.0,
+        ) {
             let high = low + width;
             let (first, last) = cell_range(low, high, cell);
             prop_assert!(first <= last);

@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::agreement::agreeing;
-use crate::agreement::flood::{Flood, Held, Receipt, Slot};
+use crate::agreement::flood::held::Held;
+use crate::agreement::flood::slot::Slot;
+use crate::agreement::flood::{Flood, Receipt};
 use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
 use crate::messages::log::{Log, ShareId};
@@ -154,7 +156,7 @@ impl Commons {
         };
         agreement.step(
             now,
-            &agreeing::Sights {
+            &agreeing::StageSights {
                 flood: &self.flood,
                 items: self.items(stage),
                 gone,

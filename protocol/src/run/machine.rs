@@ -127,16 +127,16 @@ use libp2p_identity::Keypair;
 
 use crate::agreement::agreeing::{Agreement, Electorate};
 use crate::agreement::flood::Flood;
-use crate::agreement::gathering::{Draw, Gathering};
+use crate::agreement::gathering::{Attendance, Draw, Gathering};
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::commitment::Nonce;
 use crate::messages::log::{AgreedLogs, Log, ShareId};
-use crate::messages::notice::{Incarnation, Network, Phase, Stage};
+use crate::messages::notice::{Incarnation, Network, Phase, Seat, Stage};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::wire;
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{Arrival, Exchange, Tally};
+use crate::mixing::exchange::{ArrivedShare, Exchange, Tally};
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
@@ -205,7 +205,7 @@ pub struct Run {
     pull_at: Time,
     gone: BTreeMap<Party, Time>,
     /// Shares from parties that began earlier than this node.
-    early: BTreeMap<ShareId, Arrival>,
+    early: BTreeMap<ShareId, ArrivedShare>,
     /// Rounds from parties that published earlier than this node.
     early_rounds: EarlyRounds,
     /// This node was told to leave, and waits to know what has left it.
@@ -268,18 +268,20 @@ impl Run {
             rules,
             neighbours,
         );
-        let gathering = Gathering::new(
-            me,
+        let seat = Seat {
+            party: me,
             incarnation,
-            plan.parties(),
-            draft.run.min_parties,
-            draft.run.join_ms,
-            now,
-        );
-        let gathering = gathering.drawing(draws.then_some(Draw {
+        };
+        let attendance = Attendance {
+            parties: plan.parties(),
+            min_parties: draft.run.min_parties,
+            join_ms: draft.run.join_ms,
+        };
+        let draw = draws.then_some(Draw {
             digest: *plan.digest(),
             nonce,
-        }));
+        });
+        let gathering = Gathering::new(seat, attendance, now, draw);
         let ready = gathering.ready();
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
         let mixing = course.begin(value, weight, noise);

@@ -15,7 +15,7 @@ use crate::messages::log::{AgreedLogs, Answer, ShareId};
 use crate::messages::signature::Signature;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{Arrival, Deed, Exchange, Opening};
+use crate::mixing::exchange::{ArrivedShare, Deed, Exchange, Outset};
 use crate::mixing::noise::LatticeNoise;
 use crate::mixing::portion::{Portion, Share};
 use crate::mixing::ticket::Recalled;
@@ -114,14 +114,14 @@ impl World {
             let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
             let course = course.of_another(plan, me);
             let connected = draft.private_graph.neighbours(me).iter().copied().collect();
-            let opening = Opening {
+            let outset = Outset {
                 start: Time::ZERO,
                 now: Time::ZERO,
                 absent: BTreeSet::new(),
                 connected,
             };
             let mixing = course.begin(value.clone(), weight, Box::new(noise));
-            world.nodes.push(Some(Exchange::new(course, mixing, opening)));
+            world.nodes.push(Some(Exchange::new(course, mixing, outset)));
             world.noised.push(value);
             world.weights.push(weight);
         }
@@ -163,7 +163,7 @@ impl World {
                     node.share(
                         from,
                         id,
-                        Arrival {
+                        ArrivedShare {
                             weight,
                             values: Bytes::from_owner(frame).slice(values),
                         },

@@ -81,7 +81,7 @@ impl Ledger {
             weight: self.weight,
         };
         self.mechanism
-            .injected(exchange.injections(), &own, |k| draws.get(&k))
+            .injected(exchange.injections(), &own, &|k| draws.get(&k))
     }
 
     /// The node's state, and those of its shares that are out and that nobody has accepted.

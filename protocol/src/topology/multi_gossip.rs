@@ -26,13 +26,13 @@ use crate::topology::schedule::Schedule;
 pub struct MultiGossip {
     parties: usize,
     components: usize,
-    edges: Vec<Vec<Exchange>>,
+    edges: Vec<Vec<HandOver>>,
     depth: u32,
 }
 
 /// One edge of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct HandOver {
     /// Who hands out: ω = β − γ leaves it, γ stays.
     pub out: usize,
     /// Who adds ω to its state.
@@ -77,7 +77,7 @@ impl MultiGossip {
     }
 
     /// The edges of each iteration, in order of the components' first parties.
-    pub fn edges(&self) -> &[Vec<Exchange>] {
+    pub fn edges(&self) -> &[Vec<HandOver>] {
         &self.edges
     }
 
@@ -113,7 +113,7 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    fn next(&mut self) -> Vec<Exchange> {
+    fn next(&mut self) -> Vec<HandOver> {
         let Drawing {
             graph,
             components,
@@ -126,12 +126,12 @@ impl<'a> Drawing<'a> {
             let into = neighbours[draw.below(neighbours.len())];
             let round = 1 + last[out].max(last[into]);
             (last[out], last[into]) = (round, round);
-            Exchange { out, into, round }
+            HandOver { out, into, round }
         };
         components.iter().map(edge).collect()
     }
 
-    fn take_while(&mut self, take: impl Fn(usize, &[Exchange]) -> bool) -> MultiGossip {
+    fn take_while(&mut self, take: impl Fn(usize, &[HandOver]) -> bool) -> MultiGossip {
         let mut edges = Vec::new();
         loop {
             let next = self.next();
@@ -143,7 +143,7 @@ impl<'a> Drawing<'a> {
         let depth = edges
             .iter()
             .flatten()
-            .map(|edge: &Exchange| edge.round)
+            .map(|edge: &HandOver| edge.round)
             .max()
             .unwrap_or(0);
         MultiGossip {
@@ -219,7 +219,11 @@ mod tests {
         }
 
         #[test]
-        fn what_fits_into_so_many_rounds_takes_them_all(parties in 3usize..12, rounds in 1u32..20, seed: u64) {
+        fn what_fits_into_so_many_rounds_takes_them_all(
+            parties in 3usize..12,
+            rounds in 1u32..20,
+            seed: u64,
+        ) {
             let graph = Graph::ring(parties);
             let fitting = MultiGossip::fitting(&graph, rounds, seed).unwrap();
             prop_assert_eq!(fitting.rounds(), rounds);

@@ -284,7 +284,13 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
-        fn regular_graphs_give_permutations(parties in 3usize..24, degree in 2usize..24, fanout in 1usize..6, rounds in 1usize..20, seed: u64) {
+        fn regular_graphs_give_permutations(
+            parties in 3usize..24,
+            degree in 2usize..24,
+            fanout in 1usize..6,
+            rounds in 1usize..20,
+            seed: u64,
+        ) {
             let degree = degree.min(parties - 1);
             prop_assume!((parties * degree) % 2 == 0);
             let fanout = fanout.min(degree);
@@ -297,7 +303,12 @@ mod tests {
         }
 
         #[test]
-        fn any_graph_gives_a_schedule(parties in 3usize..16, extra in proptest::collection::vec((0usize..16, 0usize..16), 0..30), rounds in 1usize..20, seed: u64) {
+        fn any_graph_gives_a_schedule(
+            parties in 3usize..16,
+            extra in proptest::collection::vec((0usize..16, 0usize..16), 0..30),
+            rounds in 1usize..20,
+            seed: u64,
+        ) {
             let mut edges: Vec<(usize, usize)> = (1..parties).map(|i| (i / 2, i)).collect();
             edges.extend(extra.into_iter().filter(|&(a, b)| a < b && b < parties));
             edges.sort_unstable();

@@ -42,19 +42,6 @@ pub const FILES: &[&str] = &[
     "node/src/network/handle.rs",
     "node/src/network/hub.rs",
     "node/src/network/swarm/driver.rs",
-    "protocol/src/agreement/flood.rs",
-    "protocol/src/agreement/gathering.rs",
-    "protocol/src/agreement/items.rs",
-    "protocol/src/mixing/course.rs",
-    "protocol/src/mixing/exchange.rs",
-    "protocol/src/mixing/exchange/tests.rs",
-    "protocol/src/plan/mechanism/rules.rs",
-    "protocol/src/plan/range.rs",
-    "protocol/src/plan/run_file/raw.rs",
-    "protocol/src/plan/sensitivity/tests.rs",
-    "protocol/src/topology/graph.rs",
-    "protocol/src/topology/multi_gossip.rs",
-    "protocol/src/topology/schedule.rs",
 ];
 
 /// Type names that two files of a crate define.
@@ -64,12 +51,6 @@ pub const NAMES: &[&str] = &[
     "node: Delivery",
     "node: EventStream",
     "node: Family",
-    "protocol: Arrival",
-    "protocol: Exchange",
-    "protocol: Opening",
-    "protocol: Said",
-    "protocol: Sights",
-    "protocol: Step",
 ];
 
 /// Functions with more than five parameters besides `self`.
@@ -83,6 +64,4 @@ pub const FUNCTIONS: &[&str] = &[
     "accountant/src/bounds/spreading.rs: spread",
     "accountant/src/calibration/static_draws.rs: failures",
     "accountant/src/class/faults.rs: crash",
-    "protocol/src/agreement/gathering.rs: new",
-    "protocol/src/agreement/gone.rs: excluded",
 ];

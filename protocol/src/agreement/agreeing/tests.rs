@@ -80,7 +80,7 @@ impl Bench {
 
     /// The next step at this time; what is said is heard.
     fn step(&mut self, ms: u64) -> Option<Step> {
-        let sights = Sights {
+        let sights = StageSights {
             flood: &self.flood,
             items: &self.items,
             gone: &self.gone,

@@ -12,6 +12,7 @@ use crate::lattice::vector::LatticeVector;
 use crate::mixing::noise::LatticeNoise;
 use crate::topology::graph::Graph;
 use crate::topology::multi_gossip::MultiGossip;
+use crate::topology::schedule::Schedule;
 
 type Machine = Mixing<LatticeVector, LatticeWeight>;
 
@@ -273,88 +274,122 @@ fn handing_over(gossip: &MultiGossip, seed: u64) -> Cluster {
     }
 }
 
-/// In which round it joins, whether it comes back, from whom, to whom, and what.
-type Later = (u32, bool, usize, usize, Share<LatticeVector, LatticeWeight>);
+/// A share on its way.
+struct Travelling {
+    /// In which round it joins a state.
+    at: u32,
+    /// Whether it goes back to its sender.
+    back: bool,
+    from: usize,
+    into: usize,
+    share: Share<LatticeVector, LatticeWeight>,
+}
 
-/// A departs in `dies_in`; shares are late, come back at once or at the end, as chance has it. In
+/// A party that departs in a round, in which it may still hand out.
+struct Departing {
+    party: usize,
+    round: u32,
+}
+
+/// All shares that are handed out in a round; they are late, or come back, as chance has it.
+fn hand_out(
+    c: &mut Cluster,
+    schedule: &Schedule,
+    round: u32,
+    departing: &Departing,
+    rng: &mut ChaCha12Rng,
+) -> Vec<Travelling> {
+    let (victim, rounds) = (departing.party, schedule.rounds() as u32);
+    let mut sent = vec![];
+    for from in (0..c.machines.len()).filter(|&party| party != victim || round <= departing.round) {
+        let to = schedule.sends_to(round, from);
+        let Some(&into) = to.first() else { continue };
+        let share = c.machines[from].split(to, |state| {
+            let bytes = share_bytes(&c.lattice, &state.value, round);
+            c.lattice.share(bytes.into(), 5, round).unwrap()
+        });
+        assert_eq!(
+            c.machines[from].state().weight,
+            LatticeWeight(0),
+            "the whole weight has left"
+        );
+        let back = (into == victim && round >= departing.round) || rng.random_bool(0.1);
+        let at = if rng.random_bool(0.2) {
+            rng.random_range(round..=rounds)
+        } else {
+            round
+        };
+        let half_sent = from == victim && round == departing.round && rng.random_bool(0.5);
+        if !half_sent {
+            sent.push(Travelling {
+                at,
+                back,
+                from,
+                into,
+                share,
+            });
+        }
+    }
+    sent
+}
+
+/// What the finals of all but one party, who has departed, add up to.
+fn survivors_sums(c: Cluster, departed: usize) -> (LatticeVector, i128) {
+    let machines = c.machines.into_iter().enumerate();
+    let survivors = machines.filter(|(party, _)| *party != departed);
+    let finals: Vec<_> = survivors
+        .map(|(_, machine)| machine.finish(&BTreeSet::from([departed])))
+        .collect();
+    let values = sum(finals.iter().map(|f| &f.value), c.lattice.zeros(5));
+    (c.lattice.sum(values), finals.iter().map(|f| f.weight.0).sum())
+}
+
+/// A departs in some round; shares are late, come back at once or at the end, as chance has it. In
 /// every order of these events the survivors' finals add up to their values.
 #[test]
 fn roll_back_of_hand_overs_leaves_the_survivors_exact_sum() {
-    for (seed, graph) in [Graph::ring(6), Graph::complete(7), three_paths()]
-        .into_iter()
-        .cycle()
-        .take(60)
-        .enumerate()
-    {
+    let graphs = [Graph::ring(6), Graph::complete(7), three_paths()];
+    for (seed, graph) in graphs.into_iter().cycle().take(60).enumerate() {
         let gossip = MultiGossip::draw(&graph, 40, seed as u64).unwrap();
         let schedule = gossip.schedule();
         let mut rng = ChaCha12Rng::seed_from_u64(seed as u64 + 1000);
         let (rounds, parties) = (gossip.rounds(), gossip.parties());
         let mut c = handing_over(&gossip, seed as u64);
-        let (victim, dies_in) = (rng.random_range(0..parties), rng.random_range(1..=rounds));
-        let mut later: Vec<Later> = vec![];
+        let departing = Departing {
+            party: rng.random_range(0..parties),
+            round: rng.random_range(1..=rounds),
+        };
+        let mut later: Vec<Travelling> = vec![];
         for round in 1..=rounds {
-            for from in (0..parties).filter(|&party| party != victim || round <= dies_in) {
-                let to = schedule.sends_to(round, from);
-                let Some(&into) = to.first() else { continue };
-                let share = c.machines[from].split(to, |state| {
-                    let bytes = share_bytes(&c.lattice, &state.value, round);
-                    c.lattice.share(bytes.into(), 5, round).unwrap()
-                });
-                assert_eq!(
-                    c.machines[from].state().weight,
-                    LatticeWeight(0),
-                    "the whole weight has left"
-                );
-                let back = (into == victim && round >= dies_in) || rng.random_bool(0.1);
-                let at = if rng.random_bool(0.2) {
-                    rng.random_range(round..=rounds)
-                } else {
-                    round
-                };
-                let half_sent = from == victim && round == dies_in && rng.random_bool(0.5);
-                if !half_sent {
-                    later.push((at, back, from, into, share));
-                }
-            }
-            for (_, back, from, into, share) in later.extract_if(.., |share| share.0 == round) {
+            later.extend(hand_out(&mut c, &schedule, round, &departing, &mut rng));
+            for Travelling {
+                back,
+                from,
+                into,
+                share,
+                ..
+            } in later.extract_if(.., |travelling| travelling.at == round)
+            {
                 if back {
                     c.machines[from].take_back(into, &share)
                 } else {
                     c.machines[into].accept(from, &share)
                 }
             }
-            c.machines
-                .iter_mut()
-                .zip(&mut c.noise)
-                .for_each(|(machine, noise)| machine.inject(noise, round));
+            let machines = c.machines.iter_mut().zip(&mut c.noise);
+            machines.for_each(|(machine, noise)| machine.inject(noise, round));
         }
-        let departed = BTreeSet::from([victim]);
-        let finals: Vec<_> = c
-            .machines
-            .drain(..)
-            .enumerate()
-            .filter(|(party, _)| *party != victim)
-            .collect();
-        let finals: Vec<_> = finals
-            .into_iter()
-            .map(|(_, machine)| machine.finish(&departed))
-            .collect();
-        let zero = c.lattice.zeros(5);
-        let survivors = c
-            .values
+        let (lattice, own) = (c.lattice, c.values.clone());
+        let survivors = own
             .iter()
             .enumerate()
-            .filter(|(party, _)| *party != victim)
+            .filter(|(party, _)| *party != departing.party)
             .map(|(_, value)| value);
-        assert!(
-            c.lattice.sum(sum(finals.iter().map(|f| &f.value), zero.clone())) == sum(survivors, zero),
-            "seed {seed}"
-        );
-        let weight: i128 = finals.iter().map(|f| f.weight.0).sum();
+        let (values, weight) = survivors_sums(c, departing.party);
+        assert!(values == sum(survivors, lattice.zeros(5)), "seed {seed}");
         assert_eq!(
             weight,
-            (parties as i128 - 1) * c.lattice.weight(WEIGHT_UNIT),
+            (parties as i128 - 1) * lattice.weight(WEIGHT_UNIT),
             "seed {seed}"
         );
     }
@@ -372,78 +407,89 @@ impl NoiseSource<Impulse> for Names {
     }
 }
 
-/// The machines, in network rounds, give the C and D of Algorithm 1, which takes one iteration
-/// after the other; with noises drawn ahead too.
-#[test]
-fn hand_overs_in_network_rounds_are_algorithm_1() {
-    for (seed, graph) in [three_paths(), Graph::complete(5)]
-        .into_iter()
-        .cycle()
-        .take(20)
-        .enumerate()
-    {
-        let gossip = MultiGossip::draw(&graph, 15, seed as u64).unwrap();
+/// For each party of a gossip its hand-outs, and where its noises begin among all unknowns.
+struct Unknowns {
+    hand_outs: Vec<usize>,
+    names: Vec<Names>,
+}
+
+impl Unknowns {
+    fn of(gossip: &MultiGossip) -> Self {
         let (schedule, parties) = (gossip.schedule(), gossip.parties());
         let hand_outs: Vec<usize> = (0..parties).map(|party| schedule.hand_outs(party)).collect();
-        let unknowns = parties + schedule.shares();
-        let first = |party: usize| parties + hand_outs[..party].iter().sum::<usize>();
-
-        let mut states: Vec<Vec<f64>> = (0..parties)
-            .map(|party| Impulse::unit(unknowns, party).0)
-            .collect();
-        let mut drawn = vec![0; parties];
-        for edge in gossip.edges().iter().flatten() {
-            let fresh = Impulse::unit(unknowns, first(edge.out) + drawn[edge.out]).0;
-            drawn[edge.out] += 1;
-            let beta = std::mem::replace(&mut states[edge.out], fresh.clone());
-            states[edge.into]
-                .iter_mut()
-                .zip(beta.iter().zip(&fresh))
-                .for_each(|(y, (beta, gamma))| *y += beta - gamma);
+        let names = |party: usize| Names {
+            first: parties + hand_outs[..party].iter().sum::<usize>(),
+            unknowns: parties + schedule.shares(),
+        };
+        Unknowns {
+            names: (0..parties).map(names).collect(),
+            hand_outs,
         }
+    }
+}
 
+/// C and D of Algorithm 1, which takes one iteration after the other.
+fn algorithm_1(gossip: &MultiGossip) -> Vec<Vec<f64>> {
+    let mut names = Unknowns::of(gossip).names;
+    let unknowns = names[0].unknowns;
+    let mut states: Vec<Vec<f64>> = (0..gossip.parties())
+        .map(|party| Impulse::unit(unknowns, party).0)
+        .collect();
+    for edge in gossip.edges().iter().flatten() {
+        let fresh = Impulse::unit(unknowns, names[edge.out].first).0;
+        names[edge.out].first += 1;
+        let beta = std::mem::replace(&mut states[edge.out], fresh.clone());
+        states[edge.into]
+            .iter_mut()
+            .zip(beta.iter().zip(&fresh))
+            .for_each(|(y, (beta, gamma))| *y += beta - gamma);
+    }
+    states
+}
+
+/// What the machines hold after all network rounds, with noises drawn `ahead` or as they come.
+fn in_network_rounds(gossip: &MultiGossip, ahead: bool) -> Vec<Vec<f64>> {
+    let schedule = gossip.schedule();
+    let Unknowns {
+        hand_outs,
+        names: mut noises,
+    } = Unknowns::of(gossip);
+    let machine = |(party, noise): (usize, &mut Names)| {
+        let mechanism = Mechanism::HandOver {
+            hand_outs: hand_outs[party],
+        };
+        let own = Impulse::unit(noise.unknowns, party);
+        Mixing::<Impulse, f64>::new(mechanism, own, 1.0, false, noise)
+    };
+    let mut machines: Vec<_> = noises.iter_mut().enumerate().map(machine).collect();
+    if ahead {
+        let machines = machines.iter_mut().zip(&mut noises);
+        machines.for_each(|(machine, noise)| machine.prepare(noise));
+    }
+    for round in 1..=gossip.rounds() {
+        for from in 0..gossip.parties() {
+            if let to @ [into] = schedule.sends_to(round, from) {
+                let share = machines[from].split(to, |state| state.value.pack());
+                machines[*into].accept(from, &share);
+            }
+        }
+        let machines = machines.iter_mut().zip(&mut noises);
+        machines.for_each(|(machine, noise)| machine.inject(noise, round));
+    }
+    machines.iter().map(|machine| machine.state().value.0).collect()
+}
+
+/// The machines, in network rounds, give the C and D of Algorithm 1; with noises drawn ahead too.
+#[test]
+fn hand_overs_in_network_rounds_are_algorithm_1() {
+    let graphs = [three_paths(), Graph::complete(5)];
+    for (seed, graph) in graphs.into_iter().cycle().take(20).enumerate() {
+        let gossip = MultiGossip::draw(&graph, 15, seed as u64).unwrap();
+        let (states, parties) = (algorithm_1(&gossip), gossip.parties());
         for ahead in [false, true] {
-            let mut noises: Vec<Names> = (0..parties)
-                .map(|party| Names {
-                    first: first(party),
-                    unknowns,
-                })
-                .collect();
-            let machine = |party: usize| {
-                let mechanism = Mechanism::HandOver {
-                    hand_outs: hand_outs[party],
-                };
-                Mixing::<Impulse, f64>::new(
-                    mechanism,
-                    Impulse::unit(unknowns, party),
-                    1.0,
-                    false,
-                    &mut noises[party],
-                )
-            };
-            let mut machines: Vec<_> = (0..parties).map(machine).collect();
-            if ahead {
-                machines
-                    .iter_mut()
-                    .zip(&mut noises)
-                    .for_each(|(machine, noise)| machine.prepare(noise));
-            }
-            for round in 1..=gossip.rounds() {
-                for from in 0..parties {
-                    if let to @ [into] = schedule.sends_to(round, from) {
-                        let share = machines[from].split(to, |state| state.value.pack());
-                        machines[*into].accept(from, &share);
-                    }
-                }
-                machines
-                    .iter_mut()
-                    .zip(&mut noises)
-                    .for_each(|(machine, noise)| machine.inject(noise, round));
-            }
-            let found: Vec<Vec<f64>> = machines.iter().map(|machine| machine.state().value.0).collect();
-            assert_eq!(found, states, "seed {seed}");
+            assert_eq!(in_network_rounds(&gossip, ahead), states, "seed {seed}");
         }
-        let total: Vec<f64> = (0..unknowns)
+        let total: Vec<f64> = (0..states[0].len())
             .map(|column| states.iter().map(|row| row[column]).sum())
             .collect();
         assert!(

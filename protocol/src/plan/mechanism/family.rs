@@ -1,6 +1,8 @@
 //! From the kind that a run file names to the rules of its mechanism.
 
 use crate::plan::mechanism::inca::Inca;
+#[cfg(test)]
+use crate::plan::mechanism::local::Local;
 use crate::plan::mechanism::ppsc::Ppsc;
 use crate::plan::mechanism::rules::Rules;
 use crate::plan::run_file::problem::{Checked, Problem, refuse};
@@ -12,6 +14,8 @@ impl MechanismKind {
         match self {
             MechanismKind::Inca => &Inca,
             MechanismKind::Ppsc => &Ppsc,
+            #[cfg(test)]
+            MechanismKind::Local => &Local,
             // No plan carries it yet ([`MechanismKind::check_carried`]); what a run file says of it
             // is read as INCA's.
             MechanismKind::Gossip => &Inca,

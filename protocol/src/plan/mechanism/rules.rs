@@ -34,7 +34,7 @@ pub trait Rules: Sync {
     /// Refuses a private graph on which somebody's value would not be hidden.
     fn check_private_graph(&self, graph: &NamedGraph<'_>) -> Result<(), DraftError>;
 
-    /// Of the keys of a plan's `mechanism` that not every mechanism has, those that this one has.
+    /// The keys of a plan's `mechanism` that this mechanism has, without those that all have.
     fn keys(&self) -> &'static [&'static str];
 
     /// Which of these has the standard deviation of the noise that cancels in the sum.

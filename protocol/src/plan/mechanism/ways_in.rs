@@ -15,6 +15,9 @@ pub enum Mechanism<C> {
         /// How often this party hands out in the whole run.
         hand_outs: usize,
     },
+    /// The value at first, and no shares: for tests of what a mechanism has to answer.
+    #[cfg(test)]
+    Local,
 }
 
 impl<C> From<Arc<Injection<C>>> for Mechanism<C> {

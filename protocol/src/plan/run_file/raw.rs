@@ -92,7 +92,13 @@ pub struct RawRunSettings {
 
 /// Fills the gaps of `$raw` in these fields from `$from`.
 macro_rules! fill {
-    ($raw:expr, $from:expr, $($field:ident),+) => { $( if $raw.$field.is_none() { $raw.$field = $from.$field; } )+ };
+    ($raw:expr, $from:expr, $($field:ident),+) => {
+        $(
+            if $raw.$field.is_none() {
+                $raw.$field = $from.$field;
+            }
+        )+
+    };
 }
 
 impl RawRunFile {

@@ -181,6 +181,9 @@ pub enum MechanismKind {
     Ppsc,
     /// Gossip averaging of noisy values (KK's DP-GossipAvg).
     Gossip,
+    /// Nobody sends anything: for tests of what a mechanism has to answer.
+    #[cfg(test)]
+    Local,
 }
 
 /// An exact fraction as a person writes it: "1/3", "-1/2", "0.25", "2". Prints as "1/3" or "2".

@@ -149,14 +149,18 @@ fn what_rounding_drops_counts() {
 proptest! {
     /// Against integers: everything is a small multiple of 2^-20, whose squares are exact in i128.
     #[test]
-    fn never_below_the_real_number(bounds in proptest::collection::vec((-(1i64 << 30)..1 << 30, 1i64..1 << 30), 1..12), weight in 1i64..4096) {
+    fn never_below_the_real_number(
+        bounds in proptest::collection::vec((-(1i64 << 30)..1 << 30, 1i64..1 << 30), 1..12),
+        weight in 1i64..4096,
+    ) {
         let unit = (-20f64).exp2();
         let low: Vec<f64> = bounds.iter().map(|&(low, _)| low as f64 * unit).collect();
         let high: Vec<f64> = bounds.iter().map(|&(low, width)| (low + width) as f64 * unit).collect();
         let clip = Clip::Box { low: Bound::Each(low), high: Bound::Each(high) };
         let data = data(clip, Adjacency::ReplaceOne, Unit::Party, vec![bounds.len()]);
         let found = data.sensitivity(weight as f64 / 16.0);
-        let square: i128 = bounds.iter().map(|&(_, width)| i128::from(width) * i128::from(width)).sum::<i128>() * i128::from(weight) * i128::from(weight);
+        let squares = bounds.iter().map(|&(_, width)| i128::from(width) * i128::from(width));
+        let square: i128 = squares.sum::<i128>() * i128::from(weight) * i128::from(weight);
         // found in units of 2^-20 / 16, squared, against the exact square: compare without rounding
         // by splitting off 2^-28.
         let scaled = found / unit * 16.0;
@@ -165,9 +169,18 @@ proptest! {
     }
 
     #[test]
-    fn one_bound_for_all_equals_a_list(low in -100.0f64..100.0, width in 0.001f64..100.0, dimension in 1usize..200) {
-        let one = data(Clip::Box { low: Bound::All(low), high: Bound::All(low + width) }, Adjacency::ReplaceOne, Unit::Party, vec![dimension]);
-        let list = Clip::Box { low: Bound::Each(vec![low; dimension]), high: Bound::Each(vec![low + width; dimension]) };
+    fn one_bound_for_all_equals_a_list(
+        low in -100.0f64..100.0,
+        width in 0.001f64..100.0,
+        dimension in 1usize..200,
+    ) {
+        let high = low + width;
+        let one = Clip::Box { low: Bound::All(low), high: Bound::All(high) };
+        let one = data(one, Adjacency::ReplaceOne, Unit::Party, vec![dimension]);
+        let list = Clip::Box {
+            low: Bound::Each(vec![low; dimension]),
+            high: Bound::Each(vec![high; dimension]),
+        };
         let (a, b) = (one.sensitivity(1.0), Data { clip: list, ..one }.sensitivity(1.0));
         prop_assert!((a - b).abs() <= 1e-13 * a * (dimension as f64).sqrt());
     }

@@ -2,32 +2,32 @@
 
 use std::sync::Arc;
 
-use crate::agreement::gathering;
+use crate::agreement::gathering::GatheringStep;
 use crate::messages::log::ShareId;
 use crate::messages::notice::Phase;
-use crate::mixing::exchange::{Exchange, Opening};
+use crate::mixing::exchange::{Exchange, Outset};
 use crate::publishing::interface::Published;
 use crate::run::interface::Output;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event};
 
 impl Run {
-    pub(super) fn gather(&mut self, step: gathering::Step) {
+    pub(super) fn gather(&mut self, step: GatheringStep) {
         match step {
-            gathering::Step::Say(notice) => self.commons.say(notice),
-            gathering::Step::Call => self.commons.call(),
-            gathering::Step::Abort(reason) => {
+            GatheringStep::Say(notice) => self.commons.say(notice),
+            GatheringStep::Call => self.commons.call(),
+            GatheringStep::Abort(reason) => {
                 self.machine = Machine::Over;
                 self.finish(Ending::Aborted { reason }, Published::default());
             }
-            gathering::Step::Liar(party) => {
+            GatheringStep::Liar(party) => {
                 self.machine = Machine::Over;
                 let name = &self.plan.draft().members[party].name;
                 let reason =
                     format!("{name} revealed another nonce for the schedule than it had committed to");
                 self.finish(Ending::Aborted { reason }, Published::default());
             }
-            gathering::Step::Begin(parties, seed) => {
+            GatheringStep::Begin(parties, seed) => {
                 seed.into_iter().for_each(|seed| self.draw(seed));
                 if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over)
                 {
@@ -50,13 +50,13 @@ impl Run {
         let start = self.record.started_at.unwrap_or(self.now);
         let absent = (0..self.electorate.parties).filter(|party| !self.record.started.contains(party));
         let gone = absent.chain(self.gone.keys().copied()).collect();
-        let opening = Opening {
+        let outset = Outset {
             start,
             now: self.now,
             absent: gone,
             connected: self.private.clone(),
         };
-        let mut exchange = Exchange::new(self.course.clone(), mixing, opening);
+        let mut exchange = Exchange::new(self.course.clone(), mixing, outset);
         for (id, arrival) in std::mem::take(&mut self.early) {
             exchange.share(id.from, id, arrival);
         }

@@ -2,7 +2,7 @@
 
 use crate::messages::log::{Answer, ShareId};
 use crate::messages::wire::{self, Bytes, PrivateFrame};
-use crate::mixing::exchange::{Arrival, Deed, Exchange};
+use crate::mixing::exchange::{ArrivedShare, Deed, Exchange};
 use crate::run::interface::Output;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::Event;
@@ -26,7 +26,7 @@ impl Run {
                 self.receive_share(
                     from,
                     id,
-                    Arrival {
+                    ArrivedShare {
                         weight,
                         values: frame.slice(values),
                     },
@@ -36,7 +36,7 @@ impl Run {
         }
     }
 
-    pub(super) fn receive_share(&mut self, from: Party, id: ShareId, arrival: Arrival) {
+    pub(super) fn receive_share(&mut self, from: Party, id: ShareId, arrival: ArrivedShare) {
         match &mut self.machine {
             Machine::Gathering { .. } | Machine::Spending { .. } => {
                 let due = id.from == from && id.to == self.course.me && self.may_be_due(id);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::agreement::flood::Slot;
+use crate::agreement::flood::slot::Slot;
 use crate::messages::log::{ShareId, Verdict};
 use crate::messages::notice::{Form, Notice, Stage};
 use crate::messages::wire::{self, PrivateFrame, PublicFrame};

@@ -1,0 +1,48 @@
+//! What there is at most one notice for.
+
+use crate::messages::notice::{Notice, Stage};
+use crate::topology::party::Party;
+
+/// What there is at most one notice for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slot {
+    /// A party's newest READY.
+    Ready(Party),
+    /// A party's newest START.
+    Start(Party),
+    /// A party's item of a stage.
+    Item(Stage, Party),
+    /// A party's list of a stage.
+    List(Stage, Party),
+    /// A party's vote of a stage.
+    Vote(Stage, Party),
+    /// A party's call that another one is gone, in a stage.
+    Gone(Stage, Party, Party),
+    /// A party's word that it missed a message of averaging.
+    Missed(Party),
+    /// A party's word that it cut its edge to another one.
+    Severed(Party, Party),
+    /// A party's word that it has its result of averaging.
+    Averaged(Party),
+    /// A party's sums of its result of averaging, by number.
+    Sums(Party, u8),
+}
+
+impl Slot {
+    /// The slot of an author's notice; none for one that is not flooded.
+    pub fn of(author: Party, notice: &Notice) -> Option<Slot> {
+        match *notice {
+            Notice::Ready { .. } | Notice::Commit { .. } => Some(Slot::Ready(author)),
+            Notice::Start { .. } | Notice::Reveal { .. } => Some(Slot::Start(author)),
+            Notice::Item { stage, .. } => Some(Slot::Item(stage, author)),
+            Notice::List { stage, .. } => Some(Slot::List(stage, author)),
+            Notice::Vote { stage, .. } => Some(Slot::Vote(stage, author)),
+            Notice::Gone { stage, party } => Some(Slot::Gone(stage, author, party)),
+            Notice::Missed => Some(Slot::Missed(author)),
+            Notice::Severed { party, .. } => Some(Slot::Severed(author, party)),
+            Notice::Averaged { .. } => Some(Slot::Averaged(author)),
+            Notice::Sums { number, .. } => Some(Slot::Sums(author, number)),
+            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting => None,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What arrives: shares of others, and their answers to own ones.
+
+use crate::messages::log::{Answer, ShareId, Verdict};
+use crate::mixing::exchange::{ArrivedShare, Deed, Exchange, Whereabouts};
+use crate::mixing::portion::Portion;
+use crate::topology::party::Party;
+
+impl Exchange {
+    /// A share arrived from `peer` over its authenticated channel.
+    pub(crate) fn share(&mut self, peer: Party, id: ShareId, arrival: ArrivedShare) {
+        if id.to != self.course.me || id.from != peer || !self.course.is_due(id.round, peer) {
+            return self.offence(
+                peer,
+                format!(
+                    "a share that is not due: round {}, from {} to {}",
+                    id.round, id.from, id.to
+                ),
+            );
+        }
+        let key = (id.round, peer);
+        if let Some(&verdict) = self.received.get(&key) {
+            // It was sent again; so is the answer, which may have been lost.
+            self.deeds.push(Deed::Answer { id, verdict });
+        } else if self.closed {
+            self.say(id, Verdict::Refused);
+        } else if id.round > self.round {
+            if arrival.values.len() == self.course.share_bytes() {
+                self.waiting.entry(key).or_insert(arrival);
+            } else {
+                self.offence(
+                    peer,
+                    format!("a share of round {} of {} bytes", id.round, arrival.values.len()),
+                );
+                self.say(id, Verdict::Refused);
+            }
+        } else {
+            self.take_in(id, arrival);
+        }
+    }
+
+    /// Adds a share of this or an earlier round, or refuses it.
+    pub(super) fn take_in(&mut self, id: ShareId, arrival: ArrivedShare) {
+        let weight = arrival.weight;
+        let grid = self.course.lattice.round_grid(id.round);
+        let carries =
+            weight.0.unsigned_abs() <= self.course.weight_bound.0.unsigned_abs() && weight.0 % grid == 0;
+        let value = self
+            .course
+            .lattice
+            .share(arrival.values, self.course.dimension, id.round);
+        match value {
+            Ok(value) if carries => {
+                self.mixing.accept(id.from, &Portion { value, weight });
+                self.say(
+                    id,
+                    Verdict::Accepted {
+                        applied: self.round.min(self.course.rounds()),
+                    },
+                );
+            }
+            Ok(_) => {
+                self.offence(
+                    id.from,
+                    format!("its share of round {} carries an impossible weight", id.round),
+                );
+                self.say(id, Verdict::Refused);
+            }
+            Err(reason) => {
+                self.offence(id.from, format!("its share of round {}: {reason}", id.round));
+                self.say(id, Verdict::Refused);
+            }
+        }
+    }
+
+    fn say(&mut self, id: ShareId, verdict: Verdict) {
+        self.received.insert((id.round, id.from), verdict);
+        self.deeds.push(Deed::Answer { id, verdict });
+    }
+
+    fn offence(&mut self, peer: Party, text: String) {
+        self.deeds.push(Deed::Offence { peer, text });
+    }
+
+    /// An answer arrived from `peer`; its signature is good.
+    pub fn answer(&mut self, peer: Party, id: ShareId, answer: Answer) {
+        let rounds = self.course.rounds();
+        let possible = match answer.verdict {
+            Verdict::Refused => true,
+            Verdict::Accepted { applied } => (id.round..=rounds).contains(&applied),
+        };
+        let known = self
+            .outgoing
+            .get_mut(&id)
+            .filter(|share| id.to == peer && share.whereabouts == Whereabouts::Left && possible);
+        let Some(share) = known else {
+            return self.offence(
+                peer,
+                format!(
+                    "an answer to no share that it was sent: round {}, to {}",
+                    id.round, id.to
+                ),
+            );
+        };
+        match &share.answer {
+            Some(before) if before.verdict != answer.verdict => {
+                self.offence(
+                    peer,
+                    format!("two different answers to the share of round {}", id.round),
+                );
+            }
+            Some(_) => {}
+            None => {
+                if answer.verdict != Verdict::Refused {
+                    share.sent = None;
+                }
+                share.answer = Some(answer);
+            }
+        }
+    }
+}

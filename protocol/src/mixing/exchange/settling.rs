@@ -1,0 +1,116 @@
+//! The end of the phase: the log, and the final state.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::lattice::grid::LatticeWeight;
+use crate::lattice::vector::LatticeVector;
+use crate::messages::log::{AgreedLogs, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates};
+use crate::mixing::exchange::{Exchange, Outgoing, Whereabouts};
+use crate::mixing::portion::Portion;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+impl Exchange {
+    /// Whether the log can be signed: all rounds are over, and nothing more is due to this node or
+    /// from it, or it is time.
+    pub fn is_quiet(&self, now: Time) -> bool {
+        let answered = |(id, share): (&ShareId, &Outgoing)| {
+            share.whereabouts == Whereabouts::Back || share.answer.is_some() || self.gone.contains(&id.to)
+        };
+        let in_hand = |key: (u32, Party)| self.received.contains_key(&key) || self.gone.contains(&key.1);
+        self.is_over()
+            && (now >= self.deadline(self.course.rounds())
+                || (self.course.due().all(in_hand) && self.outgoing.iter().all(answered)))
+    }
+
+    /// Whether a share that is due from this party has not come.
+    pub fn is_owed_by(&self, party: Party) -> bool {
+        self.course
+            .due()
+            .any(|(round, from)| from == party && !self.received.contains_key(&(round, from)))
+    }
+
+    /// The log, to be signed; from now on every share that was not answered before is refused.
+    /// `gone`: whom it calls gone.
+    pub fn close(&mut self, gone: Vec<Party>) -> Log {
+        self.closed = true;
+        self.waiting.clear();
+        let mut due: BTreeMap<(u32, Party), SentEntry> = BTreeMap::new();
+        for round in 1..=self.course.rounds() {
+            for &to in self.course.schedule.sends_to(round, self.course.me) {
+                due.insert(
+                    (round, to),
+                    SentEntry {
+                        round,
+                        to,
+                        left: false,
+                        answer: None,
+                    },
+                );
+            }
+        }
+        for (id, share) in &self.outgoing {
+            let entry = SentEntry {
+                round: id.round,
+                to: id.to,
+                left: share.whereabouts == Whereabouts::Left,
+                answer: share.answer.clone(),
+            };
+            due.insert((id.round, id.to), entry);
+        }
+        let received = self
+            .received
+            .iter()
+            .filter_map(|(&(round, from), verdict)| match *verdict {
+                Verdict::Accepted { applied } => Some(ReceivedEntry { round, from, applied }),
+                Verdict::Refused => None,
+            });
+        Log {
+            party: self.course.me,
+            sent: due.into_values().collect(),
+            received: received.collect(),
+            gone,
+        }
+    }
+
+    /// The final state, from the agreed logs: shares that the logs send back are taken back in T,
+    /// then everybody outside of `publishers` is rolled back. Without roll-back a share that a
+    /// departed party refused goes back, and all others that left stay where they are.
+    ///
+    /// # Errors
+    /// A member's log denies a share that it has signed for: this node cannot take it back and must
+    /// withhold.
+    pub fn settle(
+        mut self,
+        logs: &AgreedLogs,
+        publishers: &BTreeSet<Party>,
+    ) -> Result<Portion<LatticeVector, LatticeWeight>, Party> {
+        let fates = fates(logs, self.course.rounds());
+        let ids: Vec<ShareId> = self
+            .outgoing
+            .iter()
+            .filter(|(_, share)| share.is_out())
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            let back = match fates.get(&id) {
+                Some(fate) => matches!(fate, Fate::Returned { .. }),
+                None => !self.course.rollback && self.was_refused(id),
+            };
+            if back && !self.take_back(id) && publishers.contains(&id.to) {
+                return Err(id.to);
+            }
+        }
+        let departed = (0..self.course.parties)
+            .filter(|party| !publishers.contains(party))
+            .collect();
+        Ok(self.mixing.finish(&departed))
+    }
+
+    fn was_refused(&self, id: ShareId) -> bool {
+        self.outgoing[&id]
+            .answer
+            .as_ref()
+            .is_some_and(|answer| answer.verdict == Verdict::Refused)
+    }
+}

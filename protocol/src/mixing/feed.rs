@@ -1,0 +1,46 @@
+//! What a mechanism answers for one party's mixing: how value and noise get into its state, and
+//! what a share is.
+
+use crate::lattice::payload::Payload;
+use crate::mixing::portion::{NoiseSource, Portion, Share};
+use crate::mixing::state::State;
+
+/// Puts the values of a share at rest, or as they travel; called at most once.
+pub(super) type Pack<'a, P, W> = Box<dyn FnOnce(&Portion<P, W>) -> <P as Payload>::Packed + 'a>;
+
+/// What a party has drawn so far of its correlated noise, by number.
+pub(super) type DrawnNoise<'a, P> = &'a dyn Fn(usize) -> Option<&'a <P as Payload>::Packed>;
+
+/// A mechanism, before a party mixes.
+pub(super) trait WayIn<P, W>
+where
+    P: Payload,
+    W: Payload<Coefficient = P::Coefficient, Packed = W>,
+{
+    /// Begins with a party's own noisy value and weight, and with what is of them in its state
+    /// before anything is injected.
+    fn begin(&self, own: Share<P, W>) -> (Box<dyn Feed<P, W>>, State<P, W>);
+
+    /// Everything that a party has brought into the run after `ends` ends of rounds (one of them
+    /// before round 1), from what it has drawn of its noise.
+    fn injected(&self, ends: usize, own: &Share<P, W>, drawn: DrawnNoise<'_, P>) -> Portion<P, W>;
+}
+
+/// A mechanism at work in one party.
+pub(super) trait Feed<P, W>: Send
+where
+    P: Payload,
+    W: Payload<Coefficient = P::Coefficient, Packed = W>,
+{
+    /// What each of `receivers` parties gets of the state.
+    fn split(&mut self, state: &mut State<P, W>, receivers: usize, pack: Pack<'_, P, W>) -> Share<P, W>;
+
+    /// Draws all noise that later rounds need.
+    fn prepare(&mut self, source: &mut dyn NoiseSource<P>);
+
+    /// The end of an online round before the last.
+    fn inject(&mut self, source: &mut dyn NoiseSource<P>, round: u32, state: &mut State<P, W>);
+
+    /// The end of the last online round.
+    fn cancel(&mut self, state: &mut State<P, W>);
+}
