@@ -12,8 +12,6 @@ pub const FILES: &[&str] = &[
     "accountant/src/account/inca.rs",
     "accountant/src/account/ppsc.rs",
     "accountant/src/account/ppsc/paper.rs",
-    "accountant/src/account/ppsc/plan_tests.rs",
-    "accountant/src/account/ppsc/tests.rs",
     "accountant/src/bounds/draws.rs",
     "accountant/src/bounds/draws/tests.rs",
     "accountant/src/bounds/spreading/detours.rs",
