@@ -4,7 +4,7 @@ use ndarray::{Array2, array};
 use proptest::prelude::*;
 
 use super::*;
-use crate::account::ppsc::view::finals;
+use crate::account::ppsc::on_numbers::finals;
 use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
 use crate::execution::exchanges::exchanges;
@@ -343,7 +343,7 @@ fn loss_of_direction(view: &View, v: &[f64]) -> f64 {
 
 #[test]
 fn the_supremum_is_attained_on_the_path() {
-    let view = view(&parsed(PATH));
+    let view = View::of(&parsed(PATH));
     assert_eq!(
         view.b,
         array![
@@ -407,7 +407,7 @@ proptest! {
         text in random_execution(),
         seed in 0u64..1000,
     ) {
-        let view = view(&parsed(&text));
+        let view = View::of(&parsed(&text));
         let together = SameSum::of(&view);
         let honest = view.honest.len();
         // Differences of two parties' values, and sums of such: those whose loss is finite keep
@@ -434,7 +434,7 @@ proptest! {
     #[test]
     fn losses_are_those_of_directions_and_grow_with_the_coalition(text in random_execution()) {
         let execution = parsed(&text);
-        let seen = view(&execution);
+        let seen = View::of(&execution);
         let noise = Noise { independent_std: 0.0, correlated_std: 1.0 };
         let losses = squared_losses(&seen, noise);
         for (column, &loss) in losses.iter().enumerate() {
@@ -443,7 +443,7 @@ proptest! {
             let own = loss_of_direction(&seen, &v);
             prop_assert!(own == loss || (own - loss).abs() <= 1e-9 * loss, "{own} against {loss}");
         }
-        let alone = view(&parsed(&without_a_coalition(&text)));
+        let alone = View::of(&parsed(&without_a_coalition(&text)));
         let noise = Noise { independent_std: 1.0, correlated_std: 1.0 };
         let (with, without) = (squared_losses(&seen, noise), squared_losses(&alone, noise));
         for (&party, &loss) in seen.honest.iter().zip(&with) {
@@ -461,7 +461,7 @@ proptest! {
         let execution = parsed(&without_a_coalition(&text));
         let first = |party: usize| execution.noises(party).start;
         let run = finals(&execution, &x[..execution.parties()], |party, k| g[first(party) + k]);
-        let view = view(&execution);
+        let view = View::of(&execution);
         for (row, state) in run.iter().enumerate() {
             let values = view.b.row(row).into_iter().zip(&x);
             let noises = view.a.row(row).into_iter().zip(&g);
