@@ -148,12 +148,6 @@ fn distribution(weights: &Weights, count: usize) {
         let prepared = Observers::of(weights, &threat(&observer, ROUNDS), &targets).expect("an observer");
         all.extend(prepared.sensitivities().iter().map(|answer| answer.upper));
         slowest = slowest.max(start.elapsed().as_secs_f64());
-        if index == 0 {
-            println!(
-                "  observer 0: {} targets need no matrix of their own",
-                prepared.settled_at_once()
-            );
-        }
     }
     all.sort_unstable_by(f64::total_cmp);
     let central = ROUNDS as f64 / weights.nodes() as f64;
@@ -186,7 +180,7 @@ fn grown(nodes: usize, degree: usize) -> Graph {
     Graph::from_edges(nodes, &edges).expect("a simple graph")
 }
 
-/// Of the least-squares line.
+/// The slope of the least-squares line through these points.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;

@@ -12,29 +12,29 @@ use crate::losses::gaussian::GaussianError;
 /// Why an account was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AccountError {
-    /// Not exactly two of ε, δ and μ.
+    /// Not exactly two of ε, δ and the loss μ.
     #[error("give exactly two of --epsilon, --delta and --mu, found {found}")]
     Two {
-        /// How many were given.
+        /// How many of the three were given.
         found: usize,
     },
-    /// A number out of range.
+    /// An ε, δ or μ out of range.
     #[error(transparent)]
     Gaussian(#[from] GaussianError),
     /// A standard deviation or sensitivity out of range.
     #[error("{flag} must be zero or a positive number, found {found}")]
     Scale {
-        /// The flag.
+        /// The flag of the command line at fault.
         flag: &'static str,
-        /// What was given.
+        /// The number that was given.
         found: f64,
     },
-    /// The execution file.
+    /// The execution file is refused.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
 }
 
-/// That a standard deviation or sensitivity is zero or a positive number.
+/// Checks that a standard deviation or sensitivity is zero or a positive number.
 pub(crate) fn check_scale(flag: &'static str, found: f64) -> Result<(), AccountError> {
     if found >= 0.0 && found.is_finite() {
         Ok(())
@@ -43,15 +43,17 @@ pub(crate) fn check_scale(flag: &'static str, found: f64) -> Result<(), AccountE
     }
 }
 
+/// For fields that are written only where they are true.
 pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// JSON has no infinity: null.
+/// Writes a number; JSON has no infinity, so that is null.
 pub(crate) fn finite<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     value.is_finite().then_some(*value).serialize(serializer)
 }
 
+/// Writes a number a party, null for infinity.
 pub(crate) fn finite_values<S: Serializer>(
     values: &BTreeMap<Party, f64>,
     serializer: S,

@@ -9,23 +9,23 @@ use serde::Serialize;
 use crate::account::answer::{finite, is_false};
 use crate::losses::gaussian::{self, GaussianError};
 
-/// How the loss of one release is stated.
+/// How the loss μ of one release, sensitivity over noise, is stated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Release {
-    /// By its μ: exact.
+    /// By the loss μ itself: exact.
     Loss(f64),
     /// By one point of its trade-off. Only for Gaussian mechanisms, as all of ours are: (ε, δ)
     /// alone says less than μ.
     Guarantee {
-        /// ε.
+        /// ε of the guarantee.
         epsilon: f64,
-        /// δ.
+        /// δ of the guarantee.
         delta: f64,
     },
 }
 
 impl Release {
-    /// The release's μ, never below the true one.
+    /// The loss μ of the release, never below the true one.
     pub fn mu(self) -> Result<f64, GaussianError> {
         match self {
             Release::Loss(mu) => gaussian::compose(&[mu]),
@@ -34,20 +34,20 @@ impl Release {
     }
 }
 
-/// `account compose`.
+/// The answer of `account compose`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Composed {
-    /// How many releases.
+    /// How many releases were composed.
     pub releases: usize,
-    /// √Σ μᵢ²; null if unbounded.
+    /// The loss of all releases together, √Σ μᵢ²; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub mu: f64,
-    /// Of that loss at `delta`; null if unbounded.
+    /// ε of the loss `mu` at `delta`; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub epsilon: f64,
-    /// As given.
+    /// The δ that was asked for.
     pub delta: f64,
-    /// Present, and true, if μ is infinite.
+    /// Present, and true, if `mu` is infinite.
     #[serde(skip_serializing_if = "is_false")]
     pub unbounded: bool,
 }

@@ -1,30 +1,30 @@
-//! `undertone account gaussian`: the third of ε, δ and μ.
+//! `undertone account gaussian`: the third of ε, δ and the loss μ.
 
 use serde::Serialize;
 
 use crate::account::answer::{AccountError, finite, is_false};
 use crate::losses::gaussian::{self, Guarantee};
 
-/// `account gaussian`.
+/// The answer of `account gaussian`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GaussianAccount {
-    /// ε; null if unbounded.
+    /// ε of the guarantee; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub epsilon: f64,
-    /// δ.
+    /// δ of the guarantee.
     pub delta: f64,
-    /// μ; null if unbounded.
+    /// The loss μ, sensitivity over noise; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub mu: f64,
-    /// 1/μ; null for μ = 0.
+    /// Noise over sensitivity, 1/μ; null for μ = 0.
     #[serde(serialize_with = "finite")]
     pub noise_multiplier: f64,
-    /// Present, and true, if μ is infinite.
+    /// Present, and true, if `mu` is infinite.
     #[serde(skip_serializing_if = "is_false")]
     pub unbounded: bool,
 }
 
-/// The third of ε, δ and μ from the two others. Every answer is on the safe side: see
+/// The third of ε, δ and the loss μ from the two others. Every answer is on the safe side: see
 /// [`crate::losses::gaussian`].
 pub fn gaussian(
     epsilon: Option<f64>,

@@ -14,32 +14,33 @@ use crate::losses::gaussian;
 use crate::losses::loss::{Noise, largest_mu, scaled, squared_losses};
 use crate::losses::view::View;
 
-/// `account inca`.
+/// The answer of `account inca`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InferredLosses {
-    /// The largest loss over honest parties; null if unbounded.
+    /// The largest loss μ over honest parties; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub mu: f64,
-    /// Of that loss; null if unbounded.
+    /// ε of the loss `mu` at `delta`; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub epsilon: f64,
-    /// As given.
+    /// The δ that was asked for.
     pub delta: f64,
-    /// μᵢ² of each honest party, its Δᵢ² included; null if unbounded.
+    /// The squared loss μᵢ² of each honest party, its squared sensitivity Δᵢ² included; null if
+    /// unbounded.
     #[serde(serialize_with = "finite_values")]
     pub losses: BTreeMap<Party, f64>,
-    /// Of all parties: what each injected of its value (INCA, equation 9); with `shares` or
-    /// `rolled_back` in the file, what each final state carries of anybody's.
+    /// What each party injected of its value (INCA, equation 9); with `shares` or `rolled_back` in
+    /// the file, what each final state carries of anybody's.
     pub weights: Vec<f64>,
     /// The rank of Lemma 4.4's vectors that are hidden from the adversary.
     pub independent_vectors: Option<usize>,
-    /// n_H.
+    /// How many parties are honest.
     pub honest: usize,
-    /// Whether that rank is n_H − 1 (Theorem 4.5).
+    /// Whether that rank is one less than there are honest parties (Theorem 4.5).
     pub rank_condition: Option<bool>,
     /// Whether the hidden exchanges connect the honest parties strongly (Theorem 4.8).
     pub strongly_connected: Option<bool>,
-    /// Present, and true, if μ is infinite.
+    /// Present, and true, if `mu` is infinite.
     #[serde(skip_serializing_if = "is_false")]
     pub unbounded: bool,
 }
@@ -77,7 +78,7 @@ pub fn inca(
     })
 }
 
-/// μᵢ² of every honest party, its Δᵢ² included.
+/// The squared loss μᵢ² of every honest party, its squared sensitivity Δᵢ² included.
 pub fn party_losses(execution: &Execution, noise: Noise, sensitivity: f64) -> BTreeMap<Party, f64> {
     let view = View::of(execution);
     let squares = squared_losses(&view, noise);
@@ -89,6 +90,7 @@ pub fn party_losses(execution: &Execution, noise: Noise, sensitivity: f64) -> BT
         .collect()
 }
 
+/// What each party injected of its value, or what each final state carries of anybody's.
 fn weights(execution: &Execution) -> Vec<f64> {
     if execution.goes_beyond_the_paper() {
         let states = seen_states(execution);

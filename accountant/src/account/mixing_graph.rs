@@ -1,8 +1,9 @@
 //! Which states stay hidden, and what the paper's conditions make of them (INCA, Lemma 4.4 and
 //! Theorem 4.8, as repaired).
 //!
-//! These are the paper's interpretable conditions: with them σ* can be near its floor for a large
-//! enough σ_Δ. The losses themselves never rest on them.
+//! These are the paper's interpretable conditions: with them a party's own noise, σ*, can be near
+//! its floor for a large enough σ_Δ, that of the noise that cancels. The losses themselves never
+//! rest on them.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use crate::losses::loss::rank;
 /// A state that an honest party really sends and that the adversary sees nothing of.
 struct HiddenState {
     from: Party,
-    /// 1/(k + 1): what each receiver gets of it.
+    /// What each of k receivers gets of it: 1/(k + 1).
     part: f64,
     /// The receivers that were online.
     to: Vec<Party>,
@@ -30,9 +31,12 @@ pub(crate) struct HiddenStates {
 }
 
 impl HiddenStates {
+    /// Finds the hidden states of an execution.
+    ///
     /// A state frozen while its party is offline is one state: it is sent in the party's next
-    /// online round, with the W of that round (the literal W_{t+1} undercounts after temporary
-    /// dropouts), and hidden if it was seen in none of the rounds that it lasted.
+    /// online round, with the mixing matrix W of that round (the literal W_{t+1} of the paper
+    /// undercounts after temporary dropouts), and hidden if it was seen in none of the rounds that
+    /// it lasted.
     pub(crate) fn of(execution: &Execution) -> Self {
         let honest: BTreeSet<Party> = match execution.adversary() {
             Adversary::Corrupted(corrupted) => (0..execution.parties())
@@ -68,8 +72,8 @@ impl HiddenStates {
         }
     }
 
-    /// The rank of {W e_i − e_i} over hidden states: Lemma 4.4's vectors, each coordinate times its
-    /// party's weight.
+    /// The rank of Lemma 4.4's vectors: over hidden states, where the mass of one goes (a column of
+    /// the mixing matrix) less where it came from.
     pub(crate) fn independent_vectors(&self) -> usize {
         let vectors: Vec<Vec<f64>> = self
             .states

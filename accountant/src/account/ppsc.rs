@@ -1,15 +1,17 @@
 //! PPSC (Wang, Liu, Manchester, Shi): what the states after multi-gossip, and a coalition inside
 //! the private graph, give away.
 //!
-//! In an iteration the out-agent of an edge sends ω = β − γ, keeps the fresh noise γ, and the
-//! in-agent adds ω (Algorithm 1). The states after S iterations are y = C β + D γ (equation 11).
-//! All sums stay: 1ᵀC = 1ᵀ and 1ᵀD = 0, so the *exact sum* over each component of the edges that
-//! were used is public, whatever the noise. Two questions follow, and [`account`] answers both:
+//! In an iteration the out-agent of an edge sends ω = β − γ, β its state, keeps the fresh noise γ,
+//! and the in-agent adds ω (Algorithm 1). The states after S iterations are y = C β + D γ (equation
+//! 11), β now the values at the start. All sums stay: 1ᵀC = 1ᵀ and 1ᵀD = 0, so the *exact sum* over
+//! each component of the edges that were used is public, whatever the noise. Two questions follow,
+//! and [`account`] answers both:
 //!
 //! - one party's value changes (replace-one): the loss is infinite unless each party first adds η*
 //!   of its own;
-//! - several change so that every revealed sum stays (the paper's adjacency): the loss is Δ · sup
-//!   ‖D⁺Cv‖ / σ over ‖v‖ ≤ 1 with Cv in range(D). Theorem 1 bounds it by Δ / (λ σ) with ‖C‖₁ = 1;
+//! - several change, by Δ together, so that every revealed sum stays (the paper's adjacency): the
+//!   loss is Δ · sup ‖D⁺Cv‖ / σ over ‖v‖ ≤ 1 with Cv in range(D), σ the deviation of γ. Theorem 1
+//!   bounds it by Δ / (λ σ), λ the least singular value of D that there can be, with ‖C‖₁ = 1;
 //!   the norm that it needs is ‖C‖₂ > 1, and on a path of four the truth is √2 against the
 //!   theorem's 1.307 (tests). [`same_sum`] computes the supremum itself.
 //!
@@ -18,7 +20,6 @@
 
 pub mod closed_forms;
 pub mod paper;
-pub mod view;
 
 use std::collections::BTreeMap;
 
@@ -26,31 +27,31 @@ use serde::Serialize;
 use undertone_protocol::topology::party::Party;
 
 use crate::account::answer::{AccountError, check_scale, finite, finite_values, is_false};
-use crate::account::ppsc::view::view;
+
 use crate::execution::exchanges::components;
 use crate::execution::ppsc_file;
 use crate::losses::loss::{Noise, largest_mu, scaled, squared_losses};
 use crate::losses::view::View;
 use crate::losses::{gaussian, same_sum};
 
-/// `account ppsc`.
+/// The answer of `account ppsc`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PpscAccount {
-    /// The largest loss over honest parties when one value changes (replace-one or zero-out, as Δ
-    /// says); null if unbounded.
+    /// The largest loss μ over honest parties when one value changes (replace-one or zero-out, as
+    /// the sensitivity says); null if unbounded.
     #[serde(serialize_with = "finite")]
     pub mu: f64,
-    /// Of that loss; null if unbounded.
+    /// ε of the loss `mu` at `delta`; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub epsilon: f64,
-    /// As given.
+    /// The δ that was asked for.
     pub delta: f64,
     /// The loss when honest values change so that no sum which is seen exactly changes; null if
     /// unbounded.
     #[serde(serialize_with = "finite")]
     pub same_sum_mu: f64,
-    /// The least positive singular value of D, restricted to what the adversary sees and does not
-    /// know; null if D is zero.
+    /// The least positive singular value of D, what the noises do to the states, restricted to what
+    /// the adversary sees and does not know; null if D is zero.
     pub smallest_singular_value: Option<f64>,
     /// Whether the adversary learns some sum of honest values (of one alone, at worst) without
     /// noise.
@@ -58,10 +59,11 @@ pub struct PpscAccount {
     /// The connected components of the exchanges whose mass was accepted; a party without one
     /// stands alone.
     pub components: Vec<Vec<Party>>,
-    /// μᵢ² of each honest party, Δ² included; null if unbounded.
+    /// The squared loss μᵢ² of each honest party, its squared sensitivity included; null if
+    /// unbounded.
     #[serde(serialize_with = "finite_values")]
     pub losses: BTreeMap<Party, f64>,
-    /// Present, and true, if any of these is infinite.
+    /// Present, and true, if `mu` or `same_sum_mu` is infinite.
     #[serde(skip_serializing_if = "is_false")]
     pub unbounded: bool,
 }
@@ -82,14 +84,13 @@ pub fn account(
     check_scale("--sensitivity", sensitivity)?;
     // Refuse a bad δ before any work.
     gaussian::epsilon(delta, 0.0)?;
-    let view = view(&execution);
-    let squares = squared_losses(
-        &view,
-        Noise {
-            independent_std,
-            correlated_std: pairwise_std,
-        },
-    );
+    let noise = Noise {
+        independent_std,
+        correlated_std: pairwise_std,
+    };
+    // One value changes.
+    let view = View::of(&execution);
+    let squares = squared_losses(&view, noise);
     let of_party = |party: Party| execution.sensitivity().map_or(sensitivity, |each| each[party]);
     let losses: BTreeMap<Party, f64> = view
         .honest
@@ -98,16 +99,15 @@ pub fn account(
         .map(|(&party, &square)| (party, scaled(of_party(party), square)))
         .collect();
     let mu = largest_mu(&losses);
+    // Several change, and no sum that is seen.
     let together = same_sum::SameSum::of(&view);
     let largest = view
         .honest
         .iter()
         .map(|&party| of_party(party))
         .fold(0.0, f64::max);
-    let same_sum_mu = match largest * together.largest {
-        0.0 => 0.0,
-        positive => positive / pairwise_std,
-    };
+    let change = largest * together.largest;
+    let same_sum_mu = if change == 0.0 { 0.0 } else { change / pairwise_std };
     Ok(PpscAccount {
         mu,
         epsilon: gaussian::epsilon(delta, mu)?,
@@ -121,43 +121,11 @@ pub fn account(
     })
 }
 
-/// The least σ* with which no honest party of `view` loses more than `mu` > 0, within 10⁻¹²
-/// relatively and never below it; 0 if none is needed, none if a loss that σ* has no part in is too
-/// large.
-///
-/// Once all values of a component have met this is 1/(μ √n_min), n_min the honest parties of the
-/// smallest component (ERRATA); before that only the view knows.
-pub fn independent_std_needed(view: &View, pairwise_std: f64, mu: f64) -> Option<f64> {
-    let within = |independent_std: f64| {
-        let noise = Noise {
-            independent_std,
-            correlated_std: pairwise_std,
-        };
-        squared_losses(view, noise)
-            .into_iter()
-            .all(|square| square <= mu * mu)
-    };
-    if within(0.0) {
-        return Some(0.0);
-    }
-    // η* alone: a loss of at most 1/σ*², whatever else is seen.
-    let mut high = 1.0 / mu * (1.0 + gaussian::SLACK);
-    if !within(high) {
-        return None;
-    }
-    let mut low = 0.0;
-    while high - low > 1e-13 * high {
-        let middle = low + (high - low) / 2.0;
-        if within(middle) {
-            high = middle
-        } else {
-            low = middle
-        }
-    }
-    Some(high)
-}
-
+#[cfg(test)]
+mod on_numbers;
 #[cfg(test)]
 mod plan_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vector_tests;

@@ -268,6 +268,10 @@ mod tests {
         })
     }
 
+    fn outcome(fate: Fate, applied: u32, seen: bool) -> ShareOutcome {
+        ShareOutcome { fate, applied, seen }
+    }
+
     #[test]
     fn what_was_sent_to_a_silent_party_is_read_as_the_logs_allow() {
         let plan = plan(5, "[mechanism]\nrounds = 4");
@@ -306,47 +310,15 @@ mod tests {
         let execution = readings.execution(&base, 0).expect("an execution");
         assert!(execution.online(3, 4) && !execution.online(4, 4));
         let fared = |round: u32| execution.outcome(round, senders[round as usize - 1], 4);
-        assert_eq!(
-            fared(1),
-            ShareOutcome {
-                fate: Fate::Returned,
-                applied: 1,
-                seen: false
-            }
-        );
-        assert_eq!(
-            fared(2),
-            ShareOutcome {
-                fate: Fate::Returned,
-                applied: 4,
-                seen: true
-            }
-        );
-        assert_eq!(
-            fared(3),
-            ShareOutcome {
-                fate: Fate::Lost,
-                applied: 3,
-                seen: true
-            }
-        );
+        assert_eq!(fared(1), outcome(Fate::Returned, 1, false));
+        assert_eq!(fared(2), outcome(Fate::Returned, 4, true));
+        assert_eq!(fared(3), outcome(Fate::Lost, 3, true));
         assert_eq!(
             fared(4),
-            ShareOutcome {
-                fate: Fate::Lost,
-                applied: 4,
-                seen: true
-            },
+            outcome(Fate::Lost, 4, true),
             "accepted, and never handed on"
         );
-        assert_eq!(
-            execution.outcome(3, 4, to),
-            ShareOutcome {
-                fate: Fate::Accepted,
-                applied: 4,
-                seen: true
-            }
-        );
+        assert_eq!(execution.outcome(3, 4, to), outcome(Fate::Accepted, 4, true));
         let fates: BTreeSet<Fate> = (0..8)
             .map(|reading| {
                 readings

@@ -1,4 +1,5 @@
-//! From K and G to the two sides of the squared sensitivity.
+//! From K, the covariance of what is observed, and G, what a target's contributions do to it, to
+//! the two sides of the squared sensitivity.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -16,7 +17,7 @@ pub(super) struct Whitener {
 }
 
 impl Whitener {
-    /// Of a positive definite K; its lower half is read.
+    /// Factorises a positive definite K; only its lower half is read.
     pub(super) fn of(k: &Mat<f64>) -> Result<Self, GossipError> {
         let size = k.nrows();
         if size == 0 {
@@ -42,13 +43,15 @@ impl Whitener {
         Ok(Whitener { inverse, rounding })
     }
 
-    /// Both sides for M = Gᵀ K⁻¹ G out of `rounds` rounds; G may have fewer columns, later
-    /// contributions are not seen. `triangular`: G is square and lower triangular.
+    /// Both sides of the squared sensitivity for M = Gᵀ K⁻¹ G out of `rounds` rounds; G may have
+    /// fewer columns, as later contributions are not seen. `triangular`: G is square and lower
+    /// triangular, which halves the work.
     pub(super) fn sensitivity(&self, g: &Mat<f64>, rounds: usize, triangular: bool) -> Sensitivity {
         let (rows, columns) = (g.nrows(), g.ncols());
         if rows == 0 || columns == 0 {
             return Sensitivity::NONE;
         }
+        // X = L⁻¹ G, of which M = Xᵀ X.
         let mut x: Mat<f64> = Mat::zeros(rows, columns);
         let mut m: Mat<f64> = Mat::zeros(columns, columns);
         let (lower, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
@@ -90,6 +93,7 @@ impl Whitener {
                 Par::Seq,
             );
         }
+        // From below: c = 1, 1ᵀM1 = ‖X1‖².
         let ones: f64 = (0..rows)
             .map(|row| (0..columns).map(|column| x[(row, column)]).sum::<f64>().powi(2))
             .sum();
@@ -116,6 +120,7 @@ impl Whitener {
         /// Nothing lies between 1ᵀM1 and the upper value but this.
         const TIGHT: f64 = 1e-11;
         let (size, targets) = (g.nrows(), g.ncols());
+        // C, row by row from the right.
         let mut c: Mat<f64> = Mat::zeros(size, size);
         for row in 0..size {
             let (mut step, mut sum) = (0.0, 0.0);
@@ -125,6 +130,7 @@ impl Whitener {
                 c[(row, column)] = sum;
             }
         }
+        // G1, and |β|.
         let (mut sums, mut changes) = (g.clone(), Mat::zeros(size, targets));
         for target in 0..targets {
             for k in 0..size {
@@ -160,7 +166,7 @@ impl Whitener {
     }
 }
 
-/// min(1ᵀ|M|1, T λ_max(M)); M's lower half is read.
+/// min(1ᵀ|M|1, T λ_max(M)), λ_max the largest eigenvalue and T = `rounds`; M's lower half is read.
 ///
 /// T λ_max is computed only where it may be the smaller: any quotient vᵀMv / vᵀv is at most λ_max.
 fn tighter(m: MatRef<'_, f64>, rounds: usize) -> f64 {
@@ -184,7 +190,7 @@ fn tighter(m: MatRef<'_, f64>, rounds: usize) -> f64 {
     absolute.min(rounds as f64 * largest)
 }
 
-/// vᵀMv / vᵀv after a few power iterations, from alternating signs: slow contributions leave M
+/// A lower bound of M's largest eigenvalue: vᵀMv / vᵀv after a few power iterations, from alternating signs: slow contributions leave M
 /// without negative entries.
 fn steep_quotient(m: MatRef<'_, f64>) -> f64 {
     /// Our guess; more only saves eigenvalues that would not have been needed.

@@ -23,24 +23,24 @@ const QUANTILES: [f64; 9] = [1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 100.0
 /// and unit noise variance a round. No number in it is below the true one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Distribution {
-    /// n.
+    /// How many nodes the graph has.
     pub nodes: usize,
-    /// T.
+    /// For how many rounds observers look.
     pub rounds: usize,
     /// Pairs of an observer and another node.
     pub pairs: u64,
     /// Pairs whose target's contributions never reach the observer: their value is 0.
     pub nothing_seen: u64,
-    /// Pairs of observers whose view is too nearly dependent to be computed: they count with T,
-    /// which nothing exceeds.
+    /// Pairs of observers whose view is too nearly dependent to be computed: they count with the
+    /// number of rounds, which nothing exceeds.
     pub not_computed: u64,
-    /// The mean over all pairs.
+    /// The mean of the upper values over all pairs.
     #[serde(rename = "sensitivity_squared_mean")]
     pub mean: f64,
-    /// The largest, and (observer, target) that it is of.
+    /// The largest upper value.
     #[serde(rename = "sensitivity_squared_upper")]
     pub largest: f64,
-    /// Whose it is.
+    /// The (observer, target) that the largest upper value is of.
     pub largest_pair: Option<(usize, usize)>,
     /// (percent of the pairs, a value that so many do not exceed).
     pub quantiles: Vec<(f64, f64)>,
@@ -48,12 +48,12 @@ pub struct Distribution {
     pub histogram: Vec<(f64, f64, u64)>,
 }
 
-/// Who is asked about.
+/// Whose contributions are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Targets {
-    /// Everybody.
+    /// Those of every node.
     All,
-    /// One node.
+    /// Those of the node of this number.
     One(usize),
 }
 
@@ -130,14 +130,11 @@ impl Tally {
         if upper > self.largest {
             (self.largest, self.largest_pair) = (upper, Some((observer, target)));
         }
-        match upper > 0.0 {
-            true => {
-                *self
-                    .bins
-                    .entry((upper.log10() * BINS).floor() as i64)
-                    .or_insert(0) += 1
-            }
-            false => self.nothing += 1,
+        if upper > 0.0 {
+            let bin = (upper.log10() * BINS).floor() as i64;
+            *self.bins.entry(bin).or_insert(0) += 1;
+        } else {
+            self.nothing += 1;
         }
     }
 

@@ -8,15 +8,15 @@ pub enum EdgesError {
     /// Something that is not a node.
     #[error("edge list, line {line}: \"{found}\" is not a node: whole numbers from 0")]
     Word {
-        /// The line.
+        /// The line at fault.
         line: usize,
         /// What stands there, cut short.
         found: String,
     },
-    /// One number, or three.
+    /// A line with one number, or with three.
     #[error("edge list, line {line}: found {found} entries, expected two nodes \"u v\"")]
     Entries {
-        /// The line.
+        /// The line at fault.
         line: usize,
         /// How many stand there.
         found: usize,
@@ -24,9 +24,9 @@ pub enum EdgesError {
     /// An edge from a node to itself.
     #[error("edge list, line {line}: node {node} is joined to itself; self-loops come with the weights")]
     SelfLoop {
-        /// The line.
+        /// The line at fault.
         line: usize,
-        /// The node.
+        /// The node that is joined to itself.
         node: usize,
     },
     /// No edge at all.
@@ -37,24 +37,24 @@ pub enum EdgesError {
         "edge list: node {node} has no edge, so the graph is not connected: nodes count from 0 to {largest} (line {line})"
     )]
     Isolated {
-        /// The first such node.
+        /// The first node without an edge.
         node: usize,
-        /// The largest node.
+        /// The largest node of the list.
         largest: usize,
-        /// Where that one stands first.
+        /// The line in which the largest node stands first.
         line: usize,
     },
     /// Two parts without an edge between them.
     #[error("edge list, line {line}: the graph is not connected: node {node} cannot be reached from node 0")]
     Disconnected {
-        /// Where that node stands first.
+        /// The line in which that node stands first.
         line: usize,
-        /// The smallest such node.
+        /// The smallest node that cannot be reached from node 0.
         node: usize,
     },
 }
 
-/// Reads a connected graph.
+/// Reads a connected graph from an edge list.
 pub fn connected(text: &str) -> Result<Graph, EdgesError> {
     let listed = read(text)?;
     let mut lines: Vec<(usize, usize)> = listed

@@ -1,4 +1,5 @@
-//! Products of the rows eₒᵀWᵏ over all noises that observers do not know: what K is made of.
+//! Products of the rows eₒᵀWᵏ (row o of the k-th power of the gossip matrix W) over all noises that
+//! observers do not know: what K, the covariance of what is observed, is made of.
 
 use faer::Mat;
 
@@ -17,11 +18,12 @@ pub(super) enum Gram {
         moments: Vec<Vec<Vec<f64>>>,
         known: bool,
     },
-    /// Any W: all products, rows numbered o · powers + a.
+    /// Any W: all products, row (o, a) at o · `powers` + a.
     Products { products: Mat<f64>, powers: usize },
 }
 
 impl Gram {
+    /// The product of the rows of o in Wᵃ and of p in Wᵇ.
     pub(super) fn of(&self, (o, a): (usize, usize), (p, b): (usize, usize)) -> f64 {
         match self {
             Gram::Moments {
@@ -36,10 +38,11 @@ impl Gram {
     }
 }
 
-/// Rows eₒᵀWᵏ, k = 0 … `last`, of some nodes: their Gram matrix, and their entries at some columns.
+/// Rows eₒᵀWᵏ, k = 0 … `last`, of some nodes o: their Gram matrix, and their entries at some
+/// columns.
 pub(super) struct Powers {
     pub(super) gram: Gram,
-    /// By node, k and column.
+    /// The entries, by node, power and column.
     pub(super) entries: Vec<Vec<Vec<f64>>>,
 }
 
@@ -142,6 +145,7 @@ pub(super) fn without(row: &[f64], known: &[usize]) -> Vec<f64> {
     row
 }
 
+/// A row of zeros with a 1 at `index`.
 pub(super) fn unit(length: usize, index: usize) -> Vec<f64> {
     let mut unit = vec![0.0; length];
     unit[index] = 1.0;
@@ -152,7 +156,7 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Of rows over unknown noises those that no others explain: their places.
+/// The places of rows, over unknown noises, that no others explain.
 ///
 /// The entries are sums of a few products of weights; a part below 10⁻¹⁰ of a row is taken for
 /// rounding.

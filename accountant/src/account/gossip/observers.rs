@@ -8,19 +8,20 @@ use crate::account::gossip::threat::{GossipError, ObserversNoise, Sensitivity, S
 use crate::account::gossip::weights::Weights;
 use crate::parallel::in_parallel;
 
-/// What observers see of some targets.
+/// What observers see of some targets, ready to be asked what it costs these.
 pub struct Observers {
     rounds: usize,
     shape: Shape,
     whitener: Whitener,
-    /// (Wᵏ)ₒⱼ by observer of the basis, k and target.
+    /// (Wᵏ)ₒⱼ by observer o of the basis, power k and target j.
     entries: Vec<Vec<Vec<f64>>>,
+    /// For each target, whether its contributions stand open.
     exposed: Vec<bool>,
 }
 
 impl Observers {
-    /// Prepares for `targets`. One observer and symmetric W: T products with W and O(T²) numbers,
-    /// and a factorisation of size T.
+    /// Prepares for `targets`. One observer and a symmetric matrix W take, for T rounds, T products
+    /// with W, O(T²) numbers and a factorisation of size T.
     pub fn of(weights: &Weights, threat: &Threat<'_>, targets: &[usize]) -> Result<Self, GossipError> {
         let nodes = weights.nodes();
         threat.check(nodes)?;
@@ -46,7 +47,7 @@ impl Observers {
         })
     }
 
-    /// Of the target at place `index` of those that it was prepared for.
+    /// The sensitivity of the target at place `index` of those that were prepared for.
     pub fn sensitivity(&self, index: usize) -> Sensitivity {
         if self.exposed[index] {
             return Sensitivity::UNBOUNDED;
@@ -63,7 +64,7 @@ impl Observers {
         self.whitener.sensitivity(&g, self.rounds, observers == 1)
     }
 
-    /// Of all targets that it was prepared for, in their order, on all cores.
+    /// The sensitivities of all targets that were prepared for, in their order, on all cores.
     pub fn sensitivities(&self) -> Vec<Sensitivity> {
         let quick = self.quick();
         let open: Vec<usize> = (0..self.exposed.len())
@@ -77,9 +78,9 @@ impl Observers {
         answers
     }
 
-    /// The same by one product for all targets: `lower` is as good, `upper` holds as well but may
-    /// be larger for targets close by. For several observers there is no such way, and these are
-    /// [`Observers::sensitivities`].
+    /// The sensitivities of all targets by one product for all of them: `lower` is that of
+    /// [`Observers::sensitivities`], `upper` holds as well but may be larger for targets close by.
+    /// For several observers there is no such way, and nothing differs.
     pub fn sensitivities_at_once(&self) -> Vec<Sensitivity> {
         if self.entries.len() != 1 {
             return self.sensitivities();
@@ -87,14 +88,9 @@ impl Observers {
         self.quick().into_iter().map(|(answer, _)| answer).collect()
     }
 
-    /// For how many targets the two agree for certain.
-    pub fn settled_at_once(&self) -> usize {
-        self.quick().iter().filter(|(_, tight)| *tight).count()
-    }
-
     /// What a product for all targets of one observer says, and whether that settles it; nothing
     /// for several observers.
-    fn quick(&self) -> Vec<(Sensitivity, bool)> {
+    pub(super) fn quick(&self) -> Vec<(Sensitivity, bool)> {
         let (targets, Shape { first, rounds }) = (self.exposed.len(), self.shape);
         let [entries] = &self.entries[..] else {
             return vec![];
@@ -129,8 +125,8 @@ pub(super) fn basis(weights: &Weights, threat: &Threat<'_>, first: usize) -> Vec
         .collect()
 }
 
-/// K, rows by round and then observer: a block is the block one up and left of it plus the products
-/// of two more powers.
+/// K, the covariance of what is observed, rows by round and then observer: a block is the block one
+/// up and left of it plus the products of two more powers.
 fn gram_of_views(powers: &Powers, observers: usize, Shape { first, rounds }: Shape) -> Mat<f64> {
     let size = observers * rounds;
     let mut k: Mat<f64> = Mat::zeros(size, size);

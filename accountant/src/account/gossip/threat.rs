@@ -30,13 +30,13 @@ pub enum ObserversNoise {
 /// Who looks, at what, for how long.
 #[derive(Debug, Clone, Copy)]
 pub struct Threat<'a> {
-    /// Nodes, each once.
+    /// The nodes that look, each once.
     pub observers: &'a [usize],
-    /// T.
+    /// For how many rounds they look.
     pub rounds: usize,
-    /// What they see.
+    /// What they see of a round.
     pub view: ObserversView,
-    /// What they know.
+    /// Whether they know the noise that they added themselves.
     pub noise: ObserversNoise,
 }
 
@@ -44,15 +44,15 @@ pub struct Threat<'a> {
 /// a round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sensitivity {
-    /// With contribution 1 in every round: the worst is at least this. Infinite if the
+    /// The worst is at least this: that of contribution 1 in every round. Infinite if the
     /// contributions are seen without noise.
     #[serde(rename = "sensitivity_squared_lower", serialize_with = "finite")]
     pub lower: f64,
-    /// min(1ᵀ|M|1, T λ_max(M)), rounded up: the worst is at most this, for contributions of any
-    /// dimension.
+    /// The worst is at most this, for contributions of any dimension: min(1ᵀ|M|1, T λ_max(M)) of
+    /// the matrix M of [`crate::account::gossip`] and T rounds, rounded up.
     #[serde(rename = "sensitivity_squared_upper", serialize_with = "finite")]
     pub upper: f64,
-    /// Present, and true, if they are infinite.
+    /// Present, and true, if both numbers are infinite.
     #[serde(skip_serializing_if = "is_false")]
     pub unbounded: bool,
 }
@@ -70,48 +70,48 @@ impl Sensitivity {
     };
 }
 
-/// Why there is no answer.
+/// Why there is no answer about gossip averaging.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GossipError {
-    /// The edge list.
+    /// The edge list is refused.
     #[error(transparent)]
     Edges(#[from] EdgesError),
-    /// The weights.
+    /// The weights are refused.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// T = 0.
+    /// No rounds at all.
     #[error("--rounds must be at least 1")]
     Rounds,
     /// A target beyond the graph.
     #[error("--target {found} is out of range: nodes count from 0 to {}", nodes - 1)]
     Target {
-        /// What was asked for.
+        /// The target that was asked for.
         found: usize,
-        /// n.
+        /// How many nodes the graph has.
         nodes: usize,
     },
     /// An observer beyond the graph.
     #[error("--observers: {found} is out of range: nodes count from 0 to {}", nodes - 1)]
     Observer {
-        /// What was asked for.
+        /// The observer that was asked for.
         found: usize,
-        /// n.
+        /// How many nodes the graph has.
         nodes: usize,
     },
     /// An observer named twice, or none at all.
     #[error("--observers must name at least one node, each once{}", repeated.map(|node| format!("; {node} is listed twice")).unwrap_or_default())]
     Observers {
-        /// The one that is listed twice.
+        /// The observer that is listed twice; none if nobody is named.
         repeated: Option<usize>,
     },
     /// Matrices of a sequence with different sizes.
     #[error("the weights of round {round} are for {found} nodes, those of round 1 for {expected}")]
     Nodes {
-        /// From 1.
+        /// The round with another size, from 1.
         round: usize,
-        /// n of that round.
+        /// How many nodes that round's weights are for.
         found: usize,
-        /// n of round 1.
+        /// How many nodes the weights of round 1 are for.
         expected: usize,
     },
     /// More than this machine should be asked for.
@@ -119,12 +119,12 @@ pub enum GossipError {
         "--rounds {rounds} times {observers} observers is too large to account exactly: at most {LARGEST_GRAM} together"
     )]
     TooLarge {
-        /// T.
+        /// How many rounds were asked for.
         rounds: usize,
-        /// How many observers.
+        /// How many observers were named.
         observers: usize,
     },
-    /// Rounding has eaten the smallest pivot.
+    /// Observations so nearly dependent that rounding has eaten the smallest pivot.
     #[error(
         "the observations of these observers are too nearly dependent to account for in 64-bit arithmetic: leave one of them out"
     )]
@@ -132,7 +132,7 @@ pub enum GossipError {
 }
 
 impl GossipError {
-    /// The flag at fault.
+    /// The flag of the command line at fault.
     pub fn flag(&self) -> &'static str {
         match self {
             GossipError::Edges(_) => "--graph",
@@ -178,7 +178,8 @@ impl Threat<'_> {
         self.noise == ObserversNoise::Known && self.observers.contains(&target)
     }
 
-    /// The power of W in the block of one's own round, and how many rounds say anything.
+    /// The power of the gossip matrix W in the block of one's own round, and how many rounds say
+    /// anything.
     ///
     /// Observers who know their noise know from their messages just θₜ, that is the sums of the
     /// round before.

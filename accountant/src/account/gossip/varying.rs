@@ -1,5 +1,5 @@
-//! Graphs that change from round to round (first version, appendix E): zₜ = θₜ + xₜ + uₜ, θₜ₊₁ = Wₜ
-//! zₜ.
+//! Graphs that change from round to round (first version, appendix E): states zₜ = θₜ + xₜ + uₜ,
+//! contributions xₜ, noise uₜ, θₜ₊₁ = Wₜ zₜ with a matrix Wₜ a round.
 
 use faer::Mat;
 
@@ -12,8 +12,8 @@ use crate::account::gossip::weights::Weights;
 /// The sensitivity of `target` when round t has the weights `weights[t − 1]`; there are
 /// `threat.rounds` of them. The view `messages` does not use the last.
 ///
-/// Sweeps over the rounds backwards, so that only the rows for one round's noises are held: O(T²)
-/// products with a W per observer, O(n T³) operations.
+/// Sweeps over the T rounds backwards, so that only the rows for one round's noises are held: O(T²)
+/// products with a matrix per observer, O(n T³) operations for n nodes.
 pub fn varying(weights: &[Weights], threat: &Threat<'_>, target: usize) -> Result<Sensitivity, GossipError> {
     let nodes = weights.first().ok_or(GossipError::Rounds)?.nodes();
     threat.check(nodes)?;
@@ -33,6 +33,7 @@ pub fn varying(weights: &[Weights], threat: &Threat<'_>, target: usize) -> Resul
     if threat.exposes(target) {
         return Ok(Sensitivity::UNBOUNDED);
     }
+    // Which rounds say anything, and who of the observers says something new in each.
     let shape = threat.shape();
     let weights = &weights[..shape.rounds];
     let bases: Vec<Vec<usize>> = weights
@@ -62,7 +63,7 @@ pub fn varying(weights: &[Weights], threat: &Threat<'_>, target: usize) -> Resul
     Ok(Whitener::of(&k)?.sensitivity(&g, threat.rounds, false))
 }
 
-/// Adds one round's unknown noises to K's lower half.
+/// Adds one round's unknown noises to the lower half of K, the covariance of what is observed.
 fn add_round(rows: &[Vec<f64>], threat: &Threat<'_>, k: &mut Mat<f64>) {
     let known = if threat.noise == ObserversNoise::Known {
         threat.observers

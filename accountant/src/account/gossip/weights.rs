@@ -8,11 +8,13 @@ const ROUNDING: f64 = 1e-12;
 /// How weights follow from a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// 1/(1 + max(dᵢ, dⱼ)): symmetric and doubly stochastic.
+    /// An edge between nodes of degrees dᵢ and dⱼ weighs 1/(1 + max(dᵢ, dⱼ)): symmetric and doubly
+    /// stochastic.
     Metropolis,
-    /// 1/max(dᵢ, dⱼ): symmetric and doubly stochastic, not primitive on even cycles.
+    /// An edge between nodes of degrees dᵢ and dⱼ weighs 1/max(dᵢ, dⱼ): symmetric and doubly
+    /// stochastic, not primitive on even cycles.
     MaxDegree,
-    /// 1/(1 + dᵢ) over the closed neighbourhood: row-stochastic only.
+    /// A node of degree dᵢ weighs itself and each neighbour 1/(1 + dᵢ): row-stochastic only.
     ClosedNeighbourhood,
 }
 
@@ -31,53 +33,53 @@ pub enum WeightsError {
     /// An entry beyond the matrix.
     #[error("weight ({row}, {column}) is out of range: nodes count from 0 to {}", nodes.saturating_sub(1))]
     Range {
-        /// i.
+        /// The row of the entry.
         row: usize,
-        /// j.
+        /// The column of the entry.
         column: usize,
-        /// n.
+        /// How many nodes there are.
         nodes: usize,
     },
     /// A weight that is negative or not a number.
     #[error("weight ({row}, {column}) must be zero or a positive number, found {found}")]
     Negative {
-        /// i.
+        /// The row of the weight.
         row: usize,
-        /// j.
+        /// The column of the weight.
         column: usize,
-        /// What was given.
+        /// The weight that was given.
         found: f64,
     },
-    /// The same entry twice.
+    /// An entry that is given twice.
     #[error("weight ({row}, {column}) is given twice")]
     Repeated {
-        /// i.
+        /// The row of the entry.
         row: usize,
-        /// j.
+        /// The column of the entry.
         column: usize,
     },
     /// A row that does not sum to 1.
     #[error("the weights of row {row} sum to {sum}, not to 1")]
     Row {
-        /// i.
+        /// The row, from 0.
         row: usize,
-        /// Its sum.
+        /// What the weights of that row sum to.
         sum: f64,
     },
     /// A column that does not sum to 1 where it must.
     #[error("the weights of column {column} sum to {sum}, not to 1: the mean would drift")]
     Column {
-        /// j.
+        /// The column, from 0.
         column: usize,
-        /// Its sum.
+        /// What the weights of that column sum to.
         sum: f64,
     },
 }
 
-/// A row-stochastic matrix W, by rows.
+/// A gossip matrix W, row-stochastic and sparse, by rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
-    /// Row i's entries are those from starts\[i\] to starts\[i + 1\].
+    /// Entries of row i are those from starts\[i\] to starts\[i + 1\].
     starts: Vec<usize>,
     columns: Vec<usize>,
     values: Vec<f64>,
@@ -119,7 +121,7 @@ impl Weights {
         weights
     }
 
-    /// Any weights (i, j, Wᵢⱼ), in any order; what is not listed is 0.
+    /// Any weights (row, column, weight), in any order; what is not listed is 0.
     pub fn from_entries(
         nodes: usize,
         entries: &[(usize, usize, f64)],
@@ -166,17 +168,17 @@ impl Weights {
         Ok(weights)
     }
 
-    /// n.
+    /// How many nodes the matrix is for.
     pub fn nodes(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Whether W = Wᵀ, to the bit.
+    /// Whether the matrix is its own transpose, to the bit.
     pub fn symmetric(&self) -> bool {
         self.symmetric
     }
 
-    /// Wᵢⱼ.
+    /// The weight that node `row` gives to node `column`; 0 if there is none.
     pub fn entry(&self, row: usize, column: usize) -> f64 {
         let range = self.starts[row]..self.starts[row + 1];
         self.columns[range.clone()]
@@ -184,7 +186,7 @@ impl Weights {
             .map_or(0.0, |index| self.values[range.start + index])
     }
 
-    /// rᵀ W for a row r of n numbers.
+    /// rᵀ W for a row r of one number a node.
     pub fn after(&self, row: &[f64]) -> Vec<f64> {
         let entries = |node: usize| {
             let range = self.starts[node]..self.starts[node + 1];

@@ -4,23 +4,28 @@
 //! Public graph: the cycle of ten, each edge of weight 1/10. Private graph: three paths of four,
 //! three and three parties, which fit its Figure 4c (ERRATA). Both chains are small enough to need
 //! no samples: which edge a component draws depends on nothing.
+//!
+//! The paper's letters: S iterations of multi-gossip, then T rounds of public averaging; ρ the
+//! chance that every state has changed; λ_ppsc the least singular value of D, what the noises do to
+//! the states; ν the squared error that is allowed.
 
 use ndarray::Array2;
 
 use crate::account::ppsc::closed_forms::{
-    algebraic_connectivity, consensus_rounds, iterations_to_change_every_state, kappa,
+    PrivatePhase, algebraic_connectivity, consensus_rounds, iterations_to_change_every_state, kappa,
 };
 
-/// Table 1: each party's value.
+/// Each party's value: Table 1.
 const VALUES: [f64; 10] = [10.0, 100.0, 20.0, -30.0, -20.0, 60.0, 70.0, 0.0, 80.0, -20.0];
-/// Figure 4c: first party and length of each path.
+/// First party and length of each path: Figure 4c.
 const PATHS: [(usize, usize); 3] = [(0, 4), (4, 3), (7, 3)];
 const EDGE_WEIGHT: f64 = 0.1;
-/// S of Table 3, and the paper's δ.
+/// Iterations of multi-gossip behind Table 3.
 const ITERATIONS: usize = 25;
+/// The paper's δ.
 const DELTA: f64 = 1e-6;
-/// λ_ppsc with which the paper's Table 3 follows to the last digit; its graph's is 2 sin(π/8)
-/// (ERRATA).
+/// The least singular value, λ_ppsc, with which the paper's Table 3 follows to the last digit; its
+/// graph's is 2 sin(π/8) (ERRATA).
 pub const PRINTED_LAMBDA: f64 = 0.874;
 /// Samples behind the paper's ρ.
 const SAMPLES: f64 = 1e6;
@@ -30,35 +35,37 @@ const MOST: usize = 2_000;
 /// A number of the paper and ours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compared {
-    /// As printed.
+    /// The number that the paper prints.
     pub paper: f64,
-    /// As computed here.
+    /// The number that is computed here.
     pub ours: f64,
 }
 
 impl Compared {
-    /// Ours over the paper's.
+    /// Our number over the paper's.
     pub fn ratio(&self) -> f64 {
         self.ours / self.paper
     }
 }
 
-/// One ρ of Table 2.
+/// A row of Table 2: after how many iterations every state has changed with a chance ρ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coverage {
-    /// ρ as printed: a share of 10⁶ samples.
+    /// The chance ρ as printed: a share of 10⁶ samples.
     pub rho: f64,
-    /// The chance that every state has changed after the paper's S; exact.
+    /// The chance that every state has changed after the paper's iterations; exact.
     pub exact_rho: f64,
-    /// The chance that D has rank n − q after that S, which is what privacy needs; exact.
+    /// The chance that all edges of the private graph were used after the paper's iterations, so
+    /// that the noises have full rank, which is what privacy needs; exact.
     pub full_rank: f64,
-    /// S of Theorem 2.
+    /// Iterations by Theorem 2.
     pub theorem: Compared,
-    /// The least S that reaches ρ, three standard errors of the paper's samples allowed for.
+    /// The fewest iterations that reach ρ, three standard errors of the paper's samples allowed
+    /// for.
     pub least: Compared,
 }
 
-/// Table 2.
+/// The paper's Table 2, computed again.
 pub fn table_2() -> Vec<Coverage> {
     let printed = [
         (0.7126, 8, 5),
@@ -120,8 +127,7 @@ fn every_edge(out: usize, into: usize) -> usize {
     1 << out.min(into)
 }
 
-/// For S = 0, 1, …: the chance that after S iterations all that edges can mark is marked, in every
-/// path.
+/// The chance that after 0, 1, … iterations all that edges can mark is marked, in every path.
 fn chances(marks: fn(usize, usize) -> usize) -> Vec<f64> {
     let mut all = vec![1.0; 200];
     for (_, length) in PATHS {
@@ -144,25 +150,25 @@ fn chances(marks: fn(usize, usize) -> usize) -> Vec<f64> {
     all
 }
 
-/// One (ε, ν) of Table 3.
+/// An entry of Table 3: how many public rounds an accuracy takes at some ε.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rounds {
-    /// ε.
+    /// ε of the private phase.
     pub epsilon: f64,
-    /// ν: E‖x − mean‖² ≤ ν.
+    /// The expected squared distance from the mean that is allowed, ν.
     pub accuracy: f64,
-    /// T of Theorem 2, with the λ that the paper must have used.
+    /// Rounds by Theorem 2, with the λ_ppsc that the paper must have used.
     pub theorem: Compared,
-    /// T of Theorem 2 with the λ of its own graph.
+    /// Rounds by Theorem 2 with the λ_ppsc of the paper's own graph.
     pub theorem_of_the_graph: f64,
-    /// The least T that reaches ν, the expectation computed, with the λ that the paper must have
-    /// used.
+    /// The fewest rounds that reach the accuracy, the expectation computed, with the λ_ppsc that
+    /// the paper must have used.
     pub least: Compared,
-    /// The same with the λ of its own graph.
+    /// The fewest rounds that reach the accuracy with the λ_ppsc of the paper's own graph.
     pub least_of_the_graph: f64,
 }
 
-/// Table 3.
+/// The paper's Table 3, computed again.
 pub fn table_3() -> Vec<Rounds> {
     let printed = [
         (1e-3, [(341, 226), (371, 255), (400, 285)]),
@@ -200,30 +206,29 @@ pub fn table_3() -> Vec<Rounds> {
     printed.into_iter().flat_map(rows).collect()
 }
 
-/// λ_ppsc of paths of four, three and three: the least over all edge sequences.
+/// The least singular value, λ_ppsc, of paths of four, three and three: the least over all edge
+/// sequences.
 pub fn lambda_of_the_graph() -> f64 {
     2.0 * (std::f64::consts::PI / 8.0).sin()
 }
 
+/// The rounds of Theorem 2.
 fn theorem_2(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     let parties = VALUES.len();
     let cycle: Vec<(usize, usize)> = (0..parties).map(|i| (i, (i + 1) % parties)).collect();
-    let norm = VALUES.iter().map(|x| x * x).sum();
     let connectivity = algebraic_connectivity(parties, &cycle, EDGE_WEIGHT);
-    consensus_rounds(
-        accuracy,
+    let phase = PrivatePhase {
         parties,
-        norm,
-        PATHS.len(),
-        ITERATIONS,
-        kappa(epsilon, DELTA) / lambda,
-        connectivity,
-    )
-    .ceil()
+        norm_squared: VALUES.iter().map(|x| x * x).sum(),
+        components: PATHS.len(),
+        iterations: ITERATIONS,
+        pairwise_std: kappa(epsilon, DELTA) / lambda,
+    };
+    consensus_rounds(accuracy, phase, connectivity).ceil()
 }
 
-/// The least T with E‖x − mean‖² ≤ `accuracy` after S iterations of multi-gossip and T rounds of
-/// plain averaging.
+/// The fewest rounds of plain averaging, after multi-gossip, whose expected squared distance from
+/// the mean is at most `accuracy`.
 fn least_rounds(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     let parties = VALUES.len();
     let mean = VALUES.iter().sum::<f64>() / parties as f64;
@@ -243,8 +248,8 @@ fn least_rounds(epsilon: f64, accuracy: f64, lambda: f64) -> f64 {
     f64::INFINITY
 }
 
-/// E[x xᵀ] after S iterations from Table 1, over edges and noise: linear in itself, iteration by
-/// iteration.
+/// The expectation of x xᵀ, x the states after multi-gossip from Table 1, over edges and noise:
+/// linear in itself, iteration by iteration.
 fn second_moment(pairwise_std: f64) -> Array2<f64> {
     let parties = VALUES.len();
     let mut moment = Array2::from_shape_fn((parties, parties), |(a, b)| VALUES[a] * VALUES[b]);

@@ -4,7 +4,7 @@ use ndarray::{Array2, array};
 use proptest::prelude::*;
 
 use super::*;
-use crate::account::ppsc::view::finals;
+use crate::account::ppsc::on_numbers::finals;
 use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
 use crate::execution::exchanges::exchanges;
@@ -125,9 +125,18 @@ fn a_crashed_party_takes_no_part() {
     );
 }
 
+fn assert_places(cases: impl IntoIterator<Item = (String, &'static str)>) {
+    for (text, place) in cases {
+        match parse(&text) {
+            Err(ExecutionError::Invalid { place: found, .. }) => assert_eq!(found, place, "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
 #[test]
-fn every_contradiction_names_its_place() {
-    let cases = [
+fn every_contradiction_of_parties_names_its_place() {
+    assert_places([
         (PATH.replace("4", "0"), "parties"),
         (
             PATH.replace("\"parties\": 4", "\"parties\": 99999999999"),
@@ -144,6 +153,21 @@ fn every_contradiction_names_its_place() {
         (with(r#""crashed": [[0, 0]]"#), "crashed[0][1]"),
         (with(r#""crashed": [[0, 5]]"#), "crashed[0][1]"),
         (with(r#""crashed": [[0, 1], [0, 2]]"#), "crashed[1][0]"),
+        (with(r#""rolled_back": [4]"#), "rolled_back[0]"),
+        (with(r#""rolled_back": [1, 1]"#), "rolled_back[1]"),
+        (with(r#""rolled_back": [1], "published": [0, 1]"#), "published"),
+        (with(r#""sensitivity": [1, 1, 1]"#), "sensitivity"),
+        (with(r#""sensitivity": [1, 1, -1, 1]"#), "sensitivity[2]"),
+        (
+            format!(r#"{{"parties": 9, "edges": [{}[]]}}"#, "[],".repeat(500_000)),
+            "edges",
+        ),
+    ]);
+}
+
+#[test]
+fn every_contradiction_of_an_exchange_names_its_place() {
+    assert_places([
         (
             with(r#""exchanges": [{"iteration": 0, "out": 1, "in": 0, "fate": "lost"}]"#),
             "exchanges[0].iteration",
@@ -182,24 +206,13 @@ fn every_contradiction_names_its_place() {
             ),
             "exchanges[0].applied",
         ),
-        (with(r#""rolled_back": [4]"#), "rolled_back[0]"),
-        (with(r#""rolled_back": [1, 1]"#), "rolled_back[1]"),
-        (with(r#""rolled_back": [1], "published": [0, 1]"#), "published"),
-        (with(r#""sensitivity": [1, 1, 1]"#), "sensitivity"),
-        (with(r#""sensitivity": [1, 1, -1, 1]"#), "sensitivity[2]"),
-        (
-            format!(r#"{{"parties": 9, "edges": [{}[]]}}"#, "[],".repeat(500_000)),
-            "edges",
-        ),
-    ];
-    for (text, place) in cases {
-        match parse(&text) {
-            Err(ExecutionError::Invalid { place: found, .. }) => assert_eq!(found, place, "{text}"),
-            other => panic!("{text}: {other:?}"),
-        }
-    }
+    ]);
     let twice = r#"{"iteration": 1, "out": 1, "in": 0, "fate": "lost"}"#;
     assert!(parse(&with(&format!(r#""exchanges": [{twice}, {twice}]"#))).is_err());
+}
+
+#[test]
+fn what_is_no_file_and_numbers_out_of_range_are_refused() {
     for text in [
         PATH.replace("[2, 3]", "[2, 3, 1]"),
         PATH.replace("parties", "partys"),
@@ -330,7 +343,7 @@ fn loss_of_direction(view: &View, v: &[f64]) -> f64 {
 
 #[test]
 fn the_supremum_is_attained_on_the_path() {
-    let view = view(&parsed(PATH));
+    let view = View::of(&parsed(PATH));
     assert_eq!(
         view.b,
         array![
@@ -379,14 +392,22 @@ fn random_execution() -> impl Strategy<Value = String> {
         })
 }
 
+/// A random execution against nobody: its last key is emptied.
+fn without_a_coalition(text: &str) -> String {
+    let last = text.find("\"corrupted\"").expect("a key");
+    format!("{}\"corrupted\":[]}}", &text[..last])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// The supremum is no direction's loss exceeded by, and the steepest of many directions comes
-    /// near it.
+    /// No direction that keeps every sum that is seen loses more than the supremum.
     #[test]
-    fn the_supremum_bounds_every_direction_that_keeps_the_sums(text in random_execution(), seed in 0u64..1000) {
-        let view = view(&parsed(&text));
+    fn the_supremum_bounds_every_direction_that_keeps_the_sums(
+        text in random_execution(),
+        seed in 0u64..1000,
+    ) {
+        let view = View::of(&parsed(&text));
         let together = SameSum::of(&view);
         let honest = view.honest.len();
         // Differences of two parties' values, and sums of such: those whose loss is finite keep
@@ -405,14 +426,15 @@ proptest! {
                 }
             }
         }
-        prop_assert!(best <= together.largest * together.largest * (1.0 + 1e-9) + 1e-9, "{best} against {}", together.largest);
+        let square = together.largest * together.largest;
+        prop_assert!(best <= square * (1.0 + 1e-9) + 1e-9, "{best} against {square}");
     }
 
     /// The loss of one party is that of its own direction, and a coalition only ever learns more.
     #[test]
     fn losses_are_those_of_directions_and_grow_with_the_coalition(text in random_execution()) {
         let execution = parsed(&text);
-        let seen = view(&execution);
+        let seen = View::of(&execution);
         let noise = Noise { independent_std: 0.0, correlated_std: 1.0 };
         let losses = squared_losses(&seen, noise);
         for (column, &loss) in losses.iter().enumerate() {
@@ -421,7 +443,7 @@ proptest! {
             let own = loss_of_direction(&seen, &v);
             prop_assert!(own == loss || (own - loss).abs() <= 1e-9 * loss, "{own} against {loss}");
         }
-        let alone = view(&parsed(&text.replace(&text[text.find("\"corrupted\"").expect("a key")..], "\"corrupted\":[]}")));
+        let alone = View::of(&parsed(&without_a_coalition(&text)));
         let noise = Noise { independent_std: 1.0, correlated_std: 1.0 };
         let (with, without) = (squared_losses(&seen, noise), squared_losses(&alone, noise));
         for (&party, &loss) in seen.honest.iter().zip(&with) {
@@ -436,13 +458,14 @@ proptest! {
         x in prop::collection::vec(-5.0..5.0f64, 6),
         g in prop::collection::vec(-5.0..5.0f64, 14),
     ) {
-        let text = text.replace(&text[text.find("\"corrupted\"").expect("a key")..], "\"corrupted\":[]}");
-        let execution = parsed(&text);
+        let execution = parsed(&without_a_coalition(&text));
         let first = |party: usize| execution.noises(party).start;
         let run = finals(&execution, &x[..execution.parties()], |party, k| g[first(party) + k]);
-        let view = view(&execution);
+        let view = View::of(&execution);
         for (row, state) in run.iter().enumerate() {
-            let value: f64 = view.b.row(row).iter().zip(&x).chain(view.a.row(row).iter().zip(&g)).map(|(c, x)| c * x).sum();
+            let values = view.b.row(row).into_iter().zip(&x);
+            let noises = view.a.row(row).into_iter().zip(&g);
+            let value: f64 = values.chain(noises).map(|(c, x)| c * x).sum();
             prop_assert!((value - state).abs() < 1e-9);
         }
     }

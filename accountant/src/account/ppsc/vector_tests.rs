@@ -1,16 +1,17 @@
 //! PPSC against an independent implementation: C, D and outputs from edge sequences, losses, and
 //! the paper's closed forms.
 
+use crate::account::ppsc::on_numbers::finals;
+use crate::account::ppsc::{account, closed_forms};
+use crate::execution::checked::Execution;
+use crate::execution::exchanges::{Exchange, components, exchanges};
+use crate::execution::ppsc_file::parse;
+use crate::losses::loss::{Noise, squared_losses};
+use crate::losses::view::View;
 use serde_json::Value;
-use undertone_accountant::account::ppsc::view::{finals, view};
-use undertone_accountant::account::ppsc::{self, closed_forms, independent_std_needed};
-use undertone_accountant::execution::checked::Execution;
-use undertone_accountant::execution::exchanges::{Exchange, components, exchanges};
-use undertone_accountant::execution::ppsc_file::parse;
-use undertone_accountant::losses::loss::{Noise, squared_losses};
 
 fn vectors() -> Value {
-    serde_json::from_str(include_str!("vectors/ppsc.json")).expect("vectors parse")
+    serde_json::from_str(include_str!("../../../tests/vectors/ppsc.json")).expect("vectors parse")
 }
 
 fn list(value: &Value) -> &Vec<Value> {
@@ -32,8 +33,8 @@ fn assert_close(name: &str, found: f64, expected: f64) {
     );
 }
 
-/// Its place among the edges of its iteration: these are in order of the components, as the parties
-/// are.
+/// The place of an exchange among those of its iteration: these are in order of the components, as
+/// the parties are.
 fn slot(all: &[Exchange], exchange: &Exchange) -> usize {
     all.iter()
         .filter(|other| other.iteration == exchange.iteration && other.out < exchange.out)
@@ -52,7 +53,7 @@ fn each(mut check: impl FnMut(&str, &Value, &Execution)) {
 #[test]
 fn matrices_of_the_edge_sequence() {
     each(|name, sequence, execution| {
-        let view = view(execution);
+        let view = View::of(execution);
         for (row, expected) in list(&sequence["C"]).iter().enumerate() {
             assert_eq!(
                 view.b.row(row).to_vec(),
@@ -112,8 +113,8 @@ fn states_and_their_consensus() {
 #[test]
 fn accounts() {
     each(|name, sequence, execution| {
-        let answer =
-            ppsc::account(&sequence["execution"].to_string(), 2.0, 0.0, 1.0, 1e-6).expect("an answer");
+        let answer = account(&sequence["execution"].to_string(), 2.0, 0.0, 1.0, 1e-6).expect("an answer");
+        let view = View::of(execution);
         let least = answer.smallest_singular_value.expect("D is not zero");
         assert_close(
             name,
@@ -134,19 +135,18 @@ fn accounts() {
                 independent_std: independent,
                 correlated_std: pairwise,
             };
-            for (found, expected) in squared_losses(&view(execution), noise)
-                .into_iter()
-                .zip(numbers(&row[2]))
-            {
+            for (found, expected) in squared_losses(&view, noise).into_iter().zip(numbers(&row[2])) {
                 assert_close(name, found, expected);
             }
         }
+        // σ_γ, the loss μ, and the σ* with which nobody loses more: somebody then loses just that.
         for row in list(&sequence["independent_std_needed"]).iter().map(numbers) {
-            assert_close(
-                name,
-                independent_std_needed(&view(execution), row[0], row[1]).expect("in reach"),
-                row[2],
-            );
+            let noise = Noise {
+                independent_std: row[2],
+                correlated_std: row[0],
+            };
+            let largest = squared_losses(&view, noise).into_iter().fold(0.0, f64::max);
+            assert_close(name, largest.sqrt(), row[1]);
         }
     });
 }
@@ -175,9 +175,16 @@ fn closed_forms_of_the_paper() {
     for row in list(&vectors["T_theorem2"]).iter().map(numbers) {
         assert_close("sigma", closed_forms::kappa(row[0], 1e-6) / row[2], row[3]);
         let connectivity = closed_forms::algebraic_connectivity(10, &cycle, 0.1);
+        let phase = closed_forms::PrivatePhase {
+            parties: 10,
+            norm_squared: 27_100.0,
+            components: 3,
+            iterations: 25,
+            pairwise_std: row[3],
+        };
         assert_close(
             "T",
-            closed_forms::consensus_rounds(row[1], 10, 27_100.0, 3, 25, row[3], connectivity),
+            closed_forms::consensus_rounds(row[1], phase, connectivity),
             row[4],
         );
     }

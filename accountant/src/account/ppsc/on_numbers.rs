@@ -1,13 +1,12 @@
-//! Runs of PPSC on numbers, and the paper's C and D.
+//! Runs of PPSC on numbers, beside those on unit impulses that all losses come from.
 
 use undertone_protocol::mixing::machine::Mixing;
 use undertone_protocol::mixing::portion::NoiseSource;
 
 use crate::execution::checked::Execution;
 use crate::execution::trace::rerun;
-use crate::losses::view::View;
 
-/// γ of each of a party's hand-outs, as given.
+/// A party's noises γ, one a hand-out, as given.
 struct Given<F> {
     party: usize,
     noise: F,
@@ -20,7 +19,7 @@ impl<F: Fn(usize, usize) -> f64> NoiseSource<f64> for Given<&F> {
 }
 
 /// The final states of a run from these values, `noise(i, k)` being γ of party i's k-th hand-out.
-pub fn finals(execution: &Execution, values: &[f64], noise: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+pub(super) fn finals(execution: &Execution, values: &[f64], noise: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     let mut noises: Vec<Given<_>> = (0..execution.parties())
         .map(|party| Given { party, noise: &noise })
         .collect();
@@ -34,14 +33,6 @@ pub fn finals(execution: &Execution, values: &[f64], noise: impl Fn(usize, usize
         )
     };
     let machines = noises.iter_mut().enumerate().map(machine).collect();
-    let last = rerun(execution, machines, &mut noises, |_, _| false, |_, _, _| {});
-    last.into_iter().map(|portion| portion.value).collect()
-}
-
-/// The rows that the adversary of `execution` sees: B over the honest parties' values, A over the
-/// noises of their hand-outs, party by party.
-///
-/// Without a coalition and with all finals published these are C and D of the paper (equation 11).
-pub fn view(execution: &Execution) -> View {
-    View::of(execution)
+    let finals = rerun(execution, machines, &mut noises, |_, _| false, |_, _, _| {});
+    finals.into_iter().map(|portion| portion.value).collect()
 }
