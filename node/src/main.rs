@@ -1,4 +1,4 @@
-//! The `undertone` binary.
+//! The `undertone` program: the command line's entry, and no more.
 
 fn main() {
     // A panic anywhere is our bug, and no half-dead node goes on.

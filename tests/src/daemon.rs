@@ -16,7 +16,7 @@ const READY: Duration = Duration::from_secs(60);
 pub struct Daemon {
     /// The party's name.
     pub name: String,
-    /// Its API, with its token.
+    /// A client of the daemon's API, with its token.
     pub http: Http,
     folder: PathBuf,
     running: Running,
@@ -114,7 +114,7 @@ impl Daemon {
             .ask("POST", path, &[("Content-Type", &media_type)], &body)
     }
 
-    /// Its process id.
+    /// The daemon's process id.
     pub fn pid(&self) -> i32 {
         self.running.pid()
     }

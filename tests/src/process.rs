@@ -40,7 +40,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 /// What a command printed and how it ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its exit code, -1 if a signal ended it.
+    /// The process's exit code, -1 if a signal ended it.
     pub code: i32,
     /// Standard output.
     pub stdout: String,
@@ -207,7 +207,7 @@ impl Running {
         }
     }
 
-    /// Its process id.
+    /// The id of the running process.
     pub fn pid(&self) -> i32 {
         self.group.as_raw()
     }

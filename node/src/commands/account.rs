@@ -28,7 +28,7 @@ pub enum AccountCommand {
     Compose(compose::ComposeArgs),
 }
 
-/// Answers the question.
+/// Answers what the command asks.
 pub fn run(command: AccountCommand) -> Result<Report, Failure> {
     match command {
         AccountCommand::Gaussian(arguments) => gaussian::run(&arguments),

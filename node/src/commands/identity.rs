@@ -1,4 +1,4 @@
-//! `undertone identity`.
+//! `undertone identity`: makes and shows a party's key.
 
 use std::path::PathBuf;
 use std::str::FromStr;

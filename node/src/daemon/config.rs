@@ -74,9 +74,9 @@ impl NodeArgs {
 /// Where the API listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiListen {
-    /// A TCP address.
+    /// On a TCP address.
     Tcp(SocketAddr),
-    /// A unix socket.
+    /// On a unix socket at this path.
     Unix(PathBuf),
 }
 
@@ -89,10 +89,10 @@ impl fmt::Display for ApiListen {
     }
 }
 
-/// `[api]`.
+/// The section `[api]`: where and how the API is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiConfig {
-    /// Where it listens.
+    /// Where the API listens.
     pub listen: ApiListen,
     /// Whether it may listen on an address that other machines reach.
     pub allow_remote: bool,
@@ -109,7 +109,7 @@ pub struct DataSet {
     pub name: String,
     /// Whose change the budget counts.
     pub unit: Unit,
-    /// Its vector in the data folder.
+    /// The file in the data folder that has the data set's vector.
     pub file: Option<String>,
     /// ε of all its runs together.
     pub epsilon: f64,
@@ -131,27 +131,27 @@ pub struct AutoAccept {
 pub struct Config {
     /// This party's key, name and id.
     pub identity: Identity,
-    /// The state directory.
+    /// The folder that keeps the daemon's state.
     pub state: PathBuf,
     /// The folder of vectors that submissions may name.
     pub data: PathBuf,
     /// Where means and receipts are also written.
     pub output: Option<PathBuf>,
-    /// The peer list.
+    /// Who may take part, from the peer list.
     pub peers: Peers,
     /// Where it listens for private neighbours.
     pub private: Address,
     /// Where it listens for everybody.
     pub public: Address,
-    /// The API.
+    /// How the API is served.
     pub api: ApiConfig,
     /// What every plan must keep to.
     pub policy: Policy,
     /// Members that are vouched for; None: there is no such list.
     pub vouched: Option<BTreeSet<PeerId>>,
-    /// Runs at once.
+    /// How many runs may take place at once.
     pub max_runs: usize,
-    /// The data sets.
+    /// The data sets that runs may be charged to.
     pub data_sets: Vec<DataSet>,
     /// Whose plans are accepted unasked.
     pub auto_accept: Vec<AutoAccept>,

@@ -31,7 +31,7 @@ impl fmt::Debug for Vector {
 /// What this party brings to a run.
 #[derive(Debug, Default)]
 pub struct Contribution {
-    /// Its vector; None: the file of the data set.
+    /// The party's vector; None: the file of the data set.
     pub vector: Option<Vector>,
     /// The data set that the run is charged to; None: the one whose file that is, or the only one
     /// of the plan's unit.
@@ -87,64 +87,77 @@ impl Contribution {
         })
     }
 
+    /// The data set that a run of this unit is charged to, if there is one. Whoever brings a data
+    /// set's own file cannot have another one charged.
     fn data_set<'a>(
         &self,
         config: &'a Config,
         unit: Unit,
         file: Option<&str>,
     ) -> Result<Option<&'a DataSet>, Refusal> {
-        let refused = |message: String, hint: &str| {
-            Refusal::new(Kind::Malformed, message)
-                .field("data_set")
-                .hint(hint)
-        };
-        let unit_name = unit_name(unit);
-        let owners: Vec<&DataSet> = config
-            .data_sets
-            .iter()
-            .filter(|set| file.is_some() && set.file.as_deref() == file)
-            .collect();
+        let of_file = |set: &&DataSet| file.is_some() && set.file.as_deref() == file;
+        let owners: Vec<&DataSet> = config.data_sets.iter().filter(of_file).collect();
         let chosen = match &self.data_set {
-            Some(name) => Some(config.data_set(name, unit).ok_or_else(|| {
-                let known: Vec<String> =
-                    config.data_sets.iter().map(|set| AccountName::new(&set.name, set.unit).to_string()).collect();
-                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-                let name: String = name.chars().take(40).collect();
-                refused(
-                    format!("there is no data set {name:?} of unit {unit_name:?}; in the configuration there are: {known}"),
-                    "name one of them, or add a [[data_set]] with its budget to the configuration",
-                )
-            })?),
-            None if owners.is_empty() => {
-                let mut fitting = config.data_sets.iter().filter(|set| set.unit == unit);
-                match (fitting.next(), fitting.next()) {
-                    (Some(only), None) => Some(only),
-                    (None, _) if config.data_sets.is_empty() => None,
-                    _ => {
-                        return Err(refused(
-                            format!("it is not said which data set of unit {unit_name:?} this run is charged to"),
-                            "name the data set; its budget pays for the run",
-                        ));
-                    }
-                }
-            }
+            Some(name) => Some(
+                config
+                    .data_set(name, unit)
+                    .ok_or_else(|| unknown(config, name, unit))?,
+            ),
+            None if owners.is_empty() => the_only_one(config, unit)?,
             None => owners.iter().copied().find(|set| set.unit == unit),
         };
-        if !owners.is_empty()
-            && !owners
-                .iter()
-                .any(|owner| chosen.is_some_and(|chosen| chosen == *owner))
-        {
-            return Err(refused(
-                format!(
-                    "the file belongs to data set {:?} of unit {:?}, which this run (unit {unit_name:?}) would not be charged to",
-                    owners[0].name,
-                    super::ledger::unit_name(owners[0].unit)
-                ),
-                "use that data set, or add a [[data_set]] of the plan's unit for the file",
-            ));
+        if owners.is_empty() || chosen.is_some_and(|chosen| owners.contains(&chosen)) {
+            return Ok(chosen);
         }
-        Ok(chosen)
+        Err(not_charged(
+            format!(
+                "the file belongs to data set {:?} of unit {:?}, \
+                 which this run (unit {:?}) would not be charged to",
+                owners[0].name,
+                unit_name(owners[0].unit),
+                unit_name(unit)
+            ),
+            "use that data set, or add a [[data_set]] of the plan's unit for the file",
+        ))
+    }
+}
+
+/// Why it is not known which data set a run is charged to.
+fn not_charged(message: String, hint: &str) -> Refusal {
+    Refusal::new(Kind::Malformed, message)
+        .field("data_set")
+        .hint(hint)
+}
+
+fn unknown(config: &Config, name: &str, unit: Unit) -> Refusal {
+    let account = |set: &DataSet| AccountName::new(&set.name, set.unit).to_string();
+    let known: Vec<String> = config.data_sets.iter().map(account).collect();
+    let known = if known.is_empty() {
+        "none".into()
+    } else {
+        known.join(", ")
+    };
+    let name: String = name.chars().take(40).collect();
+    let unit = unit_name(unit);
+    not_charged(
+        format!("there is no data set {name:?} of unit {unit:?}; in the configuration there are: {known}"),
+        "name one of them, or add a [[data_set]] with its budget to the configuration",
+    )
+}
+
+/// The only data set of this unit; none where no data set has a budget.
+fn the_only_one(config: &Config, unit: Unit) -> Result<Option<&DataSet>, Refusal> {
+    let mut fitting = config.data_sets.iter().filter(|set| set.unit == unit);
+    match (fitting.next(), fitting.next()) {
+        (Some(only), None) => Ok(Some(only)),
+        (None, _) if config.data_sets.is_empty() => Ok(None),
+        _ => {
+            let unit = unit_name(unit);
+            Err(not_charged(
+                format!("it is not said which data set of unit {unit:?} this run is charged to"),
+                "name the data set; its budget pays for the run",
+            ))
+        }
     }
 }
 

@@ -37,7 +37,7 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    /// Adds an event.
+    /// Adds an event to the log.
     pub fn push(&self, fields: Value) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let id = self.newest.borrow().0 + 1;

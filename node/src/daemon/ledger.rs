@@ -32,14 +32,14 @@ use crate::telling::failure::Failure;
 /// Whose budget it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountName {
-    /// The data set.
+    /// The data set's name in the configuration.
     pub data_set: String,
     /// "party" or "record": their losses are of different things and do not add up.
     pub unit: String,
 }
 
 impl AccountName {
-    /// Of a data set and a unit.
+    /// The account of this data set for losses of this unit.
     pub fn new(data_set: &str, unit: Unit) -> Self {
         AccountName {
             data_set: data_set.to_owned(),
@@ -65,9 +65,9 @@ pub fn unit_name(unit: Unit) -> &'static str {
 /// What an account may spend in total: ε at δ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Total {
-    /// ε.
+    /// The ε that all its runs together may cost.
     pub epsilon: f64,
-    /// δ.
+    /// The δ at which that holds.
     pub delta: f64,
 }
 
@@ -90,7 +90,7 @@ pub fn squared(mu: f64) -> f64 {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "entry", rename_all = "kebab-case", deny_unknown_fields)]
 enum Entry {
-    /// The first line.
+    /// The first line: the file's format.
     Opened { version: u32 },
     /// A run's plan is being marked as spent.
     Charged {
@@ -101,7 +101,7 @@ enum Entry {
         mu_squared: f64,
         at_ms: u64,
     },
-    /// Its loss turned out larger.
+    /// A charged run's loss turned out larger.
     Raised {
         digest: String,
         #[serde(with = "loss")]
@@ -434,7 +434,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The same for a run that may not have been charged: then there is nothing to raise.
+    /// Raises the charge of a run whose loss turned out larger, if it was charged at all.
     pub fn raise_charged(&mut self, digest: &str, mu_squared: f64) -> Result<(), Refusal> {
         if self.charges.contains_key(digest) {
             self.raise(digest, mu_squared)

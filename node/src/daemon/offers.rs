@@ -15,7 +15,7 @@ use crate::telling::failure::Failure;
 /// operator looks through.
 const MOST_OFFERS: usize = 128;
 
-/// All offers.
+/// Plans that others offered, in memory and on disk.
 pub(super) struct Offers {
     folder: PathBuf,
     known: Mutex<BTreeMap<String, OfferStatus>>,
@@ -87,7 +87,7 @@ impl Offers {
         }
     }
 
-    /// One of them.
+    /// The offer of the plan with this digest.
     pub(super) fn get(&self, digest: &str) -> Option<OfferStatus> {
         self.known().get(digest).cloned()
     }

@@ -57,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// The HTTP status.
+    /// The HTTP status that stands for it.
     pub fn status(self) -> u16 {
         match self {
             Kind::Malformed => 400,
@@ -94,13 +94,13 @@ impl Kind {
 /// A refusal: one sentence, what is at fault, and what to do about it. Never a private value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// Which kind.
+    /// What kind of refusal it is.
     pub kind: Kind,
-    /// What is wrong.
+    /// What is wrong, in one sentence.
     pub message: String,
     /// The key, part or file at fault.
     pub field: Option<String>,
-    /// What to do.
+    /// What to do about it.
     pub hint: Option<String>,
 }
 

@@ -38,7 +38,7 @@ struct Record {
 pub(super) enum Stage {
     /// Nothing private has left.
     Open,
-    /// Its plan is spent.
+    /// The run's plan is marked as spent.
     Spent,
     /// It was taken back: nothing private may leave.
     Cancelled,
@@ -47,13 +47,13 @@ pub(super) enum Stage {
 /// Why a run is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Its owner took it back.
+    /// The run's owner took it back.
     Withdrawn,
-    /// The daemon ends.
+    /// The daemon comes to its end.
     DaemonEnds,
 }
 
-/// A run.
+/// A run of this daemon, with its record on disk.
 pub(super) struct Run {
     folder: PathBuf,
     /// This node's name in its events.
@@ -91,7 +91,7 @@ impl Run {
         }
     }
 
-    /// Its files.
+    /// The folder of the run's files.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -227,7 +227,7 @@ impl Run {
     }
 }
 
-/// All runs.
+/// All runs of this daemon, in memory and on disk.
 pub(super) struct Runs {
     party: String,
     folder: PathBuf,

@@ -58,7 +58,7 @@ pub struct Proposed {
     pub members: Vec<(String, String)>,
 }
 
-/// A signed receipt.
+/// A receipt and its signature.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     /// The bytes of receipt.json.
@@ -152,7 +152,7 @@ impl Service {
         });
     }
 
-    /// The effective configuration.
+    /// The configuration as it took effect.
     pub fn config(&self) -> &Config {
         &self.shared.config
     }
@@ -218,7 +218,7 @@ impl Service {
         self.shared.offers.all()
     }
 
-    /// One offer.
+    /// The offer of the plan with this digest.
     pub fn offer(&self, digest: &str) -> Result<OfferStatus, Refusal> {
         self.shared
             .offers
@@ -268,7 +268,7 @@ impl Service {
         self.shared.runs.all().iter().map(|run| run.status()).collect()
     }
 
-    /// One run.
+    /// The run of the plan with this digest.
     pub fn run(&self, digest: &str) -> Result<RunStatus, Refusal> {
         self.known(digest).map(|run| run.status())
     }
@@ -293,7 +293,7 @@ impl Service {
         Ok(self.known(digest)?.events.follow(after))
     }
 
-    /// A run's mean.
+    /// The mean that a run gave.
     pub async fn result(&self, digest: &str) -> Result<VectorFile, Refusal> {
         let run = self.known(digest)?;
         run.over()?;
@@ -313,7 +313,7 @@ impl Service {
             })
     }
 
-    /// A run's receipt.
+    /// The signed receipt that a run left.
     pub async fn receipt(&self, digest: &str) -> Result<Receipt, Refusal> {
         let run = self.known(digest)?;
         run.over()?;
@@ -377,7 +377,7 @@ impl Service {
         }
     }
 
-    /// Counters and gauges.
+    /// What `GET /metrics` shows.
     pub fn metrics(&self) -> Metrics {
         let count = |state: fn(RunState) -> bool| self.shared.runs.count(state) as u64;
         let (peers_private, peers_public) = self.shared.peers.answering();

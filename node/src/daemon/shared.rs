@@ -20,7 +20,7 @@ pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) state: State,
     pub(super) hub: Hub,
-    /// `max_runs` of them.
+    /// Places for runs that take part: `max_runs` of them.
     pub(super) places: Arc<Semaphore>,
     pub(super) counters: Counters,
     pub(super) ledger: Mutex<Ledger>,

@@ -83,22 +83,22 @@ impl State {
         Ok(state)
     }
 
-    /// The directory.
+    /// The state directory itself.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Of uploads that no run has read yet.
+    /// The folder of uploads that no run has read yet.
     pub fn incoming(&self) -> PathBuf {
         self.folder.join("incoming")
     }
 
-    /// Of all runs.
+    /// The folder with one folder a run.
     pub fn runs(&self) -> PathBuf {
         self.folder.join("runs")
     }
 
-    /// Of all offers.
+    /// The folder of plans that others offered.
     pub fn offers(&self) -> PathBuf {
         self.folder.join("offers")
     }

@@ -15,7 +15,7 @@ pub enum RunState {
     Running,
     /// It ended by itself: `outcome` and `exit_code` say how.
     Ended,
-    /// Its owner took it back before the start, or the daemon ended before it.
+    /// The owner took the run back before its start, or the daemon ended before it.
     Withdrawn,
     /// The daemon ended or failed in the middle of it; it stays charged.
     Interrupted,
@@ -38,19 +38,19 @@ pub struct RunStatus {
     pub digest: String,
     /// The plan's name.
     pub name: String,
-    /// Where it is.
+    /// How far the run is.
     pub state: RunState,
     /// "gathering", "mixing", "settling", "publishing" or "done"; None while it waits.
     pub phase: Option<String>,
     /// The round that runs, from 1; None outside of mixing.
     pub round: Option<u32>,
-    /// T.
+    /// The plan's number of rounds, T.
     pub rounds: u32,
-    /// n.
+    /// The plan's number of parties, n.
     pub parties: usize,
-    /// d.
+    /// Coordinates of the vector, d.
     pub dimension: usize,
-    /// "party" or "record".
+    /// Whose change is protected: "party" or "record".
     pub unit: String,
     /// The data set that it is charged to.
     pub data_set: Option<String>,
@@ -60,7 +60,7 @@ pub struct RunStatus {
     pub submitted_ms: u64,
     /// When it got its place.
     pub started_ms: Option<u64>,
-    /// When it ended.
+    /// When the run ended.
     pub ended_ms: Option<u64>,
     /// ε of the plan's claims.
     pub epsilon_claimed: Option<f64>,
@@ -80,7 +80,7 @@ pub struct RunStatus {
     pub exit_code: Option<i32>,
     /// Names whose finals were summed.
     pub included: Vec<String>,
-    /// Of the mean, per coordinate, noise only.
+    /// Standard error of the mean, per coordinate, of noise only.
     pub standard_error: Option<f64>,
     /// Bytes sent on the private graph.
     pub private_bytes: u64,
@@ -96,14 +96,14 @@ pub enum OfferState {
     Open,
     /// It is a run now.
     Accepted,
-    /// Its operator said no.
+    /// The operator of this node said no.
     Declined,
 }
 
 /// A plan that somebody proposes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfferStatus {
-    /// The plan's digest.
+    /// The plan's digest, in lower-case hex.
     pub digest: String,
     /// The plan's name.
     pub name: String,
@@ -113,11 +113,11 @@ pub struct OfferStatus {
     pub state: OfferState,
     /// Why it was not accepted unasked.
     pub reason: Option<String>,
-    /// n.
+    /// The plan's number of parties, n.
     pub parties: usize,
-    /// d.
+    /// Coordinates of the vector, d.
     pub dimension: usize,
-    /// "party" or "record".
+    /// Whose change is protected: "party" or "record".
     pub unit: String,
     /// ε of its claims.
     pub epsilon_claimed: Option<f64>,
@@ -142,13 +142,13 @@ pub struct Reachability {
 /// A peer of the peer list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeerStatus {
-    /// Its name.
+    /// The peer's name in the list.
     pub name: String,
-    /// Its peer id.
+    /// The peer's id in libp2p.
     pub id: String,
-    /// On the private graph.
+    /// Whether it answers on the private graph.
     pub private: Reachability,
-    /// On the public graph.
+    /// Whether it answers on the public graph.
     pub public: Reachability,
 }
 
@@ -157,7 +157,7 @@ pub struct PeerStatus {
 pub struct BudgetStatus {
     /// The data set's name.
     pub data_set: String,
-    /// "party" or "record".
+    /// Whose change the budget counts: "party" or "record".
     pub unit: String,
     /// ε that it may cost in total.
     pub epsilon: f64,
@@ -173,14 +173,14 @@ pub struct BudgetStatus {
     pub runs: usize,
 }
 
-/// `GET /v1/status`.
+/// What `GET /v1/status` answers: the daemon with all that it knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Of the program.
+    /// The program's version.
     pub version: String,
     /// This party's name.
     pub party: String,
-    /// Its peer id.
+    /// This party's peer id in libp2p.
     pub id: String,
     /// Seconds since the daemon began.
     pub uptime_s: f64,
@@ -198,7 +198,7 @@ pub struct Status {
     pub budgets: Vec<BudgetStatus>,
 }
 
-/// `GET /readyz`.
+/// What `GET /readyz` answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Readiness {
     /// Whether a run can be taken.
@@ -228,7 +228,7 @@ pub struct Metrics {
     pub submissions_refused: u64,
     /// Ended runs by outcome: ("done", 3), …
     pub runs_ended: Vec<(&'static str, u64)>,
-    /// Offers that came.
+    /// Plans that others offered.
     pub offers_received: u64,
     /// Bytes sent on the private graph by runs that ended.
     pub private_bytes: u64,

@@ -34,9 +34,9 @@ pub(super) struct Job {
 
 /// How a run left its place.
 enum Left {
-    /// By itself, `deliver` has told.
+    /// It ended by itself, and `deliver` has told how.
     Finished,
-    /// Somebody stopped it.
+    /// Somebody stopped it before its end.
     Stopped(Stop),
 }
 
@@ -138,13 +138,13 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     };
     let mut aborted = None;
     let finished = |finish: &Finish| {
-        let delivery = Delivery {
+        let destination = Destination {
             shared,
             run,
             plan: &plan,
             layout: &layout,
         };
-        let delivered = deliver(&delivery, me, finish);
+        let delivered = deliver(&destination, me, finish);
         match delivered.charged {
             Some(_) => end(run, delivered),
             // It can be submitted again once it is over: so not before it has left the hub.
@@ -157,7 +157,10 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         why = run.stopped() => Ok(Left::Stopped(why)),
         finish = driver::drive_on(&shared.hub, part, finished) => {
             let finish = finish?;
-            run.update(|status| (status.private_bytes, status.public_bytes) = (finish.private_bytes, finish.public_bytes));
+            run.update(|status| {
+                status.private_bytes = finish.private_bytes;
+                status.public_bytes = finish.public_bytes;
+            });
             Ok(Left::Finished)
         }
     };
@@ -209,7 +212,7 @@ struct Delivered {
 }
 
 /// Where a run's mean and receipt go, and what they are written from.
-struct Delivery<'a> {
+struct Destination<'a> {
     shared: &'a Shared,
     run: &'a Run,
     plan: &'a Plan,
@@ -217,14 +220,14 @@ struct Delivery<'a> {
 }
 
 /// Writes what the run gave: into the state directory, and where the operator wants to see it.
-fn deliver(delivery: &Delivery<'_>, me: Party, finish: &Finish) -> Delivered {
-    let Delivery {
+fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Delivered {
+    let Destination {
         shared, run, plan, ..
-    } = *delivery;
+    } = *destination;
     let digest = run.status().digest;
     // What happened is told also where its files cannot be written.
     let (account, mean, problem) = match Account::of(plan, me, finish) {
-        Ok(account) => match write_results(delivery, finish, &account) {
+        Ok(account) => match write_results(destination, finish, &account) {
             Ok(mean) => (Some(account), mean, None),
             Err(failure) => (Some(account), None, Some(failure)),
         },
@@ -285,16 +288,16 @@ fn describe(status: &mut RunStatus, account: &Account) {
 
 /// Writes mean and receipt; the name of the mean's file if there is one.
 fn write_results(
-    delivery: &Delivery<'_>,
+    destination: &Destination<'_>,
     finish: &Finish,
     account: &Account,
 ) -> Result<Option<String>, Failure> {
-    let Delivery {
+    let Destination {
         shared,
         run,
         plan,
         layout,
-    } = *delivery;
+    } = *destination;
     let folder = run.folder();
     let mean = account.mean(plan, &finish.outcome);
     let name = mean

@@ -15,7 +15,7 @@ use undertone_protocol::plan::checked::Plan;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::service::Service;
 use crate::daemon::status::{OfferState, RunState};
-use crate::network::ask::Asked;
+use crate::network::ask::{AskFault, Asked, NotTaken};
 
 /// Questions of others that wait for an answer.
 const QUESTIONS: usize = 16;
@@ -51,9 +51,7 @@ pub(super) fn answer(service: &Service) {
                     let _ = answer.send(service.word_for(&digest));
                 }
                 Asked::Offer { peer, plan, answer } => match places.clone().try_acquire_owned() {
-                    Err(_) => {
-                        drop(answer.send(Err("it looks at other offers; offer it again in a while".into())))
-                    }
+                    Err(_) => drop(answer.send(Err(NotTaken::Busy))),
                     Ok(place) => {
                         tokio::spawn(async move {
                             service.consider(peer, plan, answer).await;
@@ -81,7 +79,7 @@ impl Service {
     }
 
     /// Looks at an offer, and answers once it is known what becomes of it, or that it takes longer.
-    async fn consider(&self, from: PeerId, plan: Vec<u8>, answer: oneshot::Sender<Result<(), String>>) {
+    async fn consider(&self, from: PeerId, plan: Vec<u8>, answer: oneshot::Sender<Result<(), NotTaken>>) {
         let mut answer = Some(answer);
         let mut tell = |said| answer.take().map(|answer| answer.send(said));
         let looked = self.receive_offer(from, plan);
@@ -94,11 +92,11 @@ impl Service {
             }
         };
         match state {
-            Ok(OfferState::Declined) => drop(tell(Err("its operator declined it".into()))),
+            Ok(OfferState::Declined) => drop(tell(Err(NotTaken::Declined))),
             Ok(_) => drop(tell(Ok(()))),
             Err(refusal) => {
                 tracing::warn!(%from, "an offered plan was refused: {refusal}");
-                tell(Err(refusal.message));
+                tell(Err(NotTaken::Unacceptable(refusal.message)));
             }
         }
     }
@@ -135,7 +133,7 @@ impl Service {
     }
 
     /// What one member says; why it cannot be reached.
-    async fn offer_to(&self, peer: PeerId, plan: &str, digest: [u8; 32]) -> Result<String, String> {
+    async fn offer_to(&self, peer: PeerId, plan: &str, digest: [u8; 32]) -> Result<String, AskFault> {
         let ask = async {
             let mut inquiry = self.hub().inquire(Network::Public, peer).await?;
             let (reply, _) = inquiry.ask(&Question::Offer, plan.as_bytes()).await?;
@@ -156,14 +154,7 @@ impl Service {
                 _ => "taken".into(),
             })
         };
-        match timeout(ANSWER, ask).await {
-            Ok(Ok(word)) => Ok(word),
-            Ok(Err(fault)) => {
-                let fault: crate::network::ask::AskFault = fault;
-                Err(fault.to_string())
-            }
-            Err(_) => Err("it did not answer in time".into()),
-        }
+        timeout(ANSWER, ask).await.unwrap_or(Err(AskFault::Silent))
     }
 
     /// Whose plans are looked at.

@@ -42,7 +42,7 @@ pub enum BenchError {
     },
 }
 
-/// The receiving process.
+/// The benchmark's process that receives.
 pub struct BaselineServer {
     network: RunNetwork,
     events: mpsc::Receiver<NetworkEvent>,

@@ -22,11 +22,11 @@ pub(super) struct Place {
 enum Host {
     Ip(IpAddr),
     /// A name, and which of its addresses count: all, only IPv4, only IPv6.
-    Name(String, Family),
+    Name(String, IpVersion),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
+enum IpVersion {
     Any,
     V4,
     V6,
@@ -43,9 +43,9 @@ impl Place {
         let host = match parts.next() {
             Some(Protocol::Ip4(ip)) => Host::Ip(ip.into()),
             Some(Protocol::Ip6(ip)) => Host::Ip(ip.into()),
-            Some(Protocol::Dns(name)) => Host::Name(name.into_owned(), Family::Any),
-            Some(Protocol::Dns4(name)) => Host::Name(name.into_owned(), Family::V4),
-            Some(Protocol::Dns6(name)) => Host::Name(name.into_owned(), Family::V6),
+            Some(Protocol::Dns(name)) => Host::Name(name.into_owned(), IpVersion::Any),
+            Some(Protocol::Dns4(name)) => Host::Name(name.into_owned(), IpVersion::V4),
+            Some(Protocol::Dns6(name)) => Host::Name(name.into_owned(), IpVersion::V6),
             _ => return Err(wrong()),
         };
         let Some(Protocol::Tcp(port)) = parts.next() else {
@@ -66,9 +66,9 @@ impl Place {
                 let found = tokio::net::lookup_host((name.as_str(), self.port)).await?;
                 Ok(found
                     .filter(|address| match family {
-                        Family::Any => true,
-                        Family::V4 => address.is_ipv4(),
-                        Family::V6 => address.is_ipv6(),
+                        IpVersion::Any => true,
+                        IpVersion::V4 => address.is_ipv4(),
+                        IpVersion::V6 => address.is_ipv6(),
                     })
                     .collect())
             }
@@ -141,7 +141,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// `/ip4/…/tcp/…` or `/ip6/…/tcp/…`.
+/// The address as libp2p writes it: `/ip4/…/tcp/…` or `/ip6/…/tcp/…`.
 pub(super) fn to_multiaddr(address: SocketAddr) -> Multiaddr {
     Multiaddr::from(address.ip()).with(Protocol::Tcp(address.port()))
 }

@@ -25,7 +25,7 @@ use undertone_protocol::messages::ask::{
 use undertone_protocol::messages::question::{Question, Reply};
 
 use crate::network::hello::{self, Credentials, HelloError};
-use crate::network::lane::Lane;
+use crate::network::lane::{Lane, NotOpened};
 use crate::network::offence::Offence;
 use crate::network::roster::Roster;
 
@@ -37,13 +37,15 @@ pub(super) const NO_RUN: [u8; 32] = [0; 32];
 pub(super) const SERVED: usize = 2;
 /// Questions on one stream.
 const QUESTIONS: usize = 64;
-/// Questions that a peer may ask at once, and that it may ask again each second.
+/// Questions that a peer may ask at once.
 const BURST: f64 = 64.0;
+/// Questions that a peer may ask again each second.
 const PER_SECOND: f64 = 10.0;
-/// Between two questions on a stream, and for 64 KiB of a frame to move on.
+/// How long a peer may be silent between two questions, and a [`PIECE`] of a frame take to move.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// For what answers to make up its mind.
+/// How long whoever owns the hub may take to make up its mind about a question.
 const THOUGHT: Duration = Duration::from_secs(5);
+/// Bytes of a frame that are written or read under one deadline.
 const PIECE: usize = 64 << 10;
 
 /// A question that the hub cannot answer by itself. Without an answer within 5 s, or when it is
@@ -52,7 +54,7 @@ const PIECE: usize = 64 << 10;
 pub enum Asked {
     /// What became of this plan? It is not one of the attached runs.
     Plan {
-        /// Its digest.
+        /// The plan's digest.
         digest: [u8; 32],
         /// In a word ("offered", "done", …); none: it is not known.
         answer: oneshot::Sender<Option<String>>,
@@ -63,15 +65,32 @@ pub enum Asked {
         peer: PeerId,
         /// The plan file's bytes.
         plan: Vec<u8>,
-        /// Taken, or refused with a sentence.
-        answer: oneshot::Sender<Result<(), String>>,
+        /// Taken, or why not.
+        answer: oneshot::Sender<Result<(), NotTaken>>,
     },
+}
+
+/// Why an offer is not taken, in the words that its proposer is told.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotTaken {
+    /// As many offers as there are places for are looked at now.
+    #[error("it looks at other offers; offer it again in a while")]
+    Busy,
+    /// A person has said no.
+    #[error("its operator declined it")]
+    Declined,
+    /// Something about the plan is not acceptable here.
+    #[error("{0}")]
+    Unacceptable(String),
+    /// Nobody here looks at offers, or nobody made up their mind in time.
+    #[error("this node takes no offers now")]
+    Closed,
 }
 
 /// Why nobody answered at an address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DialFault {
-    /// Nobody listens there.
+    /// Nobody listens at the address.
     #[error("it refuses connections")]
     Refused,
     /// Nothing came back in time.
@@ -88,6 +107,23 @@ pub enum DialFault {
     NotOurs(String),
 }
 
+/// Why a peer that is there took no question.
+#[derive(Debug, Error)]
+pub enum Closed {
+    /// It opened no stream for it.
+    #[error(transparent)]
+    NotOpened(#[from] NotOpened),
+    /// It said that it has nothing for us.
+    #[error("it rejected us")]
+    Rejected,
+    /// The stream broke on the way.
+    #[error(transparent)]
+    Broken(io::Error),
+    /// It replied to something that was not asked.
+    #[error("it answered another question")]
+    OtherReply,
+}
+
 /// Why there is no reply.
 #[derive(Debug, Error)]
 pub enum AskFault {
@@ -102,11 +138,11 @@ pub enum AskFault {
     Offence(Offence),
     /// It takes no questions, or closed the stream.
     #[error("it did not take the question: {0}")]
-    Closed(String),
+    Closed(#[from] Closed),
     /// It took the question and said nothing in time.
     #[error("it did not answer in time")]
     Silent,
-    /// Its reply is not one.
+    /// What came back is no reply to this question.
     #[error("its reply is unusable: {0}")]
     Reply(#[from] AskError),
 }
@@ -115,7 +151,7 @@ impl From<io::Error> for AskFault {
     fn from(error: io::Error) -> AskFault {
         match error.kind() {
             io::ErrorKind::TimedOut => AskFault::Silent,
-            _ => AskFault::Closed(error.to_string()),
+            _ => Closed::Broken(error).into(),
         }
     }
 }
@@ -125,7 +161,7 @@ impl From<HelloError> for AskFault {
         match error {
             HelloError::Offence(offence) => AskFault::Offence(offence),
             HelloError::Io(error) => error.into(),
-            HelloError::Absent => AskFault::Closed("it rejected us".to_owned()),
+            HelloError::Absent => Closed::Rejected.into(),
         }
     }
 }
@@ -265,13 +301,11 @@ impl Desk {
     }
 
     async fn offer(&self, peer: PeerId, plan: Vec<u8>) -> Reply {
-        match self.put(|answer| Asked::Offer { peer, plan, answer }).await {
-            Some(Ok(())) => Reply::Taken,
-            Some(Err(reason)) => Reply::Refused {
-                reason: shortened(reason),
-            },
-            None => Reply::Refused {
-                reason: "this node takes no offers now".to_owned(),
+        let said = self.put(|answer| Asked::Offer { peer, plan, answer }).await;
+        match said.unwrap_or(Err(NotTaken::Closed)) {
+            Ok(()) => Reply::Taken,
+            Err(why) => Reply::Refused {
+                reason: shortened(why.to_string()),
             },
         }
     }

@@ -5,14 +5,14 @@ use libp2p::{Multiaddr, PeerId, StreamProtocol};
 use tokio::sync::oneshot;
 
 use crate::network::ask::DialFault;
-use crate::network::lane::Lane;
+use crate::network::lane::{Lane, NotOpened};
 
 /// What edges ask of the swarm.
 #[derive(Debug)]
 pub(super) enum SwarmCommand {
     /// Dial once, unless a dial is on its way. The peer's link changes either way.
     Dial { peer: PeerId, addresses: Vec<Multiaddr> },
-    /// The same, and say how it went.
+    /// Dial once, unless a dial is on its way, and say how it went.
     Reach {
         peer: PeerId,
         addresses: Vec<Multiaddr>,
@@ -23,7 +23,7 @@ pub(super) enum SwarmCommand {
         peer: PeerId,
         connection: ConnectionId,
         protocol: StreamProtocol,
-        answer: oneshot::Sender<Result<Lane, String>>,
+        answer: oneshot::Sender<Result<Lane, NotOpened>>,
     },
     /// The peer has said hello on this connection.
     Proved { peer: PeerId, connection: ConnectionId },

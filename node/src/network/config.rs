@@ -14,7 +14,7 @@ pub(super) const RUNS: usize = 24;
 /// A neighbour on one graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// Its ed25519 peer id.
+    /// The neighbour's ed25519 peer id.
     pub peer_id: PeerId,
     /// Where it listens on this graph: `/ip4`, `/ip6` or `/dns` with `/tcp`.
     pub address: Multiaddr,
@@ -23,7 +23,7 @@ pub struct PeerAddress {
 /// What a run needs of one graph.
 #[derive(Clone, Debug)]
 pub struct RunGraph {
-    /// All neighbours.
+    /// All neighbours of this node on the graph.
     pub peers: Vec<PeerAddress>,
     /// Longest frame in bytes, both ways; below 2^31.
     pub max_frame: usize,
@@ -64,9 +64,9 @@ impl RunGraph {
 pub struct RunConfig {
     /// Names the run: streams that name another one are not this run's.
     pub digest: [u8; 32],
-    /// The private graph.
+    /// Neighbours and limits on the private graph.
     pub private: RunGraph,
-    /// The public graph.
+    /// Neighbours and limits on the public graph.
     pub public: RunGraph,
 }
 
@@ -83,11 +83,12 @@ pub struct Listening {
 /// How long we wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For a dialled connection and its security handshake, and for looking up a name.
+    /// How long to wait for a dialled connection and its security handshake, and for looking up a
+    /// name.
     pub dial: Duration,
-    /// For a hello.
+    /// How long to wait for a hello.
     pub hello: Duration,
-    /// For 64 KiB of a frame to move on, either way.
+    /// How long 64 KiB of a frame may take to move on, either way.
     pub stall: Duration,
 }
 
@@ -110,11 +111,11 @@ pub struct HubConfig {
     pub key: Keypair,
     /// Version of the messages in frames: peers with another one are refused, and told.
     pub version: u32,
-    /// The private graph.
+    /// Where to listen on the private graph, and for whom.
     pub private: Listening,
-    /// The public graph.
+    /// Where to listen on the public graph, and for whom.
     pub public: Listening,
-    /// Time-outs.
+    /// How long to wait for others.
     pub patience: Patience,
 }
 
@@ -124,13 +125,13 @@ pub enum NetworkError {
     /// Another process listens there already.
     #[error("the port of {address} is in use by another process: stop that, or choose another port")]
     PortInUse {
-        /// The listed address.
+        /// The address as it was listed.
         address: Multiaddr,
     },
     /// The address cannot be listened on for another reason.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The listed address.
+        /// The address as it was listed.
         address: Multiaddr,
         /// What the system says.
         source: io::Error,
@@ -138,7 +139,7 @@ pub enum NetworkError {
     /// An address of another kind than we speak.
     #[error("{address} is no usable address: it must be /ip4/…/tcp/…, /ip6/…/tcp/… or /dns/…/tcp/…")]
     Address {
-        /// The listed address.
+        /// The address as it was listed.
         address: Multiaddr,
     },
     /// A peer id that does not hold an ed25519 key, is listed twice, or is our own.
@@ -146,15 +147,15 @@ pub enum NetworkError {
     Peer {
         /// The graph that it is listed on.
         graph: Network,
-        /// The peer.
+        /// The peer id in question.
         peer: PeerId,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: &'static str,
     },
     /// A limit that makes no sense.
     #[error("the longest {graph} frame has {max_frame} bytes: at least 1 and below 2^31 are possible")]
     Limit {
-        /// The graph.
+        /// The graph that the limit is for.
         graph: Network,
         /// The limit in bytes.
         max_frame: usize,
@@ -165,7 +166,7 @@ pub enum NetworkError {
     /// As many runs are attached as one connection has streams for.
     #[error("{limit} runs take place here already: wait until one of them has ended")]
     TooManyRuns {
-        /// So many may be attached at once.
+        /// How many may be attached at once.
         limit: usize,
     },
     /// The transport could not be set up.

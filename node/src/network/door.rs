@@ -22,7 +22,7 @@ use libp2p::swarm::{
 use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol};
 use tokio::sync::oneshot;
 
-use crate::network::lane::{Lane, Stay};
+use crate::network::lane::{Lane, NotOpened, Stay};
 use crate::network::roster::Roster;
 
 /// Somebody waits for a stream.
@@ -30,7 +30,7 @@ use crate::network::roster::Roster;
 pub(super) struct Opening {
     pub(super) protocol: StreamProtocol,
     pub(super) stay: Stay,
-    pub(super) answer: oneshot::Sender<Result<Lane, String>>,
+    pub(super) answer: oneshot::Sender<Result<Lane, NotOpened>>,
 }
 
 /// A stream that a peer has opened.
@@ -185,7 +185,7 @@ impl ConnectionHandler for Handler {
                 let _ = answer.send(Ok(Lane { stream, stay }));
             }
             ConnectionEvent::DialUpgradeError(DialUpgradeError { info, error }) => {
-                let _ = info.answer.send(Err(error.to_string()));
+                let _ = info.answer.send(Err(error.into()));
             }
             _ => {}
         }

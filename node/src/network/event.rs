@@ -11,74 +11,75 @@ use crate::network::received::Received;
 pub enum NetworkEvent {
     /// Streams both ways are up and both hellos done.
     Connected {
-        /// On this graph.
+        /// The graph that it happened on.
         graph: Network,
-        /// With this peer.
+        /// The peer at the other end.
         peer: PeerId,
     },
     /// The edge is down; it is being restored. Frames that did not leave stay queued.
     Disconnected {
-        /// On this graph.
+        /// The graph that it happened on.
         graph: Network,
-        /// With this peer.
+        /// The peer at the other end.
         peer: PeerId,
     },
     /// A peer that was connected is not, and its private address (the public one if we do not know
     /// it) refuses connections, or it says that it has no such run (any more). Once for each loss.
     /// What was queued for it is dropped.
     Gone {
-        /// This peer.
+        /// The peer that it is about.
         peer: PeerId,
     },
     /// A peer that was never connected answers, and says that it has no such run. It is asked
     /// again. Once for each graph.
     Absent {
-        /// On this graph.
+        /// The graph that it happened on.
         graph: Network,
-        /// This peer.
+        /// The peer that it is about.
         peer: PeerId,
     },
     /// A whole frame came in.
     Frame {
-        /// On this graph.
+        /// The graph that it happened on.
         graph: Network,
-        /// From this peer (who said hello with its key).
+        /// The peer that sent it, who said hello with its key.
         peer: PeerId,
-        /// Its bytes; holding them holds back the peer.
+        /// The frame's bytes; holding them holds back the peer.
         bytes: Received,
     },
     /// A frame's ticket was taken: its first byte is being handed to the transport.
     Left {
-        /// On this graph.
+        /// The graph that it happened on.
         graph: Network,
-        /// Towards this peer.
+        /// The peer that the frame goes to.
         peer: PeerId,
-        /// The frame's token.
+        /// The token that the frame was queued with.
         token: u64,
     },
     /// Somebody broke the rules.
     Offence {
-        /// On this graph.
+        /// The graph that it happened on.
         graph: Network,
-        /// Who, if it is a listed peer; on the public graph `NoHello` may come from an impostor.
+        /// Who it was, if it is a listed peer; on the public graph `NoHello` may come from an
+        /// impostor.
         peer: Option<PeerId>,
-        /// From where, if that is all we know.
+        /// The address that it came from, if that is all we know.
         address: Option<Multiaddr>,
-        /// What.
+        /// The rule that was broken.
         offence: Offence,
     },
     /// Somebody who is not listed tried to connect.
     Stranger {
-        /// On this graph.
+        /// The graph that it happened on.
         graph: Network,
-        /// Its peer id; on the public graph it only claims that.
+        /// The peer id that it has; on the public graph it only claims that.
         peer: PeerId,
-        /// From where.
+        /// The address that it came from.
         address: Multiaddr,
     },
     /// We no longer accept connections, or could not accept one.
     ListenFailed {
-        /// On this graph.
+        /// The graph that it happened on.
         graph: Network,
         /// What the system says.
         reason: String,

@@ -51,7 +51,7 @@ impl Handle {
         self.private_sent.load(Ordering::Relaxed)
     }
 
-    /// The same on the public graph.
+    /// Bytes sent on the public graph, counted as [`Handle::private_bytes`] counts.
     pub fn public_bytes(&self) -> u64 {
         self.public_sent.load(Ordering::Relaxed)
     }

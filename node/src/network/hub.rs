@@ -15,13 +15,14 @@ use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
 
 use crate::network::address::{self, Place};
-use crate::network::ask::{ASK, AskFault, Asked, Desk, DialFault, Inquiry};
+use crate::network::ask::{ASK, AskFault, Asked, Closed, Desk, DialFault, Inquiry};
 use crate::network::command::SwarmCommand;
 use crate::network::config::{HubConfig, NetworkError, Patience, RUNS, RunConfig, RunGraph};
-use crate::network::edge::{Edge, Presence};
+use crate::network::edge::state::{Edge, Presence};
 use crate::network::event::NetworkEvent;
 use crate::network::handle::Handle;
 use crate::network::hello::Credentials;
+use crate::network::lane::NotOpened;
 use crate::network::line::Line;
 use crate::network::neighbours::Neighbours;
 use crate::network::queue::Queue;
@@ -72,12 +73,13 @@ impl Hub {
         Hub::start_for(config, None, &[STREAM, ASK]).await
     }
 
-    /// The same for somebody who only asks: runs cannot use its connections.
+    /// Starts a hub as [`Hub::start`] does, for somebody who only asks: runs cannot use its
+    /// connections.
     pub async fn start_asking(config: HubConfig) -> Result<Hub, NetworkError> {
         Hub::start_for(config, None, &[ASK]).await
     }
 
-    /// The same for this run only, which is named to peers that ask for another.
+    /// Starts a hub for this run only, which is named to peers that ask for another.
     pub(super) async fn start_with(
         config: HubConfig,
         run: RunConfig,
@@ -257,8 +259,8 @@ impl Hub {
         } = *self.state;
         let lane = match timeout(patience.hello, opened).await {
             Ok(Ok(Ok(lane))) => lane,
-            Ok(Ok(Err(error))) => return Err(AskFault::Closed(error)),
-            Ok(Err(_)) => return Err(AskFault::Closed("the connection is gone".to_owned())),
+            Ok(Ok(Err(error))) => return Err(Closed::from(error).into()),
+            Ok(Err(_)) => return Err(Closed::from(NotOpened::Gone).into()),
             Err(_) => return Err(AskFault::Silent),
         };
         let credentials = Credentials {
@@ -339,12 +341,12 @@ pub struct Attachment {
     handle: Handle,
     stop: watch::Sender<bool>,
     edges: JoinSet<()>,
-    /// Dropped last.
+    /// Dropped after all else: until then the neighbours are listed.
     _berth: Berth,
 }
 
 impl Attachment {
-    /// For sending.
+    /// What the run sends its frames with.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }

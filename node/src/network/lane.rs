@@ -1,9 +1,11 @@
 //! A stream, and what keeps the connection under it open.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use libp2p::Stream;
-use libp2p::swarm::ConnectionId;
+use libp2p::swarm::{ConnectionId, StreamUpgradeError};
+use thiserror::Error;
 
 /// Keeps a connection in use for as long as it lives.
 #[derive(Clone, Debug)]
@@ -18,4 +20,15 @@ pub(super) struct Stay {
 pub(super) struct Lane {
     pub(super) stream: Stream,
     pub(super) stay: Stay,
+}
+
+/// Why no stream was opened on a connection.
+#[derive(Debug, Error)]
+pub enum NotOpened {
+    /// The connection closed first.
+    #[error("the connection is gone")]
+    Gone,
+    /// The peer does not speak the protocol, or the connection broke.
+    #[error(transparent)]
+    Refused(#[from] StreamUpgradeError<Infallible>),
 }

@@ -71,7 +71,7 @@ impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgra
     }
 }
 
-/// One yamux connection.
+/// A yamux connection that lets no stream get lost while the swarm does not ask.
 pub(super) struct Muxer<C> {
     connection: Connection<C>,
     /// Streams that came in while the swarm drove the connection without asking for any.

@@ -9,7 +9,7 @@ use undertone_protocol::messages::notice::Network;
 use crate::network::address::Place;
 use crate::network::config::{NetworkError, PeerAddress, RunGraph};
 
-/// A checked neighbour.
+/// A neighbour whose id and address are usable.
 pub(super) struct Neighbour {
     pub(super) place: Place,
     pub(super) key: PublicKey,

@@ -7,7 +7,7 @@ use std::fmt;
 /// behind the peer's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offence {
-    /// Its hello is for another run.
+    /// The peer's hello is for another run.
     OtherDigest {
         /// The digest that it named.
         theirs: [u8; 32],
@@ -29,9 +29,9 @@ pub enum Offence {
     },
     /// It announced a frame above the limit.
     FrameTooLong {
-        /// Announced bytes.
+        /// Bytes that the peer announced.
         length: usize,
-        /// Allowed bytes.
+        /// Bytes that a frame may have.
         limit: usize,
     },
     /// It wrote on a stream that only we write on.
@@ -90,7 +90,7 @@ impl fmt::Display for Offence {
     }
 }
 
-/// Lower-case hex.
+/// Shows bytes as lower-case hex.
 pub(super) struct Hex<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {

@@ -67,7 +67,7 @@ pub enum SendError {
     TooLong {
         /// Bytes of the frame.
         length: usize,
-        /// Allowed bytes.
+        /// Bytes that a frame may have.
         limit: usize,
     },
     /// The peer takes frames more slowly than they are made. An edge that is up is reset.

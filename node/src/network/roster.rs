@@ -25,7 +25,7 @@ const RETAINED: Duration = Duration::from_secs(30);
 /// What the swarm's task knows of a peer's usable connections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Link {
-    /// All of them.
+    /// All connections on which streams may be opened.
     pub(super) live: BTreeSet<ConnectionId>,
     /// The one to open streams on.
     pub(super) best: Option<ConnectionId>,
@@ -58,7 +58,7 @@ struct Lists {
     runs: BTreeMap<[u8; 32], Reports>,
 }
 
-/// One graph's lists.
+/// Who is listed on one graph, and which runs are attached.
 pub(super) struct Roster {
     /// The hub serves this run only, and names it to whoever asks for another.
     only: Option<[u8; 32]>,
@@ -118,7 +118,7 @@ impl Roster {
         expired
     }
 
-    /// Somebody was listed.
+    /// Waits until somebody was listed.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }

@@ -40,7 +40,7 @@ pub(super) const FRAMES_IN_FLIGHT: usize = 64;
 pub(super) enum End {
     /// The peer closed the stream, or we did and the peer has read everything.
     Closed,
-    /// The connection broke.
+    /// The connection under the stream broke.
     Broken(io::Error),
     /// The peer did what it must not.
     Offence(Offence),

@@ -54,9 +54,9 @@ const FLUSH: Duration = Duration::from_millis(500);
 
 /// A node's part in a run, ready to begin.
 pub struct Part {
-    /// The checked plan.
+    /// The plan that all members agreed on.
     pub plan: Arc<Plan>,
-    /// This node's party.
+    /// Which of the plan's parties this node is.
     pub me: Party,
     /// The key that it signs with.
     pub key: Keypair,
@@ -66,7 +66,7 @@ pub struct Part {
     pub noise: Noise,
     /// Where the plan is marked as spent.
     pub costs: Box<dyn Costs>,
-    /// Where events go.
+    /// Where the run's events are told.
     pub events: Events,
 }
 

@@ -77,7 +77,7 @@ impl Account {
         Ok(account)
     }
 
-    /// This party's name.
+    /// The name of the party whose account it is.
     pub fn party(&self) -> &str {
         &self.party
     }

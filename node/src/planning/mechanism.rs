@@ -7,33 +7,33 @@ use undertone_protocol::plan::checked::Plan;
 use crate::telling::table::number;
 
 /// The mechanism of a plan.
-enum Family {
+enum MechanismFamily {
     /// Injections of correlated noise, in rounds.
     Inca,
     /// Multi-gossip, so many iterations of it.
     Ppsc { iterations: u32 },
 }
 
-fn family(plan: &Plan) -> Family {
+fn family(plan: &Plan) -> MechanismFamily {
     match plan.iterations() {
-        None => Family::Inca,
-        Some(iterations) => Family::Ppsc { iterations },
+        None => MechanismFamily::Inca,
+        Some(iterations) => MechanismFamily::Ppsc { iterations },
     }
 }
 
 /// What the private phase does besides its rounds, as the end of a sentence.
 pub(super) fn work(plan: &Plan) -> String {
     match family(plan) {
-        Family::Inca => String::new(),
-        Family::Ppsc { iterations } => format!(" for {iterations} iterations of multi-gossip"),
+        MechanismFamily::Inca => String::new(),
+        MechanismFamily::Ppsc { iterations } => format!(" for {iterations} iterations of multi-gossip"),
     }
 }
 
 /// The noise that cancels: its symbol, and what each draw of it is for.
 pub(super) fn correlated_noise(plan: &Plan) -> [&'static str; 2] {
     match family(plan) {
-        Family::Inca => ["σ_Δ", "between parties"],
-        Family::Ppsc { .. } => ["σ_γ", "an exchange"],
+        MechanismFamily::Inca => ["σ_Δ", "between parties"],
+        MechanismFamily::Ppsc { .. } => ["σ_γ", "an exchange"],
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn correlated_noise(plan: &Plan) -> [&'static str; 2] {
 pub(super) fn caveat(plan: &Plan) -> &'static str {
     let late_dropout = plan.calibration().predicted.standard_error_late_dropout;
     match family(plan) {
-        Family::Ppsc { .. } if late_dropout.is_none() => {
+        MechanismFamily::Ppsc { .. } if late_dropout.is_none() => {
             "One party may end with most of the weight: if that one vanishes while publishing, \
              no mean is left.\n"
         }
@@ -57,16 +57,16 @@ pub fn independent_std(plan: &Plan) -> Option<f64> {
 /// σ_Δ of INCA, the noise that cancels between parties; null with PPSC.
 pub fn correlated_std(plan: &Plan) -> Option<f64> {
     match family(plan) {
-        Family::Inca => Some(plan.calibration().correlated_std),
-        Family::Ppsc { .. } => None,
+        MechanismFamily::Inca => Some(plan.calibration().correlated_std),
+        MechanismFamily::Ppsc { .. } => None,
     }
 }
 
 /// σ_γ of PPSC, the noise that cancels in an exchange; null with INCA.
 pub fn pairwise_std(plan: &Plan) -> Option<f64> {
     match family(plan) {
-        Family::Inca => None,
-        Family::Ppsc { .. } => Some(plan.calibration().correlated_std),
+        MechanismFamily::Inca => None,
+        MechanismFamily::Ppsc { .. } => Some(plan.calibration().correlated_std),
     }
 }
 
@@ -80,8 +80,8 @@ pub fn reveals_sums(plan: &Plan) -> bool {
 /// INCA.
 pub fn revealed(plan: &Plan) -> Option<String> {
     match family(plan) {
-        Family::Inca => None,
-        Family::Ppsc { .. } => Some(revealed_sums(plan)),
+        MechanismFamily::Inca => None,
+        MechanismFamily::Ppsc { .. } => Some(revealed_sums(plan)),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 /// The documented exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
+    /// All went as asked.
     Done = 0,
     /// Flags, a file of ours, or something that this machine refuses.
     Usage = 2,
@@ -23,7 +23,7 @@ pub enum Exit {
     PrivacyRefused = 6,
     /// Vector, records, labels or execution file not usable.
     InputUnusable = 7,
-    /// Our bug.
+    /// A bug of ours.
     Internal = 70,
 }
 
@@ -72,7 +72,7 @@ impl Exit {
     }
 }
 
-/// A command's failure.
+/// Why a command did not do what it was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// What the process exits with.
@@ -81,7 +81,7 @@ pub struct Failure {
     pub message: String,
     /// The flag, key, column or file at fault.
     pub field: Option<String>,
-    /// What to do.
+    /// What to do about it.
     pub hint: Option<String>,
 }
 

@@ -23,7 +23,7 @@ impl Table {
         table
     }
 
-    /// Adds a row.
+    /// Adds a row below the others.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) -> &mut Self {
         self.rows.push(cells.into());
         self

@@ -9,7 +9,7 @@ use crate::vector_file::layout::Layout;
 pub struct VectorFile {
     /// Shape, dtype and names.
     pub layout: Layout,
-    /// Its values in C order, all finite.
+    /// The values in C order (last index fastest), all finite.
     pub values: Vec<f64>,
 }
 

@@ -15,30 +15,12 @@ pub const FILES: &[&str] = &[
     "accountant/src/losses/same_sum.rs",
     "accountant/src/mechanism/chosen.rs",
     "accountant/src/mechanism/inca.rs",
-    "node/src/commands/local/summary.rs",
-    "node/src/daemon/api/offers.rs",
-    "node/src/daemon/api/runs.rs",
-    "node/src/daemon/api/token.rs",
-    "node/src/daemon/config/layers.rs",
-    "node/src/daemon/contribution.rs",
-    "node/src/daemon/ledger.rs",
-    "node/src/daemon/state.rs",
-    "node/src/daemon/status.rs",
-    "node/src/daemon/taking_part.rs",
-    "node/src/network/command.rs",
-    "node/src/network/edge.rs",
-    "node/src/network/handle.rs",
-    "node/src/network/hub.rs",
-    "node/src/network/swarm/driver.rs",
 ];
 
 /// Type names that two files of a crate define.
 pub const NAMES: &[&str] = &[
     "accountant: Chosen",
     "accountant: Found",
-    "node: Delivery",
-    "node: EventStream",
-    "node: Family",
 ];
 
 /// Functions with more than five parameters besides `self`.

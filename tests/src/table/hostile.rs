@@ -20,9 +20,9 @@ use crate::simulated::plan;
 
 /// On the ring 0–1–2–3–4–5 the hostile member 3 is a neighbour of 2 and of 4, and of nobody else.
 pub const PARTIES: usize = 6;
-/// Its neighbour.
+/// A neighbour of the hostile member on the ring.
 pub const VICTIM: Party = 2;
-/// Its other one.
+/// The hostile member's other neighbour on the ring.
 pub const OTHER: Party = 4;
 /// No neighbour of the victim's.
 pub const FAR: Party = 0;

@@ -1,4 +1,4 @@
-//! `undertone account compose`.
+//! `undertone account compose`: what several runs cost together.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

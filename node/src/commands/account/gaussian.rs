@@ -1,4 +1,4 @@
-//! `undertone account gaussian`.
+//! `undertone account gaussian`: ε, δ and μ of a Gaussian mechanism from two of them.
 
 use clap::Args;
 use undertone_accountant::account::gaussian::{self, GaussianAccount};

@@ -1,4 +1,4 @@
-//! `undertone account gossip`.
+//! `undertone account gossip`: what nodes of a gossip averaging learn of each other.
 
 use std::path::PathBuf;
 
@@ -48,12 +48,12 @@ pub struct GossipArgs {
     plot: Option<PathBuf>,
 }
 
-/// `--observers`.
+/// Who looks, as `--observers` says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Looking {
     /// Every node by itself.
     Each,
-    /// These together.
+    /// These nodes, who tell each other all that they see.
     Together(Vec<usize>),
 }
 

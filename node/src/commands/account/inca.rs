@@ -1,4 +1,4 @@
-//! `undertone account inca`.
+//! `undertone account inca`: what an adversary learned in an INCA execution.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `undertone account ppsc`.
+//! `undertone account ppsc`: what an adversary learned in a PPSC execution.
 
 use std::path::PathBuf;
 

@@ -138,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// The whole body.
+    /// Reads the answer's body to its end.
     pub(super) async fn bytes(mut self) -> Result<Vec<u8>, Failure> {
         let mut bytes = vec![];
         while let Some(piece) = self.piece().await? {

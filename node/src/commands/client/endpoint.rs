@@ -10,9 +10,9 @@ use crate::telling::failure::Failure;
 /// An address of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Endpoint {
-    /// `HOST:PORT`; clients also write `http://HOST:PORT`.
+    /// A TCP address, written `HOST:PORT`; clients also write `http://HOST:PORT`.
     Tcp(String),
-    /// `unix:PATH`.
+    /// A unix socket, written `unix:PATH`.
     Unix(PathBuf),
 }
 

@@ -115,7 +115,7 @@ impl Daemon {
         let answer = self
             .send(hyper::Method::GET, &path, Sent { headers, body: None })
             .await?;
-        let mut events = EventStream::new(answer);
+        let mut events = ServerSentEvents::new(answer);
         let mut last = last;
         while let Some((id, event)) = events.next().await? {
             last = id.or(last);
@@ -130,14 +130,14 @@ const LONGEST_LINE: usize = 1 << 20;
 
 /// Server-sent events (WHATWG HTML, section 9.2), as far as our own daemon writes them: `id`,
 /// `event`, `data`, comments.
-struct EventStream {
+struct ServerSentEvents {
     answer: Answer,
     parser: Parser,
 }
 
-impl EventStream {
+impl ServerSentEvents {
     fn new(answer: Answer) -> Self {
-        EventStream {
+        ServerSentEvents {
             answer,
             parser: Parser::default(),
         }

@@ -8,7 +8,7 @@ use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::network::ask::{AskFault, DialFault, Inquiry};
+use crate::network::ask::{AskFault, Closed, DialFault, Inquiry};
 use crate::network::hub::Hub;
 use crate::network::offence::Offence;
 
@@ -45,7 +45,7 @@ pub(super) struct Answers {
     pub(super) plan: Option<String>,
     pub(super) seen: String,
     pub(super) rtt_ms: f64,
-    /// Its clock minus ours, to within half a round trip.
+    /// The peer's clock minus ours, to within half a round trip.
     pub(super) clock_ms: f64,
     /// There and back, in bytes a second.
     pub(super) bytes_per_s: Option<f64>,
@@ -115,7 +115,7 @@ async fn check(inquiry: &mut Inquiry, plan: &Plan) -> Result<(Answers, Option<[u
             ..
         } = reply
         else {
-            return Err(AskFault::Closed("it answered another question".into()));
+            return Err(Closed::OtherReply.into());
         };
         let clock_ms = time_ms as f64 - (asked + rtt_ms / 2.0);
         if best.as_ref().is_none_or(|(best, _)| rtt_ms < best.rtt_ms) {

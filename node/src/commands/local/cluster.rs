@@ -43,9 +43,9 @@ struct NodeFiles {
 /// How a node's process ended.
 #[derive(Debug)]
 pub(super) struct NodeEnd {
-    /// Its exit code; None if somebody killed it.
+    /// The process's exit code; None if somebody killed it.
     pub(super) code: Option<i32>,
-    /// Its final object, if it got as far.
+    /// The node's final object, if it got as far.
     pub(super) result: Option<Value>,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct LocalParty {
     /// The file that its node reads.
     pub(super) input: PathBuf,
     pub(super) vector: VectorFile,
-    /// Its rows, where records are protected.
+    /// How many rows the party brings, where records are protected.
     pub(super) records: Option<u64>,
 }
 

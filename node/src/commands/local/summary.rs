@@ -371,8 +371,15 @@ mod tests {
             records: None,
         };
         let parties: Vec<LocalParty> = peers.as_slice().iter().map(party).collect();
-        let said = json!({ "finished": 0, "outcome": "degraded", "agreed": true, "included": [parties[0].name], "weights": {}, "epsilon": 0.5,
-            "reason": "no mean was written: what is left carries too little weight" });
+        let said = json!({
+            "finished": 0,
+            "outcome": "degraded",
+            "agreed": true,
+            "included": [parties[0].name],
+            "weights": {},
+            "epsilon": 0.5,
+            "reason": "no mean was written: what is left carries too little weight",
+        });
         let end = |party: &LocalParty| {
             (
                 party.name.clone(),

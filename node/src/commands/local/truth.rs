@@ -23,9 +23,9 @@ pub(super) struct TrueErrors {
 
 /// What a party's data really come to.
 struct Truth {
-    /// Its vector, or the mean of its records.
+    /// The party's vector, or the mean of its records.
     plain: Vec<f64>,
-    /// Its vector, or the mean of its records, after clipping.
+    /// The party's vector, or the mean of its records, after clipping.
     kept: Vec<f64>,
     /// How many vectors or records clipping changed.
     clipped: usize,

@@ -84,7 +84,7 @@ impl Totals {
         }
     }
 
-    /// Counts one run.
+    /// Adds one simulated run to the totals.
     pub(super) fn add(&mut self, trial: &Trial, simulated: &Simulated) -> Result<(), Failure> {
         self.runs += 1;
         for outcome in &simulated.outcomes {

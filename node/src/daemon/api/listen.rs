@@ -55,7 +55,7 @@ impl Listener {
         }
     }
 
-    /// The next connection.
+    /// Waits for the next connection.
     pub(super) async fn accept(&self) -> std::io::Result<Stream> {
         match self {
             Listener::Tcp(listener) => {

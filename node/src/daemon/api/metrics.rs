@@ -24,7 +24,7 @@ pub(super) struct Requests {
 pub(super) struct UnderWay<'a>(&'a Requests);
 
 impl Requests {
-    /// A request came.
+    /// Counts a request that came.
     pub(super) fn begin(&self) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         UnderWay(self)
@@ -32,7 +32,7 @@ impl Requests {
 }
 
 impl UnderWay<'_> {
-    /// It is answered.
+    /// Counts the request as answered with this status.
     pub(super) fn end(self, status: StatusCode) {
         let mut answered = self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
         *answered.entry(status.as_u16()).or_insert(0) += 1;
@@ -45,7 +45,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// The page.
+/// The page in Prometheus's text format.
 pub(super) fn page(metrics: &Metrics, requests: &Requests) -> String {
     let mut page = String::new();
     for family in FAMILIES {
@@ -57,8 +57,8 @@ pub(super) fn page(metrics: &Metrics, requests: &Requests) -> String {
 const GAUGE: &str = "gauge";
 const COUNTER: &str = "counter";
 
-/// One metric.
-struct Family {
+/// A metric with its samples, as the page has it.
+struct MetricFamily {
     name: &'static str,
     kind: &'static str,
     explanation: &'static str,
@@ -69,38 +69,38 @@ struct Family {
 type Samples = Vec<(String, f64)>;
 
 /// All metrics, in the order of the page.
-const FAMILIES: &[Family] = &[
-    Family {
+const FAMILIES: &[MetricFamily] = &[
+    MetricFamily {
         name: "undertone_uptime_seconds",
         kind: GAUGE,
         explanation: "Since the daemon began.",
         samples: |metrics, _| vec![(String::new(), metrics.uptime_s)],
     },
-    Family {
+    MetricFamily {
         name: "undertone_runs_waiting",
         kind: GAUGE,
         explanation: "Runs that wait for a place.",
         samples: |metrics, _| one(metrics.runs_waiting),
     },
-    Family {
+    MetricFamily {
         name: "undertone_runs_active",
         kind: GAUGE,
         explanation: "Runs that take part now.",
         samples: |metrics, _| one(metrics.runs_active),
     },
-    Family {
+    MetricFamily {
         name: "undertone_runs_submitted_total",
         kind: COUNTER,
         explanation: "Runs that were taken.",
         samples: |metrics, _| one(metrics.runs_submitted),
     },
-    Family {
+    MetricFamily {
         name: "undertone_submissions_refused_total",
         kind: COUNTER,
         explanation: "Submissions that were refused.",
         samples: |metrics, _| one(metrics.submissions_refused),
     },
-    Family {
+    MetricFamily {
         name: "undertone_runs_ended_total",
         kind: COUNTER,
         explanation: "Runs that ended, by outcome.",
@@ -111,43 +111,43 @@ const FAMILIES: &[Family] = &[
                 .collect()
         },
     },
-    Family {
+    MetricFamily {
         name: "undertone_offers_received_total",
         kind: COUNTER,
         explanation: "Plans that others offered.",
         samples: |metrics, _| one(metrics.offers_received),
     },
-    Family {
+    MetricFamily {
         name: "undertone_sent_bytes_total",
         kind: COUNTER,
         explanation: "Sent by runs that ended.",
         samples: |metrics, _| by_graph(metrics.private_bytes as f64, metrics.public_bytes as f64),
     },
-    Family {
+    MetricFamily {
         name: "undertone_peers_reachable",
         kind: GAUGE,
         explanation: "Peers that answer.",
         samples: |metrics, _| by_graph(metrics.peers_private as f64, metrics.peers_public as f64),
     },
-    Family {
+    MetricFamily {
         name: "undertone_data_set_epsilon",
         kind: GAUGE,
         explanation: "What a data set may cost in total.",
         samples: |metrics, _| budgets(metrics, |budget| budget.epsilon),
     },
-    Family {
+    MetricFamily {
         name: "undertone_data_set_epsilon_spent",
         kind: GAUGE,
         explanation: "What a data set has cost, at its delta.",
         samples: |metrics, _| budgets(metrics, |budget| budget.epsilon_spent.unwrap_or(f64::INFINITY)),
     },
-    Family {
+    MetricFamily {
         name: "undertone_api_requests_under_way",
         kind: GAUGE,
         explanation: "Without their answer.",
         samples: |_, requests| one(requests.under_way.load(Ordering::Relaxed)),
     },
-    Family {
+    MetricFamily {
         name: "undertone_api_requests_total",
         kind: COUNTER,
         explanation: "Answered requests, by HTTP status.",
@@ -159,19 +159,19 @@ const FAMILIES: &[Family] = &[
                 .collect()
         },
     },
-    Family {
+    MetricFamily {
         name: "process_cpu_seconds_total",
         kind: COUNTER,
         explanation: "Processor time.",
         samples: |metrics, _| metrics.cpu_s.map(|s| (String::new(), s)).into_iter().collect(),
     },
-    Family {
+    MetricFamily {
         name: "process_resident_memory_bytes",
         kind: GAUGE,
         explanation: "Resident memory.",
         samples: |metrics, _| metrics.resident_bytes.map_or(vec![], one),
     },
-    Family {
+    MetricFamily {
         name: "process_open_fds",
         kind: GAUGE,
         explanation: "Open file descriptors.",
@@ -201,10 +201,10 @@ fn budgets(metrics: &Metrics, value: fn(&BudgetStatus) -> f64) -> Samples {
         .collect()
 }
 
-impl Family {
+impl MetricFamily {
     /// The metric with its samples. Nothing at all if it has none.
     fn write(&self, page: &mut String, samples: Samples) {
-        let Family {
+        let MetricFamily {
             name,
             kind,
             explanation,

@@ -15,7 +15,7 @@ use crate::daemon::api::problem::Problem;
 use crate::daemon::api::runs::{brought, created};
 use crate::daemon::api::status::json;
 
-/// The newest first.
+/// All offers that are remembered, the newest first.
 pub(super) async fn list(State(api): State<Api>) -> Response {
     json(StatusCode::OK, &json!({ "offers": api.service.offers() }))
 }
@@ -73,7 +73,12 @@ pub(super) async fn propose(State(api): State<Api>, request: Request) -> Result<
         .into_iter()
         .map(|(name, answer)| (name, answer.into()))
         .collect();
-    let object = json!({ "digest": proposed.digest, "quote": proposed.quote, "run": proposed.run, "members": members });
+    let object = json!({
+        "digest": proposed.digest,
+        "quote": proposed.quote,
+        "run": proposed.run,
+        "members": members,
+    });
     Ok(json(StatusCode::CREATED, &object))
 }
 

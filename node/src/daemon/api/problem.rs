@@ -24,14 +24,14 @@ pub struct Problem {
     pub kind: Box<str>,
     /// The HTTP status in words.
     pub title: Box<str>,
-    /// The HTTP status.
+    /// The HTTP status of the answer.
     pub status: u16,
     /// What is wrong, in one sentence.
     pub detail: String,
     /// The part, header or key at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// What to do.
+    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// What a client of the command line exits with.

@@ -23,7 +23,7 @@ use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::status::RunStatus;
 use crate::vector_file::formats;
 
-/// The newest first.
+/// All runs that are remembered, the newest first.
 pub(super) async fn list(State(api): State<Api>) -> Response {
     json(StatusCode::OK, &json!({ "runs": api.service.runs() }))
 }
@@ -143,7 +143,7 @@ fn sent(event: &RunEvent) -> Event {
         .data(event.fields.to_string())
 }
 
-/// Of the answer to a result, so that a slow reader holds little of it twice.
+/// Bytes of a result that are handed on at a time, so that a slow reader holds little of it twice.
 const PIECE: usize = 64 << 10;
 
 /// The mean as `.npy` or JSON, or in the input's own format, by `Accept`.

@@ -32,7 +32,7 @@ pub(super) fn json(status: StatusCode, object: &impl Serialize) -> Response {
     }
 }
 
-/// The process lives.
+/// Answers that the process lives.
 pub(super) async fn health() -> Response {
     json(StatusCode::OK, &json!({ "status": "ok" }))
 }

@@ -14,11 +14,12 @@ use subtle::ConstantTimeEq;
 use crate::party::identity;
 use crate::telling::failure::Failure;
 
-/// Of a token that we make: beyond guessing, at any rate.
+/// Random bytes of a token that we make: beyond guessing, at any rate.
 const RANDOM_BYTES: usize = 32;
-/// Of a token that an operator brings: 16 characters of base64 are 96 bits, as few as OWASP's
-/// advice on session identifiers allows with a margin.
+/// Characters that a token which an operator brings has at least: 16 of base64 are 96 bits, as few
+/// as OWASP's advice on session identifiers allows with a margin.
 const SHORTEST: usize = 16;
+/// Characters that a token has at most: our guess, far more than anybody needs.
 const LONGEST: usize = 512;
 
 /// The token. It is never printed.

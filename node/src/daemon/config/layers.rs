@@ -151,7 +151,7 @@ pub(super) type Given = (String, String, Source);
 #[derive(Debug)]
 pub(super) struct Layers {
     pub(super) raw: RawConfig,
-    /// Shown in messages.
+    /// The file's path as messages show it.
     pub(super) file: String,
     lines: Lines,
     given: Vec<Given>,
@@ -182,8 +182,9 @@ impl Layers {
         for (field, text, source) in &given {
             let layer = layer(field, text).map_err(|e| {
                 Failure::usage(format!(
-                    "{}: {text:?} is no value for it: {e}",
-                    source.place(&file)
+                    "{}: {text:?} is no value for it: {}",
+                    source.place(&file),
+                    e.message().trim_end()
                 ))
                 .field(field)
             })?;
@@ -219,11 +220,11 @@ impl Layers {
 }
 
 /// One key's value as a configuration of its own: TOML, or else a plain text.
-fn layer(field: &str, text: &str) -> Result<RawConfig, String> {
+fn layer(field: &str, text: &str) -> Result<RawConfig, toml::de::Error> {
     let document = |value: &str| toml::from_str::<RawConfig>(&format!("{field} = {value}\n"));
     // A JSON string is a TOML string.
     let quoted = serde_json::Value::from(text).to_string();
-    document(text).or_else(|first| document(&quoted).map_err(|_| first.message().trim_end().to_owned()))
+    document(text).or_else(|first| document(&quoted).map_err(|_| first))
 }
 
 impl RawConfig {
@@ -249,7 +250,11 @@ impl RawConfig {
 
     fn lay_over(&mut self, layer: RawConfig) {
         macro_rules! beat {
-            ($($field:ident).+) => { if layer.$($field).+.is_some() { self.$($field).+ = layer.$($field).+; } };
+            ($($field:ident).+) => {
+                if layer.$($field).+.is_some() {
+                    self.$($field).+ = layer.$($field).+;
+                }
+            };
         }
         beat!(version);
         beat!(identity);

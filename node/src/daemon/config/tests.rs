@@ -162,6 +162,10 @@ fn mistakes_are_named_with_their_line() {
             "{text}{failure}"
         );
     }
+}
+
+#[test]
+fn mistakes_outside_of_the_file_are_named_with_where_they_were_given() {
     let folder = Folder::new("");
     let failure = folder
         .load(NodeArgs::default(), &[("UNDERTONE_POLICY_MAX_RUNS", "many")])

@@ -33,11 +33,13 @@ use crate::network::swarm::ports::{Connection, Port};
 /// The peer itself needs one, for the time of a hello; on the public graph the others are
 /// anybody's.
 const UNPROVED_PER_PEER: usize = 8;
-/// The same over all peers, beyond two for each of them.
+/// Connections over all peers, beyond two for each of them, of which nobody has said hello yet; one
+/// more, and the oldest of the peer with the most is closed.
 const UNPROVED: usize = 32;
 /// Streams of one connection whose hellos are checked at the same time; more are dropped.
 const EXAMINED: usize = 32;
-/// The same on a connection of which nobody has said hello yet.
+/// Streams whose hellos are checked at the same time on a connection of which nobody has said hello
+/// yet.
 const EXAMINED_UNPROVED: usize = 4;
 /// How often what has run out is looked for.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -57,9 +59,9 @@ struct Examined {
 
 /// Who has said hello.
 enum Guest {
-    /// A run's neighbour.
+    /// A neighbour in an attached run, with where its streams go.
     Edge(mpsc::Sender<Arrival>),
-    /// Somebody with questions.
+    /// Somebody who wants to ask questions.
     Asker(Box<Credentials>),
 }
 

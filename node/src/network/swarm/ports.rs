@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::network::ask::DialFault;
 
-/// One connection.
+/// What is known of one connection.
 pub(super) struct Connection {
     pub(super) dialled: bool,
     /// Somebody who holds the peer's key is at the other end.

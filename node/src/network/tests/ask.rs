@@ -1,10 +1,10 @@
-//! Questions between hubs.
+//! Questions that one hub asks another.
 
 use tokio::sync::mpsc;
 use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{ECHO_LIMIT, Question, Reply};
 
-use crate::network::ask::{AskFault, Asked, DialFault};
+use crate::network::ask::{AskFault, Asked, DialFault, NotTaken};
 use crate::network::config::HubConfig;
 use crate::network::hub::Hub;
 use crate::network::offence::Offence;
@@ -101,7 +101,7 @@ async fn an_offer_reaches_whoever_owns_the_hub_and_nobody_else() {
     assert!(matches!(reply, Reply::Refused { .. }), "{reply:?}");
     let (sender, mut asked) = mpsc::channel(1);
     two.answer_with(sender);
-    for answer in [Ok(()), Err("not today".to_owned())] {
+    for answer in [Ok(()), Err(NotTaken::Unacceptable("not today".to_owned()))] {
         let owner = async {
             match asked.recv().await {
                 Some(Asked::Offer {
@@ -117,7 +117,12 @@ async fn an_offer_reaches_whoever_owns_the_hub_and_nobody_else() {
         };
         let question = one.ask(Network::Public, id(2), &Question::Offer, b"plan");
         let (reply, ()) = soon(futures::future::join(question, owner)).await;
-        let expected = answer.map_or_else(|reason| Reply::Refused { reason }, |()| Reply::Taken);
+        let expected = match answer {
+            Ok(()) => Reply::Taken,
+            Err(why) => Reply::Refused {
+                reason: why.to_string(),
+            },
+        };
         assert_eq!(reply.unwrap().0, expected);
     }
 }

@@ -1,0 +1,126 @@
+//! An edge that is up: frames both ways until either stream ends.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+use tracing::debug;
+
+use crate::network::edge::establishing::Establishing;
+use crate::network::edge::state::Edge;
+use crate::network::event::NetworkEvent;
+use crate::network::hello;
+use crate::network::lane::Lane;
+use crate::network::roster::Arrival;
+use crate::network::session::{self, End};
+
+/// After our half of a connection broke, the other half may still hold frames that arrived before.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// How a conversation ended.
+enum Ending {
+    /// The peer has closed a stream.
+    Closed,
+    /// Something is wrong.
+    Broken,
+    /// The peer has opened another stream.
+    StartedOver(Lane),
+}
+
+impl Edge {
+    /// Runs until the network shuts down.
+    pub(in crate::network) async fn run(mut self) {
+        let mut inward = None;
+        while !self.reports.shutting_down() {
+            let Some((outward, accepted)) = Establishing::new(&mut self, inward.take()).run().await else {
+                return;
+            };
+            inward = self.converse(outward, accepted).await;
+        }
+    }
+
+    /// Carries frames until the edge breaks; returns the stream of a peer that has started over
+    /// meanwhile.
+    async fn converse(&mut self, outward: Lane, inward: Lane) -> Option<Lane> {
+        let (graph, peer) = (self.line.graph, self.line.peer);
+        self.line.count_sent(hello::OPENER_BYTES + hello::ACCEPTOR_BYTES);
+        self.line.queue.set_edge_is_up(true);
+        self.presence.gone.store(false, Ordering::Relaxed);
+        self.presence.up.fetch_add(1, Ordering::Relaxed);
+        self.lost = true;
+        self.reported = None;
+        self.absent = false;
+        self.reports.tell(NetworkEvent::Connected { graph, peer }).await;
+
+        let stays = [outward.stay, inward.stay];
+        let mut tasks = JoinSet::new();
+        let (line, reports) = (self.line.clone(), self.reports.clone());
+        tasks.spawn(async move { (true, session::write_frames(outward.stream, &line, &reports).await) });
+        let (line, reports) = (self.line.clone(), self.reports.clone());
+        tasks.spawn(async move { (false, session::read_frames(inward.stream, &line, &reports).await) });
+
+        let ending = self.attend(&mut tasks).await;
+        tasks.shutdown().await;
+        self.presence.up.fetch_sub(1, Ordering::Relaxed);
+        self.line.queue.set_edge_is_up(false);
+        self.reports
+            .tell(NetworkEvent::Disconnected { graph, peer })
+            .await;
+        let connections = stays.map(|stay| stay.connection);
+        match ending {
+            Ending::Closed => None,
+            Ending::Broken => {
+                self.broken(connections[0]).await;
+                self.broken(connections[1]).await;
+                None
+            }
+            Ending::StartedOver(lane) => Some(lane),
+        }
+    }
+
+    /// Waits until one of the two tasks says that the edge is broken, or a new stream proves that
+    /// the peer started over.
+    async fn attend(&mut self, tasks: &mut JoinSet<(bool, End)>) -> Ending {
+        loop {
+            tokio::select! {
+                Some(done) = tasks.join_next() => {
+                    let (writer, end) = done.unwrap_or_else(panicked);
+                    let ending = match end {
+                        End::Closed => Ending::Closed,
+                        End::Broken(error) => {
+                            debug!(graph = %self.line.graph, peer = %self.line.peer, writer, %error, "stream broke");
+                            Ending::Broken
+                        }
+                        End::Offence(offence) => {
+                            self.report(offence).await;
+                            return Ending::Broken;
+                        }
+                    };
+                    if !writer && self.reports.shutting_down() {
+                        continue; // our last frames are still on their way
+                    }
+                    if writer && !self.reports.shutting_down() {
+                        let _ = timeout(DRAIN, tasks.join_next()).await;
+                    }
+                    return ending;
+                }
+                () = self.line.queue.overflowed() => {
+                    let offence = self.line.queue.clear();
+                    self.report(offence).await;
+                    return Ending::Broken;
+                }
+                Some(arrival) = self.arrivals.recv() => match arrival {
+                    Arrival::Stream(lane) => return Ending::StartedOver(lane),
+                    Arrival::Offence(offence) => self.report(offence).await,
+                },
+            }
+        }
+    }
+}
+
+/// A task that panicked counts as a writer whose stream broke.
+fn panicked(error: JoinError) -> (bool, End) {
+    (true, End::Broken(io::Error::other(error)))
+}

@@ -1,0 +1,359 @@
+//! An edge that is down: attempts, with pauses between them, until there is a stream each way.
+
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::AsyncReadExt;
+use libp2p::Multiaddr;
+use libp2p::swarm::ConnectionId;
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::debug;
+
+use crate::network::address;
+use crate::network::command::SwarmCommand;
+use crate::network::edge::state::Edge;
+use crate::network::hello::{self, HelloError};
+use crate::network::lane::{Lane, NotOpened};
+use crate::network::roster::{Arrival, Link};
+use crate::network::session::STREAM;
+
+/// First pause between attempts while peers come up.
+const PAUSE_AT_START: Duration = Duration::from_millis(50);
+/// First pause after a loss: a dying process closes its sockets one by one, its listener within a
+/// moment.
+const PAUSE_AFTER_LOSS: Duration = Duration::from_millis(5);
+/// Longest pause between attempts.
+const PAUSE_LIMIT: Duration = Duration::from_secs(1);
+/// A lost peer that still listens, and would have to dial us, is dialled once pauses are this long
+/// (a third of a second after the loss): it may have started anew without this run, and then has no
+/// reason to dial.
+const OUR_TURN: Duration = Duration::from_millis(200);
+
+/// How an attempt to get further ended while the edge is down.
+enum Attempt {
+    /// A stream is open, and this came of the hello on it.
+    Opened(Box<Lane>, Result<(), HelloError>),
+    /// There is a connection, and no stream on it.
+    NotOpened(NotOpened),
+    /// On this connection nobody opened the stream in time.
+    Unanswered(ConnectionId),
+    /// A lost peer's address refuses connections.
+    Refused,
+    /// The swarm dials, and says how it went by changing the link.
+    Dialled,
+    /// It is the peer that dials, or its address is not known now.
+    Nowhere,
+}
+
+/// Doubling pauses.
+struct Pause(Duration);
+
+impl Pause {
+    fn next(&mut self) -> Instant {
+        let now = self.0;
+        self.0 = (self.0 * 2).min(PAUSE_LIMIT);
+        Instant::now() + now
+    }
+}
+
+/// An edge that is down, with what it has so far.
+pub(super) struct Establishing<'a> {
+    edge: &'a mut Edge,
+    /// A stream that we have opened.
+    outward: Option<Lane>,
+    /// A stream that the peer has opened.
+    inward: Option<Lane>,
+    /// At most one at a time.
+    attempt: JoinSet<Attempt>,
+    /// The connection on which the attempt opens a stream.
+    opening_on: Option<ConnectionId>,
+    pause: Pause,
+    /// When to make the next attempt.
+    next: Instant,
+    /// Until when the peer must have opened its stream once ours is open.
+    halfway: Instant,
+    link: Link,
+    /// How often the link had changed when the attempt was made.
+    attempted: u64,
+    begun: watch::Receiver<bool>,
+    /// The news that everybody is up is still to come.
+    begins: bool,
+}
+
+impl<'a> Establishing<'a> {
+    /// Begins with the stream that the peer has opened already, if there is one.
+    pub(super) fn new(edge: &'a mut Edge, inward: Option<Lane>) -> Establishing<'a> {
+        let now = Instant::now();
+        let link = edge.link.borrow_and_update().clone();
+        let mut begun = edge.begun.clone();
+        let begins = !*begun.borrow_and_update();
+        Establishing {
+            outward: None,
+            inward,
+            attempt: JoinSet::new(),
+            opening_on: None,
+            pause: first_pause(edge),
+            next: now,
+            halfway: now,
+            attempted: link.changes,
+            link,
+            begun,
+            begins,
+            edge,
+        }
+    }
+
+    /// Gets a stream each way, ours first, or `None` at shutdown.
+    pub(super) async fn run(mut self) -> Option<(Lane, Lane)> {
+        loop {
+            if self.outward.is_some() && self.inward.is_some() {
+                return self.outward.zip(self.inward);
+            }
+            tokio::select! {
+                () = self.edge.reports.shutdown() => return None,
+                _ = self.begun.changed(), if self.begins => self.on_begun(),
+                changed = self.edge.link.changed() => {
+                    changed.ok()?;
+                    self.on_link();
+                }
+                Some(arrival) = self.edge.arrivals.recv() => self.on_arrival(arrival).await,
+                Some(done) = self.attempt.join_next() => self.on_attempt(done).await,
+                () = sleep_until(self.next), if self.attempt.is_empty() && self.outward.is_none() => {
+                    self.begin_attempt();
+                }
+                () = ended(&mut self.outward) => {
+                    self.outward = None;
+                    self.try_later();
+                }
+                () = sleep_until(self.halfway), if self.outward.is_some() => {
+                    if let Some(lane) = self.outward.take() {
+                        self.edge.broken(lane.stay.connection).await;
+                    }
+                    self.try_later();
+                }
+            }
+        }
+    }
+
+    /// After the next pause, which is longer than the one before.
+    fn try_later(&mut self) {
+        self.next = self.pause.next();
+    }
+
+    /// Something is new, so that earlier failures count no more.
+    fn try_at_once(&mut self) {
+        self.pause = first_pause(self.edge);
+        self.next = Instant::now();
+    }
+
+    /// From now on a refused connection means something else: whoever dials looks again.
+    fn on_begun(&mut self) {
+        self.begins = false;
+        if self.link.best.is_none() {
+            self.attempt.abort_all();
+        }
+        self.try_at_once();
+    }
+
+    /// Connections came or went, or a dial came to nothing.
+    fn on_link(&mut self) {
+        let link = self.edge.link.borrow_and_update().clone();
+        let before = std::mem::replace(&mut self.link, link);
+        let live = &self.link.live;
+        let is_live = |lane: &Lane| live.contains(&lane.stay.connection);
+        self.outward = self.outward.take().filter(is_live);
+        self.inward = self.inward.take().filter(is_live);
+        if self
+            .opening_on
+            .is_some_and(|connection| !live.contains(&connection))
+        {
+            self.attempt.abort_all();
+        }
+        if self.link.best.is_none() {
+            self.try_later();
+        } else if self.link.best != before.best {
+            self.try_at_once();
+        }
+    }
+
+    async fn on_arrival(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Stream(lane) => {
+                // Now the peer has this run, if it had not before.
+                if self.inward.replace(lane).is_none() {
+                    self.try_at_once();
+                }
+            }
+            Arrival::Offence(offence) => self.edge.report(offence).await,
+        }
+    }
+
+    fn begin_attempt(&mut self) {
+        self.attempted = self.link.changes;
+        self.opening_on = self.link.best;
+        match self.link.best {
+            Some(connection) => self.attempt.spawn(opening(self.edge, connection)),
+            None => self.attempt.spawn(reaching(self.edge, self.pause.0 >= OUR_TURN)),
+        };
+    }
+
+    async fn on_attempt(&mut self, done: Result<Attempt, JoinError>) {
+        self.opening_on = None;
+        // Aborted when the connection that it was made for is gone.
+        let Ok(attempt) = done else { return };
+        let (graph, peer) = (self.edge.line.graph, self.edge.line.peer);
+        match attempt {
+            Attempt::Opened(lane, result) => {
+                let lane = self.edge.opened(*lane, result).await;
+                self.outward = lane.filter(|lane| self.link.live.contains(&lane.stay.connection));
+                if self.outward.is_some() {
+                    self.halfway = Instant::now() + 4 * self.edge.credentials.patience;
+                } else {
+                    self.try_later();
+                }
+            }
+            Attempt::NotOpened(error) => {
+                debug!(%graph, %peer, %error, "stream not opened");
+                self.try_later();
+            }
+            Attempt::Unanswered(connection) => {
+                debug!(%graph, %peer, "no stream in time");
+                self.edge.unanswered(connection).await;
+                self.try_later();
+            }
+            Attempt::Refused => {
+                self.edge.mourn().await;
+                self.after_reaching(false);
+            }
+            Attempt::Dialled => self.after_reaching(true),
+            Attempt::Nowhere => self.after_reaching(false),
+        }
+    }
+
+    /// When to go on after an attempt to get a connection.
+    fn after_reaching(&mut self, dialled: bool) {
+        if self.link.best.is_some() {
+            self.next = Instant::now();
+        } else if !dialled {
+            self.try_later();
+        } else if self.link.changes == self.attempted {
+            // The swarm says how the dial went; this is only in case it does not.
+            self.next = Instant::now() + self.edge.dial_patience + PAUSE_LIMIT;
+        }
+        // Else it has said so already, and the next attempt is due when the pause after that ends.
+    }
+}
+
+fn first_pause(edge: &Edge) -> Pause {
+    Pause(if edge.is_missed() {
+        PAUSE_AFTER_LOSS
+    } else {
+        PAUSE_AT_START
+    })
+}
+
+impl Edge {
+    /// What became of a stream of ours. `None`: nothing.
+    async fn opened(&mut self, lane: Lane, result: Result<(), HelloError>) -> Option<Lane> {
+        let connection = lane.stay.connection;
+        let proved = result.as_ref().map_or_else(HelloError::proves, |()| true);
+        if proved {
+            let _ = self
+                .commands
+                .send(SwarmCommand::Proved {
+                    peer: self.line.peer,
+                    connection,
+                })
+                .await;
+        }
+        let error = match result {
+            Ok(()) => return Some(lane),
+            Err(error) => error,
+        };
+        drop(lane);
+        match error {
+            // It may be taking its leave on one graph before the other.
+            HelloError::Absent if self.presence.up.load(Ordering::Relaxed) > 0 => {}
+            HelloError::Absent if self.is_missed() => self.mourn().await,
+            HelloError::Absent => self.absent().await,
+            HelloError::Offence(offence) => {
+                self.report(offence).await;
+                if !proved {
+                    // Somebody else is where the peer should be.
+                    self.unanswered(connection).await;
+                }
+            }
+            HelloError::Io(error) => {
+                debug!(graph = %self.line.graph, peer = %self.line.peer, %error, "no hello");
+                // A stream that the peer closed is no silence: it may be starting over on this very
+                // connection.
+                if error.kind() == ErrorKind::TimedOut {
+                    self.unanswered(connection).await;
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Opens a stream on this connection, and says hello on it.
+fn opening(edge: &Edge, connection: ConnectionId) -> impl Future<Output = Attempt> + use<> {
+    let (commands, credentials, digest) = (edge.commands.clone(), edge.credentials.clone(), edge.digest);
+    async move {
+        let (answer, opened) = oneshot::channel();
+        let _ = commands
+            .send(SwarmCommand::Open {
+                peer: credentials.peer,
+                connection,
+                protocol: STREAM,
+                answer,
+            })
+            .await;
+        match timeout(credentials.patience, opened).await {
+            Ok(Ok(Ok(mut lane))) => {
+                let result = hello::open(&mut lane.stream, &credentials, digest).await;
+                Attempt::Opened(Box::new(lane), result)
+            }
+            Ok(Ok(Err(error))) => Attempt::NotOpened(error),
+            Ok(Err(_)) => Attempt::NotOpened(NotOpened::Gone),
+            Err(_) => Attempt::Unanswered(connection),
+        }
+    }
+}
+
+/// Looks whether a lost peer is gone, and dials it if that is our part: the lower peer id
+/// dials, so that two peers never dial each other at the same time while they come up.
+fn reaching(edge: &Edge, our_turn: bool) -> impl Future<Output = Attempt> + use<> {
+    let (place, probe, commands) = (edge.place.clone(), edge.probe.clone(), edge.commands.clone());
+    let (peer, missed, patience) = (edge.line.peer, edge.is_missed(), edge.dial_patience);
+    let ours = edge.credentials.key.public().to_peer_id();
+    async move {
+        if missed && probe.refuses(patience).await {
+            return Attempt::Refused;
+        }
+        if ours > peer && !(missed && our_turn) {
+            return Attempt::Nowhere;
+        }
+        let addresses: Vec<Multiaddr> = match timeout(patience, place.resolve()).await {
+            Ok(Ok(found)) => found.into_iter().map(address::to_multiaddr).collect(),
+            _ => Vec::new(),
+        };
+        if addresses.is_empty() {
+            debug!(%peer, %place, "address not found");
+            return Attempt::Nowhere;
+        }
+        let _ = commands.send(SwarmCommand::Dial { peer, addresses }).await;
+        Attempt::Dialled
+    }
+}
+
+/// Resolves once the peer has closed a stream that we opened, on which it never writes.
+async fn ended(outward: &mut Option<Lane>) {
+    match outward {
+        Some(lane) => drop(lane.stream.read(&mut [0]).await),
+        None => std::future::pending().await,
+    }
+}

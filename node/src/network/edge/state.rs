@@ -1,0 +1,124 @@
+//! One edge, what it keeps in mind, and what it tells.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use libp2p::swarm::ConnectionId;
+use tokio::sync::{mpsc, watch};
+
+use crate::network::address::Place;
+use crate::network::command::SwarmCommand;
+use crate::network::event::NetworkEvent;
+use crate::network::hello::Credentials;
+use crate::network::line::Line;
+use crate::network::offence::Offence;
+use crate::network::reports::Reports;
+use crate::network::roster::{Arrival, Link};
+
+/// What the edges of one peer know together.
+#[derive(Default)]
+pub(in crate::network) struct Presence {
+    /// It was reported gone, and has not been connected since.
+    pub(super) gone: AtomicBool,
+    /// Edges that are up.
+    pub(super) up: AtomicUsize,
+}
+
+/// One edge's task.
+pub(in crate::network) struct Edge {
+    pub(in crate::network) line: Arc<Line>,
+    pub(in crate::network) credentials: Credentials,
+    /// The run.
+    pub(in crate::network) digest: [u8; 32],
+    /// Where the peer listens on this graph.
+    pub(in crate::network) place: Place,
+    /// Where it must refuse connections to count as gone: its private address, if we know it.
+    pub(in crate::network) probe: Place,
+    /// Shared with the peer's edge on the other graph.
+    pub(in crate::network) presence: Arc<Presence>,
+    pub(in crate::network) dial_patience: Duration,
+    pub(in crate::network) commands: mpsc::Sender<SwarmCommand>,
+    pub(in crate::network) link: watch::Receiver<Link>,
+    pub(in crate::network) arrivals: mpsc::Receiver<Arrival>,
+    pub(in crate::network) reports: Reports,
+    /// It was connected, and we have not found it gone since.
+    pub(in crate::network) lost: bool,
+    /// Everybody is known to have been up: one that refuses connections now is gone, even if this
+    /// edge has never been.
+    pub(in crate::network) begun: watch::Receiver<bool>,
+    /// What was reported last: the same offence is reported once, however often the peer tries
+    /// again.
+    pub(in crate::network) reported: Option<Offence>,
+    /// It was reported that the peer has no such run.
+    pub(in crate::network) absent: bool,
+}
+
+impl Edge {
+    /// Whether a refused connection means that the peer is gone, not that it has not started yet.
+    pub(super) fn is_missed(&self) -> bool {
+        self.lost || *self.begun.borrow()
+    }
+
+    /// The peer's address refuses connections after a loss, or the peer says that the run is none
+    /// of its own any more. What waits for it is dropped.
+    pub(super) async fn mourn(&mut self) {
+        self.lost = false;
+        self.line.queue.clear();
+        if !self.presence.gone.swap(true, Ordering::Relaxed) {
+            self.reports
+                .tell(NetworkEvent::Gone { peer: self.line.peer })
+                .await;
+        }
+    }
+
+    /// The peer has no such run: tells it once.
+    pub(super) async fn absent(&mut self) {
+        if !std::mem::replace(&mut self.absent, true) {
+            self.reports
+                .tell(NetworkEvent::Absent {
+                    graph: self.line.graph,
+                    peer: self.line.peer,
+                })
+                .await;
+        }
+    }
+
+    /// Tells what the peer did wrong, once.
+    pub(super) async fn report(&mut self, offence: Offence) {
+        if self.reported.as_ref() != Some(&offence) {
+            self.reported = Some(offence.clone());
+            let (graph, peer) = (self.line.graph, Some(self.line.peer));
+            self.reports
+                .tell(NetworkEvent::Offence {
+                    graph,
+                    peer,
+                    address: None,
+                    offence,
+                })
+                .await;
+        }
+    }
+
+    /// Nobody answers on this connection, or somebody else does.
+    pub(super) async fn unanswered(&self, connection: ConnectionId) {
+        let _ = self
+            .commands
+            .send(SwarmCommand::Unanswered {
+                peer: self.line.peer,
+                connection,
+            })
+            .await;
+    }
+
+    /// A stream on this connection broke.
+    pub(super) async fn broken(&self, connection: ConnectionId) {
+        let _ = self
+            .commands
+            .send(SwarmCommand::Broken {
+                peer: self.line.peer,
+                connection,
+            })
+            .await;
+    }
+}
