@@ -255,9 +255,9 @@ impl Lattice {
 
     fn sampling_delta_at(&self, request: &LatticeRequest<'_>, noise_bits: u32) -> f64 {
         let scale = f64::from(-self.step_log2).exp2();
-        let levels = |std: f64, grid: f64| sampling::levels(std * scale, grid, noise_bits).len() as f64;
+        let levels = |std: f64, grid: i128| sampling::levels(std * scale, grid, noise_bits).len() as f64;
         let independent = if request.independent_std > 0.0 {
-            request.parties as f64 * levels(request.independent_std, self.value_grid() as f64)
+            request.parties as f64 * levels(request.independent_std, self.value_grid())
         } else {
             0.0
         };
@@ -266,12 +266,12 @@ impl Lattice {
                 let of = |k| {
                     levels(
                         request.correlated_std,
-                        self.noise_grid(injection.first_use(k) as u32) as f64,
+                        self.noise_grid(injection.first_use(k) as u32),
                     )
                 };
                 request.parties as f64 * (0..self.rounds as usize).map(of).sum::<f64>()
             }
-            Travel::HandOver { exchanges } => exchanges as f64 * levels(request.correlated_std, 1.0),
+            Travel::HandOver { exchanges } => exchanges as f64 * levels(request.correlated_std, 1),
         };
         let draws = request.dimension as f64 * (independent + correlated);
         sampling::sampling_delta(request.epsilon, draws, noise_bits)

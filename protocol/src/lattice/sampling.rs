@@ -11,28 +11,30 @@ pub const COARSEST_BITS: u32 = 3;
 pub struct Level {
     /// Standard deviation, in steps.
     pub std: f64,
-    /// The grid that the variate is rounded to, in steps.
-    pub cell: f64,
+    /// The grid that the variate is rounded to, in steps: a power of two times the grid that was
+    /// asked for. An integer: the grids of long runs have more digits than an f64.
+    pub cell: i128,
 }
 
 /// How a noise of standard deviation `std` is put together on a grid of `grid` steps, coarsest
 /// first. The variances add up to `std`² (all in steps).
-pub fn levels(std: f64, grid: f64, noise_bits: u32) -> Vec<Level> {
+pub fn levels(std: f64, grid: i128, noise_bits: u32) -> Vec<Level> {
     let mut levels: Vec<Level> = Vec::new();
     let mut remaining = std;
     loop {
-        let wanted = remaining / f64::from(noise_bits).exp2();
-        if wanted <= 2.0 * grid {
+        // In grids, coarser by as many powers of two as an i128 has room for.
+        let wanted = remaining / f64::from(noise_bits).exp2() / grid as f64;
+        if wanted <= 2.0 || grid.leading_zeros() < 3 {
             levels.push(Level {
                 std: remaining,
                 cell: grid,
             });
             break;
         }
-        // A power of two times the grid, so that every finer grid divides it.
-        let cell = grid * libm::log2(wanted / grid).floor().exp2();
+        let doublings = (libm::log2(wanted).floor() as u32).min(grid.leading_zeros() - 2);
+        let cell = grid << doublings;
         levels.push(Level { std: remaining, cell });
-        remaining = 2.0 * cell;
+        remaining = 2.0 * cell as f64;
     }
     // Each finer variate's variance is taken out of the coarser one.
     for finer in (1..levels.len()).rev() {

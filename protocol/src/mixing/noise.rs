@@ -22,9 +22,9 @@ use crate::mixing::portion::NoiseSource;
 /// Adds noise of standard deviation `std` (in steps) on the grid of `grid` steps to each
 /// coordinate.
 pub fn add_gaussian<R: Rng>(rng: &mut R, std: f64, grid: i128, noise_bits: u32, to: &mut LatticeVector) {
-    let scales: Vec<(f64, i128)> = levels(std, grid as f64, noise_bits)
+    let scales: Vec<(f64, i128)> = levels(std, grid, noise_bits)
         .iter()
-        .map(|level| (level.std / level.cell, level.cell as i128))
+        .map(|level| (level.std / level.cell as f64, level.cell))
         .collect();
     to.add_each(&scales, |deviations| {
         let z: f64 = StandardNormal.sample(rng);
@@ -96,7 +96,13 @@ mod tests {
 
     #[test]
     fn levels_keep_the_variance_and_end_on_the_grid() {
-        for (std, grid, bits) in [(1e9, 1.0, 16), (1e9, 1.0, 8), (7e4, 64.0, 3), (1e30, 1.0, 12)] {
+        for (std, grid, bits) in [
+            (1e9, 1, 16),
+            (1e9, 1, 8),
+            (7e4, 64, 3),
+            (1e30, 1, 12),
+            (1e30, 3_i128.pow(40), 16),
+        ] {
             let levels = levels(std, grid, bits);
             let variance: f64 = levels.iter().map(|l| l.std * l.std).sum();
             assert!(
@@ -106,10 +112,10 @@ mod tests {
             assert_eq!(levels.last().map(|l| l.cell), Some(grid));
             for pair in levels.windows(2) {
                 assert!(
-                    pair[1].std >= 1.8 * pair[0].cell,
+                    pair[1].std >= 1.8 * pair[0].cell as f64,
                     "the finer variate smooths the coarser one's cells"
                 );
-                assert_eq!(pair[0].cell % pair[1].cell, 0.0);
+                assert_eq!(pair[0].cell % pair[1].cell, 0);
             }
         }
     }

@@ -18,10 +18,7 @@ pub const FILES: &[&str] = &[
 ];
 
 /// Type names that two files of a crate define.
-pub const NAMES: &[&str] = &[
-    "accountant: Chosen",
-    "accountant: Found",
-];
+pub const NAMES: &[&str] = &["accountant: Chosen", "accountant: Found"];
 
 /// Functions with more than five parameters besides `self`.
 pub const FUNCTIONS: &[&str] = &[

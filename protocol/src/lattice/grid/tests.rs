@@ -377,3 +377,53 @@ fn a_packed_vector_comes_back() {
         }
     }
 }
+
+/// (k + 1)^T·q has more digits than an f64 from k = 2, T = 32 on.
+#[test]
+fn noise_lies_on_its_grid_with_any_fanout_rounds_and_denominator_that_fit() {
+    let mut rng = ChaCha12Rng::seed_from_u64(13);
+    let (mut fitting, mut beyond_f64) = (0, 0);
+    for fanout in 1..=8 {
+        for rounds in 1..=80 {
+            for injection in [
+                Injection::exact_incremental(rounds),
+                Injection::exact_early(rounds),
+            ] {
+                let travel = Travel::Split {
+                    fanout,
+                    injection: &injection,
+                    received_bound: 1,
+                };
+                let Ok(lattice) = Lattice::fit(&LatticeRequest {
+                    travel,
+                    shares_bound: rounds,
+                    ..request(&injection)
+                }) else {
+                    continue;
+                };
+                fitting += 1;
+                beyond_f64 += u32::from(lattice.value_grid() as f64 as i128 != lattice.value_grid());
+                let mut on_its_grid = |std: f64, grid: i128| {
+                    let mut noise = lattice.zeros(3);
+                    add_gaussian(
+                        &mut rng,
+                        std / lattice.step(),
+                        grid,
+                        lattice.noise_bits,
+                        &mut noise,
+                    );
+                    noise.steps().all(|step| step % grid == 0) && noise.steps().any(|step| step != 0)
+                };
+                let what = format!("k = {fanout}, T = {rounds}");
+                assert!(on_its_grid(3.7, lattice.value_grid()), "{what}");
+                for round in 0..=rounds as u32 {
+                    assert!(
+                        on_its_grid(2.5, lattice.noise_grid(round)),
+                        "{what}, round {round}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(fitting > 200 && beyond_f64 > 10, "{fitting}, {beyond_f64}");
+}
