@@ -62,7 +62,7 @@ impl Rows {
         for index in 0..count {
             let (party, round) = (index / (rounds + 1), index % (rounds + 1));
             let row = match round == rounds {
-                true => trace.last(party),
+                true => trace.final_state(party),
                 // The trace kept all: a party without a hand-out hands out nothing.
                 false => trace.state(party, round as u32).unwrap_or(&nothing),
             };

@@ -43,7 +43,7 @@ impl View {
                     .state(party, round)
                     .expect("the trace kept the states that are seen")
             })
-            .chain(finals.map(|&party| trace.last(party)))
+            .chain(finals.map(|&party| trace.final_state(party)))
             .collect();
         let honest = (0..trace.parties())
             .filter(|party| !corrupted.contains(party))

@@ -84,10 +84,10 @@ impl Trace {
             })
             .collect();
         let mut states = BTreeMap::new();
-        let last = rerun(execution, machines, &mut names, keep, |party, round, state| {
+        let finals = rerun(execution, machines, &mut names, keep, |party, round, state| {
             states.insert((party, round), state.0);
         });
-        let (finals, weights) = last
+        let (finals, weights) = finals
             .into_iter()
             .map(|portion| (portion.value.0, portion.weight))
             .unzip();
@@ -128,7 +128,7 @@ impl Trace {
     }
 
     /// Row of the final state of `party`, after roll-back.
-    pub fn last(&self, party: Party) -> &[f64] {
+    pub fn final_state(&self, party: Party) -> &[f64] {
         &self.finals[party]
     }
 

@@ -8,7 +8,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::bounds::bound::Bound;
 use crate::execution::settled::LogsError;
-use crate::gate::plan_facts::{Found, Gate};
+use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::Basis;
 
 impl Gate<'_> {
@@ -19,7 +19,7 @@ impl Gate<'_> {
         &self,
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
-    ) -> Result<Option<Found>, LogsError> {
+    ) -> Result<Option<LargestLoss>, LogsError> {
         let execution = self.among_members(logs, publish)?;
         let size = self.coalition_size(publish.len());
         let bound = Bound::of_execution(&self.setting, &execution, publish, size);
@@ -37,7 +37,7 @@ impl Gate<'_> {
             .chain(publish.iter().copied().take(size));
         let execution = execution.with_corrupted(corrupted)?;
         let worst = self.or_departed(
-            Found {
+            LargestLoss {
                 mu,
                 execution,
                 basis: Basis::Spreading,

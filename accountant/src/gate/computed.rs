@@ -12,7 +12,7 @@ use crate::execution::rows::{Rows, SCREENED};
 use crate::execution::settled::{LogsError, Readings, exceptions};
 use crate::execution::share::ShareFault;
 use crate::execution::trace::Trace;
-use crate::gate::plan_facts::{Found, Gate};
+use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::Basis;
 use crate::losses::loss::{largest, largest_mu, scaled, squared_losses};
 use crate::losses::view::View;
@@ -32,7 +32,7 @@ impl Gate<'_> {
         &self,
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
-    ) -> Result<Option<Found>, LogsError> {
+    ) -> Result<Option<LargestLoss>, LogsError> {
         if !self.feasible(publish.len(), 1) {
             return Ok(None);
         }
@@ -48,7 +48,7 @@ impl Gate<'_> {
         &self,
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
-    ) -> Result<Option<Found>, LogsError> {
+    ) -> Result<Option<LargestLoss>, LogsError> {
         let readings = Readings::of(self.plan, logs, 0);
         let everybody: BTreeSet<Party> = (0..self.plan.parties()).collect();
         let Some(count) = readings
@@ -74,7 +74,11 @@ impl Gate<'_> {
 
     /// `independent_noise = "none"`: what changes that keep every revealed sum lose, by Theorem R
     /// as above; then the departed's own, of whose values no sum is revealed.
-    pub(super) fn same_sum(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
+    pub(super) fn same_sum(
+        &self,
+        logs: &AgreedLogs,
+        publish: &BTreeSet<Party>,
+    ) -> Result<LargestLoss, LogsError> {
         let departed = self.departed(publish);
         let execution = self.among_members(logs, publish)?;
         let coalitions: Vec<Vec<Party>> = self
@@ -85,7 +89,7 @@ impl Gate<'_> {
         let steepest = exact_sum::steepest(&self.setting, &[execution], &coalitions)?;
         let mu = exact_sum::loss(&self.setting, &steepest, self.noise.correlated_std);
         self.or_departed(
-            Found {
+            LargestLoss {
                 mu,
                 execution: steepest.execution,
                 basis: Basis::Computed,
@@ -113,10 +117,10 @@ impl Gate<'_> {
     /// The members' worst loss, or a departed party's own if that is larger.
     pub(super) fn or_departed(
         &self,
-        mut worst: Found,
+        mut worst: LargestLoss,
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
-    ) -> Result<Found, LogsError> {
+    ) -> Result<LargestLoss, LogsError> {
         let departed = self.departed(publish);
         for &party in &departed {
             let own = self.departed_own(logs, publish, &departed, party)?;
@@ -127,7 +131,7 @@ impl Gate<'_> {
                 } else {
                     worst.execution
                 };
-                worst = Found { execution, ..own };
+                worst = LargestLoss { execution, ..own };
             }
         }
         Ok(worst)
@@ -141,9 +145,9 @@ impl Gate<'_> {
         publish: &BTreeSet<Party>,
         departed: &BTreeSet<Party>,
         party: Party,
-    ) -> Result<Found, LogsError> {
+    ) -> Result<LargestLoss, LogsError> {
         let bound = self.bound_before_publishing(party)?;
-        let bounded = Found {
+        let bounded = LargestLoss {
             mu: bound,
             execution: self.base.clone(),
             basis: Basis::BeforePublishing,
@@ -208,8 +212,8 @@ impl Gate<'_> {
         executions: &[Execution],
         coalitions: &[BTreeSet<Party>],
         counts: impl Fn(Party) -> bool + Sync,
-    ) -> Result<Found, LogsError> {
-        let mut worst: Option<Found> = None;
+    ) -> Result<LargestLoss, LogsError> {
+        let mut worst: Option<LargestLoss> = None;
         for execution in executions {
             let trace = Trace::of(execution, &self.setting.weights);
             for (screened, coalition) in self.screen(&trace, execution, coalitions, &counts) {
@@ -234,7 +238,7 @@ impl Gate<'_> {
                     .collect();
                 let mu = largest_mu(&losses);
                 if worst.as_ref().is_none_or(|worst| mu > worst.mu) {
-                    worst = Some(Found {
+                    worst = Some(LargestLoss {
                         mu,
                         execution: against,
                         basis: Basis::Computed,

@@ -9,7 +9,7 @@ use undertone_protocol::topology::party::Party;
 use crate::bounds::draws::hidden::worst_with_a_share_fault;
 use crate::class::coalitions::{self, MOST_SETTLED};
 use crate::execution::settled::{LogsError, check, exceptions};
-use crate::gate::plan_facts::{Found, Gate};
+use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::{Audit, Basis, Verdict};
 
 /// Sets that the gate looks at where each takes a while: with 200 parties PPSC's bound takes a good
@@ -114,7 +114,7 @@ impl Gate<'_> {
                     &publish,
                     "more would have gone wrong than the plan tolerates",
                 );
-                let found = Found {
+                let found = LargestLoss {
                     mu: self.theorem(),
                     execution: self.some_execution(&publish)?,
                     basis: Basis::Theorem,
@@ -209,7 +209,11 @@ impl Gate<'_> {
     }
 
     /// The largest loss if `publish` publishes: the smallest of the valid statements.
-    pub(super) fn largest(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
+    pub(super) fn largest(
+        &self,
+        logs: &AgreedLogs,
+        publish: &BTreeSet<Party>,
+    ) -> Result<LargestLoss, LogsError> {
         if self.setting.reveals_sums(self.noise) {
             return self.same_sum(logs, publish);
         }
@@ -225,8 +229,8 @@ impl Gate<'_> {
         };
         let theorem = self.theorem();
         Ok(match computed {
-            Some(found) if found.mu <= theorem => found,
-            _ => Found {
+            Some(computed) if computed.mu <= theorem => computed,
+            _ => LargestLoss {
                 mu: theorem,
                 execution: self.some_execution(publish)?,
                 basis: Basis::Theorem,
@@ -248,7 +252,7 @@ impl Gate<'_> {
             .and_then(|execution| execution.with_corrupted(corrupted));
         let execution = execution.expect("the first parties are parties");
         self.audit(
-            Found {
+            LargestLoss {
                 mu,
                 execution,
                 basis: Basis::BeforePublishing,

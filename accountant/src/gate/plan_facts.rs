@@ -28,7 +28,7 @@ pub(super) struct Gate<'a> {
 }
 
 /// A set's largest loss.
-pub(super) struct Found {
+pub(super) struct LargestLoss {
     /// With exact sums revealed: of changes that keep them.
     pub(super) mu: f64,
     pub(super) execution: Execution,
@@ -87,8 +87,8 @@ impl<'a> Gate<'a> {
             .with_published(publish.iter().copied())?)
     }
 
-    pub(super) fn audit(&self, found: Found, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
-        let Found { mu, execution, basis } = found;
+    pub(super) fn audit(&self, found: LargestLoss, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
+        let LargestLoss { mu, execution, basis } = found;
         let same_sum_mu = self.setting.reveals_sums(self.noise).then_some(mu);
         // Once finals are out the sums are public.
         let mu = if same_sum_mu.is_some() && !execution.published().is_empty() {

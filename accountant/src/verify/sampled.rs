@@ -6,7 +6,7 @@ use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults};
 use crate::bounds::confidence;
 use crate::bounds::draws::Draws;
 use crate::calibration::claims::{covers, static_claims};
-use crate::calibration::static_draws::{Sample, failures, fresh_seed};
+use crate::calibration::static_draws::{Allowed, Sample, failures, fresh_seed};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
@@ -134,7 +134,8 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64
     }
     let trials = draws.checked(due);
     let first = OWN | (own >> 2);
-    let found = failures(&draws, first..first + trials, noise, draft, claim.mu, &mut |_| {});
+    let allowed = Allowed::of(draft, noise, claim.mu);
+    let found = failures(&draws, first..first + trials, allowed, &mut |_| {});
     let chance = confidence::at_least(found, trials, WRONGLY_REFUSED);
     if exceeds(privacy.delta + chance, claim.delta) {
         let problem = format!(
