@@ -2,8 +2,8 @@
 //! after it.
 //!
 //! The estimate is Σ yᵢ / Σ wᵢ over the final states yᵢ, of weights wᵢ, that were summed. Its noise
-//! is what the rows of these finals carry: σ* on columns of x̃ (a value with its party's own noise),
-//! σ_Δ on columns of η (noise that should cancel).
+//! is what the rows of these finals carry: σ* on columns of x̃ (a value with its party's own
+//! noise), σ_Δ on columns of η (noise that should cancel).
 
 use std::collections::BTreeSet;
 
@@ -145,8 +145,8 @@ impl ErrorModel {
         self.plain.sqrt() * noise.independent_std
     }
 
-    /// The standard error if one party departs before the logs are agreed: root of the mean variance
-    /// over parties (and, without roll-back, over rounds). None where it was not computed.
+    /// The standard error if one party departs before the logs are agreed: root of the mean
+    /// variance over parties (and, without roll-back, over rounds). None where it was not computed.
     pub fn departed(&self, noise: Noise) -> Option<f64> {
         self.departed.map(|terms| error(terms, noise))
     }

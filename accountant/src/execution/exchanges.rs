@@ -12,9 +12,9 @@ use crate::execution::share::Fate;
 pub struct Exchange {
     /// The iteration in which it took place, from 1.
     pub iteration: u32,
-    /// Its out-agent: who sent a share ω and kept a noise γ.
+    /// The out-agent: who sent a share ω and kept a noise γ.
     pub out: Party,
-    /// Its in-agent: who was to add ω to its state.
+    /// The in-agent: who was to add ω to its state.
     pub into: Party,
     /// What became of ω.
     pub fate: Fate,
@@ -49,11 +49,11 @@ pub fn exchanges(execution: &Execution) -> Vec<Exchange> {
 /// one without any stands alone.
 ///
 /// The rank of D, what the noises do to the final states, is the number of parties less that of the
-/// components. *Proof:* with C_s and d_s the matrix and the new column of an exchange from i to j, the orthogonal complement of D's range after it is {v : C_sᵀ v in the
-/// complement before, vᵢ = vⱼ}; as C_sᵀ changes only entry i, into vⱼ, such a v is itself in the
-/// complement before. So the complement is what is constant on each component. ∎ The same holds of
-/// what a coalition inside sees, for exchanges between honest parties: ω that it reads takes the
-/// coefficient of its sender.
+/// components. *Proof:* with C_s and d_s the matrix and the new column of an exchange from i to j,
+/// the orthogonal complement of D's range after it is {v : C_sᵀ v in the complement before, vᵢ =
+/// vⱼ}; as C_sᵀ changes only entry i, into vⱼ, such a v is itself in the complement before. So the
+/// complement is what is constant on each component. ∎ The same holds of what a coalition inside
+/// sees, for exchanges between honest parties: ω that it reads takes the coefficient of its sender.
 pub fn components(execution: &Execution) -> Vec<Vec<Party>> {
     let accepted = exchanges(execution)
         .into_iter()

@@ -22,16 +22,16 @@ use crate::mechanism::chosen::Mechanism;
 pub struct ExchangeFault {
     /// The iteration in which it was due, from 1.
     pub iteration: u32,
-    /// Its out-agent: who sent a share ω and kept a noise γ.
+    /// The out-agent: who sent a share ω and kept a noise γ.
     pub out: Party,
-    /// Its in-agent: who was to add ω to its state.
+    /// The in-agent: who was to add ω to its state.
     #[serde(rename = "in")]
     pub into: Party,
     /// What became of ω: added by `in`, added again by `out` (whose state is then as before, if it
     /// exchanged nothing since), or by nobody.
     pub fate: Fate,
-    /// The iteration at whose end ω is added: `iteration`, if nothing is given, or a later one; past
-    /// the last means the last.
+    /// The iteration at whose end ω is added: `iteration`, if nothing is given, or a later one;
+    /// past the last means the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<u32>,
     /// Whether `in` may have read ω.

@@ -246,7 +246,8 @@ pub(crate) struct At<'a> {
 }
 
 impl At<'_> {
-    /// Covariances of `left` rows with `right` ones, over the unknowns of those outside `coalition`.
+    /// Covariances of `left` rows with `right` ones, over the unknowns of those outside
+    /// `coalition`.
     pub(crate) fn covariance(&self, left: &[usize], right: &[usize], coalition: &[Party]) -> Array2<f64> {
         match &self.gram {
             Some(gram) => {

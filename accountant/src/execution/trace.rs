@@ -1,9 +1,9 @@
 //! All that is handed out in an execution, as linear functions of its unknowns.
 //!
 //! The matrices come from running the protocol's own mixing machine on unit impulses: each x̃ᵢ (the
-//! value of party i, with its own noise) and each η (noise that cancels) is a coordinate of its own,
-//! so that a state *is* its row of (B*, A*) (INCA, equation 21), under every rule that the machine
-//! has.
+//! value of party i, with its own noise) and each η (noise that cancels) is a coordinate of its
+//! own, so that a state *is* its row of (B*, A*) (INCA, equation 21), under every rule that the
+//! machine has.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,8 +16,8 @@ use undertone_protocol::topology::party::Party;
 use crate::execution::checked::Execution;
 use crate::execution::share::Fate;
 
-/// What is handed out in a run, as linear functions of its unknowns: first the parties' values, then
-/// the noises, party by party ([`Execution::noises`]).
+/// What is handed out in a run, as linear functions of its unknowns: first the parties' values,
+/// then the noises, party by party ([`Execution::noises`]).
 pub struct Trace {
     parties: usize,
     rounds: usize,
@@ -140,8 +140,8 @@ impl Trace {
 }
 
 /// Takes the parties' machines, begun, through `execution`, with what it says of each share. `seen`
-/// gets what a party hands out in round t + 1 where `keep(party, t)` (see [`Trace::state`]). Returns
-/// the finals.
+/// gets what a party hands out in round t + 1 where `keep(party, t)` (see [`Trace::state`]).
+/// Returns the finals.
 pub(crate) fn rerun<P, W, N>(
     execution: &Execution,
     mut machines: Vec<Mixing<P, W>>,
