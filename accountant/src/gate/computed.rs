@@ -19,15 +19,16 @@ use crate::losses::view::View;
 use crate::parallel::in_parallel;
 
 impl Gate<'_> {
-    /// Whether so many readings of what happened are computed; else the theorem stands in. For one
-    /// reading a plan that was exhausted is.
+    /// Whether the gate computes so many readings of what happened; else the theorem stands in. One
+    /// reading is always computed where the plan's whole class was.
     pub(super) fn feasible(&self, members: usize, readings: usize) -> bool {
         let few = coalitions::count(members, self.coalition_size(members))
             .is_some_and(|count| count <= coalitions::MOST_COALITIONS);
         few && coalitions::settled_products(&self.setting, members) * readings as f64 <= MOST_SETTLED
     }
 
-    /// Theorem R: the departed collude and stay; then the departed's own.
+    /// The largest loss with roll-back: of the members, against whom by Theorem R the departed
+    /// collude and stay; and of the departed.
     pub(super) fn with_roll_back(
         &self,
         logs: &AgreedLogs,
@@ -42,8 +43,8 @@ impl Gate<'_> {
         Ok(Some(self.or_departed(worst, logs, publish)?))
     }
 
-    /// The paper's protocol: what the logs say, every reading of what silent parties did,
-    /// coalitions of any parties.
+    /// The largest loss in the paper's protocol: over what the logs say, every reading of what
+    /// silent parties did, and coalitions of any parties.
     pub(super) fn as_it_was(
         &self,
         logs: &AgreedLogs,
@@ -72,8 +73,9 @@ impl Gate<'_> {
         )?))
     }
 
-    /// `independent_noise = "none"`: what changes that keep every revealed sum lose, by Theorem R
-    /// as above; then the departed's own, of whose values no sum is revealed.
+    /// The largest loss with `independent_noise = "none"`: of changes that keep every revealed sum,
+    /// by Theorem R against the departed, too; and of the departed, of whose values no sum is
+    /// revealed.
     pub(super) fn same_sum(
         &self,
         logs: &AgreedLogs,
@@ -146,6 +148,7 @@ impl Gate<'_> {
         departed: &BTreeSet<Party>,
         party: Party,
     ) -> Result<LargestLoss, LogsError> {
+        // The theorem.
         let bound = self.bound_before_publishing(party)?;
         let bounded = LargestLoss {
             mu: bound,
@@ -170,6 +173,7 @@ impl Gate<'_> {
         else {
             return Ok(bounded);
         };
+        // The view: with every reading, as if the party were rolled back.
         let mut executions = Vec::with_capacity(count);
         for reading in 0..count {
             let execution = readings.execution(&self.base, reading)?;
@@ -216,6 +220,8 @@ impl Gate<'_> {
         let mut worst: Option<LargestLoss> = None;
         for execution in executions {
             let trace = Trace::of(execution, &self.setting.weights);
+            // Worst first, so that the rest need not be computed once one is worse than they may
+            // be.
             for (screened, coalition) in self.screen(&trace, execution, coalitions, &counts) {
                 if worst
                     .as_ref()
