@@ -39,7 +39,7 @@ use crate::losses::loss::Noise;
 use crate::losses::view::View;
 use crate::parallel::in_parallel;
 
-/// That both counts bound their chances, together.
+/// The confidence with which both counts bound their chances, together.
 pub const CONFIDENCE: f64 = 0.999;
 
 /// Runs that are mixed at once, as the coordinates of one vector: a state stays within the
@@ -56,10 +56,10 @@ pub enum AuditError {
     /// The plan claims nothing.
     #[error("the plan has no headline claim to attack")]
     NoClaim,
-    /// The schedule or the injection.
+    /// The schedule or the injection is refused.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// The injection.
+    /// The injection is refused.
     #[error(transparent)]
     Injection(#[from] InjectionError),
     /// No runs at all.
@@ -68,7 +68,7 @@ pub enum AuditError {
     /// No noise, or more than the plan's lattice has room for.
     #[error("--noise-scale must be above 0 and at most {LARGEST_SCALE}, found {found}")]
     Scale {
-        /// What was given.
+        /// The scale that was given.
         found: f64,
     },
 }
@@ -79,45 +79,46 @@ pub struct Attack<'a> {
     claim: Claim,
     execution: Execution,
     victim: Party,
-    /// States that the attacker sees, then whose finals.
+    /// States that the attacker sees: what the party hands out in the round after.
     states: BTreeSet<(Party, u32)>,
+    /// Whose finals the attacker sees.
     finals: Vec<Party>,
-    /// Weight of each of these in the log-likelihood ratio, per unit of data.
+    /// The weight of each state, then of each final, in the log-likelihood ratio, per unit of data.
     weights: Vec<f64>,
 }
 
 /// Pairs of runs, in batches that share no noise with others of the same seed.
 #[derive(Debug, Clone, Copy)]
 struct Batches {
-    /// Runs with x, and as many with x′.
+    /// Runs with the victim's value x, and as many with the changed value x′.
     pairs: u64,
-    /// Number of the first batch.
+    /// The number of the first batch.
     first: u64,
-    /// Times every σ.
+    /// What every standard deviation is multiplied with.
     noise_scale: f64,
-    /// Seeds the noise.
+    /// The seed of the noise.
     seed: u64,
 }
 
 /// How an attack went.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attacked {
-    /// ε is at least this, with [`CONFIDENCE`]; 0 if the counts show nothing.
+    /// What ε is at least, with [`CONFIDENCE`]; 0 if the counts show nothing.
     pub epsilon_lower: f64,
-    /// δ of the claim.
+    /// The δ of the claim.
     pub delta: f64,
-    /// Runs with x, and as many with x′.
+    /// Runs with the victim's value x, and as many with the changed value x′.
     pub pairs: u64,
-    /// Log-likelihood ratio, by the plan's own noise, above which the attacker says x′; nats.
+    /// The log-likelihood ratio, by the plan's own noise, above which the attacker says x′; nats.
     pub threshold: f64,
-    /// Runs with x′ of which it said so.
+    /// Runs with x′ of which the attacker said so.
     pub found: u64,
-    /// Runs with x of which it said so, too.
+    /// Runs with x of which the attacker said x′, too.
     pub mistaken: u64,
 }
 
 impl<'a> Attack<'a> {
-    /// On the claim that sets the headline, in its worst execution.
+    /// Prepares an attack on the claim that sets the headline, in its worst execution.
     pub fn of(plan: &'a Plan) -> Result<Self, AuditError> {
         let headline = plan
             .calibration()
@@ -133,6 +134,7 @@ impl<'a> Attack<'a> {
             independent_std: calibration.independent_std,
             correlated_std: calibration.correlated_std,
         };
+        // Where that claim loses most, and the statistic that shows it best there.
         let setting = Setting::of_plan(plan)?;
         let (execution, victim) = worst_execution(&setting, &claim, noise)?;
         let view = View::of(&execution);
@@ -169,14 +171,14 @@ impl<'a> Attack<'a> {
         &self.claim
     }
 
-    /// Whose value changes.
+    /// The party whose value changes.
     pub fn victim(&self) -> Party {
         self.victim
     }
 
-    /// Runs `pairs` pairs, and a quarter as many before to choose the threshold, with every σ times
-    /// `noise_scale`. The same arguments give the same counts, on any number of cores; `progress`
-    /// hears how many of the batches are done.
+    /// Runs `pairs` pairs, and a quarter as many before to choose the threshold, with every
+    /// standard deviation times `noise_scale`. The same arguments give the same counts, on any
+    /// number of cores; `progress` hears how many of the batches are done.
     pub fn run(
         &self,
         pairs: u64,
@@ -199,6 +201,7 @@ impl<'a> Attack<'a> {
             done += batches;
             progress(done, all);
         };
+        // Runs that choose the threshold …
         let to_choose = Batches {
             pairs: before,
             first: 0,
@@ -216,6 +219,7 @@ impl<'a> Attack<'a> {
             ]
         });
         let threshold = self.threshold(&sums, pairs);
+        // … and others that count.
         let to_count = Batches {
             pairs,
             first: before.div_ceil(BATCH),
@@ -270,8 +274,8 @@ impl<'a> Attack<'a> {
         sums
     }
 
-    /// The log-likelihood ratios of a batch of runs in which the victim's value is Δ/2 below or
-    /// above the middle.
+    /// The log-likelihood ratios of a batch of runs in which the victim's value is half its
+    /// sensitivity below or above the middle.
     ///
     /// All other honest values are in the middle, and what corrupted parties inject, which the
     /// attacker knows, is nothing.
@@ -280,6 +284,7 @@ impl<'a> Attack<'a> {
         let corrupted = corrupted(&self.execution);
         let size = BATCH as usize;
         let half = plan.draft().sensitivity(self.victim) / 2.0;
+        // A node's noise and machine for each party, as START would make them.
         let mut noises: Vec<LatticeNoise<ChaCha8Rng>> = (0..plan.parties())
             .map(|party| {
                 let scale = if corrupted.contains(&party) {
@@ -314,6 +319,7 @@ impl<'a> Attack<'a> {
                 )
             })
             .collect();
+        // What the attacker sees, in the order of its weights.
         let mut ratios = vec![0.0; size];
         let mut add = |weight: f64, state: &LatticeVector| {
             let each = state.to_f64(weight * plan.lattice().step());
@@ -341,8 +347,8 @@ impl<'a> Attack<'a> {
         ratios
     }
 
-    /// Where two Gaussians like those of the first runs would give the best bound from `pairs`
-    /// pairs.
+    /// The threshold at which two Gaussians like those of the first runs would give the best bound
+    /// from `pairs` pairs.
     fn threshold(&self, &[runs, x, changed, x_squares, changed_squares]: &[f64; 5], pairs: u64) -> f64 {
         let (low, high) = (x / runs, changed / runs);
         let variance = ((x_squares + changed_squares) / runs - low * low - high * high) / 2.0;
@@ -367,7 +373,8 @@ impl<'a> Attack<'a> {
     }
 }
 
-/// ε from `found` of `pairs` runs with x′ and `mistaken` of as many with x.
+/// What ε is at least, if `found` of `pairs` runs with the changed value were told, and `mistaken`
+/// of as many without were taken for it.
 fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
     // Each count may miss its chance with half of what is left.
     let alpha = (1.0 - CONFIDENCE) / 2.0;
@@ -382,6 +389,7 @@ fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
     }
 }
 
+/// Who colludes in an execution.
 fn corrupted(execution: &Execution) -> BTreeSet<Party> {
     match execution.adversary() {
         Adversary::Corrupted(corrupted) => corrupted.clone(),
@@ -414,8 +422,9 @@ fn worst_execution(
     }
 }
 
-/// w with Σ w = h, h the column of the honest party at `place`: wᵀy is the statistic of the optimal
-/// test. Any other w would only be a weaker attack.
+/// Weights w of what is seen, y, for which wᵀy is the statistic of the optimal test: Σ w = h, Σ the
+/// covariance of y, h the column of the honest party at `place`. Any other w would only be a weaker
+/// attack.
 fn optimal_weights(view: &View, noise: Noise, place: usize) -> Vec<f64> {
     let (rows, honest) = view.b.dim();
     let mut weights = vec![0.0; rows];

@@ -1,5 +1,13 @@
 //! What an adversary learns from a run, and what noise it takes to keep that within a budget.
 //!
+//! # Letters
+//! Throughout, μ is a loss: sensitivity over noise, for which a result is (ε, δ)-private. Δ is a
+//! sensitivity, σ* the deviation of a party's own noise, σ_Δ that of the noise that cancels in the
+//! sum of all finals (with PPSC σ_γ), r = σ_Δ²/σ*². There are n parties and T rounds. x̃ is a value
+//! with its party's own noise η*; η, with PPSC γ, is noise that cancels, and ω a share that hands a
+//! state over.
+//!
+//! # How it is made
 //! Everything here is a function of its arguments: no I/O, no clock, no randomness. Losses are
 //! those of linear-Gaussian views, and the views come from running the protocol's own mixing
 //! machine on unit impulses, not from a second description of it.

@@ -2,7 +2,8 @@
 
 use std::thread;
 
-/// `work(0)`, …, `work(count − 1)` on all cores, in order.
+/// What `work(0)`, …, `work(count − 1)` give on all cores, in this order, those that give nothing
+/// left out.
 pub(crate) fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> Option<T> + Sync) -> Vec<T> {
     let cores = thread::available_parallelism()
         .map_or(1, usize::from)

@@ -17,10 +17,10 @@ use crate::execution::checked::Execution;
 use crate::execution::share::{Fate, ShareFault};
 use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
 
-/// A draft of simulated parties from run-file lines; `name` and `shape` are added.
 /// Where the own draws of whoever verifies begin.
 pub(crate) const OWN_DRAWS: u64 = 17;
 
+/// A draft of simulated parties from run-file lines; `name` and `shape` are added.
 pub(crate) fn draft(parties: usize, lines: &str) -> Draft {
     let text = format!("name = \"test\"\n[data]\nshape = [4]\n{lines}");
     let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
@@ -29,7 +29,7 @@ pub(crate) fn draft(parties: usize, lines: &str) -> Draft {
     Draft::new(file, &peers, 7).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A calibrated plan.
+/// A calibrated plan of simulated parties from run-file lines.
 pub(crate) fn plan(parties: usize, lines: &str) -> Plan {
     let draft = draft(parties, lines);
     let calibration = calibrate(&draft, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
@@ -83,7 +83,7 @@ fn log(plan: &Plan, members: &[Party], party: Party) -> Log {
     }
 }
 
-/// A random order.
+/// Puts parties into a random order.
 pub(crate) fn shuffle(list: &mut [Party], random: &mut ChaCha8Rng) {
     for last in (1..list.len()).rev() {
         list.swap(last, random.random_range(0..=last));
@@ -108,7 +108,7 @@ pub(crate) fn random_out(
         .collect()
 }
 
-/// D_Inc, D_EI, or some other valid (c, Z).
+/// The paper's D_Inc or D_EI, or some other valid injection (c, Z).
 pub(crate) fn random_injection(rounds: usize, random: &mut ChaCha8Rng) -> InjectionSpec {
     match random.random_range(0..3) {
         0 => InjectionSpec::Named(NamedInjection::Incremental),

@@ -16,13 +16,13 @@
 //! min(1ᵀ|M|1, T λ_max(M)) from above, λ_max the largest eigenvalue, which holds for contributions
 //! that are vectors, too.
 //!
-//! Nothing of size nT, n the nodes, is ever built. K comes from the rows eᵢᵀ Wᵏ, for one observer and symmetric W
-//! from the numbers (Wᵏ)ᵢᵢ alone, k ≤ 2T, which are dot products of T rows; G from (Wᵏ)ᵢⱼ. A block
-//! of dependent rows is reduced to a basis first: a combination of S W that carries no unknown
-//! noise only repeats what earlier blocks said, so that K of the basis is positive definite with
-//! pivots of the order of the least singular value of S W, and no pseudo-inverse with a cut-off is
-//! needed. As the target's own noise is unknown, G is made of columns of H and M is at most the
-//! identity. A target among observers who know their noise has no protection at all.
+//! Nothing of size nT, n the nodes, is ever built. K comes from the rows eᵢᵀ Wᵏ, for one observer
+//! and symmetric W from the numbers (Wᵏ)ᵢᵢ alone, k ≤ 2T, which are dot products of T rows; G from
+//! (Wᵏ)ᵢⱼ. A block of dependent rows is reduced to a basis first: a combination of S W that carries
+//! no unknown noise only repeats what earlier blocks said, so that K of the basis is positive
+//! definite with pivots of the order of the least singular value of S W, and no pseudo-inverse with
+//! a cut-off is needed. As the target's own noise is unknown, G is made of columns of H and M is at
+//! most the identity. A target among observers who know their noise has no protection at all.
 
 mod bounds;
 pub mod distribution;

@@ -31,9 +31,10 @@ pub struct BeforePublishing {
 
 /// What lets most out of each party.
 enum Leaking {
-    /// A view of each kind.
+    /// INCA: a view of each kind.
     Views(Vec<CutOff>),
-    /// PPSC: the coalition that a party hands out to most often, and how often ([`theorem`]).
+    /// PPSC: how often a party hands out to the coalition that it hands out to most, and that
+    /// coalition ([`theorem`]).
     HandOuts(Vec<(usize, Vec<Party>)>),
 }
 
@@ -44,7 +45,7 @@ struct CutOff {
     view: View,
 }
 
-/// In each round: to how many a party sends, and how many of these collude.
+/// To how many a party sends in each round, and how many of these collude.
 type Pattern = Vec<(usize, usize)>;
 
 impl BeforePublishing {
@@ -69,6 +70,7 @@ impl BeforePublishing {
             );
             return Ok(Some(BeforePublishing { worst, cases }));
         }
+        // One view of each kind.
         let Some(patterns) = patterns(setting) else {
             return Ok(None);
         };
@@ -97,7 +99,8 @@ impl BeforePublishing {
         self.cases
     }
 
-    /// The largest μ² at σ* = 1 and r = σ_Δ²/σ*², and whose it is.
+    /// The largest squared loss, sensitivity included, at own noise σ* = 1 and r = σ_Δ²/σ*² =
+    /// `ratio`, and whose it is.
     pub fn worst(&self, setting: &Setting, ratio: f64) -> (f64, Party) {
         let (square, party, _) = self.largest(setting, ratio);
         (square, party)
@@ -195,6 +198,7 @@ fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>>
     let mut patterns: BTreeMap<Pattern, (Party, Vec<Party>)> = BTreeMap::new();
     let mut choices = 0;
     for party in 0..setting.parties() {
+        // Who may be in a coalition that sees most: as many receivers as it holds, then anybody.
         let mut receivers: Vec<Party> = setting
             .out
             .iter()
@@ -233,6 +237,7 @@ fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>>
     Some(patterns)
 }
 
+/// What a coalition sees of a party that is cut off.
 fn view(
     setting: &Setting,
     base: &Execution,
@@ -254,7 +259,8 @@ fn view(
     Ok(View::from_rows(&rows, vec![party], |party| trace.noises(party)))
 }
 
-/// The theorem for one party, any coalition and any faults: μ² at σ* = 1 and Δ = 1.
+/// The mechanism's theorem for one party, any coalition and any faults: its squared loss before
+/// publishing, at own noise σ* = 1, r = σ_Δ²/σ*² = `ratio` and unit sensitivity.
 pub fn theorem(setting: &Setting, party: Party, ratio: f64) -> Result<f64, ExecutionError> {
     let hand_outs = setting.hand_outs(party);
     Ok(setting
@@ -263,8 +269,8 @@ pub fn theorem(setting: &Setting, party: Party, ratio: f64) -> Result<f64, Execu
         .square_before_publishing(setting.rounds(), hand_outs, ratio)?)
 }
 
-/// The bound of [`theorem`] on the loss μ of one party, Δ included, at this noise; with PPSC σ* may
-/// be 0.
+/// The bound of [`theorem`] on the loss μ of one party, sensitivity included, at this noise; with
+/// PPSC a party's own noise may be 0.
 pub fn bound(setting: &Setting, party: Party, noise: Noise) -> Result<f64, ExecutionError> {
     let sensitivity = setting.sensitivity[party];
     if sensitivity == 0.0 {
@@ -277,7 +283,8 @@ pub fn bound(setting: &Setting, party: Party, noise: Noise) -> Result<f64, Execu
         .loss_before_publishing(setting.rounds(), hand_outs, sensitivity, noise)?)
 }
 
-/// The largest Δ²-scaled bound of [`theorem`] over all parties, at σ* = 1.
+/// The largest bound of [`theorem`] over all parties, squared sensitivity included, at own noise
+/// σ* = 1.
 pub fn largest_theorem(setting: &Setting, ratio: f64) -> Result<f64, ExecutionError> {
     let of_party = |party: Party| {
         Ok(scaled(

@@ -3,7 +3,8 @@
 //!
 //! There is a ladder, and whoever asks stands on its highest rung that holds: every coalition and
 //! every fault computed ([`Class`]); where these are too many, a theorem about all coalitions of
-//! that size ([`Spreading`]); and, always, local noise, Δ/σ*.
+//! that size ([`Spreading`]); and, always, local noise, Δ/σ* (sensitivity over a party's own
+//! noise).
 //!
 //! Squared losses are stated at σ* = 1 with r = σ_Δ²/σ*² (σ* the deviation of a party's own noise,
 //! σ_Δ that of the noise that cancels): all losses scale, μ² = F(r)/σ*².
@@ -47,8 +48,8 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// As [`Bound::of`], but over a [sample](Class::sampled) of the coalitions where these are
-    /// exhausted: a lower bound then, to choose by and never to claim by.
+    /// What [`Bound::of`] knows, but over a [sample](Class::sampled) of the coalitions where these
+    /// are exhausted: a lower bound then, to choose by and never to claim by.
     pub fn sampled(setting: &'a Setting) -> Result<Self, ExecutionError> {
         match Class::sampled(setting)? {
             Some(class) => Ok(Self::computed_by(setting, class)),
@@ -135,7 +136,8 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// F(r), Δ² included, by the fastest way: to choose by, not to claim by.
+    /// The largest squared loss F(r), sensitivity included, at r = `ratio` and σ* = 1, by the
+    /// fastest way: to choose by, not to claim by.
     pub fn quick(&self, ratio: f64) -> f64 {
         match &self.rung {
             Rung::Computed(class) => class.screen(ratio).first().map_or(0.0, |case| case.square),
@@ -143,7 +145,8 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// F(r), Δ² included, never below the true one; and the party whose loss that is.
+    /// The largest squared loss F(r), sensitivity included, at r = `ratio` and σ* = 1, never below
+    /// the true one; and the party whose loss that is.
     pub fn worst(&self, ratio: f64) -> Result<(f64, Party), ExecutionError> {
         match &self.rung {
             Rung::Computed(class) => class.worst(ratio).map(|case| (case.square, case.party)),
@@ -191,7 +194,8 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// Δ/σ*, rounded up: what any coalition learns at most, whatever goes wrong.
+/// What any coalition learns at most, whatever goes wrong: sensitivity over a party's own noise,
+/// rounded up.
 pub fn local_loss(setting: &Setting, noise: Noise) -> f64 {
     setting.largest_sensitivity() / noise.independent_std * (1.0 + SLACK)
 }
@@ -208,7 +212,7 @@ pub fn everybody_else(setting: &Setting) -> Result<(Execution, Party), Execution
     Ok((against, victim))
 }
 
-/// As many as a coalition has, in the order in which `victim` first exchanges with them.
+/// So many parties as a coalition has: those with whom `victim` exchanges first.
 fn first_met(setting: &Setting, victim: Party) -> BTreeSet<Party> {
     let mut met = BTreeSet::new();
     for round in &setting.out {

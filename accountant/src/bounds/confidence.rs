@@ -1,7 +1,8 @@
 //! Bounds on a chance from counts (Clopper and Pearson 1934): exact, whatever the chance is.
 
-/// The largest chance p for which at least `found` of `trials` still had a chance of at most
-/// `alpha`: below the true one except with probability `alpha`. 0 if nothing was found.
+/// A lower bound on a chance of which `found` of `trials` came true: the largest for which so many
+/// or more still had a probability of at most `alpha`, so that it is below the true one except with
+/// that probability. 0 if nothing was found.
 pub fn at_least(found: u64, trials: u64, alpha: f64) -> f64 {
     if found == 0 {
         return 0.0;
@@ -11,8 +12,9 @@ pub fn at_least(found: u64, trials: u64, alpha: f64) -> f64 {
     low * (1.0 - ROUNDING)
 }
 
-/// The smallest chance p for which at most `found` of `trials` had a chance of at most `alpha`:
-/// above the true one except with probability `alpha`. 1 if all were found.
+/// An upper bound on a chance of which `found` of `trials` came true: the smallest for which so
+/// many or fewer had a probability of at most `alpha`, so that it is above the true one except with
+/// that probability. 1 if all were found.
 pub fn at_most(found: u64, trials: u64, alpha: f64) -> f64 {
     if found >= trials {
         return 1.0;
@@ -23,8 +25,8 @@ pub fn at_most(found: u64, trials: u64, alpha: f64) -> f64 {
     (high * (1.0 + ROUNDING)).min(1.0)
 }
 
-/// What the series and ln Γ may be off, relatively, up to 10⁹ trials: ln Γ there is 2·10¹⁰ with 53
-/// bits.
+/// What the fraction and ln Γ may be off, relatively, up to 10⁹ trials: ln Γ there is 2·10¹⁰ with
+/// 53 bits.
 const ROUNDING: f64 = 1e-5;
 
 /// Where a condition that is false at 0 and true at 1 turns, from both sides.
@@ -42,7 +44,7 @@ fn bracket(holds: impl Fn(f64) -> bool) -> (f64, f64) {
     (low, high)
 }
 
-/// I_x(a, b), the regularised incomplete beta function, by its continued fraction (Lentz's method;
+/// The regularised incomplete beta function I_x(a, b), by its continued fraction (Lentz's method;
 /// DLMF 8.17.22).
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {

@@ -1,12 +1,13 @@
 //! Whether a sequence of exchanges hides what its private graph can hide.
 //!
-//! Each x̃ᵢ sits at exactly one place, each γ at two, once with each sign: a hand-over moves all
-//! that its out-agent has to the in-agent, −γ with it, and +γ stays. With the final states that a
-//! coalition does not hold as vertices, and one vertex for each ω that it reads, every honest γ is
-//! an edge: D is the incidence matrix of that graph. As σ_γ grows all that is left to see are the
-//! sums over its components, and the loss of a party tends to Δ²/(m σ*²), m the values in its
-//! component. These are the honest components of the exchanges that were used
-//! ([`crate::execution::exchanges::components`]), at best those of the private graph.
+//! Each value sits at exactly one place, each noise γ of an exchange at two, once with each sign: a
+//! hand-over moves all that its out-agent has to the in-agent, −γ with it, and +γ stays. With the
+//! final states that a coalition does not hold as vertices, and one vertex for each share that it
+//! reads, every honest γ is an edge: D, what the noises do to what is seen, is the incidence matrix
+//! of that graph. As the deviation σ_γ of γ grows all that is left to see are the sums over its
+//! components, and the squared loss of a party tends to Δ²/(m σ*²), Δ its sensitivity, σ* its own
+//! noise, m the values in its component. These are the honest components of the exchanges that were
+//! used ([`crate::execution::exchanges::components`]), at best those of the private graph.
 
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
@@ -22,7 +23,7 @@ const MOST_STEPS: usize = 100_000_000;
 /// What a schedule falls short of.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Shortfall {
-    /// D has a smaller rank than n − q.
+    /// The exchanges leave parts of a component of the private graph apart.
     #[error("the exchanges leave parties {parts:?} of one component of the private graph apart")]
     Apart {
         /// The first part of a component, in plan order.
@@ -77,7 +78,8 @@ pub fn check(graph: &Graph, schedule: &Schedule, size: usize) -> Result<(), Shor
 }
 
 /// The fewest parties of an honest component of the private graph, when any `size` parties are
-/// taken out: m of the σ*² = Δ²/(m μ²). None if there are too many coalitions to look at.
+/// taken out: so many share their noise, at least. None if there are too many coalitions to look
+/// at.
 pub fn smallest_component(graph: &Graph, size: usize) -> Option<usize> {
     let parties = graph.parties();
     if !few(parties, size, graph.edges().len()) {

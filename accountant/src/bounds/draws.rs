@@ -46,9 +46,9 @@ const MOST_PRODUCTS: f64 = 3e10;
 pub struct Draws {
     /// Who may exchange shares.
     pub graph: Graph,
-    /// k.
+    /// To how many a party sends in a round.
     pub fanout: usize,
-    /// T.
+    /// How many rounds a run has.
     pub rounds: usize,
     /// Parties that collude, drawn evenly.
     pub colluding: usize,
@@ -67,7 +67,7 @@ impl Draws {
         worst_with_a_share_fault(schedule.out(), &against, ratio).unwrap_or(f64::INFINITY)
     }
 
-    /// The same without faults of shares.
+    /// The largest squared loss of the draw of `seed` without faults of shares.
     pub fn worst_without_share_faults(&self, seed: u64, ratio: f64) -> f64 {
         let Some(schedule) = Schedule::draw(&self.graph, self.fanout, self.rounds, seed) else {
             return f64::INFINITY;
@@ -76,7 +76,7 @@ impl Draws {
         largest(squared_losses(schedule.out(), &against, ratio))
     }
 
-    /// Of many draws, in the order of their seeds.
+    /// The largest squared losses of many draws, in the order of their seeds.
     pub fn all(&self, seeds: Range<u64>, ratio: f64) -> Vec<f64> {
         let count = seeds.end.saturating_sub(seeds.start) as usize;
         in_parallel(count, |index| Some(self.worst(seeds.start + index as u64, ratio)))

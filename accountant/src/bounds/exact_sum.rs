@@ -2,11 +2,11 @@
 //! public, so that one changed value is seen with certainty; what is claimed holds for changes that
 //! keep every sum which is seen, of at most Δ together (Euclidean, over all that change).
 //!
-//! The loss is Δ S/σ_γ, S the supremum of ‖D⁺Cv‖ ([`SameSum`]), computed in every system of the
-//! class. Before publishing no sum is seen, and the bound of [`crate::bounds::before_publishing`]
-//! holds for joint changes as for single ones: given all that a party hands out, what leaves
-//! different parties has different noises, so that their losses Δᵢ² kᵢ/σ_γ² add up, at most to Δ²
-//! max kᵢ/σ_γ².
+//! The loss is Δ S/σ_γ, σ_γ the deviation of the noise of an exchange, S the supremum of ‖D⁺Cv‖
+//! ([`SameSum`]), computed in every system of the class. Before publishing no sum is seen, and the
+//! bound of [`crate::bounds::before_publishing`] holds for joint changes as for single ones: given
+//! all that a party i hands out, kᵢ times, what leaves different parties has different noises, so
+//! that their squared losses Δᵢ² kᵢ/σ_γ² add up, at most to Δ² max kᵢ/σ_γ².
 
 use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
 use undertone_protocol::topology::party::Party;
@@ -30,7 +30,7 @@ const MOST_SYSTEMS: usize = 30_000;
 
 /// The largest supremum over executions and coalitions, and where it is reached.
 pub(crate) struct Steepest {
-    /// S: the loss is Δ S/σ_γ.
+    /// The supremum S: the loss is sensitivity times S over the noise of an exchange.
     pub(crate) supremum: f64,
     /// The execution, with its coalition as `corrupted`.
     pub(crate) execution: Execution,
@@ -45,7 +45,7 @@ fn systems(setting: &Setting) -> Option<usize> {
         .filter(|&systems| systems <= MOST_SYSTEMS)
 }
 
-/// The largest S of the tolerated class; none if it has too many systems.
+/// The steepest system of the tolerated class; none if it has too many systems.
 pub(crate) fn of_class(setting: &Setting) -> Result<Option<Steepest>, ExecutionError> {
     if systems(setting).is_none() {
         return Ok(None);
@@ -65,7 +65,7 @@ pub(crate) fn of_class(setting: &Setting) -> Result<Option<Steepest>, ExecutionE
     .map(Some)
 }
 
-/// The largest S over these executions and coalitions; there is at least one of each.
+/// The steepest of these executions and coalitions; there is at least one of each.
 pub(crate) fn steepest(
     setting: &Setting,
     executions: &[Execution],
@@ -101,19 +101,20 @@ fn steeper(a: Steepest, b: Steepest) -> Steepest {
     if b.supremum > a.supremum { b } else { a }
 }
 
-/// Δ of a joint change: the largest of any party.
+/// The size of a joint change: the largest sensitivity of any party.
 fn sensitivity(setting: &Setting) -> f64 {
     setting.largest_sensitivity()
 }
 
-/// The loss of a joint change at this σ_γ.
+/// The loss of a joint change at this noise of an exchange.
 pub(crate) fn loss(setting: &Setting, steepest: &Steepest, pairwise_std: f64) -> f64 {
     sensitivity(setting) * steepest.supremum / pairwise_std * (1.0 + SLACK)
 }
 
-/// σ_γ with which no joint change of the class, and nothing before publishing whoever reads it,
-/// loses more than `mu`; none if the class has too many systems. The theorem is kept, too: this
-/// noise costs the mean nothing, and the gate then need not look into what a departed party did.
+/// The noise of an exchange with which no joint change of the class, and nothing before publishing
+/// whoever reads it, loses more than `mu`; none if the class has too many systems. The theorem is
+/// kept, too: this noise costs the mean nothing, and the gate then need not look into what a
+/// departed party did.
 pub(crate) fn pairwise_std_needed(setting: &Setting, mu: f64) -> Result<Option<f64>, ExecutionError> {
     let Some(steepest) = of_class(setting)? else {
         return Ok(None);
@@ -135,7 +136,7 @@ fn largest_bound(setting: &Setting, noise: Noise) -> Result<f64, ExecutionError>
         .try_fold(0.0f64, |largest, mu| Ok(largest.max(mu?)))
 }
 
-/// All claims at this σ_γ.
+/// All claims at this noise of an exchange.
 pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result<Vec<Claim>, ClaimError> {
     let (Some(steepest), Some(before)) = (of_class(setting)?, BeforePublishing::of(setting)?) else {
         return Err(ClaimError::TooMany);

@@ -130,7 +130,7 @@ impl Spreading {
             if exchanges.work().is_too_much() {
                 return Some(vec![]);
             }
-            let split = |&split: &usize| spread(&families, v, &hand_outs, among, size, split);
+            let split = |&split: &usize| spread(&leaving(&families, split, size), v, &hand_outs, among);
             Some(if among > 1 {
                 SPLITS.iter().map(split).collect()
             } else {
@@ -203,23 +203,19 @@ fn hand_outs(execution: &Execution, party: Party) -> Vec<u32> {
         .collect()
 }
 
-/// m and K for ways to the `families`' parties, each share split over `split` ways at most.
-fn spread(
-    families: &[(Party, Family)],
-    v: Party,
-    hand_outs: &[Vec<u32>],
-    among: usize,
-    size: usize,
-    split: usize,
-) -> Spread {
-    let families: Vec<(Party, Family, f64)> = families
-        .iter()
-        .map(|(u, family)| {
-            let family = family.leaving(split, size);
-            let remaining = family.remaining(size) as f64;
-            (*u, family, remaining)
-        })
-        .collect();
+/// The first ways of each family, as few as leave `split` against `size` parties, and how many of
+/// them are sure to remain.
+fn leaving(families: &[(Party, Family)], split: usize, size: usize) -> Vec<(Party, Family, f64)> {
+    let first = |(u, family): &(Party, Family)| {
+        let family = family.leaving(split, size);
+        let remaining = family.remaining(size) as f64;
+        (*u, family, remaining)
+    };
+    families.iter().map(first).collect()
+}
+
+/// m and K for ways to the `families`' parties, each share split over the ways that remain.
+fn spread(families: &[(Party, Family, f64)], v: Party, hand_outs: &[Vec<u32>], among: usize) -> Spread {
     let share = 1.0 / among as f64;
     // The sum over those of T for which it is largest.
     let over_most = |mut each: Vec<f64>| {
@@ -236,7 +232,7 @@ fn spread(
     let own: f64 = hand_outs[v].iter().map(|&round| late(round).powi(2)).sum();
     // A_j, and with h_j what a way through j costs.
     let mut burden = vec![0.0; hand_outs.len()];
-    for (u, family, remaining) in &families {
+    for (u, family, remaining) in families {
         burden[*u] += share;
         family
             .ways()

@@ -1,6 +1,6 @@
 //! Rounds, schedule and noise for a draft (DESIGN section 5, Calibrate).
 //!
-//! For given rounds and schedule the best noise is a minimum over one number
+//! For given rounds T and schedule the best noise is a minimum over one number, r = σ_Δ²/σ*²
 //! ([`crate::calibration::optimum`]). Of all T the smallest within 5 % of the best is taken;
 //! schedules of a few seeds are tried, since some mix better than others. Where a pass over all
 //! coalitions takes long, these choices are made by a sample of the coalitions, and the noise for
@@ -29,16 +29,16 @@ use crate::losses::loss::Noise;
 use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::rules::Rules;
 
-/// PPSC: rounds more than the fewest that are tried.
+/// With PPSC, rounds more than the fewest that are tried.
 const MORE_ROUNDS: usize = 12;
 
-/// What other seeds can win over the first, at most, in our measurements: T that are further off
-/// are not tried again.
+/// What other seeds can win over the first, at most, in our measurements: numbers of rounds that
+/// are further off are not tried again.
 const SEEDS_CAN_WIN: f64 = 1.05;
 
-/// Finds rounds, schedule, σ* and σ_Δ that meet the draft's (ε, δ) over its tolerated class and
-/// before publishing, with the least expected error. Deterministic. `progress` is told what is
-/// being tried, in words.
+/// Finds rounds, schedule and noise (σ*, each party's own, and σ_Δ, that which cancels) that meet
+/// the draft's (ε, δ) over its tolerated class and before publishing, with the least expected
+/// error. Deterministic. `progress` is told what is being tried, in words.
 pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibration, CalibrateError> {
     let mechanism = Mechanism::of_kind(draft.mechanism.kind).ok_or(CalibrateError::Kind)?;
     if !draft.mechanism.rollback && draft.privacy.dropouts > 1 {
@@ -54,6 +54,7 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     if draft.mechanism.independent_noise == IndependentNoise::None {
         return without_independent_noise(draft, mechanism.rules(), budget, progress);
     }
+    // Rounds, schedule and r, by a sample of the coalitions where these are many …
     let mut search = Search {
         draft,
         rules: mechanism.rules(),
@@ -63,6 +64,7 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     search.floor = search.floor();
     let mut chosen = search.choose()?;
     let setting = Setting::of_draft(draft, &chosen.schedule)?;
+    // … then r once more, by all of them.
     if coalitions::sampled(&setting)
         && coalitions::feasible(&setting)
         && let Some(problem) = Problem::of(&setting)?
@@ -88,13 +90,13 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     })
 }
 
-/// For coalitions that are chosen before START draws the schedule.
+/// Calibrates for coalitions that are chosen before START draws the schedule.
 fn for_static(
     draft: &Draft,
     budget: f64,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
-    let static_draws::Chosen {
+    let static_draws::SampledNoise {
         rounds,
         noise,
         sample,
@@ -111,7 +113,8 @@ fn for_static(
     })
 }
 
-/// PPSC as the paper has it: the least σ_γ over the schedules that are tried.
+/// Calibrates PPSC as the paper has it, without a party's own noise: the least noise of an exchange
+/// over the schedules that are tried.
 fn without_independent_noise(
     draft: &Draft,
     rules: &dyn Rules,
@@ -131,6 +134,7 @@ fn without_independent_noise(
         }
         Rounds::Auto => search.fewest_rounds()?.ok_or(CalibrateError::Kind)?,
     };
+    // The seed whose schedule needs least.
     let mut best: Option<(f64, u64)> = None;
     for seed in 0..search.seeds() {
         if search.covers(rounds, seed)?.is_none() {
@@ -203,9 +207,9 @@ fn protects_everybody(draft: &Draft, rules: &dyn Rules) -> Result<(), CalibrateE
     }
 }
 
-/// PPSC: refuses a private graph in which some party may be left without a partner outside of the
-/// coalition of Theorem R, however complete it is: m ≤ 1, local noise, unless the run file accepts
-/// that.
+/// Refuses, for PPSC, a private graph in which some party may be left without a partner outside of
+/// the coalition of Theorem R, however complete it is: it would have local noise, unless the run
+/// file accepts that.
 fn hides_everybody(draft: &Draft, size: usize) -> Result<(), CalibrateError> {
     let neighbours = |party: usize| draft.private_graph.neighbours(party);
     let exposed = (0..draft.parties()).find(|&party| neighbours(party).len() <= size);
@@ -224,8 +228,14 @@ fn hides_everybody(draft: &Draft, size: usize) -> Result<(), CalibrateError> {
     })
 }
 
-/// σ* and σ_Δ for the chosen r: F(r) is computed once more, with care.
-fn noise(draft: &Draft, setting: &Setting, chosen: &Chosen, budget: f64) -> Result<Noise, CalibrateError> {
+/// The noise, σ* and σ_Δ, for the chosen r = σ_Δ²/σ*²: what is lost is computed once more, with
+/// care.
+fn noise(
+    draft: &Draft,
+    setting: &Setting,
+    chosen: &ChosenSchedule,
+    budget: f64,
+) -> Result<Noise, CalibrateError> {
     // The theorem's square is there for any coalition and any faults: never more noise than local
     // noise has.
     let largest = setting.largest_sensitivity().powi(2);
@@ -250,36 +260,39 @@ fn noise(draft: &Draft, setting: &Setting, chosen: &Chosen, budget: f64) -> Resu
     })
 }
 
-/// What is taken: the schedule of a seed, and r.
-struct Chosen {
+/// What is taken: the schedule of a seed, and r = σ_Δ²/σ*².
+struct ChosenSchedule {
     seed: u64,
     schedule: Schedule,
     ratio: f64,
 }
 
+/// A search for rounds, schedule and r.
 struct Search<'a> {
     draft: &'a Draft,
     rules: &'a dyn Rules,
     progress: &'a mut dyn FnMut(&str),
-    /// The error floor at μ = 1, for messages.
+    /// The error floor at loss μ = 1, for messages.
     floor: f64,
 }
 
 impl Search<'_> {
+    /// The least standard error that hides each value among those of all honest, at loss μ = 1.
     fn floor(&self) -> f64 {
         let parties = self.draft.parties() as f64;
         self.draft.largest_sensitivity() * (parties / self.draft.honest().max(1) as f64).sqrt()
             / self.draft.total_weight()
     }
 
+    /// The schedule of a seed.
     fn schedule(&self, rounds: usize, seed: u64) -> Result<Schedule, CalibrateError> {
         let fanout = self.draft.mechanism.fanout;
         Calibration::draw_schedule(self.draft, rounds as u32, seed).ok_or(CalibrateError::Fanout { fanout })
     }
 
-    /// Seeds that are tried: as many as cost about as much as the search for T itself (measured: 16
-    /// parties take 40 times as long as 8, and the paper's class 30 times as long as the one with
-    /// roll-back).
+    /// Seeds that are tried: as many as cost about as much as the search for the number of rounds
+    /// itself (measured: 16 parties take 40 times as long as 8, and the paper's class 30 times as
+    /// long as the one with roll-back).
     fn seeds(&self) -> u64 {
         match (self.draft.mechanism.rollback, self.draft.parties()) {
             (true, ..=10) => 12,
@@ -290,7 +303,7 @@ impl Search<'_> {
         }
     }
 
-    fn choose(&mut self) -> Result<Chosen, CalibrateError> {
+    fn choose(&mut self) -> Result<ChosenSchedule, CalibrateError> {
         match self.draft.mechanism.rounds {
             Rounds::Fixed(rounds) => {
                 self.suffices(rounds)?;
@@ -348,8 +361,10 @@ impl Search<'_> {
         Ok(None)
     }
 
-    fn choose_rounds(&mut self) -> Result<Chosen, CalibrateError> {
+    /// The smallest number of rounds close to the best, with its schedule.
+    fn choose_rounds(&mut self) -> Result<ChosenSchedule, CalibrateError> {
         let mut tried: Vec<(usize, Optimum)> = Vec::new();
+        // Where to look, and what to fall back on.
         let (range, fallback) = if self.rules.must_cover() {
             let fewest = self.fewest_rounds()?.ok_or(CalibrateError::Kind)?;
             match self.fewest_hiding(fewest)? {
@@ -360,6 +375,7 @@ impl Search<'_> {
         } else {
             (self.shortest()..=self.longest(), self.default_rounds())
         };
+        // The first seed's error for each, until it has risen twice.
         let step = (range.end() - range.start()).div_ceil(MORE_ROUNDS).max(1);
         for rounds in range.step_by(step) {
             let Some(first) = self.first(rounds, tried.last().map(|(_, last)| last.ratio))? else {
@@ -380,6 +396,7 @@ impl Search<'_> {
             .iter()
             .map(|(_, optimum)| optimum.objective)
             .fold(f64::INFINITY, f64::min);
+        // Other seeds, for those that these may bring close to the best: fewest rounds first.
         for &(rounds, first) in &tried {
             if first.objective <= best * CLOSE_ENOUGH * SEEDS_CAN_WIN {
                 let (chosen, objective) = self.try_seeds(rounds, first)?;
@@ -391,8 +408,8 @@ impl Search<'_> {
         self.local_noise(fallback)
     }
 
-    /// PPSC: the fewest rounds from `from` on, of those that are tried, in which no party's noise
-    /// is local: each class is computed, or bounded by a theorem that says less.
+    /// With PPSC, the fewest rounds from `from` on, of those that are tried, in which no party's
+    /// noise is local: each class is computed, or bounded by a theorem that says less.
     fn fewest_hiding(&self, from: usize) -> Result<Option<usize>, CalibrateError> {
         let size = self.draft.privacy.colluding + self.draft.privacy.dropouts;
         if self.draft.private_graph.least_degree() <= size {
@@ -415,11 +432,12 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// A custom (c, Z) has its own number of rounds.
+    /// Whether the injection is one of so many rounds: a custom (c, Z) has its own number.
     fn fits(&self, rounds: usize) -> bool {
         self.draft.mechanism.injection.exact(rounds as u32).is_ok()
     }
 
+    /// The fewest rounds that are tried.
     fn shortest(&self) -> usize {
         (FEWEST_ROUNDS..=MOST_ROUNDS)
             .find(|&rounds| self.fits(rounds))
@@ -427,6 +445,7 @@ impl Search<'_> {
             .unwrap_or(FEWEST_ROUNDS)
     }
 
+    /// The most rounds that are tried.
     fn longest(&self) -> usize {
         let shortest = self.shortest();
         (shortest..=MOST_ROUNDS.max(shortest))
@@ -435,14 +454,14 @@ impl Search<'_> {
             .unwrap_or(shortest)
     }
 
-    /// Enough for everybody's value to spread, log₂ n, and two more.
+    /// Rounds enough for everybody's value to spread, log₂ of the parties, and two more.
     fn default_rounds(&self) -> usize {
         let spread = usize::BITS - self.draft.parties().leading_zeros();
         (spread as usize + 2).clamp(self.shortest(), self.longest())
     }
 
-    /// The best r with the first seed's schedule that may be used; none if the class is too large
-    /// to be exhausted.
+    /// The best r = σ_Δ²/σ*² with the first seed's schedule that may be used; none if the class is
+    /// too large to be exhausted.
     fn first(&mut self, rounds: usize, near: Option<f64>) -> Result<Option<Optimum>, CalibrateError> {
         let seed = self.seed(rounds, 0)?.unwrap_or(0);
         let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
@@ -460,7 +479,7 @@ impl Search<'_> {
     }
 
     /// The best of a few seeds at the first one's r, solved for its own.
-    fn try_seeds(&mut self, rounds: usize, first: Optimum) -> Result<(Chosen, f64), CalibrateError> {
+    fn try_seeds(&mut self, rounds: usize, first: Optimum) -> Result<(ChosenSchedule, f64), CalibrateError> {
         let start = self.seed(rounds, 0)?.unwrap_or(0);
         let mut best = (start, first.objective);
         for seed in start + 1..self.seeds() {
@@ -487,7 +506,7 @@ impl Search<'_> {
             best.0
         ));
         Ok((
-            Chosen {
+            ChosenSchedule {
                 seed: best.0,
                 schedule,
                 ratio: optimum.ratio,
@@ -496,10 +515,11 @@ impl Search<'_> {
         ))
     }
 
-    /// Too many parties or coalitions to compute them all: σ* = Δ/μ by the theorem, whatever the
-    /// rest is. σ_Δ = σ* then costs little if somebody departs late, and still hides single states.
-    /// With PPSC for those alone who said that local noise will do.
-    fn local_noise(&mut self, rounds: usize) -> Result<Chosen, CalibrateError> {
+    /// Local noise, where there are too many parties or coalitions to compute them all: σ* = Δ/μ by
+    /// the theorem (sensitivity over budget), whatever the rest is. σ_Δ = σ* then costs little if
+    /// somebody departs late, and still hides single states. With PPSC for those alone who said
+    /// that local noise will do.
+    fn local_noise(&mut self, rounds: usize) -> Result<ChosenSchedule, CalibrateError> {
         let seed = self.seed(rounds, 0)?.unwrap_or(0);
         let schedule = self.schedule(rounds, seed)?;
         if self.rules.local_noise_must_be_accepted() && !self.draft.mechanism.local_noise_ok {
@@ -508,14 +528,14 @@ impl Search<'_> {
         (self.progress)(
             "too many coalitions to compute them all: noise as for local privacy, by the theorem",
         );
-        Ok(Chosen {
+        Ok(ChosenSchedule {
             seed,
             schedule,
             ratio: 1.0,
         })
     }
 
-    /// Who would have local noise, and rounds that would do.
+    /// The refusal that says who would have local noise, and rounds that would do.
     fn alone(&self, rounds: usize, schedule: &Schedule) -> Result<CalibrateError, CalibrateError> {
         let setting = Setting::of_draft(self.draft, schedule)?;
         let size = setting.coalition_size();

@@ -75,7 +75,7 @@ struct Covered {
 }
 
 impl Stated {
-    /// r = σ_Δ²/σ*².
+    /// The variance of the noise that cancels over that of a party's own, r = σ_Δ²/σ*².
     fn ratio(self) -> f64 {
         (self.noise.correlated_std / self.noise.independent_std).powi(2)
     }
@@ -170,7 +170,8 @@ pub fn static_claims(
     Ok(claims)
 }
 
-/// (ε, δ + p): in all but a share p of the draws nobody loses more than the μ of (ε, δ).
+/// The claim of (ε, δ + p): in all but a share p of the draws nobody loses more than the loss that
+/// (ε, δ) allows.
 fn sampled(draft: &Draft, sample: Sample) -> Result<Claim, ClaimError> {
     let privacy = &draft.privacy;
     let mu = gaussian::mu(privacy.epsilon, privacy.delta)?;

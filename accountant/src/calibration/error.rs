@@ -14,13 +14,13 @@ pub enum CalibrateError {
     /// Not a mechanism of this accountant yet.
     #[error("mechanism.kind: only \"inca\" and \"ppsc\" can be calibrated by this version")]
     Kind,
-    /// Fixed rounds of PPSC that are too few.
+    /// Fixed rounds that are too few for PPSC to hide what it can.
     #[error("mechanism.rounds: in {rounds} rounds {shortfall}; {}", match enough {
         Some(enough) => format!("write rounds = \"auto\", or at least {enough}"),
         None => "write rounds = \"auto\"".to_string(),
     })]
     Short {
-        /// T.
+        /// The rounds of the draft.
         rounds: u32,
         /// What they do not do.
         shortfall: Shortfall,
@@ -33,17 +33,17 @@ pub enum CalibrateError {
         if *degree == 1 { "" } else { "s" }, neighbours.join(", ")
     )]
     Local {
-        /// Whose noise would be local.
+        /// The party whose noise would be local.
         party: String,
-        /// Its private neighbours.
+        /// How many private neighbours that party has.
         degree: usize,
-        /// Their names.
+        /// The names of these neighbours.
         neighbours: Vec<String>,
-        /// `privacy.colluding`.
+        /// How many parties may collude, by `privacy.colluding`.
         colluding: usize,
-        /// Departed parties that join them by Theorem R.
+        /// How many departed parties may join them, by Theorem R.
         dropouts: usize,
-        /// The coalition's size.
+        /// How many may be against the party: both together.
         size: usize,
         /// Each of these suffices.
         remedies: Vec<Remedy>,
@@ -57,17 +57,17 @@ pub enum CalibrateError {
         }
     )]
     Alone {
-        /// T.
+        /// The rounds that were tried.
         rounds: usize,
-        /// Whose noise would be local.
+        /// The party whose noise would be local.
         party: String,
-        /// `privacy.colluding`.
+        /// How many parties may collude, by `privacy.colluding`.
         colluding: usize,
-        /// Departed parties that join them by Theorem R.
+        /// How many departed parties may join them, by Theorem R.
         dropouts: usize,
-        /// The coalition's size.
+        /// How many may be against the party: both together.
         size: usize,
-        /// Rounds that suffice.
+        /// Rounds that suffice, if any do.
         enough: Option<usize>,
     },
     /// `independent_noise = "none"` over more systems than are computed.
@@ -80,7 +80,7 @@ pub enum CalibrateError {
         "privacy.dropouts: with mechanism.rollback = false at most 1 is accounted for, found {found}; set dropouts to 1 or rollback to true"
     )]
     Dropouts {
-        /// In the draft.
+        /// How many departures the draft tolerates.
         found: usize,
     },
     /// Static coalitions of more parties, over more rounds, than anybody could draw.
@@ -88,9 +88,9 @@ pub enum CalibrateError {
         "privacy.coalitions: a single random draw of {parties} parties over {rounds} rounds takes seconds, and a sampled claim rests on at least a hundred; lower mechanism.rounds, or use \"any\""
     )]
     Draws {
-        /// n.
+        /// How many parties the draft has.
         parties: usize,
-        /// T.
+        /// How many rounds it has.
         rounds: usize,
     },
     /// A party with too few neighbours for the fan-out.
@@ -98,7 +98,7 @@ pub enum CalibrateError {
         "mechanism.fanout: {fanout} out-neighbours a round are more than some party has in topology.private"
     )]
     Fanout {
-        /// k.
+        /// To how many each party is to send in a round.
         fanout: u32,
     },
     /// All neighbours of a party may be against it: what it exchanges hides nothing.
@@ -107,15 +107,15 @@ pub enum CalibrateError {
         if *dropouts > 0 { format!(" {colluding} + dropouts {dropouts}") } else { String::new() }
     )]
     Exposed {
-        /// Who cannot be protected.
+        /// The party that cannot be protected.
         party: String,
-        /// Its private neighbours.
+        /// How many private neighbours that party has.
         degree: usize,
-        /// `privacy.colluding`.
+        /// How many parties may collude, by `privacy.colluding`.
         colluding: usize,
-        /// Departed parties that join them by Theorem R; 0 without roll-back.
+        /// How many departed parties may join them, by Theorem R; 0 without roll-back.
         dropouts: usize,
-        /// The coalition's size.
+        /// How many may be against the party: both together.
         size: usize,
         /// Each of these suffices.
         remedies: Vec<Remedy>,
@@ -125,23 +125,23 @@ pub enum CalibrateError {
         "privacy.epsilon: no noise reaches epsilon {epsilon} at delta {delta}; party {party} would need more than a number can hold: allow a larger epsilon or delta"
     )]
     Budget {
-        /// Target.
+        /// The ε that the draft asks for.
         epsilon: f64,
-        /// Target.
+        /// The δ that the draft asks for.
         delta: f64,
-        /// Whose loss binds.
+        /// The party whose loss binds.
         party: String,
     },
-    /// (c, Z).
+    /// The injection is refused.
     #[error(transparent)]
     Injection(#[from] InjectionError),
     /// ε or δ out of range.
     #[error(transparent)]
     Gaussian(#[from] GaussianError),
-    /// The schedule.
+    /// The schedule is refused.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// The claims.
+    /// The claims cannot be stated.
     #[error(transparent)]
     Claim(#[from] ClaimError),
 }

@@ -1,8 +1,8 @@
 //! The best noise for given rounds and schedule: a minimum over one number.
 //!
-//! All losses scale, μ² = F(r)/σ*² with r = σ_Δ²/σ*² and F falling in r, so that σ*² = F(r)/μ²
-//! meets the budget for any r, and what is left to choose is r: it minimises √F(r) times the
-//! expected error at σ* = 1.
+//! All losses μ scale with a party's own noise σ* and the noise σ_Δ that cancels: μ² = F(r)/σ*²
+//! with r = σ_Δ²/σ*² and F falling in r. So σ*² = F(r)/μ² meets the budget for any r, and what is
+//! left to choose is r: it minimises √F(r) times the expected error at σ* = 1.
 //!
 //! F is what is known of the tolerated class ([`Bound`]).
 
@@ -18,7 +18,7 @@ use crate::class::setting::Setting;
 use crate::class::worst::Seen;
 use crate::execution::error::ExecutionError;
 
-/// r is looked for between this and [`LARGEST_RATIO`].
+/// The smallest r that is tried; the largest is [`LARGEST_RATIO`].
 const SMALLEST_RATIO: f64 = 1e-2;
 
 /// How close the minimum is found, in ln r: the objective is flat there, 2 % of r change it by less
@@ -29,37 +29,37 @@ const PRECISION: f64 = 0.02;
 /// as flat. σ* itself follows from all cases.
 const CLOSE: f64 = 1e-4;
 
-/// A setting with the best r for it.
+/// What a setting comes to at one r, mostly the best for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Optimum {
-    /// r = σ_Δ²/σ*².
+    /// The variance of the noise that cancels over that of a party's own, r = σ_Δ²/σ*².
     pub ratio: f64,
-    /// F(r) by the fast path, before-publishing included.
+    /// The largest squared loss F(r) at σ* = 1 by the fast path, before-publishing included.
     pub square: f64,
-    /// √F(r) times the expected error at σ* = 1: the expected error at μ = 1.
+    /// The expected error at loss μ = 1: √F(r) times the expected error at σ* = 1.
     pub objective: f64,
 }
 
 /// Everything that is evaluated at each r.
 pub struct Problem<'a> {
-    /// What is evaluated.
+    /// The setting that is evaluated.
     pub setting: &'a Setting,
     /// What is known of the tolerated class.
     bound: Bound<'a>,
-    /// Cut off before publishing; none where the theorem stands in.
+    /// What leaves before publishing; none where the theorem stands in.
     before_publishing: Option<BeforePublishing>,
     /// Errors at σ* = 1.
     errors: ErrorModel,
 }
 
 impl<'a> Problem<'a> {
-    /// None if nothing less than the loss of local noise is known of the setting.
+    /// Prepares a setting; none if nothing less than the loss of local noise is known of it.
     pub fn of(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
         Problem::with(setting, Bound::of(setting)?)
     }
 
-    /// As [`Problem::of`], but over a [sample](Bound::sampled) of the coalitions, where these are
-    /// exhausted: F is then a lower bound.
+    /// Prepares a setting over a [sample](Bound::sampled) of the coalitions, where these are
+    /// exhausted: what is found is then a lower bound. None as for [`Problem::of`].
     pub fn sampled(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
         Problem::with(setting, Bound::sampled(setting)?)
     }
@@ -82,7 +82,7 @@ impl<'a> Problem<'a> {
         }))
     }
 
-    /// The minimum, looked for around `near` (an earlier r) if there is one.
+    /// The best r, looked for around `near` (an earlier one) if there is one.
     pub fn solve(&self, near: Option<f64>) -> Optimum {
         let Some(class) = self.bound.computed() else {
             return minimise(near, |ratio| self.at(ratio));
@@ -110,12 +110,12 @@ impl<'a> Problem<'a> {
         minimise(near, |ratio| self.at(ratio))
     }
 
-    /// All of it at one r.
+    /// What the setting comes to at one r.
     pub fn at(&self, ratio: f64) -> Optimum {
         self.evaluate(ratio, self.bound.quick(ratio))
     }
 
-    /// All of it at one r, if its objective is below `limit`.
+    /// What the setting comes to at one r, if its objective is below `limit`.
     pub fn below(&self, ratio: f64, limit: f64) -> Option<Optimum> {
         let square = (limit / self.errors.expected(ratio)).powi(2);
         let here = match self.bound.computed() {
@@ -131,7 +131,8 @@ impl<'a> Problem<'a> {
         Some(here).filter(|optimum| optimum.objective < limit)
     }
 
-    /// F(r) with care, never below the true one, and whose loss that is.
+    /// The largest squared loss at r = `ratio` and σ* = 1 with care, never below the true one, and
+    /// whose loss that is.
     pub fn worst(&self, ratio: f64) -> Result<(f64, Party), ExecutionError> {
         let (square, party) = self.bound.worst(ratio)?;
         let before = self.before_publishing(ratio);
@@ -142,14 +143,14 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// What it rests on, in words.
+    /// What is found rests on, in words.
     pub fn over(&self) -> String {
         self.bound.over()
     }
 
-    /// The largest μ² at σ* = 1 of what leaves before publishing, and whose it is. The gate does
-    /// not compute what a departed party lost where it does not compute the members' losses: the
-    /// theorem has to be within the budget there.
+    /// The largest squared loss at σ* = 1 of what leaves before publishing, and whose it is. The
+    /// gate does not compute what a departed party lost where it does not compute the members'
+    /// losses: the theorem has to be within the budget there.
     fn before_publishing(&self, ratio: f64) -> (f64, Party) {
         let computed = self.bound.computed().is_some() || self.setting.dropouts == 0;
         match &self.before_publishing {
@@ -192,6 +193,7 @@ pub(crate) fn minimise(near: Option<f64>, at: impl Fn(f64) -> Optimum) -> Optimu
     at(golden_section(low, high, value).exp())
 }
 
+/// Where a function with one minimum between `low` and `high` has it.
 fn golden_section(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
     let golden = (5f64.sqrt() - 1.0) / 2.0;
     let (mut a, mut b) = (high - golden * (high - low), low + golden * (high - low));

@@ -22,9 +22,10 @@ use crate::mechanism::chosen::Mechanism;
 /// Shares of the parties that a quote assumes gone for good, in percent.
 const GONE_PERCENT: [usize; 5] = [0, 1, 5, 10, 20];
 
-/// Without roll-back: choices of who goes and when that the error is averaged over, and unknowns of
-/// a run up to which it is computed.
+/// Choices of who goes and when that the error without roll-back is averaged over.
 const CHOICES: usize = 12;
+
+/// Unknowns of a run up to which the error without roll-back is computed.
 const MOST_UNKNOWNS: usize = 2_000;
 
 /// So many more shares must a party send in the whole run than a coalition has members for most of
@@ -51,8 +52,8 @@ pub struct Gone {
 
 /// Errors with 0, 1, 5, 10 and 20 % of the parties gone for good.
 ///
-/// With roll-back the result is the exact mean over the rest: σ*√|L|/W_L. Without, noise is left
-/// behind: the root of the mean variance over a fixed choice of parties and rounds.
+/// With roll-back the result is the exact mean over the rest, with their own noise. Without, noise
+/// is left behind: the root of the mean variance over a fixed choice of parties and rounds.
 pub fn gone(plan: &Plan) -> Result<Vec<Gone>, ExecutionError> {
     let (parties, dropouts) = (plan.parties(), plan.draft().privacy.dropouts);
     let scale = plan.scales().root_mean_square();
@@ -74,6 +75,7 @@ pub fn gone(plan: &Plan) -> Result<Vec<Gone>, ExecutionError> {
     GONE_PERCENT.into_iter().map(each).collect()
 }
 
+/// The error of the exact mean over the rest, if the heaviest are gone.
 fn rolled_back(plan: &Plan, gone: usize) -> f64 {
     let mut weights: Vec<f64> = (0..plan.parties())
         .map(|party| plan.draft().weight(party))
@@ -83,6 +85,7 @@ fn rolled_back(plan: &Plan, gone: usize) -> f64 {
     plan.calibration().independent_std * (rest.len() as f64).sqrt() / rest.iter().sum::<f64>()
 }
 
+/// The error with the noise that crashes leave behind; none where the run is too large.
 fn left_behind(plan: &Plan, gone: usize) -> Result<Option<f64>, ExecutionError> {
     let (parties, rounds) = (plan.parties(), plan.rounds() as usize);
     if parties * (rounds + 1) > MOST_UNKNOWNS {
@@ -132,25 +135,24 @@ fn crashed(
     Ok(summed(&base.clone().with_online(online)?, &setting.weights, &rest).variance(noise))
 }
 
-/// Errors at one ε.
+/// Errors at one ε, per coordinate and in the data's unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AtEpsilon {
-    /// ε.
+    /// The ε that the errors are for.
     pub epsilon: f64,
-    /// Standard error of this plan, were it calibrated for that ε; per coordinate and in the data's
-    /// unit.
+    /// Standard error of this plan, were it calibrated for that ε.
     pub standard_error: f64,
-    /// A trusted server's.
+    /// Standard error of a trusted server for that ε.
     pub central: f64,
-    /// Local noise's.
+    /// Standard error of local noise for that ε.
     pub local: f64,
 }
 
-/// ε of the curve, at the plan's δ.
+/// The ε of the curve, at the plan's δ.
 const CURVE: [f64; 13] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0];
 
-/// Error against ε. All losses scale with 1/σ*, so that rounds, schedule and r = σ_Δ²/σ*² are best
-/// at every ε alike: errors go like 1/μ(ε, δ).
+/// Error against ε. All losses scale with one over the noise, so that rounds, schedule and the
+/// ratio of noises are best at every ε alike: errors go like one over the loss that (ε, δ) allows.
 pub fn curve(plan: &Plan) -> Result<Vec<AtEpsilon>, GaussianError> {
     let privacy = &plan.draft().privacy;
     let predicted = &plan.calibration().predicted;
@@ -169,7 +171,8 @@ pub fn curve(plan: &Plan) -> Result<Vec<AtEpsilon>, GaussianError> {
     CURVE.into_iter().map(at).collect()
 }
 
-/// Whether the plan's noise is that of local privacy: nothing less than Δ/σ* bounds its headline.
+/// Whether the plan's noise is that of local privacy: nothing less than sensitivity over a party's
+/// own noise bounds its headline.
 pub fn is_local(plan: &Plan) -> bool {
     plan.calibration()
         .claims
@@ -177,6 +180,7 @@ pub fn is_local(plan: &Plan) -> bool {
         .any(|claim| claim.holds_as_headline && claim.faults == Faults::Any)
 }
 
+/// Whether more rounds would let more of the plan's noise cancel.
 fn gains_from_rounds(plan: &Plan) -> bool {
     Mechanism::of_kind(plan.draft().mechanism.kind)
         .is_some_and(|mechanism| mechanism.rules().gains_from_rounds())
@@ -202,6 +206,7 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
             colluding
         }
     };
+    // Whether the noise cancels with other rounds, fewer colluding, fewer departures.
     let fanout = draft.mechanism.fanout as usize;
     let with_rounds = |rounds: usize, colluding: usize, dropouts: usize| {
         let schedule = Calibration::draw_schedule(draft, rounds as u32, 0);
@@ -219,6 +224,7 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
         Rounds::Fixed(rounds) => with_rounds(rounds as usize, colluding, dropouts),
         Rounds::Auto => (FEWEST_ROUNDS..=MOST_ROUNDS).any(|rounds| with_rounds(rounds, colluding, dropouts)),
     };
+    // One change, the closest to what was asked for …
     let mut remedies = vec![];
     if let Rounds::Fixed(rounds) = draft.mechanism.rounds {
         let more =
@@ -234,6 +240,7 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
     remedies.extend(fewer.map(|fewer| Remedy::one("privacy.colluding", fewer)));
     let fewer = (0..dropouts).rev().find(|&fewer| suffices(colluding, fewer));
     remedies.extend(fewer.map(|fewer| Remedy::one("privacy.dropouts", fewer)));
+    // … or, where none suffices, two.
     if remedies.is_empty() {
         let pairs =
             (1..colluding).flat_map(|colluding| (0..dropouts).map(move |dropouts| (colluding, dropouts)));

@@ -9,9 +9,9 @@ use undertone_protocol::plan::draft::Draft;
 /// A key of the run file, and the number that suffices, the closest one to what was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// The key.
+    /// The key of the run file.
     pub setting: &'static str,
-    /// The number.
+    /// The number that suffices.
     pub value: usize,
 }
 
@@ -21,7 +21,7 @@ pub struct Remedy {
     /// What to change.
     #[serde(flatten)]
     pub change: Change,
-    /// And what with it.
+    /// What to change with it; none if one change is enough.
     #[serde(rename = "and", skip_serializing_if = "Option::is_none")]
     pub with: Option<Change>,
 }
@@ -53,8 +53,8 @@ impl fmt::Display for Remedy {
     }
 }
 
-/// What protects everybody where some party has no more than `degree` neighbours. More rounds or a
-/// larger ε do not: all that such a party exchanges is known to its neighbours.
+/// Changes that each protect everybody, where some party has no more than `degree` neighbours. More
+/// rounds or a larger ε do not: all that such a party exchanges is known to its neighbours.
 pub fn against_exposure(draft: &Draft, degree: usize) -> Vec<Remedy> {
     let colluding = draft.privacy.colluding;
     let dropouts = if draft.mechanism.rollback {

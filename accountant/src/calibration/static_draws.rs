@@ -58,7 +58,7 @@ fn affordable(draws: &Draws, products: f64, least: u64, most: u64) -> u64 {
 }
 
 impl Draws {
-    /// Of a draft with so many rounds.
+    /// The draws that a draft with so many rounds is about.
     pub fn of_draft(draft: &Draft, rounds: usize) -> Self {
         Draws {
             graph: draft.private_graph.clone(),
@@ -84,7 +84,7 @@ impl Draws {
 /// What fresh draws showed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// Of the first draw; the others follow.
+    /// The seed of the first draw; the others follow.
     pub seed: u64,
     /// How many there were.
     pub draws: u64,
@@ -92,8 +92,8 @@ pub struct Sample {
     pub failures: u64,
 }
 
-/// T, the noise, and the sample that was drawn for them.
-pub(crate) struct Chosen {
+/// Rounds, noise, and the sample that was drawn for them.
+pub(crate) struct SampledNoise {
     pub(crate) rounds: usize,
     pub(crate) noise: Noise,
     pub(crate) sample: Sample,
@@ -111,7 +111,7 @@ pub(crate) fn chosen(
     draft: &Draft,
     budget: f64,
     progress: &mut dyn FnMut(&str),
-) -> Result<Chosen, CalibrateError> {
+) -> Result<SampledNoise, CalibrateError> {
     let (rounds, ratio) = rounds_and_ratio(draft, progress)?;
     let draws = Draws::of_draft(draft, rounds);
     let wanted = draft.privacy.draws.unwrap_or_else(|| draws.usual());
@@ -139,8 +139,9 @@ pub(crate) fn chosen(
         correlated_std,
     };
     let seed = fresh_seed(draft, rounds, noise);
-    let failures = failures(&draws, seed..seed + wanted, noise, draft, budget, progress);
-    Ok(Chosen {
+    let allowed = Allowed::of(draft, noise, budget);
+    let failures = failures(&draws, seed..seed + wanted, allowed, progress);
+    Ok(SampledNoise {
         rounds,
         noise,
         sample: Sample {
@@ -151,24 +152,40 @@ pub(crate) fn chosen(
     })
 }
 
-/// How many of these draws lose more than μ = `mu` allows.
+/// What a draw may lose.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Allowed {
+    /// σ_Δ²/σ*².
+    ratio: f64,
+    /// The squared loss at σ* = 1 and unit sensitivity.
+    square: f64,
+}
+
+impl Allowed {
+    /// At this noise, a loss of `mu`.
+    pub(crate) fn of(draft: &Draft, noise: Noise, mu: f64) -> Self {
+        Allowed {
+            ratio: (noise.correlated_std / noise.independent_std).powi(2),
+            square: (mu * noise.independent_std / draft.largest_sensitivity()).powi(2),
+        }
+    }
+}
+
+/// How many of these draws lose more than is allowed.
 pub(crate) fn failures(
     draws: &Draws,
     seeds: std::ops::Range<u64>,
-    noise: Noise,
-    draft: &Draft,
-    mu: f64,
+    allowed: Allowed,
     progress: &mut dyn FnMut(&str),
 ) -> u64 {
-    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
-    let most = (mu * noise.independent_std / draft.largest_sensitivity()).powi(2);
     let (all, mut failures) = (seeds.end - seeds.start, 0);
     for first in seeds.clone().step_by(AT_ONCE as usize) {
         progress(&format!(
             "{} of {all} fresh draws, {failures} above the budget",
             first - seeds.start
         ));
-        failures += draws.failures(first..(first + AT_ONCE).min(seeds.end), ratio, most);
+        let some = first..(first + AT_ONCE).min(seeds.end);
+        failures += draws.failures(some, allowed.ratio, allowed.square);
     }
     failures
 }

@@ -1,8 +1,9 @@
 //! The error of the result, from the same rows as the losses: predicted before a run, realised
 //! after it.
 //!
-//! The estimate is Σ yᵢ / Σ wᵢ over the finals that were summed. Its noise is what the rows of
-//! these finals carry: σ* on x̃ columns, σ_Δ on η columns.
+//! The estimate is Σ yᵢ / Σ wᵢ over the final states yᵢ, of weights wᵢ, that were summed. Its noise
+//! is what the rows of these finals carry: σ* on columns of x̃ (a value with its party's own
+//! noise), σ_Δ on columns of η (noise that should cancel).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::class::faults;
+use crate::class::faults::{self, Crash};
 use crate::class::setting::Setting;
 use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
@@ -23,15 +24,16 @@ use crate::mechanism::places::Held;
 /// A sum of finals: its weight, and how much noise it carries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summed {
-    /// Σ wᵢ of the finals.
+    /// The sum of the weights of the finals.
     pub weight: f64,
-    /// Coefficient of each party's x̃ in the sum; divided by the weight and times the party's own
-    /// weight: its bᵢ.
+    /// The coefficient of each party's value in the sum; divided by the weight, and times the
+    /// party's own weight, it is the party's weight in the result.
     pub values: Vec<f64>,
-    /// Σ of squared coefficients of x̃: σ*² times this is the variance from η*.
+    /// The sum of the squared coefficients of values: σ*² times this is the variance from the
+    /// parties' own noise.
     pub independent: f64,
-    /// Σ of squared coefficients of η: σ_Δ² times this is the variance from noise that did not
-    /// cancel.
+    /// The sum of the squared coefficients of the other noise: σ_Δ² times this is the variance from
+    /// noise that did not cancel.
     pub correlated: f64,
 }
 
@@ -42,7 +44,7 @@ impl Summed {
         let mut sum = vec![0.0; trace.unknowns()];
         for &party in included {
             sum.iter_mut()
-                .zip(trace.last(party))
+                .zip(trace.final_state(party))
                 .for_each(|(total, x)| *total += x);
         }
         let square = |part: &[f64]| part.iter().map(|x| x * x).sum::<f64>();
@@ -54,7 +56,7 @@ impl Summed {
         }
     }
 
-    /// Σ x̃ over `included`, and nothing else.
+    /// The sum of the noisy values of `included`, and nothing else.
     fn exact(own: &[f64], included: &BTreeSet<Party>) -> Self {
         Summed {
             weight: included.iter().map(|&party| own[party]).sum(),
@@ -77,19 +79,23 @@ impl Summed {
     }
 }
 
-/// Unknowns of a run, n(T + 1), up to which errors after a fault are computed from the rows, and
-/// their square times the number of runs; above, these would take gigabytes or minutes.
+/// Unknowns of a run, parties times one more than rounds, up to which errors after a fault are
+/// computed from the rows; above, these would take gigabytes.
 const MOST_TRACED: usize = 4_000;
+
+/// The square of these unknowns, times the number of runs, up to which errors are computed from the
+/// rows; above, these would take minutes.
 const MOST_TRACED_SQUARES: usize = 200_000_000;
 
-/// Expected errors as functions of the noise.
+/// Expected errors as functions of the noise. A variance is a pair: what σ*² counts in it, and what
+/// σ_Δ² does.
 pub struct ErrorModel {
-    /// Variance without a fault.
+    /// The variance without a fault, at σ* = 1.
     plain: f64,
-    /// (constant, factor of r): mean variance over parties when one departs in mixing.
+    /// The mean variance over parties when one departs in mixing.
     departed: Option<(f64, f64)>,
-    /// (constant, factor of r): mean variance when one party publishes no final, over those without
-    /// whose final a result is left; none above [`MOST_TRACED`] unknowns of INCA.
+    /// The mean variance when one party publishes no final, over those without whose final a result
+    /// is left; none above [`MOST_TRACED`] unknowns of INCA.
     late: Option<(f64, f64)>,
     /// Whether a result is left without anybody's final. Not with PPSC, if one party ends with most
     /// of the weight.
@@ -97,13 +103,14 @@ pub struct ErrorModel {
 }
 
 impl ErrorModel {
-    /// From the fault-free run and, without roll-back, from every crash.
+    /// Computes the errors from the fault-free run and, without roll-back, from every crash.
     pub fn of(setting: &Setting) -> Result<Self, ExecutionError> {
         let parties = setting.parties();
         let plain = parties as f64 / setting.total_weight().powi(2);
         let unknowns = parties * (setting.rounds() + 1);
         let traced =
             |runs: usize| unknowns <= MOST_TRACED && runs * unknowns * unknowns <= MOST_TRACED_SQUARES;
+        // One final is missing at the end.
         let late = match setting.mechanism.rules().held(&setting.out) {
             Some(held) => late_held(setting, held),
             None if traced(1) => late(setting)?,
@@ -116,14 +123,14 @@ impl ErrorModel {
             .map(|(sum, _)| sum)
             .collect();
         let late = (!late.is_empty()).then(|| mean(&late));
-        let departed = match setting.rollback {
-            // Exact mean over the rest.
-            true => {
-                let rest = |party| Summed::exact(&setting.weights, &without(setting, party));
-                Some(mean(&(0..parties).map(rest).collect::<Vec<_>>()))
-            }
-            false if traced(parties * setting.rounds()) => Some(mean(&crashes(setting)?)),
-            false => None,
+        // One party is gone before: with roll-back the rest has its exact mean.
+        let departed = if setting.rollback {
+            let rest = |party| Summed::exact(&setting.weights, &without(setting, party));
+            Some(mean(&(0..parties).map(rest).collect::<Vec<_>>()))
+        } else if traced(parties * setting.rounds()) {
+            Some(mean(&crashes(setting)?))
+        } else {
+            None
         };
         Ok(ErrorModel {
             plain,
@@ -133,19 +140,20 @@ impl ErrorModel {
         })
     }
 
-    /// Standard error without a fault.
+    /// The standard error of a run without a fault.
     pub fn plain(&self, noise: Noise) -> f64 {
         self.plain.sqrt() * noise.independent_std
     }
 
-    /// One party departs before the logs are agreed: root of the mean variance over parties (and,
-    /// without roll-back, over rounds). None where it was not computed.
+    /// The standard error if one party departs before the logs are agreed: root of the mean
+    /// variance over parties (and, without roll-back, over rounds). None where it was not computed.
     pub fn departed(&self, noise: Noise) -> Option<f64> {
         self.departed.map(|terms| error(terms, noise))
     }
 
-    /// One party of the agreed logs publishes no final: root of the mean variance over parties.
-    /// None where it was not computed, or no result is left without some party's.
+    /// The standard error if one party of the agreed logs publishes no final: root of the mean
+    /// variance over parties. None where it was not computed, or no result is left without some
+    /// party's.
     pub fn late(&self, noise: Noise) -> Option<f64> {
         self.late.filter(|_| self.always).map(|terms| error(terms, noise))
     }
@@ -163,11 +171,12 @@ impl ErrorModel {
     }
 }
 
-/// The root of (constant, factor): constant of σ*², factor of σ_Δ².
+/// The root of a variance that is one number times σ*² and another times σ_Δ².
 fn error((constant, factor): (f64, f64), noise: Noise) -> f64 {
     (constant * noise.independent_std.powi(2) + factor * noise.correlated_std.powi(2)).sqrt()
 }
 
+/// Everybody but `party`.
 fn without(setting: &Setting, party: Party) -> BTreeSet<Party> {
     (0..setting.parties()).filter(|&other| other != party).collect()
 }
@@ -195,7 +204,7 @@ fn late_held(setting: &Setting, held: Vec<Held>) -> Vec<(Summed, bool)> {
             .map(|(value, weight)| value * weight)
             .sum();
         let independent = values.iter().sum();
-        // The other place of each γ of the missing final is in the sum.
+        // The other place of each noise of the missing final is in the sum.
         let sum = Summed {
             weight,
             values,
@@ -213,13 +222,19 @@ fn enough(weight: f64, true_weight: f64) -> bool {
     weight >= true_weight / 2.0
 }
 
-/// Each party crashes in each round, without roll-back.
+/// What is summed if each party crashes in each round, without roll-back.
 fn crashes(setting: &Setting) -> Result<Vec<Summed>, ExecutionError> {
     let base = setting.fault_free()?;
     let mut sums = Vec::new();
     for party in 0..setting.parties() {
         for round in 1..=setting.rounds() as u32 {
-            let execution = faults::crash(setting, &base, party, round, false, false)?;
+            let crash = Crash {
+                party,
+                round,
+                lost_at_once: false,
+                lost_later: false,
+            };
+            let execution = faults::crashed(setting, &base, crash)?;
             let trace = Trace::keeping(&execution, &setting.weights, |_, _| false);
             sums.push(Summed::of(&trace, &without(setting, party)));
         }
@@ -227,6 +242,7 @@ fn crashes(setting: &Setting) -> Result<Vec<Summed>, ExecutionError> {
     Ok(sums)
 }
 
+/// The mean variance of the estimates, as [`ErrorModel`] keeps it.
 fn mean(sums: &[Summed]) -> (f64, f64) {
     let count = sums.len() as f64;
     let average = |of: fn(&Summed) -> f64| {
@@ -238,7 +254,7 @@ fn mean(sums: &[Summed]) -> (f64, f64) {
     (average(|sum| sum.independent), average(|sum| sum.correlated))
 }
 
-/// The finals of an execution that were summed: see [`Summed`].
+/// Runs an execution and sums the finals of `included`.
 pub fn summed(execution: &Execution, weights: &[f64], included: &BTreeSet<Party>) -> Summed {
     Summed::of(&Trace::keeping(execution, weights, |_, _| false), included)
 }
@@ -246,11 +262,12 @@ pub fn summed(execution: &Execution, weights: &[f64], included: &BTreeSet<Party>
 /// How good a result is, as it turned out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Realised {
-    /// Per coordinate and in the data's unit, noise only; ∞ if the weights add up to nothing.
+    /// The standard error, per coordinate and in the data's unit, noise only; ∞ if the weights add
+    /// up to nothing.
     pub standard_error: f64,
-    /// bᵢ of each party: the result is Σ bᵢ xᵢ + noise, Σ bᵢ = 1.
+    /// What each party's value counts in the result; these add up to 1.
     pub weights: Vec<f64>,
-    /// Σ of the weights of the finals that were summed.
+    /// The sum of the weights of the finals that were summed.
     pub total_weight: f64,
     /// What of the publishers' weight is missing from that (with `rollback = false`: of
     /// everybody's).
@@ -298,14 +315,14 @@ pub fn realised(
         own.iter().sum()
     };
     let true_weight: f64 = included.iter().map(|&party| own[party]).sum();
-    let weights = match summed.weight == 0.0 {
-        true => vec![0.0; own.len()],
-        false => summed
-            .values
-            .iter()
-            .zip(&own)
+    // Without any weight nobody's value is in the result.
+    let weights = if summed.weight == 0.0 {
+        vec![0.0; own.len()]
+    } else {
+        let parts = summed.values.iter().zip(&own);
+        parts
             .map(|(value, weight)| value * weight / summed.weight)
-            .collect(),
+            .collect()
     };
     Ok(Realised {
         usable: enough(summed.weight, true_weight) && standard_error <= local_error(plan, included),
@@ -316,9 +333,9 @@ pub fn realised(
     })
 }
 
-/// What these parties would reach with local noise alone, in a state's units: one σ for everybody,
-/// as plans have, enough for the largest Δ. (With uneven weights a σ for each would be less, less
-/// even than what a plan without faults gives.)
+/// The error that these parties would reach with local noise alone, in a state's units: one noise
+/// for everybody, as plans have, enough for the largest sensitivity. (With uneven weights a noise
+/// for each would be less, less even than what a plan without faults gives.)
 fn local_error(plan: &Plan, included: &BTreeSet<Party>) -> f64 {
     let privacy = &plan.draft().privacy;
     let Ok(budget) = gaussian::mu(privacy.epsilon, privacy.delta) else {

@@ -3,7 +3,8 @@
 use crate::execution::error::ExecutionError;
 use crate::losses::gaussian::GaussianError;
 
-/// The largest r = σ_Δ²/σ*² that calibration looks for.
+/// The largest r = σ_Δ²/σ*² that calibration looks for (σ* the deviation of a party's own noise,
+/// σ_Δ that of the noise that cancels).
 pub(crate) const LARGEST_RATIO: f64 = 1e6;
 
 /// σ_Δ²/σ*² up to which losses are stated: what calibration looks for, and its rounding. Beyond,
@@ -17,7 +18,7 @@ pub enum ClaimError {
     /// ε or δ out of range.
     #[error(transparent)]
     Gaussian(#[from] GaussianError),
-    /// The schedule or the injection.
+    /// The schedule or the injection is refused.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
     /// Without independent noise nothing but computing every system bounds the loss, and these are
@@ -32,9 +33,9 @@ pub enum ClaimError {
         LARGEST_RATIO.sqrt()
     )]
     Noise {
-        /// σ*.
+        /// The deviation σ* of a party's own noise.
         independent_std: f64,
-        /// σ_Δ.
+        /// The deviation σ_Δ of the noise that cancels.
         correlated_std: f64,
     },
 }

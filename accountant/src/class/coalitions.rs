@@ -10,8 +10,8 @@ use undertone_protocol::topology::party::Party;
 use crate::class::faults;
 use crate::class::setting::Setting;
 
-/// Coalitions that each execution is computed against at most (the bound); above, the
-/// theorem μ ≤ Δ/σ* is the headline.
+/// Coalitions that each execution is computed against at most; above, the theorem of local noise is
+/// the headline: a loss μ of at most Δ/σ*, sensitivity over a party's own noise.
 pub const MOST_COALITIONS: usize = 100_000;
 
 /// Multiplications that one pass over a class takes at most: each member makes one to verify the
@@ -27,8 +27,8 @@ pub(crate) const SAMPLED_PRODUCTS: f64 = 4e8;
 /// core.
 pub(crate) const MOST_SETTLED: f64 = 1e10;
 
-/// Rows of a run, n(T + 1), of which products of all pairs are kept: our choice. There are up to
-/// four such matrices at a time, of 200 MB each.
+/// Rows of a run, parties times one more than rounds, of which products of all pairs are kept: our
+/// choice. There are up to four such matrices at a time, of 200 MB each.
 const MOST_ROWS: usize = 5_000;
 
 /// Whether a class is exhausted: few enough coalitions, each pass in reasonable time, and the gate
@@ -59,7 +59,7 @@ pub(crate) fn settled_products(setting: &Setting, members: usize) -> f64 {
     run + covariances + coalitions * seen * seen * (seen / 3.0 + parties)
 }
 
-/// Values and noises of all parties.
+/// How many values and noises all parties have.
 fn unknowns(setting: &Setting) -> f64 {
     let noises: usize = (0..setting.parties())
         .map(|party| {
@@ -70,6 +70,7 @@ fn unknowns(setting: &Setting) -> f64 {
     (setting.parties() + noises) as f64
 }
 
+/// To how many a party sends in the first round, at most.
 fn fanout(setting: &Setting) -> f64 {
     setting
         .out
@@ -77,7 +78,7 @@ fn fanout(setting: &Setting) -> f64 {
         .map_or(1, |round| round.iter().map(Vec::len).max().unwrap_or(1)) as f64
 }
 
-/// Roughly how many multiplications a pass takes.
+/// Roughly how many multiplications a pass over the class takes.
 pub(crate) fn products(setting: &Setting) -> f64 {
     let (parties, rounds, size) = (
         setting.parties() as f64,
@@ -88,8 +89,8 @@ pub(crate) fn products(setting: &Setting) -> f64 {
     let states = parties * rounds;
     let seen = (parties + fanout(setting) * rounds * size).min(states + parties);
     let faults = faults::share_count(setting) as f64;
-    // Two products with L⁻¹ and two with L⁻¹H, the coalition's columns, and a few dot products a
-    // fault (not vectorised: counted thrice).
+    // Two products with L⁻¹ and two with L⁻¹H (module `screen`), the coalition's columns, and a few
+    // dot products a fault (not vectorised: counted thrice).
     let of_coalition = states * seen * (2.0 * seen + 2.0 * parties + size * (rounds + 1.0))
         + 3.0 * faults * (3.0 * seen + 4.0 * parties);
     let of_crash = states * (states + parties) + seen * seen * (states + parties);
@@ -137,6 +138,7 @@ pub fn all(parties: usize, size: usize) -> Vec<Vec<Party>> {
     list
 }
 
+/// Lists every way to fill up `chosen` with parties from `from` on.
 fn extend(chosen: &mut Vec<Party>, from: Party, parties: usize, size: usize, list: &mut Vec<Vec<Party>>) {
     if chosen.len() == size {
         list.push(chosen.clone());

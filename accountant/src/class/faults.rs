@@ -7,12 +7,12 @@ use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
 use crate::execution::share::{Fate, ShareFault};
 
-/// The share faults of the class with roll-back, next to the fault-free run: each share returned at
-/// the end of any R ≥ t or accepted at the end of any R > t. (With a coalition that holds an end of
-/// it such a fault changes nothing that the coalition does not know: the share is then a known
-/// vector, and so is what it adds elsewhere.)
+/// The share faults of the class with roll-back, next to the fault-free run: each share of a round
+/// returned at the end of that round or of a later one, or accepted at the end of a later one.
+/// (With a coalition that holds an end of it such a fault changes nothing that the coalition does
+/// not know: the share is then a known vector, and so is what it adds elsewhere.)
 ///
-/// With PPSC a state is only handed out whole: when ω joins it between two hand-outs changes
+/// With PPSC a state is only handed out whole: when a share joins it between two hand-outs changes
 /// nothing, so that only the last round of each such stretch is listed, and an acceptance before
 /// the receiver hands out again is none that is late.
 pub fn single_shares(setting: &Setting) -> Vec<ShareFault> {
@@ -47,7 +47,7 @@ pub fn count(setting: &Setting) -> usize {
     1 + share_count(setting) + crash_count(setting)
 }
 
-/// How many [`shares_of_class`] are.
+/// How many share faults the tolerated class has ([`shares_of_class`]).
 pub fn share_count(setting: &Setting) -> usize {
     setting
         .mechanism
@@ -55,7 +55,7 @@ pub fn share_count(setting: &Setting) -> usize {
         .share_faults(&setting.out, !setting.rollback)
 }
 
-/// How many [`crashes`] are.
+/// How many crashes the tolerated class has ([`crashes`]).
 pub fn crash_count(setting: &Setting) -> usize {
     if setting.rollback || setting.dropouts == 0 {
         0
@@ -64,7 +64,7 @@ pub fn crash_count(setting: &Setting) -> usize {
     }
 }
 
-/// Every share of the schedule: (round, from, to).
+/// Every share of the schedule, as (round, from, to).
 pub fn shares(setting: &Setting) -> impl Iterator<Item = (u32, Party, Party)> {
     let indexed = |(index, parties): (usize, &Vec<Vec<Party>>)| {
         let shares: Vec<_> = parties
@@ -95,22 +95,30 @@ pub fn shares_of_class(setting: &Setting) -> Vec<ShareFault> {
 }
 
 /// The crashes of the paper's class (`rollback = false`), if a departure is tolerated: any party
-/// sending nothing from any round r on.
+/// sending nothing from any round on.
 pub fn crashes(setting: &Setting) -> Result<Vec<Execution>, ExecutionError> {
     let base = setting.fault_free()?;
     let mut executions = Vec::new();
-    if setting.dropouts > 0 {
-        for party in 0..setting.parties() {
-            for round in 1..=setting.rounds() as u32 {
-                let later: &[bool] = if (round as usize) < setting.rounds() {
-                    &[false, true]
-                } else {
-                    &[false]
-                };
-                for &lost_at_once in &[false, true] {
-                    for &lost_later in later {
-                        executions.push(crash(setting, &base, party, round, lost_at_once, lost_later)?);
-                    }
+    if setting.dropouts == 0 {
+        return Ok(executions);
+    }
+    for party in 0..setting.parties() {
+        for round in 1..=setting.rounds() as u32 {
+            // After the last round there is no later one to lose shares of.
+            let later: &[bool] = if (round as usize) < setting.rounds() {
+                &[false, true]
+            } else {
+                &[false]
+            };
+            for lost_at_once in [false, true] {
+                for &lost_later in later {
+                    let crash = Crash {
+                        party,
+                        round,
+                        lost_at_once,
+                        lost_later,
+                    };
+                    executions.push(crashed(setting, &base, crash)?);
                 }
             }
         }
@@ -118,16 +126,27 @@ pub fn crashes(setting: &Setting) -> Result<Vec<Execution>, ExecutionError> {
     Ok(executions)
 }
 
-/// `party` sends nothing from `round` on and publishes nothing; its incoming shares of that round,
-/// and those of later ones, are lost or stay with their senders (unseen).
-pub fn crash(
-    setting: &Setting,
-    base: &Execution,
-    party: Party,
-    round: u32,
-    lost_at_once: bool,
-    lost_later: bool,
-) -> Result<Execution, ExecutionError> {
+/// A party that sends nothing from a round on, and publishes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crash {
+    /// Who crashes.
+    pub party: Party,
+    /// The first round in which it sends nothing.
+    pub round: u32,
+    /// Whether shares to it of that round are lost; else they stay with their senders, unseen.
+    pub lost_at_once: bool,
+    /// Whether shares to it of later rounds are lost; else they stay with their senders, unseen.
+    pub lost_later: bool,
+}
+
+/// The run `base` of the setting with a crash.
+pub fn crashed(setting: &Setting, base: &Execution, crash: Crash) -> Result<Execution, ExecutionError> {
+    let Crash {
+        party,
+        round,
+        lost_at_once,
+        lost_later,
+    } = crash;
     let rounds = setting.rounds() as u32;
     let online = (0..=rounds)
         .map(|t| {

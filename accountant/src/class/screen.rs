@@ -23,18 +23,18 @@ use crate::losses::view::View;
 /// The worst of a group of systems.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Worst {
-    /// Δ²-scaled loss.
+    /// The squared loss, sensitivity included.
     pub(crate) square: f64,
-    /// Whose.
+    /// Whose loss that is.
     pub(crate) party: Party,
-    /// Of the system in its group.
+    /// The number of the system in its group.
     pub(crate) index: usize,
     /// The largest loss of the other systems.
     pub(crate) next: f64,
 }
 
 impl Worst {
-    /// With one more system.
+    /// Adds one more system to those that were looked at.
     pub(crate) fn add(worst: &mut Option<Worst>, index: usize, square: f64, party: Party) {
         *worst = Some(match *worst {
             None => Worst {
@@ -59,7 +59,7 @@ impl Worst {
 
 /// The fault-free run, prepared for every coalition and ratio.
 pub(crate) struct Screen {
-    /// All its rows.
+    /// All rows of the run.
     pub(crate) rows: Rows,
     receivers: Vec<Vec<Vec<Party>>>,
     /// PPSC: a share is all that its sender has.
@@ -141,7 +141,7 @@ impl Screen {
         }
     }
 
-    /// At r = `ratio`, σ* = 1, for one pass over `coalitions` coalitions of `size`.
+    /// Ready to be evaluated at r = `ratio`, σ* = 1, for one pass over `coalitions` of `size`.
     pub(crate) fn at(&self, ratio: f64, coalitions: usize, size: usize) -> At<'_> {
         self.rows.at_with_all(ratio, coalitions, size)
     }
@@ -177,8 +177,8 @@ impl Screen {
         worst
     }
 
-    /// ∞ for everybody once a pass has spent [`MOST_CAREFUL`] this way: a run file or a plan whose
-    /// systems are nearly all in doubt would take hours.
+    /// The losses by the slow path; ∞ for everybody once a pass has spent all that it may this way:
+    /// a run file or a plan whose systems are nearly all in doubt would take hours.
     fn with_care(&self, at: &At<'_>, coalition: &[Party], fault: Option<&ShareFault>) -> Vec<f64> {
         if !at.may_be_careful(coalition) {
             return vec![f64::INFINITY; self.rows.parties() - coalition.len()];
@@ -231,7 +231,7 @@ struct System {
     /// L⁻¹ H.
     states: Array2<f64>,
     states_h: Array2<f64>,
-    /// Of each state: its variance, what of it the view explains, and its honest x̃ columns.
+    /// For each state its variance, what of it the view explains, and its honest x̃ columns.
     variances: Vec<f64>,
     explained: Vec<f64>,
     values: Array2<f64>,

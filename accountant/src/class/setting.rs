@@ -14,24 +14,24 @@ use crate::mechanism::chosen::Mechanism;
 /// A mechanism and a threat, without the noise.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// How value and noise get into states: (c, Z) of INCA, or PPSC.
+    /// How value and noise get into states.
     pub mechanism: Mechanism,
-    /// Round 1…T: for each party its out-neighbours.
+    /// To whom each party sends, round by round.
     pub out: Vec<Vec<Vec<Party>>>,
-    /// Δᵢ of each party, in the data's unit.
+    /// How far each party's value may change, in the data's unit.
     pub sensitivity: Vec<f64>,
-    /// Weight of each party's value in the result.
+    /// What each party's value weighs in the result.
     pub weights: Vec<f64>,
-    /// Parties that collude.
+    /// How many parties collude at most.
     pub colluding: usize,
-    /// Departures that are tolerated.
+    /// How many departures are tolerated.
     pub dropouts: usize,
     /// Whether departed parties are rolled back.
     pub rollback: bool,
 }
 
 impl Setting {
-    /// Of a draft with a schedule.
+    /// The setting of a draft with a schedule.
     pub fn of_draft(draft: &Draft, schedule: &Schedule) -> Result<Self, InjectionError> {
         Ok(Setting {
             mechanism: Mechanism::of_settings(&draft.mechanism, schedule.rounds())?,
@@ -46,8 +46,8 @@ impl Setting {
         })
     }
 
-    /// Of a plan. Where START draws the schedule and has not yet: with some schedule, for what does
-    /// not depend on which.
+    /// The setting of a plan. Where START draws the schedule and has not yet: with some schedule,
+    /// for what does not depend on which.
     pub fn of_plan(plan: &Plan) -> Result<Self, InjectionError> {
         if plan.draws_at_start() && plan.seed_at_start().is_none() {
             let example = plan.with_draw(EXAMPLE_SEED);
@@ -56,17 +56,17 @@ impl Setting {
         Self::of_draft(plan.draft(), plan.schedule())
     }
 
-    /// n.
+    /// How many parties there are.
     pub fn parties(&self) -> usize {
         self.sensitivity.len()
     }
 
-    /// T.
+    /// How many rounds the schedule has.
     pub fn rounds(&self) -> usize {
         self.out.len()
     }
 
-    /// The largest Δᵢ.
+    /// The largest sensitivity of any party.
     pub fn largest_sensitivity(&self) -> f64 {
         self.sensitivity
             .iter()
@@ -83,7 +83,7 @@ impl Setting {
         }
     }
 
-    /// W: the sum of all weights.
+    /// The sum of all weights.
     pub fn total_weight(&self) -> f64 {
         self.weights.iter().sum()
     }

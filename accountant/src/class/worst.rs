@@ -1,4 +1,5 @@
-//! The largest loss over a tolerated class, as a function of r = σ_Δ²/σ*² at σ* = 1.
+//! The largest loss over a tolerated class, as a function of r = σ_Δ²/σ*² at σ* = 1 (σ* the
+//! deviation of a party's own noise, σ_Δ that of the noise that cancels).
 //!
 //! All losses scale: μ²(σ*, σ_Δ) = F(r)/σ*². A single share fault changes each row by a multiple
 //! of *one* row, so that its covariance is a rank-two change of the fault-free one (module
@@ -40,16 +41,17 @@ const FEW_PRODUCTS: f64 = 2e7;
 /// Our choice.
 const MOST_KEPT_BYTES: usize = 256 << 20;
 
-/// One system: an execution against a coalition, and its largest Δ²-scaled loss.
+/// One system: an execution against a coalition, and its largest loss.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// μ² of the party below, at σ* = 1; ∞ if a value is seen without noise.
+    /// The squared loss of `party`, sensitivity included, at σ* = 1; ∞ if a value is seen without
+    /// noise.
     pub square: f64,
     /// The party that loses most.
     pub party: Party,
-    /// Index of the coalition.
+    /// The number of the coalition among those of the class.
     pub coalition: usize,
-    /// Index of the execution; 0 is the fault-free one.
+    /// The number of the execution among those of the class; 0 is the fault-free one.
     pub execution: usize,
     /// The largest loss of the other systems of its group.
     next: f64,
@@ -58,14 +60,16 @@ pub struct Case {
 /// What groups were seen to lose at some ratios, and so can lose at most at others.
 ///
 /// More noise between the parties never costs anybody more: a loss at r bounds those at larger
-/// ratios. And Σ(r′) ⪰ (r′/r) Σ(r) for r′ < r: at smaller ones it is at most r/r′ times as large.
+/// ratios. And the view's covariance Σ(r′) ⪰ (r′/r) Σ(r) for r′ < r: at smaller ones it is at most
+/// r/r′ times as large.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
+    /// For each group, ratios and what it lost there.
     of_group: Vec<Vec<(f64, f64)>>,
 }
 
 impl Seen {
-    /// The most that a group can lose at r, with what the fast paths may be off.
+    /// The most that a group can lose at `ratio`, with what the fast paths may be off.
     fn bound(&self, group: usize, ratio: f64) -> f64 {
         let bounds = self
             .of_group
@@ -84,17 +88,17 @@ impl Seen {
     }
 }
 
-/// A class, ready to be evaluated at any r.
+/// A tolerated class, ready to be evaluated at any ratio of noises.
 pub struct Class<'a> {
     setting: &'a Setting,
     coalitions: Vec<Vec<Party>>,
     base: Execution,
     screen: Screen,
-    /// Executions 1…: the fault-free one with one of these.
+    /// Executions from 1 on: the fault-free one with one of these.
     faults: Vec<ShareFault>,
-    /// Executions after these; none with roll-back.
+    /// Executions after those with a fault of a share; none with roll-back.
     crashes: Vec<Execution>,
-    /// Of the crashes, unless that is too much.
+    /// Rows of the crashes, unless that is too much.
     kept: Vec<Rows>,
 }
 
@@ -112,7 +116,7 @@ impl<'a> Class<'a> {
         .map(Some)
     }
 
-    /// The same executions against so few of its coalitions that a pass is quick: to choose by,
+    /// The class of `setting` against so few of its coalitions that a pass is quick: to choose by,
     /// never to claim by. All of them if these are few.
     pub fn sampled(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
         if !coalitions::feasible(setting) {
@@ -150,11 +154,6 @@ impl<'a> Class<'a> {
         (1 + self.faults.len() + self.crashes.len()) * self.coalitions.len()
     }
 
-    /// The coalition of a case.
-    pub fn coalition(&self, case: &Case) -> &[Party] {
-        &self.coalitions[case.coalition]
-    }
-
     /// How many coalitions each execution is computed against.
     pub fn coalitions(&self) -> usize {
         self.coalitions.len()
@@ -177,15 +176,15 @@ impl<'a> Class<'a> {
         execution.with_corrupted(self.coalitions[coalition].iter().copied())
     }
 
-    /// F(r) by the fast path: the worst system of each group, worst first. A group is a coalition
-    /// with all share faults, or a crash with all coalitions.
+    /// The worst system of each group by the fast path, worst first. A group is a coalition with
+    /// all share faults, or a crash with all coalitions.
     pub fn screen(&self, ratio: f64) -> Vec<Case> {
         let all: Vec<usize> = (0..self.groups()).collect();
         self.screen_groups(&all, ratio)
     }
 
-    /// The same for the groups alone that may be above `floor` by what was seen of them at other
-    /// ratios.
+    /// The worst systems of those groups alone that may be above `floor` by what was seen of them
+    /// at other ratios; worst first.
     pub fn screen_above(&self, ratio: f64, floor: f64, seen: &mut Seen) -> Vec<Case> {
         let open: Vec<usize> = (0..self.groups())
             .filter(|&group| seen.bound(group, ratio) >= floor)
@@ -197,7 +196,8 @@ impl<'a> Class<'a> {
         cases
     }
 
-    /// F(r) if it is at most `limit`; found out without all groups if it is not.
+    /// The largest squared loss by the fast path if it is at most `limit`; found out without all
+    /// groups if it is not.
     pub fn screen_below(&self, ratio: f64, limit: f64) -> Option<f64> {
         let at = self
             .screen
@@ -221,7 +221,7 @@ impl<'a> Class<'a> {
         self.coalitions.len() + self.crashes.len()
     }
 
-    /// The group of a case.
+    /// The number of the group that a case belongs to.
     fn group(&self, case: &Case) -> usize {
         match case.execution.checked_sub(1 + self.faults.len()) {
             None => case.coalition,
@@ -229,7 +229,7 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// F(r) over some groups only: a lower bound.
+    /// The largest squared loss over some groups only: a lower bound.
     pub fn screen_only(&self, groups: &BTreeSet<usize>, ratio: f64) -> f64 {
         let groups: Vec<usize> = groups.iter().copied().collect();
         self.screen_groups(&groups, ratio)
@@ -289,6 +289,7 @@ impl<'a> Class<'a> {
         })
     }
 
+    /// The worst coalition of one crash.
     fn worst_of_crash(&self, crash: usize, ratio: f64) -> Option<Case> {
         let fresh;
         let rows = match self.kept.get(crash) {
@@ -303,6 +304,7 @@ impl<'a> Class<'a> {
         for (index, coalition) in self.coalitions.iter().enumerate() {
             let squares = match at.squared_losses(coalition) {
                 Some(squares) => squares,
+                // In doubt: with care.
                 None => {
                     let against = self.crashes[crash]
                         .clone()
@@ -340,14 +342,15 @@ impl<'a> Class<'a> {
         Rows::of(&Trace::of(execution, &self.setting.weights), execution)
     }
 
-    /// F(r) with care, never below the true one: the worst of the screening, computed again from
-    /// the machine's run of the execution itself; what is not computed again counts with all that
-    /// the fast paths may be off, if it could be worse.
+    /// The worst system with care, its loss never below the true one: the worst of the screening,
+    /// computed again from the machine's run of the execution itself; what is not computed again
+    /// counts with all that the fast paths may be off, if it could be worse.
     pub fn worst(&self, ratio: f64) -> Result<Case, ExecutionError> {
         let mut worst: Option<Case> = None;
         let mut rest = 0.0f64;
         for (index, case) in self.screen(ratio).into_iter().enumerate() {
             rest = rest.max(case.next);
+            // Nothing that follows can be worse, or enough was computed again.
             if index >= AGAIN
                 || worst
                     .as_ref()
@@ -368,6 +371,7 @@ impl<'a> Class<'a> {
         })
     }
 
+    /// A case computed again, from the machine's own run.
     fn again(&self, case: Case, ratio: f64) -> Result<Case, ExecutionError> {
         let view = View::of(&self.execution(&case)?);
         let squares = squared_losses(

@@ -25,7 +25,7 @@ use crate::mechanism::chosen::Mechanism;
 #[serde(try_from = "RawExecution")]
 pub struct Execution {
     raw: RawExecution,
-    /// None for PPSC.
+    /// How value and noise enter INCA's states; none for PPSC.
     injection: Option<Arc<Injection<f64>>>,
     /// The noises of party i are numbers `noises[i]..noises[i + 1]` of all.
     noises: Vec<usize>,
@@ -58,19 +58,20 @@ impl Execution {
         .try_into()
     }
 
-    /// The same run with other exceptions, checked again.
+    /// This run with other exceptions, checked again.
     pub fn with_shares(mut self, shares: Vec<ShareFault>) -> Result<Self, ExecutionError> {
         self.raw.shares = Some(shares).filter(|shares| !shares.is_empty());
         self.raw.try_into()
     }
 
-    /// The same run with other absences: T + 1 rows of n, the first all true.
+    /// This run with other absences: a row before the first round, all true, and one a round, each
+    /// with an entry a party.
     pub fn with_online(mut self, online: Vec<Vec<bool>>) -> Result<Self, ExecutionError> {
         self.raw.online = Some(online);
         self.raw.try_into()
     }
 
-    /// The same run against another coalition.
+    /// This run against another coalition.
     pub fn with_corrupted(
         mut self,
         corrupted: impl IntoIterator<Item = Party>,
@@ -80,7 +81,7 @@ impl Execution {
         self.raw.try_into()
     }
 
-    /// The same run with these departed parties taken out again by all others.
+    /// This run with these departed parties taken out again by all others.
     pub fn with_rolled_back(
         mut self,
         departed: impl IntoIterator<Item = Party>,
@@ -90,7 +91,7 @@ impl Execution {
         self.raw.try_into()
     }
 
-    /// The same run in which only the finals of these parties are seen.
+    /// This run, of which only the finals of these parties are seen.
     pub fn with_published(
         mut self,
         published: impl IntoIterator<Item = Party>,
@@ -99,23 +100,23 @@ impl Execution {
         self.raw.try_into()
     }
 
-    /// The same run with a sensitivity for each party.
+    /// This run with a sensitivity for each party.
     pub fn with_sensitivity(mut self, sensitivity: Vec<f64>) -> Result<Self, ExecutionError> {
         self.raw.sensitivity = Some(sensitivity);
         self.raw.try_into()
     }
 
-    /// As it is written.
+    /// The execution as EXECUTION.json writes it.
     pub(super) fn raw(&self) -> &RawExecution {
         &self.raw
     }
 
-    /// n.
+    /// How many parties there are.
     pub fn parties(&self) -> usize {
         self.raw.parties
     }
 
-    /// T.
+    /// How many rounds the run has.
     pub fn rounds(&self) -> usize {
         self.raw.rounds
     }
@@ -125,7 +126,8 @@ impl Execution {
         &self.raw.mechanism
     }
 
-    /// (c, Z); none for PPSC.
+    /// INCA's (c, Z): what enters the states in each round, c of the value, Z of the noises; none
+    /// for PPSC.
     pub fn injection(&self) -> Option<&Arc<Injection<f64>>> {
         self.injection.as_ref()
     }
@@ -140,23 +142,23 @@ impl Execution {
         }
     }
 
-    /// The numbers of `party`'s noises, among those of everybody: T each for INCA, one a hand-out
-    /// for PPSC.
+    /// The numbers of `party`'s noises, among those of everybody: one a round for INCA, one a
+    /// hand-out for PPSC.
     pub fn noises(&self, party: Party) -> Range<usize> {
         self.noises[party]..self.noises[party + 1]
     }
 
-    /// Unknowns of the run: n values, then all noises.
+    /// How many unknowns the run has: a value a party, then all noises.
     pub fn unknowns(&self) -> usize {
         self.raw.parties + self.noises[self.raw.parties]
     }
 
-    /// Out-neighbours of `party` in round `round` (1…T).
+    /// To whom `party` sends in `round`, from 1.
     pub fn out(&self, round: u32, party: Party) -> &[Party] {
         &self.raw.out[round as usize - 1][party]
     }
 
-    /// Whether `party` is online in `round` (0…T).
+    /// Whether `party` is online in `round`; 0 is before the first.
     pub fn online(&self, round: u32, party: Party) -> bool {
         self.raw
             .online
@@ -185,7 +187,7 @@ impl Execution {
         }
     }
 
-    /// Who looks.
+    /// Who looks at the run.
     pub fn adversary(&self) -> &Adversary {
         &self.adversary
     }
@@ -210,7 +212,7 @@ impl Execution {
         self.raw.shares.as_deref().unwrap_or_default()
     }
 
-    /// Who is online: T + 1 rows, if somebody is not always.
+    /// Who is online before the first round and in each, if somebody is not always.
     pub(crate) fn absences(&self) -> Option<&[Vec<bool>]> {
         self.raw.online.as_deref()
     }

@@ -12,9 +12,9 @@ pub enum ExecutionError {
     /// Not JSON, or not these keys.
     #[error("execution file, line {line}, column {column}: {message}")]
     Syntax {
-        /// From 1.
+        /// The line at fault, from 1.
         line: usize,
-        /// From 1.
+        /// The column at fault, from 1.
         column: usize,
         /// What the parser expected.
         message: String,
@@ -46,6 +46,7 @@ impl From<Unfit> for ExecutionError {
     }
 }
 
+/// The refusal of an entry.
 pub(crate) fn invalid(place: impl Into<String>, problem: impl Into<String>) -> ExecutionError {
     ExecutionError::Invalid {
         place: place.into(),
@@ -53,7 +54,7 @@ pub(crate) fn invalid(place: impl Into<String>, problem: impl Into<String>) -> E
     }
 }
 
-/// That there is a party.
+/// Checks that there is a party at all.
 pub(crate) fn check_some(parties: usize) -> Result<(), ExecutionError> {
     if parties == 0 {
         return Err(invalid("parties", "must be at least 1"));
@@ -61,7 +62,7 @@ pub(crate) fn check_some(parties: usize) -> Result<(), ExecutionError> {
     Ok(())
 }
 
-/// That `party` is one of 0 … `parties` − 1.
+/// Checks that `party` is one of 0 … `parties` − 1.
 pub(crate) fn check_party(
     parties: usize,
     place: impl Fn() -> String,
@@ -79,7 +80,7 @@ pub(crate) fn check_party(
     ))
 }
 
-/// A list of parties, each in range and none twice.
+/// The set of a list of parties, each in range and none twice.
 pub(crate) fn party_set(
     parties: usize,
     place: &str,

@@ -10,11 +10,11 @@ use crate::execution::share::Fate;
 /// An exchange that took place: its out-agent was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// s, from 1.
+    /// The iteration in which it took place, from 1.
     pub iteration: u32,
-    /// Who sent ω and kept γ.
+    /// The out-agent: who sent a share ω and kept a noise γ.
     pub out: Party,
-    /// Who was to add ω.
+    /// The in-agent: who was to add ω to its state.
     pub into: Party,
     /// What became of ω.
     pub fate: Fate,
@@ -22,8 +22,8 @@ pub struct Exchange {
     pub noise: usize,
 }
 
-/// What took place, by iteration and out-agent. The edge of an out-agent that had crashed is not
-/// among it.
+/// The exchanges that took place, by iteration and out-agent. The edge of an out-agent that had
+/// crashed is not among them.
 pub fn exchanges(execution: &Execution) -> Vec<Exchange> {
     let mut noises = vec![0; execution.parties()];
     let mut exchanges = Vec::new();
@@ -48,12 +48,12 @@ pub fn exchanges(execution: &Execution) -> Vec<Exchange> {
 /// The connected components of accepted exchanges, each in ascending order, by their first party;
 /// one without any stands alone.
 ///
-/// The rank of D is n less their number. *Proof:* with C_s and d_s the matrix and the new column of
-/// an exchange from i to j, the orthogonal complement of D's range after it is {v : C_sᵀ v in the
-/// complement before, vᵢ = vⱼ}; as C_sᵀ changes only entry i, into vⱼ, such a v is itself in the
-/// complement before. So the complement is what is constant on each component. ∎ The same holds of
-/// what a coalition inside sees, for exchanges between honest parties: ω that it reads takes the
-/// coefficient of its sender.
+/// The rank of D, what the noises do to the final states, is the number of parties less that of the
+/// components. *Proof:* with C_s and d_s the matrix and the new column of an exchange from i to j,
+/// the orthogonal complement of D's range after it is {v : C_sᵀ v in the complement before, vᵢ =
+/// vⱼ}; as C_sᵀ changes only entry i, into vⱼ, such a v is itself in the complement before. So the
+/// complement is what is constant on each component. ∎ The same holds of what a coalition inside
+/// sees, for exchanges between honest parties: ω that it reads takes the coefficient of its sender.
 pub fn components(execution: &Execution) -> Vec<Vec<Party>> {
     let accepted = exchanges(execution)
         .into_iter()

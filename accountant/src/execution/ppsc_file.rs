@@ -20,17 +20,18 @@ use crate::mechanism::chosen::Mechanism;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExchangeFault {
-    /// s, from 1.
+    /// The iteration in which it was due, from 1.
     pub iteration: u32,
-    /// Who sent ω and kept γ.
+    /// The out-agent: who sent a share ω and kept a noise γ.
     pub out: Party,
-    /// Who was to add ω.
+    /// The in-agent: who was to add ω to its state.
     #[serde(rename = "in")]
     pub into: Party,
     /// What became of ω: added by `in`, added again by `out` (whose state is then as before, if it
     /// exchanged nothing since), or by nobody.
     pub fate: Fate,
-    /// R ≥ s: the iteration at whose end ω is added. Default s; past the last means the last.
+    /// The iteration at whose end ω is added: `iteration`, if nothing is given, or a later one;
+    /// past the last means the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<u32>,
     /// Whether `in` may have read ω.
@@ -72,6 +73,8 @@ pub(crate) fn serialize<S: Serializer>(execution: &Execution, serializer: S) -> 
 }
 
 impl ExecutionFile {
+    /// The file of an execution; refused, in words for the serializer, where the format has no
+    /// place for it.
     fn of(execution: &Execution) -> Result<Self, &'static str> {
         let Adversary::Corrupted(corrupted) = execution.adversary() else {
             return Err("an execution of PPSC has a coalition, no eavesdropper");
@@ -113,6 +116,7 @@ impl ExecutionFile {
     }
 
     fn check(self) -> Result<Execution, ExecutionError> {
+        // What the file says by itself, place by place.
         let mechanism = Mechanism::Ppsc;
         check_some(self.parties)?;
         let exchanges = self.edges.iter().map(Vec::len).sum();
@@ -133,6 +137,7 @@ impl ExecutionFile {
                 .filter(|party| !crashed.contains_key(party) && !rolled_back.contains(party))
                 .collect(),
         };
+        // The same in rounds and shares; what is left is checked there.
         let rounds = self.edges.len();
         let here = |iteration: usize| {
             (0..self.parties)
@@ -207,7 +212,7 @@ impl ExecutionFile {
         Ok(())
     }
 
-    /// From which iteration on a party is gone.
+    /// From which iteration on each party that crashes is gone.
     fn crashed(&self) -> Result<BTreeMap<Party, u32>, ExecutionError> {
         let mut crashed = BTreeMap::new();
         for (index, &(party, iteration)) in self.crashed.iter().flatten().enumerate() {
@@ -237,6 +242,7 @@ impl ExecutionFile {
         Ok(crashed)
     }
 
+    /// Every exception names an exchange that took place, once, and somebody who is there takes ω.
     fn check_faults(&self, crashed: &BTreeMap<Party, u32>) -> Result<(), ExecutionError> {
         let mut listed = BTreeSet::new();
         for (index, fault) in self.exchanges.iter().flatten().enumerate() {
@@ -249,6 +255,7 @@ impl ExecutionFile {
                 ..
             } = *fault;
             let place = |key: &str| format!("exchanges[{index}].{key}");
+            // That there was such an exchange …
             if iteration == 0 || iteration as usize > self.edges.len() {
                 return Err(invalid(
                     place("iteration"),
@@ -276,6 +283,7 @@ impl ExecutionFile {
                 );
                 return Err(invalid(place("fate"), problem));
             }
+            // … and that somebody was there to take ω when it was applied.
             if applied.is_some_and(|applied| applied < iteration) {
                 return Err(invalid(
                     place("applied"),

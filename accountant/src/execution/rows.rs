@@ -28,18 +28,19 @@ pub(crate) const SCREENED: f64 = 1e-7;
 /// Multiplications that a pass spends on systems in doubt at most: our choice, about ten seconds.
 const MOST_CAREFUL: u64 = 30_000_000_000;
 
-/// Rows (i, t) at i·(T + 1) + t, final states at t = T, and the sum of the finals at n·(T + 1).
-/// With PPSC (i, t) is ω of i's hand-out in round t + 1, nothing where there is none.
+/// All rows of an execution of n parties and T rounds: the state of party i at time t at
+/// i·(T + 1) + t, final states at t = T, and the sum of the finals at n·(T + 1). With PPSC it is
+/// the share ω that i hands out in round t + 1, nothing where there is none.
 pub(crate) struct Rows {
     parties: usize,
     rounds: usize,
-    /// Rows × n: x̃ columns.
+    /// What each row has of each party's value (with the party's own noise, x̃).
     pub(crate) values: Array2<f64>,
-    /// For each party its x̃ column and its η columns.
+    /// What each row has of all unknowns: for each party its value, then its noises η.
     unknowns: Array2<f64>,
-    /// Where each party's columns begin in it, and where the last one's end.
+    /// Where each party's columns begin in `unknowns`, and where the last one's end.
     columns: Vec<usize>,
-    /// For each row (i, t), t < T: who may read the state.
+    /// Who may read the state of each row; nobody the final ones.
     readers: Vec<Vec<Party>>,
     published: Vec<bool>,
     /// Whose finals are in the sum.
@@ -47,7 +48,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// From the trace of `execution`, which kept all states.
+    /// Takes the rows from the trace of `execution`, which kept all states.
     pub(crate) fn of(trace: &Trace, execution: &Execution) -> Self {
         let (parties, rounds) = (trace.parties(), trace.rounds());
         let count = parties * (rounds + 1);
@@ -59,12 +60,14 @@ impl Rows {
         let summed: Vec<bool> = (0..parties)
             .map(|party| execution.online(rounds as u32, party) && !execution.rolled_back().contains(&party))
             .collect();
+        // Row by row, and each final once more into the sum.
         for index in 0..count {
             let (party, round) = (index / (rounds + 1), index % (rounds + 1));
-            let row = match round == rounds {
-                true => trace.last(party),
+            let row = if round == rounds {
+                trace.final_state(party)
+            } else {
                 // The trace kept all: a party without a hand-out hands out nothing.
-                false => trace.state(party, round as u32).unwrap_or(&nothing),
+                trace.state(party, round as u32).unwrap_or(&nothing)
             };
             let of_party =
                 |owner: Party| std::iter::once(row[owner]).chain(row[trace.noises(owner)].iter().copied());
@@ -100,22 +103,22 @@ impl Rows {
         }
     }
 
-    /// n.
+    /// How many parties there are.
     pub(crate) fn parties(&self) -> usize {
         self.parties
     }
 
-    /// T.
+    /// How many rounds the run has.
     pub(crate) fn rounds(&self) -> usize {
         self.rounds
     }
 
-    /// Of y_i^(t).
+    /// The number of the row of `party`'s state at time `round`.
     pub(crate) fn row(&self, party: Party, round: usize) -> usize {
         party * (self.rounds + 1) + round
     }
 
-    /// Of the sum of the finals.
+    /// The number of the row of the sum of the finals.
     pub(crate) fn sum(&self) -> usize {
         self.parties * (self.rounds + 1)
     }
@@ -150,52 +153,51 @@ impl Rows {
         seen
     }
 
-    /// Ready to be evaluated at r = `ratio`, σ* = 1, against `coalitions` coalitions of `size`.
+    /// Ready to be evaluated at r = σ_Δ²/σ*² = `ratio`, σ* = 1, against `coalitions` coalitions of
+    /// `size`.
     pub(crate) fn at(&self, ratio: f64, coalitions: usize, size: usize) -> At<'_> {
         let count = self.values.nrows();
         let each = self.parties + self.rounds * size;
         // Whichever takes fewer products: all pairs of rows once, or those that each coalition
         // sees.
-        match coalitions.saturating_mul(each * each) > count * count {
-            true => self.with_all_pairs(ratio),
-            false => At {
-                rows: self,
-                ratio,
-                scaled: self.scaled(ratio),
-                gram: None,
-                careful: AtomicU64::new(0),
-            },
+        if coalitions.saturating_mul(each * each) > count * count {
+            self.with_all_pairs(ratio)
+        } else {
+            self.without_pairs(ratio)
         }
     }
 
-    /// The same, where covariances of what a coalition sees with all rows matter.
+    /// Ready to be evaluated at `ratio`, as [`Rows::at`], where covariances of what a coalition
+    /// sees with all rows matter.
     pub(crate) fn at_with_all(&self, ratio: f64, coalitions: usize, size: usize) -> At<'_> {
         let each = self.parties + self.rounds * size;
-        match coalitions.saturating_mul(each) > self.values.nrows() {
-            true => self.with_all_pairs(ratio),
-            false => At {
-                rows: self,
-                ratio,
-                scaled: self.scaled(ratio),
-                gram: None,
-                careful: AtomicU64::new(0),
-            },
+        if coalitions.saturating_mul(each) > self.values.nrows() {
+            self.with_all_pairs(ratio)
+        } else {
+            self.without_pairs(ratio)
         }
     }
 
+    /// Ready to be evaluated at `ratio`, all covariances computed beforehand.
     pub(crate) fn with_all_pairs(&self, ratio: f64) -> At<'_> {
-        let scaled = self.scaled(ratio);
-        let gram = scaled.dot(&scaled.t());
+        let at = self.without_pairs(ratio);
+        At {
+            gram: Some(at.scaled.dot(&at.scaled.t())),
+            ..at
+        }
+    }
+
+    fn without_pairs(&self, ratio: f64) -> At<'_> {
         At {
             rows: self,
             ratio,
-            scaled,
-            gram: Some(gram),
+            scaled: self.scaled(ratio),
+            gram: None,
             careful: AtomicU64::new(0),
         }
     }
 
-    /// η columns times σ_Δ.
+    /// All unknowns at unit variance: the columns of noises times their deviation.
     fn scaled(&self, ratio: f64) -> Array2<f64> {
         let spread = ratio.sqrt();
         let mut scaled = self.unknowns.clone();
@@ -210,13 +212,13 @@ impl Rows {
         scaled
     }
 
-    /// Bytes that one of these takes.
+    /// Bytes that the rows of a run take.
     pub(crate) fn bytes(parties: usize, rounds: usize) -> usize {
         8 * (parties * (rounds + 1)).pow(2)
     }
 }
 
-/// Who may read the state that `from` splits in `round`; nobody in round T + 1.
+/// Who may read the state that `from` splits in `round`; nobody after the last round.
 fn readers(execution: &Execution, from: Party, round: usize) -> Vec<Party> {
     let round = round as u32;
     if round as usize > execution.rounds() || !execution.online(round, from) {
@@ -231,20 +233,21 @@ fn readers(execution: &Execution, from: Party, round: usize) -> Vec<Party> {
 
 /// Rows at one ratio of noises.
 pub(crate) struct At<'a> {
-    /// Of the execution.
+    /// The rows of the execution.
     pub(crate) rows: &'a Rows,
-    /// σ_Δ² at σ* = 1.
+    /// The variance of the noise that cancels, where that of a party's own is 1.
     pub(crate) ratio: f64,
-    /// Rows × unknowns, of unit variance each.
+    /// What each row has of all unknowns, these of unit variance each.
     scaled: Array2<f64>,
-    /// Covariance of all rows over everybody's unknowns.
+    /// Covariance of all rows over everybody's unknowns, if it was computed beforehand.
     gram: Option<Array2<f64>>,
     /// Multiplications spent on systems in doubt.
     careful: AtomicU64,
 }
 
 impl At<'_> {
-    /// Covariances over the unknowns of those outside `coalition`.
+    /// Covariances of `left` rows with `right` ones, over the unknowns of those outside
+    /// `coalition`.
     pub(crate) fn covariance(&self, left: &[usize], right: &[usize], coalition: &[Party]) -> Array2<f64> {
         match &self.gram {
             Some(gram) => {
@@ -262,7 +265,7 @@ impl At<'_> {
         }
     }
 
-    /// Whether one more system may be computed with care, and that it will be.
+    /// Whether one more system may be computed with care; if so, it counts as computed.
     pub(crate) fn may_be_careful(&self, coalition: &[Party]) -> bool {
         let (rows, unknowns) = (self.scaled.nrows() as u64, self.scaled.ncols() as u64);
         let seen = self.rows.seen(coalition).len() as u64;
@@ -312,6 +315,7 @@ impl At<'_> {
     pub(crate) fn squared_losses(&self, coalition: &[Party]) -> Option<Vec<f64>> {
         let (seen, honest) = (self.rows.seen(coalition), self.rows.honest(coalition));
         let inverse = inverse_factor(self.covariance(&seen, &seen, coalition))?;
+        // μ² = hᵀ Σ⁻¹ h = ‖L⁻¹ h‖², h a party's column of what is seen.
         let h = Array2::from_shape_fn((seen.len(), honest.len()), |(a, b)| {
             self.rows.values[[seen[a], honest[b]]]
         });
@@ -324,9 +328,11 @@ impl At<'_> {
     }
 }
 
-/// L⁻¹ of a positive definite matrix L Lᵀ; none if a pivot lost too many digits.
+/// The inverse L⁻¹ of the Cholesky factor of a positive definite matrix L Lᵀ; none if a pivot lost
+/// too many digits.
 pub(crate) fn inverse_factor(mut matrix: Array2<f64>) -> Option<Array2<f64>> {
     let size = matrix.nrows();
+    // L, in place.
     for row in 0..size {
         for column in 0..=row {
             let known = {
@@ -346,6 +352,7 @@ pub(crate) fn inverse_factor(mut matrix: Array2<f64>) -> Option<Array2<f64>> {
             }
         }
     }
+    // L⁻¹, row by row.
     let mut inverse: Array2<f64> = Array2::zeros((size, size));
     for row in 0..size {
         let (above, mut rest) = inverse.view_mut().split_at(Axis(0), row);
@@ -363,7 +370,7 @@ pub(crate) fn inverse_factor(mut matrix: Array2<f64>) -> Option<Array2<f64>> {
     Some(inverse)
 }
 
-/// Σ aᵢbᵢ in four sums, in an order of its own: always the same.
+/// The dot product, in four sums: their order is always the same, so that the result is, too.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let (a4, b4) = (a.chunks_exact(4), b.chunks_exact(4));

@@ -26,6 +26,7 @@ impl View {
         Self::select(trace, execution, &seen_states(execution))
     }
 
+    /// The seen states and finals of a trace that kept them.
     fn select(trace: &Trace, execution: &Execution, states: &BTreeSet<(Party, u32)>) -> Self {
         let none = BTreeSet::new();
         let corrupted = match execution.adversary() {
@@ -43,7 +44,7 @@ impl View {
                     .state(party, round)
                     .expect("the trace kept the states that are seen")
             })
-            .chain(finals.map(|&party| trace.last(party)))
+            .chain(finals.map(|&party| trace.final_state(party)))
             .collect();
         let honest = (0..trace.parties())
             .filter(|party| !corrupted.contains(party))
@@ -52,8 +53,8 @@ impl View {
     }
 }
 
-/// The (i, t), i honest and t < T, for which the adversary sees what i hands out in round t + 1.
-/// With INCA all shares of one state are the same multiple of it.
+/// The (party, t), honest ones and before the last round, for which the adversary sees what the
+/// party hands out in round t + 1. With INCA all shares of one state are the same multiple of it.
 pub(crate) fn seen_states(execution: &Execution) -> BTreeSet<(Party, u32)> {
     let corrupted = match execution.adversary() {
         Adversary::Observed(observed) => return observed.clone(),

@@ -10,7 +10,7 @@ use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
 use crate::execution::share::{Fate, ShareFault};
 
-/// Above this many readings of what silent parties did, the theorem stands in.
+/// Readings of what silent parties did that are computed at most; above, the theorem stands in.
 pub const MOST_READINGS: usize = 64;
 
 /// Why logs say nothing that a gate could rest on.
@@ -19,20 +19,20 @@ pub enum LogsError {
     /// A log of somebody who is no party.
     #[error("there is a log of party {party}, but the plan has {parties} parties")]
     Unknown {
-        /// Its author.
+        /// The author of the log.
         party: Party,
-        /// n.
+        /// How many parties the plan has.
         parties: usize,
     },
     /// A log that contradicts the schedule.
     #[error("the log of {name}: {error}")]
     Log {
-        /// Its author's name.
+        /// The name of the log's author.
         name: String,
         /// What is wrong with it.
         error: LogError,
     },
-    /// The execution that follows is none.
+    /// What follows from the logs is no execution.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
 }
@@ -95,15 +95,16 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// From the logs of the agreed set; everybody else has departed.
+    /// Reads the logs of the agreed set; everybody else has departed.
     ///
     /// A departed party is online up to the last round of which somebody of the set accepted a
     /// share of it, or `at_least`. Of its own shares those that nobody of the set lists were either
     /// never sent (and back with it at once) or are lost. Of shares to it: no byte left: back in
-    /// their round; refused: back in T; answered: accepted; unanswered: it accepted them at once,
-    /// or they are lost.
+    /// their round; refused: back in the last round; answered: accepted; unanswered: it accepted
+    /// them at once, or they are lost.
     pub(crate) fn of(plan: &Plan, logs: &AgreedLogs, at_least: u32) -> Self {
         let rounds = plan.rounds();
+        // How long the departed were there.
         let online_until = (0..plan.parties())
             .filter(|party| !logs.contains_key(party))
             .map(|party| {
@@ -120,6 +121,7 @@ impl Readings {
             sure: exceptions(plan, logs),
             open: Vec::new(),
         };
+        // What became of shares to them, and of their own.
         for (&from, log) in logs {
             for entry in log.sent.iter().filter(|entry| !logs.contains_key(&entry.to)) {
                 readings.sent_to_departed(from, entry, rounds);

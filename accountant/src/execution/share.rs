@@ -7,11 +7,11 @@ use undertone_protocol::topology::party::Party;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// It joined its receiver.
+    /// The mass joined its receiver.
     Accepted,
-    /// Its sender took it back.
+    /// The sender took it back.
     Returned,
-    /// It joined nobody.
+    /// The mass joined nobody.
     Lost,
 }
 
@@ -19,16 +19,16 @@ pub enum Fate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShareFault {
-    /// The round t in which it was sent, from 1.
+    /// The round in which it was sent, from 1.
     pub round: u32,
-    /// Its sender.
+    /// Who sent the share.
     pub from: Party,
-    /// Its receiver.
+    /// Whom it was sent to.
     pub to: Party,
     /// What became of its mass.
     pub fate: Fate,
-    /// R ≥ t: the round at whose end the mass joins the receiver or the sender again. Default t;
-    /// past T means T.
+    /// The round at whose end the mass joins the receiver or the sender again: `round`, if nothing
+    /// is given, or a later one; past the last means the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<u32>,
     /// Whether the receiver may have read it.
@@ -36,6 +36,7 @@ pub struct ShareFault {
     pub seen: bool,
 }
 
+/// For keys that are true where nothing is written.
 pub(crate) fn yes() -> bool {
     true
 }
@@ -45,7 +46,7 @@ pub(crate) fn yes() -> bool {
 pub struct ShareOutcome {
     /// What became of its mass.
     pub fate: Fate,
-    /// The round at whose end the mass joins somebody, t ≤ R ≤ T.
+    /// The round at whose end the mass joins somebody: that in which it was sent, or a later one.
     pub applied: u32,
     /// Whether the receiver may have read it.
     pub seen: bool,

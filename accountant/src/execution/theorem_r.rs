@@ -4,7 +4,7 @@
 //! finals, honest or not. Fix the schedule, the fates of shares between survivors and the rounds
 //! that survivors skip, chosen without the survivors' hidden values. Then the loss of any party
 //! outside C ∪ D is at most its loss against C ∪ D in the run with the same schedule and the same
-//! fates among survivors, in which D stays: [`dominating`]. It holds with and without roll-back.
+//! fates among survivors, in which D stays. It holds with and without roll-back.
 //!
 //! *Proof.* Call the real run ρ and the other one ρ′, and take the same x̃ᵢ and ηᵢ of each survivor
 //! i in both. Let K be what C ∪ D hold in ρ′ when it ends: all that they injected and all that
@@ -47,48 +47,6 @@
 //!
 //! It needs one set D for all who publish: two survivors who roll back different sets do not fit
 //! one ρ′. That is what agreeing on the logs is for.
-
-use std::collections::BTreeSet;
-
-use undertone_protocol::topology::party::Party;
-
-use crate::execution::checked::Execution;
-use crate::execution::error::ExecutionError;
-
-/// The run of the theorem: the same fates among survivors, the departed online in every round and
-/// every share to or from them accepted in its round, they and `colluding` corrupted, the finals of
-/// all survivors seen.
-pub fn dominating(
-    execution: &Execution,
-    colluding: &BTreeSet<Party>,
-    departed: &BTreeSet<Party>,
-) -> Result<Execution, ExecutionError> {
-    let rounds = execution.rounds() as u32;
-    let parties = execution.parties();
-    let online = (0..=rounds)
-        .map(|t| {
-            (0..parties)
-                .map(|party| departed.contains(&party) || execution.online(t, party))
-                .collect()
-        })
-        .collect();
-    let among = execution
-        .shares()
-        .iter()
-        .filter(|fault| !departed.contains(&fault.from) && !departed.contains(&fault.to))
-        .copied()
-        .collect();
-    let survivors = (0..parties).filter(|party| !departed.contains(party));
-    execution
-        .clone()
-        .with_published([])?
-        .with_rolled_back([])?
-        .with_shares(vec![])?
-        .with_online(online)?
-        .with_shares(among)?
-        .with_corrupted(colluding.union(departed).copied())?
-        .with_published(survivors)
-}
 
 #[cfg(test)]
 mod tests;

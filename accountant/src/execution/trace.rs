@@ -1,8 +1,9 @@
 //! All that is handed out in an execution, as linear functions of its unknowns.
 //!
-//! The matrices come from running the protocol's own mixing machine on unit impulses: each x̃ᵢ and
-//! each η is a coordinate of its own, so that a state *is* its row of (B*, A*) (INCA, equation 21),
-//! under every rule that the machine has.
+//! The matrices come from running the protocol's own mixing machine on unit impulses: each x̃ᵢ (the
+//! value of party i, with its own noise) and each η (noise that cancels) is a coordinate of its
+//! own, so that a state *is* its row of (B*, A*) (INCA, equation 21), under every rule that the
+//! machine has.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,19 +16,19 @@ use undertone_protocol::topology::party::Party;
 use crate::execution::checked::Execution;
 use crate::execution::share::Fate;
 
-/// What is handed out in a run, as linear functions of its unknowns: first x̃₀ … x̃ₙ₋₁, then the
-/// noises, party by party ([`Execution::noises`]).
+/// What is handed out in a run, as linear functions of its unknowns: first the parties' values,
+/// then the noises, party by party ([`Execution::noises`]).
 pub struct Trace {
     parties: usize,
     rounds: usize,
     /// Where each party's noises begin among the unknowns, and where the last one's end.
     noises: Vec<usize>,
-    /// (i, t): what party i hands out in round t + 1, where it was asked for. INCA: its state
-    /// y_i^(t), t = 0…T. PPSC: ω; nothing if it is no out-agent then.
+    /// By (party, t): what the party hands out in round t + 1, where it was asked for. INCA: its
+    /// state. PPSC: its share ω; nothing if it is no out-agent then.
     states: BTreeMap<(Party, u32), Vec<f64>>,
-    /// Row of each party's final state, after roll-back.
+    /// The row of each party's final state, after roll-back.
     finals: Vec<Vec<f64>>,
-    /// Weight of each party's final state, after roll-back.
+    /// The weight of each party's final state, after roll-back.
     weights: Vec<f64>,
 }
 
@@ -58,8 +59,8 @@ impl Trace {
         Self::keeping(execution, weights, |_, _| true)
     }
 
-    /// Runs `execution` and keeps what party i hands out in round t + 1 where `keep(i, t)`; finals
-    /// are always kept.
+    /// Runs `execution` and keeps what a party hands out in round t + 1 where `keep(party, t)`;
+    /// finals are always kept.
     pub fn keeping(execution: &Execution, weights: &[f64], keep: impl Fn(Party, u32) -> bool) -> Self {
         let (parties, rounds, unknowns) = (execution.parties(), execution.rounds(), execution.unknowns());
         let noises: Vec<usize> = (0..parties)
@@ -84,10 +85,10 @@ impl Trace {
             })
             .collect();
         let mut states = BTreeMap::new();
-        let last = rerun(execution, machines, &mut names, keep, |party, round, state| {
+        let finals = rerun(execution, machines, &mut names, keep, |party, round, state| {
             states.insert((party, round), state.0);
         });
-        let (finals, weights) = last
+        let (finals, weights) = finals
             .into_iter()
             .map(|portion| (portion.value.0, portion.weight))
             .unzip();
@@ -101,17 +102,17 @@ impl Trace {
         }
     }
 
-    /// n.
+    /// How many parties there are.
     pub fn parties(&self) -> usize {
         self.parties
     }
 
-    /// T.
+    /// How many rounds the run had.
     pub fn rounds(&self) -> usize {
         self.rounds
     }
 
-    /// The unknowns that are `party`'s noises.
+    /// Which of the unknowns are `party`'s noises.
     pub fn noises(&self, party: Party) -> Range<usize> {
         self.noises[party]..self.noises[party + 1]
     }
@@ -121,26 +122,26 @@ impl Trace {
         self.noises[self.parties]
     }
 
-    /// Row of what `party` hands out in round `round` + 1, over all unknowns; none if it was not
-    /// kept, or with PPSC if that is nothing.
+    /// The row, over all unknowns, of what `party` hands out in round `round` + 1; none if it was
+    /// not kept, or with PPSC if that is nothing.
     pub fn state(&self, party: Party, round: u32) -> Option<&[f64]> {
         self.states.get(&(party, round)).map(Vec::as_slice)
     }
 
-    /// Row of the final state of `party`, after roll-back.
-    pub fn last(&self, party: Party) -> &[f64] {
+    /// The row of the final state of `party`, after roll-back.
+    pub fn final_state(&self, party: Party) -> &[f64] {
         &self.finals[party]
     }
 
-    /// Weights of the final states, all parties, after roll-back.
+    /// The weights of all final states, after roll-back.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 }
 
 /// Takes the parties' machines, begun, through `execution`, with what it says of each share. `seen`
-/// gets what party i hands out in round t + 1 where `keep(i, t)` (see [`Trace::state`]). Returns
-/// the finals.
+/// gets what a party hands out in round t + 1 where `keep(party, t)` (see [`Trace::state`]).
+/// Returns the finals.
 pub(crate) fn rerun<P, W, N>(
     execution: &Execution,
     mut machines: Vec<Mixing<P, W>>,
@@ -173,11 +174,13 @@ where
                 handed_out.push((from, round - 1, state.clone()));
             }
         };
+        // A round: everybody sends, what is due arrives, and the next injection comes in.
         send(execution, round, &mut machines, &mut arrivals, &mut sent);
         for arrival in arrivals.remove(&round).into_iter().flatten() {
-            match arrival.back {
-                true => machines[arrival.from].take_back(arrival.to, &arrival.share),
-                false => machines[arrival.to].accept(arrival.from, &arrival.share),
+            if arrival.back {
+                machines[arrival.from].take_back(arrival.to, &arrival.share);
+            } else {
+                machines[arrival.to].accept(arrival.from, &arrival.share);
             }
         }
         for (party, machine) in machines
@@ -185,9 +188,10 @@ where
             .enumerate()
             .filter(|&(party, _)| execution.online(round, party))
         {
-            match round == rounds {
-                true => machine.cancel(),
-                false => machine.inject(&mut noises[party], round),
+            if round == rounds {
+                machine.cancel();
+            } else {
+                machine.inject(&mut noises[party], round);
             }
         }
         at(&machines, round);

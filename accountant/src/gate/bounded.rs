@@ -8,18 +8,18 @@ use undertone_protocol::topology::party::Party;
 
 use crate::bounds::bound::Bound;
 use crate::execution::settled::LogsError;
-use crate::gate::plan_facts::{Found, Gate};
+use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::Basis;
 
 impl Gate<'_> {
-    /// PPSC with too many coalitions: Theorem R as above, and a bound for all coalitions of what
-    /// happened; within the tolerated class never more than the plan's. None if that is no less
-    /// than the theorem's.
+    /// What is bounded of PPSC with too many coalitions: by Theorem R the departed stay and
+    /// collude, and all coalitions of what happened are bounded at once; within the tolerated class
+    /// never by more than the plan's. None if that is no less than the loss of local noise.
     pub(super) fn bounded(
         &self,
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
-    ) -> Result<Option<Found>, LogsError> {
+    ) -> Result<Option<LargestLoss>, LogsError> {
         let execution = self.among_members(logs, publish)?;
         let size = self.coalition_size(publish.len());
         let bound = Bound::of_execution(&self.setting, &execution, publish, size);
@@ -37,7 +37,7 @@ impl Gate<'_> {
             .chain(publish.iter().copied().take(size));
         let execution = execution.with_corrupted(corrupted)?;
         let worst = self.or_departed(
-            Found {
+            LargestLoss {
                 mu,
                 execution,
                 basis: Basis::Spreading,
@@ -48,7 +48,7 @@ impl Gate<'_> {
         Ok(Some(worst).filter(|worst| worst.mu < self.theorem()))
     }
 
-    /// μ that the plan's claim says of its class; none where that is not bounded.
+    /// The loss that the plan's claim states of its class; none where that is not bounded.
     fn bound_of_class(&self) -> Result<Option<f64>, LogsError> {
         if self.of_class.get().is_none() {
             let bound = Bound::proved(&self.setting)?;

@@ -12,27 +12,28 @@ use crate::execution::rows::{Rows, SCREENED};
 use crate::execution::settled::{LogsError, Readings, exceptions};
 use crate::execution::share::ShareFault;
 use crate::execution::trace::Trace;
-use crate::gate::plan_facts::{Found, Gate};
+use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::Basis;
 use crate::losses::loss::{largest, largest_mu, scaled, squared_losses};
 use crate::losses::view::View;
 use crate::parallel::in_parallel;
 
 impl Gate<'_> {
-    /// Whether so many readings of what happened are computed; else the theorem stands in. For one
-    /// reading a plan that was exhausted is.
+    /// Whether the gate computes so many readings of what happened; else the theorem stands in. One
+    /// reading is always computed where the plan's whole class was.
     pub(super) fn feasible(&self, members: usize, readings: usize) -> bool {
         let few = coalitions::count(members, self.coalition_size(members))
             .is_some_and(|count| count <= coalitions::MOST_COALITIONS);
         few && coalitions::settled_products(&self.setting, members) * readings as f64 <= MOST_SETTLED
     }
 
-    /// Theorem R: the departed collude and stay; then the departed's own.
+    /// The largest loss with roll-back: of the members, against whom by Theorem R the departed
+    /// collude and stay; and of the departed.
     pub(super) fn with_roll_back(
         &self,
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
-    ) -> Result<Option<Found>, LogsError> {
+    ) -> Result<Option<LargestLoss>, LogsError> {
         if !self.feasible(publish.len(), 1) {
             return Ok(None);
         }
@@ -42,13 +43,13 @@ impl Gate<'_> {
         Ok(Some(self.or_departed(worst, logs, publish)?))
     }
 
-    /// The paper's protocol: what the logs say, every reading of what silent parties did,
-    /// coalitions of any parties.
+    /// The largest loss in the paper's protocol: over what the logs say, every reading of what
+    /// silent parties did, and coalitions of any parties.
     pub(super) fn as_it_was(
         &self,
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
-    ) -> Result<Option<Found>, LogsError> {
+    ) -> Result<Option<LargestLoss>, LogsError> {
         let readings = Readings::of(self.plan, logs, 0);
         let everybody: BTreeSet<Party> = (0..self.plan.parties()).collect();
         let Some(count) = readings
@@ -72,9 +73,14 @@ impl Gate<'_> {
         )?))
     }
 
-    /// `independent_noise = "none"`: what changes that keep every revealed sum lose, by Theorem R
-    /// as above; then the departed's own, of whose values no sum is revealed.
-    pub(super) fn same_sum(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
+    /// The largest loss with `independent_noise = "none"`: of changes that keep every revealed sum,
+    /// by Theorem R against the departed, too; and of the departed, of whose values no sum is
+    /// revealed.
+    pub(super) fn same_sum(
+        &self,
+        logs: &AgreedLogs,
+        publish: &BTreeSet<Party>,
+    ) -> Result<LargestLoss, LogsError> {
         let departed = self.departed(publish);
         let execution = self.among_members(logs, publish)?;
         let coalitions: Vec<Vec<Party>> = self
@@ -85,7 +91,7 @@ impl Gate<'_> {
         let steepest = exact_sum::steepest(&self.setting, &[execution], &coalitions)?;
         let mu = exact_sum::loss(&self.setting, &steepest, self.noise.correlated_std);
         self.or_departed(
-            Found {
+            LargestLoss {
                 mu,
                 execution: steepest.execution,
                 basis: Basis::Computed,
@@ -113,10 +119,10 @@ impl Gate<'_> {
     /// The members' worst loss, or a departed party's own if that is larger.
     pub(super) fn or_departed(
         &self,
-        mut worst: Found,
+        mut worst: LargestLoss,
         logs: &AgreedLogs,
         publish: &BTreeSet<Party>,
-    ) -> Result<Found, LogsError> {
+    ) -> Result<LargestLoss, LogsError> {
         let departed = self.departed(publish);
         for &party in &departed {
             let own = self.departed_own(logs, publish, &departed, party)?;
@@ -127,7 +133,7 @@ impl Gate<'_> {
                 } else {
                     worst.execution
                 };
-                worst = Found { execution, ..own };
+                worst = LargestLoss { execution, ..own };
             }
         }
         Ok(worst)
@@ -141,9 +147,10 @@ impl Gate<'_> {
         publish: &BTreeSet<Party>,
         departed: &BTreeSet<Party>,
         party: Party,
-    ) -> Result<Found, LogsError> {
+    ) -> Result<LargestLoss, LogsError> {
+        // The theorem.
         let bound = self.bound_before_publishing(party)?;
-        let bounded = Found {
+        let bounded = LargestLoss {
             mu: bound,
             execution: self.base.clone(),
             basis: Basis::BeforePublishing,
@@ -166,6 +173,7 @@ impl Gate<'_> {
         else {
             return Ok(bounded);
         };
+        // The view: with every reading, as if the party were rolled back.
         let mut executions = Vec::with_capacity(count);
         for reading in 0..count {
             let execution = readings.execution(&self.base, reading)?;
@@ -208,10 +216,12 @@ impl Gate<'_> {
         executions: &[Execution],
         coalitions: &[BTreeSet<Party>],
         counts: impl Fn(Party) -> bool + Sync,
-    ) -> Result<Found, LogsError> {
-        let mut worst: Option<Found> = None;
+    ) -> Result<LargestLoss, LogsError> {
+        let mut worst: Option<LargestLoss> = None;
         for execution in executions {
             let trace = Trace::of(execution, &self.setting.weights);
+            // Worst first, so that the rest need not be computed once one is worse than they may
+            // be.
             for (screened, coalition) in self.screen(&trace, execution, coalitions, &counts) {
                 if worst
                     .as_ref()
@@ -234,7 +244,7 @@ impl Gate<'_> {
                     .collect();
                 let mu = largest_mu(&losses);
                 if worst.as_ref().is_none_or(|worst| mu > worst.mu) {
-                    worst = Some(Found {
+                    worst = Some(LargestLoss {
                         mu,
                         execution: against,
                         basis: Basis::Computed,

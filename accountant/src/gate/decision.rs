@@ -9,7 +9,7 @@ use undertone_protocol::topology::party::Party;
 use crate::bounds::draws::hidden::worst_with_a_share_fault;
 use crate::class::coalitions::{self, MOST_SETTLED};
 use crate::execution::settled::{LogsError, check, exceptions};
-use crate::gate::plan_facts::{Found, Gate};
+use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::{Audit, Basis, Verdict};
 
 /// Sets that the gate looks at where each takes a while: with 200 parties PPSC's bound takes a good
@@ -42,8 +42,10 @@ pub fn withheld(plan: &Plan, reason: &str) -> Audit {
 }
 
 impl Gate<'_> {
+    /// Takes the largest set of members whose loss is within the budget.
     pub(super) fn judge(&self, logs: &AgreedLogs) -> Result<Verdict, LogsError> {
         check(self.plan, logs)?;
+        // Too few logs: nobody publishes.
         let least = self.plan.draft().run.min_parties;
         if logs.len() < least {
             let reason = format!(
@@ -63,6 +65,7 @@ impl Gate<'_> {
         if self.plan.draws_at_start() {
             return self.judge_by_class(logs, least);
         }
+        // All of them, or all but one or two.
         let mut smallest = f64::INFINITY;
         for publish in self.candidates(logs, least) {
             let found = self.largest(logs, &publish)?;
@@ -93,8 +96,8 @@ impl Gate<'_> {
         })
     }
 
-    /// The tolerated class: so many departures, and at most one share between survivors that did
-    /// not simply arrive.
+    /// Takes the largest set of members for which what happened lies in the tolerated class: so
+    /// many departures, and at most one share between survivors that did not simply arrive.
     pub(super) fn judge_by_class(&self, logs: &AgreedLogs, least: usize) -> Result<Verdict, LogsError> {
         let faults = exceptions(self.plan, logs);
         let among = |publish: &BTreeSet<Party>| {
@@ -114,7 +117,7 @@ impl Gate<'_> {
                     &publish,
                     "more would have gone wrong than the plan tolerates",
                 );
-                let found = Found {
+                let found = LargestLoss {
                     mu: self.theorem(),
                     execution: self.some_execution(&publish)?,
                     basis: Basis::Theorem,
@@ -130,13 +133,15 @@ impl Gate<'_> {
             }
         }
         let whole = logs.keys().copied().collect();
-        let reason = match tolerated {
-            true => "of one party the departed know so much that its final would tell them more than the plan allows".to_string(),
-            false => format!(
+        let reason = if tolerated {
+            "of one party the departed know so much that its final would tell them more than the plan allows"
+                .to_string()
+        } else {
+            format!(
                 "{} departed and {} shares between the others did not simply arrive: the plan tolerates {dropouts} and one",
                 parties - logs.len(),
                 among(&whole)
-            ),
+            )
         };
         let audit = self.before_publishing(
             self.departed(&BTreeSet::new()),
@@ -161,8 +166,7 @@ impl Gate<'_> {
                 .is_some_and(|square| square <= most)
     }
 
-    /// L; then without one member, then without two: most faulted shares first, ties by plan order;
-    /// not below `least`.
+    /// The sets that the gate looks at: as many of [`Gate::sets`] as it has time for.
     pub(super) fn candidates(
         &self,
         logs: &AgreedLogs,
@@ -179,6 +183,8 @@ impl Gate<'_> {
         self.sets(logs, least).take(most)
     }
 
+    /// Everybody who has a log; then without one member, then without two: most faulted shares
+    /// first, ties by plan order; not below `least`.
     pub(super) fn sets(&self, logs: &AgreedLogs, least: usize) -> impl Iterator<Item = BTreeSet<Party>> {
         let faults = exceptions(self.plan, logs);
         let faulted = |party: &Party| {
@@ -209,7 +215,11 @@ impl Gate<'_> {
     }
 
     /// The largest loss if `publish` publishes: the smallest of the valid statements.
-    pub(super) fn largest(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Result<Found, LogsError> {
+    pub(super) fn largest(
+        &self,
+        logs: &AgreedLogs,
+        publish: &BTreeSet<Party>,
+    ) -> Result<LargestLoss, LogsError> {
         if self.setting.reveals_sums(self.noise) {
             return self.same_sum(logs, publish);
         }
@@ -225,8 +235,8 @@ impl Gate<'_> {
         };
         let theorem = self.theorem();
         Ok(match computed {
-            Some(found) if found.mu <= theorem => found,
-            _ => Found {
+            Some(computed) if computed.mu <= theorem => computed,
+            _ => LargestLoss {
                 mu: theorem,
                 execution: self.some_execution(publish)?,
                 basis: Basis::Theorem,
@@ -234,8 +244,8 @@ impl Gate<'_> {
         })
     }
 
-    /// Nobody publishes: the theorem before publishing, for the execution in which the first
-    /// `colluding` parties saw their shares.
+    /// The audit if nobody publishes: the theorem before publishing, for the execution in which the
+    /// first `colluding` parties saw their shares.
     pub(super) fn before_publishing(&self, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
         let bounds = (0..self.plan.parties())
             .map(|party| self.bound_before_publishing(party).unwrap_or(f64::INFINITY));
@@ -248,7 +258,7 @@ impl Gate<'_> {
             .and_then(|execution| execution.with_corrupted(corrupted));
         let execution = execution.expect("the first parties are parties");
         self.audit(
-            Found {
+            LargestLoss {
                 mu,
                 execution,
                 basis: Basis::BeforePublishing,

@@ -20,22 +20,25 @@ pub(super) struct Gate<'a> {
     pub(super) plan: &'a Plan,
     pub(super) setting: Setting,
     pub(super) noise: Noise,
+    /// The run without faults.
     pub(super) base: Execution,
-    /// μ that the plan's (ε, δ) allows.
+    /// The loss that the plan's (ε, δ) allows.
     pub(super) budget: f64,
     /// What the plan's class loses, where that is bounded and not computed.
     pub(super) of_class: OnceLock<Option<f64>>,
 }
 
-/// A set's largest loss.
-pub(super) struct Found {
-    /// With exact sums revealed: of changes that keep them.
+/// The largest loss if a set of members publishes.
+pub(super) struct LargestLoss {
+    /// The loss; with exact sums revealed that of changes which keep them.
     pub(super) mu: f64,
+    /// An execution with that loss, or with no larger one where `basis` is a bound.
     pub(super) execution: Execution,
     pub(super) basis: Basis,
 }
 
 impl<'a> Gate<'a> {
+    /// Prepares a plan.
     pub(super) fn of(plan: &'a Plan) -> Result<Self, LogsError> {
         let privacy = &plan.draft().privacy;
         let calibration = plan.calibration();
@@ -63,14 +66,17 @@ impl<'a> Gate<'a> {
         })
     }
 
+    /// How many of so many members collude.
     pub(super) fn coalition_size(&self, members: usize) -> usize {
         self.setting.colluding.min(members.saturating_sub(1))
     }
 
+    /// The loss of local noise, for any coalition and any faults.
     pub(super) fn theorem(&self) -> f64 {
         local_loss(&self.setting, self.noise)
     }
 
+    /// What a party can lose before its final leaves, by the mechanism's theorem.
     pub(super) fn bound_before_publishing(&self, party: Party) -> Result<f64, LogsError> {
         Ok(bound(&self.setting, party, self.noise)? * (1.0 + SLACK))
     }
@@ -87,8 +93,9 @@ impl<'a> Gate<'a> {
             .with_published(publish.iter().copied())?)
     }
 
-    pub(super) fn audit(&self, found: Found, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
-        let Found { mu, execution, basis } = found;
+    /// What is stated of a run with that loss.
+    pub(super) fn audit(&self, found: LargestLoss, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
+        let LargestLoss { mu, execution, basis } = found;
         let same_sum_mu = self.setting.reveals_sums(self.noise).then_some(mu);
         // Once finals are out the sums are public.
         let mu = if same_sum_mu.is_some() && !execution.published().is_empty() {
@@ -108,11 +115,12 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Never below the true ε; ∞ where there is none.
+    /// The ε of a loss at the plan's δ, never below the true one; ∞ where there is none.
     pub(super) fn epsilon(&self, mu: f64) -> f64 {
         gaussian::epsilon(self.plan.draft().privacy.delta, mu).unwrap_or(f64::INFINITY)
     }
 
+    /// Everybody who is not in `publish`.
     pub(super) fn departed(&self, publish: &BTreeSet<Party>) -> BTreeSet<Party> {
         (0..self.plan.parties())
             .filter(|party| !publish.contains(party))

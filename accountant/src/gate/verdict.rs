@@ -11,13 +11,13 @@ use crate::execution::checked::Execution;
 pub struct Audit {
     /// The largest loss of any party, departed ones included: the smallest of the valid statements.
     pub mu: f64,
-    /// ε at the plan's δ.
+    /// The ε of that loss at the plan's δ.
     pub epsilon: f64,
     /// The plan's δ.
     pub delta: f64,
     /// The execution of the largest loss, with its coalition as `corrupted` and the sensitivities:
-    /// `account inca` on it with the plan's standard deviations gives μ, or less where `basis` is a
-    /// bound.
+    /// `account inca` on it with the plan's standard deviations gives `mu`, or less where `basis`
+    /// is a bound.
     pub execution: Execution,
     /// What the statement rests on.
     pub basis: Basis,
@@ -30,7 +30,7 @@ pub struct Audit {
     pub faults: Vec<String>,
 }
 
-/// What an audit's μ rests on.
+/// What the loss of an audit rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// Every coalition was computed; the execution has that loss.
@@ -41,7 +41,7 @@ pub enum Basis {
     /// The bound of [`crate::bounds::spreading`], any coalition of `colluding` parties; the
     /// execution's loss is not above it.
     Spreading,
-    /// Δ/σ*, any coalition and any faults; the execution's loss is not above it.
+    /// The loss of local noise, any coalition and any faults; the execution's is not above it.
     Theorem,
 }
 

@@ -4,7 +4,8 @@
 //!
 //! δ ≥ δ(ε, μ) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)      (Balle and Wang 2018, theorem 8).
 //!
-//! With x = ε/μ − μ/2, φ the normal density and M(s) = Φ(−s)/φ(s) Mills' ratio this is
+//! With Φ and φ the normal distribution and its density, x = ε/μ − μ/2 and M(s) = Φ(−s)/φ(s) Mills'
+//! ratio, this is
 //!
 //! δ = φ(x) · (M(x) − M(x + μ)),
 //!
@@ -21,7 +22,7 @@ use std::f64::consts::{FRAC_PI_2, SQRT_2};
 /// Relative slack by which every conversion is moved towards more loss.
 pub const SLACK: f64 = 1e-12;
 
-/// ln √(2π).
+/// The logarithm of √(2π).
 const LN_SQRT_TAU: f64 = 0.918_938_533_204_672_8;
 
 /// Why a conversion was refused.
@@ -30,19 +31,19 @@ pub enum GaussianError {
     /// δ is not a probability strictly between 0 and 1.
     #[error("delta must lie strictly between 0 and 1, found {found}")]
     Delta {
-        /// What was given.
+        /// The δ that was given.
         found: f64,
     },
     /// ε is negative, infinite or not a number.
     #[error("epsilon must be zero or a positive number, found {found}")]
     Epsilon {
-        /// What was given.
+        /// The ε that was given.
         found: f64,
     },
-    /// μ is negative or not a number.
+    /// The loss μ is negative or not a number.
     #[error("mu must be zero or positive, found {found}")]
     Mu {
-        /// What was given.
+        /// The μ that was given.
         found: f64,
     },
 }
@@ -50,16 +51,16 @@ pub enum GaussianError {
 /// One point of the trade-off: a mechanism of loss `mu` is (`epsilon`, `delta`)-private.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Guarantee {
-    /// ε; infinite when `mu` is.
+    /// ε of this point; infinite when `mu` is.
     pub epsilon: f64,
-    /// δ in (0, 1), or 0 for μ = 0.
+    /// δ of this point: in (0, 1), or 0 for `mu` = 0.
     pub delta: f64,
-    /// Sensitivity over noise; infinite when a value is seen without noise.
+    /// The loss: sensitivity over noise; infinite when a value is seen without noise.
     pub mu: f64,
 }
 
 impl Guarantee {
-    /// Noise over sensitivity, 1/μ.
+    /// Noise over sensitivity, one over the loss.
     pub fn noise_multiplier(&self) -> f64 {
         1.0 / self.mu
     }
@@ -93,7 +94,7 @@ pub fn epsilon(delta: f64, mu: f64) -> Result<f64, GaussianError> {
     if mu == 0.0 || enough(0.0) {
         return Ok(0.0);
     }
-    // δ < Φ(−x) < e^{−x²/2}: at x = 40 that is below the smallest f64.
+    // Bisection. δ < Φ(−x) < e^{−x²/2}: at x = 40 that is below the smallest f64.
     let (mut low, mut high) = (0.0, mu * (40.0 + mu / 2.0));
     if !high.is_finite() || !enough(high) {
         return Ok(f64::INFINITY);
@@ -167,7 +168,7 @@ pub fn mu_of(epsilon: f64, delta: f64) -> Result<f64, GaussianError> {
     Ok(high)
 }
 
-/// The loss of several releases together: μ² adds. Rounded up.
+/// The loss of several releases together: the squares of losses add. Rounded up.
 pub fn compose(losses: &[f64]) -> Result<f64, GaussianError> {
     let mut square = 0.0;
     for &mu in losses {
@@ -205,7 +206,7 @@ fn check_mu(mu: f64) -> Result<(), GaussianError> {
     }
 }
 
-/// ln δ, less what rounding the logarithm of a tiny δ can add.
+/// The logarithm of `delta`, less what rounding the logarithm of a tiny one can add.
 fn ln_target(delta: f64) -> f64 {
     let target = delta.ln();
     target - target.abs() * f64::EPSILON
@@ -217,7 +218,7 @@ fn between(low: f64, high: f64) -> Option<f64> {
     (low < middle && middle < high).then_some(middle)
 }
 
-/// ln δ(ε, μ), never below the true value. `mu` positive.
+/// The logarithm of δ(ε, μ), never below the true value. `mu` positive.
 fn ln_delta_up(epsilon: f64, mu: f64) -> f64 {
     if mu.is_infinite() {
         return 0.0;
@@ -225,7 +226,7 @@ fn ln_delta_up(epsilon: f64, mu: f64) -> f64 {
     (ln_delta(epsilon, mu) + SLACK).min(0.0)
 }
 
-/// ln δ(ε, μ) within 5·10⁻¹³. `mu` positive and finite.
+/// The logarithm of δ(ε, μ), within 5·10⁻¹³. `mu` positive and finite.
 fn ln_delta(epsilon: f64, mu: f64) -> f64 {
     let x = epsilon / mu - mu / 2.0;
     if x > 1e9 {
@@ -242,8 +243,9 @@ fn ln_delta(epsilon: f64, mu: f64) -> f64 {
     }
 }
 
-/// M(x) − M(x + μ) = ∫ over \[x, x + μ\] of 1 − s M(s), by the 12-point Gauss–Legendre rule: M is
-/// entire and μ ≤ 1/2, so that the rule's error is far below rounding.
+/// The drop M(x) − M(x + μ) of Mills' ratio M, as ∫ over \[x, x + μ\] of 1 − s M(s), by the
+/// 12-point Gauss–Legendre rule: M is entire and μ ≤ 1/2, so that the rule's error is far below
+/// rounding.
 fn mills_drop(x: f64, mu: f64) -> f64 {
     const NODES: [(f64, f64); 6] = [
         (0.125_233_408_511_468_9, 0.249_147_045_813_402_8),
@@ -275,7 +277,7 @@ fn mills(s: f64) -> f64 {
     }
 }
 
-/// −M′(s) = 1 − s M(s), positive.
+/// How fast Mills' ratio M falls: −M′(s) = 1 − s M(s), positive.
 fn mills_slope(s: f64) -> f64 {
     if s < FRACTION_FROM {
         1.0 - s * mills(s)
@@ -285,8 +287,8 @@ fn mills_slope(s: f64) -> f64 {
     }
 }
 
-/// K in M(s) = 1/(s + K), K = 1/(s + 2/(s + 3/(s + …))), Laplace's continued fraction, from the far
-/// end.
+/// The K of Mills' ratio M(s) = 1/(s + K), K = 1/(s + 2/(s + 3/(s + …))): Laplace's continued
+/// fraction, from the far end.
 fn fraction_tail(s: f64) -> f64 {
     // Our guess, checked against 60 digits: 12 + 900/s² terms for full precision from s = 4 on.
     let terms = 12 + (900.0 / (s * s)) as u32;

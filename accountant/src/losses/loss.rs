@@ -1,5 +1,5 @@
-//! The loss of a linear-Gaussian view: μᵢ² = Δᵢ² hᵢᵀ Σ⁺ hᵢ, hᵢ the column of party i in B, Σ = σ*²
-//! B Bᵀ + σ_Δ² A Aᵀ.
+//! The loss of a linear-Gaussian view: μᵢ² = Δᵢ² hᵢᵀ Σ⁺ hᵢ, Δᵢ how far the value of party i may
+//! change, hᵢ its column in B, Σ = σ*² B Bᵀ + σ_Δ² A Aᵀ ([`View`], [`Noise`]).
 //!
 //! The view is reduced to independent rows by a column-pivoted QR of (σ* B, σ_Δ A)ᵀ, which does not
 //! square the condition number as Σ would. A direction that is dropped and carries anything of hᵢ
@@ -17,9 +17,9 @@ use crate::losses::view::View;
 /// Standard deviations of the noise, in the data's unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Noise {
-    /// σ* of each η*ᵢ, which never cancels.
+    /// σ*: that of each party's own noise, which never cancels.
     pub independent_std: f64,
-    /// σ_Δ of each η, which cancels when its party finishes.
+    /// σ_Δ (with PPSC σ_γ): that of the noise which cancels in the sum of all finals.
     pub correlated_std: f64,
 }
 
@@ -28,8 +28,8 @@ pub struct Noise {
 /// ratio that a plan can have.
 const DEPENDENT: f64 = 1e-12;
 
-/// What a dropped direction may carry of hᵢ by rounding alone, relative to the terms that
-/// cancelled.
+/// What a dropped direction may carry of a party's column by rounding alone, relative to the terms
+/// that cancelled.
 const ROUNDING: f64 = 1e-10;
 
 /// The squared losses hᵢᵀ Σ⁺ hᵢ of the view's honest parties at unit sensitivity, in the order of
@@ -43,6 +43,7 @@ pub fn squared_losses(view: &View, noise: Noise) -> Vec<f64> {
     if kept == 0 || rows == 0 {
         return losses;
     }
+    // R of (σ* B, σ_Δ A)ᵀ, whose first rows are independent: Σ = Rᵀ R.
     let transposed = Mat::from_fn(scaled.m.ncols(), kept, |unknown, row| {
         scaled.m[[scaled.kept[row], unknown]]
     });
@@ -62,6 +63,7 @@ pub fn squared_losses(view: &View, noise: Noise) -> Vec<f64> {
             u[k] = (h(k) - known) / r[(k, k)];
         }
         *loss += u.iter().map(|x| x * x).sum::<f64>();
+        // What is left must be explained by these, or it is seen without noise.
         for k in rank..kept {
             let terms = (0..rank).map(|j| r[(j, k)] * u[j]);
             let (explained, size) = terms.fold((0.0, h(k).abs()), |(sum, size), term| {
@@ -88,6 +90,7 @@ struct Scaled {
 }
 
 impl Scaled {
+    /// Scales the rows of a view.
     fn of(view: &View, noise: Noise) -> Self {
         let (rows, honest) = view.b.dim();
         let mut m = Array2::zeros((rows, honest + view.a.ncols()));
@@ -145,7 +148,7 @@ pub fn rank(vectors: &[Vec<f64>]) -> usize {
         .count()
 }
 
-/// Δ² · loss, where nothing that cannot change (Δ = 0) loses anything.
+/// A squared loss times the squared sensitivity; what cannot change loses nothing.
 pub(crate) fn scaled(sensitivity: f64, square: f64) -> f64 {
     if sensitivity == 0.0 {
         0.0
@@ -154,7 +157,7 @@ pub(crate) fn scaled(sensitivity: f64, square: f64) -> f64 {
     }
 }
 
-/// The root of the largest.
+/// The root of the largest of these squared losses.
 pub(crate) fn largest_mu(losses: &BTreeMap<Party, f64>) -> f64 {
     losses
         .values()
@@ -162,7 +165,7 @@ pub(crate) fn largest_mu(losses: &BTreeMap<Party, f64>) -> f64 {
         .sqrt()
 }
 
-/// The largest Δ²-scaled loss of one system, and whose.
+/// The largest squared loss of one system, sensitivity included, and whose.
 pub(crate) fn largest(honest: &[Party], squares: &[f64], sensitivity: &[f64]) -> (f64, Party) {
     let losses = honest
         .iter()

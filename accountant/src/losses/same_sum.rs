@@ -1,5 +1,5 @@
-//! The loss under PPSC's own adjacency (section 3.1): honest values may change together, as long as
-//! Cv stays in range(D).
+//! The loss under PPSC's own adjacency (section 3.1): honest values may change together, by v, as
+//! long as Cv stays in range(D), C what values and D what noises do to what is seen.
 
 use faer::{Mat, MatRef, Side};
 use ndarray::Array2;
@@ -7,28 +7,29 @@ use ndarray::Array2;
 use crate::losses::gaussian::SLACK;
 use crate::losses::view::View;
 
-/// Singular values below this part of the largest are zero. The entries of C and D are 0 and ±1 and
-/// the columns of D differences of two unit vectors (or one of them), so a positive singular value
-/// is at least about 1/n of the largest; n is at most 4,096.
+/// Singular values below this part of the largest are zero. The columns of D are differences of two
+/// unit vectors (or one of them), so a positive singular value is at least about 1/n of the
+/// largest, for n parties; these are 4,096 at most.
 const ZERO: f64 = 1e-9;
 
-/// D's extreme singular value and the supremum of ‖D⁺Cv‖₂.
+/// What joint changes lose that keep every revealed sum, and how small a noise can get in a view.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SameSum {
-    /// sup ‖D⁺Cv‖₂ over ‖v‖₂ ≤ 1 with Cv in range(D), never below the true one; 0 if there is no
-    /// such v but 0.
+    /// The supremum of ‖D⁺Cv‖₂ over changes ‖v‖₂ ≤ 1 with Cv in range(D), never below the true one;
+    /// 0 if there is no such change.
     pub largest: f64,
     /// The least positive singular value of D; none if D is zero.
     pub smallest_singular_value: Option<f64>,
 }
 
 impl SameSum {
-    /// Of a view with C = B and D = A.
+    /// Computes both for a view, whose B is the paper's C, and A its D.
     ///
     /// With D = U S Vᵀ on its range and N an orthonormal basis of {v : (I − U Uᵀ) C v = 0}, the
     /// supremum is the largest singular value of S⁻¹ Uᵀ C N: no ‖C‖ and no least singular value is
     /// pulled out of it, as Theorem 1 and its proof do.
     pub fn of(view: &View) -> Self {
+        // The range of D: U and S.
         let (c, d) = (dense(&view.b), dense(&view.a));
         let (u, singular) = match range_of(d.as_ref()) {
             Range::Zero => {
@@ -46,6 +47,7 @@ impl SameSum {
             Range::Spanned { basis, singular } => (basis, singular),
         };
         let smallest_singular_value = singular.last().copied();
+        // N: changes that stay in it.
         let inside = u.transpose() * &c;
         let outside = &c - &u * &inside;
         let free = null_space(outside.as_ref());
@@ -55,6 +57,7 @@ impl SameSum {
                 smallest_singular_value,
             };
         }
+        // S⁻¹ Uᵀ C N.
         let stretched = Mat::from_fn(inside.nrows(), inside.ncols(), |row, column| {
             inside[(row, column)] / singular[row]
         });
@@ -74,7 +77,7 @@ fn dense(array: &Array2<f64>) -> Mat<f64> {
 
 /// The range of a matrix.
 enum Range {
-    /// That of the zero matrix.
+    /// The range of the zero matrix.
     Zero,
     /// The decomposition did not converge.
     Unknown,

@@ -5,15 +5,16 @@ use std::ops::Range;
 use ndarray::Array2;
 use undertone_protocol::topology::party::Party;
 
-/// Rows that an adversary observes, over the unknowns of honest parties: y = B x̃ + A η (INCA,
-/// equation 10).
+/// Rows that an adversary observes, over the unknowns of honest parties: y = B x̃ + A η, x̃ the
+/// values with their parties' own noise, η the noises that cancel (INCA, equation 10).
 #[derive(Debug, Clone)]
 pub struct View {
     /// Who is honest; the columns of `b`, and those of each one's noises in `a`, in this order.
     pub honest: Vec<Party>,
-    /// m × n_H.
+    /// B: a row an observation, a column an honest party's value.
     pub b: Array2<f64>,
-    /// m × noises of honest parties: T each for INCA, one a hand-out for PPSC.
+    /// A: a row an observation, a column a noise of an honest party: one a round for INCA, one a
+    /// hand-out for PPSC.
     pub a: Array2<f64>,
 }
 

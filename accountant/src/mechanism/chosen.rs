@@ -18,10 +18,11 @@ use crate::mechanism::local::Local;
     expecting = "injection must be \"incremental\", \"early\", or {\"c\": [T + 1 numbers], \"z\": [T + 1 rows of T numbers]}"
 )]
 pub enum Mechanism {
-    /// INCA: a row of (c, Z) in each round; a share is an equal part of the state.
+    /// INCA: a part of the value and some noise come in in each round, by a row of (c, Z); a share
+    /// is an equal part of the state.
     Inca(InjectionSpec),
-    /// PPSC: the value before round 1. A party that sends hands out its whole state less a fresh γ,
-    /// which it keeps.
+    /// PPSC: the value comes in before round 1. A party that sends hands out its whole state less a
+    /// fresh noise, which it keeps.
     #[serde(skip)]
     Ppsc,
     /// Nobody sends anything: for tests of what a mechanism has to answer.
@@ -41,8 +42,8 @@ impl Mechanism {
         }
     }
 
-    /// Of a run file's kind, with its default injection, for what does not depend on the injection;
-    /// none if no plan has that kind.
+    /// The mechanism of a run file's kind, with its default injection, for what does not depend on
+    /// the injection; none if no plan has that kind.
     pub fn of_kind(kind: MechanismKind) -> Option<Self> {
         match kind {
             MechanismKind::Inca => Some(InjectionSpec::Named(NamedInjection::Incremental).into()),
@@ -51,7 +52,7 @@ impl Mechanism {
         }
     }
 
-    /// Of a run of `rounds` rounds with these settings.
+    /// The mechanism of a run of `rounds` rounds with these settings.
     pub fn of_settings(settings: &MechanismSettings, rounds: usize) -> Result<Self, InjectionError> {
         if settings.kind == MechanismKind::Ppsc {
             return Ok(Mechanism::Ppsc);

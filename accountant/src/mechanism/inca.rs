@@ -1,5 +1,5 @@
-//! INCA (Algorithm 2): a row of (c, Z) comes in in each round, a share is an equal part of the
-//! state.
+//! INCA (Algorithm 2): a row of (c, Z) comes in in each round, c_t of the value and Z_t of the
+//! noises η; a share is an equal part of the state.
 
 use serde::{Deserialize, Serialize};
 use undertone_protocol::lattice::injection::Injection;
@@ -22,21 +22,22 @@ const LARGEST_ROUND: usize = 1 << 26;
 pub enum InjectionSpec {
     /// One of the paper's examples.
     Named(NamedInjection),
-    /// Any valid (c, Z)-Gaussian (Definition 3.4): T + 1 numbers, T + 1 rows of T.
+    /// Any valid (c, Z)-Gaussian (Definition 3.4).
     Custom(CustomInjection),
 }
 
-/// Examples 3.1 and 3.2.
+/// The paper's examples of injections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NamedInjection {
-    /// D_Inc.
+    /// Example 3.1, D_Inc: equal parts of the value, fresh noise in each round that leaves in the
+    /// next.
     Incremental,
-    /// D_EI.
+    /// Example 3.2, D_EI: the value at once.
     Early,
 }
 
-/// c and Z as numbers.
+/// An injection (c, Z) over T rounds, as numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomInjection {
@@ -84,7 +85,8 @@ impl Rules for InjectionSpec {
         }))
     }
 
-    /// Of a share of round t: returned in t…T, accepted in t + 1…T; without roll-back also lost.
+    /// A share of round t may be returned in t…T, the last round, or accepted in t + 1…T; without
+    /// roll-back it may be lost, too.
     fn share_faults(&self, sends: &Sends, lost: bool) -> usize {
         let rounds = sends.len();
         let of_round = |(index, round): (usize, &Vec<Vec<_>>)| {
@@ -103,7 +105,7 @@ impl Rules for InjectionSpec {
     }
 }
 
-/// INCA: the bound for any party.
+/// The bound μ² at σ* = 1 and Δ = 1 on what any party of INCA shows before its final, r = `ratio`.
 ///
 /// Until its final, a party lets nothing leave but functions of what it injected before round T:
 /// even one that knows each of these injections, c_t x̃ + Z_t η, t < T, sees x̃ through noise that
@@ -125,7 +127,8 @@ fn seen_before_cancelling(injection: &InjectionSpec, rounds: usize, ratio: f64) 
     }
 }
 
-/// The loss of {c_t x̃ + Z_t η, t < T}: sums of them are functions of them and see no more.
+/// The squared loss of one who sees each injection c_t x̃ + Z_t η, t < T: sums of them are
+/// functions of them and see no more.
 fn seen_injections(injection: &Injection<f64>, ratio: f64) -> f64 {
     let rounds = injection.rounds();
     let rows: Vec<Vec<f64>> = (0..rounds)

@@ -1,4 +1,5 @@
-//! Local noise: nobody sends anything, finals are x + η*. A third mechanism, for tests.
+//! Local noise: nobody sends anything, a final is its party's value with its own noise. A third
+//! mechanism, for tests.
 
 use crate::mechanism::rules::{Format, Rules, Sends};
 use crate::mechanism::unfit::Unfit;

@@ -1,18 +1,19 @@
 //! Which values and which noises each final of a fault-free run holds, without the rows.
 //!
-//! A hand-over moves all that its out-agent has to its in-agent, −γ with it, and leaves +γ: each
-//! x̃ᵢ is at one place at any time, each γ at two, or, where both have met, at none.
+//! A hand-over moves all that its out-agent has to its in-agent, less a fresh noise γ that stays:
+//! each value is at one place at any time, each γ at two, once with each sign, or, where both have
+//! met, at none.
 
 use std::collections::BTreeSet;
 
 use undertone_protocol::topology::party::Party;
 
-/// What a state is made of.
+/// What the state of a party is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Whose x̃.
+    /// Whose values are in it.
     pub values: Vec<Party>,
-    /// How many γ, each once, with either sign.
+    /// How many noises are in it, each once, with either sign.
     pub noises: usize,
 }
 
@@ -37,7 +38,7 @@ pub fn finals(out: &[Vec<Vec<Party>>]) -> Vec<Held> {
         for (to, moved, carried) in moving {
             values[to].extend(moved);
             for noise in carried {
-                // Both of a γ: +γ and −γ.
+                // Where +γ and −γ meet they cancel.
                 if !noises[to].remove(&noise) {
                     noises[to].insert(noise);
                 }

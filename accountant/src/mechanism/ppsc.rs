@@ -1,5 +1,5 @@
 //! PPSC (Algorithm 1): the value comes in before round 1. A party that sends hands out its whole
-//! state less a fresh noise γ, which it keeps.
+//! state less a fresh noise γ, which it keeps; that share is called ω.
 
 use undertone_protocol::topology::party::Party;
 
@@ -12,7 +12,8 @@ use crate::mechanism::unfit::Unfit;
 /// the view.
 const LARGEST_VIEW: usize = 1 << 24;
 
-/// parties · iterations at most: an execution keeps who is there and who sends in each.
+/// The product of parties and iterations at most: an execution keeps who is there and who sends in
+/// each.
 const LARGEST_SCHEDULE: usize = 1 << 22;
 
 /// PPSC's rules.
@@ -63,8 +64,8 @@ impl Rules for Ppsc {
         true
     }
 
-    /// A state is only handed out whole: when ω joins it between two hand-outs changes nothing, so
-    /// that only the last round of each such stretch counts.
+    /// A state is only handed out whole: when a share joins it between two hand-outs changes
+    /// nothing, so that only the last round of each such stretch counts.
     fn tells_apart(&self, sends: &Sends, party: Party, round: u32) -> bool {
         sends
             .get(round as usize)
@@ -75,8 +76,9 @@ impl Rules for Ppsc {
         (round..applied).all(|later| sends[later as usize][party].is_empty())
     }
 
-    /// They may be too many to list: of each share one return before each later hand-out of its
-    /// sender and one at the end, and as many acceptances as its receiver has later hand-outs.
+    /// Counted, for they may be too many to list: of each share one return before each later
+    /// hand-out of its sender and one at the end, and as many acceptances as its receiver has later
+    /// hand-outs.
     fn share_faults(&self, sends: &Sends, _lost: bool) -> usize {
         let parties = sends.first().map_or(0, Vec::len);
         let mut later = vec![0usize; parties];
@@ -104,7 +106,7 @@ impl Rules for Ppsc {
         Ok(hand_outs_seen(hand_outs, ratio))
     }
 
-    /// σ* may be 0.
+    /// A party's own noise, σ*, may be 0 here.
     fn loss_before_publishing(
         &self,
         _rounds: usize,
@@ -140,7 +142,8 @@ impl Rules for Ppsc {
     }
 }
 
-/// μ at Δ = 1 of a party of whose hand-outs k are seen.
+/// The loss μ at unit sensitivity of a party of whose hand-outs so many are seen, and not its
+/// final.
 fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
     match seen {
         0 => 0.0,
@@ -148,8 +151,8 @@ fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
     }
 }
 
-/// PPSC, μ² at σ* = 1 and Δ = 1 of a party of whose hand-outs k are seen, before its final is:
-/// 1/(1 + r/k); 0 for k = 0.
+/// The squared loss μ² at σ* = 1 and unit sensitivity of a party of whose hand-outs k are seen, and
+/// not its final: 1/(1 + r/k) for r = σ_γ²; 0 for k = 0.
 ///
 /// **Theorem.** With k the hand-outs of party i in the schedule, μᵢ² ≤ Δᵢ²/(σ*² + σ_γ²/k) for all
 /// that any coalition learns before i's final leaves, whatever it does and whatever becomes of

@@ -18,10 +18,10 @@ pub enum Format {
     Exchanges,
 }
 
-/// A schedule as lists: for each of T rounds, for each party, to whom it sends.
+/// A schedule as lists: for each round, for each party, to whom it sends.
 pub type Sends = [Vec<Vec<Party>>];
 
-/// What differs between mechanisms, for whoever accounts for a run of n parties and T rounds.
+/// What differs between mechanisms, for whoever accounts for a run.
 ///
 /// What is not answered here holds of all of them. Where there is a default, it is INCA's: every
 /// state is split in every round.
@@ -40,7 +40,8 @@ pub trait Rules: Debug + Send + Sync {
     /// rounds it sends.
     fn noises(&self, rounds: usize, hand_outs: usize) -> usize;
 
-    /// (c, Z), by which value and noises enter the states; none where there is no such thing.
+    /// The injection (c, Z), by which value and noises enter INCA's states; none where there is no
+    /// such thing.
     fn injection(&self, _rounds: usize) -> Result<Option<Injection<f64>>, Unfit> {
         Ok(None)
     }
@@ -80,12 +81,12 @@ pub trait Rules: Debug + Send + Sync {
 
     // What a party shows before its final.
 
-    /// The squared loss μ² at Δ = 1, σ* = 1 and σ_Δ² = `ratio`, of a party whose final is not seen,
-    /// whatever the coalition and the faults; `hand_outs` is in how many rounds it sends.
+    /// The squared loss μ² of a party whose final is not seen, whatever the coalition and the
+    /// faults, at unit sensitivity, own noise of variance 1 and noise that cancels of variance
+    /// `ratio`; `hand_outs` is in how many rounds it sends.
     fn square_before_publishing(&self, rounds: usize, hand_outs: usize, ratio: f64) -> Result<f64, Unfit>;
 
-    /// The loss μ that [`Rules::square_before_publishing`] squares, at sensitivity Δ and this
-    /// noise.
+    /// The loss μ that [`Rules::square_before_publishing`] squares, at this sensitivity and noise.
     fn loss_before_publishing(
         &self,
         rounds: usize,
@@ -98,8 +99,8 @@ pub trait Rules: Debug + Send + Sync {
         Ok(sensitivity * square.sqrt() / noise.independent_std)
     }
 
-    /// Whether that is the loss itself of a party that is cut off, of whose shares just
-    /// `hand_outs` are seen: then no view needs to be computed.
+    /// Whether the bound before publishing is the loss itself of a party that is cut off, of whose
+    /// shares just `hand_outs` are seen: then no view needs to be computed.
     fn exact_before_publishing(&self) -> bool {
         false
     }

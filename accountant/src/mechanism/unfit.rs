@@ -16,7 +16,7 @@ pub enum Unfit {
         place: &'static str,
         /// The product that is too large, in words.
         size: &'static str,
-        /// What it may be.
+        /// What that product may be at most.
         most: usize,
     },
     /// A hand-over to several parties at once.
@@ -25,15 +25,15 @@ pub enum Unfit {
         /// Who sends.
         from: Party,
     },
-    /// Shares c of the value for another number of rounds.
+    /// Shares of the value, INCA's c, for another number of rounds.
     #[error("has {found} entries, expected {expected}: one more than rounds")]
     ValueShares {
-        /// How many there are.
+        /// How many shares of the value there are.
         found: usize,
-        /// T + 1.
+        /// How many there must be: one more than rounds.
         expected: usize,
     },
-    /// No valid (c, Z).
+    /// An injection (c, Z) that is not valid.
     #[error(transparent)]
     Injection(#[from] InjectionError),
 }

@@ -30,6 +30,7 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
     };
+    // The claims, and that they cover what a headline has to.
     if plan.draws_at_start() {
         sampled::check(plan, &setting, noise, own)?;
     } else {
@@ -37,15 +38,16 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
         for (index, claim) in calibration.claims.iter().enumerate() {
             check_claim(index, claim, &established, privacy.delta)?;
         }
-        match setting.reveals_sums(noise) {
+        if setting.reveals_sums(noise) {
             // The plan says that exact sums are revealed, and that this is meant: it has no
             // headline, and keeps its word for other changes.
-            true => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
+            check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
                 claim.faults == faults
-            })?,
-            false => check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
+            })?;
+        } else {
+            check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
                 claim.holds_as_headline && covers(claim, faults)
-            })?,
+            })?;
         }
     }
     let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
@@ -55,6 +57,7 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
     )
 }
 
+/// Checks that some claim covers each fault set, within `epsilon`.
 fn check_cover(
     claims: &[Claim],
     epsilon: f64,
@@ -83,6 +86,7 @@ fn check_cover(
     Ok(())
 }
 
+/// Checks what the plan predicts against what was computed again.
 fn check_predicted(said: &Predicted, found: &Predicted) -> Result<(), VerifyError> {
     let pairs = [
         (

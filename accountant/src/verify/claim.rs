@@ -8,6 +8,7 @@ use crate::verify::error::VerifyError;
 /// How far a recomputed loss may exceed the claimed one by rounding, relatively.
 const ROUNDING: f64 = 1e-9;
 
+/// Checks a claim, the plan's number `index`, against those that can be established.
 pub(super) fn check_claim(
     index: usize,
     claim: &Claim,
@@ -23,6 +24,7 @@ pub(super) fn check_claim(
             expected: delta,
         });
     }
+    // Something can be said of what it covers, and nothing worse.
     let same = |truth: &&Claim| {
         truth.adversary == claim.adversary
             && truth.faults == claim.faults

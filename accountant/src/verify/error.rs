@@ -21,7 +21,7 @@ pub enum VerifyError {
         /// What follows from the plan's own schedule and noise.
         found: f64,
     },
-    /// A claim whose ε does not follow from its μ.
+    /// A claim whose ε does not follow from its loss μ.
     #[error(
         "claims[{index}] ({what}): epsilon {claimed} is below {found}, which follows from its mu at its delta"
     )]
@@ -42,9 +42,9 @@ pub enum VerifyError {
         index: usize,
         /// The claim, in words.
         what: String,
-        /// In the plan's claim.
+        /// The δ of the plan's claim.
         claimed: f64,
-        /// privacy.delta.
+        /// The δ of the plan's privacy target.
         expected: f64,
     },
     /// A claim that this version cannot establish.
@@ -58,23 +58,23 @@ pub enum VerifyError {
     /// No sure claim for a fault set.
     #[error("claims: none that holds as headline covers {faults}")]
     Missing {
-        /// The fault set.
+        /// The fault set, in words.
         faults: &'static str,
     },
     /// The headline exceeds the target.
     #[error("privacy.epsilon: the plan promises {promised}, its claims only hold for {found}")]
     Budget {
-        /// privacy.epsilon.
+        /// The ε of the plan's privacy target.
         promised: f64,
-        /// The headline.
+        /// The ε of its headline.
         found: f64,
     },
     /// A predicted number that does not follow from the plan.
     #[error("predicted.{field}: the plan says {claimed:?}, its own schedule and noise give {found:?}")]
     Predicted {
-        /// The key.
+        /// The key of the number.
         field: &'static str,
-        /// In the plan.
+        /// What the plan says, if it does.
         claimed: Option<f64>,
         /// What follows from the plan's own schedule and noise.
         found: Option<f64>,
@@ -86,7 +86,7 @@ pub enum VerifyError {
         index: usize,
         /// The claim, in words.
         what: String,
-        /// What is wrong.
+        /// What is wrong with the claim, in words.
         problem: String,
     },
     /// Static coalitions of more parties, over more rounds, than anybody could draw.
@@ -94,18 +94,18 @@ pub enum VerifyError {
         "privacy.coalitions: a single random draw of {parties} parties over {rounds} rounds takes seconds: nobody can check a sample of them"
     )]
     Draws {
-        /// n.
+        /// How many parties the plan has.
         parties: usize,
-        /// T.
+        /// How many rounds it has.
         rounds: usize,
     },
-    /// (c, Z).
+    /// The injection is refused.
     #[error(transparent)]
     Injection(#[from] InjectionError),
-    /// The schedule.
+    /// The schedule is refused.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// The numbers.
+    /// The plan's numbers allow no claim.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// ε or δ out of range.

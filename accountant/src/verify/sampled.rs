@@ -6,21 +6,21 @@ use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults};
 use crate::bounds::confidence;
 use crate::bounds::draws::Draws;
 use crate::calibration::claims::{covers, static_claims};
-use crate::calibration::static_draws::{Sample, failures, fresh_seed};
+use crate::calibration::static_draws::{Allowed, Sample, failures, fresh_seed};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
 use crate::verify::claim::{check_claim, exceeds, words};
 use crate::verify::error::VerifyError;
 
-/// Every claim, and that the plan's (ε, δ) is covered: by draws for the tolerated class, for sure
-/// before publishing. Any coalition is covered by a claim that is sure, whatever its ε: it is the
-/// headline.
+/// Checks every claim, and that the plan's (ε, δ) is covered: by draws for the tolerated class, for
+/// sure before publishing. Any coalition is covered by a claim that is sure, whatever its ε: it is
+/// the headline.
 ///
 /// The plan's own draws cannot be taken at its word: whoever made it could have tried one noise
 /// after the other until its draws looked well. So there are other ones here, [`Draws::checked`] of
 /// them from the seed `own` on, which nobody knew then; the plan is refused where these say that
-/// its p is too small.
+/// the chance p of a draw that loses more, which its δ includes, is too small.
 pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise, own: u64) -> Result<(), VerifyError> {
     let privacy = &plan.draft().privacy;
     let claims = &plan.calibration().claims;
@@ -43,6 +43,7 @@ pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise, own: u64) -> R
             _ => check_claim(index, claim, &established, privacy.delta)?,
         }
     }
+    // The tolerated class, by a sample.
     let within = |claim: &&Claim| !exceeds(claim.epsilon, privacy.epsilon);
     let sample =
         |claim: &&Claim| claim.established == Established::Sampled && claim.size >= privacy.colluding;
@@ -51,6 +52,7 @@ pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise, own: u64) -> R
             faults: "the tolerated class for coalitions chosen before the schedule",
         });
     }
+    // What leaves before publishing, for sure.
     let before = claims
         .iter()
         .filter(|claim| covers(claim, Faults::BeforePublishing))
@@ -69,19 +71,23 @@ pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise, own: u64) -> R
             });
         }
     }
+    // The headline: any coalition, for sure.
     let headline = |faults| {
         claims
             .iter()
             .any(|claim| claim.holds_as_headline && covers(claim, faults))
     };
-    match headline(Faults::Class) && headline(Faults::BeforePublishing) {
-        true => Ok(()),
-        false => Err(VerifyError::Missing {
+    if headline(Faults::Class) && headline(Faults::BeforePublishing) {
+        Ok(())
+    } else {
+        Err(VerifyError::Missing {
             faults: "any coalition",
-        }),
+        })
     }
 }
 
+/// Checks a sampled claim: that it names the draws that are due, and states no more than they can
+/// show, nor than draws of one's own do.
 fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64) -> Result<(), VerifyError> {
     let (draft, rounds) = (plan.draft(), plan.rounds() as usize);
     let privacy = &draft.privacy;
@@ -92,6 +98,7 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64
             problem,
         })
     };
+    // The draws that are due, and what they are of.
     let draws = Draws::of_draft(draft, rounds);
     let expected = fresh_seed(draft, rounds, noise);
     if claim.seed != Some(expected) {
@@ -116,6 +123,7 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64
             claim.cases
         ));
     }
+    // Its ε and δ.
     let follows = gaussian::epsilon(privacy.delta, claim.mu)?;
     if exceeds(follows, claim.epsilon) {
         return Err(VerifyError::Epsilon {
@@ -132,9 +140,11 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64
             claim.delta
         ));
     }
+    // Draws of one's own.
     let trials = draws.checked(due);
     let first = OWN | (own >> 2);
-    let found = failures(&draws, first..first + trials, noise, draft, claim.mu, &mut |_| {});
+    let allowed = Allowed::of(draft, noise, claim.mu);
+    let found = failures(&draws, first..first + trials, allowed, &mut |_| {});
     let chance = confidence::at_least(found, trials, WRONGLY_REFUSED);
     if exceeds(privacy.delta + chance, claim.delta) {
         let problem = format!(
@@ -150,6 +160,6 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64
 /// 2⁵³.
 const OWN: u64 = 1 << 63;
 
-/// The chance that draws of one's own refuse a plan whose p is right. Our choice: never in a
+/// The chance that draws of one's own refuse a plan whose δ is right. Our choice: never in a
 /// lifetime.
 const WRONGLY_REFUSED: f64 = 1e-6;

@@ -190,8 +190,8 @@ fn tighter(m: MatRef<'_, f64>, rounds: usize) -> f64 {
     absolute.min(rounds as f64 * largest)
 }
 
-/// A lower bound of M's largest eigenvalue: vᵀMv / vᵀv after a few power iterations, from alternating signs: slow contributions leave M
-/// without negative entries.
+/// A lower bound of M's largest eigenvalue: vᵀMv / vᵀv after a few power iterations, from
+/// alternating signs: slow contributions leave M without negative entries.
 fn steep_quotient(m: MatRef<'_, f64>) -> f64 {
     /// Our guess; more only saves eigenvalues that would not have been needed.
     const ITERATIONS: usize = 6;

@@ -11,7 +11,7 @@ const ALL: f64 = 1.0 - 1e-9;
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// Its largest squared loss at σ* = 1, Δ = 1.
+    /// The coalition's largest squared loss at σ* = 1, Δ = 1.
     pub square: f64,
     /// The coalition.
     pub coalition: Vec<Party>,

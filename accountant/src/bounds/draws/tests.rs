@@ -6,6 +6,7 @@ use crate::bounds::draws::search::{Effort, searched, sufficient};
 use crate::class::faults::single_shares;
 use crate::class::setting::Setting;
 use crate::execution::checked::Execution;
+use crate::execution::seen::seen_states;
 use crate::execution::trace::Trace;
 use crate::losses::loss::{self, Noise};
 use crate::losses::view::View;
@@ -36,19 +37,27 @@ fn dense(execution: &Execution, coalition: &[Party], ratio: f64) -> Vec<f64> {
     )
 }
 
+/// A schedule on a complete graph, with how many parties it has, and its seed.
+fn schedule(parties: Range<usize>, rounds: Range<usize>) -> impl Strategy<Value = (usize, u64, Schedule)> {
+    (parties, 1usize..3, rounds, 0u64..1000).prop_map(|(parties, fanout, rounds, seed)| {
+        let drawn = Schedule::draw(&Graph::complete(parties), fanout, rounds, seed);
+        (parties, seed, drawn.expect("enough neighbours"))
+    })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, rng_seed: proptest::test_runner::RngSeed::Fixed(6), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(6),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn conditioning_round_by_round_is_the_loss_of_the_whole_view(
-        parties in 4usize..11,
-        rounds in 1usize..7,
-        fanout in 1usize..3,
+        (parties, seed, schedule) in schedule(4..11, 1..7),
         share in 0.0f64..0.7,
         ratio in 0.1f64..500.0,
-        seed in 0u64..1000,
     ) {
-        let schedule = Schedule::draw(&Graph::complete(parties), fanout, rounds, seed).expect("enough neighbours");
         let coalition = draw_parties(parties, (parties as f64 * share) as usize, seed);
         let fast = squared_losses(schedule.out(), &coalition, ratio).expect("no doubt");
         for (fast, dense) in fast.iter().zip(dense(&fault_free(schedule.out()), &coalition, ratio)) {
@@ -58,14 +67,10 @@ proptest! {
 
     #[test]
     fn one_more_state_is_what_a_view_with_its_row_loses(
-        parties in 4usize..9,
-        rounds in 1usize..5,
-        fanout in 1usize..3,
+        (parties, seed, schedule) in schedule(4..9, 1..5),
         colluding in 0usize..3,
         ratio in 1f64..500.0,
-        seed in 0u64..1000,
     ) {
-        let schedule = Schedule::draw(&Graph::complete(parties), fanout, rounds, seed).expect("enough neighbours");
         let coalition = draw_parties(parties, colluding, seed);
         let base = fault_free(schedule.out());
         let against = base.clone().with_corrupted(coalition.iter().copied()).expect("parties");
@@ -74,12 +79,12 @@ proptest! {
         // The rows of the view, and one more state at a time.
         let noise = Noise { independent_std: 1.0, correlated_std: ratio.sqrt() };
         let mut worst = loss::squared_losses(&view, noise).into_iter().fold(0.0, f64::max);
-        let seen: Vec<&[f64]> = crate::execution::seen::seen_states(&against).into_iter().filter_map(|(party, t)| trace.state(party, t)).collect();
-        let finals = view.honest.iter().map(|&party| trace.last(party));
-        let rows: Vec<&[f64]> = seen.into_iter().chain(finals).collect();
-        let hidden = |party: Party, t: u32| !crate::execution::seen::seen_states(&against).contains(&(party, t));
+        let states = seen_states(&against);
+        let seen = states.iter().filter_map(|&(party, t)| trace.state(party, t));
+        let finals = view.honest.iter().map(|&party| trace.final_state(party));
+        let rows: Vec<&[f64]> = seen.chain(finals).collect();
         for &party in &view.honest {
-            for t in (0..rounds as u32).filter(|&t| hidden(party, t)) {
+            for t in (0..schedule.rounds() as u32).filter(|&t| !states.contains(&(party, t))) {
                 let mut more = rows.clone();
                 more.push(trace.state(party, t).expect("kept"));
                 let view = View::from_rows(&more, view.honest.clone(), |party| trace.noises(party));

@@ -19,7 +19,7 @@ const LEAST_BEYOND: usize = 2;
 /// The exchanges whose ω joined its in-agent, of the parties that may be honest.
 pub(super) struct Exchanges {
     parties: usize,
-    /// Of each party, in the order in which they first meet: with whom, and when.
+    /// With whom each party exchanges, and when, in the order in which they first meet.
     partners: Vec<Vec<Partner>>,
     /// How often two parties exchange: n × n, at most 255.
     times: Vec<u8>,

@@ -27,7 +27,7 @@ fn setting(gossip: &MultiGossip, colluding: usize, dropouts: usize) -> Setting {
     }
 }
 
-/// Of each honest party, at σ* = 1.
+/// What each honest party loses, squared, at σ* = 1.
 fn losses(execution: &Execution, ratio: f64) -> Vec<(Party, f64)> {
     let view = View::of(execution);
     let squares = squared_losses(

@@ -1,12 +1,51 @@
+use std::collections::BTreeSet;
+
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use undertone_protocol::topology::party::Party;
 
-use super::*;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
 use crate::losses::loss::{Noise, squared_losses};
 use crate::losses::view::View;
 use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::inca::{InjectionSpec, NamedInjection};
 use crate::testing::{random_faults, random_out, shuffle};
+
+/// The run of the theorem: the same fates among survivors, the departed online in every round and
+/// every share to or from them accepted in its round, they and `colluding` corrupted, the finals of
+/// all survivors seen.
+fn dominating(
+    execution: &Execution,
+    colluding: &BTreeSet<Party>,
+    departed: &BTreeSet<Party>,
+) -> Result<Execution, ExecutionError> {
+    let rounds = execution.rounds() as u32;
+    let parties = execution.parties();
+    let online = (0..=rounds)
+        .map(|t| {
+            (0..parties)
+                .map(|party| departed.contains(&party) || execution.online(t, party))
+                .collect()
+        })
+        .collect();
+    let among = execution
+        .shares()
+        .iter()
+        .filter(|fault| !departed.contains(&fault.from) && !departed.contains(&fault.to))
+        .copied()
+        .collect();
+    let survivors = (0..parties).filter(|party| !departed.contains(party));
+    execution
+        .clone()
+        .with_published([])?
+        .with_rolled_back([])?
+        .with_shares(vec![])?
+        .with_online(online)?
+        .with_shares(among)?
+        .with_corrupted(colluding.union(departed).copied())?
+        .with_published(survivors)
+}
 
 /// A run in which anything may happen to the departed and much to the others.
 struct Case {

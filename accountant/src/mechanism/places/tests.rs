@@ -16,7 +16,7 @@ fn finals_hold_what_the_machine_says() {
         let execution = Execution::fault_free(Mechanism::Ppsc, out.clone()).expect("a schedule");
         let trace = Trace::keeping(&execution, &vec![1.0; parties], |_, _| false);
         for (party, mut held) in finals(&out).into_iter().enumerate() {
-            let row = trace.last(party);
+            let row = trace.final_state(party);
             held.values.sort_unstable();
             assert_eq!(
                 held.values,
