@@ -1,28 +1,26 @@
 //! Carries frames to the neighbours on the two graphs. Transport only: it knows nothing of plans or
 //! messages, but that notices on a public stream repeat what others on it said (see `session.rs`).
 //!
-//! A [`Hub`](hub::Hub) has two swarms with one identity: the private one is TCP + Noise + Yamux,
-//! the public one TCP + plaintext + Yamux. They listen on two ports, so that nothing can be talked
-//! down from one to the other. Any number of runs attach to it;
-//! [`RunNetwork`](run_network::RunNetwork) is a hub for one run. On each graph every neighbour of a
-//! run is an *edge* with two long-lived streams, one each way, that begin with a signed hello (see
-//! `hello.rs`), which names the run, and then carry frames. Edges of several runs with the same
-//! peer share connections. Beside that, listed peers may ask each other what belongs to no run
-//! ([`Hub::ask`](hub::Hub::ask)), on streams of another protocol.
+//! A `Hub` has two swarms with one identity: the private one is TCP + Noise + Yamux, the public one
+//! TCP + plaintext + Yamux. They listen on two ports, so that nothing can be talked down from one
+//! to the other. Any number of runs attach to it; [`RunNetwork`](run_network::RunNetwork) is a hub
+//! for one run. On each graph every neighbour of a run is an *edge* with two long-lived streams,
+//! one each way, that begin with a signed hello (see `hello.rs`), which names the run, and then
+//! carry frames. Edges of several runs with the same peer share connections. Beside that, listed
+//! peers may ask each other what belongs to no run (`Hub::ask`), on streams of another protocol.
 //!
 //! What holds:
 //! - Only listed peers get a connection; only a peer whose hello names one of our digests and our
 //!   version, signed by its key over our nonce, gets its frames read, by that run. Private frames
 //!   go to whoever holds the peer's key, or to nobody.
-//! - [`Handle::send`](handle::Handle::send) never waits. A frame's ticket is taken before its first
-//!   byte leaves, else no byte of it does.
-//! - A peer's unread frames are bounded for each run
-//!   ([`RunGraph::inbound_bytes`](config::RunGraph::inbound_bytes), 64 frames): it is not read from
-//!   beyond that, and nobody else waits for it.
+//! - `Handle::send` never waits. A frame's ticket is taken before its first byte leaves, else no
+//!   byte of it does.
+//! - A peer's unread frames are bounded for each run (`RunGraph::inbound_bytes`, 64 frames): it is
+//!   not read from beyond that, and nobody else waits for it.
 //! - Memory is used as bytes arrive, not as a length announces them, and never above the limits.
-//! - A killed peer is [`NetworkEvent::Disconnected`](event::NetworkEvent::Disconnected) and
-//!   [`NetworkEvent::Gone`](event::NetworkEvent::Gone) within milliseconds. One that falls silent
-//!   is noticed by the caller's deadlines only; between frames silence is allowed here.
+//! - A killed peer is `NetworkEvent::Disconnected` and `NetworkEvent::Gone` within milliseconds.
+//!   One that falls silent is noticed by the caller's deadlines only; between frames silence is
+//!   allowed here.
 //! - Who knows only a peer's public key can connect on the public graph in its name, and gets no
 //!   further: such connections are not written to, are few, go after a hello's deadline or when
 //!   newer ones come, and keep nobody out.

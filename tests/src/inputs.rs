@@ -23,7 +23,7 @@ pub fn input(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     fs::write(folder.join("inputs").join(name), content).expect("writable");
 }
 
-/// Runs `local` on the folder's inputs with this [data] section, keeping everything in `kept`.
+/// Runs `local` on the folder's inputs with this `[data]` section, keeping everything in `kept`.
 pub fn local(folder: &Path, data: &str) -> Ended {
     let _alone = alone();
     fs::write(folder.join("run.toml"), format!("{data}\n{LOUD}")).expect("writable");

@@ -25,9 +25,10 @@ pub fn assert_mu_follows(receipt: &Value) {
                 .unwrap_or_else(|| panic!("{key} of {receipt}"))
         )
     };
-    let (kind, cancelling) = match receipt["pairwise_std"].is_number() {
-        true => ("ppsc", ["--pairwise-std".to_owned(), number("pairwise_std")]),
-        false => ("inca", ["--correlated-std".to_owned(), number("correlated_std")]),
+    let (kind, cancelling) = if receipt["pairwise_std"].is_number() {
+        ("ppsc", ["--pairwise-std".to_owned(), number("pairwise_std")])
+    } else {
+        ("inca", ["--correlated-std".to_owned(), number("correlated_std")])
     };
     let mut flags = vec![
         "--independent-std".to_owned(),

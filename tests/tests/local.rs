@@ -503,3 +503,18 @@ fn inputs_that_cannot_be_used_are_named() {
     std::fs::rename(&bad, inputs.join("Party C.npy")).expect("writable");
     local(folder.path(), "--inputs inputs").refused_at(2, "--inputs");
 }
+
+/// A benchmark starts `local` with flags of the same names, and ends as that refuses them.
+#[test]
+fn a_benchmark_names_the_flag_that_makes_no_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (line, flag) in [
+        ("benchmark --nodes 0", "--nodes"),
+        ("benchmark --disseminations --nodes 2", "--nodes"),
+        ("benchmark --dimension 0", "--dimension"),
+    ] {
+        let refusal = run_in(folder.path(), line.split(' ').chain(["--json"])).refused_at(2, flag);
+        let message = refusal["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("at least"), "{line}: {message}");
+    }
+}

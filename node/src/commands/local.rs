@@ -142,11 +142,13 @@ fn gather_parties(
         run.supported().map_err(|e| make::run_failure(&place, &e))?;
         Ok(run)
     };
+    // Everybody's own files.
     if let Some(inputs) = &arguments.inputs {
         let mut parties = parties::read(inputs, arguments.nodes)?;
         parties::shape(&mut raw, &mut parties)?;
         return Ok((resolve(raw, parties.len())?, parties));
     }
+    // Else made-up data: of patients in the demonstration, or plain vectors of a given length.
     let nodes = arguments.nodes.unwrap_or(8);
     if nodes < 3 {
         return Err(Failure::usage(format!(

@@ -259,6 +259,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
             format!("is {version}, which this program does not read; write version = 1"),
         ));
     }
+    // Files: this party's key, and the peers that it must be one of.
     let path =
         |given: &Option<PathBuf>, field: &str| given.clone().unwrap_or_else(|| folder.join(default(field)));
     let state = state_folder(layers, folder);
@@ -269,6 +270,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
         Peers::parse(&read_text(&peers_file, "peers")?).map_err(|e| make::peers_failure(&peers_file, &e))?;
     let listed = listed(&peers, &peers_file, &identity)?;
     identity.name.clone_from(&listed.name);
+    // Addresses: as the peer list has them, unless the configuration says otherwise.
     let listener = |given: &Option<String>, field: &str, listed: &Address| match given {
         None => Ok(listed.clone()),
         Some(text) => text
@@ -285,6 +287,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
             "is the same address as listen.private; each graph needs its own port",
         ));
     }
+    // The API, and what may be brought and accepted.
     let api = api(layers, &state)?;
     let data = path(&raw.data, "data");
     if raw.data.is_some() && !data.is_dir() {
@@ -425,6 +428,7 @@ fn data_sets(layers: &Layers) -> Result<Vec<DataSet>, Failure> {
     for (index, raw) in layers.raw.data_set.iter().flatten().enumerate() {
         let refuse =
             |key: &str, problem: String| Err(layers.refuse(&format!("data_set.{index}.{key}"), problem));
+        // Submissions call it by name and unit, so both together must be unique.
         if !is_party_name(&raw.name) {
             return refuse(
                 "name",
@@ -449,6 +453,7 @@ fn data_sets(layers: &Layers) -> Result<Vec<DataSet>, Failure> {
                 format!("is {file:?}; name a file in the data folder, without a path"),
             );
         }
+        // A budget that some run could be charged to.
         if !(raw.epsilon > 0.0 && raw.epsilon.is_finite()) {
             return refuse(
                 "epsilon",

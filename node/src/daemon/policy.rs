@@ -172,6 +172,7 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
         // Who is not vouched for may know the schedule, and it is not here yet.
         return Ok(bound);
     }
+    // How many systems of equations it takes; beyond our patience the theorem must do.
     let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;
     let others: Vec<Party> = (0..plan.parties())
         .filter(|party| *party != me && !coalition.contains(party))
@@ -186,6 +187,8 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
     if systems.is_none_or(|systems| systems > MOST_SYSTEMS) {
         return Ok(bound);
     }
+    // Every execution of the tolerated class: without faults, with each fault of shares, with
+    // crashes that are not rolled back.
     let base = setting.fault_free()?;
     let shares = faults::shares_of_class(&setting)
         .into_iter()
@@ -202,6 +205,7 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
         correlated_std: calibration.correlated_std,
     };
     let mut square = 0.0f64;
+    // Every coalition: the given one, and with it whoever may depart.
     let coalitions: Vec<Vec<Party>> = coalitions::all(others.len(), departing)
         .into_iter()
         .map(|chosen| {
@@ -219,6 +223,7 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
             square = square.max(loss_of(&View::of_trace(&trace, &against), noise, me));
         }
     }
+    // And what has left if the party is cut off before publishing.
     let coalition: Vec<Party> = coalition.iter().copied().collect();
     square = square.max(loss_of(
         &View::of(&faults::cut_off(&base, me, &coalition)?),

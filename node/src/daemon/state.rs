@@ -61,12 +61,14 @@ impl State {
             .hint("run the daemon as that user, or `chown` the folder to the daemon's user"));
         }
         ours.map_err(refused)?;
+        // From here on it is ours alone.
         let lock = lock(folder)?;
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(refused)?;
         let state = State {
             folder: folder.to_owned(),
             _lock: lock,
         };
+        // Uploads of an earlier daemon belong to no run any more.
         let incoming = state.incoming();
         if incoming.exists() {
             std::fs::remove_dir_all(&incoming).map_err(refused)?;

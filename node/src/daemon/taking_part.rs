@@ -110,11 +110,13 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         vector,
         upload,
     } = job;
+    // What the party contributes. An uploaded vector is gone from the disk before anything is sent.
     let (file, digest) = (part::vector(&plan, me, &vector)?, plan.digest_hex());
     drop(upload);
     let layout = input::layout_of_mean(&plan, &file.layout);
     let (value, noise, _) = part::privatise(&plan, me, file)?;
     let key = shared.config.identity.keypair.clone();
+    // The part, which is charged through the ledger before anything private leaves.
     let spent = Spent::open(
         shared.state.folder(),
         &digest,
@@ -136,6 +138,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         costs,
         events,
     };
+    // What comes of it is written while the run still serves the others.
     let mut aborted = None;
     let finished = |finish: &Finish| {
         let destination = Destination {
@@ -152,6 +155,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         }
         Ok(())
     };
+    // Until it has ended by itself, or somebody stops it.
     let left = tokio::select! {
         biased;
         why = run.stopped() => Ok(Left::Stopped(why)),
@@ -164,6 +168,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
             Ok(Left::Finished)
         }
     };
+    // Nothing private has left: the budget that was reserved is free again.
     if let Some(delivered) = aborted {
         shared.ledger().release(&run.status().digest);
         end(run, delivered);

@@ -24,10 +24,11 @@ pub(crate) fn run(nodes: usize, dimension: usize, more: &[&str]) -> Result<Value
         .map_err(failed)?;
     let object: Value = serde_json::from_slice(&output.stdout).map_err(failed)?;
     if object["exit_code"] == 0 {
-        Ok(object)
-    } else {
-        Err(failed(format!("the run ended with {}", object["exit_code"])))
+        return Ok(object);
     }
+    // What `local` refuses is a flag of the benchmark, which has the same name.
+    let ended = || failed(format!("the run ended with {}", object["exit_code"]));
+    Err(Failure::from_json(&object).unwrap_or_else(ended))
 }
 
 /// A share's length, near enough: what a party sends in a round.

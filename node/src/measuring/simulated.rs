@@ -43,11 +43,13 @@ pub(crate) fn run(numbers: &[usize], dimension: usize, seed: u64) -> Result<Repo
     ]);
     let mut rows = vec![];
     for &parties in numbers {
+        // One plan in two ways, over the same graphs, with the same seed.
         let plans = Plans::of(parties, dimension, seed)?;
         let mut row = json!({ "parties": parties, "auto": plans.auto });
         for (way, plan) in WAYS.iter().zip(plans.ways) {
             eprintln!("{parties} parties, {way} …");
             let sample = sample(&plan, seed)?;
+            // What each purpose took of a party's bytes.
             let share = |purposes: &[Purpose]| {
                 let sum: u64 = purposes
                     .iter()

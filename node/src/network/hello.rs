@@ -182,6 +182,7 @@ async fn open_without_limit<S>(stream: &mut S, ours: &Credentials, digest: [u8; 
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    // Their nonce.
     let challenge: [u8; CHALLENGE] = read(stream).await?;
     if challenge[0] != b'C' {
         return Err(Offence::NoHello {
@@ -200,6 +201,7 @@ where
         acceptor_nonce: array(&challenge[1..]),
         opener_nonce: nonce(),
     };
+    // Our word over both nonces.
     let mut hello = Vec::with_capacity(HELLO);
     hello.extend_from_slice(&[b'H', word.graph]);
     hello.extend_from_slice(&word.version);
@@ -209,6 +211,7 @@ where
     stream.write_all(&hello).await?;
     stream.flush().await?;
 
+    // Their word: what was ours with their version, digest and verdict.
     let answer: [u8; ANSWER] = read(stream).await?;
     word.domain = ANSWER_DOMAIN;
     word.verdict = answer[1];
@@ -220,6 +223,7 @@ where
         }
         .into());
     }
+    // The signature holds: whatever they say now is theirs.
     same_version(ours, word.version)?;
     match word.verdict {
         WELCOME if word.digest == digest => Ok(()),
@@ -266,6 +270,7 @@ where
     stream.write_all(&challenge).await?;
     stream.flush().await?;
 
+    // Their word over both nonces; nothing of it counts before its signature holds.
     let hello: [u8; HELLO] = read(stream).await?;
     let mut word = Word {
         domain: HELLO_DOMAIN,
@@ -296,6 +301,7 @@ where
         }
         .into());
     }
+    // It is the peer: whether it may come in depends on version and run.
     let theirs = word.digest;
     let (named, fits) = match same_version(ours, word.version).map(|()| verdict(&theirs)) {
         Ok(Verdict::Welcome(run)) => (theirs, Ok(run)),
@@ -304,6 +310,7 @@ where
         Err(error) => (NO_RUN, Err(error)),
     };
 
+    // Our word, also to somebody who is rejected.
     word.domain = ANSWER_DOMAIN;
     word.verdict = if fits.is_ok() { WELCOME } else { REJECTED };
     word.version = ours.version.to_be_bytes();

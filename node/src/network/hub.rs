@@ -103,6 +103,7 @@ impl Hub {
             public,
             patience,
         } = config;
+        // Peers that may connect whatever runs there are.
         let mut listed =
             [(Network::Private, private), (Network::Public, public)].map(|(graph, listening)| {
                 let peers = Neighbours::check(graph, &key, &listening.peers);
@@ -119,6 +120,7 @@ impl Hub {
             let address = build::listen(&mut swarm, listen).await?;
             ready.push((*graph, roster, swarm, address));
         }
+        // A task for each swarm; all that is left here are their ends.
         let asked = Arc::new(Mutex::new(None));
         let mut swarms = JoinSet::new();
         let mut sides = ready.into_iter().map(|(graph, roster, swarm, address)| {
@@ -166,6 +168,7 @@ impl Hub {
         let state = &self.state;
         let private = Neighbours::of(Network::Private, &state.key, &config.private)?;
         let public = Neighbours::of(Network::Public, &state.key, &config.public)?;
+        // Room for all that the edges may have under way at once.
         let edges = private.0.len() + public.0.len();
         let (events, receiver) =
             mpsc::channel(edges * (session::FRAMES_IN_FLIGHT + EVENTS_PER_EDGE) + EVENTS);
@@ -174,6 +177,7 @@ impl Hub {
             events,
             stop: stopped,
         };
+        // Neighbours are listed before any edge asks for their connections.
         let berth = Berth::take(state, config.digest, [&private, &public], &reports)?;
         let mut builder = Builder {
             state,
@@ -190,6 +194,7 @@ impl Hub {
             edges: JoinSet::new(),
             begun: Arc::new(watch::channel(false).0),
         };
+        // From here on the edges connect.
         let private_sent = builder.join(&state.private, private, &config.private);
         let public_sent = builder.join(&state.public, public, &config.public);
         let handle = Handle {

@@ -151,6 +151,8 @@ async fn drive_with(
     let (mut leave, mut leaving) = (std::pin::pin!(leave), false);
     loop {
         let until = driver.carry_out().await;
+        // The result is there: it is written at once. Others may still need our answers, unless
+        // nothing private has left.
         if let Some(result) = driver.result() {
             undelivered = finished(&result).err();
             let alone = matches!(
@@ -164,9 +166,11 @@ async fn drive_with(
             });
             finish = Some(result);
         }
+        // Nobody needs our answers any more, or we were asked to leave.
         if linger.is_some_and(|end| leaving || driver.complete || driver.now() >= end) {
             break;
         }
+        // Whatever comes first: a frame, an audit, a request to leave, a deadline.
         let until = linger.map_or(until, |end| end.min(until));
         let wake = driver.begun + Duration::from_nanos(until.as_nanos().min(u64::MAX / 4));
         tokio::select! {

@@ -51,7 +51,7 @@ fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
     if &layout.shape == expected || &layout.vector_shape() == expected {
         return Ok(());
     }
-    let (found, dimension) = (layout.len(), plan.draft().dimension());
+    let (found, dimension) = (layout.dimension(), plan.draft().dimension());
     Err(unusable(
         path,
         &format!(

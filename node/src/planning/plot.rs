@@ -38,6 +38,7 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
     let root = SVGBackend::with_string(svg, (960, 420)).into_drawing_area();
     root.fill(&WHITE)?;
     let (left, right) = root.split_horizontally(500);
+    // Left: the error that each ε costs, between what a trusted server and local noise would have.
     let of =
         |value: fn(&AtEpsilon) -> f64| curve.iter().map(|at| (at.epsilon, value(at))).collect::<Vec<_>>();
     let lines = [
@@ -79,6 +80,7 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
         (low / 1.3..high * 1.3).log_scale(),
         &lines,
     )?;
+    // Right: what the error becomes when parties leave for good.
     let points: Vec<(f64, f64)> = gone
         .iter()
         .filter_map(|gone| Some((gone.percent as f64, gone.standard_error?)))
@@ -164,12 +166,14 @@ fn draw_pairs(svg: &mut String, found: &Distribution) -> Drawn {
         .y_label_area_size(64);
     let mut chart = builder.build_cartesian_2d((left..right).log_scale(), (0.5..most * 3.0).log_scale())?;
     let short = |value: &f64| crate::telling::table::number(*value);
+    // Logarithmic both ways: sensitivities and numbers of pairs span many orders.
     let mut mesh = chart.configure_mesh();
     mesh.x_desc("squared sensitivity, upper bound")
         .y_desc("pairs")
         .x_label_formatter(&short)
         .y_label_formatter(&short)
         .draw()?;
+    // The distribution over pairs.
     let bars = found
         .histogram
         .iter()
@@ -178,6 +182,7 @@ fn draw_pairs(svg: &mut String, found: &Distribution) -> Drawn {
         .draw_series(bars)?
         .label("pairs")
         .legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 18, y + 5)], OURS.filled()));
+    // Where it would lie if everything were hidden but the sum, or nothing.
     let levels = [
         (
             "T/n: the sum alone, as a trusted server gives it",

@@ -56,6 +56,7 @@ pub fn check_aloud(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
 /// The policy alone: what the plan claims is taken for true.
 pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
+    // Is it the file that the others have?
     if let Some(digest) = policy
         .digest
         .as_ref()
@@ -70,6 +71,7 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
     }
+    // Is the claimed loss within what is allowed, against enough colluders?
     let claimed = epsilon_for(plan, policy.accept_claims);
     within_epsilon(plan, claimed, policy)?;
     let colluding = plan.draft().privacy.colluding;
@@ -83,6 +85,7 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         )
         .hint("ask for a plan with privacy.colluding at least that large"));
     }
+    // A sample is no guarantee: whoever wants to rely on one must say so.
     let target = plan.draft().privacy.epsilon;
     let sampled = plan
         .calibration()

@@ -250,6 +250,7 @@ fn claims(claims: &[Claim]) -> String {
         "headline",
     ]);
     for claim in claims {
+        // Whom it is against, and under which faults.
         let who = match claim.adversary {
             Adversary::Public => "readers of the public graph".to_owned(),
             Adversary::Coalition if claim.size >= 1 => format!("coalitions of up to {}", claim.size),
@@ -264,6 +265,7 @@ fn claims(claims: &[Claim]) -> String {
             Faults::BeforePublishing => "being cut off before publishing",
             Faults::Any => "any faults",
         };
+        // How far it can be relied on.
         let how = match claim.established {
             Established::Exact => "exact formula".to_owned(),
             Established::Exhaustive => format!("all {} cases computed", claim.cases),

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The documented exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Failure {
     }
 
     /// The object that `--json` prints.
-    pub fn to_json(&self) -> serde_json::Value {
+    pub fn to_json(&self) -> Value {
         json!({
             "error": {
                 "kind": self.exit.kind(),
@@ -134,6 +134,21 @@ impl Failure {
                 "hint": self.hint,
             },
             "exit_code": self.exit.code(),
+        })
+    }
+}
+
+impl Failure {
+    /// What another process of this program failed with, from the object that its `--json` printed.
+    pub fn from_json(object: &Value) -> Option<Self> {
+        let code = object["exit_code"].as_i64()?;
+        let error = &object["error"];
+        let text = |key: &str| error[key].as_str().map(str::to_owned);
+        Some(Failure {
+            exit: Exit::of(code.try_into().ok()?)?,
+            message: text("message")?,
+            field: text("field"),
+            hint: text("hint"),
         })
     }
 }
@@ -160,6 +175,15 @@ impl std::error::Error for Failure {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_survives_its_object() {
+        let whole = Failure::input("x").field("--input").hint("y");
+        for failure in [Failure::usage("x"), whole] {
+            assert_eq!(Failure::from_json(&failure.to_json()), Some(failure));
+        }
+        assert_eq!(Failure::from_json(&json!({ "exit_code": 5 })), None);
+    }
 
     #[test]
     fn the_worst_code_follows_the_documented_order() {

@@ -21,6 +21,7 @@ pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, UnusableFile> 
     let mut record = StringRecord::new();
     let (mut header, mut values, mut rows, mut columns) = (None, vec![], 0usize, 0usize);
     while next(&mut reader, &mut record, rows)? {
+        // The first row sets the number of columns, and may name them.
         if rows == 0 && header.is_none() {
             columns = record.len();
             if record.iter().all(|cell| cell.parse::<f64>().is_err())

@@ -98,13 +98,8 @@ impl Layout {
     }
 
     /// The number of coordinates.
-    pub fn len(&self) -> usize {
+    pub fn dimension(&self) -> usize {
         self.shape.iter().product()
-    }
-
-    /// Whether it has no coordinates.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The shape as one vector: `[1]` for a scalar; a `.csv` of one row, or of one column, is a
@@ -149,8 +144,8 @@ impl Layout {
             Dtype::F64 => 8,
         };
         let values = match &self.format {
-            Format::Npy(dtype) => self.len().saturating_mul(size(*dtype)),
-            Format::Csv { .. } | Format::Json => self.len().saturating_mul(CHARACTERS),
+            Format::Npy(dtype) => self.dimension().saturating_mul(size(*dtype)),
+            Format::Csv { .. } | Format::Json => self.dimension().saturating_mul(CHARACTERS),
             Format::Safetensors { tensors, .. } => tensors.iter().fold(0usize, |sum, tensor| {
                 sum.saturating_add(tensor.len().saturating_mul(size(tensor.dtype)) + 256)
             }),

@@ -26,6 +26,7 @@ pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, UnusableFil
             "convert it: numpy.save(path, vector.astype('float64')) or 'float32'",
         )
     })?;
+    // What the header announces must be there before anything is allocated for it.
     let shape: Option<Vec<usize>> = npy.shape().iter().map(|&n| usize::try_from(n).ok()).collect();
     let size = if dtype == Dtype::F32 { 4 } else { 8 };
     let needed = npy
@@ -46,6 +47,7 @@ pub(super) fn read(mut file: File, bytes: u64) -> Result<VectorFile, UnusableFil
             format!("truncated: its header announces {needed} bytes of data, the file has {bytes} in all");
         return Err(UnusableFile::new(what, AGAIN));
     }
+    // Values as 64-bit floats in C order.
     let fortran = npy.order() == Order::Fortran;
     let values: Vec<f64> = match dtype {
         Dtype::F32 => npy

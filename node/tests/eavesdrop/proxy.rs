@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
+use rand::RngExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, tcp};
 
@@ -51,9 +52,11 @@ async fn pump(mut from: tcp::OwnedReadHalf, mut to: tcp::OwnedWriteHalf, keep: i
 }
 
 /// Ports that nobody listens on, below the range from which the system gives ports to the
-/// connections that are made here.
+/// connections that are made here; from anywhere in it, so that two processes with this test
+/// hardly ever choose the same.
 pub(crate) fn free_ports() -> impl Iterator<Item = u16> {
-    (10_240..32_000).filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+    let start = rand::rng().random_range(10_240..31_000);
+    (start..32_000).filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
 }
 
 /// A proxy in front of `target`; returns its port.

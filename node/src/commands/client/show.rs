@@ -112,6 +112,7 @@ pub(super) fn offer(offer: &OfferStatus) -> String {
 
 /// The whole daemon: peers, runs, offers and data sets.
 pub(super) fn status(status: &Status) -> String {
+    // Who and where it is.
     let hours = status.uptime_s / 3600.0;
     let mut text = format!(
         "{} ({}), undertone {}, up {hours:.1} h\n",
@@ -121,6 +122,7 @@ pub(super) fn status(status: &Status) -> String {
         "listens on {} (private), {} (public)\n",
         status.private, status.public
     );
+    // Tables, of which empty ones are left out.
     section(
         &mut text,
         "Peers",

@@ -222,6 +222,7 @@ impl<'a> Findings<'a> {
                 of(&|answers| answers.plan.clone().unwrap_or("not known".into())),
             ]);
         }
+        // What a person should do something about, and what is only worth knowing.
         let mut text = format!("Plan {}\n\n{}", self.plan.digest_hex(), table.render());
         for (title, texts) in [("Problems", &self.problems), ("Notes", &self.notes)] {
             if !texts.is_empty() {

@@ -96,6 +96,7 @@ fn object(
         "digest": plan.digest_hex(),
         "exit_code": delivery.exit().code(),
     });
+    // Keys that only some runs have.
     if let Some(failure) = delivery.unwritten() {
         object["error"] = failure.to_json()["error"].take();
     }

@@ -133,6 +133,8 @@ impl Cluster {
         let (lines, mut told) = mpsc::channel(1024);
         let mut ends = BTreeMap::new();
         let mut pids = BTreeMap::new();
+        // A process for each node; what they tell comes together in one channel, which closes with
+        // the last of them.
         for (party, files) in self.nodes.iter().enumerate() {
             let name = name_of(plan, party).to_owned();
             let child = start(files, plan, shared)
@@ -160,6 +162,7 @@ impl Cluster {
                     continue;
                 }
             };
+            // Events are passed on under the node's name; ends are kept.
             match line {
                 NodeLine::Event(event) => {
                     picture.see(&name, &event, progress);

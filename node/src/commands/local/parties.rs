@@ -119,6 +119,7 @@ pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
         party.records = records;
         shapes.push(shape);
     }
+    // All must be alike, in shape, dtype and names.
     let first = &parties[0];
     let named = parties
         .iter()
@@ -140,12 +141,14 @@ pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
             }
         }
     }
+    // Names: the run file's, else the files'.
     match &raw.data.columns {
         Some(columns) => parties
             .iter()
             .try_for_each(|party| input::check_columns(columns, &party.vector.layout, &party.input))?,
         None => raw.data.columns = names(parties, &shapes[0]),
     }
+    // The shape: the files', which the run file's must agree with.
     let found = shapes.swap_remove(0);
     match &raw.data.shape {
         Some(shape) if *shape != found && *shape != first.vector.layout.shape => Err(Failure::input(

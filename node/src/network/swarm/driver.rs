@@ -385,6 +385,7 @@ impl SwarmDriver {
         let Some(known) = port.and_then(|port| port.connections.get_mut(&connection)) else {
             return;
         };
+        // Whoever opens more streams than it can say hello on loses them.
         if known.examined >= if known.proved { EXAMINED } else { EXAMINED_UNPROVED } {
             return;
         }
@@ -399,6 +400,7 @@ impl SwarmDriver {
             ref key,
             patience,
         } = self.introduction;
+        // The hello takes round trips: a task of its own, so that nobody else waits for it.
         let asks = protocol == ASK;
         let credentials = Credentials {
             graph,
@@ -411,9 +413,12 @@ impl SwarmDriver {
         };
         let roster = self.roster.clone();
         self.examined.spawn(async move {
-            let verdict = |digest: &[u8; 32]| match asks {
-                true => Verdict::Welcome(Guest::Asker(Box::new(credentials.clone()))),
-                false => roster.verdict(&peer, digest).map(Guest::Edge),
+            let verdict = |digest: &[u8; 32]| {
+                if asks {
+                    Verdict::Welcome(Guest::Asker(Box::new(credentials.clone())))
+                } else {
+                    roster.verdict(&peer, digest).map(Guest::Edge)
+                }
             };
             let result = hello::accept(&mut stream, &credentials, verdict).await;
             Examined {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use libp2p::identity::Keypair;
@@ -36,15 +37,45 @@ pub(super) async fn soon<T>(step: impl Future<Output = T>) -> T {
     timeout(DEADLINE, step).await.expect("an end in time")
 }
 
-/// A port that nobody listens on and that no other test here is given, below the range from which
-/// the system gives ports to outgoing connections (on Linux from 32768): one of those could take it
-/// before the node listens.
+/// Ports of one block.
+const BLOCK: u16 = 64;
+
+/// Blocks of ports that this process has to itself: it listens on the first port of each until it
+/// ends, so that other processes with these tests pass it by.
+struct Claimed {
+    guards: Vec<TcpListener>,
+    /// Ports of the last block that were not given yet.
+    left: Range<u16>,
+}
+
+impl Claimed {
+    /// Claims one block more. All lie below the range from which the system gives ports to outgoing
+    /// connections (on Linux from 32768), and outside of those where `undertone local` and the
+    /// tests of the whole program choose theirs.
+    fn claim(&mut self) {
+        let blocks = (1_040..2_000).chain(32_000..32_768).step_by(BLOCK.into());
+        let mut free =
+            blocks.filter_map(|first| Some((first, TcpListener::bind(("127.0.0.1", first)).ok()?)));
+        let (first, guard) = free.next().expect("a block of ports that nobody has claimed");
+        self.guards.push(guard);
+        self.left = first + 1..first + BLOCK;
+    }
+}
+
+/// A port that nobody listens on and that no other test is given.
 pub(super) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(10_240);
-    (0..20_000)
-        .map(|_| NEXT.fetch_add(1, Ordering::Relaxed))
-        .find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
-        .expect("a free port")
+    static CLAIMED: Mutex<Claimed> = Mutex::new(Claimed {
+        guards: vec![],
+        left: 0..0,
+    });
+    let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        match claimed.left.find(is_free) {
+            Some(port) => return port,
+            None => claimed.claim(),
+        }
+    }
 }
 
 /// Two addresses for each number, on ports that nobody else takes.

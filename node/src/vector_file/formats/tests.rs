@@ -399,7 +399,8 @@ fn damaged_files_never_panic() {
                 std::fs::write(&path, bytes).unwrap();
                 match read(&path) {
                     Ok(file) => assert!(
-                        file.values.len() == file.layout.len() && file.values.iter().all(|v| v.is_finite())
+                        file.values.len() == file.layout.dimension()
+                            && file.values.iter().all(|v| v.is_finite())
                     ),
                     Err(failure) => assert_eq!(failure.exit, Exit::InputUnusable),
                 }
