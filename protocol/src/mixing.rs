@@ -10,6 +10,7 @@ mod local;
 pub mod machine;
 pub mod mechanism;
 pub mod noise;
+pub mod offence;
 pub mod portion;
 mod ppsc;
 mod state;

@@ -103,7 +103,7 @@ impl Wanted {
 
 /// What came of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Taken<E> {
     /// The body is held now; its hash.
     New(ItemHash),
     /// The body was held already, or nobody wants it.
@@ -111,7 +111,7 @@ pub enum Taken {
     /// The body is not what its author announced: the peer that sent it is at fault.
     Wrong,
     /// The body is what its author announced, and is no item of this stage: nobody takes it.
-    Void(String),
+    Void(E),
 }
 
 /// The items of one stage.
@@ -241,14 +241,14 @@ impl Items {
     }
 
     /// A body arrived; `check` says what is wrong with bytes that have the announced hash.
-    pub fn body(
+    pub fn body<E>(
         &mut self,
         author: Party,
         from: Party,
         frame: &Bytes,
         bytes: Range<usize>,
-        check: impl FnOnce(&Bytes) -> Result<(), String>,
-    ) -> Taken {
+        check: impl FnOnce(&Bytes) -> Result<(), E>,
+    ) -> Taken<E> {
         if self.versions_wanted(author).next().is_none() {
             return Taken::Ignored;
         }
@@ -269,6 +269,7 @@ impl Items {
         if self.version(author, &hash).is_some() {
             return Taken::Ignored;
         }
+        // Nobody announced this: whoever sent it is not asked again.
         let Some(needed) = self
             .wanted
             .get(&(author, hash))
@@ -280,6 +281,7 @@ impl Items {
                 .for_each(|wanted| wanted.disown(from));
             return Taken::Wrong;
         };
+        // A second version is held only if a set names it.
         let first = !self.held.contains_key(&author);
         if !first && !needed {
             return Taken::Ignored;
@@ -401,6 +403,10 @@ mod tests {
         Time::from_millis(ms)
     }
 
+    fn fine(_: &Bytes) -> Result<(), &'static str> {
+        Ok(())
+    }
+
     #[test]
     fn a_large_body_is_pulled_from_the_first_announcer_then_from_another() {
         let mut items = Items::new(0, 1 << 20, 1600);
@@ -413,17 +419,17 @@ mod tests {
         items.lost(1);
         assert_eq!(items.pull(at(2), |_| true), Ok((2, 5)));
         let (wrong, range) = frame(&[8; 20_000]);
-        assert_eq!(items.body(5, 2, &wrong, range, |_| Ok(())), Taken::Wrong);
+        assert_eq!(items.body(5, 2, &wrong, range, fine), Taken::Wrong);
         assert_eq!(items.pull(at(3), |_| true), Err(Time::FAR), "nobody is left");
         assert!(items.announced(at(4), 5, item, 3));
         assert_eq!(items.pull(at(4), |_| true), Ok((3, 5)));
         let (right, range) = frame(&bytes);
         assert_eq!(
-            items.body(5, 3, &right, range.clone(), |_| Ok(())),
+            items.body(5, 3, &right, range.clone(), fine),
             Taken::New(item_hash(&bytes))
         );
         items.passed_on(5, item.0);
-        assert_eq!(items.body(5, 3, &right, range, |_| Ok(())), Taken::Ignored);
+        assert_eq!(items.body(5, 3, &right, range, fine), Taken::Ignored);
         assert!(items.hold_all(&vec![(5, item.0)]));
         assert!(!items.hold_all(&vec![(5, [0; 32])]));
         let served: Vec<_> = (0..9)
@@ -452,7 +458,7 @@ mod tests {
         assert_eq!(items.pull(at(1), |_| true), Err(at(400)));
         let (body, range) = frame(&bytes);
         assert_eq!(
-            items.body(4, 4, &body, range, |_| Ok(())),
+            items.body(4, 4, &body, range, fine),
             Taken::New(item_hash(&bytes))
         );
         assert_eq!(items.pull(at(2), |_| true), Ok((0, 0)), "one done, one more");
@@ -498,11 +504,11 @@ mod tests {
         items.announced(at(0), 5, (item_hash(b"junk"), 4), 5);
         let (junk, range) = frame(b"junk");
         assert_eq!(
-            items.body(5, 5, &junk, range.clone(), |_| Err("no log".into())),
-            Taken::Void("no log".into())
+            items.body(5, 5, &junk, range.clone(), |_| Err("no log")),
+            Taken::Void("no log")
         );
         assert!(items.announced(at(0), 5, (item_hash(b"junk"), 4), 1));
-        assert_eq!(items.body(5, 5, &junk, range, |_| Ok(())), Taken::Ignored);
+        assert_eq!(items.body(5, 5, &junk, range, fine), Taken::Ignored);
         assert!(items.set().is_empty());
     }
 }

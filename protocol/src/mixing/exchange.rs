@@ -26,6 +26,7 @@ use crate::messages::log::{Answer, ShareId, Verdict};
 use crate::messages::wire::Bytes;
 use crate::mixing::course::Course;
 use crate::mixing::machine::Mixing;
+use crate::mixing::offence::{MixingOffence, Unsendable};
 use crate::mixing::portion::NoiseSource;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -54,14 +55,14 @@ pub enum Deed {
     },
     /// A round has begun.
     Round(u32),
-    /// Something that went wrong, without values.
-    Fault(String),
+    /// Tell a person what this node cannot do.
+    Fault(Unsendable),
     /// A peer did what it may not do; it was ignored.
     Offence {
         /// Who did it.
         peer: Party,
-        /// What it did, for a person.
-        text: String,
+        /// What it did.
+        offence: MixingOffence,
     },
 }
 

@@ -233,8 +233,10 @@ impl World {
                         answer,
                     });
                 }
-                Deed::Fault(text) | Deed::Offence { text, .. } => {
-                    self.violations.push(Violation::new("driver", text))
+                Deed::Fault(fault) => self.violations.push(Violation::new("driver", fault.to_string())),
+                Deed::Offence { offence, .. } => {
+                    self.violations
+                        .push(Violation::new("driver", offence.to_string()));
                 }
                 Deed::Answer { .. } => {}
             }

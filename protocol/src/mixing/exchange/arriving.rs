@@ -2,6 +2,7 @@
 
 use crate::messages::log::{Answer, ShareId, Verdict};
 use crate::mixing::exchange::{ArrivedShare, Deed, Exchange, Whereabouts};
+use crate::mixing::offence::MixingOffence;
 use crate::mixing::portion::Portion;
 use crate::topology::party::Party;
 
@@ -9,13 +10,7 @@ impl Exchange {
     /// A share arrived from `peer` over its authenticated channel.
     pub(crate) fn share(&mut self, peer: Party, id: ShareId, arrival: ArrivedShare) {
         if id.to != self.course.me || id.from != peer || !self.course.is_due(id.round, peer) {
-            return self.offence(
-                peer,
-                format!(
-                    "a share that is not due: round {}, from {} to {}",
-                    id.round, id.from, id.to
-                ),
-            );
+            return self.offence(peer, MixingOffence::NotDue(id));
         }
         let key = (id.round, peer);
         if let Some(&verdict) = self.received.get(&key) {
@@ -27,10 +22,8 @@ impl Exchange {
             if arrival.values.len() == self.course.share_bytes() {
                 self.waiting.entry(key).or_insert(arrival);
             } else {
-                self.offence(
-                    peer,
-                    format!("a share of round {} of {} bytes", id.round, arrival.values.len()),
-                );
+                let (round, bytes) = (id.round, arrival.values.len());
+                self.offence(peer, MixingOffence::Length { round, bytes });
                 self.say(id, Verdict::Refused);
             }
         } else {
@@ -59,14 +52,12 @@ impl Exchange {
                 );
             }
             Ok(_) => {
-                self.offence(
-                    id.from,
-                    format!("its share of round {} carries an impossible weight", id.round),
-                );
+                self.offence(id.from, MixingOffence::Weight(id.round));
                 self.say(id, Verdict::Refused);
             }
             Err(reason) => {
-                self.offence(id.from, format!("its share of round {}: {reason}", id.round));
+                let round = id.round;
+                self.offence(id.from, MixingOffence::Values { round, reason });
                 self.say(id, Verdict::Refused);
             }
         }
@@ -77,8 +68,8 @@ impl Exchange {
         self.deeds.push(Deed::Answer { id, verdict });
     }
 
-    fn offence(&mut self, peer: Party, text: String) {
-        self.deeds.push(Deed::Offence { peer, text });
+    fn offence(&mut self, peer: Party, offence: MixingOffence) {
+        self.deeds.push(Deed::Offence { peer, offence });
     }
 
     /// An answer arrived from `peer`; its signature is good.
@@ -93,20 +84,11 @@ impl Exchange {
             .get_mut(&id)
             .filter(|share| id.to == peer && share.whereabouts == Whereabouts::Left && possible);
         let Some(share) = known else {
-            return self.offence(
-                peer,
-                format!(
-                    "an answer to no share that it was sent: round {}, to {}",
-                    id.round, id.to
-                ),
-            );
+            return self.offence(peer, MixingOffence::NotSent(id));
         };
         match &share.answer {
             Some(before) if before.verdict != answer.verdict => {
-                self.offence(
-                    peer,
-                    format!("two different answers to the share of round {}", id.round),
-                );
+                self.offence(peer, MixingOffence::TwoAnswers(id.round));
             }
             Some(_) => {}
             None => {

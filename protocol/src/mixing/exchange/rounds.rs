@@ -3,6 +3,7 @@
 use crate::messages::log::ShareId;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::exchange::{Deed, Drawn, Exchange, Outgoing, Recall, Sent, Whereabouts};
+use crate::mixing::offence::Unsendable;
 use crate::mixing::portion::Portion;
 use crate::mixing::ticket::Recalled;
 use crate::time::Time;
@@ -160,9 +161,7 @@ impl Exchange {
         let Some(frame) = frame else {
             // Twelve standard deviations fit, whatever peers send: see `Lattice::share_bound`.
             to.iter().for_each(|&to| self.mixing.take_back(to, &share));
-            let text =
-                format!("this node's shares of round {round} do not fit on the wire and were not sent");
-            return self.deeds.push(Deed::Fault(text));
+            return self.deeds.push(Deed::Fault(Unsendable { round }));
         };
         // The other frames differ only in whom they go to.
         let values = &frame[frame.len() - length..];

@@ -30,7 +30,7 @@ fn without_faults_rounds_end_at_once_and_finals_are_exact() {
             accepted: 3,
             ..Tally::default()
         }));
-    assert_eq!(world.offences, [] as [String; 0]);
+    assert_eq!(world.offences, []);
     assert_eq!(world.settle(&everybody(), &everybody()), Ok(()));
 }
 

@@ -109,8 +109,8 @@ impl Run {
                 }
                 Deed::Recall(shares) => self.commons.outbox.push_back(Output::Recall(shares)),
                 Deed::Round(round) => self.commons.event(Event::Round(round)),
-                Deed::Fault(text) => self.commons.event(Event::Fault(text)),
-                Deed::Offence { peer, text } => self.commons.offence(peer, text),
+                Deed::Fault(fault) => self.commons.event(Event::Fault(fault.to_string())),
+                Deed::Offence { peer, offence } => self.commons.offence(peer, offence),
                 Deed::Answer { id, verdict } if self.private.contains(&id.from) => {
                     match self.commons.signer().answer(id, verdict) {
                         Ok(answer) => {

@@ -57,7 +57,7 @@ fn let_leave(node: &mut Exchange, leaves: bool) {
     for deed in node.take_deeds() {
         match deed {
             Deed::Share { id, .. } if leaves => node.left(id),
-            Deed::Fault(text) | Deed::Offence { text, .. } => panic!("round {}: {text}", node.round()),
+            Deed::Fault(_) | Deed::Offence { .. } => panic!("round {}: {deed:?}", node.round()),
             _ => {}
         }
     }

@@ -14,6 +14,7 @@ use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
 use crate::mixing::exchange::{ArrivedShare, Deed, Exchange, Outset};
 use crate::mixing::noise::LatticeNoise;
+use crate::mixing::offence::MixingOffence;
 use crate::mixing::ticket::{Ticket, Tickets};
 use crate::plan::checked::Plan;
 use crate::simulator::cluster::tests::{inputs, plan};
@@ -39,7 +40,7 @@ pub(super) struct World {
     pub(super) balance: Balance,
     pub(super) wires: BTreeMap<(Party, Party), VecDeque<Message>>,
     pub(super) down: BTreeSet<(Party, Party)>,
-    pub(super) offences: Vec<String>,
+    pub(super) offences: Vec<MixingOffence>,
     pub(super) now: Time,
 }
 
@@ -115,7 +116,7 @@ impl World {
                         .or_default()
                         .push_back(Message::Answer(id, verdict));
                 }
-                Deed::Offence { text, .. } => self.offences.push(text),
+                Deed::Offence { offence, .. } => self.offences.push(offence),
                 _ => {}
             }
         }
