@@ -4,7 +4,6 @@
 pub mod arrows;
 pub mod functions;
 pub mod layers;
-pub mod left;
 pub mod prose;
 pub mod sources;
 pub mod tokens;
