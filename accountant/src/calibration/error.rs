@@ -48,8 +48,8 @@ pub enum CalibrateError {
         /// Each of these suffices.
         remedies: Vec<Remedy>,
     },
-    /// With PPSC, too many coalitions to compute them all, and exchanges of which no theorem says less
-    /// than that of local noise.
+    /// With PPSC, too many coalitions to compute them all, and exchanges of which no theorem says
+    /// less than that of local noise.
     #[error(
         "mechanism.rounds: there are too many coalitions of {size} parties (colluding {colluding} + dropouts {dropouts}) to compute them all, and the exchanges of {rounds} rounds are too few for {party} to share its noise with others whatever {size} parties do, so that it would be that of local privacy; {}lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true", match enough {
             Some(enough) => format!("write rounds = \"auto\" or {enough}, "),

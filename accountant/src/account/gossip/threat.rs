@@ -6,7 +6,8 @@ use crate::account::answer::{finite, is_false};
 use crate::account::gossip::edges::EdgesError;
 use crate::account::gossip::weights::WeightsError;
 
-/// Rows that the covariance of what is observed may have at most: 512 MiB, and seconds to factorise.
+/// Rows that the covariance of what is observed may have at most: 512 MiB, and seconds to
+/// factorise.
 pub(super) const LARGEST_GRAM: usize = 1 << 13;
 
 /// What observers see of a round.
