@@ -80,7 +80,7 @@ impl Stated {
         (self.noise.correlated_std / self.noise.independent_std).powi(2)
     }
 
-    /// The claim that nobody's squared loss is above `square` (at σ* = 1).
+    /// The claim that nobody's squared loss is above `square`, stated for own noise of variance 1.
     fn claim(self, covered: Covered, square: f64) -> Result<Claim, ClaimError> {
         let mu = square.sqrt() / self.noise.independent_std * (1.0 + SLACK);
         Ok(Claim {
@@ -235,7 +235,7 @@ pub(crate) fn covers(claim: &Claim, faults: Faults) -> bool {
         && (claim.faults == faults || claim.faults == Faults::Any)
 }
 
-/// What is expected of the result. `budget` is the μ of the plan's (ε, δ).
+/// What is expected of the result. `budget` is the loss that the plan's (ε, δ) allows.
 pub fn predicted(setting: &Setting, noise: Noise, budget: f64) -> Result<Predicted, ExecutionError> {
     let errors = ErrorModel::of(setting)?;
     let (parties, total) = (setting.parties() as f64, setting.total_weight());

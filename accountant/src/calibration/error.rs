@@ -27,7 +27,7 @@ pub enum CalibrateError {
         /// The fewest rounds that suffice, of the schedules that are tried.
         enough: Option<usize>,
     },
-    /// PPSC: a party's neighbours may all be against it, so that its noise is local.
+    /// With PPSC, a party whose neighbours may all be against it, so that its noise is local.
     #[error(
         "topology.private: {party} has {degree} private neighbour{} ({}), and {size} parties may be against it (colluding {colluding} + dropouts {dropouts}): these would learn its exact value but for its own noise; add private edges at {party}, lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true for noise as large as local privacy needs",
         if *degree == 1 { "" } else { "s" }, neighbours.join(", ")
@@ -48,8 +48,8 @@ pub enum CalibrateError {
         /// Each of these suffices.
         remedies: Vec<Remedy>,
     },
-    /// PPSC: too many coalitions to compute them all, and exchanges of which no theorem says less
-    /// than that of local noise.
+    /// With PPSC, too many coalitions to compute them all, and exchanges of which no theorem says
+    /// less than that of local noise.
     #[error(
         "mechanism.rounds: there are too many coalitions of {size} parties (colluding {colluding} + dropouts {dropouts}) to compute them all, and the exchanges of {rounds} rounds are too few for {party} to share its noise with others whatever {size} parties do, so that it would be that of local privacy; {}lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true", match enough {
             Some(enough) => format!("write rounds = \"auto\" or {enough}, "),

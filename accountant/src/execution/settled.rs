@@ -88,7 +88,7 @@ pub(crate) struct Readings {
     /// The last round in which each departed party shows a sign of life; it counts as online up to
     /// then.
     online_until: BTreeMap<Party, u32>,
-    /// Exceptions that are sure.
+    /// Exceptions of shares that are sure.
     sure: Vec<ShareFault>,
     /// Each of these shares fared in one of two ways.
     open: Vec<[ShareFault; 2]>,

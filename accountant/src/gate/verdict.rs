@@ -13,7 +13,7 @@ pub struct Audit {
     pub mu: f64,
     /// The ε of that loss at the plan's δ.
     pub epsilon: f64,
-    /// The plan's δ.
+    /// The δ of the plan's privacy target.
     pub delta: f64,
     /// The execution of the largest loss, with its coalition as `corrupted` and the sensitivities:
     /// `account inca` on it with the plan's standard deviations gives `mu`, or less where `basis`

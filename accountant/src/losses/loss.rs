@@ -17,9 +17,9 @@ use crate::losses::view::View;
 /// Standard deviations of the noise, in the data's unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Noise {
-    /// σ*: that of each party's own noise, which never cancels.
+    /// The deviation σ* of each party's own noise, which never cancels.
     pub independent_std: f64,
-    /// σ_Δ (with PPSC σ_γ): that of the noise which cancels in the sum of all finals.
+    /// The deviation σ_Δ (with PPSC σ_γ) of the noise that cancels in the sum of all finals.
     pub correlated_std: f64,
 }
 
@@ -81,7 +81,8 @@ pub fn squared_losses(view: &View, noise: Noise) -> Vec<f64> {
     losses
 }
 
-/// Rows of (σ* B, σ_Δ A) and of B, each divided by the length of the former.
+/// Rows of a view at some noise, (σ* B, σ_Δ A), and of its B, each divided by the length of the
+/// former.
 struct Scaled {
     m: Array2<f64>,
     b: Array2<f64>,

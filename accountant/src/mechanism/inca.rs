@@ -41,9 +41,9 @@ pub enum NamedInjection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomInjection {
-    /// Shares of the value, T + 1 of them.
+    /// What comes in of the value before round 1 and in each round: T + 1 shares of it.
     pub c: Vec<f64>,
-    /// Factors of the noises, T + 1 rows of T.
+    /// What comes in of the noises before round 1 and in each round: T + 1 rows of T factors.
     pub z: Vec<Vec<f64>>,
 }
 

@@ -20,7 +20,7 @@ impl Rules for Local {
         Ok(())
     }
 
-    /// η* never cancels, and there is no other noise.
+    /// A party's own noise never cancels, and there is no other.
     fn noises(&self, _rounds: usize, _hand_outs: usize) -> usize {
         0
     }
@@ -38,7 +38,7 @@ impl Rules for Local {
         0
     }
 
-    /// Nothing is seen.
+    /// Nothing is seen before the finals.
     fn square_before_publishing(&self, _rounds: usize, _hand_outs: usize, _ratio: f64) -> Result<f64, Unfit> {
         Ok(0.0)
     }

@@ -46,7 +46,7 @@ pub trait Rules: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// How executions are written.
+    /// How executions of this mechanism are written.
     fn format(&self) -> Format {
         Format::Shares
     }

@@ -12,7 +12,7 @@ pub enum Unfit {
     /// More than this machine should be asked for.
     #[error("{size} must be at most {most}: this is too large to account exactly")]
     TooLarge {
-        /// The key at fault.
+        /// The key of the execution file at fault.
         place: &'static str,
         /// The product that is too large, in words.
         size: &'static str,
@@ -22,7 +22,7 @@ pub enum Unfit {
     /// A hand-over to several parties at once.
     #[error("party {from} sends to more than one party: with PPSC to one at most")]
     Receivers {
-        /// Who sends.
+        /// Who sends to several.
         from: Party,
     },
     /// Shares of the value, INCA's c, for another number of rounds.

@@ -9,7 +9,7 @@ use crate::losses::gaussian::GaussianError;
 /// Why a plan's claims are refused. Always the plan's fault.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum VerifyError {
-    /// A claim that says less than the truth.
+    /// A claim of a smaller loss than the true one.
     #[error("claims[{index}] ({what}): the plan says mu {claimed}, its own schedule and noise give {found}")]
     Loss {
         /// Index of the claim in the plan's list.

@@ -8,11 +8,11 @@ use faer::{Accum, Mat, MatRef, Par, Side};
 use crate::account::gossip::threat::{GossipError, Sensitivity};
 use crate::losses::gaussian::SLACK;
 
-/// K⁻¹ as L⁻¹ with K = L Lᵀ, and what rounding may have done to it.
+/// The inverse of K, as L⁻¹ with K = L Lᵀ, and what rounding may have done to it.
 pub(super) struct Whitener {
     inverse: Mat<f64>,
-    /// Relative: ε times K's largest diagonal entry over its least pivot, to first order the error
-    /// of a solution.
+    /// The relative error of a solution, to first order: machine precision times K's largest
+    /// diagonal entry over its least pivot.
     rounding: f64,
 }
 

@@ -18,7 +18,7 @@ pub enum EdgesError {
     Entries {
         /// The line at fault.
         line: usize,
-        /// How many stand there.
+        /// How many entries the line has.
         found: usize,
     },
     /// An edge from a node to itself.

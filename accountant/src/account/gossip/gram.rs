@@ -10,7 +10,8 @@ use crate::account::gossip::weights::Weights;
 /// itself, not as a difference.
 const SAFE_DIFFERENCE: f64 = 1e-2;
 
-/// ⟨eₒᵀWᵃ, eₚᵀWᵇ⟩ over unknown noises, for places o and p in the basis.
+/// The products ⟨eₒᵀWᵃ, eₚᵀWᵇ⟩ of rows of powers of the gossip matrix W over unknown noises, for
+/// places o and p in the basis.
 pub(super) enum Gram {
     /// Symmetric W: (Wᵃ⁺ᵇ)ₒₚ, by o, p and a + b, less (Wᵃ)ₒₒ(Wᵇ)ₒₒ where a single observer's noise
     /// is known.
@@ -70,8 +71,8 @@ impl Powers {
         }
     }
 
-    /// `last` products with W a node, and of their rows only the two latest at a time: (Wᵏ)ₒₚ =
-    /// ⟨row ⌈k/2⌉ of o, row ⌊k/2⌋ of p⟩.
+    /// Takes `last` products with W a node, and of their rows only the two latest at a time: (Wᵏ)ₒₚ
+    /// = ⟨row ⌈k/2⌉ of o, row ⌊k/2⌋ of p⟩.
     fn by_moments(weights: &Weights, basis: &[usize], last: usize, columns: &[usize], known: bool) -> Self {
         let mut moments = vec![vec![Vec::with_capacity(2 * last + 1); basis.len()]; basis.len()];
         let mut entries = vec![Vec::with_capacity(last + 1); basis.len()];
@@ -98,7 +99,7 @@ impl Powers {
         }
     }
 
-    /// All rows, without the columns whose noise is known, and their products.
+    /// Takes all rows, without the columns whose noise is known, and their products.
     fn by_products(
         weights: &Weights,
         known: &[usize],

@@ -106,8 +106,8 @@ impl Observers {
     }
 }
 
-/// Observers whose rows of S W, over noises that are unknown, are independent; all where they see
-/// fresh noise of their own.
+/// Observers whose rows of the gossip matrix, over noises that are unknown, are independent; all
+/// where they see fresh noise of their own.
 pub(super) fn basis(weights: &Weights, threat: &Threat<'_>, first: usize) -> Vec<usize> {
     if first == 0 {
         return threat.observers.to_vec();

@@ -6,7 +6,8 @@ use crate::account::answer::{finite, is_false};
 use crate::account::gossip::edges::EdgesError;
 use crate::account::gossip::weights::WeightsError;
 
-/// Rows that K may have at most: 512 MiB, and seconds to factorise.
+/// Rows that the covariance of what is observed may have at most: 512 MiB, and seconds to
+/// factorise.
 pub(super) const LARGEST_GRAM: usize = 1 << 13;
 
 /// What observers see of a round.
@@ -21,9 +22,9 @@ pub enum ObserversView {
 /// Whether observers know the noise that they added themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObserversNoise {
-    /// It protects others as all noise does.
+    /// Their own noise protects others as all noise does.
     Unknown,
-    /// It protects nobody (SecLDP).
+    /// Their own noise protects nobody (SecLDP).
     Known,
 }
 
@@ -204,8 +205,9 @@ impl Threat<'_> {
 /// Which blocks of H, the observations as functions of the contributions, say anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Blocks are S W^(t−s+first).
+    /// The power of the gossip matrix W in the block of one's own round: S W^(t−s+first) for what
+    /// observers S see in round t of a contribution in round s.
     pub(super) first: usize,
-    /// t and s run from 1 to this.
+    /// How many rounds say anything: t and s run from 1 to this.
     pub(super) rounds: usize,
 }

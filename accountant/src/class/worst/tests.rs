@@ -8,7 +8,7 @@ use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
 use crate::parallel::in_parallel;
 
-/// PPSC over this graph.
+/// A run of PPSC over this graph.
 fn exchanges(graph: &Graph, rounds: u32, seed: u64) -> Setting {
     let gossip = MultiGossip::fitting(graph, rounds, seed).expect("everybody has a neighbour");
     let parties = graph.parties();
