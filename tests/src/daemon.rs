@@ -14,7 +14,7 @@ const READY: Duration = Duration::from_secs(60);
 /// `undertone node` with configuration NAME.node.toml in the parties' folder.
 #[derive(Debug)]
 pub struct Daemon {
-    /// The party's name.
+    /// The party whose daemon it is.
     pub name: String,
     /// A client of the daemon's API, with its token.
     pub http: Http,

@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// Where a daemon answers, and the token that it knows us by.
 #[derive(Clone, Debug)]
 pub struct Http {
-    /// HOST:PORT or unix:PATH.
+    /// Where the API listens, as HOST:PORT or unix:PATH.
     pub address: String,
     /// Sent as `Authorization: Bearer`, if there is one.
     pub token: Option<String>,
@@ -22,11 +22,11 @@ pub struct Http {
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The request's method.
+    /// The method of the request that it answers.
     pub method: String,
-    /// The request's path.
+    /// The path of the request that it answers.
     pub path: String,
-    /// The HTTP status.
+    /// The HTTP status of the answer.
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -35,7 +35,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// One header.
+    /// The header of this name, which is written in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -104,7 +104,7 @@ impl Http {
         }
     }
 
-    /// GET.
+    /// Sends a GET, and waits for the answer.
     pub fn get(&self, path: &str) -> Reply {
         self.ask("GET", path, &[], &[])
     }

@@ -67,7 +67,7 @@ impl Parties {
         parties
     }
 
-    /// Where everything lies.
+    /// The folder with keys, inputs and shared files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -128,7 +128,7 @@ impl Parties {
         ended.stdout
     }
 
-    /// Writes a file.
+    /// Writes a file into the folder.
     pub fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).expect("the test's folder is writable");
     }

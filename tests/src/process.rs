@@ -42,9 +42,9 @@ pub fn alone() -> MutexGuard<'static, ()> {
 pub struct Ended {
     /// The process's exit code, -1 if a signal ended it.
     pub code: i32,
-    /// Standard output.
+    /// What it wrote to standard output.
     pub stdout: String,
-    /// Standard error.
+    /// What it wrote to standard error.
     pub stderr: String,
 }
 

@@ -28,13 +28,13 @@ const LONGEST_MS: u64 = 600_000;
 
 /// A frame that a machine sent.
 pub struct Frame {
-    /// On which graph.
+    /// The graph that it travelled on.
     pub network: Network,
-    /// Who sent it.
+    /// The party that sent it.
     pub from: Party,
-    /// To whom.
+    /// The party that it was sent to.
     pub to: Party,
-    /// Without its length prefix.
+    /// The frame's bytes, without their length before them.
     pub bytes: Arc<[u8]>,
 }
 
@@ -50,9 +50,9 @@ pub struct Recording {
 /// refuses new ones.
 #[derive(Clone, Copy)]
 pub struct Kill {
-    /// Who.
+    /// The party that dies.
     pub party: Party,
-    /// After how many of its shares.
+    /// How many of its shares it has sent by then.
     pub shares: usize,
 }
 

@@ -37,13 +37,13 @@ const LONGEST_MS: u64 = 600_000;
 /// A frame that reaches somebody.
 #[derive(Clone)]
 pub struct Slip {
-    /// On which graph.
+    /// The graph that it travels on.
     pub network: Network,
     /// Whose connection it comes over.
     pub from: Party,
-    /// Whom it reaches.
+    /// The party that it reaches.
     pub to: Party,
-    /// The frame.
+    /// The bytes of the frame.
     pub frame: Arc<[u8]>,
 }
 
@@ -56,7 +56,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Nothing.
+    /// Lets the output pass, and slips nothing in.
     pub fn none() -> Self {
         Turn {
             passes: true,
@@ -64,12 +64,12 @@ impl Turn {
         }
     }
 
-    /// The output is carried out after these have arrived.
+    /// Lets the output pass once these frames have arrived.
     pub fn slip(slips: Vec<Slip>) -> Self {
         Turn { passes: true, slips }
     }
 
-    /// These arrive in the output's stead.
+    /// Has these frames arrive in the stead of the output.
     pub fn instead(slips: Vec<Slip>) -> Self {
         Turn { passes: false, slips }
     }
@@ -78,7 +78,7 @@ impl Turn {
 /// The machines of a plan.
 pub struct Table {
     tasks: Vec<Task>,
-    /// Each party's x̃.
+    /// Each party's x̃: its value with its own noise, on the lattice.
     pub noised: Vec<LatticeVector>,
     plan: Arc<Plan>,
     /// How it ended for each.
@@ -95,7 +95,7 @@ pub struct Table {
     pub openings: BTreeMap<Party, Vec<i64>>,
     /// What the gate says in its stead.
     pub gate: fn(&Plan, &AgreedLogs) -> GateVerdict,
-    /// The machines' clock.
+    /// What the machines' clocks show now.
     pub now: Time,
     entered: Entered,
     items: BTreeMap<Party, BTreeSet<Vec<u8>>>,
@@ -352,7 +352,7 @@ impl Table {
             .collect()
     }
 
-    /// Everybody's x̃, summed.
+    /// The sum of everybody's x̃ (value with own noise), to the bit.
     pub fn exact(&self) -> LatticeVector {
         let sum = self.noised.iter().cloned().reduce(|mut sum, value| {
             sum.add(&value);

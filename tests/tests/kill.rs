@@ -23,7 +23,7 @@ struct Cluster {
     events: Followed,
 }
 
-/// How it ended.
+/// How a run with a kill ended.
 struct End {
     folder: tempfile::TempDir,
     object: Value,

@@ -20,7 +20,7 @@ const REASONS: [&str; 4] = [
 
 #[derive(Debug, PartialEq)]
 struct Block {
-    /// From 1.
+    /// The line where it stands, from 1.
     line: usize,
     commands: String,
     not_run: Option<String>,

@@ -25,8 +25,12 @@ use crate::telling::report::Report;
 /// Flags of `simulate`.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
-    /// The run file; `local`'s defaults fill its gaps, and data.shape is [100] if it has none
-    #[arg(value_name = "RUN.toml", required_unless_present = "paper")]
+    // Not a doc comment: rustdoc takes `[100]` for a link.
+    #[arg(
+        value_name = "RUN.toml",
+        required_unless_present = "paper",
+        help = "The run file; `local`'s defaults fill its gaps, and data.shape is [100] if it has none"
+    )]
     run: Option<PathBuf>,
     /// Number of parties
     #[arg(long, value_name = "N", required_unless_present = "paper")]

@@ -63,7 +63,7 @@ pub(super) struct Run {
     record: Mutex<Record>,
     stage: Mutex<Stage>,
     stop: watch::Sender<Option<Stop>>,
-    /// What happened in it.
+    /// What happened in the run.
     pub(super) events: EventLog,
 }
 

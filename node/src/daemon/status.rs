@@ -56,7 +56,7 @@ pub struct RunStatus {
     pub data_set: Option<String>,
     /// Who proposed it, if it came as an offer.
     pub proposer: Option<String>,
-    /// When it was taken.
+    /// When the run was taken.
     pub submitted_ms: u64,
     /// When it got its place.
     pub started_ms: Option<u64>,
@@ -109,7 +109,7 @@ pub struct OfferStatus {
     pub name: String,
     /// The proposer's name in the peer list.
     pub proposer: String,
-    /// What became of it.
+    /// What became of the offer.
     pub state: OfferState,
     /// Why it was not accepted unasked.
     pub reason: Option<String>,

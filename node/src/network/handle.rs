@@ -39,7 +39,7 @@ impl Handle {
     }
 
     /// Everybody is known to be up, whether or not its edge is: from now on a peer whose address
-    /// refuses connections is [`NetworkEvent::Gone`] even if it was never connected with us.
+    /// refuses connections is `NetworkEvent::Gone` even if it was never connected with us.
     pub fn everybody_is_up(&self) {
         self.begun.send_replace(true);
     }

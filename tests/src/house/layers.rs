@@ -8,13 +8,13 @@ use crate::house::arrows::{Arrows, File};
 /// The rooms of a crate's `src`, bottom up: each imports only those before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// The crate's folder.
+    /// The crate's folder in the workspace.
     pub folder: &'static str,
     /// Folders, or files without one.
     pub rooms: &'static [&'static str],
 }
 
-/// Where everything stands.
+/// The layers of the three crates, from above.
 pub const ORDERS: [Order; 3] = [
     Order {
         folder: "protocol",
@@ -69,11 +69,11 @@ pub const ORDERS: [Order; 3] = [
 pub enum Fault {
     /// A file imports one of a room above its own.
     Upward {
-        /// Who imports.
+        /// The file that imports.
         from: String,
-        /// In which line.
+        /// The line of the import.
         line: usize,
-        /// What.
+        /// The file that is imported.
         to: String,
     },
     /// Each file imports the next, the last one the first.

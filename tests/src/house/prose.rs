@@ -135,7 +135,7 @@ pub fn wide_prose(markdown: &str) -> Vec<usize> {
     wide
 }
 
-/// `[text](address)` as `[text]`.
+/// The line without the addresses of its links: `[text](address)` as `[text]`.
 fn without_addresses(line: &str) -> String {
     let mut parts = line.split("](");
     let mut text = parts.next().unwrap_or_default().to_owned();

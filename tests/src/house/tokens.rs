@@ -3,9 +3,9 @@
 /// A word, a number or one character of punctuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// As it stands; `"` for any string or character.
+    /// The token as it stands; `"` for any string or character.
     pub text: String,
-    /// From 1.
+    /// The line where it stands, from 1.
     pub line: usize,
 }
 
@@ -19,18 +19,18 @@ impl Token {
 /// A comment, from its first character to its last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// With its slashes.
+    /// The comment with its slashes.
     pub text: String,
-    /// From 1; where it begins.
+    /// The line where it begins, from 1.
     pub line: usize,
 }
 
 /// A string literal, on one line or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Literal {
-    /// From 1; where it begins.
+    /// The line where it begins, from 1.
     pub line: usize,
-    /// From 1; where it ends.
+    /// The line where it ends, from 1.
     pub last_line: usize,
     /// Characters, with its quotes.
     pub length: usize,
@@ -43,7 +43,7 @@ pub struct Lexed {
     pub tokens: Vec<Token>,
     /// What only people see, documentation included.
     pub comments: Vec<Comment>,
-    /// The strings.
+    /// The strings, with where they stand.
     pub literals: Vec<Literal>,
 }
 
