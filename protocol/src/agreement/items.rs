@@ -47,7 +47,7 @@ enum Carrier {
 }
 
 impl Body {
-    /// The item's bytes.
+    /// The bytes of the item.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -320,7 +320,7 @@ impl Items {
             .for_each(|wanted| wanted.lose(peer));
     }
 
-    /// This node's own item in its frame, to be pushed.
+    /// The item of this node itself in its frame, to be pushed.
     pub fn own_frame(&mut self, me: Party) -> Option<Arc<[u8]>> {
         self.held.get_mut(&me).map(Body::frame)
     }

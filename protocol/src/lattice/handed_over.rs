@@ -5,7 +5,7 @@
 //! share that an honest party might send: none is refused for its size, none overflows, whatever
 //! peers send (a bound on a share would have to grow along every chain of exchanges, or else what
 //! is refused would depend on what honest parties hold). The view is a function of the one over the
-//! integers, so no loss is larger. The width covers n parties' values and twelve standard
+//! integers, so no loss is larger. The width covers all parties' values and twelve standard
 //! deviations of all noises meeting at one node, so that of honest parties' states and sums none is
 //! ever cut.
 

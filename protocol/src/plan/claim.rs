@@ -23,7 +23,7 @@ pub enum Faults {
     Class,
     /// A party that is cut off before anything was published.
     BeforePublishing,
-    /// Any faults whatever.
+    /// Whatever faults there may be.
     Any,
 }
 

@@ -8,6 +8,11 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// A final's bytes: its weight, then its coordinates as the lattice encodes them.
+fn final_to_bytes(weight: LatticeWeight, values: &[u8]) -> Vec<u8> {
+    [&weight.0.to_le_bytes(), values].concat()
+}
+
 fn signed(notice: Notice, recipient: Recipient) -> SignedNotice {
     SignedNotice {
         author: 3,
