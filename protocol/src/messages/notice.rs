@@ -97,7 +97,7 @@ pub struct Seat {
 }
 
 /// What a party tells of its result of averaging: see
-/// [`sketch`](crate::averaging::sketch). Public, as the result is.
+/// [`sketch`]. Public, as the result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sketch {
     /// The seed that the signs of the coordinates follow from.

@@ -8,7 +8,8 @@ use crate::topology::public_draw::PublicDraw;
 
 /// Out-neighbours: `out[r - 1][i]` are the parties to whom party i sends a share in round r, from 1
 /// to the number of rounds, ascending: as many as the fan-out says with INCA ([`Schedule::draw`]),
-/// none or one with PPSC ([`MultiGossip::schedule`]).
+/// none or one with PPSC
+/// ([`MultiGossip::schedule`](crate::topology::multi_gossip::MultiGossip::schedule)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     out: Vec<Vec<Vec<usize>>>,
