@@ -131,6 +131,7 @@ impl Flood {
         if !self.well_formed(&signed.notice) {
             return Err(FloodError::Malformed(author));
         }
+        // What is held already costs no look at its signature.
         let known = self.held.get(&slot);
         if known.is_some_and(|known| known.notice == signed.notice) {
             return Ok(Receipt::Known(slot));
@@ -152,6 +153,7 @@ impl Flood {
             // An earlier start of this node, or a forgery: neither matters to anyone any more.
             return Ok(Receipt::Stale);
         }
+        // A READY or START gives way to a newer one; nothing else does.
         let replaceable = matches!(slot, Slot::Ready(_) | Slot::Start(_));
         if let Some(known) = known
             && replaceable
@@ -161,6 +163,7 @@ impl Flood {
         {
             return Ok(Receipt::Stale);
         }
+        // Only now the signature: nobody is accused of what somebody else made up.
         let contradicts = known.is_some() && !replaceable;
         let replaced = known.map_or(0, |known| known.replaced + 1);
         self.members.verify(&signed)?;

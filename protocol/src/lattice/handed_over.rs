@@ -22,6 +22,7 @@ impl Lattice {
         request: &LatticeRequest<'_>,
         exchanges: usize,
     ) -> Result<Self, LatticeError> {
+        // The step: as coarse as the noises allow.
         let smooth = |std: f64| libm::log2(std) + f64::from(NOISE_GRID_LOG2);
         let blurred = if request.independent_std > 0.0 {
             smooth(request.independent_std)
@@ -38,6 +39,7 @@ impl Lattice {
                 range: "within about 1e-280 and 1e280",
             });
         }
+        // The wire's width: all values and all noises may meet at one node.
         let parties = request.parties as f64;
         let noise = (parties * request.independent_std.powi(2)
             + exchanges as f64 * request.correlated_std.powi(2))

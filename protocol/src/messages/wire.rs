@@ -341,6 +341,7 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
             let recipient = header
                 .recipient
                 .map_or(Recipient::All, |party| Recipient::Party(party as Party));
+            // What the envelope says beside the notice must be what follows from it.
             if header.phase != notice.phase() as u8 || notice.is_direct() != (recipient != Recipient::All) {
                 return Err(WireError::Malformed("envelope"));
             }
@@ -355,6 +356,7 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
         }
         (BODY, rest) => {
             let (header, used): (BodyHeader, usize) = decode("item's header", rest)?;
+            // An item is all that is left of the frame.
             let bytes = PREFIX + used..frame.len();
             Ok(PublicFrame::Body {
                 digest: header.digest,

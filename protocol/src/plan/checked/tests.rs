@@ -274,6 +274,7 @@ fn a_plan_of_ppsc_says_its_iterations_and_its_own_noises() {
     ] {
         assert_eq!(mechanism[key], found, "{key}");
     }
+    // The schedule is that of its seed, over both components.
     let drawn = MultiGossip::fitting(
         &plan.draft().private_graph,
         80,
@@ -286,6 +287,7 @@ fn a_plan_of_ppsc_says_its_iterations_and_its_own_noises() {
     );
     assert_eq!(plan.schedule(), &drawn.schedule());
     assert!(injection(&plan).is_none());
+    // Nothing of it can be edited.
     for (pointer, new, field) in [
         (
             "/mechanism/iterations",
