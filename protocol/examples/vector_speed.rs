@@ -21,6 +21,7 @@ fn main() {
         .nth(1)
         .and_then(|d| d.parse().ok())
         .unwrap_or(1_000_000);
+    // A lattice as a plan of eight parties has it.
     let injection = Injection::exact_incremental(6);
     let lattice = Lattice::fit(&LatticeRequest {
         parties: 8,
@@ -45,6 +46,7 @@ fn main() {
     let values: Vec<f64> = (0..dimension)
         .map(|i| (i as f64).sin() / (dimension as f64).sqrt())
         .collect();
+    // What a party does once.
     let mut x = lattice.encode(values.iter().copied());
     let copy = median(|| drop(std::hint::black_box(x.clone())));
     let show =
@@ -66,6 +68,7 @@ fn main() {
         "correlated noise, round 5",
         median(|| drop(std::hint::black_box(noise.draw(5, 5)))),
     );
+    // What it does in every round.
     let (eta, share) = (noise.draw(1, 1), noise.draw(2, 2));
     x = eta.unpack();
     let (plus, minus) = (Ratio::whole(1), Ratio::whole(-1));

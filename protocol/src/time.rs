@@ -33,7 +33,7 @@ impl Time {
         self.0 / 1_000_000
     }
 
-    /// This moment plus `milliseconds`; saturates at [`Time::FAR`].
+    /// The moment so many `milliseconds` later; saturates at [`Time::FAR`].
     pub const fn plus_millis(self, milliseconds: u64) -> Self {
         Time(self.0.saturating_add(milliseconds.saturating_mul(1_000_000)))
     }
@@ -46,7 +46,7 @@ impl Time {
 
 impl Add<u64> for Time {
     type Output = Time;
-    /// This moment plus nanoseconds; saturates.
+    /// The moment so many nanoseconds later; saturates.
     fn add(self, nanoseconds: u64) -> Time {
         Time(self.0.saturating_add(nanoseconds))
     }

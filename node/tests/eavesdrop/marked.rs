@@ -8,6 +8,7 @@ use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::machine::Mixing;
 use undertone_protocol::mixing::portion::NoiseSource;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::mechanism::ways_in::Mechanism;
 use undertone_protocol::topology::party::Party;
 
 use crate::{DIMENSION, PARTIES};
@@ -102,8 +103,11 @@ fn states(plan: &Plan, party: Party) -> Vec<(String, [i128; 2])> {
         [0; 2].map(|_| steps.next().expect("thousands"))
     };
     let mut states = vec![(format!("the value of {party}"), first_two(&own))];
+    let Mechanism::Injection(injection) = plan.mechanism(party) else {
+        panic!("a plan of INCA")
+    };
     for k in 0..plan.rounds() as usize {
-        let round = plan.injection().expect("a plan of INCA").first_use(k) as u32;
+        let round = injection.first_use(k) as u32;
         let steps = [0, 1].map(|i| noise.steps(k, round, i));
         states.push((format!("noise {k} of {party}"), steps));
     }

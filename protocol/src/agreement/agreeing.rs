@@ -50,7 +50,7 @@ impl Electorate {
     }
 }
 
-/// A stage's deadlines.
+/// The deadlines of one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Lists are flooded; nobody signs a complete set any more.
@@ -90,9 +90,9 @@ impl Clock {
 
 /// What a stage sees besides its own state.
 pub struct StageSights<'a> {
-    /// All notices held.
+    /// All notices that this node holds.
     pub flood: &'a Flood,
-    /// The stage's items.
+    /// The items of this stage that are held or wanted.
     pub items: &'a Items,
     /// Whom this node finds gone, and since when.
     pub gone: &'a BTreeMap<Party, Time>,

@@ -1,10 +1,10 @@
 //! Notices that everybody gets: each is checked, kept once and passed on once. Memory is bounded by
 //! the slots, whatever peers send: a READY and a START of each party, and for each of the two
-//! stages an item and up to n other versions of it that its author signed as well (an honest one
-//! signs none), a list, a vote, and n calls; for averaging that it missed a message, that it has
-//! its result, four sketches of it, and n cut edges; 14n + 5n² notices in all, each no longer than
-//! a public frame. What is passed on is bounded, too: a READY or START is replaced [`REPLACEMENTS`]
-//! times at most.
+//! stages an item and up to n (the number of members) other versions of it that its author signed
+//! as well (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a
+//! message, that it has its result, four sketches of it, and n cut edges; 14n + 5n² notices in all,
+//! each no longer than a public frame. What is passed on is bounded, too: a READY or START is
+//! replaced [`REPLACEMENTS`] times at most.
 
 pub mod held;
 pub mod slot;
@@ -37,9 +37,9 @@ pub enum Receipt {
     Known(Slot),
     /// Another version of an item than the one that came first, signed by its author as well.
     Version {
-        /// The item's stage.
+        /// The stage that the item belongs to.
         stage: Stage,
-        /// Who signed two.
+        /// The author, who signed two.
         author: Party,
         /// The hash of this version's body.
         hash: ItemHash,
@@ -88,7 +88,7 @@ fn ascending<T>(entries: &[T], parties: usize, party: impl Fn(&T) -> Party) -> b
 }
 
 impl Flood {
-    /// Nothing held yet.
+    /// A flood that holds nothing yet.
     pub fn new(me: Party, members: Members) -> Self {
         Flood {
             me,
@@ -131,6 +131,7 @@ impl Flood {
         if !self.well_formed(&signed.notice) {
             return Err(FloodError::Malformed(author));
         }
+        // What is held already costs no look at its signature.
         let known = self.held.get(&slot);
         if known.is_some_and(|known| known.notice == signed.notice) {
             return Ok(Receipt::Known(slot));
@@ -152,6 +153,7 @@ impl Flood {
             // An earlier start of this node, or a forgery: neither matters to anyone any more.
             return Ok(Receipt::Stale);
         }
+        // A READY or START gives way to a newer one; nothing else does.
         let replaceable = matches!(slot, Slot::Ready(_) | Slot::Start(_));
         if let Some(known) = known
             && replaceable
@@ -161,6 +163,7 @@ impl Flood {
         {
             return Ok(Receipt::Stale);
         }
+        // Only now the signature: nobody is accused of what somebody else made up.
         let contradicts = known.is_some() && !replaceable;
         let replaced = known.map_or(0, |known| known.replaced + 1);
         self.members.verify(&signed)?;
@@ -351,8 +354,8 @@ impl Flood {
         self.held.contains_key(&Slot::Missed(party))
     }
 
-    /// Whether a party said that it has ended averaging; if so, whether with a result over all of
-    /// E.
+    /// Whether a party said that it has ended averaging; if so, whether with a result over all
+    /// that entered.
     pub fn averaged(&self, party: Party) -> Option<bool> {
         match self.held.get(&Slot::Averaged(party))?.notice {
             Notice::Averaged { whole } => Some(whole),

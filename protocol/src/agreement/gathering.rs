@@ -32,9 +32,9 @@ pub enum GatheringStep {
 
 /// What a start needs where the schedule is drawn at START. It prints no nonce.
 pub struct Draw {
-    /// The plan's digest.
+    /// The digest of the plan.
     pub digest: Digest,
-    /// This start's nonce; secret until START.
+    /// The nonce of this start; secret until START.
     pub nonce: Nonce,
 }
 
@@ -78,7 +78,7 @@ pub struct Attendance {
 
 /// The gathering phase of one node.
 pub struct Gathering {
-    /// This start of this node.
+    /// The party of this node, with the incarnation of this start.
     me: Seat,
     attendance: Attendance,
     opened: Time,

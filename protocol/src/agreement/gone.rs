@@ -36,7 +36,7 @@ pub type Calls = BTreeMap<Party, BTreeSet<Party>>;
 pub struct Heard<'a> {
     /// The calls of the logs at hand.
     pub in_logs: &'a Calls,
-    /// Those that were signed on their own.
+    /// The calls that were signed on their own.
     pub said: &'a Calls,
 }
 

@@ -47,7 +47,7 @@ enum Carrier {
 }
 
 impl Body {
-    /// The item's bytes.
+    /// The bytes of the item.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -320,7 +320,7 @@ impl Items {
             .for_each(|wanted| wanted.lose(peer));
     }
 
-    /// This node's own item in its frame, to be pushed.
+    /// The item of this node itself in its frame, to be pushed.
     pub fn own_frame(&mut self, me: Party) -> Option<Arc<[u8]>> {
         self.held.get_mut(&me).map(Body::frame)
     }
@@ -338,6 +338,7 @@ impl Items {
 
     /// The next body to ask for, as (whom, whose), or when to look again.
     pub fn pull(&mut self, now: Time, connected: impl Fn(Party) -> bool) -> Result<(Party, Party), Time> {
+        // What is under way, and whoever was asked and kept silent for too long.
         let mut later = Time::FAR;
         let (mut under_way, mut bytes_under_way) = (0, 0);
         let lacking = |key: &(Party, ItemHash)| self.version(key.0, &key.1).is_none();
@@ -365,6 +366,7 @@ impl Items {
             wanted.announcers.push(asked);
             wanted.asked = None;
         }
+        // The next one to ask for: everybody begins with another author's.
         let (before, after): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|&(author, _)| author < self.first);
         for key in after.into_iter().chain(before) {

@@ -36,13 +36,13 @@ pub struct Lattice {
     /// A normal variate is rounded to 2^−`noise_bits` standard deviations before finer bits are
     /// filled (see `noise`).
     pub noise_bits: u32,
-    /// k + 1 for fan-out k: into so many parts a state is split.
+    /// Into so many parts a state is split: one more than the fan-out k.
     pub ways: u32,
     /// The number of rounds T.
     pub rounds: u32,
-    /// q, the common denominator of c.
+    /// q, the common denominator of the injection's c, by which values enter.
     pub value_denominator: u32,
-    /// The common denominator of Z.
+    /// The common denominator of the injection's Z, by which noises enter.
     pub noise_denominator: u32,
     /// PPSC: shares and finals are residues modulo 2^(8 × `wire_bytes`), none of which is refused.
     pub residues: bool,
@@ -55,7 +55,7 @@ pub enum Travel<'a> {
     Split {
         /// The fan-out k: to how many parties each sends in a round.
         fanout: u32,
-        /// (c, Z), with its T.
+        /// By which factors (c, Z) value and noise enter, and in how many rounds.
         injection: &'a Injection<Ratio>,
         /// The largest number of shares that one party is due in one round.
         received_bound: usize,
@@ -103,9 +103,9 @@ pub enum LatticeError {
     /// A parameter out of its range.
     #[error("lattice: {field} = {value} is not usable; it must be {range}")]
     Parameter {
-        /// The parameter's name.
+        /// The name of the parameter.
         field: &'static str,
-        /// What it was.
+        /// The value that it has.
         value: f64,
         /// The range that would do.
         range: &'static str,
@@ -277,7 +277,8 @@ impl Lattice {
         sampling::sampling_delta(request.epsilon, draws, noise_bits)
     }
 
-    /// The grid of x and of η*, in steps: q (k+1)^T.
+    /// The grid of a party's value x and of its independent noise η*, in steps: q (k+1)^T, with q
+    /// the denominator of the values, fan-out k and T rounds.
     pub fn value_grid(&self) -> i128 {
         i128::from(self.value_denominator) * self.round_grid(0)
     }
@@ -288,7 +289,7 @@ impl Lattice {
     }
 
     /// The grid of what is injected in round `t`, and of the shares of round `t`, in steps:
-    /// (k+1)^(T−t).
+    /// (k+1)^(T−t), with fan-out k and T rounds.
     pub fn round_grid(&self, t: u32) -> i128 {
         i128::from(self.ways).saturating_pow(self.rounds.saturating_sub(t))
     }
@@ -299,9 +300,9 @@ impl Lattice {
     /// Whatever peers send, an honest share of round t is within this bound: its sender's state is
     /// at most what it injected itself (beyond [`NOISE_REACH`] deviations with a probability that
     /// the sampling bound has), plus all shares due to it in earlier rounds, each at *its* bound,
-    /// on time or late, with all of its own shares back; and a share is one of k + 1 parts of that.
-    /// So whether a share leaves, or is refused, never depends on what honest parties hold. The
-    /// bound grows by a factor of 1 + k/(k+1) a round.
+    /// on time or late, with all of its own shares back; and a share is one of the k + 1 parts of
+    /// that (fan-out k). So whether a share leaves, or is refused, never depends on what honest
+    /// parties hold. The bound grows by a factor of 1 + k/(k+1) a round.
     pub fn share_bound(&self, t: u32) -> i128 {
         if self.residues {
             return below(self.wire_bytes * 8 - 1);
@@ -511,7 +512,8 @@ impl LatticeRequest<'_> {
     }
 }
 
-/// A weight on the lattice: `WEIGHT_UNIT` × q (k+1)^T for a whole party of weight 1. Public.
+/// A weight on the lattice: [`WEIGHT_UNIT`] × [`Lattice::value_grid`] for a whole party of weight
+/// 1. Public.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LatticeWeight(pub i128);
 

@@ -5,7 +5,7 @@
 //! share that an honest party might send: none is refused for its size, none overflows, whatever
 //! peers send (a bound on a share would have to grow along every chain of exchanges, or else what
 //! is refused would depend on what honest parties hold). The view is a function of the one over the
-//! integers, so no loss is larger. The width covers n parties' values and twelve standard
+//! integers, so no loss is larger. The width covers all parties' values and twelve standard
 //! deviations of all noises meeting at one node, so that of honest parties' states and sums none is
 //! ever cut.
 
@@ -22,6 +22,7 @@ impl Lattice {
         request: &LatticeRequest<'_>,
         exchanges: usize,
     ) -> Result<Self, LatticeError> {
+        // The step: as coarse as the noises allow.
         let smooth = |std: f64| libm::log2(std) + f64::from(NOISE_GRID_LOG2);
         let blurred = if request.independent_std > 0.0 {
             smooth(request.independent_std)
@@ -38,6 +39,7 @@ impl Lattice {
                 range: "within about 1e-280 and 1e280",
             });
         }
+        // The wire's width: all values and all noises may meet at one node.
         let parties = request.parties as f64;
         let noise = (parties * request.independent_std.powi(2)
             + exchanges as f64 * request.correlated_std.powi(2))

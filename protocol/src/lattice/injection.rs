@@ -1,5 +1,6 @@
 //! How a party feeds its value and noise into its own state, round by round (INCA, section 3.1,
-//! Definitions 3.3 and 3.4).
+//! Definitions 3.3 and 3.4): with T rounds, c has T + 1 factors of the noisy value x̃, and Z has T
+//! + 1 rows of factors of the T correlated noises η.
 
 use thiserror::Error;
 
@@ -74,17 +75,18 @@ impl<C: Coefficient> Injection<C> {
         self.c.len() - 1
     }
 
-    /// c_t for t = 0…T.
+    /// The factors c of the value: one for the start, and one for each round.
     pub fn c(&self) -> &[C] {
         &self.c
     }
 
-    /// Row t of Z, T entries, for t = 0…T.
+    /// The factors of the noises after round `t` (0: at the start): a row of Z.
     pub fn z(&self, t: usize) -> &[C] {
         &self.z[t]
     }
 
-    /// The first injection that contains η_k (k from 0), T + 1 if none does.
+    /// The first round at whose end noise number `k` (from 0) is injected, 0 for the start; one
+    /// more than the last round if none does.
     pub fn first_use(&self, k: usize) -> usize {
         self.z
             .iter()
@@ -145,18 +147,18 @@ fn early<C: Coefficient>(rounds: usize, one: C) -> Injection<C> {
 }
 
 impl Injection<f64> {
-    /// D_Inc (Example 3.2) for T ≥ 1 rounds.
+    /// D_Inc (Example 3.2) for one round or more: an equal part of the value in every round.
     pub fn incremental(rounds: usize) -> Self {
         incremental(rounds, 1.0 / (rounds as f64 + 1.0), 1.0)
     }
 
-    /// D_EI (Example 3.1) for T ≥ 1 rounds.
+    /// D_EI (Example 3.1) for one round or more: all of the value at the start.
     pub fn early(rounds: usize) -> Self {
         early(rounds, 1.0)
     }
 
-    /// Any valid (c, Z), T + 1 numbers and T + 1 rows of T. Sums may be off by 1e-9 (numbers that a
-    /// person typed).
+    /// Any valid (c, Z): with T rounds T + 1 numbers, and T + 1 rows of T. Sums may be off by 1e-9
+    /// (numbers that a person typed).
     pub fn custom(c: Vec<f64>, z: Vec<Vec<f64>>) -> Result<Self, InjectionError> {
         Self::shape(&c, &z)?;
         let finite = |what: String, number: f64| {
@@ -246,13 +248,13 @@ fn invertible(mut rows: Vec<Vec<f64>>) -> bool {
 }
 
 impl Injection<Ratio> {
-    /// D_Inc (Example 3.2) for T ≥ 1 rounds, exact.
+    /// D_Inc (Example 3.2) in exact fractions: an equal part of the value in every round.
     pub fn exact_incremental(rounds: usize) -> Self {
         let part = Ratio::new(1, rounds as i64 + 1).expect("T + 1 is positive and small");
         incremental(rounds, part, Ratio::whole(1))
     }
 
-    /// D_EI (Example 3.1) for T ≥ 1 rounds, exact.
+    /// D_EI (Example 3.1) in exact fractions: all of the value at the start.
     pub fn exact_early(rounds: usize) -> Self {
         early(rounds, Ratio::whole(1))
     }
@@ -296,7 +298,7 @@ impl Injection<Ratio> {
         Ok(injection)
     }
 
-    /// This injection in floating point, for the accountant.
+    /// All factors in floating point, for the accountant.
     pub fn to_f64(&self) -> Injection<f64> {
         let floats = |row: &[Ratio]| row.iter().map(|r| r.to_f64()).collect::<Vec<_>>();
         Injection {
@@ -305,12 +307,12 @@ impl Injection<Ratio> {
         }
     }
 
-    /// q: the common denominator of c.
+    /// The common denominator q of c, the factors of the value.
     pub fn value_denominator(&self) -> u64 {
         Ratio::common_denominator(self.c.iter().copied()).expect("checked when it was made")
     }
 
-    /// The common denominator of Z.
+    /// The common denominator of Z, the factors of the noises.
     pub fn noise_denominator(&self) -> u64 {
         Ratio::common_denominator(self.z.iter().flatten().copied()).expect("checked when it was made")
     }

@@ -147,12 +147,12 @@ impl Coefficient for Ratio {
 pub trait Payload: Clone + Send + 'static {
     /// What it can be multiplied with.
     type Coefficient: Coefficient;
-    /// Such a vector at rest: what is kept, or travels between parties. Its holders share it and
+    /// A vector at rest: what is kept, or travels between parties. Its holders share it and
     /// none changes it; a long vector takes fewer bytes so.
     type Packed: Clone + Send;
     /// A zero of the same shape.
     fn zero_like(packed: &Self::Packed) -> Self;
-    /// This vector as it is kept or travels.
+    /// The vector at rest, as it is kept or travels.
     fn pack(&self) -> Self::Packed;
     /// Adds `other`, of the same shape.
     fn add(&mut self, other: &Self);

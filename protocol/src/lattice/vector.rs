@@ -77,7 +77,7 @@ impl LatticeVector {
         }
     }
 
-    /// This vector at rest, in as few whole bytes a coordinate as its largest one needs.
+    /// The vector at rest, in as few whole bytes a coordinate as its largest one needs.
     pub fn pack(&self) -> PackedVector {
         let (state_bits, union) = match &self.0 {
             Words::Narrow(words) => (64, words::union(words)),

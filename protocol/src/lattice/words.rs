@@ -19,7 +19,7 @@ pub(super) trait Word: Copy + Default + AddAssign + SubAssign {
     fn load(bytes: &[u8], width: usize) -> Self;
     /// Writes all of its bytes.
     fn store(self, bytes: &mut [u8]);
-    /// Its absolute value.
+    /// The absolute value of a coordinate.
     fn magnitude(self) -> u128;
     /// Half of an even one.
     fn half(self) -> Self;

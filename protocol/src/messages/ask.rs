@@ -34,7 +34,7 @@ pub const fn reply_frame_limit() -> usize {
 /// What is wrong with a question or a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AskError {
-    /// Its bytes cannot be read.
+    /// A message whose bytes cannot be read.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// Not signed by the peer, for us, on this graph, with this nonce.
@@ -48,9 +48,9 @@ pub enum AskError {
 /// Between whom, where: what both signatures cover beside the message.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
-    /// Who asks.
+    /// The peer that asks.
     pub asker: PeerId,
-    /// Who is asked.
+    /// The peer that is asked.
     pub answerer: PeerId,
     /// The graph on which it is asked.
     pub network: Network,

@@ -24,19 +24,19 @@ pub struct ShareId {
 /// What a receiver says about a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// Its mass joined the receiver's state at the end of this round.
+    /// The share's mass joined the receiver's state at the end of this round.
     Accepted {
-        /// R, from the share's own round to T.
+        /// The number of that round, from the share's own to the last.
         applied: u32,
     },
-    /// Its mass did not and never will.
+    /// The share's mass did not join the receiver's state and never will.
     Refused,
 }
 
 /// A receiver's answer with its signature over (`undertone/answer/1`, digest, share, verdict).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Accepted or refused.
+    /// Whether the share was accepted or refused.
     pub verdict: Verdict,
     /// By the receiver's key.
     pub signature: Signature,
@@ -45,9 +45,9 @@ pub struct Answer {
 /// A share that the log's party was due to send.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentEntry {
-    /// The share's round.
+    /// The round in which the share is due.
     pub round: u32,
-    /// Its receiver.
+    /// The party that the share is for.
     pub to: Party,
     /// Whether any byte of it was handed to the transport by the end of its round. If not, it is
     /// back in the sender's state since then and was never sent.
@@ -59,9 +59,9 @@ pub struct SentEntry {
 /// A share that the log's party accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedEntry {
-    /// The share's round.
+    /// The round in which the share is due.
     pub round: u32,
-    /// Its sender.
+    /// The party that sends the share.
     pub from: Party,
     /// The round at whose end its mass joined the state.
     pub applied: u32,
@@ -86,12 +86,12 @@ pub type AgreedLogs = BTreeMap<Party, Log>;
 /// What is wrong with a log: it is not taken, whoever signed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LogError {
-    /// Somebody else's log.
+    /// A log of somebody else than its author.
     #[error("the log is of party {found}, not of its author {expected}")]
     Party {
-        /// In the log.
+        /// The party that the log names.
         found: Party,
-        /// Its author.
+        /// The party that signed the log.
         expected: Party,
     },
     /// Not exactly the shares that the schedule gives, in order.
@@ -100,17 +100,17 @@ pub enum LogError {
     /// An answer to a share of which no byte left, or one that names an impossible round.
     #[error("the log has an impossible answer to its share of round {round} to {to}")]
     Answer {
-        /// The share's round.
+        /// The round in which the share is due.
         round: u32,
-        /// Its receiver.
+        /// The party that the share is for.
         to: Party,
     },
     /// A share that was not due, twice the same, or an impossible round.
     #[error("the log lists a share of round {round} from {from}, applied in {applied}, that cannot be")]
     Received {
-        /// The share's round.
+        /// The round in which the share is due.
         round: u32,
-        /// Its sender.
+        /// The party that sends the share.
         from: Party,
         /// When it is said to have joined.
         applied: u32,
@@ -183,12 +183,12 @@ impl Log {
 /// What became of a share's mass between two members of an agreed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It joined the receiver at the end of this round.
+    /// The share joined its receiver at the end of this round.
     Accepted {
         /// The round R at whose end it joined.
         applied: u32,
     },
-    /// It joined its sender again at the end of this round.
+    /// The share joined its sender again at the end of this round.
     Returned {
         /// The round R at whose end it joined.
         applied: u32,
@@ -200,7 +200,7 @@ pub enum Fate {
 /// The fate of every share between members of the agreed set, from their logs alone: one of which
 /// no byte left has been back since the end of its round, whatever the receiver lists; of those
 /// that left, what the receiver lists is accepted in the round that it lists; all others, refused
-/// ones included, go back in T.
+/// ones included, go back in the last round.
 pub fn fates(logs: &AgreedLogs, rounds: u32) -> BTreeMap<ShareId, Fate> {
     let between = |(&from, log): (&Party, &Log)| {
         let entries = log.sent.iter().filter(|entry| logs.contains_key(&entry.to));

@@ -53,7 +53,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Its name in events and receipts.
+    /// The phase's name in events and receipts.
     pub const fn name(self) -> &'static str {
         match self {
             Phase::Gathering => "gathering",
@@ -78,7 +78,7 @@ impl Stage {
     /// Both agreements, in order.
     pub const ALL: [Stage; 2] = [Stage::Settling, Stage::Publishing];
 
-    /// The phase that it happens in.
+    /// The phase that the stage happens in.
     pub const fn phase(self) -> Phase {
         match self {
             Stage::Settling => Phase::Settling,
@@ -97,19 +97,19 @@ pub struct Seat {
 }
 
 /// What a party tells of its result of averaging: see
-/// [`sketch`](crate::averaging::sketch). Public, as the result is.
+/// [`sketch`]. Public, as the result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sketch {
     /// The seed that the signs of the coordinates follow from.
     pub seed: sketch::Seed,
-    /// Sums of the result's coordinates, in units that the plan and E fix.
+    /// Sums of the result's coordinates, in units that the plan and the averaged set fix.
     pub sums: [i64; sketch::SUMS],
 }
 
 /// What a public message says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
-    /// This start of the author's node is ready to begin.
+    /// READY: this start of the author's node is ready to begin.
     Ready {
         /// The random bits of this start of the node.
         incarnation: Incarnation,
@@ -181,8 +181,8 @@ pub enum Notice {
     /// Averaging: the author has its result, or knows that it gets none, and never changes it
     /// again.
     Averaged {
-        /// Whether it is over all of E, and as accurate as the plan asks for: then it tells its
-        /// sums.
+        /// Whether it is over all that entered, and as accurate as the plan asks for: then it tells
+        /// its sums.
         whole: bool,
     },
     /// Averaging, to one neighbour: I am here, and wait for others.
@@ -205,10 +205,10 @@ pub enum Notice {
     },
     /// Averaging: sums of the author's result.
     Sums {
-        /// Its first ones are 0.
+        /// The number of the author's sums: those told first have 0.
         number: u8,
-        /// Members of E of whose [`Averaged`](Notice::Averaged) the author had not heard before it
-        /// told the seed, ascending. For these the sums prove nothing.
+        /// Members of the averaged set of whose [`Averaged`](Notice::Averaged) the author had not
+        /// heard before it told the seed, ascending. For these the sums prove nothing.
         unheard: Vec<Party>,
         /// The seed of the signs, and the sums.
         sketch: Box<Sketch>,
@@ -220,7 +220,7 @@ pub enum Notice {
 pub enum Form {
     /// The scheduled rounds; round 0 is the opening.
     Fast,
-    /// Ratio consensus.
+    /// Ratio consensus, the fallback.
     Ratio,
 }
 
@@ -228,9 +228,9 @@ pub enum Form {
 /// travels beside it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
-    /// The author.
+    /// The party that speaks.
     pub author: Party,
-    /// The plan's digest.
+    /// The digest of the plan that it belongs to.
     pub digest: Digest,
     /// The form of averaging that it belongs to.
     pub form: Form,
@@ -241,12 +241,12 @@ pub struct Round {
     /// Ratio: the largest difference between neighbours that the author has heard of in this
     /// window; ∞ if it cannot tell.
     pub spread: f64,
-    /// By the author's key.
+    /// The signature by the author's key.
     pub signature: Signature,
 }
 
 impl Notice {
-    /// The phase that it belongs to.
+    /// The phase that the notice belongs to.
     pub fn phase(&self) -> Phase {
         match self {
             Notice::Ready { .. }
@@ -289,17 +289,17 @@ pub enum Recipient {
 /// A notice with its envelope, as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedNotice {
-    /// The author.
+    /// The party that speaks.
     pub author: Party,
-    /// The plan's digest.
+    /// The digest of the plan that it belongs to.
     pub digest: Digest,
     /// Grows with every message of an author, also from one start of its node to the next.
     pub sequence: u64,
     /// To whom it is said.
     pub recipient: Recipient,
-    /// What is said.
+    /// What the author says.
     pub notice: Notice,
-    /// By the author's key.
+    /// The signature by the author's key.
     pub signature: Signature,
 }
 

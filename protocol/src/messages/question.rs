@@ -12,9 +12,9 @@ pub const OFFER_LIMIT: usize = 16 << 20;
 /// What a peer may ask.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// Who are you?
+    /// Who are you, and do you know a plan?
     Check {
-        /// And do you know this plan?
+        /// The plan that is asked about, if there is one.
         digest: Option<Digest>,
     },
     /// Send these bytes back.
@@ -23,7 +23,7 @@ pub enum Question {
     Offer,
 }
 
-/// What is said to it.
+/// What is said to a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
     /// The answer to [`Question::Check`].
@@ -43,9 +43,9 @@ pub enum Reply {
         /// From where the answerer sees the asker, as a multiaddress.
         seen: String,
     },
-    /// To [`Question::Echo`]: the payload is the question's.
+    /// The answer to [`Question::Echo`]: the payload is the question's.
     Echoed,
-    /// To [`Question::Offer`]: it was received and is looked at.
+    /// The answer to [`Question::Offer`]: the plan was received and is looked at.
     Taken,
     /// The answer is no.
     Refused {

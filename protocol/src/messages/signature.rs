@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// SHA-256 of a plan's bytes, which names the run.
 pub type Digest = [u8; 32];
 
-/// An ed25519 signature.
+/// The bytes of an ed25519 signature.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature(pub [u8; 64]);
 

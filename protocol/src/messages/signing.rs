@@ -19,7 +19,7 @@ use crate::topology::party::Party;
 /// Why a signed message is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// It belongs to another plan.
+    /// A message that belongs to another plan.
     #[error("it belongs to plan {}, not to {}", hex(found), hex(expected))]
     Digest {
         /// The digest in the message.
@@ -114,7 +114,7 @@ impl Members {
         self.keys.is_empty()
     }
 
-    /// The plan's digest.
+    /// The digest of the plan whose members these are.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
@@ -163,7 +163,7 @@ impl Members {
     }
 }
 
-/// This node's key and its place in the plan.
+/// The key of this node, and its place in the plan: signs what it says.
 #[derive(Clone)]
 pub struct Signer {
     me: Party,

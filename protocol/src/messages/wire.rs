@@ -125,18 +125,18 @@ pub enum PublicFrame {
     Notice(SignedNotice),
     /// An item's bytes; a signed notice of its author has their hash.
     Body {
-        /// The plan's digest.
+        /// The digest of the plan that it belongs to.
         digest: Digest,
-        /// The item's stage.
+        /// The stage that the item belongs to.
         stage: Stage,
-        /// Its author.
+        /// The party whose item it is.
         author: Party,
         /// Where in the frame the bytes are.
         bytes: Range<usize>,
     },
     /// A round of averaging. Its signature is not checked yet.
     Round {
-        /// What it says.
+        /// What is said in the round.
         round: Round,
         /// Where in the frame its coordinates are.
         values: Range<usize>,
@@ -146,9 +146,9 @@ pub enum PublicFrame {
 /// What a private frame holds.
 #[derive(Debug)]
 pub enum PrivateFrame {
-    /// A share.
+    /// A share on its way.
     Share {
-        /// The plan's digest.
+        /// The digest of the plan that it belongs to.
         digest: Digest,
         /// Which share it is.
         id: ShareId,
@@ -159,11 +159,11 @@ pub enum PrivateFrame {
     },
     /// An answer to a share.
     Answer {
-        /// The plan's digest.
+        /// The digest of the plan that it belongs to.
         digest: Digest,
         /// The share that is answered.
         id: ShareId,
-        /// What it says.
+        /// What the receiver says.
         answer: Answer,
     },
 }
@@ -341,6 +341,7 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
             let recipient = header
                 .recipient
                 .map_or(Recipient::All, |party| Recipient::Party(party as Party));
+            // What the envelope says beside the notice must be what follows from it.
             if header.phase != notice.phase() as u8 || notice.is_direct() != (recipient != Recipient::All) {
                 return Err(WireError::Malformed("envelope"));
             }
@@ -355,6 +356,7 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
         }
         (BODY, rest) => {
             let (header, used): (BodyHeader, usize) = decode("item's header", rest)?;
+            // An item is all that is left of the frame.
             let bytes = PREFIX + used..frame.len();
             Ok(PublicFrame::Body {
                 digest: header.digest,
@@ -423,7 +425,7 @@ pub fn read_private(frame: &[u8]) -> Result<PrivateFrame, WireError> {
     }
 }
 
-/// A log's bytes.
+/// The bytes of a log, as it travels.
 pub fn log_to_bytes(log: &Log) -> Vec<u8> {
     encode(log)
 }
@@ -439,12 +441,7 @@ pub fn log_limit(parties: usize, rounds: usize, fanout: usize, received: usize) 
     64 + rounds * fanout * (4 + 8 + 1 + 1 + 8 + 64) + received * (4 + 8 + 4) + parties * 8
 }
 
-/// A final's bytes: its weight, then its coordinates as the lattice encodes them.
-pub fn final_to_bytes(weight: LatticeWeight, values: &[u8]) -> Vec<u8> {
-    [&weight.0.to_le_bytes(), values].concat()
-}
-
-/// Bytes of a final before its coordinates.
+/// Bytes of a final before its coordinates, which the lattice encodes: those of its weight.
 pub const FINAL_HEADER: usize = 16;
 
 /// A final's weight and the bytes of its coordinates.
@@ -503,12 +500,12 @@ pub fn reply_frame(nonce: [u8; 16], signature: Signature, reply: &Reply, payload
 /// What a frame of the ask protocol holds: nonce, signature (not checked yet), message, payload.
 type Letter<'a, T> = ([u8; 16], Signature, T, &'a [u8]);
 
-/// Reads a question.
+/// Reads a question from its frame.
 pub fn read_question(frame: &[u8]) -> Result<Letter<'_, Question>, WireError> {
     letter(QUESTION, "question", frame)
 }
 
-/// Reads a reply.
+/// Reads a reply from its frame.
 pub fn read_reply(frame: &[u8]) -> Result<Letter<'_, Reply>, WireError> {
     letter(REPLY, "reply", frame)
 }

@@ -20,7 +20,7 @@ pub struct Course {
     pub me: Party,
     /// The number of parties n.
     pub parties: usize,
-    /// The plan's digest.
+    /// The digest of the plan.
     pub digest: Digest,
     /// The lattice that states live on.
     pub lattice: Lattice,
@@ -34,7 +34,7 @@ pub struct Course {
     pub due: Arc<[(u32, Party)]>,
     /// How value and noise get into this party's states.
     pub mechanism: Mechanism<Ratio>,
-    /// Round r ends at the latest r times this after the beginning.
+    /// The round of number r ends at the latest r times so many milliseconds after the beginning.
     pub round_ms: u64,
     /// A round lasts at least this long.
     pub pace_ms: u64,

@@ -1,10 +1,10 @@
 //! The mixing phase of one node: rounds and their deadlines, and what becomes of each share.
 //!
-//! Round r ends when all expected shares are in and all own shares have left, at the latest r ×
-//! `round_ms` after this node held every START. A node never skips a round: one that was suspended
-//! makes up its round ends in order. At the end of its round a share of which no byte has left
-//! rejoins the state, for good; one that left and was not answered is held aside, sent again bit
-//! for bit on a new connection, and goes back only if the agreed logs say so
+//! The round of number r ends when all expected shares are in and all own shares have left, at the
+//! latest r × `round_ms` after this node held every START. A node never skips a round: one that was
+//! suspended makes up its round ends in order. At the end of its round a share of which no byte has
+//! left rejoins the state, for good; one that left and was not answered is held aside, sent again
+//! bit for bit on a new connection, and goes back only if the agreed logs say so
 //! ([`Exchange::settle`]).
 //!
 //! What left is told from outside ([`Exchange::left`]). Of shares that were given out and of which
@@ -34,11 +34,11 @@ use crate::topology::party::Party;
 /// What the mixing phase wants done.
 #[derive(Clone, Debug)]
 pub enum Deed {
-    /// Send a share.
+    /// Send a share to its receiver.
     Share {
-        /// The receiver.
+        /// The party that the share is for.
         to: Party,
-        /// The share's frame.
+        /// The frame that carries the share.
         frame: Arc<[u8]>,
         /// Which share it is.
         id: ShareId,
@@ -48,9 +48,9 @@ pub enum Deed {
     Recall(Vec<ShareId>),
     /// Sign and send an answer.
     Answer {
-        /// To which share.
+        /// The share that is answered.
         id: ShareId,
-        /// What to say.
+        /// What became of the share.
         verdict: Verdict,
     },
     /// A round has begun.
@@ -59,9 +59,9 @@ pub enum Deed {
     Fault(Unsendable),
     /// A peer did what it may not do; it was ignored.
     Offence {
-        /// Who did it.
+        /// The peer that did it.
         peer: Party,
-        /// What it did.
+        /// What the peer did.
         offence: MixingOffence,
     },
 }
@@ -143,7 +143,7 @@ pub struct Outset {
 pub struct Exchange {
     course: Course,
     mixing: Mixing<LatticeVector, LatticeWeight>,
-    /// The running round, 1…T; T + 1 after the last.
+    /// The running round, from 1; one more than the last once all are over.
     round: u32,
     began: Time,
     start: Time,
@@ -196,7 +196,7 @@ impl Exchange {
         std::mem::take(&mut self.deeds)
     }
 
-    /// The round that runs, T + 1 after the last.
+    /// The round that runs; one more than the last once all are over.
     pub fn round(&self) -> u32 {
         self.round
     }
@@ -268,13 +268,13 @@ impl Exchange {
 /// Counts of a node's own shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Answered: accepted.
+    /// Shares that their receivers accepted.
     pub accepted: usize,
-    /// Answered: refused.
+    /// Shares that their receivers refused.
     pub refused: usize,
-    /// Never left; back in the state.
+    /// Shares that never left and are back in the state.
     pub returned: usize,
-    /// Out, without an answer.
+    /// Shares that are out, without an answer.
     pub unanswered: usize,
 }
 

@@ -159,7 +159,7 @@ where
         }
     }
 
-    /// c_{t′}·x̃ minus all correlated noise that is still out.
+    /// The next part of x̃ minus all correlated noise that is still out.
     fn cancel(&mut self, state: &mut State<P, W>) {
         self.inject_weight(&mut state.sum.weight);
         if !self.take_prepared(&mut state.due) {

@@ -6,7 +6,7 @@ use crate::mixing::feed::{DrawnNoise, Feed, Pack, WayIn};
 use crate::mixing::portion::{NoiseSource, Portion, Share};
 use crate::mixing::state::State;
 
-/// Nobody sends anything.
+/// A party that sends nothing and gets nothing.
 pub(super) struct Unmixed;
 
 impl<P, W> WayIn<P, W> for Unmixed

@@ -153,8 +153,8 @@ where
         self.feed.inject(source, round, &mut self.state);
     }
 
-    /// The end of an online round T: INCA injects c_{t′}·x̃ minus all correlated noise that is
-    /// still out. PPSC's noises cancel by themselves.
+    /// The end of the last online round: INCA injects the next part of x̃ minus all correlated
+    /// noise that is still out. PPSC's noises cancel by themselves.
     pub fn cancel(&mut self) {
         self.feed.cancel(&mut self.state);
     }

@@ -1,5 +1,5 @@
-//! The mechanisms. Everything in which they differ while a party mixes stands in a file of each
-//! ([`WayIn`] and [`Feed`](crate::mixing::feed::Feed)); here they are only chosen between.
+//! The mechanisms. Everything in which they differ while a party mixes stands in a file of each, as
+//! a `WayIn` and a `Feed` (`mixing/feed.rs`); here they are only chosen between.
 
 use crate::lattice::payload::Payload;
 use crate::mixing::feed::WayIn;

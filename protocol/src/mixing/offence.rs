@@ -8,32 +8,32 @@ use crate::messages::log::ShareId;
 /// What a peer did that it may not do.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MixingOffence {
-    /// It sent a share that the schedule does not have.
+    /// The peer sent a share that the schedule does not have.
     #[error("a share that is not due: round {}, from {} to {}", .0.round, .0.from, .0.to)]
     NotDue(ShareId),
-    /// It sent, early, a share of another length than the plan's.
+    /// The peer sent, early, a share of another length than the plan's.
     #[error("a share of round {round} of {bytes} bytes")]
     Length {
-        /// The share's round.
+        /// The round of the share.
         round: u32,
         /// How long its values are.
         bytes: usize,
     },
-    /// It sent a share with a weight that no honest one has.
+    /// The peer sent a share with a weight that no honest one has.
     #[error("its share of round {0} carries an impossible weight")]
     Weight(u32),
-    /// It sent a share with values that no honest one has.
+    /// The peer sent a share with values that no honest one has.
     #[error("its share of round {round}: {reason}")]
     Values {
-        /// The share's round.
+        /// The round of the share.
         round: u32,
         /// What is wrong with the values.
         reason: VectorError,
     },
-    /// It answered a share that it was not sent, or in an impossible round.
+    /// The peer answered a share that it was not sent, or in an impossible round.
     #[error("an answer to no share that it was sent: round {}, to {}", .0.round, .0.to)]
     NotSent(ShareId),
-    /// It gave another answer before.
+    /// The peer gave another answer before.
     #[error("two different answers to the share of round {0}")]
     TwoAnswers(u32),
 }
@@ -42,6 +42,6 @@ pub enum MixingOffence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("this node's shares of round {round} do not fit on the wire and were not sent")]
 pub struct Unsendable {
-    /// The shares' round.
+    /// The round of the shares.
     pub round: u32,
 }

@@ -18,13 +18,13 @@ impl<P: Payload, N: NoiseSource<P> + ?Sized> NoiseSource<P> for Box<N> {
     }
 }
 
-/// This node's correlated noise.
+/// Where a node's correlated noise comes from.
 pub type Noise = Box<dyn NoiseSource<LatticeVector> + Send>;
 
 /// A part of a state on its way between parties, with the weight that it carries.
 #[derive(Clone)]
 pub struct Portion<P, W> {
-    /// The values.
+    /// The values, which are secret.
     pub value: P,
     /// How much of the parties' values they carry; public.
     pub weight: W,

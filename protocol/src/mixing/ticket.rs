@@ -77,7 +77,7 @@ impl Tickets {
         self.0.entry(share).or_default().clone()
     }
 
-    /// Calls shares back.
+    /// Calls shares back, and says which had left.
     pub fn recall(&mut self, shares: &[ShareId]) -> Recalled {
         let (back, left) = shares.iter().partition(|&&share| self.of(share).recall());
         Recalled { left, back }

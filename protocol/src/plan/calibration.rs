@@ -30,7 +30,8 @@ pub struct Calibration {
     pub rounds: u32,
     /// Who sends to whom; none where it is drawn at START (`coalitions = "static"`).
     pub drawn: Option<SeededSchedule>,
-    /// σ*, in a state's units ([`Scales`]); 0 with `independent_noise = "none"`.
+    /// σ*, in a state's units ([`Scales`](crate::plan::sensitivity::Scales)); 0 with
+    /// `independent_noise = "none"`.
     pub independent_std: f64,
     /// The noise that cancels in the sum, in a state's units: σ_Δ of INCA, σ_γ of PPSC (the file's
     /// `correlated_std` or `pairwise_std`).

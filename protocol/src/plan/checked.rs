@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 
 use crate::averaging::terms::{AveragingTerms, Request};
 use crate::lattice::grid::{Lattice, LatticeRequest};
-use crate::lattice::injection::Injection;
 use crate::lattice::payload::Ratio;
 use crate::plan::calibration::{Calibration, SeededSchedule};
 use crate::plan::claim::{Claim, Established};
@@ -35,6 +34,7 @@ pub struct Plan {
     pub(super) lattice: Lattice,
     pub(super) scales: Scales,
     terms: Option<Arc<AveragingTerms>>,
+    /// What makes this plan's digest its own.
     pub(super) nonce: [u8; 16],
     /// Where the schedule is drawn at START: what was drawn.
     at_start: Option<SeededSchedule>,
@@ -176,8 +176,8 @@ impl Plan {
         self.at_start.as_ref().map(|drawn| drawn.seed)
     }
 
-    /// This plan, file and digest unchanged, with the schedule that START drew. A plan that has its
-    /// schedule keeps it.
+    /// A copy of the plan, file and digest unchanged, with the schedule that START drew. A plan
+    /// that has its schedule keeps it.
     pub fn with_draw(&self, seed: u64) -> Self {
         let mut plan = self.clone();
         if plan.draws_at_start() {
@@ -192,24 +192,19 @@ impl Plan {
         self.calibration.shares(&self.draft)
     }
 
-    /// The exact (c, Z) for the plan's rounds; none with PPSC, which has no such thing.
-    pub fn injection(&self) -> Option<&Injection<Ratio>> {
-        self.mechanism.injection()
-    }
-
     /// How value and noise get into the states of `party`.
     pub fn mechanism(&self, party: Party) -> Mechanism<Ratio> {
         self.mechanism.way_in(self.schedule(), party)
     }
 
-    /// PPSC's iterations S, in each of which every component of the private graph has one exchange;
-    /// none with INCA.
+    /// The number of PPSC's iterations, in each of which every component of the private graph has
+    /// one exchange; none with INCA.
     pub fn iterations(&self) -> Option<u32> {
         self.mechanism
             .iterations(&self.draft.private_graph, self.schedule())
     }
 
-    /// The lattice.
+    /// The lattice on which states of this plan live.
     pub fn lattice(&self) -> &Lattice {
         &self.lattice
     }
@@ -217,11 +212,6 @@ impl Plan {
     /// The units of a state's coordinates, in the data's unit.
     pub fn scales(&self) -> &Scales {
         &self.scales
-    }
-
-    /// What made this plan's digest its own.
-    pub fn nonce(&self) -> &[u8; 16] {
-        &self.nonce
     }
 
     /// The file's text: what was parsed, or what [`Plan::assemble`] wrote.

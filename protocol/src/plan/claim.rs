@@ -23,7 +23,7 @@ pub enum Faults {
     Class,
     /// A party that is cut off before anything was published.
     BeforePublishing,
-    /// Any faults whatever.
+    /// Whatever faults there may be.
     Any,
 }
 
@@ -83,7 +83,8 @@ pub struct Claim {
 }
 
 /// What the accountant expects of the result, per coordinate and in the data's unit, noise only.
-/// Where columns have units of their own ([`Scales`]): the root of the mean square over columns.
+/// Where columns have units of their own ([`Scales`](crate::plan::sensitivity::Scales)): the root
+/// of the mean square over columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predicted {
@@ -104,8 +105,8 @@ pub struct Predicted {
     /// The least error of any mechanism against such coalitions: Δ√(n/n_H)/(μW) for n parties, n_H
     /// of them honest, W the sum of weights.
     pub error_floor: f64,
-    /// Bytes that a party sends on average, payload and framing, without faults. [`Plan::assemble`]
-    /// fills it in, whatever stands here.
+    /// Bytes that a party sends on average, payload and framing, without faults.
+    /// [`Plan::assemble`](crate::plan::checked::Plan::assemble) fills it in, whatever stands here.
     pub bytes_per_party: u64,
 }
 
@@ -133,7 +134,7 @@ impl Claim {
 
 impl Predicted {
     /// All errors times `factor`: from a state's units to the data's
-    /// ([`Scales::root_mean_square`]).
+    /// ([`Scales::root_mean_square`](crate::plan::sensitivity::Scales::root_mean_square)).
     pub fn times(self, factor: f64) -> Self {
         let times = |error: f64| error * factor;
         Predicted {

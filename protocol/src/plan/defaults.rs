@@ -4,17 +4,17 @@
 /// One key of `run.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its table, or "" at the top.
+    /// The table of the run file that has the key; "" at the top.
     pub section: &'static str,
-    /// Its name.
+    /// The key without its table.
     pub key: &'static str,
-    /// Its default as TOML text; None: there is none.
+    /// The default as TOML text; None: there is none.
     pub default: Option<&'static str>,
     /// What `local` takes instead, where that differs.
     pub local: Option<&'static str>,
-    /// Its unit or its choices.
+    /// The unit of its values, or the choices.
     pub unit: &'static str,
-    /// What it is.
+    /// What the setting is, for a person.
     pub explanation: &'static str,
 }
 

@@ -9,7 +9,6 @@ use crate::plan::error::DraftError;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::peers::{Address, Peer, Peers, public_key};
 use crate::plan::run_file::check::Asked;
-use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::settings::{
     Data, GraphChoice, MechanismSettings, Privacy, RunSettings, TaskKind, Unit,
@@ -29,14 +28,15 @@ pub struct Member {
     pub public: Address,
     /// `unit = "record"`: how many rows it brings.
     pub records: Option<u64>,
-    /// Its public weight, if the run file gives weights.
+    /// The member's public weight, if the run file gives weights.
     pub weight: Option<f64>,
-    /// Δ of this party, in a state's units (see [`crate::plan::sensitivity::Scales`]).
+    /// The sensitivity Δ of this party, in a state's units (see
+    /// [`crate::plan::sensitivity::Scales`]).
     pub sensitivity: f64,
 }
 
 impl Member {
-    /// Its key, which the id contains.
+    /// The member's key, which the id contains.
     pub fn public_key(&self) -> PublicKey {
         public_key(&self.id).expect("members come from checked peers, whose ids contain an ed25519 key")
     }
@@ -45,9 +45,9 @@ impl Member {
 /// Settings, members and graphs. Everything that a calibration needs to know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// The run's name.
+    /// The run's name, for people.
     pub name: String,
-    /// What is computed.
+    /// What the run computes.
     pub task: TaskKind,
     /// What each party brings.
     pub data: Data,
@@ -55,7 +55,7 @@ pub struct Draft {
     pub privacy: Privacy,
     /// How noise is shared out. `rounds` may still be `auto`.
     pub mechanism: MechanismSettings,
-    /// Time-outs and sizes.
+    /// The run's time-outs and sizes.
     pub run: RunSettings,
     /// The parties, in plan order.
     pub members: Vec<Member>,
@@ -144,11 +144,6 @@ impl Draft {
         Ok(())
     }
 
-    /// Refuses what this version's plans do not carry, like [`RunFile::supported`].
-    pub fn supported(&self) -> Result<(), RunFileError> {
-        self.asked().supported()
-    }
-
     /// What the run file asked for.
     pub(super) fn asked(&self) -> Asked<'_> {
         Asked {
@@ -165,22 +160,22 @@ impl Draft {
         self.members.len()
     }
 
-    /// d: coordinates of a state.
+    /// The number of coordinates of a state, d.
     pub fn dimension(&self) -> usize {
         self.data.dimension()
     }
 
-    /// n_H = n − colluding.
+    /// How many parties are honest, n_H: all but those that may collude.
     pub fn honest(&self) -> usize {
         self.parties().saturating_sub(self.privacy.colluding)
     }
 
-    /// Δ of a party, in a state's units; see [`Data::sensitivity`].
+    /// The sensitivity Δ of a party, in a state's units; see [`Data::sensitivity`].
     pub fn sensitivity(&self, party: usize) -> f64 {
         self.members[party].sensitivity
     }
 
-    /// The largest Δ of all parties.
+    /// The largest sensitivity Δ of all parties.
     pub fn largest_sensitivity(&self) -> f64 {
         self.members
             .iter()
@@ -205,7 +200,7 @@ impl Draft {
         }
     }
 
-    /// W: the sum of weights.
+    /// The sum of all parties' weights, W.
     pub fn total_weight(&self) -> f64 {
         (0..self.parties()).map(|party| self.weight(party)).sum()
     }
@@ -217,11 +212,6 @@ impl Draft {
             .map(|party| self.weight(party))
             .fold(0.0, f64::max);
         self.data.largest_coordinate() * largest_weight
-    }
-
-    /// The index of a name.
-    pub fn index_of(&self, name: &str) -> Option<usize> {
-        self.members.iter().position(|member| member.name == name)
     }
 }
 

@@ -15,15 +15,15 @@ pub enum DraftError {
     /// A setting that makes no sense for these members.
     #[error("{field} {problem}; {}", problem.fix())]
     Setting {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: String,
-        /// What is wrong.
+        /// What is wrong with its value.
         problem: Problem,
     },
     /// A name that no peer has.
     #[error("{field} names {name:?}, which is not in the peer list; correct the name or add the peer")]
     UnknownName {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: String,
         /// The name that was not found.
         name: String,
@@ -31,7 +31,7 @@ pub enum DraftError {
     /// A graph that cannot be had.
     #[error("{field}: {error}")]
     Graph {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: String,
         /// What is wrong with it.
         error: GraphError,
@@ -41,7 +41,7 @@ pub enum DraftError {
         "{field} does not reach {name:?} from the first party; add edges until every party can be reached from every other"
     )]
     Disconnected {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: String,
         /// A party that is not reached.
         name: String,
@@ -51,12 +51,12 @@ pub enum DraftError {
         "{field} gives {name:?} no neighbour: its value would be published as it is; add a private edge at {name:?}"
     )]
     Alone {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: String,
         /// A party without a neighbour.
         name: String,
     },
-    /// As many out-neighbours a round as neighbours, or more.
+    /// A fan-out of as many parties as somebody has neighbours, or of more.
     #[error(
         "mechanism.fanout is {fanout}, but {name:?} has only {degree} private neighbours; lower fanout below that, or add private edges"
     )]
@@ -65,7 +65,7 @@ pub enum DraftError {
         fanout: u32,
         /// A party with too few neighbours.
         name: String,
-        /// How many it has.
+        /// How many neighbours it has.
         degree: usize,
     },
     /// Record counts missing, or given where they mean nothing.
@@ -96,7 +96,7 @@ impl DraftError {
 /// Why a plan is refused (exit 3).
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PlanError {
-    /// Longer than any plan.
+    /// A file that is longer than any plan.
     #[error("plan: the file has {found} bytes, more than {most}; this is no plan")]
     TooLong {
         /// The number of bytes found.
@@ -104,12 +104,12 @@ pub enum PlanError {
         /// The largest number of bytes of a plan.
         most: usize,
     },
-    /// Not JSON, an unknown or missing key, or a value of another type.
+    /// A file that is not JSON, or has an unknown or missing key, or a value of another type.
     #[error("plan, line {line}: {message}")]
     Json {
-        /// Line, from 1.
+        /// The file's line, from 1.
         line: usize,
-        /// The parser's words.
+        /// What the parser says about it.
         message: String,
     },
     /// Another version of the format.
@@ -123,9 +123,9 @@ pub enum PlanError {
     /// A value that makes no sense.
     #[error("plan: {field} {problem}; {}", problem.fix())]
     Settings {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: String,
-        /// What is wrong.
+        /// What is wrong with its value.
         problem: Problem,
     },
     /// A member that makes no sense.
@@ -135,7 +135,7 @@ pub enum PlanError {
         index: usize,
         /// The key within the member.
         key: &'static str,
-        /// What is wrong.
+        /// What is wrong with its value.
         problem: PeerProblem,
     },
     /// Too few or too many members.
@@ -150,7 +150,7 @@ pub enum PlanError {
     /// Not a graph over the members.
     #[error("plan: {field}: {error}")]
     Graph {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: &'static str,
         /// What is wrong with it.
         error: GraphError,
@@ -161,7 +161,7 @@ pub enum PlanError {
     /// A text that should be hexadecimal.
     #[error("plan: {field} is not {digits} lower-case hex digits")]
     Hex {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: &'static str,
         /// How many there should be.
         digits: usize,
@@ -169,10 +169,10 @@ pub enum PlanError {
     /// A value that follows from others, and does not.
     #[error("plan: {field} is not what the rest of the plan gives; do not edit plans, make a new one")]
     Derived {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: String,
     },
-    /// No lattice carries it.
+    /// No lattice carries the states.
     #[error("plan: {0}")]
     Lattice(#[from] LatticeError),
     /// Finals cannot be averaged as the run file asks.

@@ -145,6 +145,7 @@ impl PlanFile {
             run: self.run,
             members,
         };
+        // What the accountant answered is checked again with all that follows from it.
         let calibration = Calibration {
             rounds: self.mechanism.rounds,
             drawn,

@@ -7,7 +7,7 @@ use crate::topology::graph::Graph;
 pub struct NamedGraph<'a> {
     /// The dotted key, for messages.
     pub field: &'a str,
-    /// Pairs of parties.
+    /// The pairs of parties that it joins.
     pub graph: &'a Graph,
     /// The name of a party, by its place in the plan.
     pub name: &'a dyn Fn(usize) -> String,

@@ -104,23 +104,23 @@ pub struct Peers(Vec<Peer>);
 /// Why a peer list is refused (exit 2).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeersError {
-    /// It is not TOML, has an unknown or missing key, or a value of another type.
+    /// A file that is not TOML, or has an unknown or missing key, or a value of another type.
     #[error("peer list{}: {message}", at(*.line))]
     Toml {
-        /// Line, from 1.
+        /// The file's line, from 1.
         line: Option<usize>,
-        /// The parser's words.
+        /// What the parser says about it.
         message: String,
     },
     /// Another version of the format.
     #[error("peer list{}: version is {found}, which this program does not read; write version = 1", at(*.line))]
     Version {
-        /// Line, from 1.
+        /// The file's line, from 1.
         line: Option<usize>,
-        /// What it says.
+        /// The version that it names.
         found: u32,
     },
-    /// Too few or too many.
+    /// Too few peers, or too many.
     #[error("peer list: {found} peers are listed; a run needs from 3 to {MOST_PARTIES}")]
     Count {
         /// How many there are.
@@ -131,7 +131,7 @@ pub enum PeersError {
     Entry {
         /// Dotted key with the peer's number from 0, such as "peer.2.id".
         field: String,
-        /// Line, from 1.
+        /// The file's line, from 1.
         line: Option<usize>,
         /// What is wrong, and what to do.
         problem: PeerProblem,
@@ -147,10 +147,10 @@ pub enum PeerProblem {
     /// Not the id of an ed25519 key.
     #[error("is not the id of an ed25519 key; paste the lines that `undertone identity` prints")]
     Id,
-    /// Not an address.
+    /// A text that is not an address.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// It is that of an earlier peer.
+    /// A name, an id or an address of an earlier peer.
     #[error("is the same as that of peer {earlier:?}; every peer needs its own")]
     Duplicate {
         /// Name of the earlier peer.
@@ -159,7 +159,7 @@ pub enum PeerProblem {
     /// No rows, or too many.
     #[error("is {found}; a party brings from 1 to 2147483648 records")]
     Records {
-        /// What it says.
+        /// How many records it names.
         found: u64,
     },
 }

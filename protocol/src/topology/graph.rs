@@ -18,9 +18,9 @@ pub enum GraphError {
     /// An end of an edge that is no party.
     #[error("edge [{from}, {to}] names a party beyond the {parties} of the plan")]
     UnknownParty {
-        /// One end.
+        /// One end of the edge.
         from: usize,
-        /// Other end.
+        /// The other end of the edge.
         to: usize,
         /// How many parties there are.
         parties: usize,
@@ -34,9 +34,9 @@ pub enum GraphError {
     /// A pair that is listed twice.
     #[error("the edge between parties {from} and {to} is listed twice")]
     Repeated {
-        /// One end.
+        /// One end of the edge.
         from: usize,
-        /// Other end.
+        /// The other end of the edge.
         to: usize,
     },
     /// A degree that no connected regular graph has.

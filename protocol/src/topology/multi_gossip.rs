@@ -9,12 +9,13 @@
 //!
 //! # Where the outer loops go
 //! Algorithms 3 (linear equations) and 4 (convex optimisation) call Algorithm 2 once in each of
-//! their recursions: S iterations of multi-gossip, then averaging, then a step on data of one's own
-//! (a projection, a projected gradient). One such call is one [`Run`](crate::run::machine::Run): a
-//! value goes in, the agreed mean comes out in its [`Outcome`](crate::run::outcome::Outcome). The
-//! outer recursion is a machine above `Run` that makes the next value from the mean; the plan of
-//! recursion l has the schedule of a seed of its own (here: one `MultiGossip` for each), and the
-//! accountant adds up the recursions' μ². Nothing below `Run` knows of it.
+//! their recursions: some iterations of multi-gossip, then averaging, then a step on data of one's
+//! own (a projection, a projected gradient). One such call is one
+//! [`Run`](crate::run::machine::Run): a value goes in, the agreed mean comes out in its
+//! [`Outcome`](crate::run::outcome::Outcome). The outer recursion is a machine above `Run` that
+//! makes the next value from the mean; the plan of recursion l has the schedule of a seed of its
+//! own (here: one `MultiGossip` for each), and the accountant adds up the recursions' μ². Nothing
+//! below `Run` knows of it.
 
 use crate::topology::graph::Graph;
 use crate::topology::public_draw::PublicDraw;
@@ -25,7 +26,6 @@ use crate::topology::schedule::Schedule;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiGossip {
     parties: usize,
-    components: usize,
     edges: Vec<Vec<HandOver>>,
     depth: u32,
 }
@@ -50,7 +50,7 @@ impl MultiGossip {
         Some(drawing.take_while(|index, _| index < iterations))
     }
 
-    /// As many iterations as fit into `rounds` network rounds; it takes exactly as many rounds.
+    /// Draws as many iterations as fit into `rounds` network rounds; they take exactly as many.
     pub fn fitting(graph: &Graph, rounds: u32, seed: u64) -> Option<Self> {
         let mut drawing = Drawing::new(graph, seed)?;
         Some(drawing.take_while(|_, edges| edges.iter().all(|edge| edge.round <= rounds)))
@@ -61,17 +61,7 @@ impl MultiGossip {
         self.parties
     }
 
-    /// q: components of the private graph, edges of an iteration.
-    pub fn components(&self) -> usize {
-        self.components
-    }
-
-    /// The number of iterations S.
-    pub fn iterations(&self) -> usize {
-        self.edges.len()
-    }
-
-    /// T: network rounds, the length of the longest chain of edges with common ends.
+    /// The number of network rounds T: the length of the longest chain of edges with common ends.
     pub fn rounds(&self) -> u32 {
         self.depth
     }
@@ -148,7 +138,6 @@ impl<'a> Drawing<'a> {
             .unwrap_or(0);
         MultiGossip {
             parties: self.graph.parties(),
-            components: self.components.len(),
             edges,
             depth,
         }
@@ -194,13 +183,13 @@ mod tests {
             edges.dedup();
             let graph = Graph::from_edges(parties, &edges).unwrap();
             let gossip = MultiGossip::draw(&graph, iterations, seed).unwrap();
-            prop_assert_eq!(gossip.iterations(), iterations);
+            prop_assert_eq!(gossip.edges().len(), iterations);
             let schedule = gossip.schedule();
             prop_assert_eq!(schedule.rounds() as u32, gossip.rounds());
             let mut last = vec![0; parties];
             let mut longest = 0;
             for iteration in gossip.edges() {
-                prop_assert_eq!(iteration.len(), gossip.components());
+                prop_assert_eq!(iteration.len(), graph.components().len());
                 for edge in iteration {
                     prop_assert!(graph.joins(edge.out, edge.into));
                     // In order at both ends, and not later than these ends force it to be.
@@ -211,7 +200,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(longest, gossip.rounds());
-            prop_assert_eq!(schedule.shares(), iterations * gossip.components());
+            prop_assert_eq!(schedule.shares(), iterations * graph.components().len());
             for round in 1..=gossip.rounds() {
                 let ends = |i| schedule.sends_to(round, i).len() + schedule.receives_from(round, i).len();
                 prop_assert!((0..parties).all(|i| ends(i) <= 1), "edges of one round are disjoint");
@@ -227,9 +216,9 @@ mod tests {
             let graph = Graph::ring(parties);
             let fitting = MultiGossip::fitting(&graph, rounds, seed).unwrap();
             prop_assert_eq!(fitting.rounds(), rounds);
-            let longer = MultiGossip::draw(&graph, fitting.iterations() + 1, seed).unwrap();
+            let longer = MultiGossip::draw(&graph, fitting.edges().len() + 1, seed).unwrap();
             prop_assert_eq!(longer.rounds(), rounds + 1);
-            prop_assert_eq!(&longer.edges()[..fitting.iterations()], fitting.edges());
+            prop_assert_eq!(&longer.edges()[..fitting.edges().len()], fitting.edges());
         }
     }
 
@@ -237,7 +226,7 @@ mod tests {
     fn each_component_has_its_own_edge() {
         let gossip = MultiGossip::draw(&three_paths(), 40, 5).unwrap();
         assert_eq!(
-            (gossip.components(), gossip.parties(), gossip.iterations()),
+            (gossip.edges()[0].len(), gossip.parties(), gossip.edges().len()),
             (3, 10, 40)
         );
         for iteration in gossip.edges() {

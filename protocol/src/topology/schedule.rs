@@ -6,8 +6,10 @@ use std::ops::RangeBounds;
 use crate::topology::graph::Graph;
 use crate::topology::public_draw::PublicDraw;
 
-/// Out-neighbours: `out[r - 1][i]` are the parties to whom party i sends a share in round r = 1…T,
-/// ascending: k with INCA ([`Schedule::draw`]), none or one with PPSC ([`MultiGossip::schedule`]).
+/// Out-neighbours: `out[r - 1][i]` are the parties to whom party i sends a share in round r, from 1
+/// to the number of rounds, ascending: as many as the fan-out says with INCA ([`Schedule::draw`]),
+/// none or one with PPSC
+/// ([`MultiGossip::schedule`](crate::topology::multi_gossip::MultiGossip::schedule)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     out: Vec<Vec<Vec<usize>>>,
@@ -20,8 +22,7 @@ impl Schedule {
     /// - Where the graph is regular every round consists of `fanout` permutations, so that
     ///   everybody also receives `fanout` shares; elsewhere as many receive as can (a greatest
     ///   matching), the rest is left to chance.
-    /// - The rounds are drawn in order: the schedule for T rounds is the beginning of that for
-    ///   T + 1.
+    /// - The rounds are drawn in order: a schedule is the beginning of that for one more round.
     ///
     /// None if some party has fewer than `fanout` neighbours, or `fanout` is 0.
     pub fn draw(graph: &Graph, fanout: usize, rounds: usize, seed: u64) -> Option<Self> {
@@ -72,7 +73,7 @@ impl Schedule {
         &self.out
     }
 
-    /// To whom `party` sends in `round` (1…T); empty outside of these.
+    /// To whom `party` sends in `round`, from 1 to the last; empty outside of these.
     pub fn sends_to(&self, round: u32, party: usize) -> &[usize] {
         let index = (round as usize).wrapping_sub(1);
         self.out
@@ -81,7 +82,7 @@ impl Schedule {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Who sends to `party` in `round` (1…T), ascending; empty outside of these.
+    /// Who sends to `party` in `round`, from 1 to the last, ascending; empty outside of these.
     pub fn receives_from(&self, round: u32, party: usize) -> Vec<usize> {
         let index = (round as usize).wrapping_sub(1);
         let Some(parties) = self.out.get(index) else {

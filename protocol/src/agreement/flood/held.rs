@@ -13,7 +13,7 @@ pub struct Held {
     pub sequence: u64,
     /// The frame in which it travels.
     pub frame: Arc<[u8]>,
-    /// What it says.
+    /// What the notice says.
     pub notice: Notice,
     /// SHA-256 of a vote's set: sets are counted by it.
     pub(super) set_hash: ItemHash,
@@ -48,11 +48,11 @@ impl Held {
 /// A vote that is held.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldVote<'a> {
-    /// Who signed it.
+    /// The member that signed the vote.
     pub signer: Party,
     /// Whether it was signed before the signer's half-time.
     pub early: bool,
-    /// The set.
+    /// The set of items that is voted for.
     pub set: &'a ItemSet,
     /// SHA-256 of the set.
     pub hash: ItemHash,

@@ -99,6 +99,7 @@ fn a_members_flood_fills_its_slots_and_no_more() {
     let mut passed_on = 0;
     for turn in 0..200u8 {
         let hash = [turn; 32];
+        // One of each kind, different in each turn.
         let mut notices = vec![
             Notice::Ready {
                 incarnation: [turn; 16],
@@ -141,6 +142,7 @@ fn a_members_flood_fills_its_slots_and_no_more() {
             ));
         }
     }
+    // Of each stage an item, a list, a vote and three calls; the end of averaging, and its sums.
     let once = 2 * (3 + 3) + 1 + usize::from(MOST_SKETCHES);
     assert_eq!(flood.held().count(), 2 + once, "one slot each");
     assert_eq!(passed_on as usize, 2 * (1 + REPLACEMENTS as usize) + once);

@@ -158,6 +158,7 @@ fn shares_survive_the_wire_at_every_width_and_bad_ones_are_refused() {
             vector.add_each(&[(1.0, lattice.round_grid(3))], |_| next.next().unwrap());
             let bytes = share_bytes(&lattice, &vector, 3).unwrap();
             assert_eq!(bytes.len(), dimension * wire_bytes as usize);
+            // What was written reads back, and nothing that was changed.
             let again = lattice
                 .share(bytes.clone().into(), dimension, 3)
                 .unwrap()
@@ -173,6 +174,7 @@ fn shares_survive_the_wire_at_every_width_and_bad_ones_are_refused() {
             ));
         }
     }
+    // A coordinate beyond its round's bound is not even written.
     let mut large = narrow.zeros(2);
     let bound = narrow.share_bound(4);
     let mut next = [0, bound as i64 / 8 + 1].into_iter();
@@ -274,8 +276,8 @@ fn residues_neither_overflow_nor_are_refused_and_sums_come_out_all_the_same() {
         }
         let mut written = vec![0; 2 * lattice.final_bytes as usize];
         lattice.write_final(&receiver, &mut written).unwrap();
-        let last = lattice.final_state(written.into(), 2, 8).unwrap();
-        assert!(lattice.sum(last.unpack()) == before);
+        let final_state = lattice.final_state(written.into(), 2, 8).unwrap();
+        assert!(lattice.sum(final_state.unpack()) == before);
     }
 }
 

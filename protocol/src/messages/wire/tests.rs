@@ -8,6 +8,11 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// A final's bytes: its weight, then its coordinates as the lattice encodes them.
+fn final_to_bytes(weight: LatticeWeight, values: &[u8]) -> Vec<u8> {
+    [&weight.0.to_le_bytes(), values].concat()
+}
+
 fn signed(notice: Notice, recipient: Recipient) -> SignedNotice {
     SignedNotice {
         author: 3,
@@ -136,6 +141,7 @@ fn the_bytes_of_questions_and_replies_are_pinned() {
         question(Question::Offer, b"{}"),
         text(format!("0105 {nonce} {cc} 02000000 7b7d"))
     );
+    // Replies have a kind of their own.
     let reply = |reply, payload: &[u8]| hex(&reply_frame([0x0b; 16], signature, &reply, payload));
     let (software, plan, seen) = ("v".into(), Some("on".into()), "/".into());
     let checked = Reply::Checked {
@@ -164,6 +170,7 @@ fn the_bytes_of_questions_and_replies_are_pinned() {
         reply(refused, &[]),
         text(format!("0106 {nonce} {cc} 03000000 0200000000000000 6e6f"))
     );
+    // A question is no reply, and half of one is nothing.
     let frame = question_frame([0x0b; 16], signature, &Question::Echo, b"xyz");
     assert_eq!(
         read_question(&frame),

@@ -73,7 +73,7 @@ impl Exchange {
         }
     }
 
-    /// The final state, from the agreed logs: shares that the logs send back are taken back in T,
+    /// The final state, from the agreed logs: shares that the logs send back are taken back,
     /// then everybody outside of `publishers` is rolled back. Without roll-back a share that a
     /// departed party refused goes back, and all others that left stay where they are.
     ///

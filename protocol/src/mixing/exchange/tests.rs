@@ -152,6 +152,7 @@ fn hostile_shares_and_answers_change_nothing() {
     let good = Bytes::from_owner(frame.clone()).slice(values);
     let mut off_grid = good.to_vec();
     off_grid[0] ^= 1;
+    // Shares that are not due.
     let cases = [
         ShareId { round: 0, ..id },
         ShareId { round: 99, ..id },
@@ -178,6 +179,7 @@ fn hostile_shares_and_answers_change_nothing() {
         world.nodes[to].received.is_empty(),
         "what is not due is not even refused"
     );
+    // Shares that are due, with weights or values that no honest one has.
     for (case, weight, values) in [
         (0, LatticeWeight(i128::MAX), good.clone()),
         (1, LatticeWeight(weight.0 + 1), good.clone()),
@@ -193,6 +195,7 @@ fn hostile_shares_and_answers_change_nothing() {
         verdict,
         signature: Signature([0; 64]),
     };
+    // Answers to what was not sent, and answers that cannot be.
     let before = world.offences.len();
     world.nodes[from].answer(to, id, answer(Verdict::Refused));
     world.collect(from);

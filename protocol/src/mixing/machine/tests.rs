@@ -87,6 +87,7 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
     let mut c = cluster(parties, fanout, injection, seed);
     let mut rng = ChaCha12Rng::seed_from_u64(seed + 1000);
     for round in 1..=rounds {
+        // Everybody hands out; some shares come back at once.
         let mut arriving = vec![];
         for from in (0..parties).filter(|&p| p != 0 || round <= dies_in) {
             let mut others: Vec<usize> = (0..parties).filter(|&p| p != from).collect();
@@ -109,6 +110,7 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
                 }
             }
         }
+        // Of the shares that party 0 sends last, half are lost.
         for (from, to, portion) in arriving {
             let lost = from == 0 && round == dies_in && to % 2 == 0;
             if !lost {
@@ -123,6 +125,7 @@ fn survivors_hold_their_exact_sum(fanout: u32, injection: Injection<Ratio>, dies
             }
         }
     }
+    // The survivors roll party 0 back.
     let departed = BTreeSet::from([0]);
     let finals: Vec<_> = c
         .machines

@@ -14,15 +14,15 @@ use crate::plan::run_file::settings::{
 #[serde(deny_unknown_fields)]
 pub(super) struct MechanismFile {
     kind: MechanismKind,
-    /// Null with PPSC.
+    /// The injection (c, Z); null with PPSC.
     injection: Option<InjectionChoice>,
     pub(super) rounds: u32,
-    /// PPSC: the number of iterations S.
+    /// The number of iterations; with PPSC only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     iterations: Option<u32>,
     fanout: u32,
     rollback: bool,
-    /// PPSC: these three as the run file has them.
+    /// The settings of PPSC as the run file has them: this one and the next two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     independent_noise: Option<IndependentNoise>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,9 +31,9 @@ pub(super) struct MechanismFile {
     local_noise_ok: Option<bool>,
     /// Null with `independent_noise = "none"`.
     independent_std: Option<f64>,
-    /// σ_Δ; null with PPSC.
+    /// σ_Δ, the deviation of the noise that cancels in INCA; null with PPSC.
     correlated_std: Option<f64>,
-    /// σ_γ; null with INCA.
+    /// σ_γ, the deviation of the noise that a party of PPSC keeps; null with INCA.
     pairwise_std: Option<f64>,
     step_log2: i32,
     state_bits: u32,

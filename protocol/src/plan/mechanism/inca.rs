@@ -1,5 +1,5 @@
-//! INCA (Algorithm 2): states are split over the edges of one connected graph; a row of (c, Z) says
-//! what of value and noise enters in each round.
+//! INCA (Algorithm 2): states are split over the edges of one connected graph; a row of the factors
+//! (c, Z) says what of value and noise enters in each round.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Rules for Inca {
         "correlated_std"
     }
 
-    /// What is injected at first is a multiple of (k+1)^T steps, with fan-out k and T rounds.
+    /// With fan-out k and T rounds, what is injected at first is a multiple of (k+1)^T steps.
     fn check_rounds(&self, fanout: u32, rounds: u32) -> Result<(), LatticeError> {
         match (u128::from(fanout) + 1).checked_pow(rounds) {
             Some(_) => Ok(()),
@@ -104,10 +104,6 @@ struct PlannedInca {
 }
 
 impl Planned for PlannedInca {
-    fn injection(&self) -> Option<&Injection<Ratio>> {
-        Some(&self.injection)
-    }
-
     fn travel(&self, shares: &ShareCounts) -> Travel<'_> {
         Travel::Split {
             fanout: self.fanout,

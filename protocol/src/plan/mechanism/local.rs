@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::lattice::grid::{LatticeError, Travel};
-use crate::lattice::injection::{Injection, InjectionError};
+use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
 use crate::plan::mechanism::rules::{Planned, Rules};
@@ -72,10 +72,6 @@ impl Rules for Local {
 }
 
 impl Planned for Local {
-    fn injection(&self) -> Option<&Injection<Ratio>> {
-        None
-    }
-
     fn travel(&self, shares: &ShareCounts) -> Travel<'_> {
         Travel::HandOver {
             exchanges: shares.all,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::lattice::grid::{LatticeError, Travel};
-use crate::lattice::injection::{Injection, InjectionError};
+use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
 use crate::plan::mechanism::rules::{Planned, Rules};
@@ -84,7 +84,7 @@ impl Rules for Ppsc {
         0..=fanout
     }
 
-    /// As many iterations as fit into so many rounds.
+    /// Draws as many iterations as fit into so many rounds.
     fn draw(&self, graph: &Graph, _: usize, rounds: u32, seed: u64) -> Option<Schedule> {
         Some(MultiGossip::fitting(graph, rounds, seed)?.schedule())
     }
@@ -98,10 +98,6 @@ impl Rules for Ppsc {
 struct PlannedPpsc;
 
 impl Planned for PlannedPpsc {
-    fn injection(&self) -> Option<&Injection<Ratio>> {
-        None
-    }
-
     fn travel(&self, shares: &ShareCounts) -> Travel<'_> {
         Travel::HandOver {
             exchanges: shares.all,
@@ -114,7 +110,7 @@ impl Planned for PlannedPpsc {
         }
     }
 
-    /// S: an iteration has one exchange for each component of the private graph.
+    /// An iteration has one exchange for each component of the private graph.
     fn iterations(&self, private_graph: &Graph, schedule: &Schedule) -> Option<u32> {
         let components = private_graph.components().len().max(1);
         Some((schedule.shares() / components) as u32)

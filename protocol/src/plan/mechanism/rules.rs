@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::lattice::grid::{LatticeError, Travel};
-use crate::lattice::injection::{Injection, InjectionError};
+use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
 use crate::plan::mechanism::ways_in::Mechanism;
@@ -60,10 +60,6 @@ pub trait Rules: Sync {
 
 /// What a mechanism whose rounds are known says to lattice, mixing machine and reader.
 pub trait Planned: Debug + Send + Sync {
-    /// The exact (c, Z), by which values and noises enter states; none where there is no such
-    /// thing.
-    fn injection(&self) -> Option<&Injection<Ratio>>;
-
     /// How values travel, in a run with so many shares.
     fn travel(&self, shares: &ShareCounts) -> Travel<'_>;
 

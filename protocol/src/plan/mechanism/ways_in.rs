@@ -7,7 +7,8 @@ use crate::lattice::injection::Injection;
 /// How value and noise get into a party's states.
 #[derive(Clone, Debug)]
 pub enum Mechanism<C> {
-    /// INCA: a row of (c, Z) in every online round; a share is an equal part of the state.
+    /// INCA: a row of the injection (c, Z) in every online round; a share is an equal part of the
+    /// state.
     Injection(Arc<Injection<C>>),
     /// PPSC: the value at first. A hand-out sends ω = β − γ with the state's whole weight, and
     /// keeps the fresh noise γ as the state.

@@ -26,7 +26,7 @@ pub(super) fn majority(parties: usize, colluding: usize, dropouts: usize) -> boo
 
 /// What a run file and a plan both say of a run; members and graphs are beside it.
 pub(crate) struct Asked<'a> {
-    /// The run's name.
+    /// The run's name, for people.
     pub(crate) name: &'a str,
     /// What each party brings.
     pub(crate) data: &'a Data,
@@ -34,7 +34,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) privacy: &'a Privacy,
     /// How noise is shared out.
     pub(crate) mechanism: &'a MechanismSettings,
-    /// Time-outs and sizes.
+    /// The run's time-outs and sizes.
     pub(crate) run: &'a RunSettings,
 }
 

@@ -8,24 +8,24 @@ use crate::plan::run_file::problem::Problem;
 /// fix.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RunFileError {
-    /// It is not TOML, has an unknown key, or a value of another type.
+    /// A file that is not TOML, or has an unknown key, or a value of another type.
     #[error("run file{}: {message}", at(*.line))]
     Toml {
-        /// Line, from 1.
+        /// The file's line, from 1.
         line: Option<usize>,
         /// The key on that line.
         field: Option<String>,
-        /// The parser's words.
+        /// What the parser says about it.
         message: String,
     },
     /// A value that makes no sense.
     #[error("run file{}: {field} {problem}; {}", at(*.line), problem.fix())]
     Field {
-        /// Dotted key.
+        /// The dotted key, such as "data.clip".
         field: String,
         /// Line, from 1, if the key is written in the file.
         line: Option<usize>,
-        /// What is wrong.
+        /// What is wrong with its value.
         problem: Problem,
     },
 }
@@ -35,19 +35,11 @@ fn at(line: Option<usize>) -> String {
 }
 
 impl RunFileError {
-    /// The dotted key that it is about.
+    /// The dotted key that the error is about, if it is known.
     pub fn field(&self) -> Option<&str> {
         match self {
             RunFileError::Toml { field, .. } => field.as_deref(),
             RunFileError::Field { field, .. } => Some(field),
-        }
-    }
-
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            RunFileError::Toml { .. } => None,
-            RunFileError::Field { problem, .. } => Some(problem.fix()),
         }
     }
 }

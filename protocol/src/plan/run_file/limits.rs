@@ -3,14 +3,14 @@
 /// The largest number of parties. Our choice: an exchange of everybody with everybody is the wrong
 /// tool beyond.
 pub const MOST_PARTIES: usize = 1024;
-/// The largest T: the lattice carries common denominators up to 64, and D_Inc's is T + 1 (DESIGN
-/// section 4, Lattice).
+/// The largest number of rounds T of INCA: the lattice carries common denominators up to 64, and
+/// D_Inc's is T + 1 (DESIGN section 4, Lattice).
 pub const MOST_ROUNDS: u32 = 63;
 /// The largest number of network rounds of PPSC, whose lattice grows with no power of them. Our
 /// choice: a plan lists them all.
 pub const MOST_EXCHANGE_ROUNDS: u32 = 4096;
-/// The largest fan-out. Our choice: beyond it (k+1)^T leaves room for few rounds, and drawing a
-/// schedule takes seconds.
+/// The largest fan-out. Our choice: beyond it the grids, powers of fan-out + 1, leave room for few
+/// rounds, and drawing a schedule takes seconds.
 pub const MOST_FANOUT: u32 = 16;
 /// The largest dimension. Our choice: 2³¹ coordinates are 16 GiB a state.
 pub(crate) const MOST_COORDINATES: usize = 1 << 31;

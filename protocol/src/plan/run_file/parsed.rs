@@ -9,9 +9,9 @@ use crate::plan::run_file::settings::*;
 /// A complete and checked run file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFile {
-    /// What is computed.
+    /// What the run computes.
     pub task: TaskKind,
-    /// The run's name.
+    /// The run's name, for people.
     pub name: String,
     /// What each party brings.
     pub data: Data,
@@ -21,7 +21,7 @@ pub struct RunFile {
     pub mechanism: MechanismSettings,
     /// Who may talk to whom.
     pub topology: Topology,
-    /// Time-outs and sizes.
+    /// The run's time-outs and sizes.
     pub run: RunSettings,
 }
 

@@ -17,7 +17,7 @@ pub enum Problem {
     /// Another version of the format.
     #[error("is {found}, which this program does not read")]
     Version {
-        /// The version found.
+        /// The version that the file names.
         found: u32,
     },
     /// A name that cannot be shown everywhere.
@@ -26,15 +26,15 @@ pub enum Problem {
     /// A number outside of its range, or not finite.
     #[error("is {}, outside of its range", readable(*.found))]
     Range {
-        /// What was found.
+        /// The number in the file.
         found: f64,
-        /// What would do.
+        /// Which numbers would do, in words.
         expected: &'static str,
     },
     /// A count outside of its range.
     #[error("is {found}, which must be from {least} to {most} here")]
     Count {
-        /// What was found.
+        /// The count in the file.
         found: u64,
         /// The least that would do.
         least: u64,
@@ -90,13 +90,13 @@ pub enum Problem {
         "is {found}: {remaining} of {parties} parties would remain, which must be more than (parties + colluding)/2 = {half}"
     )]
     Dropouts {
-        /// What was found.
+        /// The departures in the file.
         found: usize,
-        /// parties − dropouts.
+        /// How many parties would remain, without those that depart.
         remaining: usize,
         /// The number of parties n.
         parties: usize,
-        /// (parties + colluding)/2.
+        /// What they must be more than: (parties + colluding)/2.
         half: f64,
     },
     /// A pace slower than the deadline.
@@ -107,15 +107,15 @@ pub enum Problem {
         /// The deadline of a round, in milliseconds.
         round_ms: u64,
     },
-    /// (c, Z) is not valid.
+    /// An injection (c, Z) that is not valid.
     #[error("is not usable: {0}")]
     Injection(InjectionError),
-    /// (c, Z) is for another number of rounds.
+    /// An injection (c, Z) for another number of rounds.
     #[error("is {found}, but the injection's c is for {expected} rounds")]
     Rounds {
         /// The number of rounds that was found.
         found: u32,
-        /// By the length of c.
+        /// The number of rounds that the length of c gives.
         expected: u32,
     },
     /// Exact sums would be revealed without the owner saying so.
@@ -141,7 +141,7 @@ fn readable(number: f64) -> String {
 }
 
 impl Problem {
-    /// What to do about it.
+    /// What to do about this problem, for a person.
     pub fn fix(&self) -> String {
         match self {
             Problem::Missing { example } => format!("add a line such as {example}"),

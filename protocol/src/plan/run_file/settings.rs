@@ -34,7 +34,7 @@ pub enum Unit {
 pub enum Adjacency {
     /// Into any other value within the clipping range.
     ReplaceOne,
-    /// It may become zero.
+    /// The party's value may become zero.
     ZeroOut,
 }
 
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for Bound {
 pub enum Clip {
     /// The Euclidean ball around 0.
     L2 {
-        /// Its radius C > 0, in the data's unit.
+        /// The radius C > 0 of the ball, in the data's unit.
         radius: f64,
     },
     /// An interval per coordinate.
@@ -177,7 +177,7 @@ pub struct Privacy {
 pub enum MechanismKind {
     /// INCA (Algorithm 2): noise that cancels between neighbours, round by round.
     Inca,
-    /// Privacy-preserving summation-consistent gossip.
+    /// PPSC (Algorithm 1), privacy-preserving summation-consistent gossip.
     Ppsc,
     /// Gossip averaging of noisy values (KK's DP-GossipAvg).
     Gossip,
@@ -276,15 +276,15 @@ impl<'de> Deserialize<'de> for Fraction {
 /// How a party feeds its value and noise into its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InjectionChoice {
-    /// D_Inc: a part of the value in every round.
+    /// The paper's D_Inc: a part of the value in every round.
     Incremental,
-    /// D_EI: all of it at first.
+    /// The paper's D_EI: all of the value at first.
     Early,
-    /// Any valid (c, Z), exact.
+    /// Any valid factors (c, Z) of value and noises, exact.
     Custom {
-        /// T + 1 fractions.
+        /// The factors of the value: one more than there are rounds.
         c: Vec<Fraction>,
-        /// T + 1 rows of T fractions.
+        /// The factors of the noises: one row more than there are rounds, a noise for each round.
         z: Vec<Vec<Fraction>>,
     },
 }
@@ -338,9 +338,9 @@ impl<'de> Deserialize<'de> for InjectionChoice {
 /// How many rounds of mixing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounds {
-    /// As many as the calibration finds best.
+    /// The number of rounds that the calibration finds best.
     Auto,
-    /// T, from 1 to what the mechanism allows
+    /// So many, from 1 to what the mechanism allows
     /// ([`Rules::most_rounds`](crate::plan::mechanism::rules::Rules::most_rounds)).
     Fixed(u32),
 }
@@ -387,7 +387,7 @@ impl<'de> Deserialize<'de> for Rounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IndependentNoise {
-    /// As much as the target needs.
+    /// Independent noise of as much as the target needs.
     Calibrated,
     /// None: the exact sum of every component is revealed.
     None,
@@ -397,13 +397,13 @@ pub enum IndependentNoise {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanismSettings {
-    /// The mechanism's family.
+    /// Which family of mechanisms it is of.
     pub kind: MechanismKind,
     /// How value and noise enter a state.
     pub injection: InjectionChoice,
     /// The number of rounds T.
     pub rounds: Rounds,
-    /// Out-neighbours a round, k ≥ 1.
+    /// Out-neighbours a round, the fan-out k ≥ 1.
     pub fanout: u32,
     /// Whether departed parties are taken out again.
     pub rollback: bool,
@@ -428,7 +428,7 @@ pub enum GraphChoice {
         /// Neighbours of each party.
         degree: usize,
     },
-    /// These pairs of names.
+    /// The edges are listed, as pairs of names.
     Edges {
         /// Unordered pairs of names.
         edges: Vec<(String, String)>,
@@ -485,7 +485,7 @@ pub struct Topology {
     pub public: GraphChoice,
 }
 
-/// How finals spread.
+/// How final states spread among the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dissemination {
@@ -503,11 +503,11 @@ pub enum Dissemination {
 pub struct RunSettings {
     /// The least number of parties, parties − dropouts to parties.
     pub min_parties: usize,
-    /// How finals spread.
+    /// How final states spread among the parties.
     pub dissemination: Dissemination,
     /// How long to wait for the others before START, and again for their STARTs.
     pub join_ms: u64,
-    /// Round r ends at the latest r × this after START.
+    /// The round of number r ends at the latest r times so many milliseconds after START.
     pub round_ms: u64,
     /// For settling after the last round's deadline, and again for publishing.
     pub settle_ms: u64,
