@@ -1,6 +1,6 @@
 //! Messages of averaging that came in and were not used yet. Who may put one in, of which rounds
-//! and how long, is for [`super::Averaging`] to say; it lets in those of two rounds a neighbour and
-//! form, so this is bounded by the graph.
+//! and how long, is for the [`machine`](crate::publishing::averaging::machine) to say; it lets in
+//! those of two rounds a neighbour and form, so this is bounded by the graph.
 
 use std::collections::BTreeMap;
 

@@ -77,9 +77,13 @@ fn a_sole_neighbour_learns_everything_and_the_plan_says_whose() {
         draft(5, &lines)
     };
     let refused = calibrate(&path(""), &mut |_| {}).expect_err("party-0 has one neighbour");
-    assert!(
-        matches!(&refused, CalibrateError::Local { party, neighbours, .. } if party == "party-0" && neighbours[0] == "party-1")
-    );
+    let CalibrateError::Local {
+        party, neighbours, ..
+    } = &refused
+    else {
+        panic!("{refused}")
+    };
+    assert_eq!((party.as_str(), neighbours[0].as_str()), ("party-0", "party-1"));
     let message = refused.to_string();
     assert!(
         message.contains("party-0 has 1 private neighbour (party-1)") && message.contains("local_noise_ok"),
