@@ -20,7 +20,7 @@
 //!
 //! Who waits for whom: sums are told once all have ended that are not gone, or an eighth of
 //! `settle_ms` after somebody has that no earlier sums of this node took into account. There are
-//! [`MOST_SKETCHES`](crate::averaging::sketch::MOST_SKETCHES) at most, or liars who end one after
+//! [`MOST_SKETCHES`] at most, or liars who end one after
 //! the other could ask for them without end; the last are kept until nobody is left to end, or all
 //! honest ones must have. So whoever ends is in somebody's sums, late at worst.
 //!
