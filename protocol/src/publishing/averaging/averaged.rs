@@ -12,7 +12,7 @@ pub(super) struct Averaged {
     /// Whose finals are in the mean.
     pub(super) included: BTreeSet<Party>,
     /// The mean with its bound; none if none was verified.
-    pub(super) mean: Option<Arc<Mean>>,
+    pub(super) mean: Option<Arc<VerifiedMean>>,
     /// Whether these are all of E's, the bound is within ν/2, and a quorum says that it holds a
     /// mean [near](crate::averaging::sketch) to this one.
     pub(super) whole: bool,
@@ -23,7 +23,7 @@ pub(super) struct Averaged {
 
 /// A verified mean.
 #[derive(Clone)]
-pub(super) struct Mean {
+pub(super) struct VerifiedMean {
     /// An average of openings × their number: about the sum of finals, in steps of the lattice.
     pub(super) sum: Vec<i128>,
     /// Σ of the weights, exact.
@@ -34,11 +34,11 @@ pub(super) struct Mean {
     pub(super) standard_errors: f64,
 }
 
-impl std::fmt::Debug for Mean {
+impl std::fmt::Debug for VerifiedMean {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "Mean({} coordinates, within {})",
+            "VerifiedMean({} coordinates, within {})",
             self.sum.len(),
             self.standard_errors
         )

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use crate::averaging::sketch::{self, MOST_SKETCHES, Measure};
 use crate::messages::notice::{Notice, Sketch};
-use crate::publishing::averaging::averaged::{Averaged, Mean};
+use crate::publishing::averaging::averaged::{Averaged, VerifiedMean};
 use crate::publishing::averaging::comparison::Comparing;
 use crate::publishing::averaging::machine::{Averaging, MOST_STAGES};
 use crate::publishing::interface::{Published, PublishingDeed, Surroundings};
@@ -43,7 +43,7 @@ use crate::topology::party::Party;
 
 impl Averaging {
     /// This node has its result, or knows that it gets none: it says so.
-    pub(super) fn end(&mut self, now: Time, included: BTreeSet<Party>, mean: Option<Mean>) {
+    pub(super) fn end(&mut self, now: Time, included: BTreeSet<Party>, mean: Option<VerifiedMean>) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
@@ -281,7 +281,7 @@ impl Averaging {
 
     /// The mean that is compared, and how: another's over all of E may be off by ν/2 at most, or it
     /// would not tell its sums.
-    fn measured(&self) -> Option<(Arc<Mean>, Measure)> {
+    fn measured(&self) -> Option<(Arc<VerifiedMean>, Measure)> {
         let (mean, electorate) = (self.comparing.mean.clone()?, self.electorate.as_ref()?);
         let terms = &self.terms;
         let (parties, weight) = (

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::publishing::averaging::averaged::{Averaged, Mean};
+use crate::publishing::averaging::averaged::{Averaged, VerifiedMean};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -11,7 +11,7 @@ use crate::topology::party::Party;
 #[derive(Default)]
 pub(super) struct Comparing {
     /// This node's mean as it was when it ended, if it was of all of E and within ν/2.
-    pub(super) mean: Option<Arc<Mean>>,
+    pub(super) mean: Option<Arc<VerifiedMean>>,
     /// Until it is given out.
     pub(super) result: Option<Averaged>,
     pub(super) ended_at: Time,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::lattice::grid::LatticeWeight;
-use crate::publishing::averaging::averaged::Mean;
+use crate::publishing::averaging::averaged::VerifiedMean;
 use crate::publishing::averaging::fast::Fast;
 use crate::publishing::averaging::machine::{Averaging, Entrants, Mode};
 use crate::publishing::interface::Surroundings;
@@ -54,7 +54,7 @@ impl Averaging {
         mean.iter().map(|x| (x * scale).round() as i128).collect()
     }
 
-    pub(super) fn is_within(&self, mean: &Mean) -> bool {
+    pub(super) fn is_within(&self, mean: &VerifiedMean) -> bool {
         mean.standard_errors <= 0.5 * self.terms.accuracy()
     }
 
@@ -65,7 +65,7 @@ impl Averaging {
         included: &BTreeSet<Party>,
         sum: Vec<i128>,
         bound: f64,
-    ) -> Option<Mean> {
+    ) -> Option<VerifiedMean> {
         let weights = included
             .iter()
             .filter_map(|party| Some(electorate.entries.get(party)?.weight.0));
@@ -75,7 +75,7 @@ impl Averaging {
         let units = bound + terms.rounded(included.len());
         let steps = units * included.len() as f64 * f64::from(terms.grain_log2).exp2();
         let standard_errors = units * terms.unit_errors(included.len(), in_parties);
-        (in_parties > 0.0).then_some(Mean {
+        (in_parties > 0.0).then_some(VerifiedMean {
             sum,
             weight,
             steps,

@@ -50,7 +50,10 @@ fn equivocations(
                 .is_some_and(|outcome| outcome.agreed && outcome.sum.is_some())
         };
         agreed += usize::from(others.iter().all(holds));
-        let told = |event: &Event| matches!(event, Event::Offence { peer, text } if *peer == liar && text.contains("more than one"));
+        let told = |event: &Event| match event {
+            Event::Offence { peer, text } => *peer == liar && text.contains("more than one"),
+            _ => false,
+        };
         seen += usize::from(report.events.iter().any(|(_, _, event)| told(event)));
     }
     (seen, agreed)
