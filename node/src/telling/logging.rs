@@ -21,7 +21,7 @@ pub struct GlobalFlags {
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people to read.
+    /// For people.
     Text,
     /// For programs, one object a line.
     Json,
