@@ -20,6 +20,8 @@ pub struct Equivocation {
     pub stage: Stage,
     /// Who gets the other version from it.
     pub fooled: BTreeSet<Party>,
+    /// The weight of the other final, in units of the lattice; none: it is a step off.
+    pub weight: Option<i128>,
 }
 
 /// What a party sends that reveals another nonce than the one that its machine has committed to.
@@ -90,7 +92,11 @@ impl Equivocation {
             }
             Stage::Publishing => {
                 let mut other = item.to_vec();
-                other[wire::FINAL_HEADER] ^= 1;
+                match self.weight {
+                    // Finals and the entries of averaging begin with their weight.
+                    Some(weight) => other[..wire::FINAL_HEADER].copy_from_slice(&weight.to_le_bytes()),
+                    None => other[wire::FINAL_HEADER] ^= 1,
+                }
                 other
             }
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use crate::agreement::agreeing::Step;
+use crate::lattice::grid::LatticeWeight;
 use crate::messages::log::AgreedLogs;
 use crate::messages::notice::{ItemSet, Stage};
 use crate::mixing::exchange::Exchange;
@@ -137,12 +138,44 @@ impl Run {
             let unknown = Published::without_sum(published.included, published.agreed);
             return self.finish(Ending::Withheld { reason }, unknown);
         }
+        let published = self.with_weights_checked(published);
         let ending = if published.agreed && everybody && published.sum.is_some() {
             Ending::Done
         } else {
             Ending::Degraded
         };
         self.finish(ending, published);
+    }
+
+    /// A liar's weight could make the sum of weights zero, or so small that the mean is anything:
+    /// then there is no mean.
+    fn with_weights_checked(&mut self, published: Published) -> Published {
+        let wrong = match &published.sum {
+            Some(sum) => !self.can_weigh(sum.weight, &published.included),
+            None => false,
+        };
+        if !wrong {
+            return published;
+        }
+        let text = "the finals' weights do not add up to their parties': somebody lied, and there is no mean";
+        self.commons.event(Event::Fault(text.to_string()));
+        Published::without_sum(published.included, false)
+    }
+
+    /// Whether honest finals of these parties can weigh so much together. After roll-back, those of
+    /// all who may publish weigh what their parties do, to the bit. Where finals are missing, or
+    /// nothing is rolled back, some of that is elsewhere: not more than half.
+    fn can_weigh(&self, weight: LatticeWeight, included: &BTreeSet<Party>) -> bool {
+        let (draft, lattice) = (self.plan.draft(), self.plan.lattice());
+        let of = |&party: &Party| lattice.weight(draft.weight_units(party));
+        let own: i128 = included.iter().map(of).sum();
+        let verdict = self.record.verdict.as_ref();
+        let publishers = verdict.and_then(|verdict| verdict.publish.as_ref());
+        if draft.mechanism.rollback && publishers == Some(included) {
+            weight.0 == own
+        } else {
+            weight.0 >= own - own / 2
+        }
     }
 
     /// When the publication is to be looked at although nothing happened.

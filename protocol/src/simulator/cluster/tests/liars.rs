@@ -33,6 +33,7 @@ fn equivocations(
             party: liar,
             stage,
             fooled,
+            weight: None,
         });
         let report = simulate(
             plan,
@@ -121,4 +122,56 @@ fn a_reveal_that_does_not_fit_ends_the_run_for_all_and_names_who() {
             .flatten()
             .all(|outcome| outcome.ending == Ending::Done)
     );
+}
+
+/// What others end with if the last party tells them all that its final has this weight.
+fn with_a_weight(plan: &Arc<Plan>, weight: i128) -> Vec<Outcome> {
+    let liar = plan.parties() - 1;
+    let equivocation = Some(Equivocation {
+        party: liar,
+        stage: Stage::Publishing,
+        fooled: (0..liar).collect(),
+        weight: Some(weight),
+    });
+    let conditions = Conditions {
+        equivocation,
+        ..Conditions::new(5)
+    };
+    let report = simulate(plan, conditions);
+    assert_eq!(report.violations, []);
+    let outcomes: Vec<Outcome> = report.outcomes.into_iter().take(liar).flatten().collect();
+    assert_eq!(outcomes.len(), liar);
+    outcomes
+}
+
+/// With Σ w = 0 the mean would be infinite, with Σ w = 1 step anything.
+#[test]
+fn a_weight_that_is_a_lie_makes_no_mean() {
+    for lines in ["", "[run]\ndissemination = \"consensus\""] {
+        let plan = plan(4, lines, 4);
+        let (draft, lattice) = (plan.draft(), plan.lattice());
+        let own: Vec<i128> = (0..4).map(|it| lattice.weight(draft.weight_units(it))).collect();
+        let of_others: i128 = own[..3].iter().sum();
+        // The final's own weight, which roll-back leaves as it is, or not: nobody departed.
+        let honest = simulate(&plan, Conditions::new(5));
+        let sums = honest.outcomes.iter().flatten().filter_map(|it| it.sum.as_ref());
+        assert_eq!(sums.filter(|sum| sum.weight.0 == of_others + own[3]).count(), 4);
+        for weight in [
+            -of_others,
+            1 - of_others,
+            0,
+            -own[3],
+            3 * own[3],
+            i128::from(i64::MAX),
+        ] {
+            for outcome in with_a_weight(&plan, weight) {
+                let what = format!("{weight}: {outcome:?}");
+                assert!(
+                    outcome.sum.is_none() && outcome.ending == Ending::Degraded,
+                    "{what}"
+                );
+                assert!(!outcome.agreed, "{what}");
+            }
+        }
+    }
 }
