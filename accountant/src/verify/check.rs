@@ -1,13 +1,13 @@
 //! A whole plan: its claims, what they cover, its predictions.
 
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::claim::{Claim, Faults, Predicted};
+use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 
 use crate::calibration::claims::{claims, covers, predicted};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
-use crate::verify::claim::{check_claim, exceeds};
+use crate::verify::claim::{check_claim, exceeds, words};
 use crate::verify::error::VerifyError;
 use crate::verify::sampled;
 
@@ -30,6 +30,9 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
         independent_std: calibration.independent_std,
         correlated_std: calibration.correlated_std,
     };
+    if !setting.reveals_sums(noise) {
+        check_sizes(plan)?;
+    }
     // The claims, and that they cover what a headline has to.
     if plan.draws_at_start() {
         sampled::check(plan, &setting, noise, own)?;
@@ -50,11 +53,50 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
             })?;
         }
     }
+    if !setting.reveals_sums(noise) {
+        check_theorems(plan)?;
+    }
     let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
     check_predicted(
         &calibration.predicted,
         &predicted(&setting, noise, budget)?.times(plan.scales().root_mean_square()),
     )
+}
+
+/// Checks that what holds as headline covers coalitions as large as the plan's privacy target says.
+fn check_sizes(plan: &Plan) -> Result<(), VerifyError> {
+    let colluding = plan.draft().privacy.colluding;
+    for (index, claim) in plan.calibration().claims.iter().enumerate() {
+        if claim.holds_as_headline && claim.size < colluding {
+            return Err(VerifyError::Size {
+                index,
+                what: words(claim),
+                colluding,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the plan states what is proved of all others together: before publishing, and with
+/// any faults. A receipt falls back on these.
+fn check_theorems(plan: &Plan) -> Result<(), VerifyError> {
+    for (faults, name) in [
+        (Faults::BeforePublishing, "what leaves before publishing"),
+        (Faults::Any, "any faults"),
+    ] {
+        let proved = |claim: &Claim| {
+            claim.adversary == Adversary::Coalition
+                && claim.established == Established::Theorem
+                && claim.faults == faults
+                && claim.changes.is_none()
+                && claim.size + 1 >= plan.parties()
+        };
+        if !plan.calibration().claims.iter().any(proved) {
+            return Err(VerifyError::NoTheorem { faults: name });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that some claim covers each fault set, within `epsilon`.

@@ -55,6 +55,22 @@ pub enum VerifyError {
         /// The claim, in words.
         what: String,
     },
+    /// A headline for smaller coalitions than the plan's privacy target names.
+    #[error("claims[{index}] ({what}): it holds as headline, but privacy.colluding is {colluding}")]
+    Size {
+        /// Index of the claim in the plan's list.
+        index: usize,
+        /// The claim, in words.
+        what: String,
+        /// The parties of a coalition that the plan's privacy target names.
+        colluding: usize,
+    },
+    /// A plan without one of the claims that are proved of all others together.
+    #[error("claims: no theorem covers {faults} against all other parties together; plan again")]
+    NoTheorem {
+        /// The fault set, in words.
+        faults: &'static str,
+    },
     /// No sure claim for a fault set.
     #[error("claims: none that holds as headline covers {faults}")]
     Missing {

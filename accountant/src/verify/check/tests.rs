@@ -69,6 +69,57 @@ fn an_honest_plan_is_accepted_and_each_lie_named() {
     assert!(matches!(promise, Err(VerifyError::Budget { .. })), "{promise:?}");
 }
 
+/// The claims of a plan, each as it is found under a key.
+fn claims_with(value: &Value, key: &str, is: &Value) -> Vec<usize> {
+    let claims = value["claims"].as_array().expect("a list");
+    (0..claims.len()).filter(|&at| claims[at][key] == *is).collect()
+}
+
+#[test]
+fn a_headline_for_smaller_coalitions_than_the_target_is_refused() {
+    let plan = plan(5, "[mechanism]\nrounds = 4");
+    assert_eq!(plan.draft().privacy.colluding, 1);
+    let value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
+    let headline = claims_with(&value, "holds_as_headline", &json!(true));
+    assert!(!headline.is_empty());
+    for at in headline {
+        // Nothing is untrue of a smaller coalition but that it is the headline.
+        let smaller = changed(&plan, |value| value["claims"][at]["size"] = json!(0));
+        let named = matches!(smaller, Err(VerifyError::Size { index, colluding: 1, .. }) if index == at);
+        assert!(named, "{smaller:?}");
+    }
+}
+
+#[test]
+fn a_plan_without_a_theorem_on_all_others_is_refused() {
+    for lines in [
+        "[mechanism]\nrounds = 4",
+        "[privacy]\ncoalitions = \"static\"\ndraws = 200",
+    ] {
+        let plan = plan(5, lines);
+        assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
+        let value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
+        let theorems = claims_with(&value, "established", &json!("theorem"));
+        assert_eq!(theorems.len(), 2);
+        for at in theorems {
+            let without = changed(&plan, |value| {
+                value["claims"].as_array_mut().expect("a list").remove(at);
+            });
+            // Without the one before publishing the other stands in for it, whose ε is too large.
+            let named = |error: &VerifyError| {
+                use VerifyError::{Budget, Missing, NoTheorem};
+                matches!(error, NoTheorem { .. } | Missing { .. } | Budget { .. })
+            };
+            assert!(without.as_ref().is_err_and(named), "{without:?}");
+            let smaller = changed(&plan, |value| value["claims"][at]["size"] = json!(3));
+            assert!(
+                matches!(smaller, Err(VerifyError::NoTheorem { .. })),
+                "{smaller:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_claim_that_says_more_than_the_truth_is_no_lie() {
     let plan = plan(4, "[mechanism]\nrounds = 3");
