@@ -341,12 +341,12 @@ fn too_few_to_start_and_nothing_private_leaves() {
         let receipt = read_json(&end.kept().join(party).join("receipt.json"));
         assert_eq!(
             (&receipt["outcome"], &receipt["epsilon"], &receipt["mu"]),
-            (&"aborted".into(), &Value::Null, &Value::Null)
+            (&"aborted".into(), &0.0.into(), &0.0.into())
         );
     }
     assert_eq!(
         (&object["finished"], &object["outcome"], &object["epsilon"]),
-        (&0.into(), &"aborted".into(), &Value::Null)
+        (&0.into(), &"aborted".into(), &0.0.into())
     );
     assert!(
         end.events

@@ -60,12 +60,13 @@ pub fn compose(releases: &[Release], delta: f64) -> Result<Composed, GaussianErr
         .map(|release| release.mu())
         .collect::<Result<Vec<f64>, _>>()?;
     let mu = gaussian::compose(&losses)?;
+    let epsilon = gaussian::epsilon(delta, mu)?;
     Ok(Composed {
         releases: releases.len(),
         mu,
-        epsilon: gaussian::epsilon(delta, mu)?,
+        epsilon,
         delta,
-        unbounded: mu.is_infinite(),
+        unbounded: mu.is_infinite() || epsilon.is_infinite(),
     })
 }
 

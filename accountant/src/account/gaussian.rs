@@ -19,7 +19,7 @@ pub struct GaussianAccount {
     /// Noise over sensitivity, 1/μ; null for μ = 0.
     #[serde(serialize_with = "finite")]
     pub noise_multiplier: f64,
-    /// Present, and true, if `mu` is infinite.
+    /// Present, and true, if `mu` is infinite, or `epsilon` beyond every f64.
     #[serde(skip_serializing_if = "is_false")]
     pub unbounded: bool,
 }
@@ -46,6 +46,19 @@ pub fn gaussian(
         delta,
         mu,
         noise_multiplier,
-        unbounded: mu.is_infinite(),
+        unbounded: mu.is_infinite() || epsilon.is_infinite(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epsilon_beyond_every_number_is_said_to_be_unbounded() {
+        let answer = gaussian(None, Some(1e-6), Some(1e200)).expect("μ is a number");
+        assert!(answer.unbounded && answer.epsilon.is_infinite());
+        let answer = gaussian(None, Some(1e-6), Some(1e5)).expect("μ is a number");
+        assert!(!answer.unbounded && answer.epsilon.is_finite());
+    }
 }

@@ -143,17 +143,23 @@ impl Account {
         Some(reason.to_owned())
     }
 
-    /// ε as it turned out; None if nothing left, or if it is unbounded.
+    /// ε as it turned out: 0 if this start of the run aborted; None if an earlier start's receipt
+    /// says it, or if it is unbounded.
     pub fn epsilon(&self) -> Option<f64> {
-        self.audit
-            .as_ref()
-            .map(|audit| audit.epsilon)
-            .filter(|e| e.is_finite())
+        self.lost(|audit| audit.epsilon).filter(|e| e.is_finite())
     }
 
-    /// μ as it turned out; None if nothing left.
+    /// μ as it turned out: 0 if this start of the run aborted; None if an earlier start's receipt
+    /// says it.
     pub fn mu(&self) -> Option<f64> {
-        self.audit.as_ref().map(|audit| audit.mu)
+        self.lost(|audit| audit.mu)
+    }
+
+    fn lost(&self, of: impl Fn(&Audit) -> f64) -> Option<f64> {
+        match self.ending {
+            Ending::Aborted { .. } => Some(0.0),
+            _ => self.audit.as_ref().map(of),
+        }
     }
 
     /// Whether the loss as it turned out is infinite.
@@ -227,7 +233,7 @@ impl Account {
             "epsilon_claimed": plan.epsilon_claimed(),
             "epsilon_searched": plan.epsilon_searched(),
             "delta": plan.draft().privacy.delta,
-            "mu": self.audit.as_ref().map_or(Value::Null, |audit| finite(audit.mu)),
+            "mu": self.mu().map_or(Value::Null, finite),
             "standard_error": self.standard_error(),
             "independent_std": mechanism::independent_std(plan),
             "correlated_std": mechanism::correlated_std(plan),
@@ -286,9 +292,21 @@ fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
         Ending::Done | Ending::Degraded => finish.gate.as_ref().map(|gate| gate.audit.clone()),
         Ending::Withheld { reason } => Some(match &finish.gate {
             Some(gate) => gate.audit.clone(),
-            None => decision::withheld(plan, reason),
+            None => with_the_run(plan, decision::withheld(plan, reason)),
         }),
     }
+}
+
+/// What a run may have lost that went on without this node: what its own shares may have told, and
+/// no less than the plan claims, since the others may have published.
+fn with_the_run(plan: &Plan, own: Audit) -> Audit {
+    let headlines = plan.calibration().claims.iter();
+    let headlines = headlines.filter(|claim| claim.holds_as_headline);
+    headlines.fold(own, |audit, claim| Audit {
+        mu: audit.mu.max(claim.mu),
+        epsilon: audit.epsilon.max(claim.epsilon),
+        ..audit
+    })
 }
 
 /// Sentences about finals that were let through by the gate and did not arrive in time.

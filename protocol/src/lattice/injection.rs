@@ -1,6 +1,6 @@
 //! How a party feeds its value and noise into its own state, round by round (INCA, section 3.1,
-//! Definitions 3.3 and 3.4): with T rounds, c has T + 1 factors of the noisy value x̃, and Z has T
-//! + 1 rows of factors of the T correlated noises η.
+//! Definitions 3.3 and 3.4): with T rounds, c has T + 1 factors of the noisy value x̃, and Z has
+//! T + 1 rows of factors of the T correlated noises η.
 
 use thiserror::Error;
 

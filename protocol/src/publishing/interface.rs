@@ -20,7 +20,8 @@ use crate::topology::party::Party;
 pub struct Setup {
     /// This node's party.
     pub me: Party,
-    /// Signs its messages.
+    /// Signs its rounds and seeds. Notices go through [`PublishingDeed::Say`]: their sequence numbers
+    /// are counted elsewhere.
     pub signer: Signer,
     /// The public graph.
     pub graph: Arc<Graph>,

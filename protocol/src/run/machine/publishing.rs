@@ -26,6 +26,15 @@ pub(super) enum NotGiven {
     Final(#[from] FinalError),
 }
 
+/// Why a sum of finals has no mean.
+#[derive(Debug, Error)]
+enum NoMean {
+    #[error("the finals' weights do not add up to their parties': somebody lied, and there is no mean")]
+    Lie,
+    #[error("the finals that are here weigh nothing together: there is no mean")]
+    Weightless,
+}
+
 impl Run {
     /// This node gives what its final is in the plan's way of publishing.
     pub(super) fn give_final(
@@ -49,7 +58,7 @@ impl Run {
         Ok(publication)
     }
 
-    /// Hands on the rounds that neighbours sent each other this node's way.
+    /// Hands on the rounds that neighbours sent to this node.
     pub(super) fn hand_on_rounds(&mut self) {
         for (round, values) in std::mem::take(&mut self.commons.rounds) {
             match &mut self.machine {
@@ -147,34 +156,35 @@ impl Run {
         self.finish(ending, published);
     }
 
-    /// A liar's weight could make the sum of weights zero, or so small that the mean is anything:
-    /// then there is no mean.
+    /// A liar's weight could make the sum of weights zero, or the mean anything: then there is none.
     fn with_weights_checked(&mut self, published: Published) -> Published {
-        let wrong = match &published.sum {
-            Some(sum) => !self.can_weigh(sum.weight, &published.included),
-            None => false,
-        };
-        if !wrong {
+        let Some(sum) = &published.sum else {
             return published;
-        }
-        let text = "the finals' weights do not add up to their parties': somebody lied, and there is no mean";
-        self.commons.event(Event::Fault(text.to_string()));
-        Published::without_sum(published.included, false)
+        };
+        let Err(reason) = self.check_weight(sum.weight, &published.included) else {
+            return published;
+        };
+        self.commons.event(Event::Fault(reason.to_string()));
+        Published::without_sum(published.included, published.agreed)
     }
 
-    /// Whether honest finals of these parties can weigh so much together. After roll-back, those of
-    /// all who may publish weigh what their parties do, to the bit. Where finals are missing, or
-    /// nothing is rolled back, some of that is elsewhere: not more than half.
-    fn can_weigh(&self, weight: LatticeWeight, included: &BTreeSet<Party>) -> bool {
+    /// After roll-back the finals of all who may publish weigh what their parties do, to the bit.
+    /// Where finals are missing, as much of that is missing as they held: with hand-overs that may
+    /// be nearly all.
+    fn check_weight(&self, weight: LatticeWeight, included: &BTreeSet<Party>) -> Result<(), NoMean> {
         let (draft, lattice) = (self.plan.draft(), self.plan.lattice());
         let of = |&party: &Party| lattice.weight(draft.weight_units(party));
         let own: i128 = included.iter().map(of).sum();
         let verdict = self.record.verdict.as_ref();
         let publishers = verdict.and_then(|verdict| verdict.publish.as_ref());
-        if draft.mechanism.rollback && publishers == Some(included) {
-            weight.0 == own
+        let all = draft.mechanism.rollback && publishers == Some(included);
+        if all && weight.0 != own {
+            return Err(NoMean::Lie);
+        }
+        if weight.0 > 0 {
+            Ok(())
         } else {
-            weight.0 >= own - own / 2
+            Err(NoMean::Weightless)
         }
     }
 
