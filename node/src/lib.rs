@@ -8,10 +8,13 @@
 //! planning     making and checking plans, and what they promise in words
 //! vector_file  .npy, .csv, .json, .safetensors
 //! network      two swarms, streams, frames
-//! telling      failures, reports, tables, progress, logs
+//! telling      failures, reports, tables, progress, logs, output
 //! ```
 //!
 //! A folder imports only folders that stand below it, and no two files import each other.
+
+// Printing macros panic where the reader has left: `telling::output`.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod commands;
 pub mod daemon;

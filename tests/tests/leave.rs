@@ -1,6 +1,8 @@
 //! Parties that are told to leave, and one whose result cannot be written: what they exit with, and
 //! what the others get.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use undertone_tests::{Followed, Parties, Running, Signal, alone, follow_in, read_json, signal};
 
@@ -165,4 +167,61 @@ fn who_cannot_write_its_mean_still_serves_the_others() {
             "{name} holds other bits"
         );
     }
+}
+
+/// A cluster of five whose deadlines are a minute, in its third round; its nodes' process ids.
+fn local(folder: &Path) -> (Running, Followed, Vec<i32>) {
+    let line = "local --nodes 5 --dimension 10 --pace-ms 300 --round-ms 60000 --json";
+    let (running, mut followed) = follow_in(folder, line.split(' '));
+    let pids = followed.spawned(5).into_iter().map(|(_, pid)| pid).collect();
+    followed.until("round 3", |e| e["event"] == "round" && e["round"] == 3);
+    (running, followed, pids)
+}
+
+/// The exit code, and each node's.
+fn codes(running: Running, followed: Followed) -> (i32, Vec<Value>) {
+    followed.rest();
+    let ended = running.wait();
+    let object = ended.json();
+    let codes = object["exit_codes"].as_object().expect("each node's code");
+    (ended.code, codes.values().cloned().collect())
+}
+
+#[test]
+fn a_whole_cluster_that_is_told_once_leaves_in_an_orderly_way() {
+    let _alone = alone();
+    for how in [Signal::SIGINT, Signal::SIGTERM] {
+        for group in [-1, 1] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let (running, followed, _) = local(folder.path());
+            // As a terminal or a supervisor tells the whole group, or somebody the one process.
+            signal(group * running.pid(), how);
+            let withheld = (6, vec![json!(6); 5]);
+            assert_eq!(codes(running, followed), withheld, "{how}, {group}");
+        }
+    }
+}
+
+#[test]
+fn a_node_that_is_told_twice_counts_as_killed() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (running, followed, pids) = local(folder.path());
+    // Two of one kind might arrive as one.
+    signal(pids[2], Signal::SIGINT);
+    signal(pids[2], Signal::SIGTERM);
+    let (code, codes) = codes(running, followed);
+    assert_eq!((code, &codes[2]), (5, &json!(137)), "{codes:?}");
+}
+
+#[test]
+fn a_cluster_that_is_told_twice_ends_at_once() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (running, followed, pids) = local(folder.path());
+    // Nodes that cannot leave.
+    pids.iter().for_each(|&pid| signal(pid, Signal::SIGSTOP));
+    signal(running.pid(), Signal::SIGINT);
+    signal(running.pid(), Signal::SIGTERM);
+    assert_eq!(codes(running, followed), (5, vec![json!(137); 5]));
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::measuring::{disseminations, local_run, private_rounds, relays, simulated};
 use crate::telling::failure::Failure;
+use crate::telling::output;
 use crate::telling::report::Report;
 use crate::telling::table::{Table, bytes};
 
@@ -102,7 +103,7 @@ pub fn run(arguments: BenchmarkArgs) -> Result<Report, Failure> {
     }
     let mut samples = vec![];
     for run in 1..=arguments.runs.max(1) {
-        eprintln!("run {run} of {} …", arguments.runs.max(1));
+        output::tell(format_args!("run {run} of {} …", arguments.runs.max(1)));
         let object = local(&arguments)?;
         let number = |key: &str| object[key].as_u64().unwrap_or(0);
         let (private_bytes, public_bytes) = (number("private_bytes"), number("public_bytes"));

@@ -1,6 +1,7 @@
 //! The command line: flags, `--help` that teaches, and the mapping from outcomes to exit codes.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 
 use clap::{Parser, Subcommand};
 use undertone_protocol::plan::defaults::{self, Defaults};
@@ -12,6 +13,7 @@ use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
 use crate::telling::failure::Failure;
 use crate::telling::logging::{self, GlobalFlags};
+use crate::telling::output;
 
 /// Average real vectors across machines, with no server, under differential privacy.
 ///
@@ -139,23 +141,31 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Benchmark(arguments) => benchmark::run(arguments),
     };
     match result {
-        Ok(report) => {
-            if shared.json {
-                println!("{}", report.json)
-            } else {
-                print!("{}", report.text)
-            }
-            report.exit
-        }
+        Ok(report) if shared.json => say(format_args!("{}\n", report.json), report.exit),
+        Ok(report) => say(report.text, report.exit),
+        Err(failure) => refuse(&failure, shared.json),
+    }
+}
+
+/// Says on standard output what a command ends with; the exit code, which is the command's own
+/// unless only the saying failed.
+fn say(text: impl Display, exit: i32) -> i32 {
+    match output::print(text) {
+        Ok(_) => exit,
         Err(failure) => {
-            if shared.json {
-                println!("{}", failure.to_json())
-            } else {
-                eprintln!("undertone: {failure}")
-            }
-            failure.exit.code()
+            output::tell(format_args!("undertone: {failure}"));
+            if exit == 0 { failure.exit.code() } else { exit }
         }
     }
+}
+
+fn refuse(failure: &Failure, json: bool) -> i32 {
+    let exit = failure.exit.code();
+    if json {
+        return say(format_args!("{}\n", failure.to_json()), exit);
+    }
+    output::tell(format_args!("undertone: {failure}"));
+    exit
 }
 
 fn refuse_arguments(error: &clap::Error, json: bool) -> i32 {
@@ -168,14 +178,10 @@ fn refuse_arguments(error: &clap::Error, json: bool) -> i32 {
             .take_while(|line| !line.is_empty())
             .map(str::trim)
             .collect();
-        println!(
-            "{}",
-            Failure::usage(message.join(" ").trim_start_matches("error: "))
-                .hint("see `undertone --help`")
-                .to_json()
-        );
-    } else {
-        let _ = error.print();
+        let message = message.join(" ");
+        let failure = Failure::usage(message.trim_start_matches("error: ")).hint("see `undertone --help`");
+        return refuse(&failure, json);
     }
+    let _ = error.print();
     error.exit_code()
 }

@@ -130,7 +130,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
     let finish = runtime.block_on(async {
         let told = signals::leave();
         let hub = driver::hub_configuration(&part);
-        driver::drive_alone(hub, part, async { _ = told.await }, deliver).await
+        driver::drive_alone(hub, part, told, deliver).await
     })?;
     let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
     let clipped = arguments.show_private.then_some(clipped);

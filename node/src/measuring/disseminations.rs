@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::measuring::failed::failed;
 use crate::measuring::local_run;
 use crate::telling::failure::Failure;
+use crate::telling::output;
 use crate::telling::report::Report;
 use crate::telling::table::{Table, bytes};
 
@@ -18,7 +19,7 @@ pub(crate) fn run(nodes: usize, dimension: usize, runs: usize) -> Result<Report,
     let mut samples: [Vec<Value>; 2] = Default::default();
     for run in 0..runs {
         for (way, samples) in WAYS.iter().zip(&mut samples) {
-            eprintln!("run {} of {runs}, {way} …", run + 1);
+            output::tell(format_args!("run {} of {runs}, {way} …", run + 1));
             let mut file = tempfile::Builder::new()
                 .suffix(".toml")
                 .tempfile()

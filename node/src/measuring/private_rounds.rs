@@ -31,6 +31,7 @@ use undertone_protocol::topology::schedule::Schedule;
 
 use crate::measuring::failed::failed;
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::output;
 use crate::telling::report::Report;
 use crate::telling::table::Table;
 
@@ -74,7 +75,7 @@ pub(crate) fn run(sizes: &[usize]) -> Result<Report, Failure> {
     let mut rows = vec![];
     for &parties in sizes {
         for (graph, topology) in GRAPHS {
-            eprintln!("{parties} parties, {graph} …");
+            output::tell(format_args!("{parties} parties, {graph} …"));
             rows.push(measured(parties, graph, topology)?);
         }
     }

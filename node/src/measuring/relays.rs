@@ -12,6 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use crate::measuring::baseline::{BaselineClient, BaselineServer};
 use crate::measuring::failed::failed;
 use crate::telling::failure::Failure;
+use crate::telling::output;
 
 /// What the keys of the pair whose server is process `index` follow from.
 fn seed(index: u64) -> [u8; 31] {
@@ -32,19 +33,19 @@ pub(crate) async fn relay(numbers: &[u64]) -> Result<Infallible, Failure> {
         .await
         .map_err(failed)?;
     let [private, public] = server.addresses();
-    println!("{private} {public}");
+    output::print(format_args!("{private} {public}\n"))?;
     tokio::spawn(server.run());
     let next = addresses(&told().await?)?;
     let client = BaselineClient::connect(seed((index + 1) % processes), next, frame as usize)
         .await
         .map_err(failed)?;
-    println!("connected");
+    output::print("connected\n")?;
     told().await?;
     client
         .transfer(private_bytes, public_bytes)
         .await
         .map_err(failed)?;
-    println!("arrived");
+    output::print("arrived\n")?;
     // Until nobody needs it any more: it may still be receiving.
     told().await?;
     std::process::exit(0)

@@ -21,6 +21,7 @@ use crate::measuring::failed::failed;
 use crate::measuring::trial::Trial;
 use crate::planning::make;
 use crate::telling::failure::Failure;
+use crate::telling::output;
 use crate::telling::report::Report;
 use crate::telling::table::{Table, bytes, number};
 
@@ -47,7 +48,7 @@ pub(crate) fn run(numbers: &[usize], dimension: usize, seed: u64) -> Result<Repo
         let plans = Plans::of(parties, dimension, seed)?;
         let mut row = json!({ "parties": parties, "auto": plans.auto });
         for (way, plan) in WAYS.iter().zip(plans.ways) {
-            eprintln!("{parties} parties, {way} …");
+            output::tell(format_args!("{parties} parties, {way} …"));
             let sample = sample(&plan, seed)?;
             // What each purpose took of a party's bytes.
             let share = |purposes: &[Purpose]| {

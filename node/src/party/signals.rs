@@ -5,35 +5,73 @@ use std::future::pending;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// Listens from now on; comes with the first SIGINT (Ctrl-C) or SIGTERM. From then on the next one
-/// ends the process at once, as if nobody had listened.
-///
-/// # Panics
-/// Outside of a runtime.
-pub fn leave() -> impl Future<Output = Signal> {
-    let streams = signal(SignalKind::interrupt())
-        .and_then(|interrupt| Ok([interrupt, signal(SignalKind::terminate())?]));
-    async move {
-        // Without handlers the first signal ends the process.
-        let Ok(mut streams) = streams else {
+/// What `local` tells its nodes to leave by. A SIGTERM to the whole group has reached them already;
+/// this beside it does not count as a second one.
+pub const LEAVE: Signal = Signal::SIGUSR1;
+
+/// SIGINT (Ctrl-C) and SIGTERM, as they come; neither ends this process any more.
+#[derive(Debug)]
+pub struct StopSignals(Option<[Stream; 2]>);
+
+impl StopSignals {
+    /// Listens from now on. Where that is impossible, the first signal ends the process.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn listen() -> Self {
+        let streams = signal(SignalKind::interrupt())
+            .and_then(|interrupt| Ok([interrupt, signal(SignalKind::terminate())?]));
+        StopSignals(streams.ok())
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) -> Signal {
+        let Some([interrupt, terminate]) = &mut self.0 else {
             return pending().await;
         };
-        let first = next(&mut streams).await;
-        tracing::warn!(
-            signal = first.as_str(),
-            "leaving; the same again ends this process at once"
-        );
-        tokio::spawn(async move {
-            let second = next(&mut streams).await;
-            std::process::exit(128 + second as i32);
-        });
-        first
+        tokio::select! {
+            _ = interrupt.recv() => Signal::SIGINT,
+            _ = terminate.recv() => Signal::SIGTERM,
+        }
     }
 }
 
-async fn next([interrupt, terminate]: &mut [Stream; 2]) -> Signal {
-    tokio::select! {
-        _ = interrupt.recv() => Signal::SIGINT,
-        _ = terminate.recv() => Signal::SIGTERM,
+/// Listens from now on; comes with the first SIGINT, SIGTERM or [`LEAVE`]. The second SIGINT or
+/// SIGTERM ends the process at once, with the code that a shell shows for one that it killed.
+///
+/// # Panics
+/// Outside of a runtime.
+pub fn leave() -> impl Future<Output = ()> {
+    let mut stops = StopSignals::listen();
+    let told = signal(SignalKind::user_defined1());
+    async move {
+        let told = async {
+            match told {
+                Ok(mut told) => told.recv().await,
+                Err(_) => pending().await,
+            }
+        };
+        let first = tokio::select! {
+            stop = stops.next() => Some(stop),
+            _ = told => None,
+        };
+        tracing::warn!(
+            signal = first.unwrap_or(LEAVE).as_str(),
+            "leaving; a second SIGINT or SIGTERM ends this process at once"
+        );
+        tokio::spawn(async move {
+            if first.is_none() {
+                stops.next().await;
+            }
+            let second = stops.next().await;
+            std::process::exit(128 + second as i32);
+        });
     }
+}
+
+/// Whether a process of ours that exited with this code was ended by a second signal.
+pub fn ended_by_signal(code: i32) -> bool {
+    [Signal::SIGINT, Signal::SIGTERM]
+        .map(|signal| 128 + signal as i32)
+        .contains(&code)
 }

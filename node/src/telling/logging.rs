@@ -38,6 +38,9 @@ pub fn start(shared: &GlobalFlags) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A line that cannot be written is dropped: telling of it on standard error panics where
+        // the reader of that has left.
+        .log_internal_errors(false)
         .with_target(false);
     let _ = match shared.log {
         LogFormat::Text => builder.with_ansi(false).try_init(),

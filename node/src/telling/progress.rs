@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 
+use crate::telling::output;
+
 /// The line. Nothing is shown if standard error is not a terminal, except what
 /// [`Progress::milestone`] says.
 #[derive(Debug)]
@@ -41,13 +43,13 @@ impl Progress {
             self.shown = 0;
             self.last.clear();
         }
-        eprintln!("{}", if self.terminal { "" } else { line });
+        output::tell(if self.terminal { "" } else { line });
     }
 
     /// Takes the line away.
     pub fn end(&mut self) {
         if self.terminal && self.shown > 0 {
-            eprint!("\r{}\r", " ".repeat(self.shown));
+            let _ = write!(std::io::stderr(), "\r{}\r", " ".repeat(self.shown));
             self.shown = 0;
         }
     }

@@ -1,5 +1,6 @@
 //! `undertone watch`: a run's events as they come, until it ends.
 
+use std::fs::File;
 use std::io::Write;
 
 use clap::Args;
@@ -11,6 +12,7 @@ use crate::commands::client::daemon::{ApiArgs, Daemon, run};
 use crate::commands::client::show;
 use crate::daemon::status::{RunState, RunStatus};
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::output;
 use crate::telling::report::Report;
 
 /// Flags of `watch`.
@@ -26,7 +28,8 @@ pub struct WatchArgs {
     api: ApiArgs,
 }
 
-/// Follows a run to its end, and exits as `undertone join` would have.
+/// Follows a run to its end, and exits as `undertone join` would have; or ends as soon as nobody
+/// reads what it shows (`| head`), as if SIGPIPE had ended it.
 pub fn watch(arguments: WatchArgs, json: bool) -> Result<Report, Failure> {
     let daemon = arguments.api.daemon()?;
     let sink = EventOutput::open(arguments.events.as_deref(), json)?;
@@ -48,45 +51,56 @@ fn exit_of(run: &RunStatus) -> Option<i32> {
 }
 
 /// Where the events of a watched run go: a file, standard output, or nowhere.
+#[derive(Default)]
 pub(super) struct EventOutput {
-    lines: Option<Box<dyn Write>>,
-    text: bool,
+    file: Option<File>,
+    /// How standard output shows one.
+    printed: Option<fn(&Value) -> String>,
 }
 
 impl EventOutput {
     /// Fails (exit 2) on a file that cannot be written.
     pub(super) fn open(path: Option<&std::path::Path>, json: bool) -> Result<Self, Failure> {
-        let lines: Option<Box<dyn Write>> = match path {
-            None => None,
-            Some(path) if path == std::path::Path::new("-") => Some(Box::new(std::io::stdout())),
-            Some(path) => Some(Box::new(std::fs::File::create(path).map_err(|e| {
-                Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--events")
-            })?)),
-        };
-        // With --json one object stands on standard output, and nothing else.
-        Ok(EventOutput {
-            text: lines.is_none() && !json,
-            lines,
-        })
+        let mut sink = EventOutput::default();
+        match path {
+            // With --json one object stands on standard output, and nothing else.
+            None if json => {}
+            None => sink.printed = Some(show::event),
+            Some(path) if path == std::path::Path::new("-") => sink.printed = Some(Value::to_string),
+            Some(path) => {
+                sink.file = Some(File::create(path).map_err(|e| {
+                    Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--events")
+                })?);
+            }
+        }
+        Ok(sink)
     }
 
-    fn take(&mut self, event: &Value) {
-        if let Some(lines) = &mut self.lines {
+    /// False: nobody reads standard output any more, and there is nothing left to show.
+    fn take(&mut self, event: &Value) -> Result<bool, Failure> {
+        if let Some(file) = &mut self.file {
             // Whoever reads the lines may be gone; the run's end is still worth waiting for.
-            let _ = writeln!(lines, "{event}").and_then(|()| lines.flush());
+            let _ = writeln!(file, "{event}");
         }
-        if self.text {
-            println!("{}", show::event(event));
+        match self.printed {
+            Some(shown) => output::print(format_args!("{}\n", shown(event))),
+            None => Ok(true),
         }
     }
 }
 
 impl Daemon {
-    /// Follows a run until it is over.
+    /// Follows a run until it is over, or until nobody reads what is shown of it.
     pub(super) async fn until_end(&self, digest: &str, mut sink: EventOutput) -> Result<Report, Failure> {
         let mut last = None;
         loop {
-            last = self.follow(digest, last, &mut sink).await?;
+            if !self.follow(digest, &mut last, &mut sink).await? {
+                return Ok(Report {
+                    json: Value::Null,
+                    text: String::new(),
+                    exit: output::NO_READER,
+                });
+            }
             let run: RunStatus = self.get(&format!("/v1/runs/{digest}")).await?;
             if let Some(exit) = exit_of(&run) {
                 return Ok(Report {
@@ -100,15 +114,16 @@ impl Daemon {
         }
     }
 
-    /// Reads one stream to its end; the id of the last event.
+    /// Reads one stream to its end, and keeps the id of the last event. False: nobody reads what is
+    /// shown of it.
     async fn follow(
         &self,
         digest: &str,
-        last: Option<u64>,
+        last: &mut Option<u64>,
         sink: &mut EventOutput,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<bool, Failure> {
         let mut headers = vec![(header::ACCEPT, HeaderValue::from_static("text/event-stream"))];
-        if let Some(last) = last {
+        if let Some(last) = *last {
             headers.push((HeaderName::from_static("last-event-id"), last.into()));
         }
         let path = format!("/v1/runs/{digest}/events");
@@ -116,12 +131,13 @@ impl Daemon {
             .send(hyper::Method::GET, &path, Sent { headers, body: None })
             .await?;
         let mut events = ServerSentEvents::new(answer);
-        let mut last = last;
         while let Some((id, event)) = events.next().await? {
-            last = id.or(last);
-            sink.take(&event);
+            *last = id.or(*last);
+            if !sink.take(&event)? {
+                return Ok(false);
+            }
         }
-        Ok(last)
+        Ok(true)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::commands::client::show;
 use crate::commands::client::stream::EventOutput;
 use crate::daemon::status::RunStatus;
 use crate::telling::failure::Failure;
+use crate::telling::output;
 use crate::telling::report::Report;
 
 /// What this party brings.
@@ -138,7 +139,7 @@ fn propose(daemon: &Daemon, run_file: &Path, brings: &Brings, wait: Option<bool>
         return Ok(Report::done(proposed, text));
     };
     if !json {
-        print!("{text}");
+        output::print(&text)?;
     }
     let own = proposed["run"]["digest"].as_str().ok_or_else(|| {
         Failure::usage(

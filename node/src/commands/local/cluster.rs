@@ -21,7 +21,7 @@ use crate::commands::local::folders::{Folders, party_folder};
 use crate::commands::local::parties::LocalParty;
 use crate::party::events::Events;
 use crate::party::identity::Identity;
-use crate::party::signals;
+use crate::party::signals::{self, StopSignals};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::logging::{GlobalFlags, LogFormat};
 use crate::telling::progress::Progress;
@@ -43,7 +43,7 @@ struct NodeFiles {
 /// How a node's process ended.
 #[derive(Debug)]
 pub(super) struct NodeEnd {
-    /// The process's exit code; None if somebody killed it.
+    /// The process's exit code; None if somebody killed it, by a second signal to leave as well.
     pub(super) code: Option<i32>,
     /// The node's final object, if it got as far.
     pub(super) result: Option<Value>,
@@ -129,7 +129,7 @@ impl Cluster {
         progress: &mut Progress,
         shared: &GlobalFlags,
     ) -> Result<BTreeMap<String, NodeEnd>, Failure> {
-        let (mut leave, mut leaving) = (std::pin::pin!(signals::leave()), false);
+        let (mut stops, mut leaving) = (StopSignals::listen(), false);
         let (lines, mut told) = mpsc::channel(1024);
         let mut ends = BTreeMap::new();
         let mut pids = BTreeMap::new();
@@ -151,14 +151,16 @@ impl Cluster {
                     Some(told) => told,
                     None => break,
                 },
-                signal = &mut leave, if !leaving => {
+                _ = stops.next() => {
+                    let (signal, said) = if leaving {
+                        (Signal::SIGKILL, "Ending at once: the nodes are killed")
+                    } else {
+                        (signals::LEAVE, "Leaving: the nodes are told, and end as they can")
+                    };
                     leaving = true;
-                    progress.milestone("Leaving: the nodes are told, and end as they can");
-                    // A terminal's Ctrl-C reaches them by itself.
-                    if signal == Signal::SIGTERM {
-                        let alive = pids.iter().filter(|(name, _)| !ends.contains_key(*name));
-                        alive.for_each(|(_, pid)| tell_to_leave(*pid));
-                    }
+                    progress.milestone(said);
+                    let alive = pids.iter().filter(|(name, _)| !ends.contains_key(*name));
+                    alive.for_each(|(_, pid)| send(*pid, signal));
                     continue;
                 }
             };
@@ -188,10 +190,10 @@ impl Cluster {
     }
 }
 
-fn tell_to_leave(pid: Option<u32>) {
+fn send(pid: Option<u32>, signal: Signal) {
     if let Some(pid) = pid {
         // One that has ended meanwhile needs no telling.
-        let _ = kill(Pid::from_raw(pid as i32), Signal::SIGTERM);
+        let _ = kill(Pid::from_raw(pid as i32), signal);
     }
 }
 
@@ -275,7 +277,7 @@ async fn follow(name: String, mut child: Child, lines: mpsc::Sender<(String, Nod
         }
     }
     let code = match child.wait().await {
-        Ok(status) => status.code(),
+        Ok(status) => status.code().filter(|&code| !signals::ended_by_signal(code)),
         Err(_) => Some(Exit::Internal.code()),
     };
     let _ = lines

@@ -1,0 +1,27 @@
+//! Standard output and standard error. A reader that has left (`| head`) is no failure: what it
+//! would have read is dropped, and whoever wrote it goes on.
+
+use std::fmt::Display;
+use std::io::{ErrorKind, Write, stderr, stdout};
+
+use crate::telling::failure::Failure;
+
+/// What a shell shows for a process that SIGPIPE ended (128 + SIGPIPE): the exit code of a command
+/// that has nothing to do but to print, once nobody reads.
+pub const NO_READER: i32 = 141;
+
+/// Writes to standard output at once. False: nobody reads it any more. Fails (exit 2) where it
+/// cannot be written for another reason, such as a full disk.
+pub fn print(text: impl Display) -> Result<bool, Failure> {
+    let mut out = stdout().lock();
+    match write!(out, "{text}").and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Failure::usage(format!("standard output cannot be written: {e}"))),
+    }
+}
+
+/// Writes a line to standard error, if that can be written.
+pub fn tell(line: impl Display) {
+    let _ = writeln!(stderr(), "{line}");
+}
