@@ -264,16 +264,21 @@ fn a_share_that_comes_twice_counts_once() {
         (Network::Private, first.clone()),
         (Network::Private, first),
     ]));
-    // Its sender's machine deducted more than the victim added: that mass is lost to the sum, and
-    // to nobody's privacy.
-    let sums: Vec<_> = table
-        .outcomes
+    // Its sender's machine deducted more weight than the victim added: what is lost to the sum
+    // shows in its weight, and everybody says so.
+    let ended: Vec<_> = table.outcomes.iter().flatten().collect();
+    assert_eq!(ended.len(), plan.parties());
+    assert!(
+        ended
+            .iter()
+            .all(|outcome| outcome.sum.is_none() && !outcome.agreed)
+    );
+    let said = table
+        .faults
         .iter()
-        .flatten()
-        .map(|outcome| outcome.sum.as_ref().map(|sum| sum.value.clone()))
-        .collect();
-    assert!(sums.iter().all(|sum| *sum == sums[0]), "one result");
-    assert!(sums[0].is_some());
+        .filter(|(_, text)| text.contains("do not add up"));
+    let said: Vec<Party> = said.map(|(party, _)| *party).collect();
+    assert_eq!(said.len(), plan.parties(), "{said:?}");
 }
 
 /// Everything that a member can sign, again and again, and replays at full speed.

@@ -20,8 +20,8 @@ use crate::topology::party::Party;
 pub struct Setup {
     /// This node's party.
     pub me: Party,
-    /// Signs its rounds and seeds. Notices go through [`PublishingDeed::Say`]: their sequence numbers
-    /// are counted elsewhere.
+    /// Signs its rounds and seeds. Notices go through [`PublishingDeed::Say`]: their sequence
+    /// numbers are counted elsewhere.
     pub signer: Signer,
     /// The public graph.
     pub graph: Arc<Graph>,

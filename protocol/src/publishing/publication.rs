@@ -14,7 +14,8 @@ pub trait Publication: Send {
     /// A set of items is agreed, and all of them are held.
     fn agreed(&mut self, now: Time, set: &ItemSet, items: &Items, around: &Surroundings<'_>);
 
-    /// No set was agreed on in time, or before this node left; `set` is what is held of the members.
+    /// No set was agreed on in time, or before this node left; `set` is what is held of the
+    /// members.
     fn unresolved(&mut self, set: &ItemSet, items: &Items);
 
     /// What is to be done since the last call.

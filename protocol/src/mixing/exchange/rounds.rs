@@ -77,8 +77,8 @@ impl Exchange {
         }
     }
 
-    /// Whether a round may end: its deadline has come, or its pace is kept, everything due is in, and
-    /// everything of this node's own has left, but for peers that are not waited for.
+    /// Whether a round may end: its deadline has come, or its pace is kept, everything due is in,
+    /// and everything of this node's own has left, but for peers that are not waited for.
     fn can_end(&self, now: Time) -> bool {
         if now >= self.deadline(self.round) {
             return true;

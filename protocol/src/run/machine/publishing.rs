@@ -156,7 +156,8 @@ impl Run {
         self.finish(ending, published);
     }
 
-    /// A liar's weight could make the sum of weights zero, or the mean anything: then there is none.
+    /// A liar's weight could make the sum of weights zero, or the mean anything: then there is no
+    /// mean.
     fn with_weights_checked(&mut self, published: Published) -> Published {
         let Some(sum) = &published.sum else {
             return published;
@@ -165,7 +166,7 @@ impl Run {
             return published;
         };
         self.commons.event(Event::Fault(reason.to_string()));
-        Published::without_sum(published.included, published.agreed)
+        Published::without_sum(published.included, false)
     }
 
     /// After roll-back the finals of all who may publish weigh what their parties do, to the bit.
