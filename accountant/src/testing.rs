@@ -171,3 +171,31 @@ pub(crate) fn random_faults(
     }
     faults
 }
+
+/// What the logs say if this share fared so.
+pub(crate) fn with_fault(logs: &AgreedLogs, fault: &ShareFault) -> AgreedLogs {
+    let mut logs = logs.clone();
+    let applied = fault.applied.expect("given");
+    let received = &mut logs.get_mut(&fault.to).expect("a member").received;
+    let place = received
+        .iter()
+        .position(|entry| (entry.round, entry.from) == (fault.round, fault.from))
+        .expect("due");
+    match fault.fate {
+        Fate::Accepted => {
+            received[place] = ReceivedEntry {
+                applied,
+                ..received[place]
+            }
+        }
+        _ => drop(received.remove(place)),
+    }
+    if fault.fate == Fate::Returned && applied == fault.round {
+        let sent = &mut logs.get_mut(&fault.from).expect("a member").sent;
+        sent.iter_mut()
+            .find(|entry| entry.round == fault.round)
+            .expect("sent")
+            .left = false;
+    }
+    logs
+}

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-pub use parties::{Parties, free_ports};
+pub use parties::{PLAN, Parties, free_ports};
 pub use process::{
     Ended, Followed, Running, Signal, alone, follow_at, follow_in, run_in, signal, signal_if_alive, start_in,
 };

@@ -44,6 +44,17 @@ const NAMES: [&str; 16] = [
     "mike", "nina", "olga", "paul",
 ];
 
+/// Makes `plan.json` of `run.toml` and `peers.toml`, and says so as one object.
+pub const PLAN: [&str; 7] = [
+    "plan",
+    "run.toml",
+    "--peers",
+    "peers.toml",
+    "--out",
+    "plan.json",
+    "--json",
+];
+
 impl Parties {
     /// Keys for this many parties (alice, bob, …) on this machine, made by `identity new`, and
     /// their peer list.

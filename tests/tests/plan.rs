@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use undertone_tests::{Parties, read_json};
+use undertone_tests::{PLAN, Parties, read_json};
 
 const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n";
 
@@ -179,17 +179,7 @@ fn check_floor(quote: &Value, parties: &Parties, count: f64) {
 
 fn quote(parties: &Parties, run: &str) -> Value {
     parties.write("run.toml", run);
-    parties
-        .run([
-            "plan",
-            "run.toml",
-            "--peers",
-            "peers.toml",
-            "--out",
-            "plan.json",
-            "--json",
-        ])
-        .json_of(0)
+    parties.run(PLAN).json_of(0)
 }
 
 #[test]

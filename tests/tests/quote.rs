@@ -2,7 +2,7 @@
 //! picture, and what would help where a target cannot be met.
 
 use serde_json::Value;
-use undertone_tests::{Parties, assert_close};
+use undertone_tests::{PLAN, Parties, assert_close};
 
 const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\nrounds = 4\n";
 
@@ -118,15 +118,7 @@ fn a_target_that_cannot_be_met_says_which_numbers_suffice() {
     let parties = Parties::new(7);
     let plan = |run: &str| {
         parties.write("run.toml", run);
-        parties.run([
-            "plan",
-            "run.toml",
-            "--peers",
-            "peers.toml",
-            "--out",
-            "plan.json",
-            "--json",
-        ])
+        parties.run(PLAN)
     };
     let ring = "[topology]\nprivate = { kind = \"ring\" }\n";
     let refusal = plan(&format!("{RUN}{ring}")).refused_at(3, "topology.private");
@@ -151,17 +143,7 @@ fn a_plan_with_local_noise_says_what_would_make_it_cancel_and_that_does() {
             "run.toml",
             &RUN.replace("rounds = 4", &format!("rounds = {rounds}")),
         );
-        parties
-            .run([
-                "plan",
-                "run.toml",
-                "--peers",
-                "peers.toml",
-                "--out",
-                "plan.json",
-                "--json",
-            ])
-            .json_of(0)
+        parties.run(PLAN).json_of(0)
     };
     let times_local =
         |quote: &Value| number(&quote["predicted"]["standard_error"]) / number(&quote["predicted"]["local"]);
@@ -199,15 +181,7 @@ fn what_no_lattice_carries_says_which_numbers_fit() {
     let parties = Parties::new(4);
     let plan = |run: &str| {
         parties.write("run.toml", run);
-        parties.run([
-            "plan",
-            "run.toml",
-            "--peers",
-            "peers.toml",
-            "--out",
-            "plan.json",
-            "--json",
-        ])
+        parties.run(PLAN)
     };
     let hint = |refusal: &Value| refusal["error"]["hint"].as_str().expect("a hint").to_owned();
     let after = |text: &str, what: &str| {

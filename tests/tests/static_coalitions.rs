@@ -7,7 +7,7 @@ use undertone_protocol::run::outcome::Ending;
 use undertone_protocol::simulator::direct::{Leaving, direct};
 use undertone_protocol::simulator::scenario::{Conditions, Fault};
 use undertone_protocol::time::Time;
-use undertone_tests::{Parties, alone, read_json, run_in, simulated};
+use undertone_tests::{PLAN, Parties, alone, read_json, run_in, simulated};
 
 const RUN: &str = "name = \"test\"\n[data]\nshape = [3]\n[privacy]\ncoalitions = \"static\"\ndraws = 100\n[mechanism]\nrounds = 4\n";
 
@@ -157,33 +157,13 @@ fn what_static_coalitions_do_not_go_with_is_said() {
         ("rollback = false", "mechanism.rollback"),
     ] {
         parties.write("run.toml", &format!("{RUN}{line}\n"));
-        parties
-            .run([
-                "plan",
-                "run.toml",
-                "--peers",
-                "peers.toml",
-                "--out",
-                "plan.json",
-                "--json",
-            ])
-            .refused_at(2, field);
+        parties.run(PLAN).refused_at(2, field);
     }
     parties.write(
         "run.toml",
         "name = \"test\"\n[data]\nshape = [3]\n[privacy]\ndraws = 100\n",
     );
-    parties
-        .run([
-            "plan",
-            "run.toml",
-            "--peers",
-            "peers.toml",
-            "--out",
-            "plan.json",
-            "--json",
-        ])
-        .refused_at(2, "privacy.draws");
+    parties.run(PLAN).refused_at(2, "privacy.draws");
 }
 
 fn plan() -> std::sync::Arc<Plan> {

@@ -41,6 +41,28 @@ pub fn withheld(plan: &Plan, reason: &str) -> Audit {
     gate.before_publishing((0..plan.parties()).collect(), vec![reason.to_string()])
 }
 
+/// The audit of a node that withholds and does not know whether the others published: what its
+/// shares alone can have lost, and no less than what the others' gate lets through. That is the
+/// plan's budget where losses are computed, and a headline where claims decide. Where exact sums
+/// are revealed, they may be out.
+pub fn without_verdict(plan: &Plan, reason: &str) -> Audit {
+    let own = withheld(plan, reason);
+    let gate = Gate::of(plan).expect("a checked plan is a run without faults");
+    let claims = plan.calibration().claims.iter();
+    let headlines = claims.filter(|claim| claim.holds_as_headline);
+    let published = headlines.map(|claim| claim.mu).fold(gate.budget, f64::max);
+    let mu = match own.same_sum_mu {
+        Some(_) => f64::INFINITY,
+        None => own.mu.max(published),
+    };
+    Audit {
+        same_sum_mu: own.same_sum_mu.map(|mu| mu.max(published)),
+        mu,
+        epsilon: gate.epsilon(mu),
+        ..own
+    }
+}
+
 impl Gate<'_> {
     /// Takes the largest set of members whose loss is within the budget.
     pub(super) fn judge(&self, logs: &AgreedLogs) -> Result<Verdict, LogsError> {

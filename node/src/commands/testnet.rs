@@ -45,7 +45,8 @@ pub struct TestnetArgs {
 
 /// The ports of the two listeners: every node has a host of its own.
 const PORTS: [u16; 2] = [7001, 7002];
-/// How often the shared folder is looked at.
+/// How often the shared folder is looked at: a volume of containers, perhaps of several machines,
+/// tells nobody of its changes.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Prepares, meets, and runs the daemon until it is told to end.

@@ -292,21 +292,9 @@ fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
         Ending::Done | Ending::Degraded => finish.gate.as_ref().map(|gate| gate.audit.clone()),
         Ending::Withheld { reason } => Some(match &finish.gate {
             Some(gate) => gate.audit.clone(),
-            None => with_the_run(plan, decision::withheld(plan, reason)),
+            None => decision::without_verdict(plan, reason),
         }),
     }
-}
-
-/// What a run may have lost that went on without this node: what its own shares may have told, and
-/// no less than the plan claims, since the others may have published.
-fn with_the_run(plan: &Plan, own: Audit) -> Audit {
-    let headlines = plan.calibration().claims.iter();
-    let headlines = headlines.filter(|claim| claim.holds_as_headline);
-    headlines.fold(own, |audit, claim| Audit {
-        mu: audit.mu.max(claim.mu),
-        epsilon: audit.epsilon.max(claim.epsilon),
-        ..audit
-    })
 }
 
 /// Sentences about finals that were let through by the gate and did not arrive in time.

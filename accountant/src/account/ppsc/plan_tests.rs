@@ -6,12 +6,10 @@ mod publishing;
 mod small_plans;
 
 use serde_json::Value;
-use undertone_protocol::messages::log::{AgreedLogs, ReceivedEntry};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults};
 
 use crate::account::ppsc::{PpscAccount, account};
-use crate::execution::share::{Fate, ShareFault};
 use crate::gate::verdict::{Audit, Basis};
 use crate::losses::loss::Noise;
 use crate::testing::OWN_DRAWS;
@@ -69,34 +67,6 @@ fn assert_audit(plan: &Plan, audit: &Audit) {
         _ => assert!(mu <= audit.mu * (1.0 + 1e-12), "{mu} {}", audit.mu),
     }
     assert!(audit.mu > 0.0 && audit.epsilon > 0.0);
-}
-
-/// What the logs say if this share fared so.
-fn with_fault(logs: &AgreedLogs, fault: &ShareFault) -> AgreedLogs {
-    let mut logs = logs.clone();
-    let applied = fault.applied.expect("given");
-    let received = &mut logs.get_mut(&fault.to).expect("a member").received;
-    let place = received
-        .iter()
-        .position(|entry| (entry.round, entry.from) == (fault.round, fault.from))
-        .expect("due");
-    match fault.fate {
-        Fate::Accepted => {
-            received[place] = ReceivedEntry {
-                applied,
-                ..received[place]
-            }
-        }
-        _ => drop(received.remove(place)),
-    }
-    if fault.fate == Fate::Returned && applied == fault.round {
-        let sent = &mut logs.get_mut(&fault.from).expect("a member").sent;
-        sent.iter_mut()
-            .find(|entry| entry.round == fault.round)
-            .expect("sent")
-            .left = false;
-    }
-    logs
 }
 
 fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> {

@@ -9,7 +9,7 @@ use crate::class::faults;
 use crate::class::setting::Setting;
 use crate::execution::share::Fate;
 use crate::losses::loss::Noise;
-use crate::testing::{logs, plan};
+use crate::testing::{logs, plan, with_fault};
 
 const FIVE: &str = "[mechanism]\nrounds = 4";
 
@@ -33,6 +33,37 @@ fn assert_audit(plan: &Plan, audit: &Audit) {
         _ => assert!(mu <= audit.mu * (1.0 + 1e-12), "{mu} {}", audit.mu),
     }
     assert!(audit.mu > 0.0 && audit.epsilon > 0.0);
+}
+
+#[test]
+fn who_knows_no_verdict_states_no_less_than_the_others_may_have_published_at() {
+    let of_mechanism = [FIVE, "[mechanism]\nkind = \"ppsc\""];
+    for lines in of_mechanism {
+        let plan = plan(5, lines);
+        let (unknown, own) = (without_verdict(&plan, "late"), withheld(&plan, "late"));
+        let published = gate(&plan, &logs(&plan, &[0, 1, 2, 3, 4]));
+        assert!(published.publish.is_some());
+        assert!(
+            unknown.mu >= published.audit.mu && unknown.mu >= own.mu,
+            "{lines}"
+        );
+    }
+    let drawn_at_start = "[privacy]\ncoalitions = \"static\"\ndraws = 200";
+    for lines in of_mechanism.into_iter().chain([drawn_at_start]) {
+        let plan = plan(5, lines);
+        let unknown = without_verdict(&plan, "late");
+        assert!(
+            unknown.epsilon >= plan.epsilon_claimed().expect("claimed"),
+            "{lines}"
+        );
+        // A gate lets through what the target allows, whatever less the plan claims.
+        let target = plan.draft().privacy.epsilon;
+        assert!(unknown.epsilon >= target * (1.0 - 1e-9), "{lines}");
+        assert_eq!(
+            unknown.execution.published(),
+            withheld(&plan, "late").execution.published()
+        );
+    }
 }
 
 /// The share that `from` sends in `round` goes back in T, unanswered.
@@ -68,26 +99,7 @@ fn whatever_happens_within_the_class_the_rest_publishes() {
             .into_iter()
             .filter(|fault| fault.from != departed && fault.to != departed)
         {
-            let mut logs = whole.clone();
-            let applied = fault.applied.expect("given");
-            let received = &mut logs.get_mut(&fault.to).expect("a member").received;
-            let place = received
-                .iter()
-                .position(|entry| (entry.round, entry.from) == (fault.round, fault.from))
-                .expect("due");
-            match fault.fate {
-                Fate::Accepted => {
-                    received[place] = ReceivedEntry {
-                        applied,
-                        ..received[place]
-                    }
-                }
-                _ => drop(received.remove(place)),
-            }
-            if fault.fate == Fate::Returned && applied == fault.round {
-                logs.get_mut(&fault.from).expect("a member").sent[fault.round as usize - 1].left = false;
-            }
-            let verdict = gate(&plan, &logs);
+            let verdict = gate(&plan, &with_fault(&whole, &fault));
             assert_eq!(
                 verdict.publish,
                 Some(members.iter().copied().collect()),

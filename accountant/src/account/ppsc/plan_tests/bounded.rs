@@ -10,7 +10,7 @@ use undertone_protocol::plan::claim::{Adversary, Established, Faults};
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::topology::party::Party;
 
-use super::{assert_audit, changed, claim, noise, with_fault};
+use super::{assert_audit, changed, claim, noise};
 use crate::audit::Attack;
 use crate::calibration::calibrate::calibrate;
 use crate::calibration::error::CalibrateError;
@@ -21,7 +21,7 @@ use crate::execution::share::ShareFault;
 use crate::gate::decision::{gate, withheld};
 use crate::gate::verdict::Basis;
 use crate::losses::gaussian;
-use crate::testing::{OWN_DRAWS, draft, logs};
+use crate::testing::{OWN_DRAWS, draft, logs, with_fault};
 use crate::verify::check::verify;
 use crate::verify::error::VerifyError;
 

@@ -5,7 +5,7 @@ use undertone_protocol::plan::claim::{Adversary, Changes, Established, Faults};
 use undertone_protocol::topology::party::Party;
 
 use super::{accounted, changed, claim, in_components};
-use crate::gate::decision::{gate, withheld};
+use crate::gate::decision::{gate, withheld, without_verdict};
 use crate::gate::verdict::Basis;
 use crate::testing::{OWN_DRAWS, logs, plan};
 use crate::verify::check::verify;
@@ -64,6 +64,10 @@ fn without_independent_noise_there_is_no_headline() {
     assert_eq!(verdict.publish, Some((0..10).collect()), "{}", verdict.reason);
     let audit = &verdict.audit;
     assert!(audit.mu.is_infinite() && audit.epsilon.is_infinite());
+    // Who does not know whether they published cannot say less.
+    let unknown = without_verdict(&plan, "late");
+    assert!(unknown.mu.is_infinite() && unknown.epsilon.is_infinite());
+    assert!(unknown.same_sum_mu >= audit.same_sum_mu);
     let found = accounted(&plan, audit);
     let same_sum_mu = audit.same_sum_mu.expect("stated");
     assert!(

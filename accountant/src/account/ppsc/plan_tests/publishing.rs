@@ -8,7 +8,7 @@ use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::multi_gossip::MultiGossip;
 use undertone_protocol::topology::party::Party;
 
-use super::{COMPLETE, assert_audit, with_fault};
+use super::{COMPLETE, assert_audit};
 use crate::bounds::before_publishing::{BeforePublishing, bound};
 use crate::calibration::utility::realised;
 use crate::class::setting::Setting;
@@ -18,7 +18,7 @@ use crate::gate::decision::{gate, withheld};
 use crate::losses::loss::{Noise, squared_losses};
 use crate::losses::view::View;
 use crate::mechanism::chosen::Mechanism;
-use crate::testing::{logs, plan};
+use crate::testing::{logs, plan, with_fault};
 
 #[test]
 fn whatever_happens_within_the_class_the_rest_publishes() {

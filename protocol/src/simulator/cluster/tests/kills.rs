@@ -2,6 +2,12 @@
 
 use super::*;
 
+/// When the last node finished, in nanoseconds.
+fn slowest(report: &Report) -> u64 {
+    let ends = report.finished_at.iter().flatten();
+    ends.max().expect("somebody finished").as_nanos()
+}
+
 /// Kills one party at a random moment of its mixing in each of many runs. All others must end
 /// degraded, agreed, with the exact sum of their x̃. Returns in how many runs they did, and by how
 /// many ms the slowest run ended later than one without a kill.
@@ -56,13 +62,7 @@ fn kills(plan: &Arc<Plan>, runs: u64, loud: bool) -> (u64, u64) {
                 at.as_nanos() / 1000
             );
         }
-        let slowest = report
-            .finished_at
-            .iter()
-            .flatten()
-            .max()
-            .expect("somebody finished")
-            .as_nanos();
+        let slowest = slowest(&report);
         latest = latest.max(slowest.saturating_sub(finished) / 1_000_000);
     }
     (good, latest)
@@ -107,13 +107,7 @@ fn a_loud_kill_after_mixing_costs_milliseconds_mostly() {
                 "seed {seed}"
             );
         }
-        let slowest = report
-            .finished_at
-            .iter()
-            .flatten()
-            .max()
-            .expect("somebody finished")
-            .as_nanos();
+        let slowest = slowest(&report);
         quick += u32::from(slowest < finished + 500_000_000);
     }
     // A body that only some got holds the vote up to three quarters of the stage.
