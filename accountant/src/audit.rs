@@ -1,6 +1,7 @@
 //! An attack on what a plan would really send, against the claim that its headline rests on.
 //!
-//! The worst execution of that claim is run again and again, by the very machines, lattice and
+//! Executions that the claim covers, its own worst one and some that are drawn by chance, are run
+//! again and again, by the very machines, lattice and
 //! noise of a node, with the victim's value at either end of what may change. An attacker who knows
 //! everything but honest values and noise sums up what it saw with the weights of the optimal test
 //! (the log-likelihood ratio of a linear-Gaussian view is linear), and says "x′" above a threshold.
@@ -12,9 +13,8 @@
 //! many coordinates is seen as well as one of length Δ in one. The coordinates of the vectors that
 //! are mixed here are separate runs.
 
-use std::collections::BTreeSet;
+pub mod aims;
 
-use faer::Mat;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use undertone_protocol::lattice::grid::LatticeWeight;
@@ -23,20 +23,15 @@ use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::machine::Mixing;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::claim::{Claim, Established, Faults};
+use undertone_protocol::plan::claim::Claim;
 use undertone_protocol::topology::party::Party;
 
-use crate::bounds::before_publishing::BeforePublishing;
-use crate::bounds::bound::{Bound, everybody_else};
+use crate::audit::aims::{Aim, aims, corrupted};
 use crate::bounds::confidence;
 use crate::class::setting::Setting;
-use crate::execution::adversary::Adversary;
-use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
-use crate::execution::seen::seen_states;
 use crate::execution::trace::rerun;
 use crate::losses::loss::Noise;
-use crate::losses::view::View;
 use crate::parallel::in_parallel;
 
 /// The confidence with which both counts bound their chances, together.
@@ -73,18 +68,16 @@ pub enum AuditError {
     },
 }
 
+/// What an attack shares with the code that computes claims, and so cannot find fault with, and what
+/// it does not.
+pub const SHARED: &str = "shared with the claims, so that a mistake there may hide from both: which \
+     states an execution shows, and the matrices by which executions are chosen and observations are \
+     weighed. Not shared: the runs, by a node's own machines, lattice and noise, and the counts";
+
 /// An attack on one plan, ready to be run.
 pub struct Attack<'a> {
     plan: &'a Plan,
-    claim: Claim,
-    execution: Execution,
-    victim: Party,
-    /// States that the attacker sees: what the party hands out in the round after.
-    states: BTreeSet<(Party, u32)>,
-    /// Whose finals the attacker sees.
-    finals: Vec<Party>,
-    /// The weight of each state, then of each final, in the log-likelihood ratio, per unit of data.
-    weights: Vec<f64>,
+    aims: Vec<Aim>,
 }
 
 /// Pairs of runs, in batches that share no noise with others of the same seed.
@@ -103,6 +96,8 @@ struct Batches {
 /// How an attack went.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attacked {
+    /// Which of [`Attack::aims`] the counts are of.
+    pub aim: usize,
     /// What ε is at least, with [`CONFIDENCE`]; 0 if the counts show nothing.
     pub epsilon_lower: f64,
     /// The δ of the claim.
@@ -118,67 +113,32 @@ pub struct Attacked {
 }
 
 impl<'a> Attack<'a> {
-    /// Prepares an attack on the claim that sets the headline, in its worst execution.
-    pub fn of(plan: &'a Plan) -> Result<Self, AuditError> {
-        let headline = plan
-            .calibration()
-            .claims
-            .iter()
-            .filter(|claim| claim.holds_as_headline);
-        let claim = headline
-            .max_by(|a, b| a.mu.total_cmp(&b.mu))
-            .ok_or(AuditError::NoClaim)?
-            .clone();
+    /// Prepares an attack on each claim that the headline rests on; executions are drawn from
+    /// `seed` on.
+    pub fn of(plan: &'a Plan, seed: u64) -> Result<Self, AuditError> {
         let calibration = plan.calibration();
+        let claims = calibration.claims.iter();
+        let headline: Vec<&Claim> = claims.filter(|claim| claim.holds_as_headline).collect();
         let noise = Noise {
             independent_std: calibration.independent_std,
             correlated_std: calibration.correlated_std,
         };
-        // Where that claim loses most, and the statistic that shows it best there.
-        let setting = Setting::of_plan(plan)?;
-        let (execution, victim) = worst_execution(&setting, &claim, noise)?;
-        let view = View::of(&execution);
-        let place = view
-            .honest
-            .iter()
-            .position(|&party| party == victim)
-            .expect("the victim is honest");
-        let weights = optimal_weights(&view, noise, place)
-            .into_iter()
-            .map(|w| w * setting.sensitivity[victim])
-            .collect();
-        let states = seen_states(&execution);
-        let corrupted = corrupted(&execution);
-        let finals = execution
-            .published()
-            .iter()
-            .copied()
-            .filter(|party| !corrupted.contains(party))
-            .collect();
-        Ok(Attack {
-            plan,
-            claim,
-            execution,
-            victim,
-            states,
-            finals,
-            weights,
-        })
+        let aims = aims(&Setting::of_plan(plan)?, &headline, noise, seed)?;
+        if aims.is_empty() {
+            return Err(AuditError::NoClaim);
+        }
+        Ok(Attack { plan, aims })
     }
 
-    /// The claim that is attacked.
-    pub fn claim(&self) -> &Claim {
-        &self.claim
+    /// Claims, and where each is attacked.
+    pub fn aims(&self) -> &[Aim] {
+        &self.aims
     }
 
-    /// The party whose value changes.
-    pub fn victim(&self) -> Party {
-        self.victim
-    }
-
-    /// Runs `pairs` pairs, and a quarter as many before to choose the threshold, with every
-    /// standard deviation times `noise_scale`. The same arguments give the same counts, on any
-    /// number of cores; `progress` hears how many of the batches are done.
+    /// Runs `pairs` pairs, and a quarter as many before to choose where the attack shows most of a
+    /// claim, and the threshold, with every standard deviation times `noise_scale`. The same
+    /// arguments give the same counts, on any number of cores; `progress` hears how many of the
+    /// batches are done.
     pub fn run(
         &self,
         pairs: u64,
@@ -192,33 +152,31 @@ impl<'a> Attack<'a> {
         if !(noise_scale > 0.0 && noise_scale <= LARGEST_SCALE) {
             return Err(AuditError::Scale { found: noise_scale });
         }
-        let (before, all) = (
-            pairs.div_ceil(4),
-            pairs.div_ceil(4).div_ceil(BATCH) + pairs.div_ceil(BATCH),
-        );
+        let before = pairs.div_ceil(4 * self.aims.len() as u64);
+        let all = self.aims.len() as u64 * before.div_ceil(BATCH) + pairs.div_ceil(BATCH);
         let mut done = 0;
         let mut progress = |batches: u64| {
             done += batches;
             progress(done, all);
         };
-        // Runs that choose the threshold …
+        // Runs that choose where to count, and the threshold …
         let to_choose = Batches {
             pairs: before,
             first: 0,
             noise_scale,
             seed,
         };
-        let sums = self.sums(to_choose, &mut progress, |x, changed| {
-            let squares = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>();
-            [
-                x.len() as f64,
-                x.iter().sum(),
-                changed.iter().sum(),
-                squares(x),
-                squares(changed),
-            ]
-        });
-        let threshold = self.threshold(&sums, pairs);
+        let mut best: Option<(f64, usize, f64)> = None;
+        for (index, aim) in self.aims.iter().enumerate() {
+            let sums = self.sums(aim, to_choose, &mut progress, moments);
+            let (expected, threshold) = aim.threshold(&sums, pairs);
+            let share = expected / aim.claim.epsilon.max(f64::MIN_POSITIVE);
+            if best.is_none_or(|(most, ..)| share > most) {
+                best = Some((share, index, threshold));
+            }
+        }
+        let (_, index, threshold) = best.expect("there is an aim");
+        let aim = &self.aims[index];
         // … and others that count.
         let to_count = Batches {
             pairs,
@@ -226,13 +184,14 @@ impl<'a> Attack<'a> {
             noise_scale,
             seed,
         };
-        let counts = self.sums(to_count, &mut progress, |x, changed| {
+        let counts = self.sums(aim, to_count, &mut progress, |x, changed| {
             let above = |values: &[f64]| values.iter().filter(|&&v| v > threshold).count() as f64;
             [x.len() as f64, above(x), above(changed), 0.0, 0.0]
         });
         let [_, mistaken, found, ..] = counts.map(|count| count as u64);
-        let delta = self.claim.delta;
+        let delta = aim.claim.delta;
         Ok(Attacked {
+            aim: index,
             epsilon_lower: lower_bound(found, mistaken, pairs, delta),
             delta,
             pairs,
@@ -245,6 +204,7 @@ impl<'a> Attack<'a> {
     /// Sums over pairs of runs of what `of` makes of the log-likelihood ratios with x and with x′.
     fn sums(
         &self,
+        aim: &Aim,
         runs: Batches,
         progress: &mut dyn FnMut(u64),
         of: impl Fn(&[f64], &[f64]) -> [f64; 5] + Sync,
@@ -264,7 +224,7 @@ impl<'a> Attack<'a> {
             let each = in_parallel(count as usize, |index| {
                 let batch = from + index as u64;
                 let used = BATCH.min(pairs - batch * BATCH) as usize;
-                let ratios = |changed| self.ratios(changed, noise_scale, seed, first + batch);
+                let ratios = |changed| self.ratios(aim, changed, (noise_scale, seed), first + batch);
                 Some(of(&ratios(false)[..used], &ratios(true)[..used]))
             });
             each.iter()
@@ -279,11 +239,11 @@ impl<'a> Attack<'a> {
     ///
     /// All other honest values are in the middle, and what corrupted parties inject, which the
     /// attacker knows, is nothing.
-    fn ratios(&self, changed: bool, noise_scale: f64, seed: u64, batch: u64) -> Vec<f64> {
+    fn ratios(&self, aim: &Aim, changed: bool, (noise_scale, seed): (f64, u64), batch: u64) -> Vec<f64> {
         let (plan, calibration) = (self.plan, self.plan.calibration());
-        let corrupted = corrupted(&self.execution);
+        let corrupted = corrupted(&aim.execution);
         let size = BATCH as usize;
-        let half = plan.draft().sensitivity(self.victim) / 2.0;
+        let half = plan.draft().sensitivity(aim.victim) / 2.0;
         // A node's noise and machine for each party, as START would make them.
         let mut noises: Vec<LatticeNoise<ChaCha8Rng>> = (0..plan.parties())
             .map(|party| {
@@ -301,7 +261,7 @@ impl<'a> Attack<'a> {
             .iter_mut()
             .enumerate()
             .map(|(party, noise)| {
-                let centre = match (party == self.victim, changed) {
+                let centre = match (party == aim.victim, changed) {
                     (true, true) => half,
                     (true, false) => -half,
                     (false, _) => 0.0,
@@ -328,11 +288,11 @@ impl<'a> Attack<'a> {
                 .zip(each)
                 .for_each(|(ratio, part)| *ratio += part);
         };
-        let mut weights = self.weights.iter();
+        let mut weights = aim.weights.iter();
         let mut seen: Vec<((Party, u32), LatticeVector)> = Vec::new();
-        let keep = |party, round| self.states.contains(&(party, round));
+        let keep = |party, round| aim.states.contains(&(party, round));
         let finals = rerun(
-            &self.execution,
+            &aim.execution,
             machines,
             &mut noises,
             keep,
@@ -341,15 +301,21 @@ impl<'a> Attack<'a> {
         seen.sort_by_key(|&(place, _)| place);
         seen.iter()
             .for_each(|(_, state)| add(*weights.next().expect("one a row"), state));
-        self.finals
+        aim.finals
             .iter()
             .for_each(|&party| add(*weights.next().expect("one a row"), &finals[party].value));
         ratios
     }
+}
 
-    /// The threshold at which two Gaussians like those of the first runs would give the best bound
-    /// from `pairs` pairs.
-    fn threshold(&self, &[runs, x, changed, x_squares, changed_squares]: &[f64; 5], pairs: u64) -> f64 {
+impl Aim {
+    /// The best bound that two Gaussians like those of the first runs would give from `pairs` pairs,
+    /// and the threshold at which they do.
+    fn threshold(
+        &self,
+        &[runs, x, changed, x_squares, changed_squares]: &[f64; 5],
+        pairs: u64,
+    ) -> (f64, f64) {
         let (low, high) = (x / runs, changed / runs);
         let variance = ((x_squares + changed_squares) / runs - low * low - high * high) / 2.0;
         let std = variance.max(f64::MIN_POSITIVE).sqrt();
@@ -369,8 +335,20 @@ impl<'a> Attack<'a> {
         let best = candidates
             .map(|threshold| (bound(&threshold), threshold))
             .max_by(|a, b| a.0.total_cmp(&b.0));
-        best.expect("there are candidates").1
+        best.expect("there are candidates")
     }
+}
+
+/// How many runs, and sums and sums of squares of the log-likelihood ratios with x and with x′.
+fn moments(x: &[f64], changed: &[f64]) -> [f64; 5] {
+    let squares = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>();
+    [
+        x.len() as f64,
+        x.iter().sum(),
+        changed.iter().sum(),
+        squares(x),
+        squares(changed),
+    ]
 }
 
 /// What ε is at least, if `found` of `pairs` runs with the changed value were told, and `mistaken`
@@ -387,68 +365,6 @@ fn lower_bound(found: u64, mistaken: u64, pairs: u64, delta: f64) -> f64 {
     } else {
         ((at_least - delta) / at_most).ln().max(0.0)
     }
-}
-
-/// Who colludes in an execution.
-fn corrupted(execution: &Execution) -> BTreeSet<Party> {
-    match execution.adversary() {
-        Adversary::Corrupted(corrupted) => corrupted.clone(),
-        Adversary::Observed(_) => BTreeSet::new(),
-    }
-}
-
-/// The execution that the claim's loss is that of, with its coalition, and who loses it.
-fn worst_execution(
-    setting: &Setting,
-    claim: &Claim,
-    noise: Noise,
-) -> Result<(Execution, Party), ExecutionError> {
-    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
-    let exhaustive = matches!(claim.established, Established::Exhaustive | Established::Exact);
-    match claim.faults {
-        Faults::Class if exhaustive => Bound::of(setting)?.worst_execution(ratio),
-        Faults::Class => Bound::proved(setting)?.worst_execution(ratio),
-        Faults::BeforePublishing => {
-            if exhaustive
-                && let Some(before) = BeforePublishing::of(setting)?
-                && let Some(worst) = before.worst_execution(setting, ratio)?
-            {
-                return Ok(worst);
-            }
-            let (against, victim) = everybody_else(setting)?;
-            Ok((against.with_published([])?, victim))
-        }
-        Faults::Any => everybody_else(setting),
-    }
-}
-
-/// Weights w of what is seen, y, for which wᵀy is the statistic of the optimal test: Σ w = h, Σ the
-/// covariance of y, h the column of the honest party at `place`. Any other w would only be a weaker
-/// attack.
-fn optimal_weights(view: &View, noise: Noise, place: usize) -> Vec<f64> {
-    let (rows, honest) = view.b.dim();
-    let mut weights = vec![0.0; rows];
-    let entry = |unknown: usize, row: usize| match unknown.checked_sub(honest) {
-        None => noise.independent_std * view.b[[row, unknown]],
-        Some(k) => noise.correlated_std * view.a[[row, k]],
-    };
-    let qr = Mat::from_fn(honest + view.a.ncols(), rows, entry).col_piv_qr();
-    let (r, order) = (qr.thin_R(), qr.P().arrays().0);
-    let first = if rows == 0 { 0.0 } else { r[(0, 0)].abs() };
-    let rank = (0..r.nrows().min(rows))
-        .take_while(|&k| r[(k, k)].abs() > 1e-12 * first)
-        .count();
-    // Σ of the independent rows is R₁₁ᵀ R₁₁.
-    let mut u = vec![0.0; rank];
-    for k in 0..rank {
-        let known: f64 = (0..k).map(|j| r[(j, k)] * u[j]).sum();
-        u[k] = (view.b[[order[k], place]] - known) / r[(k, k)];
-    }
-    for k in (0..rank).rev() {
-        let known: f64 = (k + 1..rank).map(|j| r[(k, j)] * weights[order[j]]).sum();
-        weights[order[k]] = (u[k] - known) / r[(k, k)];
-    }
-    weights
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ const FINAL_OBJECT: [(&str, Check); 27] = [
     ("epsilon", Value::is_f64),
     ("delta", Value::is_f64),
     ("epsilon_claimed", Value::is_f64),
-    ("epsilon_searched", Value::is_null),
+    ("epsilon_searched", Value::is_number),
     ("threat", Value::is_string),
     ("claims", Value::is_array),
     ("standard_error", Value::is_f64),

@@ -1,5 +1,9 @@
 //! What leaves a party before anything can be withheld (DESIGN section 3, Before publishing). The
 //! gate cannot call shares back.
+//!
+//! What holds is the mechanism's [`theorem`]: any coalition, any faults. Beside it stands what a
+//! party loses that is cut off from all honest ones: one pattern of faults, which says how far the
+//! theorem may be from the truth. Other patterns lose more, so that it is no bound.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +27,8 @@ const MOST_VIEWS: usize = 2_000;
 /// choice: a second.
 const MOST_CHOICES: usize = 1_000_000;
 
-/// Every party cut off from all that do not collude, against every coalition.
+/// Every party cut off from all that do not collude, against every coalition: a search over one
+/// pattern of faults, never a bound.
 pub struct BeforePublishing {
     worst: Leaking,
     cases: usize,
@@ -62,7 +67,7 @@ impl BeforePublishing {
             return Ok(None);
         };
         let cases = parties.saturating_mul(count);
-        if setting.mechanism.rules().exact_before_publishing() {
+        if setting.mechanism.rules().cut_off_by_closed_form() {
             let worst = Leaking::HandOuts(
                 (0..parties)
                     .map(|party| most_handed_out(setting, party))

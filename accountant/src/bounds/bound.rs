@@ -206,10 +206,14 @@ pub fn everybody_else(setting: &Setting) -> Result<(Execution, Party), Execution
     let victim =
         (0..setting.parties()).max_by(|&a, &b| setting.sensitivity[a].total_cmp(&setting.sensitivity[b]));
     let victim = victim.expect("a plan has parties");
-    let against = setting
+    Ok((all_but(setting, victim)?, victim))
+}
+
+/// The run without faults in which all but `victim` collude.
+pub fn all_but(setting: &Setting, victim: Party) -> Result<Execution, ExecutionError> {
+    setting
         .fault_free()?
-        .with_corrupted((0..setting.parties()).filter(|&party| party != victim))?;
-    Ok((against, victim))
+        .with_corrupted((0..setting.parties()).filter(|&party| party != victim))
 }
 
 /// So many parties as a coalition has: those with whom `victim` exchanges first.

@@ -138,7 +138,7 @@ fn largest_bound(setting: &Setting, noise: Noise) -> Result<f64, ExecutionError>
 
 /// All claims at this noise of an exchange.
 pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result<Vec<Claim>, ClaimError> {
-    let (Some(steepest), Some(before)) = (of_class(setting)?, BeforePublishing::of(setting)?) else {
+    let Some(steepest) = of_class(setting)? else {
         return Err(ClaimError::TooMany);
     };
     let noise = Noise {
@@ -167,7 +167,7 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
         })
     };
     let bound = largest_bound(setting, noise)?;
-    Ok(vec![
+    let mut claims = vec![
         claim(
             setting.colluding,
             Faults::Class,
@@ -176,18 +176,21 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
             systems(setting).unwrap_or(0),
         )?,
         claim(
-            setting.colluding,
-            Faults::BeforePublishing,
-            before.worst_loss(setting, noise),
-            Established::Exact,
-            before.cases(),
-        )?,
-        claim(
             setting.parties() - 1,
             Faults::BeforePublishing,
             bound,
             Established::Theorem,
             1,
         )?,
-    ])
+    ];
+    if let Some(before) = BeforePublishing::of(setting)? {
+        claims.push(claim(
+            setting.colluding,
+            Faults::BeforePublishing,
+            before.worst_loss(setting, noise),
+            Established::Searched,
+            before.cases(),
+        )?);
+    }
+    Ok(claims)
 }

@@ -40,8 +40,8 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     let stated = Stated { noise, delta };
     let mut claims = Vec::new();
     claims.extend(of_class(setting, stated)?);
-    claims.extend(before_publishing(setting, stated)?);
     claims.extend(theorems(setting, stated)?);
+    claims.extend(cut_off(setting, stated)?);
     if setting.mechanism.rules().claims_against_readers() && setting.colluding > 0 {
         // What the paper claims, beside what a coalition inside the private graph learns.
         let outsiders = Setting {
@@ -114,19 +114,16 @@ fn of_class(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimErr
     stated.claim(covered, bound.worst(stated.ratio())?.0).map(Some)
 }
 
-/// What leaves before anything can be withheld, where every coalition is computed.
-fn before_publishing(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimError> {
+/// What a party that is cut off from all honest ones lets out before publishing, against every
+/// coalition. One pattern of faults, of which others were seen to lose more: never a guarantee.
+fn cut_off(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimError> {
     let Some(before) = BeforePublishing::of(setting)? else {
         return Ok(None);
     };
     let covered = Covered {
         size: setting.colluding,
         faults: Faults::BeforePublishing,
-        established: if setting.mechanism.rules().exact_before_publishing() {
-            Established::Exact
-        } else {
-            Established::Exhaustive
-        },
+        established: Established::Searched,
         cases: before.cases(),
     };
     stated
@@ -224,13 +221,18 @@ fn mark_headline(claims: &mut [Claim]) {
     }
 }
 
-/// Whether a claim says something about a fault set, for sure.
-pub(crate) fn covers(claim: &Claim, faults: Faults) -> bool {
-    let sure = matches!(
+/// Whether a claim is a guarantee.
+pub(crate) fn is_sure(claim: &Claim) -> bool {
+    matches!(
         claim.established,
         Established::Exact | Established::Exhaustive | Established::Theorem
-    );
-    sure && claim.changes.is_none()
+    )
+}
+
+/// Whether a claim says something about a fault set, for sure.
+pub(crate) fn covers(claim: &Claim, faults: Faults) -> bool {
+    is_sure(claim)
+        && claim.changes.is_none()
         && claim.adversary == Adversary::Coalition
         && (claim.faults == faults || claim.faults == Faults::Any)
 }
@@ -255,3 +257,6 @@ pub fn predicted(setting: &Setting, noise: Noise, budget: f64) -> Result<Predict
         bytes_per_party: 0,
     })
 }
+
+#[cfg(test)]
+mod tests;

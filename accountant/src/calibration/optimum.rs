@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use undertone_protocol::topology::party::Party;
 
-use crate::bounds::before_publishing::{BeforePublishing, largest_theorem};
+use crate::bounds::before_publishing::largest_theorem;
 use crate::bounds::bound::Bound;
 use crate::calibration::utility::ErrorModel;
 use crate::class::claim_error::LARGEST_RATIO;
@@ -46,8 +46,6 @@ pub struct Problem<'a> {
     pub setting: &'a Setting,
     /// What is known of the tolerated class.
     bound: Bound<'a>,
-    /// What leaves before publishing; none where the theorem stands in.
-    before_publishing: Option<BeforePublishing>,
     /// Errors at σ* = 1.
     errors: ErrorModel,
 }
@@ -65,19 +63,12 @@ impl<'a> Problem<'a> {
     }
 
     fn with(setting: &'a Setting, bound: Bound<'a>) -> Result<Option<Self>, ExecutionError> {
-        let before_publishing = BeforePublishing::of(setting)?;
-        // Either both are computed, the class and what leaves before publishing, or neither.
-        let bound = match before_publishing {
-            None if bound.computed().is_some() => Bound::proved(setting)?,
-            _ => bound,
-        };
         if bound.is_local() {
             return Ok(None);
         }
         Ok(Some(Problem {
             setting,
             bound,
-            before_publishing,
             errors: ErrorModel::of(setting)?,
         }))
     }
@@ -148,15 +139,10 @@ impl<'a> Problem<'a> {
         self.bound.over()
     }
 
-    /// The largest squared loss at σ* = 1 of what leaves before publishing, and whose it is. The
-    /// gate does not compute what a departed party lost where it does not compute the members'
-    /// losses: the theorem has to be within the budget there.
+    /// The largest squared loss at σ* = 1 of what leaves before publishing, by the theorem, and
+    /// whose it is. The largest sensitivity decides: the first party's name stands for it.
     fn before_publishing(&self, ratio: f64) -> (f64, Party) {
-        let computed = self.bound.computed().is_some() || self.setting.dropouts == 0;
-        match &self.before_publishing {
-            Some(before) if computed => before.worst(self.setting, ratio),
-            _ => (largest_theorem(self.setting, ratio).unwrap_or(f64::INFINITY), 0),
-        }
+        (largest_theorem(self.setting, ratio).unwrap_or(f64::INFINITY), 0)
     }
 
     fn evaluate(&self, ratio: f64, class: f64) -> Optimum {

@@ -43,7 +43,7 @@ impl Rules for Local {
         Ok(0.0)
     }
 
-    fn exact_before_publishing(&self) -> bool {
+    fn cut_off_by_closed_form(&self) -> bool {
         true
     }
 }

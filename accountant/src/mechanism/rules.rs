@@ -99,9 +99,9 @@ pub trait Rules: Debug + Send + Sync {
         Ok(sensitivity * square.sqrt() / noise.independent_std)
     }
 
-    /// Whether the bound before publishing is the loss itself of a party that is cut off, of whose
-    /// shares just `hand_outs` are seen: then no view needs to be computed.
-    fn exact_before_publishing(&self) -> bool {
+    /// Whether the bound before publishing, with the hand-outs to the coalition for `hand_outs`, is
+    /// the loss of a party that is cut off from all others: then no view of it is computed.
+    fn cut_off_by_closed_form(&self) -> bool {
         false
     }
 

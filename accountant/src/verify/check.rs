@@ -3,7 +3,7 @@
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 
-use crate::calibration::claims::{claims, covers, predicted};
+use crate::calibration::claims::{claims, covers, is_sure, predicted};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
@@ -45,7 +45,7 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
             // The plan says that exact sums are revealed, and that this is meant: it has no
             // headline, and keeps its word for other changes.
             check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
-                claim.faults == faults
+                is_sure(claim) && claim.faults == faults
             })?;
         } else {
             check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {

@@ -2,6 +2,7 @@
 
 use undertone_protocol::plan::claim::{Claim, Faults};
 
+use crate::calibration::claims::is_sure;
 use crate::losses::gaussian;
 use crate::verify::error::VerifyError;
 
@@ -52,7 +53,8 @@ pub(super) fn check_claim(
             found: follows,
         });
     }
-    if claim.cases > truth.cases || claim.holds_as_headline && claim.changes.is_some() {
+    let no_headline = claim.changes.is_some() || !is_sure(claim);
+    if claim.cases > truth.cases || claim.holds_as_headline && no_headline {
         return Err(VerifyError::Unknown { index, what });
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use undertone_accountant::audit::{Attack, Attacked, AuditError, CONFIDENCE};
+use undertone_accountant::audit::{Attack, Attacked, AuditError, CONFIDENCE, SHARED};
 use undertone_protocol::plan::checked::Plan;
 
 use crate::planning::files;
@@ -26,7 +26,7 @@ pub struct AuditArgs {
     /// Times every σ of the simulated runs, not the claim: below 1 the attack must find out
     #[arg(long, value_name = "F", default_value_t = 1.0, allow_negative_numbers = true)]
     noise_scale: f64,
-    /// Seeds the simulated noise
+    /// Seeds the simulated noise and the executions that are drawn
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 }
@@ -34,8 +34,9 @@ pub struct AuditArgs {
 /// Attacks the plan. A lower bound above the claim is an answer.
 pub fn run(arguments: &AuditArgs) -> Result<Report, Failure> {
     let plan = files::load(&arguments.plan)?;
-    let attack = Attack::of(&plan).map_err(refuse)?;
     let mut progress = Progress::start();
+    progress.show("looking for executions to attack");
+    let attack = Attack::of(&plan, arguments.seed).map_err(refuse)?;
     let mut show = |done: u64, all: u64| progress.show(&format!("attacking: {} %", 100 * done / all));
     let attacked = attack
         .run(arguments.pairs, arguments.noise_scale, arguments.seed, &mut show)
@@ -53,8 +54,9 @@ fn refuse(error: AuditError) -> Failure {
 }
 
 fn report(plan: &Plan, attack: &Attack<'_>, attacked: &Attacked, arguments: &AuditArgs) -> Report {
-    let claim = attack.claim();
-    let victim = &plan.draft().members[attack.victim()].name;
+    let aim = &attack.aims()[attacked.aim];
+    let claim = aim.claim();
+    let victim = &plan.draft().members[aim.victim()].name;
     let json = json!({
         "epsilon_lower": attacked.epsilon_lower,
         "epsilon_claimed": claim.epsilon,
@@ -68,6 +70,9 @@ fn report(plan: &Plan, attack: &Attack<'_>, attacked: &Attacked, arguments: &Aud
         "seed": arguments.seed,
         "claim": claim,
         "victim": victim,
+        "attacked": aim.place(),
+        "places": attack.aims().len(),
+        "shared": SHARED,
         "digest": plan.digest_hex(),
     });
     let mut table = Table::new();
@@ -86,11 +91,15 @@ fn report(plan: &Plan, attack: &Attack<'_>, attacked: &Attacked, arguments: &Aud
         .row(["x′ found, of runs with x′".into(), attacked.found.to_string()])
         .row(["x taken for x′".into(), attacked.mistaken.to_string()])
         .row(["σ's times".into(), number(arguments.noise_scale)])
-        .row(["whose value changed".into(), victim.clone()]);
+        .row(["whose value changed".into(), victim.clone()])
+        .row([
+            "attacked in".into(),
+            format!("{}, of {} places", aim.place(), attack.aims().len()),
+        ]);
     let verdict = if attacked.epsilon_lower > claim.epsilon {
         "The claim does not hold for these runs."
     } else {
         "Nothing in these runs speaks against the claim; that is no proof of it."
     };
-    Report::done(json, format!("{}\n  {verdict}\n", table.render()))
+    Report::done(json, format!("{}\n  {verdict}\n\n  {SHARED}.\n", table.render()))
 }

@@ -223,14 +223,9 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
             square = square.max(loss_of(&View::of_trace(&trace, &against), noise, me));
         }
     }
-    // And what has left if the party is cut off before publishing.
-    let coalition: Vec<Party> = coalition.iter().copied().collect();
-    square = square.max(loss_of(
-        &View::of(&faults::cut_off(&base, me, &coalition)?),
-        noise,
-        me,
-    ));
-    let computed = square.sqrt() * plan.draft().sensitivity(me) * (1.0 + SLACK);
+    // And what has left before publishing, whatever the faults: by the theorem.
+    let before = before_publishing::bound(&setting, me, noise)?;
+    let computed = (square.sqrt() * plan.draft().sensitivity(me)).max(before) * (1.0 + SLACK);
     Ok(computed.min(bound))
 }
 

@@ -262,7 +262,10 @@ fn claims(claims: &[Claim]) -> String {
         };
         let faults = match claim.faults {
             Faults::Class => "tolerated faults",
-            Faults::BeforePublishing => "being cut off before publishing",
+            Faults::BeforePublishing if claim.established == Established::Searched => {
+                "being cut off before publishing"
+            }
+            Faults::BeforePublishing => "any faults, before publishing",
             Faults::Any => "any faults",
         };
         // How far it can be relied on.

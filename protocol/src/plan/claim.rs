@@ -21,7 +21,7 @@ pub enum Adversary {
 pub enum Faults {
     /// Any of the class of faults that the plan tolerates.
     Class,
-    /// A party that is cut off before anything was published.
+    /// Any faults of a run of which no final leaves.
     BeforePublishing,
     /// Whatever faults there may be.
     Any,

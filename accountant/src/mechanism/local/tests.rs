@@ -67,7 +67,7 @@ fn everybody_loses_sensitivity_over_local_noise() {
         0.0,
         "nothing leaves before the finals"
     );
-    assert_eq!(of(Faults::BeforePublishing).established, Established::Exact);
+    assert_eq!(of(Faults::BeforePublishing).established, Established::Theorem);
     assert!((of(Faults::Any).mu - 0.5).abs() < 1e-6);
 
     let errors = ErrorModel::of(&setting).expect("a schedule");

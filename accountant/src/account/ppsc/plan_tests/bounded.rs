@@ -207,7 +207,7 @@ fn local_noise_is_for_those_who_say_so_however_many_coalitions_there_are() {
 #[test]
 fn an_attack_of_a_bounded_class_stays_below_the_claim() {
     let plan = assembled(beyond_computing(""));
-    let attack = Attack::of(&plan).unwrap_or_else(|error| panic!("{error}"));
+    let attack = Attack::of(&plan, 1).unwrap_or_else(|error| panic!("{error}"));
     let attacked = attack
         .run(20_000, 1.0, 1, &mut |_, _| {})
         .unwrap_or_else(|error| panic!("{error}"));

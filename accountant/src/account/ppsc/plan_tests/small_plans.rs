@@ -132,7 +132,7 @@ fn eight_parties_on_a_complete_graph() {
     let before = claim(
         &plan,
         Faults::BeforePublishing,
-        Established::Exact,
+        Established::Theorem,
         Adversary::Coalition,
     );
     assert!(before.holds_as_headline && before.epsilon <= 1.0);
@@ -238,7 +238,7 @@ fn each_lie_of_a_plan_is_named() {
 #[test]
 fn an_attack_on_what_is_sent_stays_below_the_claim() {
     let plan = plan(4, COMPLETE);
-    let attack = Attack::of(&plan).unwrap_or_else(|error| panic!("{error}"));
+    let attack = Attack::of(&plan, 1).unwrap_or_else(|error| panic!("{error}"));
     let attacked = attack
         .run(20_000, 1.0, 1, &mut |_, _| {})
         .unwrap_or_else(|error| panic!("{error}"));

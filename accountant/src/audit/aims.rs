@@ -1,0 +1,192 @@
+//! What is attacked: a claim, in an execution that it covers, and how what is seen there is weighed.
+
+use std::collections::BTreeSet;
+
+use faer::Mat;
+use undertone_protocol::plan::claim::{Claim, Established, Faults};
+use undertone_protocol::topology::party::Party;
+
+use crate::bounds::before_publishing::{BeforePublishing, bound};
+use crate::bounds::bound::{Bound, all_but, everybody_else};
+use crate::class::random::worst_drawn;
+use crate::class::setting::Setting;
+use crate::execution::adversary::Adversary;
+use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
+use crate::execution::seen::seen_states;
+use crate::losses::loss::Noise;
+use crate::losses::view::View;
+
+/// Executions that are drawn for each claim, and as many that change the worst of them a little: a
+/// second with eight parties.
+const DRAWN: usize = 256;
+
+/// Unknowns up to which executions are drawn: 16 parties with 7 rounds have so many, and their draws
+/// take some seconds. It grows with the third power.
+const MOST_UNKNOWNS: usize = 128;
+
+/// A claim and an execution that it covers.
+pub struct Aim {
+    /// The claim that is attacked.
+    pub(super) claim: Claim,
+    pub(super) execution: Execution,
+    /// The party whose value changes.
+    pub(super) victim: Party,
+    /// Whether the execution was drawn by chance; else it is the claim's own worst one.
+    pub(super) drawn: bool,
+    /// States that the attacker sees: what the party hands out in the round after.
+    pub(super) states: BTreeSet<(Party, u32)>,
+    /// Whose finals the attacker sees.
+    pub(super) finals: Vec<Party>,
+    /// The weight of each state, then of each final, in the log-likelihood ratio, per unit of data.
+    pub(super) weights: Vec<f64>,
+}
+
+impl Aim {
+    fn at(
+        setting: &Setting,
+        claim: &Claim,
+        noise: Noise,
+        (execution, victim, drawn): (Execution, Party, bool),
+    ) -> Self {
+        let view = View::of(&execution);
+        let place = view
+            .honest
+            .iter()
+            .position(|&party| party == victim)
+            .expect("the victim is honest");
+        let weights = optimal_weights(&view, noise, place)
+            .into_iter()
+            .map(|w| w * setting.sensitivity[victim])
+            .collect();
+        let corrupted = corrupted(&execution);
+        let finals = execution
+            .published()
+            .iter()
+            .copied()
+            .filter(|party| !corrupted.contains(party))
+            .collect();
+        Aim {
+            claim: claim.clone(),
+            states: seen_states(&execution),
+            execution,
+            victim,
+            drawn,
+            finals,
+            weights,
+        }
+    }
+
+    /// The claim that is attacked.
+    pub fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    /// The party whose value changes.
+    pub fn victim(&self) -> Party {
+        self.victim
+    }
+
+    /// Where the claim is attacked, in words.
+    pub fn place(&self) -> &'static str {
+        if self.drawn {
+            "the worst execution that was drawn by chance"
+        } else {
+            "the claim's own worst execution"
+        }
+    }
+}
+
+/// Each headline claim in its own worst execution, and in the worst of some that are drawn by
+/// chance from `seed` on.
+pub(super) fn aims(
+    setting: &Setting,
+    headline: &[&Claim],
+    noise: Noise,
+    seed: u64,
+) -> Result<Vec<Aim>, ExecutionError> {
+    let mut aims = Vec::new();
+    let base = setting.fault_free()?;
+    let few = base.unknowns() <= MOST_UNKNOWNS;
+    for claim in headline {
+        if let Some((execution, victim)) = worst_execution(setting, claim, noise)? {
+            aims.push(Aim::at(setting, claim, noise, (execution, victim, false)));
+        }
+        let covered = (claim.faults, claim.size);
+        if few && let Some(worst) = worst_drawn(setting, noise, covered, DRAWN, seed)? {
+            aims.push(Aim::at(
+                setting,
+                claim,
+                noise,
+                (worst.execution, worst.victim, true),
+            ));
+        }
+    }
+    Ok(aims)
+}
+
+/// Who colludes in an execution.
+pub(super) fn corrupted(execution: &Execution) -> BTreeSet<Party> {
+    match execution.adversary() {
+        Adversary::Corrupted(corrupted) => corrupted.clone(),
+        Adversary::Observed(_) => BTreeSet::new(),
+    }
+}
+
+/// The execution that the claim's loss is that of, or the one that is thought to come closest to it,
+/// with its coalition, and who loses it; none if nothing is known of it.
+pub(super) fn worst_execution(
+    setting: &Setting,
+    claim: &Claim,
+    noise: Noise,
+) -> Result<Option<(Execution, Party)>, ExecutionError> {
+    let ratio = (noise.correlated_std / noise.independent_std).powi(2);
+    let exhaustive = matches!(claim.established, Established::Exhaustive | Established::Exact);
+    let all_others = claim.size + 1 >= setting.parties();
+    match claim.faults {
+        Faults::Class if exhaustive => Bound::of(setting)?.worst_execution(ratio).map(Some),
+        Faults::Class => Bound::proved(setting)?.worst_execution(ratio).map(Some),
+        Faults::Any => Ok(Some(everybody_else(setting)?).filter(|_| all_others)),
+        Faults::BeforePublishing if all_others => {
+            let bounds = (0..setting.parties()).map(|party| Ok((bound(setting, party, noise)?, party)));
+            let bounds = bounds.collect::<Result<Vec<_>, ExecutionError>>()?;
+            let largest = bounds.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+            let (_, victim) = largest.expect("a plan has parties");
+            Ok(Some((all_but(setting, victim)?.with_published([])?, victim)))
+        }
+        // A theorem knows no smaller coalitions: a plan that claims so has it from somewhere else.
+        Faults::BeforePublishing => match BeforePublishing::of(setting)? {
+            Some(before) => before.worst_execution(setting, ratio),
+            None => Ok(None),
+        },
+    }
+}
+
+/// Weights w of what is seen, y, for which wᵀy is the statistic of the optimal test: Σ w = h, Σ the
+/// covariance of y, h the column of the honest party at `place`. Any other w would only be a weaker
+/// attack.
+fn optimal_weights(view: &View, noise: Noise, place: usize) -> Vec<f64> {
+    let (rows, honest) = view.b.dim();
+    let mut weights = vec![0.0; rows];
+    let entry = |unknown: usize, row: usize| match unknown.checked_sub(honest) {
+        None => noise.independent_std * view.b[[row, unknown]],
+        Some(k) => noise.correlated_std * view.a[[row, k]],
+    };
+    let qr = Mat::from_fn(honest + view.a.ncols(), rows, entry).col_piv_qr();
+    let (r, order) = (qr.thin_R(), qr.P().arrays().0);
+    let first = if rows == 0 { 0.0 } else { r[(0, 0)].abs() };
+    let rank = (0..r.nrows().min(rows))
+        .take_while(|&k| r[(k, k)].abs() > 1e-12 * first)
+        .count();
+    // Σ of the independent rows is R₁₁ᵀ R₁₁.
+    let mut u = vec![0.0; rank];
+    for k in 0..rank {
+        let known: f64 = (0..k).map(|j| r[(j, k)] * u[j]).sum();
+        u[k] = (view.b[[order[k], place]] - known) / r[(k, k)];
+    }
+    for k in (0..rank).rev() {
+        let known: f64 = (k + 1..rank).map(|j| r[(k, j)] * weights[order[j]]).sum();
+        weights[order[k]] = (u[k] - known) / r[(k, k)];
+    }
+    weights
+}
