@@ -68,8 +68,8 @@ pub enum AuditError {
     },
 }
 
-/// What an attack shares with the code that computes claims, and so cannot find fault with, and what
-/// it does not.
+/// What an attack shares with the code that computes claims, and so cannot find fault with, and
+/// what it does not.
 pub const SHARED: &str = "shared with the claims, so that a mistake there may hide from both: which \
      states an execution shows, and the matrices by which executions are chosen and observations are \
      weighed. Not shared: the runs, by a node's own machines, lattice and noise, and the counts";
@@ -166,16 +166,16 @@ impl<'a> Attack<'a> {
             noise_scale,
             seed,
         };
-        let mut best: Option<(f64, usize, f64)> = None;
+        let mut chosen = Vec::with_capacity(self.aims.len());
         for (index, aim) in self.aims.iter().enumerate() {
             let sums = self.sums(aim, to_choose, &mut progress, moments);
             let (expected, threshold) = aim.threshold(&sums, pairs);
-            let share = expected / aim.claim.epsilon.max(f64::MIN_POSITIVE);
-            if best.is_none_or(|(most, ..)| share > most) {
-                best = Some((share, index, threshold));
-            }
+            chosen.push((self.rank(aim, expected), expected, index, threshold));
         }
-        let (_, index, threshold) = best.expect("there is an aim");
+        let best = chosen
+            .into_iter()
+            .max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let (.., index, threshold) = best.expect("there is an aim");
         let aim = &self.aims[index];
         // … and others that count.
         let to_count = Batches {
@@ -199,6 +199,13 @@ impl<'a> Attack<'a> {
             found,
             mistaken,
         })
+    }
+
+    /// Which of several aims are counted: those at which a claim is expected to break, then those
+    /// at the claim of the largest ε.
+    fn rank(&self, aim: &Aim, expected: f64) -> (bool, bool) {
+        let largest = self.aims.iter().map(|aim| aim.claim.epsilon).fold(0.0, f64::max);
+        (expected > aim.claim.epsilon, aim.claim.epsilon >= largest)
     }
 
     /// Sums over pairs of runs of what `of` makes of the log-likelihood ratios with x and with x′.
@@ -309,8 +316,8 @@ impl<'a> Attack<'a> {
 }
 
 impl Aim {
-    /// The best bound that two Gaussians like those of the first runs would give from `pairs` pairs,
-    /// and the threshold at which they do.
+    /// The best bound that two Gaussians like those of the first runs would give from `pairs`
+    /// pairs, and the threshold at which they do.
     fn threshold(
         &self,
         &[runs, x, changed, x_squares, changed_squares]: &[f64; 5],

@@ -375,6 +375,32 @@ fn releases_compose() {
     folder
         .ask("compose none.json --delta 1e-6")
         .refused(7, "none.json");
+    let of_records = |digest: &str, unit: &str, adjacency: &str| {
+        let mut receipt = receipt(digest, json!(0.4));
+        receipt["unit"] = json!(unit);
+        receipt["adjacency"] = json!(adjacency);
+        receipt["sampling_delta"] = json!(1e-8);
+        receipt.to_string()
+    };
+    folder.write("rows.json", &of_records("ee", "record", "replace-one"));
+    folder.write("whole.json", &of_records("ff", "party", "replace-one"));
+    folder.write("zeroed.json", &of_records("gg", "record", "zero-out"));
+    folder.write("more.json", &of_records("hh", "record", "replace-one"));
+    for other in ["whole.json", "zeroed.json"] {
+        folder
+            .ask(&format!("compose rows.json a.json {other} --delta 1e-6"))
+            .refused_at(2, other);
+    }
+    let answer = folder
+        .ask("compose rows.json more.json a.json --delta 1e-6")
+        .json_of(0);
+    let added = (1.0 + answer["epsilon"].as_f64().expect("a number").exp()) * 1e-8;
+    assert_close(
+        &answer["sampling_delta"],
+        added,
+        1e-9,
+        "of two runs, at the ε of all",
+    );
     for (flags, field) in [
         ("--delta 1e-6", "--mu"),
         ("--mu 1 --delta 0", "--delta"),

@@ -385,20 +385,6 @@ fn a_run_file_gives_what_the_flags_do_not() {
 }
 
 #[test]
-fn without_roll_back_the_run_is_the_papers() {
-    let folder = folder();
-    let object = patient(
-        folder.path(),
-        "--nodes 4 --dimension 1000 --output kept",
-        "[mechanism]\nrollback = false\n",
-    )
-    .json_of(0);
-    check_final_object(&object, 4);
-    check_error(&object, 1000);
-    receipt::assert_mu_follows(&receipt::of_local(&folder.path().join("kept"), "party-0"));
-}
-
-#[test]
 fn people_read_a_table() {
     let folder = folder();
     let _alone = alone();

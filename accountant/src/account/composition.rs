@@ -45,8 +45,10 @@ pub struct Composed {
     /// ε of the loss `mu` at `delta`; null if unbounded.
     #[serde(serialize_with = "finite")]
     pub epsilon: f64,
-    /// The δ that was asked for.
+    /// The δ that was asked for, for noise that is really Gaussian.
     pub delta: f64,
+    /// What sampling the noise of all releases adds to δ, at most.
+    pub sampling_delta: f64,
     /// Present, and true, if `mu` is infinite.
     #[serde(skip_serializing_if = "is_false")]
     pub unbounded: bool,
@@ -54,7 +56,12 @@ pub struct Composed {
 
 /// The loss of all `releases`, chosen adaptively or not, and its ε at `delta`. Neither is ever
 /// below the true one.
-pub fn compose(releases: &[Release], delta: f64) -> Result<Composed, GaussianError> {
+///
+/// `sampled` is the sum of what sampling adds to each release's own δ. What is really sent is
+/// within a distance dᵢ (total variation) of the ideal, and a release with εᵢ states (1 + e^εᵢ) dᵢ
+/// ≥ 2 dᵢ. Distances add up, so that all together have at most (1 + e^ε) Σ dᵢ ≤ (1 + e^ε)/2 of that
+/// sum.
+pub fn compose(releases: &[Release], delta: f64, sampled: f64) -> Result<Composed, GaussianError> {
     let losses = releases
         .iter()
         .map(|release| release.mu())
@@ -66,6 +73,7 @@ pub fn compose(releases: &[Release], delta: f64) -> Result<Composed, GaussianErr
         mu,
         epsilon,
         delta,
+        sampling_delta: (sampled / 2.0 * (1.0 + epsilon.min(700.0).exp())).min(1.0),
         unbounded: mu.is_infinite() || epsilon.is_infinite(),
     })
 }
@@ -79,6 +87,7 @@ mod tests {
         let answer = compose(
             &[Release::Loss(0.3), Release::Loss(0.4), Release::Loss(0.0)],
             1e-6,
+            0.0,
         )
         .expect("an answer");
         assert!((answer.mu - 0.5).abs() < 1e-11 && answer.mu >= 0.5);
@@ -107,26 +116,40 @@ mod tests {
             delta: 1e-6,
         }; 16];
         let one = releases[0].mu().expect("in range");
-        let all = compose(&releases, 1e-6).expect("an answer");
+        let all = compose(&releases, 1e-6, 0.0).expect("an answer");
         assert!((all.mu / one - 4.0).abs() < 1e-10);
         assert!(all.epsilon < 16.0 * 0.5, "better than adding up: {}", all.epsilon);
     }
 
     #[test]
+    fn what_sampling_adds_grows_with_the_loss_of_all() {
+        let one = compose(&[Release::Loss(0.2)], 1e-6, 1e-8).expect("an answer");
+        assert!(one.sampling_delta >= 1e-8);
+        let two = compose(&[Release::Loss(0.2); 2], 1e-6, 2e-8).expect("an answer");
+        let of = |epsilon: f64, sum: f64| sum / 2.0 * (1.0 + epsilon.exp());
+        assert_eq!(two.sampling_delta, of(two.epsilon, 2e-8));
+        assert!(two.sampling_delta > 2.0 * one.sampling_delta);
+        let all = compose(&[Release::Loss(f64::INFINITY)], 1e-6, 1e-8).expect("an answer");
+        assert_eq!(all.sampling_delta, 1.0);
+    }
+
+    #[test]
     fn nothing_costs_nothing_and_everything_is_said() {
-        let none = compose(&[], 1e-6).expect("an answer");
+        let none = compose(&[], 1e-6, 0.0).expect("an answer");
         assert_eq!((none.mu, none.epsilon, none.releases), (0.0, 0.0, 0));
-        let open = compose(&[Release::Loss(1.0), Release::Loss(f64::INFINITY)], 1e-6).expect("an answer");
+        let open =
+            compose(&[Release::Loss(1.0), Release::Loss(f64::INFINITY)], 1e-6, 0.0).expect("an answer");
         let json = serde_json::to_value(open).expect("serialises");
         assert!(json["mu"].is_null() && json["epsilon"].is_null() && json["unbounded"] == true);
-        assert!(compose(&[Release::Loss(-1.0)], 1e-6).is_err() && compose(&[], 0.0).is_err());
+        assert!(compose(&[Release::Loss(-1.0)], 1e-6, 0.0).is_err() && compose(&[], 0.0, 0.0).is_err());
         assert!(
             compose(
                 &[Release::Guarantee {
                     epsilon: 1.0,
                     delta: 0.0
                 }],
-                1e-6
+                1e-6,
+                0.0
             )
             .is_err()
         );

@@ -1,4 +1,5 @@
-//! What is attacked: a claim, in an execution that it covers, and how what is seen there is weighed.
+//! What is attacked: a claim, in an execution that it covers, and how what is seen there is
+//! weighed.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +22,8 @@ use crate::losses::view::View;
 /// second with eight parties.
 const DRAWN: usize = 256;
 
-/// Unknowns up to which executions are drawn: 16 parties with 7 rounds have so many, and their draws
-/// take some seconds. It grows with the third power.
+/// Unknowns up to which executions are drawn: 16 parties with 7 rounds have so many, and their
+/// draws take some seconds. It grows with the third power.
 const MOST_UNKNOWNS: usize = 128;
 
 /// A claim and an execution that it covers.
@@ -133,8 +134,8 @@ pub(super) fn corrupted(execution: &Execution) -> BTreeSet<Party> {
     }
 }
 
-/// The execution that the claim's loss is that of, or the one that is thought to come closest to it,
-/// with its coalition, and who loses it; none if nothing is known of it.
+/// The execution that the claim's loss is that of, or the one that is thought to come closest to
+/// it, with its coalition, and who loses it; none if nothing is known of it.
 pub(super) fn worst_execution(
     setting: &Setting,
     claim: &Claim,

@@ -159,6 +159,7 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
             mu,
             epsilon: gaussian::epsilon(delta, mu)?,
             delta,
+            sampling_delta: 0.0,
             established,
             cases: cases as u64,
             seed: None,

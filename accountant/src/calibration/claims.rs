@@ -90,6 +90,7 @@ impl Stated {
             mu,
             epsilon: gaussian::epsilon(self.delta, mu)?,
             delta: self.delta,
+            sampling_delta: 0.0,
             established: covered.established,
             cases: covered.cases as u64,
             seed: None,
@@ -181,6 +182,7 @@ fn sampled(draft: &Draft, sample: Sample) -> Result<Claim, ClaimError> {
         epsilon: gaussian::epsilon(privacy.delta, mu)?,
         // A δ of 1 says nothing, and is none.
         delta: (privacy.delta + chance).min(1.0f64.next_down()),
+        sampling_delta: 0.0,
         established: Established::Sampled,
         cases: sample.draws,
         seed: Some(sample.seed),

@@ -167,10 +167,10 @@ fn loss_of_hand_outs(seen: usize, noise: Noise) -> f64 {
 /// γ_j, that is of x̃ᵢ − γ_j, j = 1…k. Their noises are independent given x̃ᵢ: together they see it
 /// through N(0, σ*² + σ_γ²/k). ∎
 ///
-/// A party that is cut off loses what that says of k its hand-outs to the coalition: those to honest
-/// parties stay with it, which then has the state of before, γ and all, and nobody read them. One
-/// that is not cut off may lose more: where a share that an honest party accepted is handed on to
-/// the coalition.
+/// A party that is cut off loses what that says of k its hand-outs to the coalition: those to
+/// honest parties stay with it, which then has the state of before, γ and all, and nobody read
+/// them. One that is not cut off may lose more: where a share that an honest party accepted is
+/// handed on to the coalition.
 fn hand_outs_seen(seen: usize, ratio: f64) -> f64 {
     if seen == 0 {
         0.0

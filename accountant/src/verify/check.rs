@@ -39,7 +39,7 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
     } else {
         let established = claims(&setting, noise, privacy.delta)?;
         for (index, claim) in calibration.claims.iter().enumerate() {
-            check_claim(index, claim, &established, privacy.delta)?;
+            check_claim(plan, index, claim, &established)?;
         }
         if setting.reveals_sums(noise) {
             // The plan says that exact sums are revealed, and that this is meant: it has no

@@ -1,5 +1,6 @@
 //! One claim of a plan against what can be established.
 
+use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Claim, Faults};
 
 use crate::calibration::claims::is_sure;
@@ -11,12 +12,13 @@ const ROUNDING: f64 = 1e-9;
 
 /// Checks a claim, the plan's number `index`, against those that can be established.
 pub(super) fn check_claim(
+    plan: &Plan,
     index: usize,
     claim: &Claim,
     established: &[Claim],
-    delta: f64,
 ) -> Result<(), VerifyError> {
     let what = words(claim);
+    let delta = plan.draft().privacy.delta;
     if claim.delta != delta {
         return Err(VerifyError::Delta {
             index,
@@ -56,6 +58,27 @@ pub(super) fn check_claim(
     let no_headline = claim.changes.is_some() || !is_sure(claim);
     if claim.cases > truth.cases || claim.holds_as_headline && no_headline {
         return Err(VerifyError::Unknown { index, what });
+    }
+    // A larger ε than the true one is as true, at no larger δ.
+    check_sampling(plan, index, claim, truth.epsilon.min(claim.epsilon))
+}
+
+/// Checks that a claim, the plan's number `index`, states what sampling its noise adds to δ of a
+/// true statement with that ε.
+pub(super) fn check_sampling(
+    plan: &Plan,
+    index: usize,
+    claim: &Claim,
+    epsilon: f64,
+) -> Result<(), VerifyError> {
+    let found = plan.sampling_delta(epsilon);
+    if exceeds(found, claim.sampling_delta) {
+        return Err(VerifyError::Sampling {
+            index,
+            what: words(claim),
+            claimed: claim.sampling_delta,
+            found,
+        });
     }
     Ok(())
 }

@@ -47,6 +47,20 @@ pub enum VerifyError {
         /// The δ of the plan's privacy target.
         expected: f64,
     },
+    /// A claim that leaves out what sampling its noise adds to δ.
+    #[error(
+        "claims[{index}] ({what}): sampling_delta {claimed:e} is below {found:e}, what the plan's lattice adds to delta"
+    )]
+    Sampling {
+        /// Index of the claim in the plan's list.
+        index: usize,
+        /// The claim, in words.
+        what: String,
+        /// What the plan says.
+        claimed: f64,
+        /// What follows from the plan's own lattice.
+        found: f64,
+    },
     /// A claim that this version cannot establish.
     #[error("claims[{index}] ({what}): this cannot be established for this plan")]
     Unknown {

@@ -10,7 +10,7 @@ use crate::calibration::static_draws::{Allowed, Sample, failures, fresh_seed};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
-use crate::verify::claim::{check_claim, exceeds, words};
+use crate::verify::claim::{check_claim, check_sampling, exceeds, words};
 use crate::verify::error::VerifyError;
 
 /// Checks every claim, and that the plan's (ε, δ) is covered: by draws for the tolerated class, for
@@ -40,7 +40,7 @@ pub(super) fn check(plan: &Plan, setting: &Setting, noise: Noise, own: u64) -> R
     for (index, claim) in claims.iter().enumerate() {
         match claim.established {
             Established::Sampled => check_sample(plan, noise, index, claim, own)?,
-            _ => check_claim(index, claim, &established, privacy.delta)?,
+            _ => check_claim(plan, index, claim, &established)?,
         }
     }
     // The tolerated class, by a sample.
@@ -133,6 +133,7 @@ fn check_sample(plan: &Plan, noise: Noise, index: usize, claim: &Claim, own: u64
             found: follows,
         });
     }
+    check_sampling(plan, index, claim, follows)?;
     let least = privacy.delta + Draws::chance(0, due);
     if exceeds(least, claim.delta) {
         return refuse(format!(

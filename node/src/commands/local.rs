@@ -140,6 +140,7 @@ fn gather_parties(
             .resolve(parties, Defaults::Local)
             .map_err(|e| make::run_failure(&place, &e))?;
         run.supported().map_err(|e| make::run_failure(&place, &e))?;
+        make::among_machines(&run).map_err(|failure| failure.in_file(&place))?;
         Ok(run)
     };
     // Everybody's own files.

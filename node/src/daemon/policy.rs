@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use libp2p::PeerId;
+use undertone_accountant::bounds::before_publishing;
 use undertone_accountant::class::setting::Setting;
 use undertone_accountant::class::{coalitions, faults};
 use undertone_accountant::execution::checked::Execution;

@@ -150,6 +150,7 @@ fn plan(draft: Draft) -> Result<Plan, Failure> {
         mu,
         epsilon,
         delta,
+        sampling_delta: 0.0,
         established: Established::Theorem,
         cases: 1,
         seed: None,

@@ -155,6 +155,15 @@ impl Account {
         self.lost(|audit| audit.mu)
     }
 
+    /// What sampling the noise adds to δ at most: 0 where nothing private left, None where there is
+    /// no ε.
+    fn sampling_delta(&self, plan: &Plan) -> Option<f64> {
+        match self.ending {
+            Ending::Aborted { .. } => Some(0.0),
+            _ => self.epsilon().map(|epsilon| plan.sampling_delta(epsilon)),
+        }
+    }
+
     fn lost(&self, of: impl Fn(&Audit) -> f64) -> Option<f64> {
         match self.ending {
             Ending::Aborted { .. } => Some(0.0),
@@ -233,6 +242,9 @@ impl Account {
             "epsilon_claimed": plan.epsilon_claimed(),
             "epsilon_searched": plan.epsilon_searched(),
             "delta": plan.draft().privacy.delta,
+            "sampling_delta": self.sampling_delta(plan),
+            "unit": plan.draft().data.unit,
+            "adjacency": plan.draft().data.adjacency,
             "mu": self.mu().map_or(Value::Null, finite),
             "standard_error": self.standard_error(),
             "independent_std": mechanism::independent_std(plan),

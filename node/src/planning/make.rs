@@ -21,7 +21,22 @@ use crate::telling::progress::Progress;
 pub fn run_file(text: &str, peers: &Peers, path: &Path) -> Result<RunFile, Failure> {
     let run = RunFile::parse(text, peers.as_slice().len()).map_err(|e| run_failure(path, &e))?;
     run.supported().map_err(|e| run_failure(path, &e))?;
+    among_machines(&run)?;
     Ok(run)
+}
+
+/// Refuses what is there for comparison only, and that no machines carry out among themselves: the
+/// gate of a run without roll-back may read a share that was refused after its sender had signed
+/// its log otherwise than the sender acts on it.
+pub(crate) fn among_machines(run: &RunFile) -> Result<(), Failure> {
+    if run.mechanism.rollback {
+        return Ok(());
+    }
+    Err(
+        Failure::usage("a run without roll-back is for comparison only: no plan has it")
+            .field("mechanism.rollback")
+            .hint("leave mechanism.rollback out; `undertone simulate` and `undertone account` keep it"),
+    )
 }
 
 /// Calibrates a run for these peers. `seed` draws random graphs and the schedule; both are public.

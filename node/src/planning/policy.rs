@@ -68,6 +68,13 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         )
         .hint("you were sent another file than the others; ask for theirs"));
     }
+    if !plan.draft().mechanism.rollback {
+        return Err(refused(
+            "without roll-back (rollback = false) a run is for comparison only".into(),
+            "mechanism.rollback",
+        )
+        .hint("ask for a plan without mechanism.rollback = false"));
+    }
     if policy.max_epsilon.is_some_and(|e| e.is_nan() || e <= 0.0) {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
     }

@@ -106,7 +106,7 @@ pub fn json(plan: &Plan) -> Value {
         "correlated_std": mechanism::correlated_std(plan),
         "pairwise_std": mechanism::pairwise_std(plan),
         "revealed": mechanism::revealed(plan),
-        "sampling_delta": plan.lattice().sampling_delta(&plan.lattice_request()),
+        "sampling_delta": plan.sampling_delta(plan.draft().privacy.epsilon),
         "threat": threat(plan),
         "protected": protected(plan),
         "claims": calibration.claims,
@@ -170,7 +170,7 @@ fn noise(plan: &Plan) -> String {
          sampling it in f64 adds at most {:.1e} to δ\n\n",
         number(calibration.independent_std),
         number(calibration.correlated_std),
-        plan.lattice().sampling_delta(&plan.lattice_request()),
+        plan.sampling_delta(plan.draft().privacy.epsilon),
     )
 }
 
@@ -286,6 +286,7 @@ fn claims(claims: &[Claim]) -> String {
             Established::Sampled => at_most(claim.delta),
             _ => format!("{:e}", claim.delta),
         };
+        let delta = format!("{delta} + {:.0e}", claim.sampling_delta);
         let headline = if claim.holds_as_headline { "yes" } else { "" };
         table.row([
             who,

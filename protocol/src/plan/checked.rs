@@ -58,6 +58,15 @@ impl Plan {
         draft.mechanism.rounds = rounds;
         let mut plan = Plan::checked(draft, calibration, nonce)?;
         plan.calibration.predicted.bytes_per_party = plan.bytes_per_party();
+        let added: Vec<f64> = plan
+            .calibration
+            .claims
+            .iter()
+            .map(|claim| plan.sampling_delta(claim.epsilon))
+            .collect();
+        for (claim, added) in plan.calibration.claims.iter_mut().zip(added) {
+            claim.sampling_delta = added;
+        }
         plan.json = plan.write().into();
         plan.digest = Sha256::digest(plan.json.as_bytes()).into();
         Ok(plan)
@@ -250,6 +259,15 @@ impl Plan {
             .filter(|claim| which(claim))
             .map(|claim| claim.epsilon)
             .reduce(f64::max)
+    }
+
+    /// What sampling and rounding the noise adds to δ of a statement with this ε, at most.
+    pub fn sampling_delta(&self, epsilon: f64) -> f64 {
+        let request = LatticeRequest {
+            epsilon,
+            ..self.lattice_request()
+        };
+        self.lattice.sampling_delta(&request).min(1.0)
     }
 
     /// What the lattice had to carry (for [`Lattice::sampling_delta`]).

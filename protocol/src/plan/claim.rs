@@ -66,8 +66,13 @@ pub struct Claim {
     pub mu: f64,
     /// ε that follows from μ at `delta`.
     pub epsilon: f64,
-    /// The δ at which ε holds.
+    /// The δ at which ε holds, for noise that is really Gaussian.
     pub delta: f64,
+    /// What sampling and rounding the noise adds to δ at most: what is sent is (ε, δ +
+    /// this)-private. [`Plan::assemble`](crate::plan::checked::Plan::assemble) fills it in,
+    /// whatever stands here.
+    #[serde(default)]
+    pub sampling_delta: f64,
     /// How it was established.
     pub established: Established,
     /// How many systems (coalition, fault) were computed; 1 for a theorem.
@@ -123,6 +128,7 @@ impl Claim {
             self.delta > 0.0 && self.delta < 1.0,
             "above 0 and below 1",
         )?;
+        at_least_zero("sampling_delta", self.sampling_delta)?;
         number(
             &field("size"),
             self.size as f64,

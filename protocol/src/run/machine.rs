@@ -29,7 +29,7 @@
 //! #     adversary: Adversary::Coalition, size: draft.privacy.colluding, faults: Faults::Class,
 //! #     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
 //! #     established: Established::Theorem, cases: 1, seed: None, changes: None,
-//! #     holds_as_headline: true,
+//! #     sampling_delta: 0.0, holds_as_headline: true,
 //! # };
 //! # let calibration = Calibration {
 //! #     rounds: 4, drawn: Calibration::draw(&draft, 4, 11), independent_std: 4.0,

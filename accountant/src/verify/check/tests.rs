@@ -119,6 +119,36 @@ fn what_one_pattern_of_faults_loses_is_no_guarantee_before_publishing() {
 }
 
 #[test]
+fn a_claim_that_leaves_out_what_sampling_adds_is_refused() {
+    let plan = plan(5, "[mechanism]\nrounds = 4");
+    for claim in &plan.calibration().claims {
+        assert!(
+            claim.sampling_delta > 0.0 && claim.sampling_delta <= claim.delta,
+            "{claim:?}"
+        );
+        assert_eq!(claim.sampling_delta, plan.sampling_delta(claim.epsilon));
+    }
+    let without = changed(&plan, |value| {
+        value["claims"][1]
+            .as_object_mut()
+            .expect("a claim")
+            .remove("sampling_delta");
+    });
+    assert!(
+        matches!(without, Err(VerifyError::Sampling { index: 1, .. })),
+        "{without:?}"
+    );
+    let less = changed(&plan, |value| {
+        let said = value["claims"][0]["sampling_delta"].as_f64().expect("a number");
+        value["claims"][0]["sampling_delta"] = json!(said * 0.9);
+    });
+    assert!(
+        matches!(less, Err(VerifyError::Sampling { index: 0, .. })),
+        "{less:?}"
+    );
+}
+
+#[test]
 fn a_plan_without_a_theorem_on_all_others_is_refused() {
     for lines in [
         "[mechanism]\nrounds = 4",

@@ -1,18 +1,19 @@
 //! `undertone account compose`: what several runs cost together.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 use undertone_accountant::account::composition::{self, Release};
 use undertone_accountant::losses::gaussian::GaussianError;
 use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::Claim;
 use undertone_protocol::plan::error::PlanError;
 
 use crate::commands::account::answer::{bounded, read_input, report};
-use crate::telling::failure::Failure;
+use crate::telling::failure::{Exit, Failure};
+use crate::telling::progress::Progress;
 use crate::telling::report::Report;
 use crate::telling::table::Table;
 
@@ -66,7 +67,10 @@ pub(super) fn run(arguments: &ComposeArgs) -> Result<Report, Failure> {
             .iter()
             .map(|&release| ("--guarantee".to_string(), release)),
     );
-    let releases: Vec<(String, Release)> = from_files(&arguments.files)?.into_iter().chain(given).collect();
+    let runs = from_files(&arguments.files)?;
+    let sampled = runs.iter().map(|run| run.sampling_delta).sum();
+    let of_runs = runs.iter().map(|run| (run.name.clone(), Release::Loss(run.mu)));
+    let releases: Vec<(String, Release)> = of_runs.chain(given).collect();
     if releases.is_empty() {
         return Err(Failure::usage("nothing to compose")
             .field("--mu")
@@ -80,42 +84,88 @@ pub(super) fn run(arguments: &ComposeArgs) -> Result<Report, Failure> {
         table.row([name.clone(), bounded(mu)]);
     }
     let releases: Vec<Release> = releases.into_iter().map(|(_, release)| release).collect();
-    let answer = composition::compose(&releases, arguments.delta).map_err(|error| match error {
+    let answer = composition::compose(&releases, arguments.delta, sampled).map_err(|error| match error {
         GaussianError::Delta { .. } => Failure::usage(error.to_string()).field("--delta"),
         other => Failure::usage(other.to_string()),
     })?;
     let total = format!(
-        "\n  together: μ = {}, ε = {} at δ = {:e}\n",
+        "\n  together: μ = {}, ε = {} at δ = {:e} (sampling adds at most {:.1e} to δ)\n",
         bounded(answer.mu),
         bounded(answer.epsilon),
-        answer.delta
+        answer.delta,
+        answer.sampling_delta
     );
     report(&answer, table.render() + &total)
 }
 
-/// One release a file; a run counts once, whoever's receipt it is.
-fn from_files(files: &[PathBuf]) -> Result<Vec<(String, Release)>, Failure> {
-    let mut runs: BTreeMap<String, &Path> = BTreeMap::new();
-    let mut releases = Vec::with_capacity(files.len());
+/// A run that a file tells of.
+struct OfFile {
+    /// The file's name.
+    name: String,
+    /// The digest of its plan.
+    digest: String,
+    /// What it cost, or may cost.
+    mu: f64,
+    /// What sampling adds to its δ; 0 if the file does not say.
+    sampling_delta: f64,
+    /// Whose change is hidden, and how it may change; none if the file does not say.
+    protected: Option<[String; 2]>,
+}
+
+/// One release a file; a run counts once, whoever's receipt it is. All protect the same.
+fn from_files(files: &[PathBuf]) -> Result<Vec<OfFile>, Failure> {
+    let mut runs: Vec<OfFile> = Vec::with_capacity(files.len());
     for path in files {
-        let text = read_input(path, "RECEIPT.json|PLAN.json")?;
-        let (digest, mu) = release_of(&text).map_err(|problem| {
-            Failure::input(format!("{}: {problem}", path.display()))
-                .field(path.display())
-                .hint("give a receipt.json or a plan.json that undertone wrote")
-        })?;
-        if let Some(other) = runs.insert(digest, path) {
+        let run = of_file(path)?;
+        if let Some(other) = runs.iter().find(|other| other.digest == run.digest) {
+            return Err(
+                Failure::usage(format!("{} and {} are of the same run", other.name, run.name))
+                    .field(path.display())
+                    .hint("a run is one release: name one of them, the receipt if there is one"),
+            );
+        }
+        let says = |other: &&OfFile| other.protected.is_some();
+        if let (Some(other), Some(protected)) = (runs.iter().find(says), &run.protected)
+            && other.protected.as_ref() != Some(protected)
+        {
+            let [unit, adjacency] = other.protected.clone().unwrap_or_default();
             return Err(Failure::usage(format!(
-                "{} and {} are of the same run",
-                other.display(),
-                path.display()
+                "{} protects a {} ({}), {} a {unit} ({adjacency}): their losses do not add up",
+                run.name, protected[0], protected[1], other.name
             ))
             .field(path.display())
-            .hint("a run is one release: name one of them, the receipt if there is one"));
+            .hint("compose runs of one unit and one adjacency at a time"));
         }
-        releases.push((path.display().to_string(), Release::Loss(mu)));
+        runs.push(run);
     }
-    Ok(releases)
+    Ok(runs)
+}
+
+/// Reads a receipt, or a plan whose claims hold.
+fn of_file(path: &Path) -> Result<OfFile, Failure> {
+    let text = read_input(path, "RECEIPT.json|PLAN.json")?;
+    let unusable = |problem: NoRelease| {
+        Failure::input(format!("{}: {problem}", path.display()))
+            .field(path.display())
+            .hint("give a receipt.json or a plan.json that undertone wrote")
+    };
+    let object: Value = serde_json::from_str(&text).map_err(|error| unusable(error.into()))?;
+    let name = path.display().to_string();
+    if object.get("mechanism").is_none() {
+        return of_receipt(name, &object).map_err(unusable);
+    }
+    let plan = Plan::parse(text.as_bytes()).map_err(|error| unusable(error.into()))?;
+    // What a plan says that nobody has checked is a wish.
+    let mut progress = Progress::start();
+    progress.show(&format!("recomputing every claim of {name}"));
+    let verified = undertone_accountant::verify(&plan, rand::random());
+    progress.end();
+    verified.map_err(|error| {
+        Failure::new(Exit::PlanRefused, format!("{name}: {error}"))
+            .field(path.display())
+            .hint("the plan's claims do not hold; a receipt says what its run cost")
+    })?;
+    of_plan(name, &plan).map_err(unusable)
 }
 
 /// Why a file says of no release what it cost.
@@ -135,20 +185,24 @@ enum NoRelease {
     NoLoss,
 }
 
-/// The run's digest and the μ of a receipt or of a plan's headline.
-fn release_of(text: &str) -> Result<(String, f64), NoRelease> {
-    let object: Value = serde_json::from_str(text)?;
-    if object.get("mechanism").is_some() {
-        let plan = Plan::parse(text.as_bytes())?;
-        let headline = plan
-            .calibration()
-            .claims
-            .iter()
-            .filter(|claim| claim.holds_as_headline)
-            .map(|claim| claim.mu);
-        let mu = headline.reduce(f64::max).ok_or(NoRelease::NoClaim)?;
-        return Ok((plan.digest_hex(), mu));
-    }
+/// What a plan's headline says of its run.
+fn of_plan(name: String, plan: &Plan) -> Result<OfFile, NoRelease> {
+    let claims = plan.calibration().claims.iter();
+    let headline: Vec<_> = claims.filter(|claim| claim.holds_as_headline).collect();
+    let largest = |of: fn(&Claim) -> f64| headline.iter().map(|claim| of(claim)).reduce(f64::max);
+    let word = |value: Value| value.as_str().map(ToOwned::to_owned).unwrap_or_default();
+    let data = &plan.draft().data;
+    Ok(OfFile {
+        name,
+        digest: plan.digest_hex(),
+        mu: largest(|claim| claim.mu).ok_or(NoRelease::NoClaim)?,
+        sampling_delta: largest(|claim| claim.sampling_delta).unwrap_or(0.0),
+        protected: Some([json!(data.unit), json!(data.adjacency)].map(word)),
+    })
+}
+
+/// What a receipt says of its run.
+fn of_receipt(name: String, object: &Value) -> Result<OfFile, NoRelease> {
     let digest = object["digest"].as_str().ok_or(NoRelease::NoDigest)?;
     let mu = match (&object["mu"], &object["unbounded"], object["outcome"].as_str()) {
         (Value::Number(mu), ..) => mu.as_f64().ok_or(NoRelease::NotANumber)?,
@@ -157,5 +211,14 @@ fn release_of(text: &str) -> Result<(String, f64), NoRelease> {
         (Value::Null, _, Some("aborted")) => 0.0,
         _ => return Err(NoRelease::NoLoss),
     };
-    Ok((digest.to_string(), mu))
+    let word = |key: &str| object[key].as_str().map(ToOwned::to_owned);
+    Ok(OfFile {
+        name,
+        digest: digest.to_owned(),
+        mu,
+        sampling_delta: object["sampling_delta"].as_f64().unwrap_or(0.0).max(0.0),
+        protected: word("unit")
+            .zip(word("adjacency"))
+            .map(|(unit, adjacency)| [unit, adjacency]),
+    })
 }

@@ -31,6 +31,7 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
         mu: 0.25,
         epsilon,
         delta: draft.privacy.delta,
+        sampling_delta: 0.0,
         established,
         cases: 28,
         seed: None,

@@ -33,6 +33,7 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
         mu: 0.2,
         epsilon: draft.privacy.epsilon,
         delta: draft.privacy.delta,
+        sampling_delta: 0.0,
         established: Established::Theorem,
         cases: 1,
         seed: None,
