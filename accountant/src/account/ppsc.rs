@@ -122,6 +122,8 @@ pub fn account(
 }
 
 #[cfg(test)]
+mod noiseless_tests;
+#[cfg(test)]
 mod on_numbers;
 #[cfg(test)]
 mod plan_tests;

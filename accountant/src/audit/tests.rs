@@ -105,6 +105,18 @@ fn nonsense_is_refused() {
     assert_eq!(run(1, 1.0).map(|attacked| attacked.pairs), Ok(1));
 }
 
+#[test]
+fn both_counts_share_the_confidence_that_is_stated() {
+    assert_eq!(CONFIDENCE, 0.999);
+    // All were told and none mistaken: each chance c is bounded by cⁿ = 0.0005, or (1 − c)ⁿ =
+    // 0.0005.
+    let (pairs, delta) = (1000, 1e-5);
+    let least = 0.0005f64.powf(1.0 / pairs as f64);
+    let expected = ((least - delta) / (1.0 - least)).ln();
+    let found = lower_bound(pairs, 0, pairs, delta);
+    assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+}
+
 /// The loss of an aim's victim by the accountant's own matrices, over what its claim says.
 fn share(plan: &Plan, aim: &Aim) -> f64 {
     let calibration = plan.calibration();

@@ -88,6 +88,12 @@ impl Gate<'_> {
             .into_iter()
             .map(|coalition| coalition.into_iter().collect())
             .collect();
+        // Each takes the singular values of a view of at most so many rows.
+        let rows = self.base.unknowns();
+        let each = (self.plan.parties() * rows * rows) as f64;
+        if !self.spend(10.0 * coalitions.len() as f64 * each) {
+            return self.unknown(&execution);
+        }
         let steepest = exact_sum::steepest(&self.setting, &[execution], &coalitions)?;
         let mu = exact_sum::loss(&self.setting, &steepest, self.noise.correlated_std);
         self.or_departed(
@@ -218,7 +224,12 @@ impl Gate<'_> {
         counts: impl Fn(Party) -> bool + Sync,
     ) -> Result<LargestLoss, LogsError> {
         let mut worst: Option<LargestLoss> = None;
+        let members = coalitions.first().map_or(0, BTreeSet::len);
+        let members = (self.plan.parties() + self.setting.colluding).saturating_sub(members);
         for execution in executions {
+            if !self.spend(coalitions::settled_products(&self.setting, members)) {
+                return self.unknown(execution);
+            }
             let trace = Trace::of(execution, &self.setting.weights);
             // Worst first, so that the rest need not be computed once one is worse than they may
             // be.
@@ -233,6 +244,9 @@ impl Gate<'_> {
                     .clone()
                     .with_corrupted(coalitions[coalition].iter().copied())?;
                 let view = View::of_trace(&trace, &against);
+                if !self.spend_on_view(&view) {
+                    return self.unknown(execution);
+                }
                 let squares = squared_losses(&view, self.noise);
                 let losses = view
                     .honest
@@ -253,6 +267,15 @@ impl Gate<'_> {
             }
         }
         Ok(worst.expect("there is at least one execution and one coalition"))
+    }
+
+    /// What is said of an execution that there was no time to look at.
+    fn unknown(&self, execution: &Execution) -> Result<LargestLoss, LogsError> {
+        Ok(LargestLoss {
+            mu: f64::INFINITY,
+            execution: execution.clone(),
+            basis: Basis::Computed,
+        })
     }
 
     /// The largest squared loss against each coalition by the fast path, worst first; ∞ where that

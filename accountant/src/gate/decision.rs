@@ -103,10 +103,13 @@ impl Gate<'_> {
             smallest = smallest.min(found.mu);
         }
         let epsilon = self.epsilon(smallest);
-        let reason = format!(
+        let mut reason = format!(
             "publishing would cost epsilon {epsilon:.4}, above {}",
             self.plan.draft().privacy.epsilon
         );
+        if self.is_spent() {
+            reason += "; there was no time to compute more of what happened";
+        }
         let audit = self.before_publishing(
             self.departed(&BTreeSet::new()),
             self.sentences(logs, &BTreeSet::new()),

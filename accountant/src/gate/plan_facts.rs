@@ -1,19 +1,21 @@
 //! What the gate knows of a plan before anything has happened, and what follows from that alone.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 use crate::bounds::before_publishing::bound;
 use crate::bounds::bound::local_loss;
+use crate::class::coalitions::MOST_SETTLED;
 use crate::class::setting::Setting;
 use crate::execution::checked::Execution;
 use crate::execution::settled::LogsError;
 use crate::gate::verdict::{Audit, Basis};
 use crate::losses::gaussian::{self, SLACK};
 use crate::losses::loss::Noise;
+use crate::losses::view::View;
 
 /// A plan, ready to be asked who may publish.
 pub(super) struct Gate<'a> {
@@ -26,7 +28,16 @@ pub(super) struct Gate<'a> {
     pub(super) budget: f64,
     /// What the plan's class loses, where that is bounded and not computed.
     pub(super) of_class: OnceLock<Option<f64>>,
+    /// Multiplications that are left for all sets to come; none once they were not enough.
+    pub(super) left: Mutex<Option<f64>>,
 }
+
+/// Multiplications of a pivoted factorisation for each of a plain product: a loose guess, ours.
+const WITH_CARE: f64 = 4.0;
+
+/// Multiplications that the gate takes in all, whatever the logs say: some ten seconds of one core.
+/// What is not computed then counts as unbounded, so that the theorem of local noise stands in.
+const MOST_WORK: f64 = 4.0 * MOST_SETTLED;
 
 /// The largest loss if a set of members publishes.
 pub(super) struct LargestLoss {
@@ -63,7 +74,29 @@ impl<'a> Gate<'a> {
             base,
             budget,
             of_class: OnceLock::new(),
+            left: Mutex::new(Some(MOST_WORK)),
         })
+    }
+
+    /// Takes so many multiplications from what the gate may spend; false, now and from then on, if
+    /// that is not there.
+    pub(super) fn spend(&self, products: f64) -> bool {
+        let add = |left: f64| (left >= products).then(|| left - products);
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        *left = left.and_then(add);
+        left.is_some()
+    }
+
+    /// Takes what it costs to compute one view with care.
+    pub(super) fn spend_on_view(&self, view: &View) -> bool {
+        let (rows, values) = view.b.dim();
+        let unknowns = values + view.a.ncols();
+        self.spend(WITH_CARE * (rows * rows * unknowns) as f64)
+    }
+
+    /// Whether something was not computed because all was spent.
+    pub(super) fn is_spent(&self) -> bool {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     /// How many of so many members collude.

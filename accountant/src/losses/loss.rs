@@ -28,8 +28,8 @@ pub struct Noise {
 /// ratio that a plan can have.
 const DEPENDENT: f64 = 1e-12;
 
-/// What a dropped direction may carry of a party's column by rounding alone, relative to the terms
-/// that cancelled.
+/// What a dropped direction may carry of a party's column by rounding alone, relative to the column
+/// and to what explains it.
 const ROUNDING: f64 = 1e-10;
 
 /// The squared losses hᵢᵀ Σ⁺ hᵢ of the view's honest parties at unit sensitivity, in the order of
@@ -62,14 +62,15 @@ pub fn squared_losses(view: &View, noise: Noise) -> Vec<f64> {
             let known: f64 = (0..k).map(|j| r[(j, k)] * u[j]).sum();
             u[k] = (h(k) - known) / r[(k, k)];
         }
-        *loss += u.iter().map(|x| x * x).sum::<f64>();
-        // What is left must be explained by these, or it is seen without noise.
+        let square = u.iter().map(|x| x * x).sum::<f64>();
+        *loss += square;
+        // What is left must be explained by these, or it is seen without noise. The rows have
+        // length 1, so that u is off by its own rounding in every direction, whatever a row's own
+        // terms come to. What is taken for rounding here is outweighed by the loss that is stated:
+        // a part ρ of h that is dropped by mistake has ‖u‖ ≥ ρ/ROUNDING.
         for k in rank..kept {
-            let terms = (0..rank).map(|j| r[(j, k)] * u[j]);
-            let (explained, size) = terms.fold((0.0, h(k).abs()), |(sum, size), term| {
-                (sum + term, size + term.abs())
-            });
-            if (h(k) - explained).abs() > ROUNDING * size {
+            let explained: f64 = (0..rank).map(|j| r[(j, k)] * u[j]).sum();
+            if (h(k) - explained).abs() > ROUNDING * (h(k).abs() + square.sqrt()) {
                 *loss = f64::INFINITY;
             }
         }

@@ -178,7 +178,8 @@ async fn drive_with(
                 Some(event) => driver.network_event(event),
                 None => break,
             },
-            Some(gate) = audited.recv() => driver.audited(gate),
+            // One that comes after the machine gave up waiting changes nothing.
+            Some(gate) = audited.recv(), if linger.is_none() => driver.audited(gate),
             () = &mut leave, if !leaving => {
                 leaving = true;
                 driver.feed(Input::Leave);

@@ -182,6 +182,8 @@ enum Machine {
     Auditing {
         exchange: Exchange,
         logs: Arc<AgreedLogs>,
+        /// When no verdict is waited for any more.
+        until: Time,
     },
     Publishing {
         agreement: Agreement,
@@ -538,6 +540,7 @@ impl Run {
                     None => return self.step_publication() || self.check_complete(),
                 }
             }
+            Machine::Auditing { until, .. } if self.now >= *until => self.unjudged(),
             Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => return false,
         }
         true
@@ -579,7 +582,8 @@ impl Run {
             Machine::Publishing { agreement, .. } => {
                 agreement.wake(self.now, &self.gone).min(self.publication_wake())
             }
-            Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => Time::FAR,
+            Machine::Auditing { until, .. } => *until,
+            Machine::Spending { .. } | Machine::Over => Time::FAR,
         };
         phase.min(self.pull_at)
     }

@@ -83,6 +83,8 @@ pub struct Conditions {
     pub equivocation: Option<Equivocation>,
     /// This party reveals another nonce than it had committed to.
     pub false_reveal: Option<Party>,
+    /// The gate of this party never answers.
+    pub no_verdict: Option<Party>,
     /// Nodes that never start.
     pub absent: BTreeSet<Party>,
     /// The simulation is given up at this time.
@@ -100,6 +102,7 @@ impl Conditions {
             faults: Vec::new(),
             equivocation: None,
             false_reveal: None,
+            no_verdict: None,
             absent: BTreeSet::new(),
             until: Time::from_millis(3_600_000),
         }

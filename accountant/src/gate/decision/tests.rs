@@ -461,3 +461,27 @@ fn departures_that_somebody_chose_by_the_schedule_stop_a_run_that_a_sample_is_fo
         verdict.reason
     );
 }
+
+#[test]
+fn what_there_is_no_time_to_compute_counts_as_unbounded() {
+    let plan = plan(6, "[mechanism]\nrounds = 4");
+    let logs = logs(&plan, &[0, 1, 2, 3, 4, 5]);
+    let judged = |left: f64| {
+        let gate = Gate::of(&plan).expect("a plan");
+        *gate.left.lock().expect("unpoisoned") = Some(left);
+        // Else the theorem of local noise, which needs no time, would let all publish.
+        assert!(gate.theorem() > gate.budget, "{} {}", gate.theorem(), gate.budget);
+        gate.judge(&logs).expect("logs of the schedule")
+    };
+    // One set, or the first of its coalitions, or nothing at all.
+    let enough = judged(1e7);
+    assert_eq!(enough.publish, Some((0..6).collect()), "{}", enough.reason);
+    for left in [0.0, 1e3, 2e4] {
+        let late = judged(left);
+        assert_eq!(late.publish, None, "{left}");
+        assert!(late.reason.contains("no time"), "{}", late.reason);
+        assert_audit(&plan, &late.audit);
+    }
+}
+
+mod planted;

@@ -15,6 +15,10 @@ use crate::run::outcome::{Ending, Event, GateVerdict};
 use crate::time::Time;
 use crate::topology::party::Party;
 
+/// How many times `settle_ms` the gate's verdict is waited for. The gate has a budget of some ten
+/// seconds of one core; our guess for the slowest machine that many parties share.
+const AUDITING_STAGES: u64 = 30;
+
 impl Run {
     /// When settling ends at the latest: nodes that began together place it alike.
     pub(super) fn settling_ends(&self) -> Time {
@@ -84,13 +88,30 @@ impl Run {
                 }
                 self.record.logs = Some(logs.clone());
                 self.commons.outbox.push_back(Output::Audit(logs.clone()));
-                self.machine = Machine::Auditing { exchange, logs };
+                let until = self
+                    .now
+                    .plus_millis(self.settle_ms.saturating_mul(AUDITING_STAGES));
+                self.machine = Machine::Auditing {
+                    exchange,
+                    logs,
+                    until,
+                };
             }
         }
     }
 
+    /// Withholds: the gate has not answered in time. By now nobody waits for this node's final.
+    pub(super) fn unjudged(&mut self) {
+        let reason = "no verdict on what happened came in time".to_string();
+        self.withhold(reason.clone());
+        let reason = self.record.withheld.clone().unwrap_or(reason);
+        self.finish(Ending::Withheld { reason }, Published::default());
+        self.machine = Machine::Over;
+    }
+
     pub(super) fn judged(&mut self, verdict: GateVerdict) {
-        let Machine::Auditing { exchange, logs } = std::mem::replace(&mut self.machine, Machine::Over) else {
+        let Machine::Auditing { exchange, logs, .. } = std::mem::replace(&mut self.machine, Machine::Over)
+        else {
             return;
         };
         (self.record.tally, self.record.received) = (exchange.tally(), exchange.received.len());

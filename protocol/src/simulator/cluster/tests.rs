@@ -386,6 +386,28 @@ fn when_the_gate_refuses_everybody_withholds_and_no_final_leaves() {
 }
 
 #[test]
+fn who_gets_no_verdict_withholds_and_the_others_have_their_mean() {
+    let plan = plan_of(4, 6, "[privacy]\ncolluding = 1\ndropouts = 1\n", 4);
+    let conditions = Conditions {
+        no_verdict: Some(2),
+        ..Conditions::new(1)
+    };
+    let report = simulate(&plan, conditions);
+    assert_eq!(report.violations, []);
+    for (party, outcome) in report.outcomes.iter().enumerate() {
+        let outcome = outcome.as_ref().expect("nobody waits for ever");
+        if party == 2 {
+            let Ending::Withheld { reason } = &outcome.ending else {
+                panic!("{:?}", outcome.ending);
+            };
+            assert!(reason.contains("verdict"), "{reason}");
+        } else {
+            assert_eq!(outcome.included, others(&plan, &[2]), "{:?}", outcome.ending);
+        }
+    }
+}
+
+#[test]
 fn large_finals_are_pulled_once() {
     for lines in ["", "[topology]\npublic = \"ring\""] {
         let plan = plan_of(10_000, 6, lines, 3);

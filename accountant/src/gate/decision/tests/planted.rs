@@ -1,0 +1,96 @@
+//! What the gate makes of what was planted in the logs, to the share, the party and the last digit
+//! of a budget.
+
+use undertone_protocol::plan::claim::{Claim, Established, Faults};
+
+use super::*;
+use crate::audit::Attack;
+use crate::execution::share::ShareFault;
+
+/// Each fault of a share is read from the logs as what it was.
+#[test]
+fn the_execution_that_is_judged_has_the_fault_that_happened_and_no_other() {
+    let plan = plan(5, FIVE);
+    let setting = Setting::of_plan(&plan).expect("a plan");
+    let whole = logs(&plan, &[0, 1, 2, 3, 4]);
+    assert_eq!(gate(&plan, &whole).audit.execution.shares(), []);
+    let mut looked_at = BTreeSet::new();
+    for fault in faults::single_shares(&setting) {
+        // What was left over is given back when all is settled, in the last round.
+        let never_left = fault.fate == Fate::Returned && fault.applied == Some(fault.round);
+        let applied = match fault.fate {
+            Fate::Returned if !never_left => Some(plan.rounds()),
+            _ => fault.applied,
+        };
+        let happened = ShareFault {
+            applied,
+            seen: !never_left,
+            ..fault
+        };
+        let verdict = gate(&plan, &with_fault(&whole, &fault));
+        assert_eq!(verdict.publish, Some((0..5).collect()), "{}", verdict.reason);
+        assert_eq!(verdict.audit.execution.shares(), [happened]);
+        looked_at.insert((fault.fate, never_left));
+    }
+    assert_eq!(looked_at.len(), 3, "late, never sent, never answered");
+}
+
+#[test]
+fn a_loss_just_above_the_budget_is_too_much_and_one_just_below_is_not() {
+    let plan = plan(5, FIVE);
+    let logs = logs(&plan, &[0, 1, 2, 3, 4]);
+    let everybody: BTreeSet<Party> = (0..5).collect();
+    let mut gate = Gate::of(&plan).expect("a plan");
+    let found = gate.largest(&logs, &everybody).expect("a loss").mu;
+    gate.budget = found * (1.0 + 1e-6);
+    let within = gate.judge(&logs).expect("logs of the schedule");
+    assert_eq!(within.publish, Some(everybody.clone()));
+    assert_eq!(within.audit.mu, found);
+    gate.budget = found * (1.0 - 1e-6);
+    let above = gate.judge(&logs).expect("logs of the schedule");
+    assert_ne!(above.publish, Some(everybody));
+}
+
+/// Weights 2, 1, 1, 1, 0.5: a change of the first party's value moves the sum four times as far as
+/// one of the last's.
+const UNEVEN: &str = "weights = { party-0 = 2.0, party-4 = 0.5 }\n[mechanism]\nrounds = 4";
+
+#[test]
+fn the_party_with_the_largest_weight_sets_what_is_proved_and_is_attacked() {
+    let plan = plan(5, UNEVEN);
+    let of = |faults: Faults| -> &Claim {
+        let mut claims = plan.calibration().claims.iter();
+        let found = claims.find(|claim| claim.faults == faults && claim.established == Established::Theorem);
+        found.expect("a theorem for each")
+    };
+    // Δ = 2 · 2 for the first party.
+    let local = 4.0 / plan.calibration().independent_std;
+    assert!((of(Faults::Any).mu / local - 1.0).abs() < 1e-9);
+    let gate = Gate::of(&plan).expect("a plan");
+    let before = |party: Party| gate.bound_before_publishing(party).expect("a bound");
+    assert!((of(Faults::BeforePublishing).mu / before(0) - 1.0).abs() < 1e-9);
+    assert!((before(0) / before(4) - 4.0).abs() < 1e-9 && (before(0) / before(1) - 2.0).abs() < 1e-9);
+    assert!((withheld(&plan, "late").mu / before(0) - 1.0).abs() < 1e-9);
+    let attack = Attack::of(&plan, 1).expect("a headline");
+    assert!(attack.aims().iter().all(|aim| aim.victim() == 0));
+}
+
+#[test]
+fn a_departed_partys_own_loss_is_stated_where_it_is_the_largest() {
+    let plan = plan(5, UNEVEN);
+    let members = [1, 2, 3, 4];
+    let verdict = gate(&plan, &logs(&plan, &members));
+    assert_eq!(
+        verdict.publish,
+        Some(members.into_iter().collect()),
+        "{}",
+        verdict.reason
+    );
+    let gate = Gate::of(&plan).expect("a plan");
+    let own = gate.bound_before_publishing(0).expect("a bound");
+    assert_eq!(verdict.audit.basis, Basis::BeforePublishing);
+    assert_eq!(verdict.audit.mu, own);
+    // Whoever stays loses less.
+    assert!(accounted(&plan, &verdict.audit) < own * (1.0 - 1e-6));
+    assert_audit(&plan, &verdict.audit);
+}
