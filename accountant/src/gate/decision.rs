@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use undertone_protocol::messages::log::AgreedLogs;
+use undertone_protocol::messages::log::{AgreedLogs, deniers};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
@@ -69,11 +69,16 @@ impl Gate<'_> {
         check(self.plan, logs)?;
         // Too few logs: nobody publishes.
         let least = self.plan.draft().run.min_parties;
-        if logs.len() < least {
-            let reason = format!(
+        let deniers = deniers(logs);
+        if logs.len() - deniers.len() < least {
+            let mut reason = format!(
                 "only {} logs are agreed, at least {least} parties are needed",
                 logs.len()
             );
+            if !deniers.is_empty() {
+                let names: Vec<&str> = deniers.iter().map(|&party| self.name(party)).collect();
+                reason += &format!("; {} denied what it signed for", names.join(" and "));
+            }
             let audit = self.before_publishing(
                 self.departed(&BTreeSet::new()),
                 self.sentences(logs, &BTreeSet::new()),
@@ -157,7 +162,7 @@ impl Gate<'_> {
                 });
             }
         }
-        let whole = logs.keys().copied().collect();
+        let whole: BTreeSet<Party> = logs.keys().copied().collect();
         let reason = if tolerated {
             "of one party the departed know so much that its final would tell them more than the plan allows"
                 .to_string()
@@ -208,8 +213,8 @@ impl Gate<'_> {
         self.sets(logs, least).take(most)
     }
 
-    /// Everybody who has a log; then without one member, then without two: most faulted shares
-    /// first, ties by plan order; not below `least`.
+    /// Everybody who has a log that does not deny what its party signed for; then without one
+    /// member, then without two: most faulted shares first, ties by plan order; not below `least`.
     pub(super) fn sets(&self, logs: &AgreedLogs, least: usize) -> impl Iterator<Item = BTreeSet<Party>> {
         let faults = exceptions(self.plan, logs);
         let faulted = |party: &Party| {
@@ -218,9 +223,14 @@ impl Gate<'_> {
                 .filter(|fault| fault.from == *party || fault.to == *party)
                 .count()
         };
-        let mut order: Vec<Party> = logs.keys().copied().collect();
+        let deniers = deniers(logs);
+        let whole: BTreeSet<Party> = logs
+            .keys()
+            .copied()
+            .filter(|party| !deniers.contains(party))
+            .collect();
+        let mut order: Vec<Party> = whole.iter().copied().collect();
         order.sort_by_cached_key(|party| (std::cmp::Reverse(faulted(party)), *party));
-        let whole: BTreeSet<Party> = logs.keys().copied().collect();
         let (one, two) = (
             usize::from(whole.len() > least),
             usize::from(whole.len() > least + 1),

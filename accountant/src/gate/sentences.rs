@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use undertone_protocol::messages::log::AgreedLogs;
+use undertone_protocol::messages::log::{AgreedLogs, deniers};
 use undertone_protocol::topology::party::Party;
 
 use crate::execution::settled::exceptions;
@@ -12,25 +12,35 @@ use crate::gate::plan_facts::Gate;
 impl Gate<'_> {
     /// Why members of the logs are not among those who publish; empty if all are.
     pub(super) fn left_out(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>, why: &str) -> String {
-        let names: Vec<&str> = logs
-            .keys()
-            .filter(|party| !publish.contains(party))
-            .map(|&party| self.name(party))
-            .collect();
-        if names.is_empty() {
-            String::new()
-        } else {
-            format!("with {} {why}", names.join(" and "))
-        }
+        let deniers = deniers(logs);
+        let names = |denied: bool| {
+            let parties = logs.keys().filter(|party| !publish.contains(party));
+            let parties = parties.filter(|party| deniers.contains(party) == denied);
+            let names: Vec<&str> = parties.map(|&party| self.name(party)).collect();
+            names.join(" and ")
+        };
+        let (denied, too_much) = (names(true), names(false));
+        let told = [
+            (denied.as_str(), format!("{denied} denied what it signed for")),
+            (too_much.as_str(), format!("with {too_much} {why}")),
+        ];
+        let told = told.into_iter().filter(|(names, _)| !names.is_empty());
+        told.map(|(_, sentence)| sentence).collect::<Vec<_>>().join("; ")
     }
 
     /// What the logs say went wrong.
     pub(super) fn sentences(&self, logs: &AgreedLogs, publish: &BTreeSet<Party>) -> Vec<String> {
         let mut sentences = Vec::new();
+        let deniers = deniers(logs);
         for party in 0..self.plan.parties() {
             if !logs.contains_key(&party) {
                 sentences.push(format!(
                     "{} departed before the logs were agreed",
+                    self.name(party)
+                ));
+            } else if deniers.contains(&party) {
+                sentences.push(format!(
+                    "{} was left out: its log denies a share that it signed for",
                     self.name(party)
                 ));
             } else if !publish.is_empty() && !publish.contains(&party) {

@@ -3,10 +3,16 @@
 //!
 //! A node signs, once per stage, the set of all expected items as soon as it holds them. At
 //! half-time each node that has not signed floods a list of what it holds. At three quarters it
-//! signs (i) a set that somebody signed early, the one with most signatures, then the smaller hash;
-//! else (ii) the items in the lists of more than half of the members. It signs only what it holds
-//! in full, never an empty set. A set is agreed when more than (n + colluding)/2 of the plan's n
-//! members signed it: two such sets would share a signer outside of the coalition, who signs once.
+//! signs (i) a set that more parties than collude signed early, if it holds all of it and the set
+//! is large enough to be of use ([`Electorate::least`]), the one with most signatures, then the
+//! smaller hash; else (ii) the items in the lists of more than half of the members. It signs only
+//! what it holds in full, never an empty set. A set is agreed when more than (n + colluding)/2 of
+//! the plan's n members signed it: two such sets would share a signer outside of the coalition, who
+//! signs once.
+//!
+//! What a coalition says alone decides nothing: among the early signers of a set that counts is one
+//! outside of it, who signs early only what holds everybody that it expects. Nor does anybody wait
+//! for an item that only its coalition may have.
 //!
 //! A party that signs two versions of its item is in no set that is signed before half-time by
 //! anybody who has seen both; the set with most signatures decides which version counts, if any,
@@ -21,7 +27,7 @@ use std::sync::Arc;
 
 use crate::agreement::flood::Flood;
 use crate::agreement::flood::held::HeldVote;
-use crate::agreement::gone::{self, Calls, Heard};
+use crate::agreement::gone::{self, Calls, Enough, Heard};
 use crate::agreement::items::Items;
 use crate::messages::notice::{ItemHash, ItemSet, Notice, Stage};
 use crate::time::Time;
@@ -37,6 +43,8 @@ pub struct Electorate {
     pub parties: usize,
     /// Up to this many collude.
     pub colluding: usize,
+    /// The fewest parties of a run.
+    pub min_parties: usize,
     /// Who finds whom gone by its shares.
     pub private: Arc<Graph>,
     /// Who finds whom gone by its messages.
@@ -47,6 +55,15 @@ impl Electorate {
     /// The fewest signers that make a set agreed: more than (n + colluding)/2.
     pub fn quorum(&self) -> usize {
         (self.parties + self.colluding) / 2 + 1
+    }
+
+    /// The fewest items of a set that a stage can come to anything with: a run needs its fewest
+    /// parties, and finals may be lost until no quorum is left to sum them.
+    pub fn least(&self, stage: Stage) -> usize {
+        match stage {
+            Stage::Settling => self.min_parties,
+            Stage::Publishing => self.quorum(),
+        }
     }
 }
 
@@ -224,8 +241,11 @@ impl Agreement {
     fn excluded(&self, sights: &StageSights<'_>, said: &Calls) -> BTreeSet<Party> {
         let neighbours = |party| self.electorate.private.neighbours(party).to_vec();
         let found = |party| sights.gone.contains_key(&party);
-        let quorum = self.electorate.quorum();
-        gone::excluded(&self.expected, sights.heard(said), found, neighbours, quorum)
+        let enough = Enough {
+            quorum: self.electorate.quorum(),
+            colluding: self.electorate.colluding,
+        };
+        gone::excluded(&self.expected, sights.heard(said), found, neighbours, enough)
     }
 
     /// A party to call gone: found gone a while ago, or called gone by all of its neighbours; its
@@ -266,9 +286,13 @@ impl Agreement {
             .iter()
             .chain(public)
             .copied()
-            .filter(|caller| self.expected.contains(caller) && !is_called(*caller))
-            .peekable();
-        witnesses.peek().is_some() && witnesses.all(|caller| heard.called(caller, party))
+            .filter(|caller| self.expected.contains(caller) && !is_called(*caller));
+        // One of them at least is outside of the coalition.
+        let mut count = 0;
+        witnesses.all(|caller| {
+            count += 1;
+            heard.called(caller, party)
+        }) && count > self.electorate.colluding
     }
 
     fn vote(&mut self, now: Time, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<Notice> {
@@ -311,13 +335,13 @@ impl Agreement {
                     .iter()
                     .all(|(party, _)| self.expected.contains(party) && !excluded.contains(party))
         };
-        let early = sights
-            .flood
-            .votes(self.stage)
-            .filter(|vote| vote.early && admissible(vote.set));
+        let least = self.electorate.least(self.stage);
+        let early = sights.flood.votes(self.stage).filter(|vote| {
+            vote.early && vote.set.len() >= least && admissible(vote.set) && sights.items.hold_all(vote.set)
+        });
         let set = match most_signed(early) {
-            Some((vote, _)) => vote.set.clone(),
-            None => self.listed_by_most(sights, excluded),
+            Some((vote, signers)) if signers > self.electorate.colluding => vote.set.clone(),
+            _ => self.listed_by_most(sights, excluded),
         };
         (!set.is_empty() && sights.items.hold_all(&set)).then_some(set)
     }

@@ -3,11 +3,13 @@
 //! Two rules, and why neither can split the vote before half-time:
 //!
 //! - *By logs* (settling only): p is excluded if the logs of all its private neighbours that are
-//!   expected and not excluded call it gone. This is a function of the items themselves. Let two
+//!   expected and not excluded call it gone, and these are more than collude: nobody is taken out
+//!   on the word of a coalition, or of nobody. This is a function of the items themselves. Let two
 //!   nodes exclude G₁ and G₂ and each hold all logs of what it still expects. In G₁ ∪ G₂ every
 //!   party's neighbours outside of both call it gone, by logs that both nodes hold, so each had the
 //!   union to choose, and the rule takes the greatest set: G₁ = G₂. (A party whose neighbours are
-//!   all in the union is the exception; the vote then falls back on its deadlines.)
+//!   all in the union, or all but as many as collude, is the exception; the vote then falls back on
+//!   its deadlines.)
 //! - *By calls* (ours, so that a process that is killed after others signed their logs, or with its
 //!   own log or final half sent, costs milliseconds and not three quarters of the stage): p is
 //!   excluded if every expected member that is not excluded has called it gone, in its log or by a
@@ -51,15 +53,24 @@ fn calls(calls: &Calls, caller: Party, party: Party) -> bool {
     calls.get(&caller).is_some_and(|called| called.contains(&party))
 }
 
+/// Whose word is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enough {
+    /// The fewest members that agree on a set.
+    pub quorum: usize,
+    /// Up to this many collude.
+    pub colluding: usize,
+}
+
 /// The greatest set G of called parties of which each one is excluded by one of the two rules,
-/// given that the others are. Empty if fewer than `quorum` would remain (no set of fewer can be
+/// given that the others are. Empty if fewer than a quorum would remain (no set of fewer can be
 /// agreed on). `found` says whom this node finds gone itself.
 pub fn excluded(
     expected: &BTreeSet<Party>,
     heard: Heard<'_>,
     found: impl Fn(Party) -> bool,
     private_neighbours: impl Fn(Party) -> Vec<Party>,
-    quorum: usize,
+    Enough { quorum, colluding }: Enough,
 ) -> BTreeSet<Party> {
     let called = heard.in_logs.values().chain(heard.said.values()).flatten();
     let mut gone: BTreeSet<Party> = called.copied().filter(|party| expected.contains(party)).collect();
@@ -68,10 +79,8 @@ pub fn excluded(
         let remaining: Vec<Party> = expected.difference(&gone).copied().collect();
         let by_logs = |party: Party| {
             let neighbours = private_neighbours(party);
-            remaining
-                .iter()
-                .filter(|caller| neighbours.contains(caller))
-                .all(|&caller| calls(heard.in_logs, caller, party))
+            let mut callers = remaining.iter().filter(|caller| neighbours.contains(caller));
+            callers.clone().count() > colluding && callers.all(|&caller| calls(heard.in_logs, caller, party))
         };
         let by_calls = |party: Party| {
             let called = |caller: Party| heard.called(caller, party);
@@ -113,6 +122,11 @@ mod tests {
         vec![(party + 4) % 5, (party + 1) % 5]
     }
 
+    /// One may collude.
+    fn enough(quorum: usize) -> Enough {
+        Enough { quorum, colluding: 1 }
+    }
+
     fn nobody(_: Party) -> bool {
         false
     }
@@ -126,25 +140,31 @@ mod tests {
         let none = Calls::new();
         let two_dead = list(&[(0, &[3, 4]), (1, &[3, 4]), (2, &[3, 4])]);
         assert_eq!(
-            excluded(&everybody(), heard(&two_dead, &none), nobody, complete, 3),
+            excluded(&everybody(), heard(&two_dead, &none), nobody, complete, enough(3)),
             BTreeSet::from([3, 4])
         );
         assert_eq!(
-            excluded(&everybody(), heard(&two_dead, &none), nobody, complete, 4),
+            excluded(&everybody(), heard(&two_dead, &none), nobody, complete, enough(4)),
             BTreeSet::new(),
             "too few would remain"
         );
         let one_keeps_it = list(&[(0, &[3, 4]), (1, &[3]), (2, &[3, 4])]);
         assert_eq!(
-            excluded(&everybody(), heard(&one_keeps_it, &none), nobody, complete, 3),
+            excluded(
+                &everybody(),
+                heard(&one_keeps_it, &none),
+                nobody,
+                complete,
+                enough(3)
+            ),
             BTreeSet::new(),
             "4 has a log to give"
         );
         let cut_off = list(&[(0, &[4]), (1, &[4]), (2, &[4]), (3, &[4]), (4, &[0, 1, 2, 3])]);
         assert_eq!(
-            excluded(&everybody(), heard(&cut_off, &none), nobody, complete, 3),
-            BTreeSet::new(),
-            "nobody would remain"
+            excluded(&everybody(), heard(&cut_off, &none), nobody, complete, enough(3)),
+            BTreeSet::from([4]),
+            "who calls all others gone has lost them"
         );
         assert_eq!(
             excluded(
@@ -152,7 +172,7 @@ mod tests {
                 heard(&list(&[(2, &[3]), (4, &[3])]), &none),
                 nobody,
                 ring,
-                4
+                enough(4)
             ),
             BTreeSet::from([3])
         );
@@ -164,12 +184,12 @@ mod tests {
         let logs = list(&[(0, &[3])]);
         let said = list(&[(1, &[3]), (2, &[3]), (4, &[3])]);
         assert_eq!(
-            excluded(&everybody(), heard(&logs, &said), nobody, complete, 3),
+            excluded(&everybody(), heard(&logs, &said), nobody, complete, enough(3)),
             BTreeSet::from([3])
         );
         let silent = list(&[(0, &[3]), (1, &[3]), (2, &[3])]);
         assert_eq!(
-            excluded(&everybody(), heard(&none, &silent), nobody, complete, 3),
+            excluded(&everybody(), heard(&none, &silent), nobody, complete, enough(3)),
             BTreeSet::new(),
             "4 may hold its item"
         );
@@ -179,7 +199,7 @@ mod tests {
                 heard(&none, &silent),
                 |party| party == 4,
                 complete,
-                3
+                enough(3)
             ),
             BTreeSet::from([3]),
             "4 is gone too"
@@ -190,16 +210,50 @@ mod tests {
                 heard(&none, &silent),
                 |party| party == 4,
                 complete,
-                4
+                enough(4)
             ),
             BTreeSet::new(),
             "no quorum called"
         );
         let neighbours_only = list(&[(2, &[3]), (4, &[3])]);
         assert_eq!(
-            excluded(&everybody(), heard(&none, &neighbours_only), nobody, ring, 3),
+            excluded(
+                &everybody(),
+                heard(&none, &neighbours_only),
+                nobody,
+                ring,
+                enough(3)
+            ),
             BTreeSet::new(),
             "0 and 1 may hold its item"
+        );
+    }
+    #[test]
+    fn nobody_is_taken_out_on_the_word_of_a_coalition_or_of_nobody() {
+        let none = Calls::new();
+        // On a ring 3 has 2 and 4 for neighbours. 4 is called as well: 2 alone speaks of 3.
+        let by_one = list(&[(2, &[3]), (3, &[4]), (0, &[4])]);
+        assert_eq!(
+            excluded(&everybody(), heard(&by_one, &none), nobody, ring, enough(3)),
+            BTreeSet::from([4]),
+            "3 and 0 speak of 4; of 3, once 4 is out, only 2"
+        );
+        // Whose neighbours are all called has nobody left to speak of it.
+        let pair = |party: Party| match party {
+            3 => vec![4],
+            4 => vec![3],
+            _ => vec![],
+        };
+        let of_each_other = list(&[(0, &[3, 4]), (3, &[4]), (4, &[3])]);
+        assert_eq!(
+            excluded(
+                &everybody(),
+                heard(&of_each_other, &none),
+                nobody,
+                pair,
+                enough(3)
+            ),
+            BTreeSet::new()
         );
     }
 }

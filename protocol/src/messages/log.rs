@@ -1,7 +1,7 @@
 //! Value-free logs of what happened to shares: the items of the first agreement, and all that
 //! execution, gate and receipt are computed from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -230,6 +230,23 @@ pub fn fates(logs: &AgreedLogs, rounds: u32) -> BTreeMap<ShareId, Fate> {
     logs.iter().flat_map(between).collect()
 }
 
+/// Members whose log denies what they signed for: another's log has their signature that a share
+/// was accepted in a round, and their own log has that share not, or in another round. Answers in
+/// logs are checked before a log is taken, so that nobody can be made a liar by somebody else.
+pub fn deniers(logs: &AgreedLogs) -> BTreeSet<Party> {
+    let denied_by = |(&from, log): (&Party, &Log)| {
+        let accepted = |entry: &&SentEntry| match entry.answer.as_ref().map(|answer| answer.verdict) {
+            Some(Verdict::Accepted { applied }) => logs
+                .get(&entry.to)
+                .is_some_and(|receiver| receiver.applied(entry.round, from) != Some(applied)),
+            _ => false,
+        };
+        let denied = log.sent.iter().filter(accepted);
+        denied.map(|entry| entry.to).collect::<Vec<_>>()
+    };
+    logs.iter().flat_map(denied_by).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,6 +335,41 @@ mod tests {
             })
             .is_err()
         );
+    }
+
+    #[test]
+    fn who_denies_its_signature_is_found_and_nobody_else() {
+        let schedule = schedule();
+        let mut logs: AgreedLogs = (0..4).map(|party| (party, log_of(party, &schedule))).collect();
+        // Everybody signed for everything.
+        for log in logs.values_mut() {
+            for entry in &mut log.sent {
+                let applied = entry.round;
+                entry.answer = Some(Answer {
+                    verdict: Verdict::Accepted { applied },
+                    signature: Signature([0; 64]),
+                });
+            }
+        }
+        assert_eq!(deniers(&logs), BTreeSet::new());
+        let to = schedule.sends_to(2, 0)[0];
+        let mut without = logs.clone();
+        let received = &mut without.get_mut(&to).expect("there").received;
+        received.retain(|entry| (entry.round, entry.from) != (2, 0));
+        assert_eq!(deniers(&without), BTreeSet::from([to]));
+        let mut later = logs.clone();
+        let received = &mut later.get_mut(&to).expect("there").received;
+        let entry = received
+            .iter_mut()
+            .find(|entry| (entry.round, entry.from) == (2, 0));
+        entry.expect("due").applied = 3;
+        assert_eq!(deniers(&later), BTreeSet::from([to]));
+        // A refusal, or no answer, is denied by nobody; nor is a share to somebody outside.
+        let sent = &mut without.get_mut(&0).expect("there").sent[1];
+        sent.answer = None;
+        assert_eq!(deniers(&without), BTreeSet::new());
+        logs.remove(&to);
+        assert_eq!(deniers(&logs), BTreeSet::new());
     }
 
     #[test]

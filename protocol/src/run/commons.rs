@@ -473,6 +473,14 @@ impl Commons {
             return self.offence(from, reason);
         }
         self.direct.insert(from, signed.sequence);
+        if let Notice::Want { item, .. } | Notice::Lack { item, .. } = signed.notice
+            && item >= self.flood.members().len()
+        {
+            return self.offence(
+                from,
+                "a notice about the item of a party that the plan does not have",
+            );
+        }
         match signed.notice {
             Notice::Want { stage, item } => {
                 let frames = self.items_mut(stage).serve(item, from);

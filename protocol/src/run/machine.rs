@@ -260,6 +260,7 @@ impl Run {
             me,
             parties: plan.parties(),
             colluding: draft.privacy.colluding,
+            min_parties: draft.run.min_parties,
             private: Arc::new(draft.private_graph.clone()),
             public: Arc::new(draft.public_graph.clone()),
         };

@@ -29,6 +29,7 @@ impl Bench {
             me: 0,
             parties: 6,
             colluding: 1,
+            min_parties: 4,
             private: Arc::new(Graph::complete(6)),
             public: Arc::new(Graph::complete(6)),
         };
@@ -174,29 +175,30 @@ fn at_three_quarters_a_set_signed_early_goes_before_lists() {
     let mut bench = Bench::new();
     (1..5).for_each(|party| bench.item(party));
     assert_eq!(bench.step(HALF), list(&[0, 1, 2, 3, 4]));
-    bench.vote(2, true, &[1, 2]);
-    bench.vote(3, true, &[0, 1, 2]);
-    bench.vote(4, true, &[0, 1, 2]);
+    bench.vote(1, true, &[1, 2, 3, 4]);
+    bench.vote(2, true, &[1, 2, 3, 4]);
+    bench.vote(3, true, &[0, 1, 2, 3]);
+    bench.vote(4, true, &[0, 1, 2, 3]);
+    bench.vote(5, true, &[0, 1, 2, 3]);
     (1..6).for_each(|party| bench.list(party, &[0, 1, 2, 3, 4]));
     assert_eq!(
         bench.step(THREE_QUARTERS),
-        vote(false, &[0, 1, 2]),
+        vote(false, &[0, 1, 2, 3]),
         "most signatures"
     );
 }
 
 #[test]
 fn ties_go_to_the_smaller_hash_whatever_the_order() {
-    let sets: [&[Party]; 2] = [&[0, 1], &[0, 2]];
+    let sets: [&[Party]; 2] = [&[0, 1, 2, 3], &[0, 1, 2, 4]];
     let smaller = *sets
         .iter()
         .min_by_key(|set| item_hash(&wire::set_to_bytes(&set_of(set))))
         .expect("two");
-    for order in [[3, 4], [4, 3]] {
+    for order in [[2, 3, 4, 5], [4, 5, 3, 2]] {
         let mut bench = Bench::new();
-        (1..3).for_each(|party| bench.item(party));
-        bench.vote(order[0], true, sets[0]);
-        bench.vote(order[1], true, sets[1]);
+        (1..5).for_each(|party| bench.item(party));
+        (0..4).for_each(|at| bench.vote(order[at], true, sets[at / 2]));
         bench.step(HALF);
         assert_eq!(bench.step(THREE_QUARTERS), vote(false, smaller));
     }
@@ -281,7 +283,7 @@ fn who_called_a_party_gone_signs_no_set_with_it_before_three_quarters() {
     assert_eq!(bench.step(60), gone(5));
     bench.item(5);
     assert_eq!(bench.step(61), None, "it turned up, too late for this node");
-    bench.vote(1, true, &ALL);
+    (2..4).for_each(|party| bench.vote(party, true, &ALL));
     assert_eq!(bench.step(HALF), list(&ALL));
     assert_eq!(bench.step(THREE_QUARTERS), vote(false, &ALL));
 }
@@ -293,4 +295,81 @@ fn who_holds_an_item_does_not_call_its_party_gone() {
     bench.gone.insert(5, Time::ZERO);
     assert_eq!(bench.step(60), vote(true, &ALL));
     assert_eq!(bench.step(61), None);
+}
+
+/// Party 0 holds 0…4 and has listed them; all others but `liars` have, too.
+fn listed_by_all_but(liars: &[Party]) -> Bench {
+    let mut bench = Bench::new();
+    (1..5).for_each(|party| bench.item(party));
+    assert_eq!(bench.step(HALF), list(&[0, 1, 2, 3, 4]));
+    for party in (1..6).filter(|party| !liars.contains(party)) {
+        bench.list(party, &[0, 1, 2, 3, 4]);
+    }
+    bench
+}
+
+#[test]
+fn what_as_many_as_collude_sign_early_beats_no_lists() {
+    // Half of the members voted out, everybody but one, or nobody: it is one signature.
+    for set in [&[5][..], &[0], &[0, 1, 2, 4], &[0, 1, 2, 3]] {
+        let mut bench = listed_by_all_but(&[5]);
+        bench.vote(5, true, set);
+        assert_eq!(
+            bench.step(THREE_QUARTERS),
+            vote(false, &[0, 1, 2, 3, 4]),
+            "{set:?}"
+        );
+    }
+}
+
+#[test]
+fn a_set_that_nobody_can_show_stops_no_run() {
+    // A hash of nothing; and the item of somebody who signed early and fell silent.
+    let mut bench = listed_by_all_but(&[5]);
+    bench.say(
+        5,
+        Notice::Vote {
+            stage: STAGE,
+            early: true,
+            set: vec![(0, [7; 32]), (1, [8; 32]), (2, [9; 32]), (3, [1; 32])],
+        },
+    );
+    assert_eq!(bench.step(THREE_QUARTERS), vote(false, &[0, 1, 2, 3, 4]));
+    let mut bench = listed_by_all_but(&[]);
+    bench.vote(4, true, &ALL);
+    bench.vote(5, true, &ALL);
+    assert_eq!(
+        bench.step(THREE_QUARTERS),
+        vote(false, &[0, 1, 2, 3, 4]),
+        "5 is not here"
+    );
+}
+
+#[test]
+fn a_set_that_is_too_small_to_publish_is_not_signed_for_its_early_signers() {
+    let mut bench = listed_by_all_but(&[]);
+    (4..6).for_each(|party| bench.vote(party, true, &[0, 1, 2]));
+    assert_eq!(bench.step(THREE_QUARTERS), vote(false, &[0, 1, 2, 3, 4]));
+}
+
+#[test]
+fn two_sets_cannot_be_agreed_on_and_one_coalition_cannot_agree_alone() {
+    for parties in 3..40 {
+        for colluding in 0..parties {
+            let electorate = Electorate {
+                me: 0,
+                parties,
+                colluding,
+                min_parties: parties,
+                private: Arc::new(Graph::complete(parties)),
+                public: Arc::new(Graph::complete(parties)),
+            };
+            let quorum = electorate.quorum();
+            assert!(2 * quorum > parties + colluding, "{parties} {colluding}");
+            assert!(2 * (quorum - 1) <= parties + colluding, "no more than it takes");
+            assert!(quorum > colluding);
+            assert_eq!(electorate.least(Stage::Publishing), quorum);
+            assert_eq!(electorate.least(Stage::Settling), parties);
+        }
+    }
 }

@@ -92,7 +92,10 @@ impl Exchange {
             }
             Some(_) => {}
             None => {
-                if answer.verdict != Verdict::Refused {
+                // What the log says that it accepted cannot be denied: whoever does is left out. An
+                // answer that comes after the log is signed stands nowhere: its share is kept, in
+                // case the receiver's log has it not.
+                if answer.verdict != Verdict::Refused && !self.closed {
                     share.sent = None;
                 }
                 share.answer = Some(answer);

@@ -78,8 +78,9 @@ impl Exchange {
     /// departed party refused goes back, and all others that left stay where they are.
     ///
     /// # Errors
-    /// A member's log denies a share that it has signed for: this node cannot take it back and must
-    /// withhold.
+    /// A publisher's log denies a share that it has signed for before this node's log was closed:
+    /// this node cannot take it back and must withhold. The gate leaves such members out
+    /// ([`deniers`](crate::messages::log::deniers)), and what they got is rolled back.
     pub fn settle(
         mut self,
         logs: &AgreedLogs,

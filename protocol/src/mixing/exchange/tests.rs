@@ -277,25 +277,73 @@ fn pace_and_waking_are_kept() {
     assert_eq!(world.nodes[0].deadline(2), Time::from_millis(2 * ROUND_MS));
 }
 
-#[test]
-fn a_receiver_that_denies_what_it_signed_for_is_named() {
+/// A world in which all is over, the logs of all, and who got the first share of party 0: that log
+/// does not list it if `denied`.
+fn closed(denied: bool) -> (World, AgreedLogs, Party) {
     let mut world = World::new();
     world.deliver_all();
-    let liar = world.to(1, 0);
-    let mut logs: AgreedLogs = world
-        .nodes
-        .iter_mut()
-        .enumerate()
+    let receiver = world.to(1, 0);
+    let logs = world.nodes.iter_mut().enumerate();
+    let mut logs: AgreedLogs = logs
         .map(|(party, node)| (party, node.close(Vec::new())))
         .collect();
-    logs.get_mut(&liar)
-        .expect("there")
-        .received
-        .retain(|entry| (entry.round, entry.from) != (1, 0));
+    if denied {
+        let received = &mut logs.get_mut(&receiver).expect("there").received;
+        received.retain(|entry| (entry.round, entry.from) != (1, 0));
+    }
+    (world, logs, receiver)
+}
+
+#[test]
+fn a_receiver_that_denies_what_it_signed_for_is_named() {
+    let (mut world, logs, liar) = closed(true);
     assert_eq!(
         world.nodes.swap_remove(0).settle(&logs, &everybody()).err(),
         Some(liar)
     );
+}
+
+#[test]
+fn who_denied_what_it_signed_for_is_rolled_back_like_anybody_who_is_left_out() {
+    let finals = [false, true].map(|denied| {
+        let (mut world, logs, liar) = closed(denied);
+        let others: BTreeSet<Party> = everybody().into_iter().filter(|&party| party != liar).collect();
+        let Ok(last) = world.nodes.swap_remove(0).settle(&logs, &others) else {
+            panic!("nothing of the liar's has to be taken back");
+        };
+        (last.value.steps().collect::<Vec<i128>>(), last.weight.0)
+    });
+    assert_eq!(finals[0], finals[1]);
+}
+
+#[test]
+fn a_share_that_was_accepted_after_the_log_was_signed_can_still_be_taken_back() {
+    let mut world = World::new();
+    let (to, id) = (world.to(1, 0), world.id(1, 0));
+    let (_, ticket) = world.first_share(0, to);
+    world.cut(0, to, true);
+    assert!(ticket.left());
+    world.pass(4 * ROUND_MS);
+    let logs = world.nodes.iter_mut().enumerate();
+    let logs: AgreedLogs = logs
+        .map(|(party, node)| (party, node.close(Vec::new())))
+        .collect();
+    let late = Answer {
+        verdict: Verdict::Accepted { applied: 3 },
+        signature: Signature([0; 64]),
+    };
+    world.nodes[0].answer(to, id, late);
+    let back: i128 = fates(&logs, 3)
+        .into_iter()
+        .filter(|(other, fate)| other.from == 0 && matches!(fate, Fate::Returned { seen: true, .. }))
+        .map(|(other, _)| world.nodes[0].outgoing[&other].weight.0)
+        .sum();
+    assert!(back >= world.nodes[0].outgoing[&id].weight.0);
+    let before = world.nodes[0].state().weight.0;
+    let Ok(last) = world.nodes.swap_remove(0).settle(&logs, &everybody()) else {
+        panic!("its log says nothing of the answer, and it can be taken back");
+    };
+    assert_eq!(last.weight.0, before + back);
 }
 
 #[test]

@@ -2,7 +2,9 @@ use super::*;
 use crate::averaging::sketch;
 use crate::messages::notice::{ItemSet, Seat, Sketch};
 use crate::messages::signature::Signature;
+use crate::plan::peers::simulated_keypair;
 use crate::run::backlog::Backlog;
+use crate::run::interface::Input;
 use crate::run::machine::Run;
 use crate::run::machine::tests::run_of;
 use crate::simulator::cluster::tests::plan;
@@ -164,4 +166,38 @@ fn what_a_new_connection_gets_fits_the_queue_in_the_largest_plan() {
         all.bytes > 190 * parties * parties && all.bytes <= owed.bytes,
         "{all:?}, {owed:?}"
     );
+}
+
+#[test]
+fn items_of_parties_that_there_are_not_are_asked_for_in_vain() {
+    let plan = plan(4, "", 3);
+    let parties = plan.parties();
+    let mut signer = Signer::new(1, *plan.digest(), simulated_keypair(1), 0);
+    for item in [parties, usize::MAX] {
+        let mut run = run_of(&plan, 0);
+        for stage in Stage::ALL {
+            let notice = Notice::Want { stage, item };
+            let signed = signer.sign(Recipient::Party(0), notice).expect("signs");
+            run.handle(
+                Time::ZERO,
+                Input::Public {
+                    from: 1,
+                    frame: wire::notice_frame(&signed).to_vec().into(),
+                },
+            )
+            .expect("an input");
+        }
+        let mut offences = 0;
+        loop {
+            match run.poll_output() {
+                Output::Wait { .. } => break,
+                Output::Event(Event::Offence { peer: 1, text }) => {
+                    assert!(text.contains("does not have"), "{text}");
+                    offences += 1;
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(offences, Stage::ALL.len(), "{item}");
+    }
 }

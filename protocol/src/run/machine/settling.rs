@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::messages::log::AgreedLogs;
-use crate::messages::notice::{Phase, Stage};
+use crate::messages::notice::{ItemSet, Phase, Stage};
 use crate::messages::wire;
 use crate::mixing::exchange::Exchange;
 use crate::publishing::interface::Published;
@@ -84,7 +84,8 @@ impl Run {
                 let logs: AgreedLogs = logs.collect();
                 let logs = Arc::new(logs);
                 if !logs.contains_key(&self.course.me) {
-                    self.withhold("the agreed set of logs does not hold this node's".to_string());
+                    let reason = self.voted_out(&set);
+                    self.withhold(reason);
                 }
                 self.record.logs = Some(logs.clone());
                 self.commons.outbox.push_back(Output::Audit(logs.clone()));
@@ -98,6 +99,19 @@ impl Run {
                 };
             }
         }
+    }
+
+    /// That the agreed set lacks this node's log, and who signed it: a log that was flooded in time
+    /// lacks only where somebody did not want it.
+    fn voted_out(&self, set: &ItemSet) -> String {
+        let votes = self.commons.flood.votes(Stage::Settling);
+        let signers = votes.filter(|vote| vote.set == set).map(|vote| vote.signer);
+        let members = &self.plan.draft().members;
+        let names: Vec<&str> = signers.map(|party| members[party].name.as_str()).collect();
+        format!(
+            "the agreed set of logs does not hold this node's; it was signed by {}",
+            names.join(", ")
+        )
     }
 
     /// Withholds: the gate has not answered in time. By now nobody waits for this node's final.

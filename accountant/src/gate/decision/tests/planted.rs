@@ -94,3 +94,49 @@ fn a_departed_partys_own_loss_is_stated_where_it_is_the_largest() {
     assert!(accounted(&plan, &verdict.audit) < own * (1.0 - 1e-6));
     assert_audit(&plan, &verdict.audit);
 }
+
+#[test]
+fn who_denies_a_share_that_it_signed_for_is_left_out_and_the_rest_publishes() {
+    let plan = plan(8, "[mechanism]\nrounds = 4");
+    let mut logs = logs(&plan, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    // All that was sent to party 3 was signed for, and its log has none of it.
+    for log in logs.values_mut() {
+        for entry in log.sent.iter_mut().filter(|entry| entry.to == 3) {
+            entry.answer = Some(Answer {
+                verdict: Answered::Accepted { applied: entry.round },
+                signature: Signature([0; 64]),
+            });
+        }
+    }
+    let honest = gate(&plan, &logs);
+    assert_eq!(honest.publish, Some((0..8).collect()), "{}", honest.reason);
+    logs.get_mut(&3).expect("a member").received.clear();
+    let verdict = gate(&plan, &logs);
+    let others: BTreeSet<Party> = (0..8).filter(|&party| party != 3).collect();
+    assert_eq!(verdict.publish, Some(others), "{}", verdict.reason);
+    assert!(verdict.reason.contains("party-3 denied"), "{}", verdict.reason);
+    assert!(
+        verdict
+            .audit
+            .faults
+            .iter()
+            .any(|fault| fault.contains("party-3 was left out")),
+        "{:?}",
+        verdict.audit.faults
+    );
+    assert_audit(&plan, &verdict.audit);
+    // Two liars are more than may depart.
+    let entry = logs[&0].sent[0].clone();
+    let (to, applied) = (entry.to, entry.round);
+    logs.get_mut(&0).expect("a member").sent[0].answer = Some(Answer {
+        verdict: Answered::Accepted { applied },
+        signature: Signature([0; 64]),
+    });
+    let received = &mut logs.get_mut(&to).expect("a member").received;
+    received.retain(|entry| (entry.round, entry.from) != (applied, 0));
+    if to != 3 {
+        let verdict = gate(&plan, &logs);
+        assert_eq!(verdict.publish, None);
+        assert!(verdict.reason.contains("denied"), "{}", verdict.reason);
+    }
+}
