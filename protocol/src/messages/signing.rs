@@ -340,6 +340,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_rightly_signed_for_another_plan_counts_in_none_else() {
+        let mut other = Signer::new(1, [8; 32], party_key(2), 0);
+        let notice = Notice::Gone {
+            stage: Stage::Settling,
+            party: 0,
+        };
+        let signed = other.sign(Recipient::All, notice).expect("signs");
+        let theirs = Members::new([8; 32], vec![party_key(1).public(), party_key(2).public()]);
+        assert_eq!(theirs.verify(&signed), Ok(()));
+        assert!(members().verify(&signed).is_err());
+        let round = other.round(Form::Ratio, 3, 9, 0.5, b"vector").expect("signs");
+        assert_eq!(theirs.verify_round(&round, b"vector"), Ok(()));
+        assert!(members().verify_round(&round, b"vector").is_err());
+        let share = ShareId {
+            round: 3,
+            from: 0,
+            to: 1,
+        };
+        let answer = other.answer(share, Verdict::Refused).expect("signs");
+        assert_eq!(theirs.verify_answer(share, &answer), Ok(()));
+        assert!(members().verify_answer(share, &answer).is_err());
+    }
+
+    #[test]
     fn a_round_binds_everything_that_it_says() {
         let signer = Signer::new(1, [7; 32], party_key(2), 0);
         let round = signer.round(Form::Ratio, 3, 9, 0.5, b"vector").expect("signs");

@@ -91,8 +91,12 @@ impl<R: Rng> NoiseSource<LatticeVector> for LatticeNoise<R> {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::ChaCha8Rng;
+
     use super::*;
     use crate::lattice::sampling::sampling_delta;
+    use crate::simulator::cluster::tests::plan;
 
     #[test]
     fn levels_keep_the_variance_and_end_on_the_grid() {
@@ -116,6 +120,41 @@ mod tests {
                     "the finer variate smooths the coarser one's cells"
                 );
                 assert_eq!(pair[0].cell % pair[1].cell, 0);
+            }
+        }
+    }
+
+    /// Shares of a normal distribution beyond 1, 2, 3 and 4 standard deviations, either side.
+    const BEYOND: [f64; 4] = [0.317_310_5, 0.045_500_3, 0.002_699_8, 6.334e-5];
+
+    #[test]
+    fn noise_of_every_round_is_normal_far_out_and_on_its_grid() {
+        let plan = plan(8, "", 5);
+        let (count, std) = (400_000, plan.calibration().correlated_std);
+        let rng = ChaCha8Rng::seed_from_u64(3);
+        let mut noise = LatticeNoise::new(rng, *plan.lattice(), count, std);
+        let mut value = plan.lattice().zeros(count);
+        noise.add_independent(std, &mut value);
+        let mut kinds = vec![(plan.lattice().value_grid(), value)];
+        for round in 0..plan.rounds() {
+            let drawn = noise.draw(round as usize, round).unpack();
+            kinds.push((plan.lattice().noise_grid(round), drawn));
+        }
+        for (kind, (grid, drawn)) in kinds.into_iter().enumerate() {
+            assert!(drawn.steps().all(|steps| steps % grid == 0), "{kind}");
+            let z = drawn.to_f64(plan.lattice().step() / std);
+            let variance = z.iter().map(|z| z * z).sum::<f64>() / count as f64;
+            assert!(
+                (variance - 1.0).abs() < 5.0 * (2.0 / count as f64).sqrt(),
+                "{kind}: {variance}"
+            );
+            for (at, expected) in BEYOND.into_iter().enumerate() {
+                let beyond = z.iter().filter(|z| z.abs() > (at + 1) as f64).count() as f64;
+                let (mean, error) = (expected * count as f64, (expected * count as f64).sqrt());
+                assert!(
+                    (beyond - mean).abs() < 5.0 * error,
+                    "{kind}: {beyond} beyond {at} + 1, not {mean}"
+                );
             }
         }
     }

@@ -491,3 +491,20 @@ proptest! {
         let _ = log_from_bytes(&log);
     }
 }
+
+#[test]
+fn a_text_that_says_it_is_longer_than_its_frame_is_refused_without_room_for_it() {
+    let reason = "undertone".to_owned();
+    let honest = reply_frame([1; 16], Signature([2; 64]), &Reply::Refused { reason }, b"");
+    assert!(read_reply(&honest).is_ok());
+    // The length of the first text stands before it.
+    let text = honest
+        .windows(9)
+        .position(|window| window == b"undertone")
+        .expect("it is there");
+    for length in [1 << 20, u64::MAX / 2, u64::MAX] {
+        let mut hostile = honest.clone();
+        hostile[text - 8..text].copy_from_slice(&length.to_le_bytes());
+        assert!(read_reply(&hostile).is_err(), "{length}");
+    }
+}

@@ -8,6 +8,7 @@ use crate::messages::log::{AgreedLogs, Fate, SentEntry, fates};
 use crate::messages::signature::Signature;
 use crate::messages::wire;
 use crate::mixing::exchange::tests::world::{Message, ROUND_MS, World};
+use crate::mixing::ticket::Recalled;
 use crate::simulator::cluster::tests::inputs;
 use crate::simulator::ledger::{Draws, Ledger};
 
@@ -136,6 +137,65 @@ fn after_the_log_is_signed_shares_are_refused_and_go_back_in_settling() {
     world.hand_over(from, to, &frame);
     assert_eq!(world.nodes[to].received[&(1, 0)], Verdict::Refused);
     assert_eq!(world.settle(&everybody(), &everybody()), Ok(()));
+}
+
+#[test]
+fn an_answer_names_a_round_in_which_the_share_can_have_been_added() {
+    for (applied, possible) in [
+        (0, false),
+        (1, false),
+        (2, true),
+        (3, true),
+        (4, false),
+        (u32::MAX, false),
+    ] {
+        let mut world = World::new();
+        world.pass(ROUND_MS);
+        let (to, id) = (world.to(2, 0), world.id(2, 0));
+        world.nodes[0].left(id);
+        let answer = Answer {
+            verdict: Verdict::Accepted { applied },
+            signature: Signature([0; 64]),
+        };
+        world.nodes[0].answer(to, id, answer);
+        assert_eq!(
+            world.nodes[0].outgoing[&id].answer.is_some(),
+            possible,
+            "{applied} of 3"
+        );
+        let mut deeds = world.nodes[0].take_deeds().into_iter();
+        let offence = deeds.any(|deed| matches!(deed, Deed::Offence { peer, .. } if peer == to));
+        assert_eq!(offence, !possible, "{applied} of 3");
+    }
+}
+
+#[test]
+fn who_leaves_calls_back_what_is_queued_and_has_then_given_nothing_away() {
+    let mut world = World::new();
+    let id = world.id(1, 0);
+    let node = &mut world.nodes[0];
+    node.take_deeds();
+    assert!(node.recall_all(), "a share is given out");
+    let deeds = node.take_deeds();
+    assert!(
+        matches!(&deeds[..], [Deed::Recall(ids)] if *ids == [id]),
+        "{deeds:?}"
+    );
+    assert!(node.recall_all(), "the answer is due");
+    node.recalled(&Recalled {
+        left: vec![],
+        back: vec![id],
+    });
+    assert!(!node.recall_all() && !node.anything_left());
+    // Had a byte of it left, all would be different.
+    let mut world = World::new();
+    let node = &mut world.nodes[0];
+    assert!(node.recall_all());
+    node.recalled(&Recalled {
+        left: vec![id],
+        back: vec![],
+    });
+    assert!(!node.recall_all() && node.anything_left());
 }
 
 #[test]

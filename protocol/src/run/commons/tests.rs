@@ -1,5 +1,6 @@
 use super::*;
 use crate::averaging::sketch;
+use crate::messages::log::{SentEntry, Verdict};
 use crate::messages::notice::{ItemSet, Seat, Sketch};
 use crate::messages::signature::Signature;
 use crate::plan::peers::simulated_keypair;
@@ -200,4 +201,46 @@ fn items_of_parties_that_there_are_not_are_asked_for_in_vain() {
         }
         assert_eq!(offences, Stage::ALL.len(), "{item}");
     }
+}
+
+/// Answers of party `to`, which signs with the key of `key`, for the plan with this digest.
+fn log_with_answers(plan: &Plan, digest: [u8; 32], key: impl Fn(Party) -> Party) -> Vec<u8> {
+    let schedule = plan.schedule();
+    let sent = (1..=plan.rounds()).map(|round| {
+        let to = schedule.sends_to(round, 1)[0];
+        let id = ShareId { round, from: 1, to };
+        let signer = Signer::new(to, digest, simulated_keypair(key(to)), 0);
+        let verdict = Verdict::Accepted { applied: round };
+        SentEntry {
+            round,
+            to,
+            left: true,
+            answer: Some(signer.answer(id, verdict).expect("signs")),
+        }
+    });
+    let log = Log {
+        party: 1,
+        sent: sent.collect(),
+        ..Log::default()
+    };
+    wire::log_to_bytes(&log)
+}
+
+#[test]
+fn a_log_whose_answers_somebody_else_signed_or_for_another_plan_is_none() {
+    let plan = plan(4, "", 3);
+    let course = Course::of(&plan, 0);
+    let rules = ItemRules::of(&plan, &course);
+    let keys = plan.draft().members.iter().map(|member| member.public_key());
+    let members = Members::new(*plan.digest(), keys.collect());
+    let taken = |bytes: Vec<u8>| rules.log(1, &members, &bytes).is_ok();
+    assert!(taken(log_with_answers(&plan, *plan.digest(), |to| to)));
+    assert!(
+        !taken(log_with_answers(&plan, [9; 32], |to| to)),
+        "another plan's"
+    );
+    assert!(
+        !taken(log_with_answers(&plan, *plan.digest(), |_| 1)),
+        "the sender's own"
+    );
 }
