@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempPath;
 use tokio::runtime::Handle;
@@ -22,6 +23,10 @@ use crate::party::{input, part};
 use crate::telling::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
+
+/// How long a run that was taken back may take to tell the others. Our choice, above what the
+/// network takes to write what is queued.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What a run needs to begin.
 pub(super) struct Job {
@@ -118,6 +123,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let key = shared.config.identity.keypair.clone();
     // The part, which is charged through the ledger before anything private leaves.
     let spent = Spent::open(
+        &shared.config.identity_file,
         shared.state.folder(),
         &digest,
         &shared.config.identity.peer_id().to_string(),
@@ -141,6 +147,9 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     // What comes of it is written while the run still serves the others.
     let mut aborted = None;
     let finished = |finish: &Finish| {
+        if run.taken_back().is_some() {
+            return Ok(());
+        }
         let destination = Destination {
             shared,
             run,
@@ -155,17 +164,28 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         }
         Ok(())
     };
-    // Until it has ended by itself, or somebody stops it.
+    // Until it has ended by itself, or somebody stops it. Before the start it takes its leave of
+    // the others, who would wait for it.
+    let leave = async {
+        run.stopped().await;
+    };
+    let broken_off = async {
+        let why = run.stopped().await;
+        if run.taken_back().is_some() {
+            tokio::time::sleep(FAREWELL).await;
+        }
+        why
+    };
     let left = tokio::select! {
         biased;
-        why = run.stopped() => Ok(Left::Stopped(why)),
-        finish = driver::drive_on(&shared.hub, part, finished) => {
+        why = broken_off => Ok(Left::Stopped(why)),
+        finish = driver::drive_on(&shared.hub, part, leave, finished) => {
             let finish = finish?;
             run.update(|status| {
                 status.private_bytes = finish.private_bytes;
                 status.public_bytes = finish.public_bytes;
             });
-            Ok(Left::Finished)
+            Ok(run.taken_back().map_or(Left::Finished, Left::Stopped))
         }
     };
     // Nothing private has left: the budget that was reserved is free again.

@@ -128,6 +128,7 @@ use libp2p_identity::Keypair;
 use crate::agreement::agreeing::{Agreement, Electorate};
 use crate::agreement::flood::Flood;
 use crate::agreement::gathering::{Attendance, Draw, Gathering};
+use crate::agreement::presence::Presence;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::commitment::Nonce;
@@ -276,12 +277,14 @@ impl Run {
             parties: plan.parties(),
             min_parties: draft.run.min_parties,
             join_ms: draft.run.join_ms,
+            grace_ms: draft.run.grace_ms,
         };
         let draw = draws.then_some(Draw {
             digest: *plan.digest(),
             nonce,
         });
-        let gathering = Gathering::new(seat, attendance, now, draw);
+        let presence = Presence::new(electorate.clone());
+        let gathering = Gathering::new(seat, attendance, presence, now, draw);
         let ready = gathering.ready();
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
         let mixing = course.begin(value, weight, noise);
@@ -322,7 +325,10 @@ impl Run {
             Input::Disconnected {
                 network: Network::Public,
                 peer,
-            } => self.commons.disconnected(peer),
+            } => {
+                self.commons.disconnected(peer);
+                self.notice_presence(|presence, _| presence.disconnected(peer));
+            }
             Input::Disconnected {
                 network: Network::Private,
                 peer,
@@ -332,7 +338,9 @@ impl Run {
                     exchange.disconnected(peer);
                 }
             }
+            Input::Refused { peer } => self.notice_presence(|presence, _| presence.refused(peer, None)),
             Input::Gone { peer } => {
+                self.notice_presence(|presence, ready| presence.refused(peer, ready(peer)));
                 self.gone.entry(peer).or_insert(self.now);
                 if let Some(exchange) = self.exchange() {
                     exchange.gone(peer, true);
@@ -341,7 +349,8 @@ impl Run {
             Input::Public { from, frame } => {
                 let gathered =
                     !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
-                if !self.commons.receive(self.now, from, &frame, gathered) && !due {
+                let back = self.heard(from, &frame);
+                if !self.commons.receive(self.now, from, &frame, gathered) && !due && !back {
                     return Ok(());
                 }
                 self.hand_on_rounds();
@@ -417,6 +426,7 @@ impl Run {
             Input::Connected { peer, .. }
             | Input::Disconnected { peer, .. }
             | Input::Gone { peer }
+            | Input::Refused { peer }
             | Input::Public { from: peer, .. }
             | Input::Private { from: peer, .. }
                 if peer >= self.electorate.parties =>
@@ -469,6 +479,8 @@ impl Run {
 
     fn connected(&mut self, network: Network, peer: Party) {
         self.gone.remove(&peer);
+        let now = self.now;
+        self.notice_presence(|presence, _| presence.connected(network, peer, now));
         match network {
             Network::Public => {
                 self.commons.connected(peer);
@@ -573,7 +585,7 @@ impl Run {
 
     fn wake(&self) -> Time {
         let phase = match &self.machine {
-            Machine::Gathering { gathering, .. } => gathering.wake(),
+            Machine::Gathering { gathering, .. } => gathering.wake(self.now),
             Machine::Mixing { exchange } => exchange.wake(self.now),
             Machine::Settling { agreement, .. } => agreement.wake(self.now, &self.gone),
             Machine::Publishing { agreement, .. } => {

@@ -1,3 +1,5 @@
+mod starting;
+
 use proptest::prelude::*;
 
 use super::*;
