@@ -131,7 +131,8 @@ pub struct AutoAccept {
 pub struct Config {
     /// This party's key, name and id.
     pub identity: Identity,
-    /// The file that the key is in: beside it stands the registry of the plans that it was used for.
+    /// The file that the key is in: beside it stands the registry of the plans that it was used
+    /// for.
     pub identity_file: PathBuf,
     /// The folder that keeps the daemon's state.
     pub state: PathBuf,

@@ -27,10 +27,10 @@ impl Costs for Spent {
     }
 }
 
-/// The registry of one plan and one identity: the file `DIGEST-PEERID` in the folder `IDENTITY.spent`
-/// beside the key file, for whoever runs the plan with that key, and wherever its state folder is.
-/// The state folder's own `spent` keeps a copy: it is all that earlier versions wrote, and what the
-/// daemon's ledger is compared with.
+/// The registry of one plan and one identity: the file `DIGEST-PEERID` in the folder
+/// `IDENTITY.spent` beside the key file, for whoever runs the plan with that key, and wherever its
+/// state folder is. The state folder's own `spent` keeps a copy: it is all that earlier versions
+/// wrote, and what the daemon's ledger is compared with.
 #[derive(Clone, Debug)]
 pub struct Spent {
     file: PathBuf,

@@ -2,15 +2,15 @@
 //! the slots, whatever peers send: a READY and a START of each party, and for each of the two
 //! stages an item and up to n (the number of members) other versions of it that its author signed
 //! as well (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a
-//! message, that it has its result, four sketches of it, and n cut edges; and whom it does not reach
-//! before START: 15n + 5n² notices in all, each no longer than a public frame. What is passed on is
-//! bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
+//! message, that it has its result, four sketches of it, and n cut edges; and whom it does not
+//! reach before START: 15n + 5n² notices in all, each no longer than a public frame. What is passed
+//! on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
 //!
-//! A party signs one START for each start of its node: a second one of the same start is an offence.
-//! Once this node has signed its own, one that equals it takes the place of any other, and nothing
-//! takes its place again. So all who signed the same START end up holding the same of each other,
-//! in whatever order a liar's several ones came in; who refused one before it signed asks its
-//! neighbours once more ([`Flood::has_passed_over`]).
+//! A party signs one START for each start of its node: a second one of the same start is an
+//! offence. Once this node has signed its own, one that equals it takes the place of any other, and
+//! nothing takes its place again. So all who signed the same START end up holding the same of each
+//! other, in whatever order a liar's several ones came in; who refused one before it signed asks
+//! its neighbours once more ([`Flood::has_passed_over`]).
 
 pub mod held;
 pub mod slot;

@@ -1,11 +1,11 @@
 //! Who takes part: READY, then one START that all of its members sign alike.
 //!
 //! A node signs exactly one START(S): (i) once it holds every member's READY, each of a party that
-//! is there ([`presence`](crate::agreement::presence)); (ii) `grace_ms` after all who can be reached
-//! were ready, or `join_ms` after its own READY, over those who are ready and there, if they are at
-//! least `min_parties`; (iii) on a START(S) that names it, once it holds the READYs that S names. It
-//! begins only if it holds START(S) of the same S from every member of S, and aborts `join_ms` after
-//! signing otherwise; nothing private has left by then.
+//! is there ([`presence`](crate::agreement::presence)); (ii) `grace_ms` after all who can be
+//! reached were ready, or `join_ms` after its own READY, over those who are ready and there, if
+//! they are at least `min_parties`; (iii) on a START(S) that names it, once it holds the READYs
+//! that S names. It begins only if it holds START(S) of the same S from every member of S, and
+//! aborts `join_ms` after signing otherwise; nothing private has left by then.
 //!
 //! Whoever signed over a party that left at that very moment can only abort: a second START would
 //! let one node begin with a set that the others have given up. So a START over somebody who is not

@@ -14,8 +14,8 @@
 //!   earlier.
 //! - Of a party that is no neighbour, what its neighbours say counts: all who are ready and not
 //!   called away themselves, and more than `colluding` of them, about the very READY that is here.
-//!   So nobody is left out at the word of liars alone, and a liar who keeps silent about a neighbour
-//!   that is gone only has it waited for.
+//!   So nobody is left out at the word of liars alone, and a liar who keeps silent about a
+//!   neighbour that is gone only has it waited for.
 //!
 //! All of this decides only which START a node *proposes*; whoever signed one signs no other.
 
@@ -31,8 +31,8 @@ use crate::topology::party::Party;
 /// second and neighbour.
 pub const PULSE_MS: u64 = 1000;
 
-/// Of whom nothing was heard for this long, three pulses and some delay, is silent. Our choice: a
-/// busy machine holds up a process for less.
+/// A party of which nothing was heard for this long, three pulses and some delay, is silent. Our
+/// choice: a busy machine holds up a process for less.
 pub const SILENT_MS: u64 = 3500;
 
 /// Where a party stands before START.
@@ -53,6 +53,8 @@ pub enum Standing {
 /// What this node finds itself.
 pub struct Presence {
     electorate: Electorate,
+    /// Neighbours of this node that are not everybody's: others depend on its word about them.
+    vouched: Vec<Party>,
     /// When each public neighbour that is connected was last heard.
     heard: BTreeMap<Party, Time>,
     /// Neighbours whose addresses refused connections, and that were not connected since.
@@ -64,12 +66,27 @@ pub struct Presence {
 impl Presence {
     /// Nobody is known yet.
     pub fn new(electorate: Electorate) -> Self {
-        Presence {
+        let mut presence = Presence {
             electorate,
+            vouched: Vec::new(),
             heard: BTreeMap::new(),
             refusing: BTreeSet::new(),
             over: BTreeMap::new(),
-        }
+        };
+        let Electorate {
+            parties,
+            ref private,
+            ref public,
+            ..
+        } = presence.electorate;
+        let is_everybodys = |party: &Party| {
+            let alone = [private, public].map(|graph| graph.neighbours(*party).len() + 1);
+            alone.contains(&parties) || presence.neighbours(*party).len() + 1 == parties
+        };
+        let near = (0..parties).filter(|&party| presence.is_neighbour(party));
+        let vouched = near.filter(|party| !is_everybodys(party)).collect();
+        presence.vouched = vouched;
+        presence
     }
 
     /// A neighbour is connected (again).
@@ -148,8 +165,8 @@ impl Presence {
         all
     }
 
-    /// Of whom the neighbours say alike that they do not reach it: the greatest set of which each
-    /// one is called by all of its ready neighbours outside of the set. True: silent.
+    /// Parties whose neighbours say alike that they do not reach them: the greatest set of which
+    /// each one is called by all of its ready neighbours outside of the set. True: silent.
     fn called(&self, flood: &Flood, found: &[Standing]) -> BTreeMap<Party, bool> {
         let mut calls: BTreeMap<Party, BTreeMap<Party, bool>> = BTreeMap::new();
         for (caller, unreached) in flood.unreached() {
@@ -182,8 +199,6 @@ impl Presence {
 
     /// What this node has to say of its neighbours to those who cannot see for themselves.
     pub fn unreached(&self, flood: &Flood, now: Time) -> Vec<Unreached> {
-        let parties = self.electorate.parties;
-        let unseen = |party: Party| self.neighbours(party).len() + 1 < parties;
         let entry = |party: Party| {
             let standing = self.found(flood, party, now);
             let ready = flood.ready(party);
@@ -202,8 +217,7 @@ impl Presence {
                 Standing::Ready | Standing::Apart | Standing::Awaited => None,
             }
         };
-        let near = (0..parties).filter(|&party| self.is_neighbour(party) && unseen(party));
-        near.filter_map(entry).collect()
+        self.vouched.iter().copied().filter_map(entry).collect()
     }
 
     /// When somebody falls silent next, if nothing is heard.
@@ -212,3 +226,6 @@ impl Presence {
         falls.filter(|&at| at > now).min().unwrap_or(Time::FAR)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -538,8 +538,8 @@ pub(crate) const fn start_bytes(parties: usize) -> usize {
     NOTICE_BYTES + parties * (8 + 16)
 }
 
-/// The longest word about neighbours that are not reached: party, incarnation and two flags, so many
-/// times.
+/// The longest word about neighbours that are not reached: party, incarnation and two flags, so
+/// many times.
 pub(crate) const fn unreached_bytes(parties: usize) -> usize {
     NOTICE_BYTES + parties * (8 + 16 + 2)
 }

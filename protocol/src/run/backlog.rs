@@ -18,8 +18,9 @@ pub struct Backlog {
     pub bytes: usize,
 }
 
-/// Notices of each party: READY, START, whom it does not reach, that it missed a message and that it has its result of
-/// averaging, sums of that, and in each of the two stages its item, a list and a vote.
+/// Notices of each party: READY, START, whom it does not reach, that it missed a message and that
+/// it has its result of averaging, sums of that, and in each of the two stages its item, a list and
+/// a vote.
 const NOTICES_OF_A_PARTY: usize = 5 + MOST_SKETCHES as usize + 2 * 3;
 
 /// Notices that a party of which something is wrong adds for each of the others: in each stage

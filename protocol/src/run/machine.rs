@@ -118,6 +118,7 @@ mod gathering;
 mod leaving;
 mod mixing;
 mod publishing;
+mod reaching;
 mod settling;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +134,7 @@ use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::commitment::Nonce;
 use crate::messages::log::{AgreedLogs, Log, ShareId};
-use crate::messages::notice::{Incarnation, Network, Phase, Seat, Stage};
+use crate::messages::notice::{Incarnation, Phase, Seat, Stage};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::wire;
 use crate::mixing::course::Course;
@@ -322,30 +323,9 @@ impl Run {
         self.now = self.now.max(now);
         match input {
             Input::Connected { network, peer } => self.connected(network, peer),
-            Input::Disconnected {
-                network: Network::Public,
-                peer,
-            } => {
-                self.commons.disconnected(peer);
-                self.notice_presence(|presence, _| presence.disconnected(peer));
-            }
-            Input::Disconnected {
-                network: Network::Private,
-                peer,
-            } => {
-                self.private.remove(&peer);
-                if let Some(exchange) = self.exchange() {
-                    exchange.disconnected(peer);
-                }
-            }
+            Input::Disconnected { network, peer } => self.disconnected(network, peer),
             Input::Refused { peer } => self.notice_presence(|presence, _| presence.refused(peer, None)),
-            Input::Gone { peer } => {
-                self.notice_presence(|presence, ready| presence.refused(peer, ready(peer)));
-                self.gone.entry(peer).or_insert(self.now);
-                if let Some(exchange) = self.exchange() {
-                    exchange.gone(peer, true);
-                }
-            }
+            Input::Gone { peer } => self.lost(peer),
             Input::Public { from, frame } => {
                 let gathered =
                     !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
@@ -474,33 +454,6 @@ impl Run {
             | Machine::Settling { exchange, .. }
             | Machine::Auditing { exchange, .. } => Some(exchange),
             _ => None,
-        }
-    }
-
-    fn connected(&mut self, network: Network, peer: Party) {
-        self.gone.remove(&peer);
-        let now = self.now;
-        self.notice_presence(|presence, _| presence.connected(network, peer, now));
-        match network {
-            Network::Public => {
-                self.commons.connected(peer);
-                if let Machine::Publishing {
-                    publication: Some(publication),
-                    ..
-                } = &mut self.machine
-                {
-                    publication.connected(peer);
-                }
-            }
-            Network::Private => {
-                self.private.insert(peer);
-            }
-        }
-        if let Some(exchange) = self.exchange() {
-            exchange.gone(peer, false);
-            if network == Network::Private {
-                exchange.connected(peer);
-            }
         }
     }
 

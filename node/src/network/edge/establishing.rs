@@ -328,8 +328,9 @@ fn opening(edge: &Edge, connection: ConnectionId) -> impl Future<Output = Attemp
     }
 }
 
-/// Looks whether a peer that was lost, or that does not come, refuses connections, and dials it if that is our part: the lower peer id
-/// dials, so that two peers never dial each other at the same time while they come up.
+/// Looks whether a peer that was lost, or that does not come, refuses connections, and dials it if
+/// that is our part: the lower peer id dials, so that two peers never dial each other at the same
+/// time while they come up.
 fn reaching(edge: &Edge, later: bool) -> impl Future<Output = Attempt> + use<> {
     let (place, probe, commands) = (edge.place.clone(), edge.probe.clone(), edge.commands.clone());
     let (peer, missed, patience) = (edge.line.peer, edge.is_missed(), edge.dial_patience);

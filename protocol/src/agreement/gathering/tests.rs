@@ -293,3 +293,95 @@ fn a_start_over_other_commitments_is_another_start() {
     );
     assert_eq!(bench.flood.ready(2), Some([2; 16]));
 }
+
+#[test]
+fn those_who_refuse_cost_the_grace_and_those_who_are_silent_the_deadline() {
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    assert_eq!(bench.step(10), None, "party 3 may still come");
+    bench.machine.presence.refused(3, None);
+    assert_eq!(bench.step(20), None);
+    assert_eq!(
+        bench.machine.wake(Time::from_millis(20)),
+        Time::from_millis(20 + GRACE_MS)
+    );
+    assert_eq!(bench.step(19 + GRACE_MS), None);
+    assert_eq!(
+        bench.step(20 + GRACE_MS),
+        Some(GatheringStep::Say(start(&[0, 1, 2])))
+    );
+    // Who is connected again within the grace is waited for.
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    bench.machine.presence.refused(3, None);
+    assert_eq!(bench.step(20), None);
+    bench
+        .machine
+        .presence
+        .connected(Network::Public, 3, Time::from_millis(50));
+    assert_eq!(bench.step(20 + GRACE_MS), None);
+    bench.ready(3);
+    assert_eq!(
+        bench.step(21 + GRACE_MS),
+        Some(GatheringStep::Say(start(&[0, 1, 2, 3])))
+    );
+}
+
+#[test]
+fn too_few_do_not_start_however_many_refuse() {
+    let mut bench = Bench::new();
+    bench.ready(1);
+    [2, 3].map(|party| bench.machine.presence.refused(party, None));
+    assert_eq!(bench.step(JOIN_MS - 1), None);
+    let missing = vec![(2, Standing::Away), (3, Standing::Away)];
+    assert_eq!(
+        bench.step(JOIN_MS),
+        Some(GatheringStep::Abort(Unstarted::TooFew { ready: 2, missing }))
+    );
+}
+
+#[test]
+fn a_withdrawal_voids_the_ready_before_it_and_no_later_one() {
+    let mut bench = Bench::new();
+    (1..4).for_each(|party| bench.ready(party));
+    bench.hear(3, Notice::Withdraw { incarnation: [3; 16] });
+    assert_eq!(bench.step(5), None);
+    assert!(bench.flood.has_withdrawn(3));
+    bench.hear(3, Notice::Ready { incarnation: [9; 16] });
+    let Some(GatheringStep::Say(Notice::Start { seats })) = bench.step(6) else {
+        panic!("all are ready")
+    };
+    assert_eq!(seats[3].incarnation, [9; 16]);
+    // Whoever signs over it takes nothing back any more.
+    bench.hear(3, Notice::Withdraw { incarnation: [9; 16] });
+    assert_eq!(bench.flood.ready(3), Some([9; 16]));
+}
+
+#[test]
+fn who_refused_a_start_before_it_signed_the_same_asks_for_it_once() {
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    bench.hear(2, start(&[1, 2, 3]));
+    let second = Signer::new(2, [1; 32], key(2), 99)
+        .sign(Recipient::All, start(&[0, 1, 2, 3]))
+        .expect("signs");
+    let frame = wire::notice_frame(&second);
+    assert!(bench.flood.receive(&frame, second.clone(), false).is_err());
+    bench.ready(3);
+    assert!(matches!(bench.step(1), Some(GatheringStep::Say(_))));
+    assert_eq!(bench.step(2), Some(GatheringStep::Call));
+    assert_eq!(bench.step(3), None, "once");
+    assert!(bench.flood.receive(&frame, second, true).is_ok());
+    [1, 3].map(|party| bench.hear(party, start(&[0, 1, 2, 3])));
+    assert!(matches!(bench.step(4), Some(GatheringStep::Begin(..))));
+}
+
+#[test]
+fn a_start_that_does_not_name_its_author_is_none() {
+    let mut bench = Bench::new();
+    let signed = Signer::new(1, [1; 32], key(1), 0)
+        .sign(Recipient::All, start(&[0, 2, 3]))
+        .expect("signs");
+    let frame = wire::notice_frame(&signed);
+    assert!(bench.flood.receive(&frame, signed, false).is_err());
+}

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::agreement::flood::slot::Slot;
 use crate::agreement::gathering::{GatheringStep, Unstarted};
-use crate::agreement::presence::{Presence, Standing};
+use crate::agreement::presence::Standing;
 use crate::messages::log::ShareId;
-use crate::messages::notice::{Incarnation, Phase};
+use crate::messages::notice::Phase;
 use crate::mixing::exchange::{Exchange, Outset};
 use crate::plan::run_file::settings::RunSettings;
 use crate::publishing::interface::Published;
@@ -63,29 +62,6 @@ impl Run {
         {
             self.commons.say(withdrawal);
         }
-    }
-
-    /// Notes whether a party is there, while that matters; with the READY that is held of one.
-    pub(super) fn notice_presence(
-        &mut self,
-        note: impl FnOnce(&mut Presence, &dyn Fn(Party) -> Option<Incarnation>),
-    ) {
-        if let Machine::Gathering { gathering, .. } = &mut self.machine {
-            let flood = &self.commons.flood;
-            note(&mut gathering.presence, &|party| flood.ready(party));
-        }
-    }
-
-    /// A public neighbour has said something. True: it was missed.
-    pub(super) fn heard(&mut self, from: Party, frame: &[u8]) -> bool {
-        let now = self.now;
-        let Machine::Gathering { gathering, .. } = &mut self.machine else {
-            return false;
-        };
-        let ready = self.commons.flood.get(Slot::Ready(from));
-        let repeats = ready.is_some_and(|held| held.frame[..] == *frame);
-        let repeated = self.commons.flood.ready(from).filter(|_| repeats);
-        gathering.presence.heard(from, now, repeated)
     }
 
     /// Why there is no START, with the names of those it hangs on.

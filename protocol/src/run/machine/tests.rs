@@ -6,6 +6,7 @@ use super::*;
 use crate::agreement::agreeing::Clock;
 use crate::lattice::grid::Lattice;
 use crate::lattice::packed::PackedVector;
+use crate::messages::notice::Network;
 use crate::messages::wire::Bytes;
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;
