@@ -81,12 +81,12 @@ fn who_withdraws_before_the_start_is_started_without() {
         daemon.post("/v1/runs", &parts).json_of(201);
     };
     daemons[..4].iter().for_each(submit);
-    waits_for(&daemons[0], &digest, &json!(["erin"]));
+    waits_for(&daemons[0], &digest, &json!("erin"));
     let status = daemons[0].client(["status", &digest]);
     assert_eq!(status.json_of(0)["waiting_for"], json!(["erin"]));
     // It stays a daemon that answers: its own word has to do.
     daemons[3].client(["withdraw", &digest]).json_of(0);
-    waits_for(&daemons[0], &digest, &json!(["dave", "erin"]));
+    waits_for(&daemons[0], &digest, &json!("dave, erin"));
     submit(&daemons[4]);
     for daemon in daemons.iter().filter(|daemon| daemon.name != "dave") {
         let object = daemon.client(["watch", &digest]).json_of(5);
@@ -161,7 +161,7 @@ fn who_was_ready_and_starts_again_takes_part() {
     leaver.wait();
     joined.add(3);
     joined.nodes[0].1.until("dave again", |event| {
-        event["event"] == "ready" && event["waiting_for"] == json!(["erin"])
+        event["event"] == "ready" && event["waiting_for"] == "erin"
     });
     joined.add(4);
     for (code, object) in joined.ends() {

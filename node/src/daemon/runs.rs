@@ -126,8 +126,9 @@ impl Run {
                     (status.round, status.waiting_for) = (None, vec![]);
                 }
                 Some("ready") => {
-                    let names = event["waiting_for"].as_array().into_iter().flatten();
-                    status.waiting_for = names.filter_map(Value::as_str).map(String::from).collect();
+                    let names = event["waiting_for"].as_str().unwrap_or_default();
+                    let names = names.split(", ").filter(|name| !name.is_empty());
+                    status.waiting_for = names.map(String::from).collect();
                 }
                 Some("round") => {
                     status.round = event["round"]

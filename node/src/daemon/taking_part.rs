@@ -122,18 +122,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let (value, noise, _) = part::privatise(&plan, me, file)?;
     let key = shared.config.identity.keypair.clone();
     // The part, which is charged through the ledger before anything private leaves.
-    let spent = Spent::open(
-        &shared.config.identity_file,
-        shared.state.folder(),
-        &digest,
-        &shared.config.identity.peer_id().to_string(),
-    )?;
-    let costs = Charged {
-        shared: shared.clone(),
-        run: run.clone(),
-        digest,
-        spent,
-    };
+    let costs = Charged::of(shared, run, digest)?;
     let (noise, costs, events) = (Box::new(noise), Box::new(costs), run.listener());
     let part = Part {
         plan: plan.clone(),
@@ -169,16 +158,9 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let leave = async {
         run.stopped().await;
     };
-    let broken_off = async {
-        let why = run.stopped().await;
-        if run.taken_back().is_some() {
-            tokio::time::sleep(FAREWELL).await;
-        }
-        why
-    };
     let left = tokio::select! {
         biased;
-        why = broken_off => Ok(Left::Stopped(why)),
+        why = broken_off(run) => Ok(Left::Stopped(why)),
         finish = driver::drive_on(&shared.hub, part, leave, finished) => {
             let finish = finish?;
             run.update(|status| {
@@ -196,12 +178,39 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     left
 }
 
+/// Comes when somebody has stopped the run and it has had the time to say so.
+async fn broken_off(run: &Run) -> Stop {
+    let why = run.stopped().await;
+    if run.taken_back().is_some() {
+        tokio::time::sleep(FAREWELL).await;
+    }
+    why
+}
+
 /// The ledger and the registry of spent plans, for one run.
 struct Charged {
     shared: Arc<Shared>,
     run: Arc<Run>,
     digest: String,
     spent: Spent,
+}
+
+impl Charged {
+    fn of(shared: &Arc<Shared>, run: &Arc<Run>, digest: String) -> Result<Self, Failure> {
+        let identity = &shared.config.identity;
+        let spent = Spent::open(
+            &shared.config.identity_file,
+            shared.state.folder(),
+            &digest,
+            &identity.peer_id().to_string(),
+        )?;
+        Ok(Charged {
+            shared: shared.clone(),
+            run: run.clone(),
+            digest,
+            spent,
+        })
+    }
 }
 
 impl Costs for Charged {

@@ -554,13 +554,8 @@ impl Driver {
             }
             Event::Awaiting(parties) => {
                 let names: Vec<&str> = parties.iter().map(|&party| self.name(party)).collect();
-                let ready = progress.ready;
-                tracing::info!(
-                    ready,
-                    of = self.plan.parties(),
-                    waiting_for = names.join(", "),
-                    "gathering"
-                );
+                let (ready, names) = (progress.ready, names.join(", "));
+                tracing::info!(ready, waiting_for = names, "gathering");
                 self.emit("ready", json!({ "ready": ready, "waiting_for": names }));
             }
             Event::Round(round) => {

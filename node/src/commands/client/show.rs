@@ -232,11 +232,7 @@ const COUNTS: [&str; 5] = [
 pub(super) fn event(event: &Value) -> String {
     let seconds = event["t_ms"].as_f64().unwrap_or(0.0) / 1000.0;
     let name = event["event"].as_str().unwrap_or("event");
-    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let plain = |value: &Value| match value {
-        Value::Array(list) => list.iter().map(word).collect::<Vec<_>>().join(", "),
-        other => word(other),
-    };
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     // A `phase` event's `phase`, a fault's `text`: what it is about.
     let (mut about, mut others) = (vec![], vec![]);
     for (key, value) in event
@@ -247,7 +243,7 @@ pub(super) fn event(event: &Value) -> String {
     {
         match key.as_str() {
             "t_ms" | "party" | "event" => {}
-            "waiting_for" if value.as_array().is_some_and(Vec::is_empty) => {}
+            "waiting_for" if value == "" => {}
             "waiting_for" => others.push(format!("waiting for {}", plain(value))),
             key if key == name || key == "text" => about.push(plain(value)),
             key if COUNTS.contains(&key) => {}
@@ -278,9 +274,9 @@ mod tests {
 
     #[test]
     fn whom_one_waits_for_is_told_by_name() {
-        let ready = json!({"t_ms": 5, "event": "ready", "ready": 3, "waiting_for": ["dave", "erin"]});
+        let ready = json!({"t_ms": 5, "event": "ready", "ready": 3, "waiting_for": "dave, erin"});
         assert_eq!(event(&ready), "   0.005 s  ready 3, waiting for dave, erin");
-        let all = json!({"t_ms": 5, "event": "ready", "ready": 5, "waiting_for": []});
+        let all = json!({"t_ms": 5, "event": "ready", "ready": 5, "waiting_for": ""});
         assert_eq!(event(&all), "   0.005 s  ready 5");
     }
 

@@ -320,7 +320,7 @@ struct Picture {
     rounds: u32,
     ready: usize,
     /// Whom the node waits for that spoke last.
-    awaited: Vec<String>,
+    awaited: String,
     phase: BTreeMap<String, String>,
     round: BTreeMap<String, u64>,
     counts: BTreeMap<String, [u64; 4]>,
@@ -335,7 +335,7 @@ impl Picture {
             parties: plan.parties(),
             rounds: plan.rounds(),
             ready: 0,
-            awaited: vec![],
+            awaited: String::new(),
             phase: BTreeMap::new(),
             round: BTreeMap::new(),
             counts: BTreeMap::new(),
@@ -351,8 +351,7 @@ impl Picture {
                 self.phase.insert(name.to_owned(), phase);
             }
             Some("ready") => {
-                let names = event["waiting_for"].as_array().into_iter().flatten();
-                self.awaited = names.filter_map(Value::as_str).map(String::from).collect();
+                self.awaited = event["waiting_for"].as_str().unwrap_or("").to_owned();
             }
             Some("round") => {
                 self.round
@@ -402,8 +401,8 @@ impl Picture {
             "gathering" => {
                 let line = format!("gathering   {} of {} parties ready", self.ready, self.parties);
                 return match &self.awaited[..] {
-                    [] => line,
-                    names => format!("{line}, waiting for {}", names.join(", ")),
+                    "" => line,
+                    names => format!("{line}, waiting for {names}"),
                 };
             }
             "mixing" => format!(

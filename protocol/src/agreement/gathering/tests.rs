@@ -331,7 +331,7 @@ fn those_who_refuse_cost_the_grace_and_those_who_are_silent_the_deadline() {
 fn too_few_do_not_start_however_many_refuse() {
     let mut bench = Bench::new();
     bench.ready(1);
-    [2, 3].map(|party| bench.machine.presence.refused(party, None));
+    (2..4).for_each(|party| bench.machine.presence.refused(party, None));
     assert_eq!(bench.step(JOIN_MS - 1), None);
     let missing = vec![(2, Standing::Away), (3, Standing::Away)];
     assert_eq!(
@@ -372,7 +372,8 @@ fn who_refused_a_start_before_it_signed_the_same_asks_for_it_once() {
     assert_eq!(bench.step(2), Some(GatheringStep::Call));
     assert_eq!(bench.step(3), None, "once");
     assert!(bench.flood.receive(&frame, second, true).is_ok());
-    [1, 3].map(|party| bench.hear(party, start(&[0, 1, 2, 3])));
+    bench.hear(1, start(&[0, 1, 2, 3]));
+    bench.hear(3, start(&[0, 1, 2, 3]));
     assert!(matches!(bench.step(4), Some(GatheringStep::Begin(..))));
 }
 

@@ -32,7 +32,8 @@ impl Ring {
             private: ring.clone(),
             public: ring,
         });
-        [1, 5].map(|peer| presence.connected(Network::Public, peer, Time::ZERO));
+        presence.connected(Network::Public, 1, Time::ZERO);
+        presence.connected(Network::Public, 5, Time::ZERO);
         let mut ring = Ring {
             flood: Flood::new(0, Members::new([1; 32], keys)),
             presence,
