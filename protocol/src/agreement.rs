@@ -5,3 +5,4 @@ pub mod flood;
 pub mod gathering;
 pub mod gone;
 pub mod items;
+pub mod presence;

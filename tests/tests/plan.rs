@@ -219,8 +219,18 @@ fn a_plan_without_roll_back_is_refused() {
     let mut arguments = PLAN;
     arguments[1] = "papers.toml";
     parties.run(arguments).refused_at(2, "mechanism.rollback");
-    let local = "local --nodes 4 --dimension 40 --run papers.toml --json";
-    parties.run(local.split(' ')).refused_at(2, "mechanism.rollback");
+    parties
+        .run([
+            "local",
+            "--nodes",
+            "4",
+            "--dimension",
+            "40",
+            "--run",
+            "papers.toml",
+            "--json",
+        ])
+        .refused_at(2, "mechanism.rollback");
     parties
         .run(["simulate", "papers.toml", "--parties", "4", "--json"])
         .json_of(0);

@@ -81,7 +81,7 @@ impl<'a> Gate<'a> {
     /// Takes so many multiplications from what the gate may spend; false, now and from then on, if
     /// that is not there.
     pub(super) fn spend(&self, products: f64) -> bool {
-        let add = |left: f64| (left >= products).then(|| left - products);
+        let add = |left: f64| (left >= products).then_some(left - products);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         *left = left.and_then(add);
         left.is_some()

@@ -15,7 +15,7 @@ use crate::party::driver::{self, Finish, Part};
 use crate::party::events::Events;
 use crate::party::identity::Identity;
 use crate::party::receipt::Account;
-use crate::party::spent::Spent;
+use crate::party::spent::{KeyLock, Spent, User};
 use crate::party::{input, part, signals};
 use crate::planning::files;
 use crate::planning::policy::{self, Policy};
@@ -49,7 +49,8 @@ pub struct JoinArgs {
     /// Where to write the receipt; its signature goes to FILE.sig
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// Folder that remembers which plans were spent [default: the identity's path + .state]
+    /// Folder with a copy of what IDENTITY.spent, beside the key file, remembers: which plans were
+    /// spent [default: the identity's path + .state]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Write what happens as JSON lines ("-": standard output)
@@ -73,6 +74,8 @@ struct Prepared {
     me: Party,
     identity: Identity,
     spent: Spent,
+    /// No daemon takes part with this key meanwhile.
+    lock: KeyLock,
     vector: VectorFile,
     events: Events,
 }
@@ -88,6 +91,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         me,
         identity,
         spent,
+        lock: _lock,
         vector,
         events,
     } = prepared;
@@ -152,7 +156,13 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         .state
         .clone()
         .unwrap_or_else(|| with_suffix(&arguments.identity, ".state"));
-    let spent = Spent::open(&state, &plan.digest_hex(), &peer_id.to_string())?;
+    let lock = KeyLock::take(&arguments.identity, User::Join)?;
+    let spent = Spent::open(
+        &arguments.identity,
+        &state,
+        &plan.digest_hex(),
+        &peer_id.to_string(),
+    )?;
     spent.check()?;
     if arguments.checked {
         policy::check_policy(&plan, &arguments.policy)?;
@@ -179,6 +189,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         me,
         identity,
         spent,
+        lock,
         vector,
         events,
     })

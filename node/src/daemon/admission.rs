@@ -65,6 +65,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         state: RunState::Waiting,
         phase: None,
         round: None,
+        waiting_for: vec![],
         rounds: plan.rounds(),
         parties: plan.parties(),
         dimension: draft.dimension(),

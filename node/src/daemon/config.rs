@@ -131,6 +131,9 @@ pub struct AutoAccept {
 pub struct Config {
     /// This party's key, name and id.
     pub identity: Identity,
+    /// The file that the key is in: beside it stands the registry of the plans that it was used
+    /// for.
+    pub identity_file: PathBuf,
     /// The folder that keeps the daemon's state.
     pub state: PathBuf,
     /// The folder of vectors that submissions may name.
@@ -263,8 +266,8 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
     let path =
         |given: &Option<PathBuf>, field: &str| given.clone().unwrap_or_else(|| folder.join(default(field)));
     let state = state_folder(layers, folder);
-    let mut identity =
-        Identity::load(&path(&raw.identity, "identity")).map_err(|failure| failure.field("identity"))?;
+    let identity_file = path(&raw.identity, "identity");
+    let mut identity = Identity::load(&identity_file).map_err(|failure| failure.field("identity"))?;
     let peers_file = path(&raw.peers, "peers");
     let peers =
         Peers::parse(&read_text(&peers_file, "peers")?).map_err(|e| make::peers_failure(&peers_file, &e))?;
@@ -301,6 +304,7 @@ fn resolve(layers: &Layers, folder: &Path) -> Result<Config, Failure> {
     let (policy, vouched, max_runs) = policy(layers)?;
     let mut config = Config {
         identity,
+        identity_file,
         state,
         data,
         output: raw.output.clone(),

@@ -123,7 +123,12 @@ impl Run {
             match event["event"].as_str() {
                 Some("phase") => {
                     status.phase = event["phase"].as_str().map(String::from);
-                    status.round = None;
+                    (status.round, status.waiting_for) = (None, vec![]);
+                }
+                Some("ready") => {
+                    let names = event["waiting_for"].as_str().unwrap_or_default();
+                    let names = names.split(", ").filter(|name| !name.is_empty());
+                    status.waiting_for = names.map(String::from).collect();
                 }
                 Some("round") => {
                     status.round = event["round"]
@@ -176,6 +181,12 @@ impl Run {
         }
     }
 
+    /// Why it was taken back before anything private had left, if it was.
+    pub(super) fn taken_back(&self) -> Option<Stop> {
+        let cancelled = *self.stage() == Stage::Cancelled;
+        self.stop.borrow().filter(|_| cancelled)
+    }
+
     /// Ends it in memory and on disk, and tells those who follow. Only the first end counts.
     pub(super) fn end(&self, mean: Option<String>, change: impl FnOnce(&mut RunStatus)) {
         let record = {
@@ -184,6 +195,7 @@ impl Run {
                 return;
             }
             change(&mut record.status);
+            record.status.waiting_for.clear();
             record.status.ended_ms = Some(now_ms());
             record.mean = mean;
             record.clone()

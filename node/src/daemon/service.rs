@@ -30,7 +30,7 @@ use crate::daemon::status::{
 use crate::daemon::taking_part::carry;
 use crate::network::config::{HubConfig, Patience};
 use crate::network::hub::Hub;
-use crate::party::spent::Spent;
+use crate::party::spent::{KeyLock, Spent, User};
 use crate::party::{driver, part};
 use crate::planning::{files, make, quote};
 use crate::telling::failure::Failure;
@@ -88,6 +88,8 @@ impl Service {
     /// something of that cannot be used.
     pub async fn start(config: Config) -> Result<Self, Failure> {
         let state = State::open(&config.state)?;
+        let key = KeyLock::take(&config.identity_file, User::Daemon)
+            .map_err(|failure| failure.field("identity"))?;
         if let Some(output) = &config.output {
             std::fs::create_dir_all(output)
                 .and_then(|()| tempfile::tempfile_in(output).map(drop))
@@ -121,6 +123,7 @@ impl Service {
             begun: Instant::now(),
             config,
             state,
+            _key: key,
             hub,
             runs,
             offers,
@@ -478,6 +481,7 @@ impl Service {
             return Err(twice());
         }
         let spent = Spent::open(
+            &self.config().identity_file,
             self.shared.state.folder(),
             digest,
             &self.config().identity.peer_id().to_string(),

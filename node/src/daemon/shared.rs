@@ -14,11 +14,14 @@ use crate::daemon::peers::Peers;
 use crate::daemon::runs::Runs;
 use crate::daemon::state::State;
 use crate::network::hub::Hub;
+use crate::party::spent::KeyLock;
 
 /// One daemon's state, which the service, its runs and its answers to others hold together.
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) state: State,
+    /// Nobody else takes part with this key.
+    pub(super) _key: KeyLock,
     pub(super) hub: Hub,
     /// Places for runs that take part: `max_runs` of them.
     pub(super) places: Arc<Semaphore>,

@@ -3,7 +3,7 @@
 //! ```text
 //! lock                      held by the daemon that runs; its process id
 //! ledger                    what data sets have spent (module `ledger`)
-//! spent/DIGEST-PEERID       plans that this node has taken part in
+//! spent/DIGEST-PEERID       plans that it took part in; the registry is beside the key
 //! runs/DIGEST/              plan.json, run.json (a record), mean.EXT, receipt.json, its .sig
 //! offers/DIGEST/            plan.json, offer.json (a record)
 //! incoming/                 uploads that no run has read yet; emptied at the start

@@ -44,6 +44,9 @@ pub struct RunStatus {
     pub phase: Option<String>,
     /// The round that runs, from 1; None outside of mixing.
     pub round: Option<u32>,
+    /// Before the start: names of those who are waited for.
+    #[serde(default)]
+    pub waiting_for: Vec<String>,
     /// The plan's number of rounds, T.
     pub rounds: u32,
     /// The plan's number of parties, n.

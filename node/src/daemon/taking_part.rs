@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempPath;
 use tokio::runtime::Handle;
@@ -22,6 +23,10 @@ use crate::party::{input, part};
 use crate::telling::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
+
+/// How long a run that was taken back may take to tell the others. Our choice, above what the
+/// network takes to write what is queued.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What a run needs to begin.
 pub(super) struct Job {
@@ -117,17 +122,7 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let (value, noise, _) = part::privatise(&plan, me, file)?;
     let key = shared.config.identity.keypair.clone();
     // The part, which is charged through the ledger before anything private leaves.
-    let spent = Spent::open(
-        shared.state.folder(),
-        &digest,
-        &shared.config.identity.peer_id().to_string(),
-    )?;
-    let costs = Charged {
-        shared: shared.clone(),
-        run: run.clone(),
-        digest,
-        spent,
-    };
+    let costs = Charged::of(shared, run, digest)?;
     let (noise, costs, events) = (Box::new(noise), Box::new(costs), run.listener());
     let part = Part {
         plan: plan.clone(),
@@ -141,6 +136,9 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     // What comes of it is written while the run still serves the others.
     let mut aborted = None;
     let finished = |finish: &Finish| {
+        if run.taken_back().is_some() {
+            return Ok(());
+        }
         let destination = Destination {
             shared,
             run,
@@ -155,17 +153,21 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         }
         Ok(())
     };
-    // Until it has ended by itself, or somebody stops it.
+    // Until it has ended by itself, or somebody stops it. Before the start it takes its leave of
+    // the others, who would wait for it.
+    let leave = async {
+        run.stopped().await;
+    };
     let left = tokio::select! {
         biased;
-        why = run.stopped() => Ok(Left::Stopped(why)),
-        finish = driver::drive_on(&shared.hub, part, finished) => {
+        why = broken_off(run) => Ok(Left::Stopped(why)),
+        finish = driver::drive_on(&shared.hub, part, leave, finished) => {
             let finish = finish?;
             run.update(|status| {
                 status.private_bytes = finish.private_bytes;
                 status.public_bytes = finish.public_bytes;
             });
-            Ok(Left::Finished)
+            Ok(run.taken_back().map_or(Left::Finished, Left::Stopped))
         }
     };
     // Nothing private has left: the budget that was reserved is free again.
@@ -176,12 +178,39 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     left
 }
 
+/// Comes when somebody has stopped the run and it has had the time to say so.
+async fn broken_off(run: &Run) -> Stop {
+    let why = run.stopped().await;
+    if run.taken_back().is_some() {
+        tokio::time::sleep(FAREWELL).await;
+    }
+    why
+}
+
 /// The ledger and the registry of spent plans, for one run.
 struct Charged {
     shared: Arc<Shared>,
     run: Arc<Run>,
     digest: String,
     spent: Spent,
+}
+
+impl Charged {
+    fn of(shared: &Arc<Shared>, run: &Arc<Run>, digest: String) -> Result<Self, Failure> {
+        let identity = &shared.config.identity;
+        let spent = Spent::open(
+            &shared.config.identity_file,
+            shared.state.folder(),
+            &digest,
+            &identity.peer_id().to_string(),
+        )?;
+        Ok(Charged {
+            shared: shared.clone(),
+            run: run.clone(),
+            digest,
+            spent,
+        })
+    }
 }
 
 impl Costs for Charged {

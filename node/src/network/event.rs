@@ -30,6 +30,12 @@ pub enum NetworkEvent {
         /// The peer that it is about.
         peer: PeerId,
     },
+    /// The private address of a peer that was never connected (the public one if we do not know it)
+    /// refuses connections. Once until it is connected.
+    Refused {
+        /// The peer that it is about.
+        peer: PeerId,
+    },
     /// A peer that was never connected answers, and says that it has no such run. It is asked
     /// again. Once for each graph.
     Absent {

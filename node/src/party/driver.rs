@@ -5,7 +5,6 @@
 //! splitting, encoding) are worked on here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -44,7 +43,7 @@ use crate::party::spent::Costs;
 use crate::telling::failure::Failure;
 
 /// Version of the messages in frames.
-pub const MESSAGES_VERSION: u32 = 3;
+pub const MESSAGES_VERSION: u32 = 4;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
 const OFFENCES_TOLD: u32 = 20;
@@ -121,16 +120,15 @@ pub async fn drive_alone(
     result
 }
 
-/// Takes part in the run over a hub that has other runs too. `finished` is called once with the
-/// result, before this node lingers for the others' sake; if it fails, the node still lingers, and
-/// this fails afterwards.
+/// Takes part in the run over a hub that has other runs too, as [`drive_alone`] does.
 pub async fn drive_on(
     hub: &Hub,
     part: Part,
+    leave: impl Future<Output = ()>,
     finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
     let (attachment, inbox) = hub.attach(run_configuration(&part)).map_err(refused)?;
-    let result = drive_with(attachment.handle(), inbox, part, pending(), finished).await;
+    let result = drive_with(attachment.handle(), inbox, part, leave, finished).await;
     attachment.shutdown(FLUSH).await;
     result
 }
@@ -453,6 +451,12 @@ impl Driver {
                     self.feed(Input::Gone { peer: party });
                 }
             }
+            NetworkEvent::Refused { peer } => {
+                if let Some(peer) = self.party(&peer) {
+                    self.peer_event(peer, "refuses connections");
+                    self.feed(Input::Refused { peer });
+                }
+            }
             NetworkEvent::Absent { graph, peer } => {
                 if let Some(party) = self.party(&peer) {
                     self.peer_event(party, &format!("{graph} answers, has no such run"));
@@ -548,6 +552,12 @@ impl Driver {
             Event::Ready(ready) => {
                 tracing::debug!(ready, of = self.plan.parties(), "parties ready");
                 self.emit("ready", json!({ "ready": ready }));
+            }
+            Event::Awaiting(parties) => {
+                let names: Vec<&str> = parties.iter().map(|&party| self.name(party)).collect();
+                let (ready, names) = (progress.ready, names.join(", "));
+                tracing::info!(ready, waiting_for = names, "gathering");
+                self.emit("ready", json!({ "ready": ready, "waiting_for": names }));
             }
             Event::Round(round) => {
                 tracing::debug!(round, of = self.plan.rounds(), "round");

@@ -1,7 +1,8 @@
 //! The registry of plans that this node has taken part in: no plan twice, ever.
 
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::telling::failure::{Exit, Failure};
@@ -26,65 +27,192 @@ impl Costs for Spent {
     }
 }
 
-/// The file `spent/DIGEST-PEERID` of one plan and one identity in a state directory.
+/// The registry of one plan and one identity: the file `DIGEST-PEERID` in the folder
+/// `IDENTITY.spent` beside the key file, for whoever runs the plan with that key, and wherever its
+/// state folder is. The state folder's own `spent` keeps a copy: it is all that earlier versions
+/// wrote, and what the daemon's ledger is compared with.
 #[derive(Clone, Debug)]
 pub struct Spent {
     file: PathBuf,
+    copy: PathBuf,
+    /// Where earlier versions may have marked it.
+    earlier: PathBuf,
+}
+
+/// Who uses a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// A daemon, for all of its life, and nobody beside it.
+    Daemon,
+    /// `join`, for one plan.
+    Join,
+}
+
+/// The lock on a key, `IDENTITY.spent/lock`. Dropping it lets others use the key.
+#[derive(Debug)]
+pub struct KeyLock {
+    _file: File,
+}
+
+/// A name beside the key file, which may be given by a link.
+fn beside(identity: &Path, suffix: &str) -> PathBuf {
+    let real = identity.canonicalize().unwrap_or_else(|_| identity.to_owned());
+    let mut name = real.into_os_string();
+    name.push(suffix);
+    name.into()
+}
+
+/// Makes a folder and what leads to it. Whatever is made is in its parent for good once this
+/// returns: a registry that a crash could make vanish would let a plan be spent twice.
+pub fn make_folders(folder: &Path) -> io::Result<()> {
+    make(folder, &mut |parent| File::open(parent)?.sync_all())
+}
+
+fn make(folder: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    let parent = match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => sync(parent),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            make(parent, sync)?;
+            std::fs::DirBuilder::new().mode(0o700).create(folder)?;
+            sync(parent)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Makes the folder beside the key file; refused (exit 2) if it cannot be written.
+fn registry(identity: &Path) -> Result<PathBuf, Failure> {
+    let folder = beside(identity, ".spent");
+    let refused = |e: io::Error| {
+        Failure::usage(format!("{}: not writable: {e}", folder.display()))
+            .field("--identity")
+            .hint(
+                "the folder beside the key file remembers which plans it was used for: \
+                   keep the key where this process can write",
+            )
+    };
+    make_folders(&folder).map_err(refused)?;
+    tempfile::tempfile_in(&folder).map_err(refused)?;
+    Ok(folder)
+}
+
+impl KeyLock {
+    /// Refused (exit 2) while a daemon has the key, to a daemon also while a `join` has it.
+    pub fn take(identity: &Path, user: User) -> Result<Self, Failure> {
+        let path = registry(identity)?.join("lock");
+        let refused = |e: io::Error| {
+            Failure::usage(format!("{}: cannot be locked: {e}", path.display())).field("--identity")
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(refused)?;
+        let locked = match user {
+            User::Daemon => file.try_lock(),
+            User::Join => file.try_lock_shared(),
+        };
+        match locked {
+            Ok(()) => {}
+            Err(TryLockError::Error(e)) => return Err(refused(e)),
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.take(20).read_to_string(&mut holder);
+                return Err(in_use(identity, user, &holder));
+            }
+        }
+        if user == User::Daemon {
+            file.set_len(0)
+                .and_then(|()| write!(file, "{}", std::process::id()))
+                .map_err(refused)?;
+        }
+        Ok(KeyLock { _file: file })
+    }
+}
+
+fn in_use(identity: &Path, user: User, holder: &str) -> Failure {
+    let holder = match holder {
+        "" => "another process".into(),
+        holder => format!("the process with id {holder}"),
+    };
+    let hint = match user {
+        User::Join => {
+            "a daemon takes part with this key: give the plan to it with `undertone submit PLAN.json --input X`, or stop it first"
+        }
+        User::Daemon => "one daemon a key, and no `undertone join` beside it: end that one first",
+    };
+    Failure::usage(format!("the key {} is in use by {holder}", identity.display()))
+        .field("--identity")
+        .hint(hint)
 }
 
 impl Spent {
     /// Makes the folders; fails (exit 2) if they cannot be written.
-    pub fn open(state: &Path, digest: &str, peer_id: &str) -> Result<Self, Failure> {
-        let folder = state.join("spent");
+    pub fn open(identity: &Path, state: &Path, digest: &str, peer_id: &str) -> Result<Self, Failure> {
         let refused = |e: io::Error| {
             Failure::usage(format!("state folder {}: not writable: {e}", state.display()))
                 .field("--state")
-                .hint(
-                    "choose a folder that you can write to, and keep it from run to run: \
-                       it remembers which plans were spent",
-                )
+                .hint("choose a folder that you can write to, and keep it from run to run")
         };
-        std::fs::create_dir_all(&folder).map_err(refused)?;
-        tempfile::tempfile_in(&folder).map_err(refused)?;
+        let (registry, copies) = (registry(identity)?, state.join("spent"));
+        make_folders(&copies).map_err(refused)?;
+        tempfile::tempfile_in(&copies).map_err(refused)?;
+        let name = format!("{digest}-{peer_id}");
         Ok(Spent {
-            file: folder.join(format!("{digest}-{peer_id}")),
+            file: registry.join(&name),
+            copy: copies.join(&name),
+            earlier: beside(identity, ".state").join("spent").join(&name),
         })
     }
 
     /// Looked for first of all, before anything is sent.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.file.exists() {
-            Err(self.refusal())
-        } else {
-            Ok(())
+        let places = [&self.file, &self.copy, &self.earlier];
+        match places.into_iter().find(|file| file.exists()) {
+            Some(file) => Err(refusal(file)),
+            None => Ok(()),
         }
     }
 
-    /// Spends the plan: creates the file exclusively and syncs it and its folder, before the first
-    /// share leaves.
+    /// Spends the plan: creates the files exclusively and syncs them and their folders, before the
+    /// first share leaves.
     pub fn spend(&self) -> Result<(), Failure> {
-        match OpenOptions::new().write(true).create_new(true).open(&self.file) {
-            Ok(file) => file
-                .sync_all()
-                .and_then(|()| sync_folder(&self.file))
-                .map_err(|e| self.unwritten(e)),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(self.refusal()),
-            Err(e) => Err(self.unwritten(e)),
-        }
+        self.check()?;
+        mark(&self.file)?;
+        mark(&self.copy)
     }
+}
 
-    fn refusal(&self) -> Failure {
-        Failure::new(
-            Exit::PrivacyRefused,
-            "this node has already taken part in this plan",
-        )
-        .field(self.file.display())
-        .hint("a second run with fresh noise would cost privacy twice; make a new plan")
+/// Creates a file exclusively; on disk when this returns.
+fn mark(file: &Path) -> Result<(), Failure> {
+    let unwritten = |e: io::Error| {
+        Failure::usage(format!("{}: cannot be written: {e}", file.display())).field("--identity")
+    };
+    match OpenOptions::new().write(true).create_new(true).open(file) {
+        Ok(created) => created
+            .sync_all()
+            .and_then(|()| sync_folder(file))
+            .map_err(unwritten),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(refusal(file)),
+        Err(e) => Err(unwritten(e)),
     }
+}
 
-    fn unwritten(&self, e: io::Error) -> Failure {
-        Failure::usage(format!("{}: cannot be written: {e}", self.file.display())).field("--state")
-    }
+fn refusal(file: &Path) -> Failure {
+    Failure::new(
+        Exit::PrivacyRefused,
+        "this node has already taken part in this plan",
+    )
+    .field(file.display())
+    .hint("a second run with fresh noise would cost privacy twice; make a new plan")
 }
 
 fn sync_folder(file: &Path) -> io::Result<()> {
@@ -96,14 +224,102 @@ fn sync_folder(file: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    fn open(folder: &Path, state: &str, digest: &str, peer: &str) -> Spent {
+        Spent::open(&folder.join("a.key"), &folder.join(state), digest, peer).unwrap()
+    }
+
     #[test]
     fn a_plan_is_spent_once_by_each_identity() {
         let folder = tempfile::tempdir().unwrap();
-        let open = |peer| Spent::open(folder.path(), "d1", peer).unwrap();
+        let open = |peer| open(folder.path(), "state", "d1", peer);
         open("alice").check().unwrap();
         open("alice").spend().unwrap();
         assert_eq!(open("alice").check().unwrap_err().exit, Exit::PrivacyRefused);
         assert_eq!(open("alice").spend().unwrap_err().exit, Exit::PrivacyRefused);
         open("bob").spend().unwrap();
+    }
+
+    #[test]
+    fn another_state_folder_does_not_spend_a_plan_again() {
+        let folder = tempfile::tempdir().unwrap();
+        open(folder.path(), "one", "d1", "alice").spend().unwrap();
+        let other = open(folder.path(), "two", "d1", "alice");
+        assert_eq!(other.check().unwrap_err().exit, Exit::PrivacyRefused);
+        assert_eq!(other.spend().unwrap_err().exit, Exit::PrivacyRefused);
+        assert!(folder.path().join("a.key.spent/d1-alice").exists());
+        // By another name of the same key neither.
+        std::fs::write(folder.path().join("a.key"), "").unwrap();
+        std::os::unix::fs::symlink("a.key", folder.path().join("link")).unwrap();
+        let linked = Spent::open(
+            &folder.path().join("link"),
+            &folder.path().join("three"),
+            "d1",
+            "alice",
+        );
+        assert_eq!(linked.unwrap().check().unwrap_err().exit, Exit::PrivacyRefused);
+    }
+
+    #[test]
+    fn what_an_earlier_version_marked_counts() {
+        for place in ["state/spent", "a.key.state/spent"] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(folder.path().join(place)).unwrap();
+            std::fs::write(folder.path().join(place).join("d1-alice"), "").unwrap();
+            let spent = open(folder.path(), "state", "d1", "alice");
+            assert_eq!(spent.check().unwrap_err().exit, Exit::PrivacyRefused, "{place}");
+            assert_eq!(spent.spend().unwrap_err().exit, Exit::PrivacyRefused, "{place}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_made_is_synced_into_its_parent() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        let mut synced = vec![];
+        make(&at("a/b/spent"), &mut |parent| {
+            synced.push(parent.to_owned());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(synced, [folder.path().to_owned(), at("a"), at("a/b")]);
+        make(&at("a/b/spent"), &mut |_| panic!("nothing is new")).unwrap();
+        let failing = make(&at("c"), &mut |_| Err(io::ErrorKind::Other.into()));
+        assert!(failing.is_err(), "a folder that may vanish is none");
+    }
+
+    #[test]
+    fn a_daemon_has_its_key_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("a.key");
+        let first = KeyLock::take(&key, User::Join).unwrap();
+        let second = KeyLock::take(&key, User::Join).unwrap();
+        assert_eq!(KeyLock::take(&key, User::Daemon).unwrap_err().exit, Exit::Usage);
+        drop((first, second));
+        let daemon = KeyLock::take(&key, User::Daemon).unwrap();
+        let refused = KeyLock::take(&key, User::Join).unwrap_err();
+        assert!(
+            refused.message.contains(&std::process::id().to_string()),
+            "{refused}"
+        );
+        assert!(
+            refused
+                .hint
+                .as_deref()
+                .is_some_and(|hint| hint.contains("undertone submit"))
+        );
+        drop(daemon);
+        KeyLock::take(&key, User::Join).unwrap();
+    }
+
+    #[test]
+    fn a_key_whose_folder_cannot_be_written_is_refused() {
+        let refused = KeyLock::take(Path::new("/proc/a.key"), User::Join).unwrap_err();
+        assert_eq!(
+            (refused.exit, refused.field.as_deref()),
+            (Exit::Usage, Some("--identity"))
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let refused = Spent::open(Path::new("/proc/a.key"), folder.path(), "d1", "alice").unwrap_err();
+        assert_eq!(refused.exit, Exit::Usage);
     }
 }

@@ -77,6 +77,7 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
     let begun = Instant::now();
     let events = folder.join(format!("{me}.events"));
     let spent = Spent::open(
+        &folder.join(format!("{me}.key")),
         &folder.join(me.to_string()),
         &plan.digest_hex(),
         &key(me).public().to_peer_id().to_string(),

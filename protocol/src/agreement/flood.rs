@@ -2,9 +2,15 @@
 //! the slots, whatever peers send: a READY and a START of each party, and for each of the two
 //! stages an item and up to n (the number of members) other versions of it that its author signed
 //! as well (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a
-//! message, that it has its result, four sketches of it, and n cut edges; 14n + 5n² notices in all,
-//! each no longer than a public frame. What is passed on is bounded, too: a READY or START is
-//! replaced [`REPLACEMENTS`] times at most.
+//! message, that it has its result, four sketches of it, and n cut edges; and whom it does not
+//! reach before START: 15n + 5n² notices in all, each no longer than a public frame. What is passed
+//! on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
+//!
+//! A party signs one START for each start of its node: a second one of the same start is an
+//! offence. Once this node has signed its own, one that equals it takes the place of any other, and
+//! nothing takes its place again. So all who signed the same START end up holding the same of each
+//! other, in whatever order a liar's several ones came in; who refused one before it signed asks
+//! its neighbours once more ([`Flood::has_passed_over`]).
 
 pub mod held;
 pub mod slot;
@@ -17,8 +23,10 @@ use thiserror::Error;
 use crate::agreement::flood::held::{Held, HeldVote};
 use crate::agreement::flood::slot::Slot;
 use crate::averaging::sketch::MOST_SKETCHES;
-use crate::messages::commitment::{Commitment, Commitments, Nonce};
-use crate::messages::notice::{Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Sketch, Stage};
+use crate::messages::commitment::{self, Commitment, Commitments, Nonce};
+use crate::messages::notice::{
+    Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Sketch, Stage, Unreached,
+};
 use crate::messages::signing::{Members, MessageError};
 use crate::messages::wire;
 use crate::topology::party::Party;
@@ -80,11 +88,35 @@ pub struct Flood {
     /// Other versions of items than the first, each signed by its author: evidence, and what to
     /// pull if a set names them.
     versions: BTreeMap<(Stage, Party, ItemHash), Held>,
+    /// Parties of whom a START was refused or given up.
+    passed_over: BTreeSet<Party>,
+    /// Parties that signed two STARTs of one start of their node.
+    two_starts: BTreeSet<Party>,
+}
+
+/// What a notice means for the one that its slot holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Succession {
+    /// It takes the place.
+    Replaces,
+    /// It is older, or no longer matters.
+    Stale,
+    /// One author may not say both.
+    Contradicts,
 }
 
 fn ascending<T>(entries: &[T], parties: usize, party: impl Fn(&T) -> Party) -> bool {
     entries.windows(2).all(|pair| party(&pair[0]) < party(&pair[1]))
         && entries.last().is_none_or(|last| party(last) < parties)
+}
+
+/// The start of the author's node that its START is of: a START names its author.
+fn seat_of(author: Party, notice: &Notice) -> Option<Incarnation> {
+    let (Notice::Start { seats } | Notice::Reveal { seats, .. }) = notice else {
+        return None;
+    };
+    let own = seats.iter().find(|seat| seat.party == author)?;
+    Some(own.incarnation)
 }
 
 impl Flood {
@@ -96,6 +128,8 @@ impl Flood {
             commits: false,
             held: BTreeMap::new(),
             versions: BTreeMap::new(),
+            passed_over: BTreeSet::new(),
+            two_starts: BTreeSet::new(),
         }
     }
 
@@ -128,7 +162,7 @@ impl Flood {
             return Err(MessageError::Author(author).into());
         }
         let slot = Slot::of(author, &signed.notice).ok_or(FloodError::Malformed(author))?;
-        if !self.well_formed(&signed.notice) {
+        if !self.well_formed(author, &signed.notice) {
             return Err(FloodError::Malformed(author));
         }
         // What is held already costs no look at its signature.
@@ -153,21 +187,25 @@ impl Flood {
             // An earlier start of this node, or a forgery: neither matters to anyone any more.
             return Ok(Receipt::Stale);
         }
-        // A READY or START gives way to a newer one; nothing else does.
-        let replaceable = matches!(slot, Slot::Ready(_) | Slot::Start(_));
-        if let Some(known) = known
-            && replaceable
-            && (signed.sequence <= known.sequence
-                || known.replaced >= REPLACEMENTS
-                || (gathered && matches!(slot, Slot::Ready(_))))
-        {
+        let succession = known.map(|known| self.succession(slot, known, &signed, gathered));
+        if succession == Some(Succession::Stale) {
+            if let Slot::Start(author) = slot {
+                self.passed_over.insert(author);
+            }
             return Ok(Receipt::Stale);
         }
         // Only now the signature: nobody is accused of what somebody else made up.
-        let contradicts = known.is_some() && !replaceable;
         let replaced = known.map_or(0, |known| known.replaced + 1);
+        let second = matches!(slot, Slot::Start(_))
+            && known.is_some_and(|known| seat_of(author, &known.notice) == seat_of(author, &signed.notice));
         self.members.verify(&signed)?;
-        if contradicts {
+        if matches!(slot, Slot::Start(_)) && succession.is_some() {
+            self.passed_over.insert(author);
+        }
+        if second {
+            self.two_starts.insert(author);
+        }
+        if succession == Some(Succession::Contradicts) {
             return self.contradiction(frame, signed, slot);
         }
         self.held.insert(
@@ -178,6 +216,63 @@ impl Flood {
             },
         );
         Ok(Receipt::New(slot))
+    }
+
+    fn succession(&self, slot: Slot, known: &Held, signed: &SignedNotice, gathered: bool) -> Succession {
+        let newer = signed.sequence > known.sequence && known.replaced < REPLACEMENTS;
+        match slot {
+            Slot::Ready(_) if newer && !gathered => Succession::Replaces,
+            Slot::Unreached(_) if newer => Succession::Replaces,
+            Slot::Ready(_) | Slot::Unreached(_) => Succession::Stale,
+            Slot::Start(author) => {
+                let same = seat_of(author, &known.notice) == seat_of(author, &signed.notice);
+                match (self.is_own_start(author, &known.notice), same) {
+                    (true, true) => Succession::Contradicts,
+                    (true, false) => Succession::Stale,
+                    (false, _) if self.is_own_start(author, &signed.notice) => Succession::Replaces,
+                    (false, true) => Succession::Contradicts,
+                    (false, false) if newer => Succession::Replaces,
+                    (false, false) => Succession::Stale,
+                }
+            }
+            _ => Succession::Contradicts,
+        }
+    }
+
+    /// Whether a party's START is the one that this node has signed; where it draws the schedule,
+    /// also whether it reveals what the party's READY committed to.
+    fn is_own_start(&self, author: Party, notice: &Notice) -> bool {
+        let own = self.get(Slot::Start(self.me)).map(|own| &own.notice);
+        match (own, notice) {
+            (Some(Notice::Start { seats: ours }), Notice::Start { seats }) => seats == ours,
+            (
+                Some(Notice::Reveal {
+                    seats: ours,
+                    commitments: all,
+                    ..
+                }),
+                Notice::Reveal {
+                    seats,
+                    commitments,
+                    nonce,
+                },
+            ) => {
+                let committed = commitment::commitment(self.members.digest(), author, nonce);
+                seats == ours && commitments == all && self.commitment(author) == Some(&committed)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a party's START was refused or given up here: the one that counts may be among
+    /// those.
+    pub fn has_passed_over(&self, party: Party) -> bool {
+        self.passed_over.contains(&party)
+    }
+
+    /// Whether a party signed two STARTs of one start of its node.
+    pub fn signed_two_starts(&self, party: Party) -> bool {
+        self.two_starts.contains(&party)
     }
 
     /// A second notice in a slot that takes one: kept only if it is another version of an item.
@@ -239,13 +334,22 @@ impl Flood {
         frame
     }
 
-    fn well_formed(&self, notice: &Notice) -> bool {
+    fn well_formed(&self, author: Party, notice: &Notice) -> bool {
         let parties = self.members.len();
         match notice {
             Notice::Ready { .. } => !self.commits,
-            Notice::Start { seats } => !self.commits && ascending(seats, parties, |seat| seat.party),
+            Notice::Start { seats } => {
+                !self.commits
+                    && ascending(seats, parties, |seat| seat.party)
+                    && seat_of(author, notice).is_some()
+            }
             Notice::Commit { .. } => self.commits,
-            Notice::Reveal { seats, .. } => self.commits && ascending(seats, parties, |seat| seat.party),
+            Notice::Reveal { seats, .. } => {
+                self.commits
+                    && ascending(seats, parties, |seat| seat.party)
+                    && seat_of(author, notice).is_some()
+            }
+            Notice::Unreached { parties: unreached } => ascending(unreached, parties, |entry| entry.party),
             Notice::List { set, .. } | Notice::Vote { set, .. } => ascending(set, parties, |entry| entry.0),
             Notice::Gone { party, .. } | Notice::Severed { party, .. } => *party < parties,
             Notice::Sums { number, unheard, .. } => {
@@ -278,6 +382,23 @@ impl Flood {
             Notice::Ready { incarnation } | Notice::Commit { incarnation, .. } => Some(incarnation),
             _ => None,
         }
+    }
+
+    /// Whether a party's newest word is that it leaves.
+    pub fn has_withdrawn(&self, party: Party) -> bool {
+        self.get(Slot::Ready(party))
+            .is_some_and(|held| matches!(held.notice, Notice::Withdraw { .. }))
+    }
+
+    /// What each party says of neighbours that it does not reach.
+    pub fn unreached(&self) -> impl Iterator<Item = (Party, &[Unreached])> {
+        let all = Slot::Unreached(0)..=Slot::Unreached(Party::MAX);
+        self.held
+            .range(all)
+            .filter_map(|(slot, held)| match (slot, &held.notice) {
+                (Slot::Unreached(author), Notice::Unreached { parties }) => Some((*author, &parties[..])),
+                _ => None,
+            })
     }
 
     /// What a party's newest READY commits to.

@@ -1,15 +1,22 @@
 //! Who takes part: READY, then one START that all of its members sign alike.
 //!
-//! A node signs exactly one START(S): (i) once it holds every member's READY; (ii) `join_ms` after
-//! its own READY, if it holds at least `min_parties`; (iii) on a START(S) that names it, once it
-//! holds the READYs that S names. It begins only if it holds START(S) of the same S from every
-//! member of S, and aborts `join_ms` after signing otherwise; nothing private has left by then.
+//! A node signs exactly one START(S): (i) once it holds every member's READY, each of a party that
+//! is there ([`presence`](crate::agreement::presence)); (ii) `grace_ms` after all who can be
+//! reached were ready, or `join_ms` after its own READY, over those who are ready and there, if
+//! they are at least `min_parties`; (iii) on a START(S) that names it, once it holds the READYs
+//! that S names. It begins only if it holds START(S) of the same S from every member of S, and
+//! aborts `join_ms` after signing otherwise; nothing private has left by then.
+//!
+//! Whoever signed over a party that left at that very moment can only abort: a second START would
+//! let one node begin with a set that the others have given up. So a START over somebody who is not
+//! there is avoided beforehand.
 
 use std::collections::BTreeSet;
 
 use crate::agreement::flood::Flood;
+use crate::agreement::presence::{PULSE_MS, Presence, Standing};
 use crate::messages::commitment::{self, Commitments, Nonce, commitment};
-use crate::messages::notice::{Notice, Seat};
+use crate::messages::notice::{Notice, Seat, Unreached};
 use crate::messages::signature::Digest;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -23,11 +30,36 @@ pub enum GatheringStep {
     Call,
     /// Everybody of this set begins, with the seed of the schedule where START draws it.
     Begin(BTreeSet<Party>, Option<u64>),
+    /// Tell all public neighbours that this node is here.
+    Pulse,
+    /// These are waited for now.
+    Await(Vec<Party>),
     /// The run is over for this node, and nothing private has left.
-    Abort(String),
+    Abort(Unstarted),
     /// The run is over, since this party revealed another nonce than it had committed to; nothing
     /// private has left.
     Liar(Party),
+}
+
+/// Why a run does not begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unstarted {
+    /// Too few are ready, and there.
+    TooFew {
+        /// So many are.
+        ready: usize,
+        /// All others, and where they stand.
+        missing: Vec<(Party, Standing)>,
+    },
+    /// Not all of START have signed the same.
+    NotCommon {
+        /// They have signed none.
+        silent: Vec<Party>,
+        /// They have signed another one.
+        other: Vec<Party>,
+        /// They have signed two.
+        two: Vec<Party>,
+    },
 }
 
 /// What a start needs where the schedule is drawn at START. It prints no nonce.
@@ -74,6 +106,8 @@ pub struct Attendance {
     pub min_parties: usize,
     /// How long READYs are waited for, and then STARTs.
     pub join_ms: u64,
+    /// How long those who cannot be reached are waited for once all others are ready.
+    pub grace_ms: u64,
 }
 
 /// The gathering phase of one node.
@@ -86,12 +120,30 @@ pub struct Gathering {
     signed: Option<(Time, Signed)>,
     /// STARTs whose READYs were asked for, so that each is asked for once.
     called: BTreeSet<Party>,
+    /// Refused STARTs were asked for again.
+    recalled: bool,
+    /// Who is there.
+    pub presence: Presence,
+    /// When to say again that this node is here.
+    pulse: Time,
+    /// What was said last of neighbours that are not reached.
+    unreached: Vec<Unreached>,
+    /// Whom the last step waited for.
+    awaited: Option<Vec<Party>>,
+    /// Since when all who can be reached are ready, and who these are.
+    complete: Option<(Time, Vec<Seat>)>,
 }
 
 impl Gathering {
     /// Begins when this node floods its READY. `draw`: what START draws the schedule with, if it
     /// does.
-    pub fn new(me: Seat, attendance: Attendance, opened: Time, draw: Option<Draw>) -> Self {
+    pub fn new(
+        me: Seat,
+        attendance: Attendance,
+        presence: Presence,
+        opened: Time,
+        draw: Option<Draw>,
+    ) -> Self {
         Gathering {
             me,
             attendance,
@@ -99,6 +151,12 @@ impl Gathering {
             draw,
             signed: None,
             called: BTreeSet::new(),
+            recalled: false,
+            presence,
+            pulse: opened.plus_millis(PULSE_MS),
+            unreached: Vec::new(),
+            awaited: None,
+            complete: None,
         }
     }
 
@@ -119,42 +177,91 @@ impl Gathering {
         self.signed.is_some()
     }
 
+    /// What a node floods that leaves before it has signed its START.
+    pub fn withdrawal(&self) -> Option<Notice> {
+        let incarnation = self.me.incarnation;
+        (!self.has_signed()).then_some(Notice::Withdraw { incarnation })
+    }
+
     /// When to step again although nothing happened.
-    pub fn wake(&self) -> Time {
-        self.signed
-            .as_ref()
-            .map_or(self.opened, |(at, _)| *at)
-            .plus_millis(self.attendance.join_ms)
+    pub fn wake(&self, now: Time) -> Time {
+        let grace = |(since, _): &(Time, Vec<Seat>)| since.plus_millis(self.attendance.grace_ms);
+        let before = |deadline: Time| {
+            let grace = self.complete.as_ref().map_or(Time::FAR, grace);
+            deadline.min(grace).min(self.presence.wake(now))
+        };
+        let deadline = |from: Time| from.plus_millis(self.attendance.join_ms);
+        let phase = match &self.signed {
+            Some((at, _)) => deadline(*at),
+            None => before(deadline(self.opened)),
+        };
+        phase.min(self.pulse)
     }
 
     /// The next thing to do; call again until there is none.
     pub fn step(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
-        let Some((at, signed)) = &self.signed else {
-            return self.sign(now, flood);
+        self.tell(now, flood).or_else(|| match self.signed {
+            None => self.sign(now, flood),
+            Some(_) => self.begin(now, flood),
+        })
+    }
+
+    /// What neighbours and people want to know on the way.
+    fn tell(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
+        if now >= self.pulse {
+            self.pulse = now.plus_millis(PULSE_MS);
+            return Some(GatheringStep::Pulse);
+        }
+        let unreached = self.presence.unreached(flood, now);
+        if self.signed.is_none() && unreached != self.unreached {
+            self.unreached.clone_from(&unreached);
+            return Some(GatheringStep::Say(Notice::Unreached { parties: unreached }));
+        }
+        let awaited: Vec<Party> = match &self.signed {
+            None => {
+                let standings = self.presence.standings(flood, now);
+                let waits = |party: &Party| standings[*party] != Standing::Ready;
+                (0..self.attendance.parties).filter(waits).collect()
+            }
+            Some((_, signed)) => self.lacking(flood, signed),
         };
-        let members = || signed.seats.iter().map(|seat| seat.party);
-        let said = |party: &Party| HeldStart::of(flood, *party).is_some_and(|said| said.is(signed));
-        let (all, late) = (
-            members().all(|party| said(&party)),
-            now >= at.plus_millis(self.attendance.join_ms),
-        );
-        if !(all || late) {
+        if self.awaited.as_ref() == Some(&awaited) {
             return None;
         }
-        if let Some(liar) = members().filter(said).find(|&party| self.lies(flood, party)) {
-            return Some(GatheringStep::Liar(liar));
-        }
-        if all {
+        self.awaited = Some(awaited.clone());
+        Some(GatheringStep::Await(awaited))
+    }
+
+    /// Whose START is not the one that was signed, or reveals another nonce than its READY
+    /// committed to.
+    fn lacking(&self, flood: &Flood, signed: &Signed) -> Vec<Party> {
+        let said = |party: Party| HeldStart::of(flood, party).is_some_and(|said| said.is(signed));
+        let members = signed.seats.iter().map(|seat| seat.party);
+        members
+            .filter(|&party| !said(party) || self.lies(flood, party))
+            .collect()
+    }
+
+    fn begin(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
+        let (at, signed) = self.signed.as_ref()?;
+        let lacking = self.lacking(flood, signed);
+        if lacking.is_empty() {
+            let members = signed.seats.iter().map(|seat| seat.party);
             return Some(GatheringStep::Begin(
-                members().collect(),
+                members.collect(),
                 self.seed(flood, &signed.seats),
             ));
         }
-        let lacking: Vec<Party> = members().filter(|party| !said(party)).collect();
-        Some(GatheringStep::Abort(format!(
-            "no common START with parties {lacking:?} within join_ms = {}",
-            self.attendance.join_ms
-        )))
+        if now >= at.plus_millis(self.attendance.join_ms) {
+            let said = |party: &&Party| HeldStart::of(flood, **party).is_some_and(|said| said.is(signed));
+            return Some(match lacking.iter().find(said) {
+                Some(liar) => GatheringStep::Liar(*liar),
+                None => GatheringStep::Abort(not_common(flood, lacking)),
+            });
+        }
+        // Among the STARTs that were refused before this node signed may be one that it lacks now.
+        let refused = lacking.iter().any(|&party| flood.has_passed_over(party));
+        (refused && !std::mem::replace(&mut self.recalled, true)).then_some(GatheringStep::Call)
     }
 
     /// Whether a party's nonce is not the one that it committed to. Its READY is the one that its
@@ -193,25 +300,48 @@ impl Gathering {
         if let Some(seats) = self.joined(flood) {
             return Some(self.signed(now, flood, seats));
         }
-        let readies = flood.readies();
-        if readies.len() == self.attendance.parties {
-            return Some(self.signed(now, flood, readies));
+        let standings = self.presence.standings(flood, now);
+        let late = now >= self.opened.plus_millis(self.attendance.join_ms);
+        let counts =
+            |standing: Standing| standing == Standing::Ready || (late && standing == Standing::Apart);
+        let there = |seat: &Seat| counts(standings[seat.party]);
+        let ready: Vec<Seat> = flood.readies().into_iter().filter(there).collect();
+        let enough = ready.len() >= self.attendance.min_parties;
+        if ready.len() == self.attendance.parties || (enough && self.is_grace_over(now, &ready, &standings)) {
+            return Some(self.signed(now, flood, ready));
         }
-        if now >= self.opened.plus_millis(self.attendance.join_ms) {
-            return Some(if readies.len() >= self.attendance.min_parties {
-                self.signed(now, flood, readies)
+        if late {
+            let missing = standings.into_iter().enumerate();
+            let missing = missing.filter(|(_, standing)| !counts(*standing));
+            return Some(if enough {
+                self.signed(now, flood, ready)
             } else {
-                let (found, needed) = (readies.len(), self.attendance.min_parties);
-                GatheringStep::Abort(format!(
-                    "{found} parties are ready after join_ms = {}, min_parties is {needed}",
-                    self.attendance.join_ms
-                ))
+                GatheringStep::Abort(Unstarted::TooFew {
+                    ready: ready.len(),
+                    missing: missing.collect(),
+                })
             });
         }
         let uncalled = (0..self.attendance.parties)
             .find(|party| self.names_me(flood, *party) && !self.called.contains(party))?;
         self.called.insert(uncalled);
         Some(GatheringStep::Call)
+    }
+
+    /// Whether these have been all who can be reached for long enough.
+    fn is_grace_over(&mut self, now: Time, ready: &[Seat], standings: &[Standing]) -> bool {
+        let waits = |standing: &Standing| !matches!(standing, Standing::Ready | Standing::Away);
+        if standings.iter().any(waits) {
+            self.complete = None;
+            return false;
+        }
+        match &self.complete {
+            Some((since, these)) if these == ready => now >= since.plus_millis(self.attendance.grace_ms),
+            _ => {
+                self.complete = Some((now, ready.to_vec()));
+                self.attendance.grace_ms == 0
+            }
+        }
     }
 
     fn signed(&mut self, now: Time, flood: &Flood, seats: Vec<Seat>) -> GatheringStep {
@@ -259,280 +389,14 @@ impl Gathering {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use libp2p_identity::Keypair;
-
-    use super::*;
-    use crate::messages::notice::Recipient;
-    use crate::messages::signing::{Members, Signer};
-    use crate::messages::wire;
-
-    const JOIN_MS: u64 = 1000;
-
-    fn key(party: Party) -> Keypair {
-        Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
-    }
-
-    /// Party 0 of four, three of which suffice.
-    fn machine(draw: Option<Draw>) -> Gathering {
-        let me = Seat {
-            party: 0,
-            incarnation: [0; 16],
-        };
-        let attendance = Attendance {
-            parties: 4,
-            min_parties: 3,
-            join_ms: JOIN_MS,
-        };
-        Gathering::new(me, attendance, Time::ZERO, draw)
-    }
-
-    struct Bench {
-        flood: Flood,
-        machine: Gathering,
-        said: u64,
-    }
-
-    impl Bench {
-        /// A machine that has flooded its own READY.
-        fn new() -> Self {
-            let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
-            let mut bench = Bench {
-                flood: Flood::new(0, members),
-                machine: machine(None),
-                said: 0,
-            };
-            bench.own(Notice::Ready { incarnation: [0; 16] });
-            bench
-        }
-
-        fn own(&mut self, notice: Notice) {
-            let signed = Signer::new(0, [1; 32], key(0), 0)
-                .sign(Recipient::All, notice)
-                .expect("signs");
-            self.flood.publish(signed);
-        }
-
-        fn hear(&mut self, party: Party, notice: Notice) {
-            let epoch = self.said;
-            self.said += 1;
-            let signed = Signer::new(party, [1; 32], key(party), epoch)
-                .sign(Recipient::All, notice)
-                .expect("signs");
-            let frame: Arc<[u8]> = wire::notice_frame(&signed);
-            self.flood
-                .receive(&frame, signed, self.machine.has_signed())
-                .expect("good");
-        }
-
-        fn ready(&mut self, party: Party) {
-            self.hear(
-                party,
-                Notice::Ready {
-                    incarnation: [party as u8; 16],
-                },
-            );
-        }
-
-        fn step(&mut self, ms: u64) -> Option<GatheringStep> {
-            let step = self.machine.step(Time::from_millis(ms), &self.flood);
-            if let Some(GatheringStep::Say(notice)) = &step {
-                self.own(notice.clone());
-            }
-            step
-        }
-    }
-
-    fn start(parties: &[Party]) -> Notice {
-        Notice::Start {
-            seats: parties
-                .iter()
-                .map(|&party| Seat {
-                    party,
-                    incarnation: [party as u8; 16],
-                })
-                .collect(),
-        }
-    }
-
-    #[test]
-    fn everybody_ready_starts_at_once_and_begins_when_all_say_so() {
-        let mut bench = Bench::new();
-        (1..4).for_each(|party| bench.ready(party));
-        assert_eq!(bench.step(5), Some(GatheringStep::Say(start(&[0, 1, 2, 3]))));
-        assert_eq!(bench.step(5), None);
-        (1..3).for_each(|party| bench.hear(party, start(&[0, 1, 2, 3])));
-        assert_eq!(bench.step(6), None);
-        bench.hear(3, start(&[0, 1, 2, 3]));
-        assert_eq!(bench.step(7), Some(GatheringStep::Begin((0..4).collect(), None)));
-    }
-
-    #[test]
-    fn enough_start_without_the_absent_after_the_deadline_and_too_few_abort() {
-        let mut bench = Bench::new();
-        bench.ready(1);
-        assert_eq!(bench.step(JOIN_MS - 1), None);
-        assert!(matches!(bench.step(JOIN_MS), Some(GatheringStep::Abort(_))));
-        let mut bench = Bench::new();
-        bench.ready(1);
-        bench.ready(2);
-        assert_eq!(bench.step(JOIN_MS - 1), None);
-        assert_eq!(bench.step(JOIN_MS), Some(GatheringStep::Say(start(&[0, 1, 2]))));
-        assert_eq!(bench.step(2 * JOIN_MS - 1), None);
-        assert!(
-            matches!(bench.step(2 * JOIN_MS), Some(GatheringStep::Abort(_))),
-            "the others never said START"
-        );
-    }
-
-    #[test]
-    fn a_start_that_names_me_is_joined_once_its_readies_are_here() {
-        let mut bench = Bench::new();
-        bench.ready(1);
-        bench.hear(1, start(&[0, 1, 2]));
-        assert_eq!(bench.step(1), Some(GatheringStep::Call));
-        assert_eq!(bench.step(1), None, "asked once");
-        bench.ready(2);
-        bench.ready(3);
-        assert_eq!(
-            bench.step(2),
-            Some(GatheringStep::Say(start(&[0, 1, 2]))),
-            "joining beats proposing all four"
-        );
-        assert_eq!(bench.step(2), None, "exactly one START, ever");
-    }
-
-    #[test]
-    fn a_start_without_me_or_of_another_incarnation_or_too_small_is_not_joined() {
-        let mut bench = Bench::new();
-        (1..3).for_each(|party| bench.ready(party));
-        bench.hear(1, start(&[1, 2, 3]));
-        let Notice::Start { mut seats } = start(&[0, 1, 2]) else {
-            unreachable!("it is one")
-        };
-        seats[0].incarnation = [9; 16];
-        bench.hear(2, Notice::Start { seats });
-        assert_eq!(bench.step(1), None);
-        let mut bench = Bench::new();
-        (1..3).for_each(|party| bench.ready(party));
-        bench.hear(1, start(&[0, 1]));
-        assert_eq!(bench.step(1), None);
-    }
-
-    fn nonce(party: Party) -> Nonce {
-        [party as u8 + 40; 32]
-    }
-
-    fn committed(party: Party) -> Notice {
-        Notice::Commit {
-            incarnation: [party as u8; 16],
-            commitment: commitment(&[1; 32], party, &nonce(party)),
-        }
-    }
-
-    fn reveal(parties: &[Party], nonce: Nonce) -> Notice {
-        let Notice::Start { seats } = start(parties) else {
-            unreachable!("it is one")
-        };
-        let each: Vec<_> = parties
-            .iter()
-            .map(|&party| (party, commitment(&[1; 32], party, &self::nonce(party))))
-            .collect();
-        let commitments = commitment::commitments(
-            &[1; 32],
-            each.iter().map(|(party, commitment)| (*party, commitment)),
-        );
-        Notice::Reveal {
-            seats,
-            commitments,
-            nonce,
-        }
-    }
-
-    /// Party 0 of four in a plan whose schedule START draws.
-    fn drawing() -> Bench {
-        let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
-        let machine = machine(Some(Draw {
-            digest: [1; 32],
-            nonce: nonce(0),
-        }));
-        let mut bench = Bench {
-            flood: Flood::new(0, members).committing(true),
-            machine,
-            said: 0,
-        };
-        let ready = bench.machine.ready();
-        assert_eq!(ready, committed(0));
-        bench.own(ready);
-        bench
-    }
-
-    #[test]
-    fn nonces_are_shown_once_all_commitments_are_fixed_and_give_the_seed() {
-        let mut bench = drawing();
-        (1..4).for_each(|party| bench.hear(party, committed(party)));
-        assert_eq!(
-            bench.step(5),
-            Some(GatheringStep::Say(reveal(&[0, 1, 2, 3], nonce(0))))
-        );
-        (1..4).for_each(|party| bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party))));
-        let nonces: Vec<_> = (0..4).map(|party| (party, nonce(party))).collect();
-        let seed = commitment::seed(&[1; 32], nonces.iter().map(|(party, nonce)| (*party, nonce)));
-        assert_eq!(
-            bench.step(6),
-            Some(GatheringStep::Begin((0..4).collect(), Some(seed)))
-        );
-    }
-
-    #[test]
-    fn another_nonce_than_the_committed_one_names_its_party() {
-        let mut bench = drawing();
-        (1..4).for_each(|party| bench.hear(party, committed(party)));
-        bench.step(5);
-        for party in [1, 3] {
-            bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party)));
-        }
-        bench.hear(2, reveal(&[0, 1, 2, 3], [0; 32]));
-        assert_eq!(bench.step(6), Some(GatheringStep::Liar(2)));
-    }
-
-    #[test]
-    fn a_start_over_other_commitments_is_another_start() {
-        let mut bench = drawing();
-        (1..3).for_each(|party| bench.hear(party, committed(party)));
-        let Notice::Reveal { seats, nonce, .. } = reveal(&[0, 1, 2], nonce(1)) else {
-            unreachable!("it is one")
-        };
-        bench.hear(
-            1,
-            Notice::Reveal {
-                seats,
-                commitments: [7; 32],
-                nonce,
-            },
-        );
-        assert_eq!(
-            bench.step(1),
-            Some(GatheringStep::Call),
-            "its READYs are not those that are here"
-        );
-        assert_eq!(bench.step(1), None);
-        bench.hear(1, reveal(&[0, 1, 2], self::nonce(1)));
-        assert_eq!(
-            bench.step(2),
-            Some(GatheringStep::Say(reveal(&[0, 1, 2], self::nonce(0))))
-        );
-        // What others replace afterwards changes nothing here.
-        bench.hear(
-            2,
-            Notice::Commit {
-                incarnation: [9; 16],
-                commitment: [9; 32],
-            },
-        );
-        assert_eq!(bench.flood.ready(2), Some([2; 16]));
-    }
+/// Who has signed another START than the others, or none.
+fn not_common(flood: &Flood, lacking: Vec<Party>) -> Unstarted {
+    let (two, once): (Vec<Party>, Vec<Party>) = lacking
+        .into_iter()
+        .partition(|&party| flood.signed_two_starts(party));
+    let (other, silent) = once.into_iter().partition(|&party| flood.start(party).is_some());
+    Unstarted::NotCommon { silent, other, two }
 }
+
+#[cfg(test)]
+mod tests;

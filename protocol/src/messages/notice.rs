@@ -96,6 +96,17 @@ pub struct Seat {
     pub incarnation: Incarnation,
 }
 
+/// A neighbour that a party does not reach before START.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreached {
+    /// Who is not reached.
+    pub party: Party,
+    /// The start of its node whose READY is held; none without a READY.
+    pub ready: Option<Incarnation>,
+    /// It is connected and says nothing; else its address refuses connections.
+    pub silent: bool,
+}
+
 /// What a party tells of its result of averaging: see
 /// [`sketch`]. Public, as the result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,6 +224,18 @@ pub enum Notice {
         /// The seed of the signs, and the sums.
         sketch: Box<Sketch>,
     },
+    /// The author leaves before START: the READY of this start of its node is void.
+    Withdraw {
+        /// The random bits of this start of the node.
+        incarnation: Incarnation,
+    },
+    /// Gathering: whom of its neighbours the author does not reach now, ascending by party.
+    Unreached {
+        /// Each of them, with the READY that it is about.
+        parties: Vec<Unreached>,
+    },
+    /// Gathering, to one neighbour: I am here.
+    Here,
 }
 
 /// Which form of averaging a message belongs to. Each is begun once, from the same opening.
@@ -253,7 +276,10 @@ impl Notice {
             | Notice::Start { .. }
             | Notice::Call
             | Notice::Commit { .. }
-            | Notice::Reveal { .. } => Phase::Gathering,
+            | Notice::Reveal { .. }
+            | Notice::Withdraw { .. }
+            | Notice::Unreached { .. }
+            | Notice::Here => Phase::Gathering,
             Notice::Item { stage, .. }
             | Notice::List { stage, .. }
             | Notice::Vote { stage, .. }
@@ -272,7 +298,7 @@ impl Notice {
     pub fn is_direct(&self) -> bool {
         matches!(
             self,
-            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting
+            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting | Notice::Here
         )
     }
 }

@@ -538,6 +538,12 @@ pub(crate) const fn start_bytes(parties: usize) -> usize {
     NOTICE_BYTES + parties * (8 + 16)
 }
 
+/// The longest word about neighbours that are not reached: party, incarnation and two flags, so
+/// many times.
+pub(crate) const fn unreached_bytes(parties: usize) -> usize {
+    NOTICE_BYTES + parties * (8 + 16 + 2)
+}
+
 /// The longest frame of an item of so many bytes.
 pub(crate) const fn body_bytes(item: usize) -> usize {
     NOTICE_BYTES + item

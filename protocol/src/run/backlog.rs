@@ -18,9 +18,10 @@ pub struct Backlog {
     pub bytes: usize,
 }
 
-/// Notices of each party: READY, START, that it missed a message and that it has its result of
-/// averaging, sums of that, and in each of the two stages its item, a list and a vote.
-const NOTICES_OF_A_PARTY: usize = 4 + MOST_SKETCHES as usize + 2 * 3;
+/// Notices of each party: READY, START, whom it does not reach, that it missed a message and that
+/// it has its result of averaging, sums of that, and in each of the two stages its item, a list and
+/// a vote.
+const NOTICES_OF_A_PARTY: usize = 5 + MOST_SKETCHES as usize + 2 * 3;
 
 /// Notices that a party of which something is wrong adds for each of the others: in each stage
 /// these call it gone, it calls them gone, and it signs another version of its item; they cut it
@@ -40,7 +41,7 @@ const SHORT_FRAMES: usize = 4096;
 impl Run {
     /// The most that a public neighbour is owed at once, as long as no more parties depart or lie
     /// than the plan's `dropouts` and `colluding`: all notices held, every item, and what goes on
-    /// meanwhile. The notices of n parties, of whom none departs, are 14n frames and about 216 n²
+    /// meanwhile. The notices of n parties, of whom none departs, are 15n frames and about 242 n²
     /// bytes: START names everybody once, sums do, and two lists and two votes each do with a hash.
     /// It takes little memory to let these wait: notices and items are held anyway, once for all
     /// neighbours, and a frame in a queue is some 40 bytes beside them. Only rounds of averaging
@@ -52,7 +53,10 @@ impl Run {
         let suspects = (privacy.dropouts + privacy.colluding).min(parties);
         let about = suspects * parties * NOTICES_ABOUT_A_PARTY;
         let sums = MOST_SKETCHES as usize * parties * size_of::<Party>();
-        let sets = wire::start_bytes(parties) + 2 * 2 * wire::set_bytes(parties) + sums;
+        let sets = wire::start_bytes(parties)
+            + wire::unreached_bytes(parties)
+            + 2 * 2 * wire::set_bytes(parties)
+            + sums;
         let of_a_party = NOTICES_OF_A_PARTY * notice + sets;
         let held = Backlog {
             frames: parties * NOTICES_OF_A_PARTY + about,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::agreement::agreeing;
 use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
-use crate::agreement::flood::{Flood, Receipt};
+use crate::agreement::flood::{Flood, FloodError, Receipt};
 use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
 use crate::messages::log::{Log, ShareId};
@@ -237,6 +237,12 @@ impl Commons {
         self.rules.log(author, self.flood.members(), body.bytes()).ok()
     }
 
+    /// Tells every neighbour that this node is here.
+    pub(super) fn pulse(&mut self) {
+        let peers: Vec<Party> = self.connected.iter().copied().collect();
+        peers.into_iter().for_each(|peer| self.tell(peer, Notice::Here));
+    }
+
     /// Asks every neighbour for the READYs that it holds.
     pub(super) fn call(&mut self) {
         let peers: Vec<Party> = self.connected.iter().copied().collect();
@@ -344,8 +350,13 @@ impl Commons {
         signed: SignedNotice,
         gathered: bool,
     ) -> bool {
-        let ready = matches!(signed.notice, Notice::Ready { .. } | Notice::Commit { .. });
+        let ready = matches!(
+            signed.notice,
+            Notice::Ready { .. } | Notice::Commit { .. } | Notice::Withdraw { .. }
+        );
         match self.flood.receive(frame, signed, gathered) {
+            // Both have its signature; whoever passed on the second has done nothing wrong.
+            Err(reason @ FloodError::Two { author, .. }) => self.offence(author, reason),
             Err(reason) => self.offence(from, reason),
             Ok(Receipt::Stale) => return false,
             Ok(Receipt::Known(Slot::Item(stage, author))) if self.lacks_first(stage, author) => {

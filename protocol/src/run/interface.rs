@@ -34,6 +34,11 @@ pub enum Input {
         /// Who.
         peer: Party,
     },
+    /// The address of a peer that was never connected refuses connections.
+    Refused {
+        /// Who.
+        peer: Party,
+    },
     /// A frame from a public neighbour.
     Public {
         /// Who sent it.

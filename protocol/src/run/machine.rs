@@ -118,6 +118,7 @@ mod gathering;
 mod leaving;
 mod mixing;
 mod publishing;
+mod reaching;
 mod settling;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,11 +129,12 @@ use libp2p_identity::Keypair;
 use crate::agreement::agreeing::{Agreement, Electorate};
 use crate::agreement::flood::Flood;
 use crate::agreement::gathering::{Attendance, Draw, Gathering};
+use crate::agreement::presence::Presence;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::commitment::Nonce;
 use crate::messages::log::{AgreedLogs, Log, ShareId};
-use crate::messages::notice::{Incarnation, Network, Phase, Seat, Stage};
+use crate::messages::notice::{Incarnation, Phase, Seat, Stage};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::wire;
 use crate::mixing::course::Course;
@@ -231,6 +233,19 @@ struct Record {
     complete: bool,
 }
 
+/// The members of a plan, as far as votes go.
+fn electorate(plan: &Plan, me: Party) -> Electorate {
+    let draft = plan.draft();
+    Electorate {
+        me,
+        parties: plan.parties(),
+        colluding: draft.privacy.colluding,
+        min_parties: draft.run.min_parties,
+        private: Arc::new(draft.private_graph.clone()),
+        public: Arc::new(draft.public_graph.clone()),
+    }
+}
+
 impl Run {
     /// This node's part. `value` is x̃ = clipped, rounded x + η*; `noise` draws η, all of it here,
     /// while nobody waits. Floods READY at once: all checks of the input are done, and the plan is
@@ -256,14 +271,7 @@ impl Run {
         let rules = ItemRules::of(&plan, &course);
         let draws = plan.draws_at_start();
         let flood = Flood::new(me, members).committing(draws);
-        let electorate = Electorate {
-            me,
-            parties: plan.parties(),
-            colluding: draft.privacy.colluding,
-            min_parties: draft.run.min_parties,
-            private: Arc::new(draft.private_graph.clone()),
-            public: Arc::new(draft.public_graph.clone()),
-        };
+        let electorate = electorate(&plan, me);
         let neighbours = draft.public_graph.neighbours(me).to_vec();
         let commons = Commons::new(
             Signer::new(me, *plan.digest(), key, epoch),
@@ -279,12 +287,14 @@ impl Run {
             parties: plan.parties(),
             min_parties: draft.run.min_parties,
             join_ms: draft.run.join_ms,
+            grace_ms: draft.run.grace_ms,
         };
         let draw = draws.then_some(Draw {
             digest: *plan.digest(),
             nonce,
         });
-        let gathering = Gathering::new(seat, attendance, now, draw);
+        let presence = Presence::new(electorate.clone());
+        let gathering = Gathering::new(seat, attendance, presence, now, draw);
         let ready = gathering.ready();
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
         let mixing = course.begin(value, weight, noise);
@@ -322,29 +332,14 @@ impl Run {
         self.now = self.now.max(now);
         match input {
             Input::Connected { network, peer } => self.connected(network, peer),
-            Input::Disconnected {
-                network: Network::Public,
-                peer,
-            } => self.commons.disconnected(peer),
-            Input::Disconnected {
-                network: Network::Private,
-                peer,
-            } => {
-                self.private.remove(&peer);
-                if let Some(exchange) = self.exchange() {
-                    exchange.disconnected(peer);
-                }
-            }
-            Input::Gone { peer } => {
-                self.gone.entry(peer).or_insert(self.now);
-                if let Some(exchange) = self.exchange() {
-                    exchange.gone(peer, true);
-                }
-            }
+            Input::Disconnected { network, peer } => self.disconnected(network, peer),
+            Input::Refused { peer } => self.notice_presence(|presence, _| presence.refused(peer, None)),
+            Input::Gone { peer } => self.lost(peer),
             Input::Public { from, frame } => {
                 let gathered =
                     !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
-                if !self.commons.receive(self.now, from, &frame, gathered) && !due {
+                let back = self.heard(from, &frame);
+                if !self.commons.receive(self.now, from, &frame, gathered) && !due && !back {
                     return Ok(());
                 }
                 self.hand_on_rounds();
@@ -420,6 +415,7 @@ impl Run {
             Input::Connected { peer, .. }
             | Input::Disconnected { peer, .. }
             | Input::Gone { peer }
+            | Input::Refused { peer }
             | Input::Public { from: peer, .. }
             | Input::Private { from: peer, .. }
                 if peer >= self.electorate.parties =>
@@ -467,31 +463,6 @@ impl Run {
             | Machine::Settling { exchange, .. }
             | Machine::Auditing { exchange, .. } => Some(exchange),
             _ => None,
-        }
-    }
-
-    fn connected(&mut self, network: Network, peer: Party) {
-        self.gone.remove(&peer);
-        match network {
-            Network::Public => {
-                self.commons.connected(peer);
-                if let Machine::Publishing {
-                    publication: Some(publication),
-                    ..
-                } = &mut self.machine
-                {
-                    publication.connected(peer);
-                }
-            }
-            Network::Private => {
-                self.private.insert(peer);
-            }
-        }
-        if let Some(exchange) = self.exchange() {
-            exchange.gone(peer, false);
-            if network == Network::Private {
-                exchange.connected(peer);
-            }
         }
     }
 
@@ -577,7 +548,7 @@ impl Run {
 
     fn wake(&self) -> Time {
         let phase = match &self.machine {
-            Machine::Gathering { gathering, .. } => gathering.wake(),
+            Machine::Gathering { gathering, .. } => gathering.wake(self.now),
             Machine::Mixing { exchange } => exchange.wake(self.now),
             Machine::Settling { agreement, .. } => agreement.wake(self.now, &self.gone),
             Machine::Publishing { agreement, .. } => {

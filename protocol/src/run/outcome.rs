@@ -94,6 +94,8 @@ pub enum Event {
     Phase(Phase),
     /// So many parties are ready.
     Ready(usize),
+    /// Before START: these are waited for; after this node has signed it: for their START.
+    Awaiting(Vec<Party>),
     /// A round begins.
     Round(u32),
     /// Something went wrong.

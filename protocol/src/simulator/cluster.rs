@@ -399,6 +399,7 @@ impl<'a> Simulation<'a> {
             Input::Connected { .. } => ("connected", &[]),
             Input::Disconnected { .. } => ("disconnected", &[]),
             Input::Gone { .. } => ("gone", &[]),
+            Input::Refused { .. } => ("refused", &[]),
             Input::Left { .. } => ("left", &[]),
             Input::Recalled(_) => ("recalled", &[]),
             Input::Leave => ("leave", &[]),

@@ -40,10 +40,11 @@ fn rank(matrix: &Array2<f64>) -> usize {
         };
         m.swap(rank, pivot);
         let inverse = power(m[rank][column], PRIME - 2);
-        for row in rank + 1..rows {
-            let factor = m[row][column] * inverse % PRIME;
-            for at in column..columns {
-                m[row][at] = (m[row][at] - factor * m[rank][at]).rem_euclid(PRIME);
+        let kept = m[rank].clone();
+        for below in &mut m[rank + 1..] {
+            let factor = below[column] * inverse % PRIME;
+            for (entry, top) in below.iter_mut().zip(&kept) {
+                *entry = (*entry - factor * top).rem_euclid(PRIME);
             }
         }
         rank += 1;

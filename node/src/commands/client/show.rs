@@ -36,6 +36,9 @@ fn progress(run: &RunStatus) -> String {
             format!("{phase}, round {round} of {}", run.rounds)
         }
         (Some(phase), ..) if run.state == RunState::Running => phase.clone(),
+        _ if run.state == RunState::Gathering && !run.waiting_for.is_empty() => {
+            format!("gathering, waiting for {}", run.waiting_for.join(", "))
+        }
         _ => word(&run.state),
     }
 }
@@ -240,6 +243,8 @@ pub(super) fn event(event: &Value) -> String {
     {
         match key.as_str() {
             "t_ms" | "party" | "event" => {}
+            "waiting_for" if value == "" => {}
+            "waiting_for" => others.push(format!("waiting for {}", plain(value))),
             key if key == name || key == "text" => about.push(plain(value)),
             key if COUNTS.contains(&key) => {}
             key => others.push(format!("{key} {}", plain(value))),
@@ -265,6 +270,14 @@ mod tests {
             event(&json!({"t_ms": 2, "event": "fault", "text": "bob is gone"})),
             "   0.002 s  fault bob is gone"
         );
+    }
+
+    #[test]
+    fn whom_one_waits_for_is_told_by_name() {
+        let ready = json!({"t_ms": 5, "event": "ready", "ready": 3, "waiting_for": "dave, erin"});
+        assert_eq!(event(&ready), "   0.005 s  ready 3, waiting for dave, erin");
+        let all = json!({"t_ms": 5, "event": "ready", "ready": 5, "waiting_for": ""});
+        assert_eq!(event(&all), "   0.005 s  ready 5");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant, sleep_until};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::{Peer, Peers};
 
@@ -145,12 +146,19 @@ impl Cluster {
         }
         drop(lines);
         let mut picture = Picture::new(plan);
+        let (patience, mut quiet_since) = (deadlines(plan), Instant::now());
         loop {
             let (name, line) = tokio::select! {
                 told = told.recv() => match told {
                     Some(told) => told,
                     None => break,
                 },
+                () = sleep_until(quiet_since + patience + if ends.is_empty() { AT_WORK } else { MARGIN }) => {
+                    progress.milestone("Nodes that say nothing any more are killed");
+                    tell_all(&pids, &ends, Signal::SIGKILL);
+                    quiet_since = Instant::now();
+                    continue;
+                }
                 _ = stops.next() => {
                     let (signal, said) = if leaving {
                         (Signal::SIGKILL, "Ending at once: the nodes are killed")
@@ -159,8 +167,7 @@ impl Cluster {
                     };
                     leaving = true;
                     progress.milestone(said);
-                    let alive = pids.iter().filter(|(name, _)| !ends.contains_key(*name));
-                    alive.for_each(|(_, pid)| send(*pid, signal));
+                    tell_all(&pids, &ends, signal);
                     continue;
                 }
             };
@@ -184,14 +191,36 @@ impl Cluster {
                     ends.insert(name, end);
                 }
             }
+            quiet_since = Instant::now();
         }
         progress.milestone(&picture.line("done"));
         Ok(ends)
     }
 }
 
-fn send(pid: Option<u32>, signal: Signal) {
-    if let Some(pid) = pid {
+/// Beyond the plan's deadlines, once a node has ended: nobody that works is silent for longer. Our
+/// choice.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// Before any node has ended, all of them may be at work on long vectors, and say nothing.
+const AT_WORK: Duration = Duration::from_secs(1800);
+
+/// All of a plan's deadlines together: of READY and of START, of all rounds, of settling, and of
+/// publishing, which may take two stages more.
+fn deadlines(plan: &Plan) -> Duration {
+    let run = &plan.draft().run;
+    let rounds_ms = u64::from(plan.rounds()).saturating_mul(run.round_ms);
+    let all_ms = (run.join_ms.saturating_mul(2))
+        .saturating_add(rounds_ms)
+        .saturating_add(run.settle_ms.saturating_mul(4));
+    // A plan's time-outs are far below; what is added must not overflow the clock.
+    Duration::from_millis(all_ms.min(1 << 40))
+}
+
+/// Sends this to all nodes that have not ended.
+fn tell_all(pids: &BTreeMap<String, Option<u32>>, ends: &BTreeMap<String, NodeEnd>, signal: Signal) {
+    let alive = pids.iter().filter(|(name, _)| !ends.contains_key(*name));
+    for pid in alive.filter_map(|(_, pid)| *pid) {
         // One that has ended meanwhile needs no telling.
         let _ = kill(Pid::from_raw(pid as i32), signal);
     }
@@ -290,6 +319,8 @@ struct Picture {
     parties: usize,
     rounds: u32,
     ready: usize,
+    /// Whom the node waits for that spoke last.
+    awaited: String,
     phase: BTreeMap<String, String>,
     round: BTreeMap<String, u64>,
     counts: BTreeMap<String, [u64; 4]>,
@@ -304,6 +335,7 @@ impl Picture {
             parties: plan.parties(),
             rounds: plan.rounds(),
             ready: 0,
+            awaited: String::new(),
             phase: BTreeMap::new(),
             round: BTreeMap::new(),
             counts: BTreeMap::new(),
@@ -317,6 +349,9 @@ impl Picture {
                 let phase = event["phase"].as_str().unwrap_or("").to_owned();
                 self.ready += usize::from(phase == "gathering");
                 self.phase.insert(name.to_owned(), phase);
+            }
+            Some("ready") => {
+                self.awaited = event["waiting_for"].as_str().unwrap_or("").to_owned();
             }
             Some("round") => {
                 self.round
@@ -363,7 +398,13 @@ impl Picture {
         let place = |phase: &str| PHASES.iter().position(|p| *p == phase);
         let there = self.phase.values().filter(|p| place(p) >= place(phase)).count();
         let stage = match phase {
-            "gathering" => return format!("gathering   {} of {} parties ready", self.ready, self.parties),
+            "gathering" => {
+                let line = format!("gathering   {} of {} parties ready", self.ready, self.parties);
+                return match &self.awaited[..] {
+                    "" => line,
+                    names => format!("{line}, waiting for {names}"),
+                };
+            }
             "mixing" => format!(
                 "round {} of {}",
                 self.round.values().max().unwrap_or(&0),

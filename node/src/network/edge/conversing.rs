@@ -48,6 +48,7 @@ impl Edge {
         self.line.count_sent(hello::OPENER_BYTES + hello::ACCEPTOR_BYTES);
         self.line.queue.set_edge_is_up(true);
         self.presence.gone.store(false, Ordering::Relaxed);
+        self.presence.refused.store(false, Ordering::Relaxed);
         self.presence.up.fetch_add(1, Ordering::Relaxed);
         self.lost = true;
         self.reported = None;

@@ -40,7 +40,7 @@ enum Attempt {
     NotOpened(NotOpened),
     /// On this connection nobody opened the stream in time.
     Unanswered(ConnectionId),
-    /// A lost peer's address refuses connections.
+    /// The peer's address refuses connections.
     Refused,
     /// The swarm dials, and says how it went by changing the link.
     Dialled,
@@ -225,7 +225,11 @@ impl<'a> Establishing<'a> {
                 self.try_later();
             }
             Attempt::Refused => {
-                self.edge.mourn().await;
+                if self.edge.is_missed() {
+                    self.edge.mourn().await;
+                } else {
+                    self.edge.refused().await;
+                }
                 self.after_reaching(false);
             }
             Attempt::Dialled => self.after_reaching(true),
@@ -324,17 +328,19 @@ fn opening(edge: &Edge, connection: ConnectionId) -> impl Future<Output = Attemp
     }
 }
 
-/// Looks whether a lost peer is gone, and dials it if that is our part: the lower peer id
-/// dials, so that two peers never dial each other at the same time while they come up.
-fn reaching(edge: &Edge, our_turn: bool) -> impl Future<Output = Attempt> + use<> {
+/// Looks whether a peer that was lost, or that does not come, refuses connections, and dials it if
+/// that is our part: the lower peer id dials, so that two peers never dial each other at the same
+/// time while they come up.
+fn reaching(edge: &Edge, later: bool) -> impl Future<Output = Attempt> + use<> {
     let (place, probe, commands) = (edge.place.clone(), edge.probe.clone(), edge.commands.clone());
     let (peer, missed, patience) = (edge.line.peer, edge.is_missed(), edge.dial_patience);
     let ours = edge.credentials.key.public().to_peer_id();
     async move {
-        if missed && probe.refuses(patience).await {
+        // While all come up at once, the first attempts meet listeners that are not there yet.
+        if (missed || later) && probe.refuses(patience).await {
             return Attempt::Refused;
         }
-        if ours > peer && !(missed && our_turn) {
+        if ours > peer && !(missed && later) {
             return Attempt::Nowhere;
         }
         let addresses: Vec<Multiaddr> = match timeout(patience, place.resolve()).await {

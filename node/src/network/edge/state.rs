@@ -21,6 +21,8 @@ use crate::network::roster::{Arrival, Link};
 pub(in crate::network) struct Presence {
     /// It was reported gone, and has not been connected since.
     pub(super) gone: AtomicBool,
+    /// It was reported to refuse connections, and has not been connected since.
+    pub(super) refused: AtomicBool,
     /// Edges that are up.
     pub(super) up: AtomicUsize,
 }
@@ -68,6 +70,15 @@ impl Edge {
         if !self.presence.gone.swap(true, Ordering::Relaxed) {
             self.reports
                 .tell(NetworkEvent::Gone { peer: self.line.peer })
+                .await;
+        }
+    }
+
+    /// The address of a peer that has not been here yet refuses connections: tells it once.
+    pub(super) async fn refused(&mut self) {
+        if !self.presence.refused.swap(true, Ordering::Relaxed) {
+            self.reports
+                .tell(NetworkEvent::Refused { peer: self.line.peer })
                 .await;
         }
     }

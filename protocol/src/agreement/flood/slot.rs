@@ -6,9 +6,12 @@ use crate::topology::party::Party;
 /// What there is at most one notice for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
-    /// A party's newest READY.
+    /// A party's newest word about neighbours that it does not reach before START. First, so that
+    /// who is told of all that is held hears it before the READYs that it is about.
+    Unreached(Party),
+    /// A party's newest READY, or its withdrawal.
     Ready(Party),
-    /// A party's newest START.
+    /// A party's START.
     Start(Party),
     /// A party's item of a stage.
     Item(Stage, Party),
@@ -32,7 +35,9 @@ impl Slot {
     /// The slot of an author's notice; none for one that is not flooded.
     pub fn of(author: Party, notice: &Notice) -> Option<Slot> {
         match *notice {
-            Notice::Ready { .. } | Notice::Commit { .. } => Some(Slot::Ready(author)),
+            Notice::Ready { .. } | Notice::Commit { .. } | Notice::Withdraw { .. } => {
+                Some(Slot::Ready(author))
+            }
             Notice::Start { .. } | Notice::Reveal { .. } => Some(Slot::Start(author)),
             Notice::Item { stage, .. } => Some(Slot::Item(stage, author)),
             Notice::List { stage, .. } => Some(Slot::List(stage, author)),
@@ -42,7 +47,8 @@ impl Slot {
             Notice::Severed { party, .. } => Some(Slot::Severed(author, party)),
             Notice::Averaged { .. } => Some(Slot::Averaged(author)),
             Notice::Sums { number, .. } => Some(Slot::Sums(author, number)),
-            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting => None,
+            Notice::Unreached { .. } => Some(Slot::Unreached(author)),
+            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting | Notice::Here => None,
         }
     }
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::messages::log::{ReceivedEntry, SentEntry, Verdict};
-use crate::messages::notice::{Seat, Sketch};
+use crate::messages::notice::{Seat, Sketch, Unreached};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -81,6 +81,15 @@ fn notices() -> Vec<Notice> {
             commitments: [8; 32],
             nonce: [9; 32],
         },
+        Notice::Withdraw { incarnation: [5; 16] },
+        Notice::Unreached {
+            parties: vec![Unreached {
+                party: 4,
+                ready: Some([6; 16]),
+                silent: true,
+            }],
+        },
+        Notice::Here,
     ]
 }
 

@@ -277,6 +277,7 @@ impl RunSettings {
             parties as u64,
         )?;
         count("run.join_ms", self.join_ms, 1, LONGEST_MS)?;
+        count("run.grace_ms", self.grace_ms, 0, LONGEST_MS)?;
         count("run.round_ms", self.round_ms, 1, LONGEST_MS)?;
         count("run.settle_ms", self.settle_ms, 4, LONGEST_MS)?;
         let (pace_ms, round_ms) = (self.pace_ms, self.round_ms);

@@ -132,6 +132,7 @@ impl RawRunSettings {
                 "dissemination = \"flood\"",
             )?,
             join_ms: given(self.join_ms, "run.join_ms", "join_ms = 120000")?,
+            grace_ms: given(self.grace_ms, "run.grace_ms", "grace_ms = 2000")?,
             round_ms: given(self.round_ms, "run.round_ms", "round_ms = 2000")?,
             settle_ms: given(self.settle_ms, "run.settle_ms", "settle_ms = 4000")?,
             accuracy: given(self.accuracy, "run.accuracy", "accuracy = 1e-3")?,

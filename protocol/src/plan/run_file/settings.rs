@@ -9,6 +9,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::lattice::payload::Ratio;
+use crate::plan::defaults;
 
 /// What the parties compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -497,6 +498,10 @@ pub enum Dissemination {
     Auto,
 }
 
+fn default_grace_ms() -> u64 {
+    defaults::GRACE_MS
+}
+
 /// Time-outs and sizes of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -507,6 +512,10 @@ pub struct RunSettings {
     pub dissemination: Dissemination,
     /// How long to wait for the others before START, and again for their STARTs.
     pub join_ms: u64,
+    /// How long those who cannot be reached are waited for once all others are ready. Plans of
+    /// earlier versions do not say.
+    #[serde(default = "default_grace_ms")]
+    pub grace_ms: u64,
     /// The round of number r ends at the latest r times so many milliseconds after START.
     pub round_ms: u64,
     /// For settling after the last round's deadline, and again for publishing.

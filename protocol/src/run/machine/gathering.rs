@@ -2,22 +2,38 @@
 
 use std::sync::Arc;
 
-use crate::agreement::gathering::GatheringStep;
+use crate::agreement::gathering::{GatheringStep, Unstarted};
+use crate::agreement::presence::Standing;
 use crate::messages::log::ShareId;
 use crate::messages::notice::Phase;
 use crate::mixing::exchange::{Exchange, Outset};
+use crate::plan::run_file::settings::RunSettings;
 use crate::publishing::interface::Published;
 use crate::run::interface::Output;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event};
+use crate::topology::party::Party;
+
+/// "what: names" of all that are not empty.
+fn listed(parts: &[(Vec<Party>, &str)], names: impl Fn(&[Party]) -> String) -> String {
+    let parts = parts.iter().filter(|(parties, _)| !parties.is_empty());
+    let parts: Vec<String> = parts
+        .map(|(parties, what)| format!("{what}: {}", names(parties)))
+        .collect();
+    parts.join("; ")
+}
 
 impl Run {
     pub(super) fn gather(&mut self, step: GatheringStep) {
         match step {
             GatheringStep::Say(notice) => self.commons.say(notice),
             GatheringStep::Call => self.commons.call(),
-            GatheringStep::Abort(reason) => {
+            GatheringStep::Pulse => self.commons.pulse(),
+            GatheringStep::Await(parties) => self.commons.event(Event::Awaiting(parties)),
+            GatheringStep::Abort(why) => {
+                self.withdraw();
                 self.machine = Machine::Over;
+                let reason = self.unstarted(&why);
                 self.finish(Ending::Aborted { reason }, Published::default());
             }
             GatheringStep::Liar(party) => {
@@ -35,6 +51,54 @@ impl Run {
                     self.machine = Machine::Spending { mixing };
                     self.commons.outbox.push_back(Output::Spend);
                 }
+            }
+        }
+    }
+
+    /// Floods that what this node has said of being ready is void, unless it has signed START.
+    pub(super) fn withdraw(&mut self) {
+        if let Machine::Gathering { gathering, .. } = &self.machine
+            && let Some(withdrawal) = gathering.withdrawal()
+        {
+            self.commons.say(withdrawal);
+        }
+    }
+
+    /// Why there is no START, with the names of those it hangs on.
+    fn unstarted(&self, why: &Unstarted) -> String {
+        let RunSettings {
+            join_ms, min_parties, ..
+        } = self.plan.draft().run;
+        let name = |party: Party| self.plan.draft().members[party].name.as_str();
+        let names = |parties: &[Party]| {
+            let names: Vec<&str> = parties.iter().map(|&party| name(party)).collect();
+            names.join(", ")
+        };
+        match why {
+            Unstarted::TooFew { ready, missing } => {
+                let of = |wanted: Standing| {
+                    let of = missing.iter().filter(|(_, standing)| *standing == wanted);
+                    of.map(|(party, _)| *party).collect::<Vec<_>>()
+                };
+                let whom = [
+                    (Standing::Awaited, "not ready"),
+                    (Standing::Away, "left or not to be reached"),
+                    (Standing::Silent, "ready, then silent"),
+                ];
+                let parts = whom.map(|(standing, what)| (of(standing), what));
+                format!(
+                    "{ready} parties are ready after join_ms = {join_ms}, min_parties is {min_parties}; {}",
+                    listed(&parts, names)
+                )
+            }
+            Unstarted::NotCommon { silent, other, two } => {
+                let parts = [
+                    (silent.clone(), "signed none"),
+                    (other.clone(), "signed another one"),
+                    (two.clone(), "signed two"),
+                ];
+                let parts = listed(&parts, names);
+                format!("no common START within join_ms = {join_ms}; {parts}")
             }
         }
     }

@@ -24,6 +24,7 @@ impl Run {
             }
             Machine::Publishing { .. } => self.publish(Step::Over),
             Machine::Gathering { .. } | Machine::Spending { .. } => {
+                self.withdraw();
                 self.finish(Ending::Aborted { reason }, Published::default());
             }
             Machine::Mixing { exchange }

@@ -1,9 +1,12 @@
+mod starting;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::agreement::agreeing::Clock;
 use crate::lattice::grid::Lattice;
 use crate::lattice::packed::PackedVector;
+use crate::messages::notice::Network;
 use crate::messages::wire::Bytes;
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::agreement::flood::slot::Slot;
 use crate::messages::log::{ShareId, Verdict};
-use crate::messages::notice::{Form, Notice, Stage};
+use crate::messages::notice::{Form, Notice, SignedNotice, Stage};
 use crate::messages::wire::{self, PrivateFrame, PublicFrame};
 use crate::simulator::invariants::violation::Violation;
 use crate::topology::party::Party;
@@ -37,6 +37,11 @@ impl Once {
         match wire::read_public(frame) {
             Ok(PublicFrame::Notice(signed)) if self.liar == Some(signed.author) => Ok(()),
             Ok(PublicFrame::Body { author, .. }) if self.liar == Some(author) => Ok(()),
+            // A READY is taken back, and whom somebody reaches changes.
+            Ok(PublicFrame::Notice(SignedNotice {
+                notice: Notice::Withdraw { .. } | Notice::Unreached { .. },
+                ..
+            })) => Ok(()),
             Ok(PublicFrame::Notice(signed)) => match Slot::of(signed.author, &signed.notice) {
                 Some(slot) => same(&mut self.notices, slot, signed.notice, "notices"),
                 None => Ok(()),

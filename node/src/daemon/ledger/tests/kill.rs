@@ -49,9 +49,14 @@ fn a_process_that_spends() {
             .expect("no limit");
         ledger.charge(&digest).expect("room on the disk");
         tell("spent", &digest, mu_squared);
-        Spent::open(state.folder(), &digest, "12D3KooWpeer")
-            .and_then(|spent| spent.spend())
-            .expect("a fresh plan");
+        Spent::open(
+            &state.folder().join("key"),
+            state.folder(),
+            &digest,
+            "12D3KooWpeer",
+        )
+        .and_then(|spent| spent.spend())
+        .expect("a fresh plan");
         if run % 3 == 0 {
             ledger.raise(&digest, 2.0 * mu_squared).expect("room on the disk");
             tell("spent", &digest, 2.0 * mu_squared);

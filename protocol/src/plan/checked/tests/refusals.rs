@@ -73,6 +73,7 @@ fn hostile_settings_and_members_are_refused() {
         ("/privacy/dropouts", json!(u64::MAX)),
         ("/run/min_parties", json!(0)),
         ("/run/min_parties", json!(u64::MAX)),
+        ("/run/grace_ms", json!(u64::MAX)),
         ("/run/round_ms", json!(0)),
         ("/run/round_ms", json!(u64::MAX)),
         ("/run/pace_ms", json!(u64::MAX)),

@@ -1,0 +1,389 @@
+use std::sync::Arc;
+
+use libp2p_identity::Keypair;
+
+use super::*;
+use crate::agreement::agreeing::Electorate;
+use crate::messages::notice::{Network, Recipient};
+use crate::messages::signing::{Members, Signer};
+use crate::messages::wire;
+use crate::topology::graph::Graph;
+
+const JOIN_MS: u64 = 1000;
+const GRACE_MS: u64 = 100;
+
+fn key(party: Party) -> Keypair {
+    Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
+}
+
+/// Party 0 of four, three of which suffice.
+fn machine(draw: Option<Draw>) -> Gathering {
+    let me = Seat {
+        party: 0,
+        incarnation: [0; 16],
+    };
+    let attendance = Attendance {
+        parties: 4,
+        min_parties: 3,
+        join_ms: JOIN_MS,
+        grace_ms: GRACE_MS,
+    };
+    let electorate = Electorate {
+        me: 0,
+        parties: 4,
+        colluding: 1,
+        min_parties: 0,
+        private: Arc::new(Graph::complete(4)),
+        public: Arc::new(Graph::complete(4)),
+    };
+    let mut presence = Presence::new(electorate);
+    (1..4).for_each(|peer| presence.connected(Network::Public, peer, Time::ZERO));
+    Gathering::new(me, attendance, presence, Time::ZERO, draw)
+}
+
+struct Bench {
+    flood: Flood,
+    machine: Gathering,
+    said: u64,
+}
+
+impl Bench {
+    /// A machine that has flooded its own READY.
+    fn new() -> Self {
+        let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
+        let mut bench = Bench {
+            flood: Flood::new(0, members),
+            machine: machine(None),
+            said: 0,
+        };
+        bench.own(Notice::Ready { incarnation: [0; 16] });
+        bench
+    }
+
+    fn own(&mut self, notice: Notice) {
+        let signed = Signer::new(0, [1; 32], key(0), 0)
+            .sign(Recipient::All, notice)
+            .expect("signs");
+        self.flood.publish(signed);
+    }
+
+    fn hear(&mut self, party: Party, notice: Notice) {
+        let epoch = self.said;
+        self.said += 1;
+        let signed = Signer::new(party, [1; 32], key(party), epoch)
+            .sign(Recipient::All, notice)
+            .expect("signs");
+        let frame: Arc<[u8]> = wire::notice_frame(&signed);
+        self.flood
+            .receive(&frame, signed, self.machine.has_signed())
+            .expect("good");
+    }
+
+    fn ready(&mut self, party: Party) {
+        self.hear(
+            party,
+            Notice::Ready {
+                incarnation: [party as u8; 16],
+            },
+        );
+    }
+
+    fn step(&mut self, ms: u64) -> Option<GatheringStep> {
+        let told = |step: &Option<GatheringStep>| {
+            matches!(step, Some(GatheringStep::Pulse | GatheringStep::Await(_)))
+        };
+        let mut step = self.machine.step(Time::from_millis(ms), &self.flood);
+        while told(&step) {
+            step = self.machine.step(Time::from_millis(ms), &self.flood);
+        }
+        if let Some(GatheringStep::Say(notice)) = &step {
+            self.own(notice.clone());
+        }
+        step
+    }
+}
+
+fn start(parties: &[Party]) -> Notice {
+    Notice::Start {
+        seats: parties
+            .iter()
+            .map(|&party| Seat {
+                party,
+                incarnation: [party as u8; 16],
+            })
+            .collect(),
+    }
+}
+
+#[test]
+fn everybody_ready_starts_at_once_and_begins_when_all_say_so() {
+    let mut bench = Bench::new();
+    (1..4).for_each(|party| bench.ready(party));
+    assert_eq!(bench.step(5), Some(GatheringStep::Say(start(&[0, 1, 2, 3]))));
+    assert_eq!(bench.step(5), None);
+    (1..3).for_each(|party| bench.hear(party, start(&[0, 1, 2, 3])));
+    assert_eq!(bench.step(6), None);
+    bench.hear(3, start(&[0, 1, 2, 3]));
+    assert_eq!(bench.step(7), Some(GatheringStep::Begin((0..4).collect(), None)));
+}
+
+#[test]
+fn enough_start_without_the_absent_after_the_deadline_and_too_few_abort() {
+    let mut bench = Bench::new();
+    bench.ready(1);
+    assert_eq!(bench.step(JOIN_MS - 1), None);
+    assert!(matches!(bench.step(JOIN_MS), Some(GatheringStep::Abort(_))));
+    let mut bench = Bench::new();
+    bench.ready(1);
+    bench.ready(2);
+    assert_eq!(bench.step(JOIN_MS - 1), None);
+    assert_eq!(bench.step(JOIN_MS), Some(GatheringStep::Say(start(&[0, 1, 2]))));
+    assert_eq!(bench.step(2 * JOIN_MS - 1), None);
+    assert!(
+        matches!(bench.step(2 * JOIN_MS), Some(GatheringStep::Abort(_))),
+        "the others never said START"
+    );
+}
+
+#[test]
+fn a_start_that_names_me_is_joined_once_its_readies_are_here() {
+    let mut bench = Bench::new();
+    bench.ready(1);
+    bench.hear(1, start(&[0, 1, 2]));
+    assert_eq!(bench.step(1), Some(GatheringStep::Call));
+    assert_eq!(bench.step(1), None, "asked once");
+    bench.ready(2);
+    bench.ready(3);
+    assert_eq!(
+        bench.step(2),
+        Some(GatheringStep::Say(start(&[0, 1, 2]))),
+        "joining beats proposing all four"
+    );
+    assert_eq!(bench.step(2), None, "exactly one START, ever");
+}
+
+#[test]
+fn a_start_without_me_or_of_another_incarnation_or_too_small_is_not_joined() {
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    bench.hear(1, start(&[1, 2, 3]));
+    let Notice::Start { mut seats } = start(&[0, 1, 2]) else {
+        unreachable!("it is one")
+    };
+    seats[0].incarnation = [9; 16];
+    bench.hear(2, Notice::Start { seats });
+    assert_eq!(bench.step(1), None);
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    bench.hear(1, start(&[0, 1]));
+    assert_eq!(bench.step(1), None);
+}
+
+fn nonce(party: Party) -> Nonce {
+    [party as u8 + 40; 32]
+}
+
+fn committed(party: Party) -> Notice {
+    Notice::Commit {
+        incarnation: [party as u8; 16],
+        commitment: commitment(&[1; 32], party, &nonce(party)),
+    }
+}
+
+fn reveal(parties: &[Party], nonce: Nonce) -> Notice {
+    let Notice::Start { seats } = start(parties) else {
+        unreachable!("it is one")
+    };
+    let each: Vec<_> = parties
+        .iter()
+        .map(|&party| (party, commitment(&[1; 32], party, &self::nonce(party))))
+        .collect();
+    let commitments = commitment::commitments(
+        &[1; 32],
+        each.iter().map(|(party, commitment)| (*party, commitment)),
+    );
+    Notice::Reveal {
+        seats,
+        commitments,
+        nonce,
+    }
+}
+
+/// Party 0 of four in a plan whose schedule START draws.
+fn drawing() -> Bench {
+    let members = Members::new([1; 32], (0..4).map(|party| key(party).public()).collect());
+    let machine = machine(Some(Draw {
+        digest: [1; 32],
+        nonce: nonce(0),
+    }));
+    let mut bench = Bench {
+        flood: Flood::new(0, members).committing(true),
+        machine,
+        said: 0,
+    };
+    let ready = bench.machine.ready();
+    assert_eq!(ready, committed(0));
+    bench.own(ready);
+    bench
+}
+
+#[test]
+fn nonces_are_shown_once_all_commitments_are_fixed_and_give_the_seed() {
+    let mut bench = drawing();
+    (1..4).for_each(|party| bench.hear(party, committed(party)));
+    assert_eq!(
+        bench.step(5),
+        Some(GatheringStep::Say(reveal(&[0, 1, 2, 3], nonce(0))))
+    );
+    (1..4).for_each(|party| bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party))));
+    let nonces: Vec<_> = (0..4).map(|party| (party, nonce(party))).collect();
+    let seed = commitment::seed(&[1; 32], nonces.iter().map(|(party, nonce)| (*party, nonce)));
+    assert_eq!(
+        bench.step(6),
+        Some(GatheringStep::Begin((0..4).collect(), Some(seed)))
+    );
+}
+
+#[test]
+fn another_nonce_than_the_committed_one_names_its_party() {
+    let mut bench = drawing();
+    (1..4).for_each(|party| bench.hear(party, committed(party)));
+    bench.step(5);
+    for party in [1, 3] {
+        bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party)));
+    }
+    bench.hear(2, reveal(&[0, 1, 2, 3], [0; 32]));
+    // The one that was committed to may still come.
+    assert_eq!(bench.step(JOIN_MS + 4), None);
+    assert_eq!(bench.step(JOIN_MS + 5), Some(GatheringStep::Liar(2)));
+}
+
+#[test]
+fn a_start_over_other_commitments_is_another_start() {
+    let mut bench = drawing();
+    (1..3).for_each(|party| bench.hear(party, committed(party)));
+    let Notice::Reveal { seats, nonce, .. } = reveal(&[0, 1, 2], nonce(1)) else {
+        unreachable!("it is one")
+    };
+    bench.hear(
+        1,
+        Notice::Reveal {
+            seats,
+            commitments: [7; 32],
+            nonce,
+        },
+    );
+    assert_eq!(
+        bench.step(1),
+        Some(GatheringStep::Call),
+        "its READYs are not those that are here"
+    );
+    assert_eq!(bench.step(1), None);
+    bench.hear(2, reveal(&[0, 1, 2], self::nonce(2)));
+    assert_eq!(
+        bench.step(2),
+        Some(GatheringStep::Say(reveal(&[0, 1, 2], self::nonce(0))))
+    );
+    // What others replace afterwards changes nothing here.
+    bench.hear(
+        2,
+        Notice::Commit {
+            incarnation: [9; 16],
+            commitment: [9; 32],
+        },
+    );
+    assert_eq!(bench.flood.ready(2), Some([2; 16]));
+}
+
+#[test]
+fn those_who_refuse_cost_the_grace_and_those_who_are_silent_the_deadline() {
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    assert_eq!(bench.step(10), None, "party 3 may still come");
+    bench.machine.presence.refused(3, None);
+    assert_eq!(bench.step(20), None);
+    assert_eq!(
+        bench.machine.wake(Time::from_millis(20)),
+        Time::from_millis(20 + GRACE_MS)
+    );
+    assert_eq!(bench.step(19 + GRACE_MS), None);
+    assert_eq!(
+        bench.step(20 + GRACE_MS),
+        Some(GatheringStep::Say(start(&[0, 1, 2])))
+    );
+    // Who is connected again within the grace is waited for.
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    bench.machine.presence.refused(3, None);
+    assert_eq!(bench.step(20), None);
+    bench
+        .machine
+        .presence
+        .connected(Network::Public, 3, Time::from_millis(50));
+    assert_eq!(bench.step(20 + GRACE_MS), None);
+    bench.ready(3);
+    assert_eq!(
+        bench.step(21 + GRACE_MS),
+        Some(GatheringStep::Say(start(&[0, 1, 2, 3])))
+    );
+}
+
+#[test]
+fn too_few_do_not_start_however_many_refuse() {
+    let mut bench = Bench::new();
+    bench.ready(1);
+    (2..4).for_each(|party| bench.machine.presence.refused(party, None));
+    assert_eq!(bench.step(JOIN_MS - 1), None);
+    let missing = vec![(2, Standing::Away), (3, Standing::Away)];
+    assert_eq!(
+        bench.step(JOIN_MS),
+        Some(GatheringStep::Abort(Unstarted::TooFew { ready: 2, missing }))
+    );
+}
+
+#[test]
+fn a_withdrawal_voids_the_ready_before_it_and_no_later_one() {
+    let mut bench = Bench::new();
+    (1..4).for_each(|party| bench.ready(party));
+    bench.hear(3, Notice::Withdraw { incarnation: [3; 16] });
+    assert_eq!(bench.step(5), None);
+    assert!(bench.flood.has_withdrawn(3));
+    bench.hear(3, Notice::Ready { incarnation: [9; 16] });
+    let Some(GatheringStep::Say(Notice::Start { seats })) = bench.step(6) else {
+        panic!("all are ready")
+    };
+    assert_eq!(seats[3].incarnation, [9; 16]);
+    // Whoever signs over it takes nothing back any more.
+    bench.hear(3, Notice::Withdraw { incarnation: [9; 16] });
+    assert_eq!(bench.flood.ready(3), Some([9; 16]));
+}
+
+#[test]
+fn who_refused_a_start_before_it_signed_the_same_asks_for_it_once() {
+    let mut bench = Bench::new();
+    (1..3).for_each(|party| bench.ready(party));
+    bench.hear(2, start(&[1, 2, 3]));
+    let second = Signer::new(2, [1; 32], key(2), 99)
+        .sign(Recipient::All, start(&[0, 1, 2, 3]))
+        .expect("signs");
+    let frame = wire::notice_frame(&second);
+    assert!(bench.flood.receive(&frame, second.clone(), false).is_err());
+    bench.ready(3);
+    assert!(matches!(bench.step(1), Some(GatheringStep::Say(_))));
+    assert_eq!(bench.step(2), Some(GatheringStep::Call));
+    assert_eq!(bench.step(3), None, "once");
+    assert!(bench.flood.receive(&frame, second, true).is_ok());
+    bench.hear(1, start(&[0, 1, 2, 3]));
+    bench.hear(3, start(&[0, 1, 2, 3]));
+    assert!(matches!(bench.step(4), Some(GatheringStep::Begin(..))));
+}
+
+#[test]
+fn a_start_that_does_not_name_its_author_is_none() {
+    let mut bench = Bench::new();
+    let signed = Signer::new(1, [1; 32], key(1), 0)
+        .sign(Recipient::All, start(&[0, 2, 3]))
+        .expect("signs");
+    let frame = wire::notice_frame(&signed);
+    assert!(bench.flood.receive(&frame, signed, false).is_err());
+}

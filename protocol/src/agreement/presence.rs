@@ -1,0 +1,231 @@
+//! Whom a node takes to be there while it gathers: nobody signs START over a READY whose author has
+//! left since.
+//!
+//! - A READY is void once its author withdraws it, or once a neighbour's connection is lost and its
+//!   address refuses a new one. It takes a newer READY, or the author's own repetition of this one
+//!   (it was the network that failed), to be counted again.
+//! - A party that has said no READY and whose address refuses connections is away as well. Silence
+//!   never says that: a silent party is not started with, and waited for.
+//! - Each node says every [`PULSE_MS`] to its public neighbours that it is here. Of whom it hears
+//!   nothing for [`SILENT_MS`] over a connection that stands, it may be stopped: its READY does not
+//!   count until it speaks again.
+//! - A public neighbour that is not connected may be stopped or about to refuse: its READY, which
+//!   others have passed on, counts only once `join_ms` is over. Somebody who reaches both proposes
+//!   earlier.
+//! - Of a party that is no neighbour, what its neighbours say counts: all who are ready and not
+//!   called away themselves, and more than `colluding` of them, about the very READY that is here.
+//!   So nobody is left out at the word of liars alone, and a liar who keeps silent about a
+//!   neighbour that is gone only has it waited for.
+//!
+//! All of this decides only which START a node *proposes*; whoever signed one signs no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::agreement::agreeing::Electorate;
+use crate::agreement::flood::Flood;
+use crate::messages::notice::{Incarnation, Network, Unreached};
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// How often a node that gathers says that it is here. Our choice: a message of about 150 bytes a
+/// second and neighbour.
+pub const PULSE_MS: u64 = 1000;
+
+/// A party of which nothing was heard for this long, three pulses and some delay, is silent. Our
+/// choice: a busy machine holds up a process for less.
+pub const SILENT_MS: u64 = 3500;
+
+/// Where a party stands before START.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It is ready, and there as far as anybody knows.
+    Ready,
+    /// It is not ready yet, and its address does not refuse connections.
+    Awaited,
+    /// It is ready by what others pass on, and not connected to this node.
+    Apart,
+    /// It was ready and says nothing any more.
+    Silent,
+    /// It has withdrawn, or cannot be reached: its address refuses connections.
+    Away,
+}
+
+/// What this node finds itself.
+pub struct Presence {
+    electorate: Electorate,
+    /// Neighbours of this node that are not everybody's: others depend on its word about them.
+    vouched: Vec<Party>,
+    /// When each public neighbour that is connected was last heard.
+    heard: BTreeMap<Party, Time>,
+    /// Neighbours whose addresses refused connections, and that were not connected since.
+    refusing: BTreeSet<Party>,
+    /// Starts of neighbours that are over.
+    over: BTreeMap<Party, Incarnation>,
+}
+
+impl Presence {
+    /// Nobody is known yet.
+    pub fn new(electorate: Electorate) -> Self {
+        let mut presence = Presence {
+            electorate,
+            vouched: Vec::new(),
+            heard: BTreeMap::new(),
+            refusing: BTreeSet::new(),
+            over: BTreeMap::new(),
+        };
+        let Electorate {
+            parties,
+            ref private,
+            ref public,
+            ..
+        } = presence.electorate;
+        let is_everybodys = |party: &Party| {
+            let alone = [private, public].map(|graph| graph.neighbours(*party).len() + 1);
+            alone.contains(&parties) || presence.neighbours(*party).len() + 1 == parties
+        };
+        let near = (0..parties).filter(|&party| presence.is_neighbour(party));
+        let vouched = near.filter(|party| !is_everybodys(party)).collect();
+        presence.vouched = vouched;
+        presence
+    }
+
+    /// A neighbour is connected (again).
+    pub fn connected(&mut self, network: Network, peer: Party, now: Time) {
+        self.refusing.remove(&peer);
+        if network == Network::Public {
+            self.heard.insert(peer, now);
+        }
+    }
+
+    /// A public connection is lost: what is not heard over it says nothing.
+    pub fn disconnected(&mut self, peer: Party) {
+        self.heard.remove(&peer);
+    }
+
+    /// A public neighbour has said something. `repeated`: its own READY, which was here already.
+    /// True: it was missed.
+    pub fn heard(&mut self, peer: Party, now: Time, repeated: Option<Incarnation>) -> bool {
+        let before = self.heard.get_mut(&peer).map(|at| std::mem::replace(at, now));
+        let silent = before.is_some_and(|at| now >= at.plus_millis(SILENT_MS));
+        let over = repeated.is_some() && self.over.get(&peer) == repeated.as_ref();
+        if over {
+            self.over.remove(&peer);
+        }
+        silent || over
+    }
+
+    /// A neighbour's address refuses connections. `lost`: the READY that is held of one that was
+    /// connected before.
+    pub fn refused(&mut self, peer: Party, lost: Option<Incarnation>) {
+        self.refusing.insert(peer);
+        if let Some(incarnation) = lost {
+            self.over.insert(peer, incarnation);
+        }
+    }
+
+    fn is_apart(&self, party: Party) -> bool {
+        self.electorate.public.joins(self.electorate.me, party) && !self.heard.contains_key(&party)
+    }
+
+    fn is_neighbour(&self, party: Party) -> bool {
+        let me = self.electorate.me;
+        self.electorate.private.joins(me, party) || self.electorate.public.joins(me, party)
+    }
+
+    /// All who exchange anything with a party.
+    fn neighbours(&self, party: Party) -> BTreeSet<Party> {
+        let (private, public) = (&self.electorate.private, &self.electorate.public);
+        let both = private.neighbours(party).iter().chain(public.neighbours(party));
+        both.copied().collect()
+    }
+
+    /// Where a party stands by what this node finds itself.
+    fn found(&self, flood: &Flood, party: Party, now: Time) -> Standing {
+        let silent = |at: &Time| now >= at.plus_millis(SILENT_MS);
+        match flood.ready(party) {
+            Some(_) if party == self.electorate.me => Standing::Ready,
+            Some(ready) if self.over.get(&party) == Some(&ready) => Standing::Away,
+            Some(_) if self.refusing.contains(&party) => Standing::Away,
+            Some(_) if self.heard.get(&party).is_some_and(silent) => Standing::Silent,
+            Some(_) if self.is_apart(party) => Standing::Apart,
+            Some(_) => Standing::Ready,
+            None if flood.has_withdrawn(party) || self.refusing.contains(&party) => Standing::Away,
+            None => Standing::Awaited,
+        }
+    }
+
+    /// Where everybody stands, in plan order.
+    pub fn standings(&self, flood: &Flood, now: Time) -> Vec<Standing> {
+        let parties = 0..self.electorate.parties;
+        let mut all: Vec<Standing> = parties.map(|party| self.found(flood, party, now)).collect();
+        let called = self.called(flood, &all);
+        for (party, silent) in called {
+            all[party] = if silent { Standing::Silent } else { Standing::Away };
+        }
+        all
+    }
+
+    /// Parties whose neighbours say alike that they do not reach them: the greatest set of which
+    /// each one is called by all of its ready neighbours outside of the set. True: silent.
+    fn called(&self, flood: &Flood, found: &[Standing]) -> BTreeMap<Party, bool> {
+        let mut calls: BTreeMap<Party, BTreeMap<Party, bool>> = BTreeMap::new();
+        for (caller, unreached) in flood.unreached() {
+            let about = |entry: &&Unreached| {
+                entry.party != self.electorate.me
+                    && !self.is_neighbour(entry.party)
+                    && entry.ready == flood.ready(entry.party)
+            };
+            for entry in unreached.iter().filter(about) {
+                calls.entry(entry.party).or_default().insert(caller, entry.silent);
+            }
+        }
+        let mut called: BTreeSet<Party> = calls.keys().copied().collect();
+        loop {
+            let holds = |party: &Party| {
+                let near = self.neighbours(*party);
+                let says = |caller: &Party| calls[party].contains_key(caller);
+                let counts = |caller: &&Party| found[**caller] == Standing::Ready && !called.contains(caller);
+                near.iter().filter(counts).all(says)
+                    && near.iter().filter(counts).count() > self.electorate.colluding
+            };
+            match called.iter().copied().find(|party| !holds(party)) {
+                Some(party) => called.remove(&party),
+                None => break,
+            };
+        }
+        let silent = |party: Party| (party, calls[&party].values().any(|silent| *silent));
+        called.into_iter().map(silent).collect()
+    }
+
+    /// What this node has to say of its neighbours to those who cannot see for themselves.
+    pub fn unreached(&self, flood: &Flood, now: Time) -> Vec<Unreached> {
+        let entry = |party: Party| {
+            let standing = self.found(flood, party, now);
+            let ready = flood.ready(party);
+            match standing {
+                _ if flood.has_withdrawn(party) => None,
+                Standing::Away => Some(Unreached {
+                    party,
+                    ready,
+                    silent: false,
+                }),
+                Standing::Silent => Some(Unreached {
+                    party,
+                    ready,
+                    silent: true,
+                }),
+                Standing::Ready | Standing::Apart | Standing::Awaited => None,
+            }
+        };
+        self.vouched.iter().copied().filter_map(entry).collect()
+    }
+
+    /// When somebody falls silent next, if nothing is heard.
+    pub fn wake(&self, now: Time) -> Time {
+        let falls = self.heard.values().map(|at| at.plus_millis(SILENT_MS));
+        falls.filter(|&at| at > now).min().unwrap_or(Time::FAR)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+use std::sync::Arc;
+
+use libp2p_identity::Keypair;
+
+use super::*;
+use crate::messages::notice::{Notice, Recipient};
+use crate::messages::signing::{Members, Signer};
+use crate::messages::wire;
+use crate::topology::graph::Graph;
+
+const PARTIES: usize = 6;
+
+fn key(party: Party) -> Keypair {
+    Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
+}
+
+/// Party 0 of six on a ring: 1 and 5 are its neighbours, of 3 it knows by 2 and 4.
+struct Ring {
+    flood: Flood,
+    presence: Presence,
+    said: u64,
+}
+
+impl Ring {
+    fn new() -> Self {
+        let ring = Arc::new(Graph::ring(PARTIES));
+        let keys = (0..PARTIES).map(|party| key(party).public()).collect();
+        let mut presence = Presence::new(Electorate {
+            me: 0,
+            parties: PARTIES,
+            colluding: 1,
+            min_parties: 0,
+            private: ring.clone(),
+            public: ring,
+        });
+        presence.connected(Network::Public, 1, Time::ZERO);
+        presence.connected(Network::Public, 5, Time::ZERO);
+        let mut ring = Ring {
+            flood: Flood::new(0, Members::new([1; 32], keys)),
+            presence,
+            said: 0,
+        };
+        (1..PARTIES).for_each(|party| {
+            ring.say(
+                party,
+                Notice::Ready {
+                    incarnation: [party as u8; 16],
+                },
+            )
+        });
+        ring
+    }
+
+    fn say(&mut self, author: Party, notice: Notice) {
+        self.said += 1;
+        let signed = Signer::new(author, [1; 32], key(author), self.said)
+            .sign(Recipient::All, notice)
+            .expect("signs");
+        let frame = wire::notice_frame(&signed);
+        self.flood.receive(&frame, signed, false).expect("good");
+    }
+
+    fn calls(&mut self, author: Party, party: Party, start: u8) {
+        let (ready, silent) = (Some([start; 16]), false);
+        let parties = vec![Unreached { party, ready, silent }];
+        self.say(author, Notice::Unreached { parties });
+    }
+
+    fn standing(&self, party: Party) -> Standing {
+        self.presence.standings(&self.flood, Time::ZERO)[party]
+    }
+}
+
+#[test]
+fn of_a_stranger_all_its_neighbours_have_to_say_it_about_this_very_ready() {
+    let mut ring = Ring::new();
+    ring.calls(2, 3, 3);
+    assert_eq!(ring.standing(3), Standing::Ready, "one may lie");
+    ring.calls(1, 3, 3);
+    assert_eq!(ring.standing(3), Standing::Ready, "1 is no neighbour of it");
+    ring.calls(4, 3, 9);
+    assert_eq!(ring.standing(3), Standing::Ready, "about another start");
+    ring.calls(4, 3, 3);
+    assert_eq!(ring.standing(3), Standing::Away);
+    ring.say(3, Notice::Ready { incarnation: [9; 16] });
+    assert_eq!(ring.standing(3), Standing::Ready, "it has started again");
+}
+
+#[test]
+fn nobody_is_away_at_the_word_of_as_many_as_may_collude() {
+    let mut ring = Ring::new();
+    // 4 is away itself by what both of its neighbours say: that leaves one to speak of 3.
+    ring.calls(3, 4, 4);
+    ring.calls(5, 4, 4);
+    ring.calls(2, 3, 3);
+    assert_eq!(ring.standing(3), Standing::Ready);
+    // What others say of our own neighbours is nothing to what we see.
+    ring.calls(2, 1, 1);
+    assert_eq!(ring.standing(1), Standing::Ready);
+}
+
+#[test]
+fn a_neighbour_that_was_lost_counts_once_it_repeats_its_ready_or_starts_again() {
+    let mut ring = Ring::new();
+    ring.presence.disconnected(1);
+    assert_eq!(ring.standing(1), Standing::Apart);
+    ring.presence.refused(1, ring.flood.ready(1));
+    assert_eq!(ring.standing(1), Standing::Away);
+    ring.presence.connected(Network::Public, 1, Time::ZERO);
+    assert_eq!(
+        ring.standing(1),
+        Standing::Away,
+        "its READY is of a process that is gone"
+    );
+    assert!(!ring.presence.heard(1, Time::ZERO, Some([8; 16])));
+    assert_eq!(ring.standing(1), Standing::Away);
+    assert!(ring.presence.heard(1, Time::ZERO, Some([1; 16])));
+    assert_eq!(ring.standing(1), Standing::Ready, "it was the network");
+    ring.presence.refused(1, ring.flood.ready(1));
+    ring.presence.connected(Network::Public, 1, Time::ZERO);
+    ring.say(1, Notice::Ready { incarnation: [7; 16] });
+    assert_eq!(ring.standing(1), Standing::Ready);
+}
+
+#[test]
+fn silence_is_told_to_strangers_and_ends_with_a_word() {
+    let mut ring = Ring::new();
+    let late = Time::from_millis(SILENT_MS);
+    assert_eq!(ring.presence.wake(Time::ZERO), late);
+    assert!(
+        ring.presence
+            .unreached(&ring.flood, Time::from_millis(SILENT_MS - 1))
+            .is_empty()
+    );
+    let told = ring.presence.unreached(&ring.flood, late);
+    let silent = |party: Party| Unreached {
+        party,
+        ready: Some([party as u8; 16]),
+        silent: true,
+    };
+    assert_eq!(told, [silent(1), silent(5)]);
+    assert!(ring.presence.heard(1, late, None));
+    assert_eq!(ring.presence.unreached(&ring.flood, late), [silent(5)]);
+    assert_eq!(ring.presence.standings(&ring.flood, late)[5], Standing::Silent);
+}

@@ -1,0 +1,313 @@
+//! Who begins, and when: READY, parties that leave or fall silent after it, liars with two STARTs.
+
+use std::collections::VecDeque;
+
+use super::*;
+use crate::messages::notice::{Notice, Recipient};
+
+const JOIN_MS: u64 = 120_000;
+
+/// Real machines in one room: what one says in public the others hear at once, in order.
+struct Room {
+    plan: Arc<Plan>,
+    runs: Vec<Option<Run>>,
+    /// Stopped: its address still takes connections, and what it is told waits.
+    frozen: BTreeMap<Party, Vec<Input>>,
+    now: Time,
+    wakes: Vec<Time>,
+    /// When each asked for its plan to be marked as spent, and with whom.
+    begun: BTreeMap<Party, Time>,
+    ends: BTreeMap<Party, Ending>,
+    offences: Vec<String>,
+    starts: u8,
+}
+
+impl Room {
+    fn new(parties: usize, lines: &str) -> Self {
+        Room {
+            plan: plan(parties, lines, 2),
+            runs: (0..parties).map(|_| None).collect(),
+            frozen: BTreeMap::new(),
+            now: Time::ZERO,
+            wakes: vec![Time::FAR; parties],
+            begun: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            offences: Vec::new(),
+            starts: 0,
+        }
+    }
+
+    fn feed(&mut self, party: Party, input: Input) {
+        if let Some(waiting) = self.frozen.get_mut(&party) {
+            return waiting.push(input);
+        }
+        let now = self.now;
+        if let Some(run) = &mut self.runs[party] {
+            run.handle(now, input).expect("an input that fits");
+        }
+    }
+
+    /// Everything that is said reaches everybody, until nobody says anything more.
+    fn settle(&mut self) {
+        let mut frames = VecDeque::new();
+        loop {
+            for party in 0..self.runs.len() {
+                self.drain(party, &mut frames);
+            }
+            let Some((from, to, frame)) = frames.pop_front() else {
+                return;
+            };
+            let frame = Bytes::from_owner::<Arc<[u8]>>(frame);
+            self.feed(to, Input::Public { from, frame });
+        }
+    }
+
+    fn drain(&mut self, party: Party, frames: &mut VecDeque<(Party, Party, Arc<[u8]>)>) {
+        if self.frozen.contains_key(&party) {
+            return;
+        }
+        let Some(run) = &mut self.runs[party] else { return };
+        loop {
+            match run.poll_output() {
+                Output::Wait { until } => {
+                    self.wakes[party] = until;
+                    return;
+                }
+                Output::Public { to, frame } => frames.push_back((party, to, frame)),
+                Output::Spend => drop(self.begun.insert(party, self.now)),
+                Output::Finished(outcome) => drop(self.ends.insert(party, outcome.ending)),
+                Output::Event(Event::Offence { peer, text }) => self.offences.push(format!("{peer}: {text}")),
+                _ => {}
+            }
+        }
+    }
+
+    /// A party's node starts, anew if it ran before, and reaches all that run.
+    fn start(&mut self, party: Party) {
+        self.starts += 1;
+        let value = inputs(&self.plan).swap_remove(party);
+        let identity = Identity {
+            party,
+            key: simulated_keypair(party),
+            incarnation: [self.starts; 16],
+            nonce: [self.starts; 32],
+            epoch: u64::from(self.starts) << 32,
+        };
+        let noise = Box::new(Quiet(*self.plan.lattice()));
+        self.runs[party] = Some(Run::new(self.plan.clone(), identity, value, noise, self.now));
+        self.connect(party);
+        self.settle();
+    }
+
+    /// With all that run and answer.
+    fn connect(&mut self, party: Party) {
+        let answers = |other: &Party| {
+            *other != party && self.runs[*other].is_some() && !self.frozen.contains_key(other)
+        };
+        for other in (0..self.runs.len()).filter(answers).collect::<Vec<_>>() {
+            for (me, peer) in [(party, other), (other, party)] {
+                for network in [Network::Private, Network::Public] {
+                    self.feed(me, Input::Connected { network, peer });
+                }
+            }
+        }
+    }
+
+    /// A party's process is gone: connections break, its address refuses new ones.
+    fn gone(&mut self, party: Party) {
+        self.runs[party] = None;
+        for other in (0..self.runs.len()).filter(|&other| other != party) {
+            for network in [Network::Private, Network::Public] {
+                self.feed(other, Input::Disconnected { network, peer: party });
+            }
+            self.feed(other, Input::Gone { peer: party });
+        }
+        self.settle();
+    }
+
+    /// A stopped party goes on, with all that it was told meanwhile.
+    fn thaw(&mut self, party: Party) {
+        let waiting = self.frozen.remove(&party).unwrap_or_default();
+        waiting.into_iter().for_each(|input| self.feed(party, input));
+        self.connect(party);
+        self.settle();
+    }
+
+    /// Time passes; whoever wants to be woken is.
+    fn until(&mut self, ms: u64) {
+        loop {
+            let due = (0..self.runs.len())
+                .filter(|party| self.runs[*party].is_some() && !self.frozen.contains_key(party))
+                .map(|party| (self.wakes[party], party))
+                .min();
+            let Some((at, party)) = due.filter(|(at, _)| *at <= Time::from_millis(ms)) else {
+                break;
+            };
+            self.now = self.now.max(at);
+            self.feed(party, Input::Tick);
+            self.settle();
+        }
+        self.now = Time::from_millis(ms);
+    }
+
+    fn begun(&self) -> Vec<Party> {
+        self.begun.keys().copied().collect()
+    }
+
+    /// With whom a party has begun.
+    fn with(&self, party: Party) -> Vec<Party> {
+        let run = self.runs[party].as_ref().expect("it runs");
+        run.record.started.iter().copied().collect()
+    }
+
+    fn reason(&self, party: Party) -> &str {
+        match &self.ends[&party] {
+            Ending::Aborted { reason } => reason,
+            other => panic!("party {party} ended otherwise: {other:?}"),
+        }
+    }
+
+    /// A notice that a party signs beside its machine, to this one only.
+    fn slip(&mut self, author: Party, to: Party, sequence: u64, notice: Notice) {
+        let mut signer = Signer::new(author, *self.plan.digest(), simulated_keypair(author), sequence);
+        let signed = signer.sign(Recipient::All, notice).expect("signs");
+        let frame = Bytes::from_owner(wire::notice_frame(&signed));
+        self.feed(to, Input::Public { from: author, frame });
+    }
+
+    /// The START that a party holds of another.
+    fn held(&self, holder: Party, author: Party) -> Option<&[Seat]> {
+        self.runs[holder].as_ref()?.commons.flood.start(author)
+    }
+}
+
+/// Late in the epoch of a party's node, so that it is newer than what the node itself has said.
+fn later(run: u8) -> u64 {
+    (u64::from(run) << 32) + (1 << 31)
+}
+
+#[test]
+fn a_second_start_of_one_incarnation_neither_replaces_nor_delays() {
+    let mut room = Room::new(4, "");
+    (0..3).for_each(|party| room.start(party));
+    // Party 3 is played here. It signs START as all others do, then another one for party 0 only.
+    let seat = |party: Party, start: u8| Seat {
+        party,
+        incarnation: [start; 16],
+    };
+    let all: Vec<Seat> = (0..4).map(|party| seat(party, party as u8 + 1)).collect();
+    let three: Vec<Seat> = vec![seat(1, 2), seat(2, 3), seat(3, 4)];
+    let links = |room: &mut Room| {
+        for party in 0..3 {
+            for network in [Network::Private, Network::Public] {
+                room.feed(party, Input::Connected { network, peer: 3 });
+            }
+        }
+    };
+    links(&mut room);
+    room.slip(3, 0, 1, Notice::Start { seats: three.clone() });
+    for party in 0..3 {
+        room.slip(3, party, 2, Notice::Ready { incarnation: [4; 16] });
+    }
+    // Each of the others has signed START by now; party 0 holds another one of the liar's.
+    room.slip(3, 1, 3, Notice::Start { seats: all.clone() });
+    room.slip(3, 1, later(9), Notice::Start { seats: three });
+    room.settle();
+    assert_eq!(room.begun(), [0, 1, 2], "{:?}", room.ends);
+    assert_eq!(
+        room.held(0, 3),
+        Some(&all[..]),
+        "the one that equals its own stays"
+    );
+    assert!(
+        room.offences
+            .iter()
+            .any(|text| text.starts_with("3: ") && text.contains("two different")),
+        "{:?}",
+        room.offences
+    );
+}
+
+#[test]
+fn nobody_starts_over_a_party_that_was_ready_and_is_gone() {
+    let mut room = Room::new(5, "");
+    (0..3).for_each(|party| room.start(party));
+    room.start(3);
+    room.until(1000);
+    room.gone(3);
+    assert!(room.begun.is_empty());
+    room.start(4);
+    assert!(room.begun.is_empty(), "a START over a dead process's READY");
+    room.until(JOIN_MS);
+    assert_eq!(room.begun(), [0, 1, 2, 4], "{:?}", room.ends);
+    assert_eq!(room.with(0), [0, 1, 2, 4]);
+}
+
+#[test]
+fn a_restart_before_start_joins_again() {
+    let mut room = Room::new(5, "");
+    (0..4).for_each(|party| room.start(party));
+    room.until(1000);
+    room.gone(3);
+    room.until(1500);
+    room.start(3);
+    room.until(1700);
+    room.start(4);
+    assert_eq!(room.begun(), [0, 1, 2, 3, 4], "{:?}", room.ends);
+}
+
+#[test]
+fn who_is_told_to_leave_withdraws_its_ready() {
+    let mut room = Room::new(5, "");
+    (0..4).for_each(|party| room.start(party));
+    room.feed(3, Input::Leave);
+    room.settle();
+    // Its word alone has to do: its connections stay.
+    room.start(4);
+    room.until(JOIN_MS);
+    assert_eq!(room.begun(), [0, 1, 2, 4], "{:?}", room.ends);
+    assert!(room.reason(3).contains("told to leave"));
+}
+
+#[test]
+fn nobody_starts_over_a_party_that_has_fallen_silent() {
+    let mut room = Room::new(5, "");
+    (0..4).for_each(|party| room.start(party));
+    room.until(10_000);
+    room.frozen.insert(3, vec![]);
+    room.until(20_000);
+    room.start(4);
+    assert!(
+        room.begun.is_empty(),
+        "a START over somebody who may not be there"
+    );
+    room.until(JOIN_MS - 1);
+    assert!(room.begun.is_empty(), "silence is no refusal: it is waited for");
+    room.until(JOIN_MS);
+    assert_eq!(room.begun(), [0, 1, 2, 4], "{:?}", room.ends);
+}
+
+#[test]
+fn who_was_silent_and_speaks_again_is_started_with() {
+    let mut room = Room::new(5, "");
+    (0..4).for_each(|party| room.start(party));
+    room.frozen.insert(3, vec![]);
+    room.until(20_000);
+    room.start(4);
+    room.thaw(3);
+    room.until(25_000);
+    assert_eq!(room.begun(), [0, 1, 2, 3, 4], "{:?}", room.ends);
+}
+
+#[test]
+fn an_abort_names_who_is_missing() {
+    let mut room = Room::new(5, "");
+    (0..3).for_each(|party| room.start(party));
+    room.until(JOIN_MS);
+    let reason = room.reason(0);
+    assert!(
+        reason.contains("party-3") && reason.contains("party-4"),
+        "{reason}"
+    );
+    assert!(!reason.contains("party-2"), "{reason}");
+}
