@@ -328,13 +328,47 @@ fn gossip_asks_every_observer_and_draws_what_they_learn() {
         .refused(2, "--observers");
 }
 
+/// A receipt that says what its run cost, and no more than it must.
+fn receipt(digest: &str, mu: Value) -> Value {
+    let (party, outcome) = ("alice", "done");
+    json!({"version": 1, "digest": digest, "party": party, "outcome": outcome, "mu": mu})
+}
+
+#[test]
+fn releases_of_different_protection_do_not_compose() {
+    let folder = Folder::new();
+    folder.write("a.json", &receipt("aa", json!(0.3)).to_string());
+    let of_records = |digest: &str, unit: &str, adjacency: &str| {
+        let mut receipt = receipt(digest, json!(0.4));
+        receipt["unit"] = json!(unit);
+        receipt["adjacency"] = json!(adjacency);
+        receipt["sampling_delta"] = json!(1e-8);
+        receipt.to_string()
+    };
+    folder.write("rows.json", &of_records("ee", "record", "replace-one"));
+    folder.write("whole.json", &of_records("ff", "party", "replace-one"));
+    folder.write("zeroed.json", &of_records("gg", "record", "zero-out"));
+    folder.write("more.json", &of_records("hh", "record", "replace-one"));
+    for other in ["whole.json", "zeroed.json"] {
+        folder
+            .ask(&format!("compose rows.json a.json {other} --delta 1e-6"))
+            .refused_at(2, other);
+    }
+    let answer = folder
+        .ask("compose rows.json more.json a.json --delta 1e-6")
+        .json_of(0);
+    let added = (1.0 + answer["epsilon"].as_f64().expect("a number").exp()) * 1e-8;
+    assert_close(
+        &answer["sampling_delta"],
+        added,
+        1e-9,
+        "of two runs, at the ε of all",
+    );
+}
+
 #[test]
 fn releases_compose() {
     let folder = Folder::new();
-    let receipt = |digest: &str, mu: Value| {
-        let (party, outcome) = ("alice", "done");
-        json!({"version": 1, "digest": digest, "party": party, "outcome": outcome, "mu": mu})
-    };
     folder.write("a.json", &receipt("aa", json!(0.3)).to_string());
     folder.write("b.json", &receipt("bb", json!(0.4)).to_string());
     let answer = folder
@@ -375,32 +409,6 @@ fn releases_compose() {
     folder
         .ask("compose none.json --delta 1e-6")
         .refused(7, "none.json");
-    let of_records = |digest: &str, unit: &str, adjacency: &str| {
-        let mut receipt = receipt(digest, json!(0.4));
-        receipt["unit"] = json!(unit);
-        receipt["adjacency"] = json!(adjacency);
-        receipt["sampling_delta"] = json!(1e-8);
-        receipt.to_string()
-    };
-    folder.write("rows.json", &of_records("ee", "record", "replace-one"));
-    folder.write("whole.json", &of_records("ff", "party", "replace-one"));
-    folder.write("zeroed.json", &of_records("gg", "record", "zero-out"));
-    folder.write("more.json", &of_records("hh", "record", "replace-one"));
-    for other in ["whole.json", "zeroed.json"] {
-        folder
-            .ask(&format!("compose rows.json a.json {other} --delta 1e-6"))
-            .refused_at(2, other);
-    }
-    let answer = folder
-        .ask("compose rows.json more.json a.json --delta 1e-6")
-        .json_of(0);
-    let added = (1.0 + answer["epsilon"].as_f64().expect("a number").exp()) * 1e-8;
-    assert_close(
-        &answer["sampling_delta"],
-        added,
-        1e-9,
-        "of two runs, at the ε of all",
-    );
     for (flags, field) in [
         ("--delta 1e-6", "--mu"),
         ("--mu 1 --delta 0", "--delta"),
