@@ -473,7 +473,9 @@ fn plans_travel_to_the_members_and_each_decides_for_itself() {
     parties.write_inputs(&[8]);
     let start = |party, configuration: &str| start_with_ward(&parties, party, configuration);
     let (alice, bob, carol) = (start(0, &by_itself), start(1, &by_itself), start(2, &asks));
-    let run = RUN.as_bytes();
+    // Dave has time to come.
+    let run = format!("{RUN}grace_ms = 30000\n");
+    let run = run.as_bytes();
     let proposed = alice
         .http
         .ask("POST", "/v1/offers", &[("Content-Type", "application/toml")], run)

@@ -173,10 +173,10 @@ fn wire_bytes(plan: &Path) -> u64 {
         .expect("bytes a coordinate")
 }
 
-/// After twelve rounds a party that two others have left withholds, and what left it is only
-/// bounded by the theorem: above its claim.
+/// After twelve rounds a party that two others have left withholds. It does not know what they
+/// published: it states the plan's budget, of which the claim is short by a millionth.
 #[test]
-fn a_withheld_run_that_cost_more_than_its_claim_raises_the_charge_for_good() {
+fn a_withheld_run_costs_no_more_than_its_claim_and_stays_charged() {
     let _alone = alone();
     let parties = Parties::new(4);
     let run = format!(
@@ -206,16 +206,21 @@ fn a_withheld_run_that_cost_more_than_its_claim_raises_the_charge_for_good() {
     );
     let receipt = alice.http.get(&format!("/v1/runs/{digest}/receipt")).json_of(200);
     let mu = receipt["mu"].as_f64().expect("what has left has a loss");
+    // Shares have left, and the claim is about whatever may become of them.
     assert!(
-        mu * mu > 1.03 * charged,
-        "else this tests nothing: {mu}² and {charged}"
+        mu > 0.0 && mu * mu <= charged * (1.0 + 1e-5),
+        "{mu}² and {charged}"
     );
     let raised = run["charged"].as_f64().expect("charged");
     assert!(
-        raised >= mu * mu && raised <= mu * mu * (1.0 + 1e-9),
-        "{raised} for {mu}²"
+        (charged..=charged * (1.0 + 1e-5)).contains(&raised),
+        "{raised} after {charged}"
     );
-    assert!(run["epsilon"].as_f64() > run["epsilon_claimed"].as_f64(), "{run}");
+    let (epsilon, claimed) = (run["epsilon"].as_f64(), run["epsilon_claimed"].as_f64());
+    assert!(
+        epsilon > Some(0.0) && epsilon <= claimed.map(|claimed| claimed * (1.0 + 1e-5)),
+        "{run}"
+    );
     let spent = budget(&alice);
     let difference = spent["mu_squared"].as_f64().expect("spent") - raised;
     assert!(difference.abs() <= 1e-12 * raised, "{spent} for {raised}");

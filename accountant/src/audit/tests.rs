@@ -113,6 +113,7 @@ fn both_counts_share_the_confidence_that_is_stated() {
     let (pairs, delta) = (1000, 1e-5);
     let least = 0.0005f64.powf(1.0 / pairs as f64);
     let expected = ((least - delta) / (1.0 - least)).ln();
+    // Each chance is rounded away from what it bounds, by some 1e-6 of it.
     let found = lower_bound(pairs, 0, pairs, delta);
     assert!((found / expected - 1.0).abs() < 1e-5, "{found} {expected}");
 }

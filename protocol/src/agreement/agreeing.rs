@@ -5,10 +5,10 @@
 //! half-time each node that has not signed floods a list of what it holds. At three quarters it
 //! signs (i) a set that more parties than collude signed early, if it holds all of it and the set
 //! is large enough to be of use ([`Electorate::least`]), the one with most signatures, then the
-//! smaller hash; else (ii) the items in the lists of more than half of the members. It signs only
-//! what it holds in full, never an empty set. A set is agreed when more than (n + colluding)/2 of
-//! the plan's n members signed it: two such sets would share a signer outside of the coalition, who
-//! signs once.
+//! smaller hash; else (ii) the items in the lists of more than half of the members. (A set that
+//! lacks nothing but an item here is waited for until seven eighths.) It signs only what it holds
+//! in full, never an empty set. A set is agreed when more than (n + colluding)/2 of the plan's n
+//! members signed it: two such sets would share a signer outside of the coalition, who signs once.
 //!
 //! What a coalition says alone decides nothing: among the early signers of a set that counts is one
 //! outside of it, who signs early only what holds everybody that it expects. Nor does anybody wait
@@ -74,6 +74,8 @@ pub struct Clock {
     pub half: Time,
     /// Everybody signs what can win.
     pub three_quarters: Time,
+    /// An item that is only said to be there is not waited for any more.
+    pub seven_eighths: Time,
     /// The stage is over.
     pub end: Time,
     /// A party that is found gone is called gone this much later: its item may still be on the way
@@ -94,6 +96,7 @@ impl Clock {
         Clock {
             half: begin.plus_millis(settle_ms / 2),
             three_quarters: begin.plus_millis(settle_ms * 3 / 4),
+            seven_eighths: begin.plus_millis(settle_ms * 7 / 8),
             end: begin.plus_millis(settle_ms),
             grace_ms: settle_ms / 32,
         }
@@ -225,7 +228,14 @@ impl Agreement {
 
     /// When to step again although nothing happened.
     pub fn wake(&self, now: Time, gone: &BTreeMap<Party, Time>) -> Time {
-        let clock = [self.clock.half, self.clock.three_quarters, self.clock.end];
+        let Clock {
+            half,
+            three_quarters,
+            seven_eighths,
+            end,
+            ..
+        } = self.clock;
+        let clock = [half, three_quarters, seven_eighths, end];
         let calls = gone
             .iter()
             .filter(|(party, _)| self.expected.contains(party) && !self.called.contains(party));
@@ -302,7 +312,7 @@ impl Agreement {
         let (set, early) = if now < self.clock.half {
             (self.complete(sights, excluded)?, true)
         } else if now >= self.clock.three_quarters {
-            (self.electable(sights, excluded)?, false)
+            (self.electable(now, sights, excluded)?, false)
         } else {
             return None;
         };
@@ -327,8 +337,12 @@ impl Agreement {
         (!set.is_empty()).then_some(set)
     }
 
-    /// What to sign at three quarters, if it is held in full.
-    fn electable(&self, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
+    /// What to sign from three quarters on, if it is held in full.
+    ///
+    /// A set that counts by its early signers is held by one outside of the coalition, if that one
+    /// still lives: it is waited for, for a while, so that an item which comes a little late does
+    /// not split the vote.
+    fn electable(&self, now: Time, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<ItemSet> {
         let admissible = |set: &ItemSet| {
             !set.is_empty()
                 && set
@@ -336,8 +350,10 @@ impl Agreement {
                     .all(|(party, _)| self.expected.contains(party) && !excluded.contains(party))
         };
         let least = self.electorate.least(self.stage);
+        let patient = now < self.clock.seven_eighths;
         let early = sights.flood.votes(self.stage).filter(|vote| {
-            vote.early && vote.set.len() >= least && admissible(vote.set) && sights.items.hold_all(vote.set)
+            let at_hand = patient || sights.items.hold_all(vote.set);
+            vote.early && vote.set.len() >= least && admissible(vote.set) && at_hand
         });
         let set = match most_signed(early) {
             Some((vote, signers)) if signers > self.electorate.colluding => vote.set.clone(),

@@ -129,6 +129,7 @@ fn gone(party: Party) -> Option<Step> {
 const ALL: [Party; 6] = [0, 1, 2, 3, 4, 5];
 const HALF: u64 = SETTLE_MS / 2;
 const THREE_QUARTERS: u64 = SETTLE_MS * 3 / 4;
+const SEVEN_EIGHTHS: u64 = SETTLE_MS * 7 / 8;
 
 #[test]
 fn a_complete_set_is_signed_at_once_and_agreed_by_the_quorum() {
@@ -338,11 +339,22 @@ fn a_set_that_nobody_can_show_stops_no_run() {
     let mut bench = listed_by_all_but(&[]);
     bench.vote(4, true, &ALL);
     bench.vote(5, true, &ALL);
+    assert_eq!(bench.step(THREE_QUARTERS), None, "5 may come yet");
     assert_eq!(
-        bench.step(THREE_QUARTERS),
+        bench.step(SEVEN_EIGHTHS),
         vote(false, &[0, 1, 2, 3, 4]),
         "5 is not here"
     );
+}
+
+#[test]
+fn an_item_that_comes_a_little_late_does_not_split_the_vote() {
+    let mut bench = listed_by_all_but(&[]);
+    bench.vote(4, true, &ALL);
+    bench.vote(5, true, &ALL);
+    assert_eq!(bench.step(THREE_QUARTERS), None);
+    bench.item(5);
+    assert_eq!(bench.step(THREE_QUARTERS + 1), vote(false, &ALL));
 }
 
 #[test]
