@@ -18,19 +18,30 @@ use undertone_protocol::plan::run_file::parsed::RunFile;
 
 fn main() {
     println!(
-        "parties mechanism          T   plan    verify  gate    epsilon(class) /floor: plain  departed  late"
+        "parties mechanism                T   plan    verify  gate    epsilon(class) /floor: plain  departed  late"
     );
     let asked: Vec<usize> = std::env::args()
         .skip(1)
         .map(|number| number.parse().expect("a number"))
         .collect();
     let (inca, papers, ppsc) = ("rollback = true", "rollback = false", "kind = \"ppsc\"");
+    let uniform = "correlated = \"uniform\"";
     if let [parties, colluding, dropouts] = asked[..] {
         return report(parties, colluding, dropouts, inca);
     }
-    for (parties, mechanism) in [(8, inca), (8, papers), (8, ppsc), (16, inca), (16, ppsc)] {
+    for (parties, mechanism) in [
+        (8, inca),
+        (8, papers),
+        (8, ppsc),
+        (8, uniform),
+        (16, inca),
+        (16, ppsc),
+        (16, uniform),
+        (200, uniform),
+    ] {
         report(parties, 1, 1, mechanism);
     }
+    report(200, 20, 20, uniform);
 }
 
 fn report(parties: usize, colluding: usize, dropouts: usize, mechanism: &str) {
@@ -53,7 +64,7 @@ fn report(parties: usize, colluding: usize, dropouts: usize, mechanism: &str) {
     let predicted = &plan.calibration().predicted;
     let times = |error: Option<f64>| error.unwrap_or(f64::NAN) / predicted.error_floor;
     println!(
-        "{parties:7} {mechanism:17} {:2}   {plan_s:.3}s  {verify_s:.3}s  {gate_s:.3}s  {:.6}               {:.4}  {:.4}  {:.4}",
+        "{parties:7} {mechanism:23} {:2}   {plan_s:.3}s  {verify_s:.3}s  {gate_s:.3}s  {:.6}               {:.4}  {:.4}  {:.4}",
         plan.rounds(),
         plan.calibration().claims[0].epsilon,
         times(Some(predicted.standard_error)),
@@ -95,6 +106,7 @@ fn fault_free(plan: &Plan) -> AgreedLogs {
             sent,
             received,
             gone: vec![],
+            sealed: None,
         }
     };
     (0..plan.parties()).map(|party| (party, log(party))).collect()

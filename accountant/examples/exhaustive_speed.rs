@@ -49,6 +49,7 @@ fn report(parties: usize, colluding: usize, rollback: bool) {
         colluding,
         dropouts: 1,
         rollback,
+        uniform: false,
     };
     let (class, prepare) = timed(|| Class::of(&setting).expect("a schedule"));
     let Some(class) = class else {

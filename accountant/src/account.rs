@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod composition;
+pub mod connectivity;
 pub mod gaussian;
 pub mod gossip;
 pub mod inca;

@@ -14,11 +14,13 @@
 //! are mixed here are separate runs.
 
 pub mod aims;
+mod told;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::lattice::injection::InjectionError;
+use undertone_protocol::lattice::payload::Payload;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::machine::Mixing;
 use undertone_protocol::mixing::noise::LatticeNoise;
@@ -305,6 +307,13 @@ impl<'a> Attack<'a> {
             keep,
             |party, round, state| seen.push(((party, round), state)),
         );
+        if let Some(told) = &aim.told {
+            let mut sum = plan.lattice().zeros(size);
+            seen.iter()
+                .for_each(|(place, state)| told.add(*place, state, &mut sum));
+            aim.finals.iter().for_each(|&party| sum.add(&finals[party].value));
+            return sum.to_f64(aim.weights[0] * plan.lattice().step());
+        }
         seen.sort_by_key(|&(place, _)| place);
         seen.iter()
             .for_each(|(_, state)| add(*weights.next().expect("one a row"), state));

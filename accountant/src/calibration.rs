@@ -1,5 +1,6 @@
 //! Noise, rounds, claims and remedies for a draft.
 
+mod by_connectivity;
 pub mod calibrate;
 pub mod claims;
 pub mod error;

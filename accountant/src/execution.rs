@@ -13,3 +13,4 @@ pub mod settled;
 pub mod share;
 pub mod theorem_r;
 pub mod trace;
+pub mod usable;

@@ -13,6 +13,7 @@
 
 mod bounded;
 mod computed;
+mod connected;
 pub mod decision;
 mod plan_facts;
 mod sentences;

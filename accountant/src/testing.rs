@@ -22,7 +22,12 @@ pub(crate) const OWN_DRAWS: u64 = 17;
 
 /// A draft of simulated parties from run-file lines; `name` and `shape` are added.
 pub(crate) fn draft(parties: usize, lines: &str) -> Draft {
-    let text = format!("name = \"test\"\n[data]\nshape = [4]\n{lines}");
+    draft_of(4, parties, lines)
+}
+
+/// A draft of vectors of `dimension` coordinates.
+pub(crate) fn draft_of(dimension: usize, parties: usize, lines: &str) -> Draft {
+    let text = format!("name = \"test\"\n[data]\nshape = [{dimension}]\n{lines}");
     let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
     let records = (file.data.unit == Unit::Record).then_some(20);
     let peers = Peers::simulated(parties, records).unwrap_or_else(|error| panic!("{error}"));
@@ -31,7 +36,11 @@ pub(crate) fn draft(parties: usize, lines: &str) -> Draft {
 
 /// A calibrated plan of simulated parties from run-file lines.
 pub(crate) fn plan(parties: usize, lines: &str) -> Plan {
-    let draft = draft(parties, lines);
+    plan_of(draft(parties, lines))
+}
+
+/// The calibrated plan of a draft.
+pub(crate) fn plan_of(draft: Draft) -> Plan {
     let calibration = calibrate(&draft, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     Plan::assemble(draft, calibration, [7; 16]).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -80,7 +89,21 @@ fn log(plan: &Plan, members: &[Party], party: Party) -> Log {
         sent,
         received,
         gone,
+        sealed: None,
     }
+}
+
+/// A power modulo a prime.
+pub(crate) fn power(mut base: i128, mut exponent: i128, prime: i128) -> i128 {
+    let mut product = 1;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            product = product * base % prime;
+        }
+        base = base * base % prime;
+        exponent >>= 1;
+    }
+    product
 }
 
 /// Puts parties into a random order.

@@ -25,7 +25,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 17] = [
+const COMMANDS: [(&str, &str); 18] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -60,6 +60,10 @@ const COMMANDS: [(&str, &str); 17] = [
     ),
     ("withdraw", "<DIGEST> --api --token-file --config"),
     ("account gaussian", "--epsilon --delta --mu"),
+    (
+        "account connectivity",
+        "--graph --parties --schedule --seed --at-least --colluding",
+    ),
     (
         "account inca",
         "<EXECUTION.json> --independent-std --correlated-std --sensitivity --delta",

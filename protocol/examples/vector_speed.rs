@@ -12,9 +12,11 @@ use rand::rngs::ChaCha12Rng;
 use undertone_protocol::lattice::grid::{Lattice, LatticeRequest, Travel, WEIGHT_UNIT};
 use undertone_protocol::lattice::injection::Injection;
 use undertone_protocol::lattice::payload::{Payload, Ratio};
+use undertone_protocol::lattice::residue::{ResidueVector, Ring};
 use undertone_protocol::messages::wire::Bytes;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::mixing::portion::NoiseSource;
+use undertone_protocol::sealing::mask::MaskKey;
 
 fn main() {
     let dimension = std::env::args()
@@ -86,6 +88,27 @@ fn main() {
         "check a share",
         median(|| drop(lattice.share(bytes.clone(), dimension, 2).expect("on the grid"))),
     );
+    masks(dimension);
+}
+
+/// How fast masks are added, and vectors of residues to each other.
+fn masks(dimension: usize) {
+    let key = MaskKey::once([7; 32]);
+    for (name, ring) in [("2^m", Ring::even as fn(_) -> _), ("2^m - 1", Ring::odd)] {
+        for width in [1, 3, 4, 5, 8, 10, 16] {
+            let ring: Ring = ring(width).expect("a width");
+            let mut vector = ResidueVector::zeros(ring, dimension);
+            let mask = median(|| key.add_to(&mut vector).expect("short"));
+            let other = vector.clone();
+            let sum = median(|| vector.add(&other));
+            let speed = |time: f64| (dimension * width) as f64 / time / 1e9;
+            println!(
+                "{width:2} bytes, modulo {name:<7}: a mask {:5.2} GB/s, a sum {:5.2} GB/s",
+                speed(mask),
+                speed(sum)
+            );
+        }
+    }
 }
 
 fn median(mut work: impl FnMut()) -> f64 {

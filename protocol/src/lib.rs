@@ -12,9 +12,10 @@
 //! publishing  how finals become one result        mixing     shares, one file a mechanism
 //! agreement   who takes part; agreeing on sets of items
 //! messages    what is said, who signed it, its bytes
+//! sealing     keys, letters, deals and masks: what hides a vector until it is opened
 //! plan        what was agreed on paper: run file, peers, the checked plan
 //! averaging   the mathematics of averaging in public
-//! lattice     exact numbers, injections, grids of noise
+//! lattice     exact numbers, residues, injections, grids of noise
 //! topology    parties, graphs, schedules          time       nanoseconds since the start
 //! ```
 //!
@@ -44,6 +45,7 @@ pub mod mixing;
 pub mod plan;
 pub mod publishing;
 pub mod run;
+pub mod sealing;
 pub mod simulator;
 pub mod task;
 pub mod time;

@@ -8,4 +8,6 @@ pub mod question;
 pub mod repeats;
 pub mod signature;
 pub mod signing;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod wire;

@@ -1,8 +1,10 @@
 //! How finals become one result, one file a way.
 
 pub mod averaging;
+pub mod corrections;
 pub mod flood;
 pub mod interface;
+pub mod opening;
 pub mod publication;
 pub mod result;
 pub mod way;

@@ -1,5 +1,7 @@
 //! Who may talk to whom, and when: parties, graphs, schedules.
 
+mod apart;
+pub mod connectivity;
 pub mod graph;
 pub mod multi_gossip;
 pub mod party;

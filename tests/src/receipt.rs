@@ -25,10 +25,15 @@ pub fn assert_mu_follows(receipt: &Value) {
                 .unwrap_or_else(|| panic!("{key} of {receipt}"))
         )
     };
+    let uniform = || ["--correlated".to_owned(), "uniform".to_owned()];
     let (kind, cancelling) = if receipt["pairwise_std"].is_number() {
         ("ppsc", ["--pairwise-std".to_owned(), number("pairwise_std")])
-    } else {
+    } else if receipt["correlated_std"].is_number() {
         ("inca", ["--correlated-std".to_owned(), number("correlated_std")])
+    } else if receipt["execution"]["edges"].is_array() {
+        ("ppsc", uniform())
+    } else {
+        ("inca", uniform())
     };
     let mut flags = vec![
         "--independent-std".to_owned(),

@@ -17,6 +17,7 @@ use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::interface::{Input, Output};
 use undertone_protocol::run::machine::Identity;
 use undertone_protocol::run::outcome::Outcome;
+use undertone_protocol::sealing::run_key::RunKey;
 use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
@@ -242,7 +243,7 @@ fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) 
     let identity = Identity {
         party,
         key: simulated_keypair(party),
-        incarnation: [party as u8; 16],
+        run_key: RunKey::from_secret([party as u8; 32]),
         nonce: [party as u8; 32],
         epoch: 0,
     };

@@ -20,6 +20,7 @@ use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::interface::{Input, Output};
 use undertone_protocol::run::machine::Identity;
 use undertone_protocol::run::outcome::{Ending, Event, GateVerdict, Outcome};
+use undertone_protocol::sealing::run_key::RunKey;
 use undertone_protocol::simulator::invariants::entered::Entered;
 use undertone_protocol::simulator::invariants::mass;
 use undertone_protocol::task::machine::Task;
@@ -132,7 +133,7 @@ impl Table {
             let identity = Identity {
                 party,
                 key: simulated_keypair(party),
-                incarnation: [party as u8; 16],
+                run_key: RunKey::from_secret([party as u8; 32]),
                 nonce: [party as u8; 32],
                 epoch: 0,
             };

@@ -153,6 +153,55 @@ impl Account {
     }
 }
 
+/// Uniform correlated noise: the losses of an independent implementation, and what goes with it.
+#[test]
+fn uniform_noise_answers_every_vector() {
+    let account = Account::new();
+    let vectors = vectors("floor.json");
+    let of_kind = |case: &&Value| case["kind"] == "uniform";
+    let cases: Vec<&Value> = vectors["vectors"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(of_kind)
+        .collect();
+    assert_eq!(cases.len(), 12);
+    for case in cases {
+        let (name, given) = (&case["name"], &case["given"]);
+        let flags = format!(
+            "--correlated uniform --independent-std {} --sensitivity {} --delta 1e-6",
+            given["independent_std"], given["sensitivity"]
+        );
+        let answer = account
+            .ask_text(&given["execution"].to_string(), &flags)
+            .json_of(0);
+        let expected = case["expected"]["losses"].as_object().expect("losses");
+        assert_eq!(
+            answer["losses"].as_object().map(|it| it.len()),
+            Some(expected.len()),
+            "{name}"
+        );
+        for (party, loss) in expected {
+            assert_close(
+                &answer["losses"][party],
+                loss.as_f64().expect("a loss"),
+                1e-9,
+                &format!("{name}: {party}"),
+            );
+        }
+    }
+    account
+        .ask("--correlated uniform --independent-std 1 --correlated-std 1 --delta 1e-6")
+        .refused_at(2, "--correlated-std");
+    account
+        .ask("--independent-std 1 --delta 1e-6")
+        .refused(2, "--correlated-std");
+    let twice = r#"{"parties": 3, "rounds": 1, "injection": "incremental", "corrupted": [],
+        "out": [[[1, 2], [0, 2], [0, 1]]]}"#;
+    let fanout = account.ask_text(twice, "--correlated uniform --independent-std 1 --delta 1e-6");
+    fanout.refused(7, "execution.json");
+}
+
 fn check_inca(file: &str, beyond_the_paper: bool) {
     let account = Account::new();
     let cases = vectors(file);

@@ -13,6 +13,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::interface::Output;
 use undertone_protocol::run::outcome::Event;
+use undertone_protocol::sealing::run_key::RunKey;
 use undertone_protocol::topology::party::Party;
 use undertone_tests::simulated::plan;
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
@@ -137,9 +138,6 @@ fn a_replayed_public_message_changes_nothing() {
     let plan = four();
     // The hostile member's own READY of an earlier start, and a newer one, after everybody has
     // signed START; a thousand times.
-    let ready = |incarnation| Notice::Ready {
-        incarnation: [incarnation; 16],
-    };
     let newer = wire::notice_frame(&sign(
         HOSTILE,
         *plan.digest(),
@@ -281,6 +279,12 @@ fn a_share_that_comes_twice_counts_once() {
     assert_eq!(said.len(), plan.parties(), "{said:?}");
 }
 
+/// The READY of a start whose run key has this secret, as the table's parties have.
+fn ready(start: u8) -> Notice {
+    let key = *RunKey::from_secret([start; 32]).public();
+    Notice::Ready { key, pair: None }
+}
+
 /// Everything that a member can sign, again and again, and replays at full speed.
 #[test]
 fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
@@ -289,9 +293,7 @@ fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
     let mut frames = vec![];
     for turn in 0..400u64 {
         let hash = [turn as u8; 32];
-        let mut all = vec![Notice::Ready {
-            incarnation: [turn as u8; 16],
-        }];
+        let mut all = vec![ready(turn as u8)];
         for stage in Stage::ALL {
             all.extend([
                 Notice::List {

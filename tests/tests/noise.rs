@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
+use undertone::party::driver::Finish;
+use undertone::party::receipt::Account;
 use undertone_accountant::calibration::utility::realised;
+use undertone_accountant::gate::decision::gate;
 use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::notice::Phase;
 use undertone_protocol::messages::wire::{self, PrivateFrame};
@@ -222,8 +225,20 @@ fn after_a_departure_the_result_has_the_accounted_variance() {
     squares.check("a departure in mixing");
 }
 
-/// A party whose log is agreed falls silent before its final leaves: its noise stays in the others'
-/// finals.
+/// A party whose log is agreed and that falls silent before its final leaves.
+fn vanishes_late(plan: &Arc<Plan>, seed: u64, party: Party) -> Report {
+    let calm = simulate(plan, Conditions::new(seed));
+    let publishing =
+        |(_, who, event): &&(Time, Party, Event)| *who == party && *event == Event::Phase(Phase::Publishing);
+    let begins = calm.events.iter().find(publishing).expect("it publishes").0;
+    let fault = Fault::Silence {
+        party,
+        at: Time::from_nanos(begins.as_nanos() - 1),
+    };
+    simulate(plan, Conditions::new(seed).with_faults(vec![fault]))
+}
+
+/// The noise of a party that vanishes late stays in the others' finals.
 #[test]
 fn after_a_late_vanish_the_result_has_the_accounted_variance() {
     for lines in [
@@ -234,23 +249,7 @@ fn after_a_late_vanish_the_result_has_the_accounted_variance() {
         let (mut squares, mut larger) = (Squares::default(), 0);
         for seed in 0..12 {
             let party = seed as usize % 6;
-            let calm = simulate(&plan, Conditions::new(seed));
-            let publishing = |(_, who, event): &&(Time, Party, Event)| {
-                *who == party && *event == Event::Phase(Phase::Publishing)
-            };
-            let at = calm
-                .events
-                .iter()
-                .find(publishing)
-                .expect("it publishes")
-                .0
-                .as_nanos()
-                - 1;
-            let fault = Fault::Silence {
-                party,
-                at: Time::from_nanos(at),
-            };
-            let report = simulate(&plan, Conditions::new(seed).with_faults(vec![fault]));
+            let report = vanishes_late(&plan, seed, party);
             let survivor = (party + 1) % 6;
             let outcome = report.outcomes[survivor].as_ref().expect("finished");
             assert_eq!(outcome.ending, Ending::Degraded);
@@ -272,5 +271,37 @@ fn after_a_late_vanish_the_result_has_the_accounted_variance() {
         }
         squares.check("a final that is missing");
         assert!(larger >= 10, "noise is left behind: {larger} of 12");
+    }
+}
+
+/// With roll-back the agreed logs say what the finals' weights add up to, missing finals or not.
+#[test]
+fn a_weight_that_the_logs_contradict_makes_no_mean() {
+    let plan = plan(8, 40, "[mechanism]\nrounds = 6\n");
+    for seed in 0..4 {
+        let mut report = vanishes_late(&plan, seed, 2);
+        let outcome = report.outcomes[3].take().expect("finished");
+        let gate = outcome.logs.as_ref().map(|logs| gate(&plan, logs));
+        let mut finish = Finish {
+            outcome,
+            gate,
+            wall_s: 0.0,
+            private_bytes: 0,
+            public_bytes: 0,
+        };
+        let account = |finish: &Finish| Account::of(&plan, 3, finish).expect("logs that fit the plan");
+        let honest = account(&finish);
+        assert!(honest.finished() && honest.outcome() == "degraded");
+
+        let weight = finish.outcome.sum.as_ref().expect("a sum").weight.0;
+        for lie in [weight / 1_000_000, -weight / 8, weight] {
+            let sum = finish.outcome.sum.as_mut().expect("a sum");
+            sum.weight.0 = weight + lie;
+            let account = account(&finish);
+            assert!(!account.finished(), "a weight of {lie} more");
+            assert!(account.mean(&plan, &finish.outcome).is_none());
+            let reason = account.reason().expect("it says why");
+            assert!(reason.contains("the finals' weights"), "{reason}");
+        }
     }
 }

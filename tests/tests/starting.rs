@@ -105,11 +105,12 @@ struct Joined {
 }
 
 impl Joined {
-    /// So many of five join, and know of each other.
-    fn of(joining: usize) -> Self {
+    /// So many of five join, and know of each other. `grace`: a line of the run file, how long
+    /// those who are there wait for somebody who refuses.
+    fn of(joining: usize, grace: &str) -> Self {
         let parties = Parties::new(5);
         parties.write_inputs(&[8]);
-        parties.plan("plan", RUN);
+        parties.plan("plan", &format!("{RUN}{grace}"));
         let mut joined = Joined {
             parties,
             nodes: vec![],
@@ -140,7 +141,7 @@ impl Joined {
 fn who_was_ready_and_leaves_is_started_without() {
     let _alone = alone();
     for how in [Signal::SIGKILL, Signal::SIGTERM] {
-        let mut joined = Joined::of(4);
+        let mut joined = Joined::of(4, "");
         let (leaver, _) = joined.nodes.remove(3);
         signal(leaver.pid(), how);
         leaver.wait();
@@ -155,7 +156,8 @@ fn who_was_ready_and_leaves_is_started_without() {
 #[test]
 fn who_was_ready_and_starts_again_takes_part() {
     let _alone = alone();
-    let mut joined = Joined::of(4);
+    // Nobody is to start without erin while dave comes back, however slowly.
+    let mut joined = Joined::of(4, "grace_ms = 600000\n");
     let (leaver, _) = joined.nodes.remove(3);
     signal(leaver.pid(), Signal::SIGKILL);
     leaver.wait();

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use undertone_protocol::topology::party::Party;
 
+use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
 use crate::losses::gaussian::GaussianError;
+use crate::losses::loss::scaled;
 
 /// Why an account was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -41,6 +43,20 @@ pub(crate) fn check_scale(flag: &'static str, found: f64) -> Result<(), AccountE
     } else {
         Err(AccountError::Scale { flag, found })
     }
+}
+
+/// Squared losses for sensitivities of 1 turned into those for the file's sensitivities, or for
+/// this one where it has none.
+pub(super) fn with_sensitivity(
+    execution: &Execution,
+    losses: BTreeMap<Party, f64>,
+    sensitivity: f64,
+) -> BTreeMap<Party, f64> {
+    let of_party = |party: Party| execution.sensitivity().map_or(sensitivity, |each| each[party]);
+    losses
+        .into_iter()
+        .map(|(party, square)| (party, scaled(of_party(party), square)))
+        .collect()
 }
 
 /// For fields that are written only where they are true.

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use undertone_protocol::topology::party::Party;
 
-use crate::account::answer::{AccountError, check_scale, finite, finite_values, is_false};
+use crate::account::answer::{AccountError, check_scale, finite, finite_values, is_false, with_sensitivity};
 use crate::account::mixing_graph::HiddenStates;
 use crate::execution::checked::Execution;
+use crate::execution::error::ExecutionError;
 use crate::execution::seen::seen_states;
 use crate::execution::trace::Trace;
+use crate::execution::usable::uniform_losses;
 use crate::losses::gaussian;
-use crate::losses::loss::{Noise, largest_mu, scaled, squared_losses};
+use crate::losses::loss::{Noise, largest_mu, squared_losses};
 use crate::losses::view::View;
 
 /// The answer of `account inca`.
@@ -60,8 +62,41 @@ pub fn inca(
     // Refuse a bad δ before any work.
     gaussian::epsilon(delta, 0.0)?;
     let losses = party_losses(&execution, noise, sensitivity);
+    answer(&execution, losses, delta)
+}
+
+/// The losses of an execution whose correlated noise is uniform over residues: its values come in
+/// whole before round 1, whatever injection the file names. Exact (Theorem U).
+pub fn inca_uniform(
+    execution: &str,
+    independent_std: f64,
+    sensitivity: f64,
+    delta: f64,
+) -> Result<InferredLosses, AccountError> {
+    let execution = Execution::parse(execution)?;
+    check_scale("--independent-std", independent_std)?;
+    check_scale("--sensitivity", sensitivity)?;
+    gaussian::epsilon(delta, 0.0)?;
+    if execution.out_degree() > 1 {
+        let problem = "a party sends to several in one round: uniform noise goes with a fan-out of 1";
+        return Err(ExecutionError::Invalid {
+            place: "out".into(),
+            problem: problem.into(),
+        }
+        .into());
+    }
+    let losses = uniform_losses(&execution, independent_std);
+    let losses = with_sensitivity(&execution, losses, sensitivity);
+    answer(&execution, losses, delta)
+}
+
+fn answer(
+    execution: &Execution,
+    losses: BTreeMap<Party, f64>,
+    delta: f64,
+) -> Result<InferredLosses, AccountError> {
     let mu = largest_mu(&losses);
-    let hidden = (!execution.goes_beyond_the_paper()).then(|| HiddenStates::of(&execution));
+    let hidden = (!execution.goes_beyond_the_paper()).then(|| HiddenStates::of(execution));
     let honest = losses.len();
     let independent_vectors = hidden.as_ref().map(HiddenStates::independent_vectors);
     Ok(InferredLosses {
@@ -69,7 +104,7 @@ pub fn inca(
         epsilon: gaussian::epsilon(delta, mu)?,
         delta,
         losses,
-        weights: weights(&execution),
+        weights: weights(execution),
         independent_vectors,
         honest,
         rank_condition: independent_vectors.map(|rank| rank + 1 == honest),
@@ -82,12 +117,8 @@ pub fn inca(
 pub fn party_losses(execution: &Execution, noise: Noise, sensitivity: f64) -> BTreeMap<Party, f64> {
     let view = View::of(execution);
     let squares = squared_losses(&view, noise);
-    let sensitivity = |party: Party| execution.sensitivity().map_or(sensitivity, |each| each[party]);
-    view.honest
-        .iter()
-        .zip(squares)
-        .map(|(&party, square)| (party, scaled(sensitivity(party), square)))
-        .collect()
+    let losses = view.honest.iter().copied().zip(squares).collect();
+    with_sensitivity(execution, losses, sensitivity)
 }
 
 /// What each party injected of its value, or what each final state carries of anybody's.

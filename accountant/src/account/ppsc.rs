@@ -26,11 +26,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use undertone_protocol::topology::party::Party;
 
-use crate::account::answer::{AccountError, check_scale, finite, finite_values, is_false};
+use crate::account::answer::{AccountError, check_scale, finite, finite_values, is_false, with_sensitivity};
 
 use crate::execution::exchanges::components;
 use crate::execution::ppsc_file;
-use crate::losses::loss::{Noise, largest_mu, scaled, squared_losses};
+use crate::execution::usable::uniform_losses;
+use crate::losses::loss::{Noise, largest_mu, squared_losses};
 use crate::losses::view::View;
 use crate::losses::{gaussian, same_sum};
 
@@ -91,16 +92,12 @@ pub fn account(
     // One value changes.
     let view = View::of(&execution);
     let squares = squared_losses(&view, noise);
-    let of_party = |party: Party| execution.sensitivity().map_or(sensitivity, |each| each[party]);
-    let losses: BTreeMap<Party, f64> = view
-        .honest
-        .iter()
-        .zip(&squares)
-        .map(|(&party, &square)| (party, scaled(of_party(party), square)))
-        .collect();
+    let losses = view.honest.iter().copied().zip(squares.iter().copied()).collect();
+    let losses = with_sensitivity(&execution, losses, sensitivity);
     let mu = largest_mu(&losses);
     // Several change, and no sum that is seen.
     let together = same_sum::SameSum::of(&view);
+    let of_party = |party: Party| execution.sensitivity().map_or(sensitivity, |each| each[party]);
     let largest = view
         .honest
         .iter()
@@ -118,6 +115,36 @@ pub fn account(
         components: components(&execution),
         unbounded: mu.is_infinite() || same_sum_mu.is_infinite(),
         losses,
+    })
+}
+
+/// The losses of a PPSC execution whose γ are uniform over residues. Exact (Theorem U): what is
+/// told of the honest values is the sums of [`told`](crate::execution::usable::told), so that
+/// nothing is lost by changes that leave these as they are.
+pub fn account_uniform(
+    execution: &str,
+    independent_std: f64,
+    sensitivity: f64,
+    delta: f64,
+) -> Result<PpscAccount, AccountError> {
+    let execution = ppsc_file::parse(execution)?;
+    check_scale("--independent-std", independent_std)?;
+    check_scale("--sensitivity", sensitivity)?;
+    gaussian::epsilon(delta, 0.0)?;
+    let squares = uniform_losses(&execution, independent_std);
+    let sum_revealed = squares.values().any(|square| square.is_infinite());
+    let losses = with_sensitivity(&execution, squares, sensitivity);
+    let mu = largest_mu(&losses);
+    Ok(PpscAccount {
+        mu,
+        epsilon: gaussian::epsilon(delta, mu)?,
+        delta,
+        same_sum_mu: 0.0,
+        smallest_singular_value: None,
+        sum_revealed,
+        components: components(&execution),
+        losses,
+        unbounded: mu.is_infinite(),
     })
 }
 

@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 
 use faer::Mat;
 use undertone_protocol::plan::claim::{Claim, Established, Faults};
+use undertone_protocol::topology::connectivity::connectivity;
 use undertone_protocol::topology::party::Party;
 
+use crate::audit::told::ToldSum;
 use crate::bounds::before_publishing::{BeforePublishing, bound};
 use crate::bounds::bound::{Bound, all_but, everybody_else};
+use crate::bounds::uniform::meetings;
 use crate::class::random::worst_drawn;
 use crate::class::setting::Setting;
 use crate::execution::adversary::Adversary;
@@ -39,8 +42,11 @@ pub struct Aim {
     pub(super) states: BTreeSet<(Party, u32)>,
     /// Whose finals the attacker sees.
     pub(super) finals: Vec<Party>,
-    /// The weight of each state, then of each final, in the log-likelihood ratio, per unit of data.
+    /// The weight of each state, then of each final, in the log-likelihood ratio, per unit of data;
+    /// where correlated noise is uniform of the sum that is told, alone.
     pub(super) weights: Vec<f64>,
+    /// The sum that is told, where correlated noise is uniform.
+    pub(super) told: Option<ToldSum>,
 }
 
 impl Aim {
@@ -75,7 +81,30 @@ impl Aim {
             drawn,
             finals,
             weights,
+            told: None,
         }
+    }
+
+    /// An attack on uniform noise: the sum that has the victim's value, of a variance that is that
+    /// of its parties' own noise. None if no such sum is told.
+    fn on_sum(
+        setting: &Setting,
+        claim: &Claim,
+        independent_std: f64,
+        (execution, victim): (Execution, Party),
+    ) -> Option<Self> {
+        let told = ToldSum::of(&execution, victim)?;
+        let variance = told.members.len() as f64 * independent_std * independent_std;
+        Some(Aim {
+            claim: claim.clone(),
+            states: told.handed_out.iter().map(|&(place, _)| place).collect(),
+            finals: told.members.iter().copied().collect(),
+            weights: vec![setting.sensitivity[victim] / variance],
+            execution,
+            victim,
+            drawn: false,
+            told: Some(told),
+        })
     }
 
     /// The claim that is attacked.
@@ -106,6 +135,9 @@ pub(super) fn aims(
     noise: Noise,
     seed: u64,
 ) -> Result<Vec<Aim>, ExecutionError> {
+    if setting.uniform {
+        return on_sums(setting, headline, noise.independent_std);
+    }
     let mut aims = Vec::new();
     let base = setting.fault_free()?;
     let few = base.unknowns() <= MOST_UNKNOWNS;
@@ -122,6 +154,32 @@ pub(super) fn aims(
                 (worst.execution, worst.victim, true),
             ));
         }
+    }
+    Ok(aims)
+}
+
+/// Each headline claim of a plan whose correlated noise is uniform, against a coalition that is as
+/// much of a least cut as the claim lets it be, joined by who departs. (Before publishing no sum is
+/// told, and the claim is that nothing is lost.)
+fn on_sums(setting: &Setting, headline: &[&Claim], independent_std: f64) -> Result<Vec<Aim>, ExecutionError> {
+    let mut aims = Vec::new();
+    let cut = connectivity(&meetings(&setting.out, setting.parties())).cut;
+    for claim in headline {
+        let size = match claim.faults {
+            Faults::Class => setting.coalition_size(),
+            Faults::Any => setting.parties() - 1,
+            Faults::BeforePublishing => continue,
+        };
+        let (execution, victim) = everybody_else(setting)?;
+        let first = cut.iter().flatten().copied().chain(0..setting.parties());
+        let mut coalition = BTreeSet::new();
+        for party in first.filter(|&party| party != victim) {
+            if coalition.len() < size {
+                coalition.insert(party);
+            }
+        }
+        let execution = execution.with_corrupted(coalition)?;
+        aims.extend(Aim::on_sum(setting, claim, independent_std, (execution, victim)));
     }
     Ok(aims)
 }

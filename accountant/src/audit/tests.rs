@@ -16,24 +16,45 @@ fn attack(plan: &Plan, pairs: u64, scale: f64) -> Attacked {
         .expect("in range")
 }
 
+const UNIFORM: [&str; 2] = ["", "kind = \"ppsc\"\n"];
+
+fn uniform(mechanism: &str) -> Plan {
+    plan(
+        5,
+        &format!("{SMALL}[mechanism]\ncorrelated = \"uniform\"\n{mechanism}"),
+    )
+}
+
 #[test]
 fn it_stays_below_a_true_claim_and_catches_noise_that_is_too_small() {
-    let plan = plan(5, SMALL);
+    stays_below_and_catches(&plan(5, SMALL));
+    UNIFORM
+        .iter()
+        .for_each(|mechanism| stays_below_and_catches(&uniform(mechanism)));
+}
+
+fn stays_below_and_catches(plan: &Plan) {
     let claimed = plan.epsilon_claimed().expect("a headline");
-    let honest = attack(&plan, 300_000, 1.0);
+    let honest = attack(plan, 300_000, 1.0);
     assert!(
         honest.epsilon_lower < claimed && honest.epsilon_lower > 0.5 * claimed,
         "{honest:?} against {claimed}"
     );
     assert!(honest.pairs == 300_000 && honest.found > honest.mistaken);
-    let short = attack(&plan, 300_000, 0.6);
+    let short = attack(plan, 300_000, 0.6);
     assert!(short.epsilon_lower > claimed, "{short:?} against {claimed}");
 }
 
 #[test]
 fn the_statistic_has_the_loss_that_is_claimed() {
-    let plan = plan(5, SMALL);
-    let attack = Attack::of(&plan, 1).expect("a headline");
+    has_the_loss_that_is_claimed(&plan(5, SMALL));
+    UNIFORM
+        .iter()
+        .for_each(|mechanism| has_the_loss_that_is_claimed(&uniform(mechanism)));
+}
+
+fn has_the_loss_that_is_claimed(plan: &Plan) {
+    let attack = Attack::of(plan, 1).expect("a headline");
     let aim = &attack.aims()[0];
     let runs = 40.0 * BATCH as f64;
     let (mut difference, mut squares) = (0.0, 0.0);

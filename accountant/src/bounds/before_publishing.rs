@@ -323,6 +323,7 @@ mod tests {
             colluding: 2,
             dropouts: 0,
             rollback: true,
+            uniform: false,
         };
         let base = setting.fault_free().expect("a schedule");
         let before = BeforePublishing::of(&setting).expect("executions").expect("few");

@@ -164,6 +164,8 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
             cases: cases as u64,
             seed: None,
             changes: Some(Changes::SameSum),
+            basis: None,
+            connectivity: None,
             holds_as_headline: false,
         })
     };

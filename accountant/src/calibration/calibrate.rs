@@ -10,12 +10,13 @@
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::settings::{Coalitions, IndependentNoise, Rounds};
+use undertone_protocol::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise, Rounds};
 use undertone_protocol::topology::schedule::Schedule;
 
 use crate::bounds::bound::Bound;
 use crate::bounds::coverage::{self, Shortfall};
 use crate::bounds::exact_sum;
+use crate::calibration::by_connectivity;
 use crate::calibration::claims::{claims, predicted, static_claims};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{CLOSE_ENOUGH, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
@@ -45,6 +46,9 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         return Err(CalibrateError::Dropouts {
             found: draft.privacy.dropouts,
         });
+    }
+    if draft.mechanism.correlated == CorrelatedNoise::Uniform {
+        return by_connectivity::calibrate(draft, progress);
     }
     protects_everybody(draft, mechanism.rules())?;
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;

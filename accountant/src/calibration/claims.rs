@@ -1,12 +1,13 @@
 //! What a plan may say: every claim of DESIGN section 3, computed from its own schedule and noise.
 
-use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use undertone_protocol::plan::claim::{Adversary, Basis, Claim, Established, Faults, Predicted};
 use undertone_protocol::plan::draft::Draft;
 
 use crate::bounds::before_publishing::{BeforePublishing, largest_theorem};
 use crate::bounds::bound::Bound;
 use crate::bounds::draws::Draws;
 use crate::bounds::exact_sum;
+use crate::bounds::uniform;
 use crate::calibration::static_draws::{self, Sample};
 use crate::calibration::utility::ErrorModel;
 use crate::class::claim_error::{ClaimError, MOST_RATIO};
@@ -25,6 +26,9 @@ pub fn claims(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     } = noise;
     if setting.reveals_sums(noise) && correlated_std > 0.0 && correlated_std.is_finite() {
         return exact_sum::claims(setting, correlated_std, delta);
+    }
+    if setting.uniform {
+        return of_uniform(setting, noise, delta);
     }
     let ratio = (correlated_std / independent_std).powi(2);
     let numbers = independent_std > 0.0
@@ -95,6 +99,8 @@ impl Stated {
             cases: covered.cases as u64,
             seed: None,
             changes: None,
+            basis: None,
+            connectivity: None,
             holds_as_headline: false,
         })
     }
@@ -130,6 +136,45 @@ fn cut_off(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimErro
     stated
         .claim(covered, before.worst(setting, stated.ratio()).0)
         .map(Some)
+}
+
+/// All claims where the noise that cancels is uniform: each rests on a theorem. Nothing is lost
+/// before publishing: each share carries a fresh noise that nothing else which left contains.
+fn of_uniform(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>, ClaimError> {
+    if !(noise.independent_std > 0.0 && noise.independent_std.is_finite()) || noise.correlated_std != 0.0 {
+        let Noise {
+            independent_std,
+            correlated_std,
+        } = noise;
+        return Err(ClaimError::Noise {
+            independent_std,
+            correlated_std,
+        });
+    }
+    let stated = Stated { noise, delta };
+    let proved = |size: usize, faults: Faults, square: f64| {
+        let covered = Covered {
+            size,
+            faults,
+            established: Established::Theorem,
+            cases: 1,
+        };
+        stated.claim(covered, square)
+    };
+    let largest = setting.largest_sensitivity().powi(2);
+    let anybody = setting.parties().saturating_sub(1);
+    let mut claims = Vec::new();
+    if let Some(found) = uniform::withstands(setting) {
+        claims.push(Claim {
+            basis: Some(Basis::Connectivity),
+            connectivity: Some(found),
+            ..proved(setting.colluding, Faults::Class, largest / found.among as f64)?
+        });
+    }
+    claims.push(proved(anybody, Faults::BeforePublishing, 0.0)?);
+    claims.push(proved(anybody, Faults::Any, largest)?);
+    mark_headline(&mut claims);
+    Ok(claims)
 }
 
 /// What is proved of any coalition.
@@ -187,6 +232,8 @@ fn sampled(draft: &Draft, sample: Sample) -> Result<Claim, ClaimError> {
         cases: sample.draws,
         seed: Some(sample.seed),
         changes: None,
+        basis: None,
+        connectivity: None,
         holds_as_headline: false,
     })
 }
@@ -241,16 +288,28 @@ pub(crate) fn covers(claim: &Claim, faults: Faults) -> bool {
 
 /// What is expected of the result. `budget` is the loss that the plan's (ε, δ) allows.
 pub fn predicted(setting: &Setting, noise: Noise, budget: f64) -> Result<Predicted, ExecutionError> {
-    let errors = ErrorModel::of(setting)?;
     let (parties, total) = (setting.parties() as f64, setting.total_weight());
     let largest = setting.largest_sensitivity();
     let each: f64 = setting.sensitivity.iter().map(|delta| delta * delta).sum();
     let honest = parties - setting.colluding as f64;
     let finite = |error: Option<f64>| error.filter(|error| error.is_finite());
+    let (plain, departed, late) = if setting.uniform {
+        let without =
+            |gone: f64, weight: f64| noise.independent_std * (parties - gone).sqrt() / (total - weight);
+        let variances = setting.weights.iter().map(|&weight| without(1.0, weight).powi(2));
+        (
+            without(0.0, 0.0),
+            Some((variances.sum::<f64>() / parties).sqrt()),
+            None,
+        )
+    } else {
+        let errors = ErrorModel::of(setting)?;
+        (errors.plain(noise), errors.departed(noise), errors.late(noise))
+    };
     Ok(Predicted {
-        standard_error: errors.plain(noise),
-        standard_error_one_dropout: finite(errors.departed(noise).filter(|_| setting.dropouts > 0)),
-        standard_error_late_dropout: finite(errors.late(noise)),
+        standard_error: plain,
+        standard_error_one_dropout: finite(departed.filter(|_| setting.dropouts > 0)),
+        standard_error_late_dropout: finite(late),
         // A trusted server adds noise once, for the party that can move the sum most.
         central: largest / (budget * total),
         // Everybody adds all the noise that its own value needs.

@@ -120,6 +120,41 @@ pub enum CalibrateError {
         /// Each of these suffices.
         remedies: Vec<Remedy>,
     },
+    /// Parties who, taken away, leave the private graph in pieces: uniform noise would not hide the
+    /// values of one piece among those of the others.
+    #[error(
+        "topology.private: {}, and {colluding} may collude and {dropouts} depart; add private edges at {}, or lower privacy.colluding or privacy.dropouts",
+        match cut.len() {
+            0 => "there are too few parties for their values to hide each other".to_string(),
+            1 => format!("{} alone would separate {} from the others", cut[0], side.join(" and ")),
+            count => format!("these {count} parties, {}, would separate {} from the others", cut.join(", "), side.join(" and ")),
+        },
+        side.join(" or ")
+    )]
+    Thin {
+        /// The names of those who separate.
+        cut: Vec<String>,
+        /// The names of those who are separated from the others: the smaller side.
+        side: Vec<String>,
+        /// How many parties may collude.
+        colluding: usize,
+        /// How many may depart.
+        dropouts: usize,
+    },
+    /// Rounds in which too few pairs meet for uniform noise to hide values among each other.
+    #[error(
+        "mechanism.rounds: those who meet in {rounds} rounds can be separated by the {colluding} who may collude and the {dropouts} who may depart; write rounds = \"auto\" (it takes at least {least})"
+    )]
+    Separated {
+        /// How many rounds there are.
+        rounds: u32,
+        /// How many parties may collude.
+        colluding: usize,
+        /// How many may depart.
+        dropouts: usize,
+        /// The fewest rounds that could do.
+        least: usize,
+    },
     /// No noise that a number can hold meets the budget.
     #[error(
         "privacy.epsilon: no noise reaches epsilon {epsilon} at delta {delta}; party {party} would need more than a number can hold: allow a larger epsilon or delta"

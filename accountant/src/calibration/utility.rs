@@ -301,7 +301,8 @@ pub fn realised(
         problem: error.to_string(),
     })?;
     let base = setting.fault_free()?;
-    let summed = if setting.rollback && included == publishers {
+    let whole = setting.rollback && included == publishers;
+    let summed = if whole || setting.uniform {
         // Roll-back: the finals of all who publish add up to the sum of their x̃, to the bit.
         settled::check(plan, logs)?;
         Summed::exact(&own, included)
@@ -325,7 +326,10 @@ pub fn realised(
             .collect()
     };
     Ok(Realised {
-        usable: enough(summed.weight, true_weight) && standard_error <= local_error(plan, included),
+        // Uniform noise of which a part is missing leaves nothing.
+        usable: (whole || !setting.uniform)
+            && enough(summed.weight, true_weight)
+            && standard_error <= local_error(plan, included),
         standard_error: standard_error * plan.scales().root_mean_square(),
         weights,
         total_weight: summed.weight,

@@ -169,6 +169,7 @@ mod tests {
             colluding: 0,
             dropouts: 0,
             rollback: true,
+            uniform: false,
         };
         assert!(feasible(&nobody_colludes(100, 12)));
         assert!(!feasible(&nobody_colludes(800, 12)));

@@ -219,6 +219,7 @@ mod tests {
                 colluding: 1,
                 dropouts: 0,
                 rollback: true,
+                uniform: false,
             };
             assert_eq!(
                 share_count(&setting),

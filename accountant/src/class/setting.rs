@@ -3,6 +3,7 @@
 use undertone_protocol::lattice::injection::InjectionError;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::settings::CorrelatedNoise;
 use undertone_protocol::topology::party::Party;
 use undertone_protocol::topology::schedule::Schedule;
 
@@ -28,6 +29,8 @@ pub struct Setting {
     pub dropouts: usize,
     /// Whether departed parties are rolled back.
     pub rollback: bool,
+    /// Whether the noise that cancels is uniform over residues, and not Gaussian.
+    pub uniform: bool,
 }
 
 impl Setting {
@@ -43,6 +46,7 @@ impl Setting {
             colluding: draft.privacy.colluding,
             dropouts: draft.privacy.dropouts,
             rollback: draft.mechanism.rollback,
+            uniform: draft.mechanism.correlated == CorrelatedNoise::Uniform,
         })
     }
 

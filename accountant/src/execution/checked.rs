@@ -81,6 +81,18 @@ impl Execution {
         self.raw.try_into()
     }
 
+    /// This run, of which an eavesdropper has read the states that these parties split in the round
+    /// after the one given.
+    #[cfg(test)]
+    pub(crate) fn with_observed(
+        mut self,
+        observed: impl IntoIterator<Item = (Party, u32)>,
+    ) -> Result<Self, ExecutionError> {
+        self.raw.corrupted = None;
+        self.raw.observed = Some(observed.into_iter().collect());
+        self.raw.try_into()
+    }
+
     /// This run with these departed parties taken out again by all others.
     pub fn with_rolled_back(
         mut self,
@@ -156,6 +168,11 @@ impl Execution {
     /// To whom `party` sends in `round`, from 1.
     pub fn out(&self, round: u32, party: Party) -> &[Party] {
         &self.raw.out[round as usize - 1][party]
+    }
+
+    /// To how many parties somebody sends in one round at most.
+    pub fn out_degree(&self) -> usize {
+        self.raw.out.iter().flatten().map(Vec::len).max().unwrap_or(0)
     }
 
     /// Whether `party` is online in `round`; 0 is before the first.

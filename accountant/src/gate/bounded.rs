@@ -41,6 +41,7 @@ impl Gate<'_> {
                 mu,
                 execution,
                 basis: Basis::Spreading,
+                among: None,
             },
             logs,
             publish,

@@ -101,6 +101,7 @@ impl Gate<'_> {
                 mu,
                 execution: steepest.execution,
                 basis: Basis::Computed,
+                among: None,
             },
             logs,
             publish,
@@ -160,6 +161,7 @@ impl Gate<'_> {
             mu: bound,
             execution: self.base.clone(),
             basis: Basis::BeforePublishing,
+            among: None,
         };
         if bound <= self.budget {
             return Ok(bounded);
@@ -262,6 +264,7 @@ impl Gate<'_> {
                         mu,
                         execution: against,
                         basis: Basis::Computed,
+                        among: None,
                     });
                 }
             }
@@ -275,6 +278,7 @@ impl Gate<'_> {
             mu: f64::INFINITY,
             execution: execution.clone(),
             basis: Basis::Computed,
+            among: None,
         })
     }
 

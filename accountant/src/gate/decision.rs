@@ -16,6 +16,9 @@ use crate::gate::verdict::{Audit, Basis, Verdict};
 /// second, and one draw a thirtieth of one.
 const MOST_BOUNDED: usize = 4;
 
+/// Sets of which the gate computes the connectivity: with 1,000 parties one takes some seconds.
+const MOST_CONNECTED: usize = 64;
+
 /// Why a member was left out.
 const EXCEEDS: &str = "the loss would exceed the budget";
 
@@ -151,6 +154,7 @@ impl Gate<'_> {
                     mu: self.theorem(),
                     execution: self.some_execution(&publish)?,
                     basis: Basis::Theorem,
+                    among: None,
                 };
                 let mut sentences = self.sentences(logs, &publish);
                 sentences.push(IN_CLASS.to_string());
@@ -205,10 +209,14 @@ impl Gate<'_> {
         // Where only the theorem speaks, it says the same of every set.
         let affordable =
             || (MOST_SETTLED / coalitions::settled_products(&self.setting, logs.len())).max(1.0) as usize;
-        let most = match self.feasible(logs.len(), 1) {
-            true => affordable(),
-            false if self.setting.mechanism.rules().bounded_by_spreading() => MOST_BOUNDED,
-            false => 1,
+        let most = if self.setting.uniform {
+            MOST_CONNECTED
+        } else if self.feasible(logs.len(), 1) {
+            affordable()
+        } else if self.setting.mechanism.rules().bounded_by_spreading() {
+            MOST_BOUNDED
+        } else {
+            1
         };
         self.sets(logs, least).take(most)
     }
@@ -258,6 +266,9 @@ impl Gate<'_> {
         if self.setting.reveals_sums(self.noise) {
             return self.same_sum(logs, publish);
         }
+        if self.setting.uniform {
+            return self.by_connectivity(logs, publish);
+        }
         let computed = if self.setting.rollback {
             self.with_roll_back(logs, publish)?
         } else {
@@ -275,6 +286,7 @@ impl Gate<'_> {
                 mu: theorem,
                 execution: self.some_execution(publish)?,
                 basis: Basis::Theorem,
+                among: None,
             },
         })
     }
@@ -284,7 +296,11 @@ impl Gate<'_> {
     pub(super) fn before_publishing(&self, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
         let bounds = (0..self.plan.parties())
             .map(|party| self.bound_before_publishing(party).unwrap_or(f64::INFINITY));
-        let mu = bounds.fold(0.0, f64::max).min(self.theorem());
+        let mu = if self.setting.uniform {
+            0.0
+        } else {
+            bounds.fold(0.0, f64::max).min(self.theorem())
+        };
         let corrupted = 0..self.coalition_size(self.plan.parties());
         let execution = self
             .base
@@ -297,6 +313,7 @@ impl Gate<'_> {
                 mu,
                 execution,
                 basis: Basis::BeforePublishing,
+                among: None,
             },
             departed,
             faults,

@@ -46,6 +46,8 @@ pub(super) struct LargestLoss {
     /// An execution with that loss, or with no larger one where `basis` is a bound.
     pub(super) execution: Execution,
     pub(super) basis: Basis,
+    /// Where correlated noise is uniform: the fewest values among which a member's is hidden.
+    pub(super) among: Option<usize>,
 }
 
 impl<'a> Gate<'a> {
@@ -128,7 +130,12 @@ impl<'a> Gate<'a> {
 
     /// What is stated of a run with that loss.
     pub(super) fn audit(&self, found: LargestLoss, departed: BTreeSet<Party>, faults: Vec<String>) -> Audit {
-        let LargestLoss { mu, execution, basis } = found;
+        let LargestLoss {
+            mu,
+            execution,
+            basis,
+            among,
+        } = found;
         let same_sum_mu = self.setting.reveals_sums(self.noise).then_some(mu);
         // Once finals are out the sums are public.
         let mu = if same_sum_mu.is_some() && !execution.published().is_empty() {
@@ -143,6 +150,7 @@ impl<'a> Gate<'a> {
             delta: self.plan.draft().privacy.delta,
             execution,
             basis,
+            among,
             departed,
             faults,
         }

@@ -24,6 +24,9 @@ pub struct Audit {
     /// With exact sums revealed (`mu` is then infinite once finals are out): the loss of changes
     /// that keep these sums.
     pub same_sum_mu: Option<f64>,
+    /// Where correlated noise is uniform and finals are out: among how many values each of those
+    /// who published is hidden, at least, by the connectivity of what happened.
+    pub among: Option<usize>,
     /// Who departed (everybody who may not publish).
     pub departed: BTreeSet<Party>,
     /// What went wrong, in sentences, with the parties' names.
@@ -41,6 +44,9 @@ pub enum Basis {
     /// The bound of [`crate::bounds::spreading`], any coalition of `colluding` parties; the
     /// execution's loss is not above it.
     Spreading,
+    /// The connectivity of what happened, where correlated noise is uniform: any coalition of
+    /// `colluding` parties.
+    Connectivity,
     /// The loss of local noise, any coalition and any faults; the execution's is not above it.
     Theorem,
 }

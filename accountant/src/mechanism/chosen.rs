@@ -15,7 +15,7 @@ use crate::mechanism::local::Local;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "injection must be \"incremental\", \"early\", or {\"c\": [T + 1 numbers], \"z\": [T + 1 rows of T numbers]}"
+    expecting = "injection must be \"incremental\", \"early\", \"late\", or {\"c\": [T + 1 numbers], \"z\": [T + 1 rows of T numbers]}"
 )]
 pub enum Mechanism {
     /// INCA: a part of the value and some noise come in in each round, by a row of (c, Z); a share
@@ -60,6 +60,7 @@ impl Mechanism {
         Ok(Mechanism::Inca(match &settings.injection {
             InjectionChoice::Incremental => InjectionSpec::Named(NamedInjection::Incremental),
             InjectionChoice::Early => InjectionSpec::Named(NamedInjection::Early),
+            InjectionChoice::Late => InjectionSpec::Named(NamedInjection::Late),
             custom => {
                 let exact = custom.exact(rounds as u32)?.to_f64();
                 let z = (0..=exact.rounds()).map(|t| exact.z(t).to_vec()).collect();

@@ -17,7 +17,7 @@ const LARGEST_ROUND: usize = 1 << 26;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "injection must be \"incremental\", \"early\", or {\"c\": [T + 1 numbers], \"z\": [T + 1 rows of T numbers]}"
+    expecting = "injection must be \"incremental\", \"early\", \"late\", or {\"c\": [T + 1 numbers], \"z\": [T + 1 rows of T numbers]}"
 )]
 pub enum InjectionSpec {
     /// One of the paper's examples.
@@ -35,6 +35,9 @@ pub enum NamedInjection {
     Incremental,
     /// Example 3.2, D_EI: the value at once.
     Early,
+    /// The value at once, fresh noise in each round that leaves in the next: the injection of
+    /// uniform noise.
+    Late,
 }
 
 /// An injection (c, Z) over T rounds, as numbers.
@@ -73,6 +76,7 @@ impl Rules for InjectionSpec {
         Ok(Some(match self {
             InjectionSpec::Named(NamedInjection::Incremental) => Injection::incremental(rounds),
             InjectionSpec::Named(NamedInjection::Early) => Injection::early(rounds),
+            InjectionSpec::Named(NamedInjection::Late) => Injection::late(rounds),
             InjectionSpec::Custom(CustomInjection { c, z }) => {
                 if c.len() != rounds + 1 {
                     return Err(Unfit::ValueShares {
@@ -120,6 +124,7 @@ fn seen_before_cancelling(injection: &InjectionSpec, rounds: usize, ratio: f64) 
             Ok(1.0 / (1.0 + ratio / precision))
         }
         InjectionSpec::Named(NamedInjection::Early) => Ok(1.0 / (1.0 + ratio)),
+        InjectionSpec::Named(NamedInjection::Late) => Ok(seen_injections(&Injection::late(rounds), ratio)),
         InjectionSpec::Custom(custom) => {
             let injection = Injection::custom(custom.c.clone(), custom.z.clone())?;
             Ok(seen_injections(&injection, ratio))

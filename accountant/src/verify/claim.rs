@@ -33,6 +33,7 @@ pub(super) fn check_claim(
             && truth.faults == claim.faults
             && truth.established == claim.established
             && truth.changes == claim.changes
+            && truth.connectivity == claim.connectivity
             && truth.size >= claim.size
     };
     let Some(truth) = established.iter().find(same) else {

@@ -2,6 +2,7 @@
 
 mod answer;
 mod compose;
+mod connectivity;
 mod gaussian;
 mod gossip;
 mod inca;
@@ -24,6 +25,9 @@ pub enum AccountCommand {
     /// What observers of noisy gossip averaging learn of one node: bounds on the squared
     /// sensitivity over all rounds
     Gossip(gossip::GossipArgs),
+    /// How many parties it takes to separate the others, and among how many values each party's own
+    /// is hidden then, whoever colludes
+    Connectivity(connectivity::ConnectivityArgs),
     /// The loss of several releases together: μ² adds, adaptively, and is converted to ε once
     Compose(compose::ComposeArgs),
 }
@@ -35,6 +39,7 @@ pub fn run(command: AccountCommand) -> Result<Report, Failure> {
         AccountCommand::Inca(arguments) => inca::run(&arguments),
         AccountCommand::Ppsc(arguments) => ppsc::run(&arguments),
         AccountCommand::Gossip(arguments) => gossip::run(&arguments),
+        AccountCommand::Connectivity(arguments) => connectivity::run(&arguments),
         AccountCommand::Compose(arguments) => compose::run(&arguments),
     }
 }

@@ -7,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::runs::unwritten;
-use crate::daemon::state::{checksum, make_folder, read_record, write_record, write_whole};
+use crate::daemon::state::{checksum, read_record, write_record, write_whole};
 use crate::daemon::status::{OfferState, OfferStatus};
+use crate::party::spent::make_folders;
 use crate::telling::failure::Failure;
 
 /// Offers that are kept; of more, the oldest that are not open go. Our choice: many more than an
@@ -67,7 +68,7 @@ impl Offers {
             known.remove(&oldest);
         }
         let folder = self.folder.join(&offer.digest);
-        make_folder(&folder)
+        make_folders(&folder)
             .and_then(|()| write_whole(&folder.join("plan.json"), plan.as_bytes()))
             .and_then(|()| write_record(&folder.join("offer.json"), &offer))
             .map_err(|e| unwritten(&folder, &e))?;

@@ -14,9 +14,10 @@ use tokio::sync::watch;
 use crate::daemon::event_log::EventLog;
 use crate::daemon::ledger::{Ledger, now_ms};
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::daemon::state::{make_folder, read_record, write_record, write_whole};
+use crate::daemon::state::{read_record, write_record, write_whole};
 use crate::daemon::status::{RunState, RunStatus};
 use crate::party::events::Events;
+use crate::party::spent::make_folders;
 use crate::telling::failure::{Exit, Failure};
 
 /// Ended runs whose events are kept in memory; of older ones only the last event is.
@@ -305,7 +306,7 @@ impl Runs {
             return Err(twice());
         }
         let record = Record { status, mean: None };
-        let written = make_folder(&folder)
+        let written = make_folders(&folder)
             .and_then(|()| write_whole(&folder.join("plan.json"), plan.as_bytes()))
             .and_then(|()| write_record(&folder.join("run.json"), &record));
         written.map_err(|e| unwritten(&folder, &e))?;

@@ -12,13 +12,14 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::party::spent::make_folders;
 use crate::telling::failure::Failure;
 
 /// The state directory of a daemon that runs. Dropping it lets another daemon use it.
@@ -37,11 +38,7 @@ impl State {
                 .field("state")
                 .hint("name a folder that the daemon's user can write to, on a disk that is not full; keep it: it has the ledger")
         };
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(refused)?;
+        make_folders(folder).map_err(refused)?;
         let (owner, ours) = (
             folder.metadata().map_err(refused)?.uid(),
             tempfile::tempfile_in(folder),
@@ -79,7 +76,7 @@ impl State {
             &state.offers(),
             &state.folder.join("spent"),
         ] {
-            make_folder(folder).map_err(refused)?;
+            make_folders(folder).map_err(refused)?;
             tempfile::tempfile_in(folder).map_err(refused)?;
         }
         Ok(state)
@@ -104,14 +101,6 @@ impl State {
     pub fn offers(&self) -> PathBuf {
         self.folder.join("offers")
     }
-}
-
-/// Makes a folder with mode 0700 unless it exists.
-pub fn make_folder(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
 }
 
 fn lock(folder: &Path) -> Result<File, Failure> {

@@ -155,6 +155,8 @@ fn plan(draft: Draft) -> Result<Plan, Failure> {
         cases: 1,
         seed: None,
         changes: None,
+        basis: None,
+        connectivity: None,
         holds_as_headline: true,
     };
     let calibration = Calibration {

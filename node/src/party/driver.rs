@@ -25,6 +25,7 @@ use undertone_protocol::run::backlog::Backlog;
 use undertone_protocol::run::interface::{Input, Output};
 use undertone_protocol::run::machine::{Identity, Run};
 use undertone_protocol::run::outcome::{Ending, Event, GateVerdict, Outcome};
+use undertone_protocol::sealing::run_key::RunKey;
 use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::graph::Graph;
@@ -43,7 +44,7 @@ use crate::party::spent::Costs;
 use crate::telling::failure::Failure;
 
 /// Version of the messages in frames.
-pub const MESSAGES_VERSION: u32 = 4;
+pub const MESSAGES_VERSION: u32 = 5;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
 const OFFENCES_TOLD: u32 = 20;
@@ -297,7 +298,7 @@ impl Driver {
         let identity = Identity {
             party: me,
             key,
-            incarnation: rand::random(),
+            run_key: RunKey::draw(&mut rand::rng()),
             nonce: rand::random(),
             epoch: epoch(),
         };

@@ -33,6 +33,9 @@ pub struct Account {
     agreed: bool,
     audit: Option<Audit>,
     realised: Option<Realised>,
+    contradicted: bool,
+    /// Whether a final is missing where that leaves nothing.
+    spoilt: bool,
     averaged: bool,
     accuracy: Option<Accuracy>,
     weights: Map<String, Value>,
@@ -45,10 +48,15 @@ impl Account {
         let outcome = &finish.outcome;
         let plan = &*outcome.plan(plan);
         let mut audit = audit(plan, finish);
+        let missing = missing_finals(plan, outcome);
         if let Some(audit) = &mut audit {
-            audit.faults.extend(missing_finals(plan, outcome));
+            audit.faults.extend(missing.iter().cloned());
         }
-        let realised = error_of(plan, finish)?;
+        let mut realised = error_of(plan, finish)?;
+        let contradicted = contradicts(plan, outcome, realised.as_ref());
+        if let (true, Some(realised)) = (contradicted, &mut realised) {
+            realised.usable = false;
+        }
         let names = |parties: &BTreeSet<Party>| {
             parties
                 .iter()
@@ -71,6 +79,8 @@ impl Account {
                 .map_or(Map::new(), |r| r.weights.iter().enumerate().map(weight).collect()),
             audit,
             realised,
+            contradicted,
+            spoilt: plan.lattice().ring().is_some() && outcome.sum.is_some() && !missing.is_empty(),
             receipt: Value::Null,
         };
         account.receipt = account.object(plan)?;
@@ -129,6 +139,11 @@ impl Account {
             Ending::Done | Ending::Degraded => {
                 if self.averaged && self.accuracy.is_none() {
                     "no mean was written: this node found none in time that it could verify"
+                } else if self.contradicted {
+                    "no mean was written: the finals' weights are not what the agreed logs say, \
+                     so that somebody's final is a lie"
+                } else if self.spoilt {
+                    "no mean was written: a final is missing, and without it uniform noise leaves nothing"
                 } else if !self.finished() {
                     "no mean was written: what is left carries too little weight, \
                      or more noise than local noise has"
@@ -259,6 +274,9 @@ impl Account {
             "departed": self.departed,
             "execution": execution,
         });
+        if let Some(among) = self.audit.as_ref().and_then(|audit| audit.among) {
+            receipt["connectivity"] = json!({ "among": among });
+        }
         if self.averaged {
             receipt["accuracy"] = json!(self.accuracy.map(|accuracy| accuracy.apart));
             receipt["accuracy_of_mean"] = json!(self.accuracy.map(|accuracy| accuracy.standard_errors));
@@ -323,6 +341,22 @@ fn missing_finals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
     missing
         .map(|&party| format!("no final of {} was agreed on", plan.draft().members[party].name))
         .collect()
+}
+
+/// Whether the weights of the finals are not what the agreed logs say. With roll-back the logs tell
+/// every share of those who publish, so that their weights add up to one number, up to the
+/// rounding of what the accountant computes in f64; without it some shares are ambiguous. Where
+/// finals are averaged, no sum of weights is known that precisely.
+fn contradicts(plan: &Plan, outcome: &Outcome, realised: Option<&Realised>) -> bool {
+    const ROUNDING: f64 = 1e-9;
+    let (Some(sum), Some(realised)) = (&outcome.sum, realised) else {
+        return false;
+    };
+    if plan.terms().is_some() || !plan.draft().mechanism.rollback {
+        return false;
+    }
+    let found = plan.lattice().weight_to_f64(sum.weight.0);
+    (found - realised.total_weight).abs() > ROUNDING * plan.draft().total_weight()
 }
 
 fn error_of(plan: &Plan, finish: &Finish) -> Result<Option<Realised>, Failure> {

@@ -62,8 +62,8 @@ fn beside(identity: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Makes a folder and what leads to it. Whatever is made is in its parent for good once this
-/// returns: a registry that a crash could make vanish would let a plan be spent twice.
+/// Makes a folder (mode 0700) and what leads to it. What is made is in its parent for good once
+/// this returns: a registry that a crash could make vanish would let a plan be spent twice.
 pub fn make_folders(folder: &Path) -> io::Result<()> {
     make(folder, &mut |parent| File::open(parent)?.sync_all())
 }

@@ -99,6 +99,10 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
                 "mechanism.local_noise_ok = true, or any one of these: {}",
                 quote::listed(remedies)
             )),
+        CalibrateError::Thin { .. } => {
+            Failure::new(Exit::PlanRefused, error.to_string()).field("topology.private")
+        }
+        CalibrateError::Separated { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
         CalibrateError::Alone { .. } => {
             Failure::new(Exit::PlanRefused, error.to_string()).field("mechanism.rounds")
         }

@@ -29,17 +29,28 @@ pub(super) fn work(plan: &Plan) -> String {
     }
 }
 
-/// The noise that cancels: its symbol, and what each draw of it is for.
-pub(super) fn correlated_noise(plan: &Plan) -> [&'static str; 2] {
-    match family(plan) {
-        MechanismFamily::Inca => ["σ_Δ", "between parties"],
-        MechanismFamily::Ppsc { .. } => ["σ_γ", "an exchange"],
+/// The noise that cancels, in words: its symbol and scale, and what each draw of it is for.
+pub(super) fn correlated_noise(plan: &Plan) -> String {
+    let (symbol, per) = match family(plan) {
+        MechanismFamily::Inca => ("σ_Δ", "between parties"),
+        MechanismFamily::Ppsc { .. } => ("σ_γ", "an exchange"),
+    };
+    match plan.lattice().ring() {
+        Some(_) => format!(
+            "uniform over residues of {} bytes {per}",
+            plan.lattice().wire_bytes
+        ),
+        None => format!("{symbol} = {} {per}", number(plan.calibration().correlated_std)),
     }
 }
 
 /// What may end a run of this mechanism without a mean, as a line of its own.
 pub(super) fn caveat(plan: &Plan) -> &'static str {
     let late_dropout = plan.calibration().predicted.standard_error_late_dropout;
+    if plan.lattice().ring().is_some() {
+        return "If a party vanishes while publishing no mean is left: uniform noise of which a part is \
+                missing leaves nothing.\n";
+    }
     match family(plan) {
         MechanismFamily::Ppsc { .. } if late_dropout.is_none() => {
             "One party may end with most of the weight: if that one vanishes while publishing, \
@@ -54,20 +65,25 @@ pub fn independent_std(plan: &Plan) -> Option<f64> {
     Some(plan.calibration().independent_std).filter(|&std| std > 0.0)
 }
 
-/// σ_Δ of INCA, the noise that cancels between parties; null with PPSC.
+/// σ_Δ of INCA, the noise that cancels between parties; null with PPSC, and with uniform noise.
 pub fn correlated_std(plan: &Plan) -> Option<f64> {
     match family(plan) {
-        MechanismFamily::Inca => Some(plan.calibration().correlated_std),
+        MechanismFamily::Inca => gaussian_std(plan),
         MechanismFamily::Ppsc { .. } => None,
     }
 }
 
-/// σ_γ of PPSC, the noise that cancels in an exchange; null with INCA.
+/// σ_γ of PPSC, the noise that cancels in an exchange; null with INCA, and with uniform noise.
 pub fn pairwise_std(plan: &Plan) -> Option<f64> {
     match family(plan) {
         MechanismFamily::Inca => None,
-        MechanismFamily::Ppsc { .. } => Some(plan.calibration().correlated_std),
+        MechanismFamily::Ppsc { .. } => gaussian_std(plan),
     }
+}
+
+fn gaussian_std(plan: &Plan) -> Option<f64> {
+    let std = plan.calibration().correlated_std;
+    Some(std).filter(|_| plan.lattice().ring().is_none())
 }
 
 /// Whether a change of one value alone shows in an exact sum, with certainty (PPSC without

@@ -159,17 +159,16 @@ pub fn text(plan: &Plan) -> String {
 /// How much noise of which kind.
 fn noise(plan: &Plan) -> String {
     let calibration = plan.calibration();
-    let [symbol, per] = mechanism::correlated_noise(plan);
     let scale = if plan.scales().differ() {
         ", in widths of each column"
     } else {
         ""
     };
     format!(
-        "\nNoise{scale}: σ* = {} a party, {symbol} = {} {per} (it cancels); \
+        "\nNoise{scale}: σ* = {} a party, {} (it cancels); \
          sampling it in f64 adds at most {:.1e} to δ\n\n",
         number(calibration.independent_std),
-        number(calibration.correlated_std),
+        mechanism::correlated_noise(plan),
         plan.sampling_delta(plan.draft().privacy.epsilon),
     )
 }
@@ -272,7 +271,10 @@ fn claims(claims: &[Claim]) -> String {
         let how = match claim.established {
             Established::Exact => "exact formula".to_owned(),
             Established::Exhaustive => format!("all {} cases computed", claim.cases),
-            Established::Theorem => "theorem".to_owned(),
+            Established::Theorem => match claim.connectivity {
+                Some(found) => format!("theorem: among {} values, κ = {}", found.among, found.kappa),
+                None => "theorem".to_owned(),
+            },
             Established::Sampled => format!("{} sampled cases: NOT a guarantee", claim.cases),
             Established::Searched if claim.seed.is_some() => {
                 format!(

@@ -3,8 +3,11 @@
 //! stages an item and up to n (the number of members) other versions of it that its author signed
 //! as well (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a
 //! message, that it has its result, four sketches of it, and n cut edges; and whom it does not
-//! reach before START: 15n + 5n² notices in all, each no longer than a public frame. What is passed
-//! on is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most.
+//! reach before START: 15n + 5n² notices in all, each no longer than a public frame. Where vectors
+//! are sealed, each round that is opened adds a secret and n shares of each party, and as many
+//! versions of these as [`disclosures`] has room for. What is passed on is bounded, too: a READY or
+//! START is replaced [`REPLACEMENTS`] times at most, and so many versions of a secret or share are
+//! taken as [`disclosures`] says.
 //!
 //! A party signs one START for each start of its node: a second one of the same start is an
 //! offence. Once this node has signed its own, one that equals it takes the place of any other, and
@@ -12,7 +15,9 @@
 //! other, in whatever order a liar's several ones came in; who refused one before it signed asks
 //! its neighbours once more ([`Flood::has_passed_over`]).
 
+pub mod disclosures;
 pub mod held;
+mod of_averaging;
 pub mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +25,13 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::agreement::flood::disclosures::{Disclosures, ToldShare};
 use crate::agreement::flood::held::{Held, HeldVote};
 use crate::agreement::flood::slot::Slot;
 use crate::averaging::sketch::MOST_SKETCHES;
 use crate::messages::commitment::{self, Commitment, Commitments, Nonce};
 use crate::messages::notice::{
-    Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Sketch, Stage, Unreached,
+    Disclosed, Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Stage, Unreached,
 };
 use crate::messages::signing::{Members, MessageError};
 use crate::messages::wire;
@@ -67,6 +73,9 @@ pub enum FloodError {
     /// The notice names parties that do not exist, or not in order.
     #[error("a notice of party {0} is malformed")]
     Malformed(Party),
+    /// A READY with a key that makes no secret in common with anybody's: it counts as none.
+    #[error("party {0} is ready with a key of small order")]
+    SmallKey(Party),
     /// The author signed another notice for the same purpose.
     #[error("party {author} signed two different notices for {slot:?}")]
     Two {
@@ -88,6 +97,10 @@ pub struct Flood {
     /// Other versions of items than the first, each signed by its author: evidence, and what to
     /// pull if a set names them.
     versions: BTreeMap<(Stage, Party, ItemHash), Held>,
+    /// How many rounds are opened: 0 where nothing is sealed.
+    rounds: u32,
+    /// Secrets and shares that were told.
+    disclosures: Disclosures,
     /// Parties of whom a START was refused or given up.
     passed_over: BTreeSet<Party>,
     /// Parties that signed two STARTs of one start of their node.
@@ -128,6 +141,8 @@ impl Flood {
             commits: false,
             held: BTreeMap::new(),
             versions: BTreeMap::new(),
+            rounds: 0,
+            disclosures: Disclosures::default(),
             passed_over: BTreeSet::new(),
             two_starts: BTreeSet::new(),
         }
@@ -137,6 +152,13 @@ impl Flood {
     /// kind is taken.
     pub fn committing(mut self, commits: bool) -> Self {
         self.commits = commits;
+        self
+    }
+
+    /// The flood of a plan that seals vectors and opens so many rounds of them: without it, nothing
+    /// that opens is taken.
+    pub fn opening(mut self, rounds: u32) -> Self {
+        self.rounds = rounds;
         self
     }
 
@@ -164,6 +186,9 @@ impl Flood {
         let slot = Slot::of(author, &signed.notice).ok_or(FloodError::Malformed(author))?;
         if !self.well_formed(author, &signed.notice) {
             return Err(FloodError::Malformed(author));
+        }
+        if slot.discloses() {
+            return self.take_disclosed(frame, signed, slot);
         }
         // What is held already costs no look at its signature.
         let known = self.held.get(&slot);
@@ -199,6 +224,9 @@ impl Flood {
         let second = matches!(slot, Slot::Start(_))
             && known.is_some_and(|known| seat_of(author, &known.notice) == seat_of(author, &signed.notice));
         self.members.verify(&signed)?;
+        if signed.notice.has_small_key() {
+            return Err(FloodError::SmallKey(author));
+        }
         if matches!(slot, Slot::Start(_)) && succession.is_some() {
             self.passed_over.insert(author);
         }
@@ -216,6 +244,26 @@ impl Flood {
             },
         );
         Ok(Receipt::New(slot))
+    }
+
+    /// A notice that opens something: whether it is good is found out later.
+    fn take_disclosed(
+        &mut self,
+        frame: &[u8],
+        signed: SignedNotice,
+        slot: Slot,
+    ) -> Result<Receipt, FloodError> {
+        let author = signed.author;
+        if self.disclosures.contains(slot, &signed.notice) {
+            return Ok(Receipt::Known(slot));
+        }
+        if author == self.me {
+            return Ok(Receipt::Stale);
+        }
+        self.members.verify(&signed)?;
+        let kept = self.disclosures.keep(slot, Held::new(signed, frame.into()));
+        kept.then_some(Receipt::New(slot))
+            .ok_or(FloodError::Two { author, slot })
     }
 
     fn succession(&self, slot: Slot, known: &Held, signed: &SignedNotice, gathered: bool) -> Succession {
@@ -329,7 +377,12 @@ impl Flood {
     pub fn publish(&mut self, signed: SignedNotice) -> Arc<[u8]> {
         let frame = wire::notice_frame(&signed);
         if let Some(slot) = Slot::of(signed.author, &signed.notice) {
-            self.held.insert(slot, Held::new(signed, frame.clone()));
+            let held = Held::new(signed, frame.clone());
+            if slot.discloses() {
+                self.disclosures.keep(slot, held);
+            } else {
+                self.held.insert(slot, held);
+            }
         }
         frame
     }
@@ -337,13 +390,14 @@ impl Flood {
     fn well_formed(&self, author: Party, notice: &Notice) -> bool {
         let parties = self.members.len();
         match notice {
-            Notice::Ready { .. } => !self.commits,
+            // No mechanism has masks of pairs: there is nothing that a pair key would be for.
+            Notice::Ready { pair, .. } => !self.commits && pair.is_none(),
             Notice::Start { seats } => {
                 !self.commits
                     && ascending(seats, parties, |seat| seat.party)
                     && seat_of(author, notice).is_some()
             }
-            Notice::Commit { .. } => self.commits,
+            Notice::Commit { pair, .. } => self.commits && pair.is_none(),
             Notice::Reveal { seats, .. } => {
                 self.commits
                     && ascending(seats, parties, |seat| seat.party)
@@ -352,6 +406,12 @@ impl Flood {
             Notice::Unreached { parties: unreached } => ascending(unreached, parties, |entry| entry.party),
             Notice::List { set, .. } | Notice::Vote { set, .. } => ascending(set, parties, |entry| entry.0),
             Notice::Gone { party, .. } | Notice::Severed { party, .. } => *party < parties,
+            Notice::Key { round, .. } => *round < self.rounds,
+            // Nobody holds a share of its own secret.
+            Notice::Share { round, of, .. } => {
+                let of = *of as Party;
+                *round < self.rounds && of < parties && of != author
+            }
             Notice::Sums { number, unheard, .. } => {
                 *number < MOST_SKETCHES && ascending(unheard, parties, |party| *party)
             }
@@ -361,7 +421,8 @@ impl Flood {
 
     /// Everything held, in order.
     pub fn held(&self) -> impl Iterator<Item = (Slot, &Held)> {
-        self.held.iter().map(|(slot, held)| (*slot, held))
+        let held = self.held.iter().map(|(slot, held)| (*slot, held));
+        held.chain(self.disclosures.all())
     }
 
     /// The announcements of items' later versions, in order.
@@ -371,17 +432,35 @@ impl Flood {
             .map(|(&(stage, author, hash), held)| (stage, author, hash, held))
     }
 
-    /// What is held in a slot.
+    /// What is held in a slot; what came last, where several are.
     pub fn get(&self, slot: Slot) -> Option<&Held> {
-        self.held.get(&slot)
+        self.held.get(&slot).or_else(|| self.disclosures.last(slot))
+    }
+
+    /// The secrets that their owners told of a round, not checked; one may have told several.
+    pub fn keys(&self, round: u32) -> impl Iterator<Item = (Party, &Disclosed)> {
+        self.disclosures.keys(round)
+    }
+
+    /// The shares that were told of a round, not checked.
+    pub fn shares(&self, round: u32) -> impl Iterator<Item = ToldShare<'_>> {
+        self.disclosures.shares(round)
+    }
+
+    /// Forgets a secret or share that was found to be wrong: a later one of its author may be good.
+    pub fn retract(&mut self, slot: Slot, told: &Disclosed) {
+        self.disclosures.retract(slot, told);
     }
 
     /// The incarnation of a party's newest READY.
     pub fn ready(&self, party: Party) -> Option<Incarnation> {
-        match self.get(Slot::Ready(party))?.notice {
-            Notice::Ready { incarnation } | Notice::Commit { incarnation, .. } => Some(incarnation),
-            _ => None,
-        }
+        self.get(Slot::Ready(party))?.incarnation
+    }
+
+    /// The run key of a party's newest READY, which letters to it and from it are made with.
+    pub fn run_key(&self, party: Party) -> Option<&[u8; 32]> {
+        let (key, _) = self.get(Slot::Ready(party))?.notice.keys()?;
+        Some(key)
     }
 
     /// Whether a party's newest word is that it leaves.
@@ -466,40 +545,6 @@ impl Flood {
             .range(all)
             .filter_map(|(slot, held)| match (slot, &held.notice) {
                 (Slot::List(_, author), Notice::List { set, .. }) => Some((*author, set)),
-                _ => None,
-            })
-    }
-
-    /// Whether a party said that it missed a message of averaging.
-    pub fn missed(&self, party: Party) -> bool {
-        self.held.contains_key(&Slot::Missed(party))
-    }
-
-    /// Whether a party said that it has ended averaging; if so, whether with a result over all
-    /// that entered.
-    pub fn averaged(&self, party: Party) -> Option<bool> {
-        match self.held.get(&Slot::Averaged(party))?.notice {
-            Notice::Averaged { whole } => Some(whole),
-            _ => None,
-        }
-    }
-
-    /// A party's sums of its result of averaging, each with those of whose ends it had not heard.
-    pub fn sums(&self, party: Party) -> impl Iterator<Item = (&[Party], &Sketch)> {
-        let all = Slot::Sums(party, 0)..=Slot::Sums(party, u8::MAX);
-        self.held.range(all).filter_map(|(_, held)| match &held.notice {
-            Notice::Sums { unheard, sketch, .. } => Some((&unheard[..], &**sketch)),
-            _ => None,
-        })
-    }
-
-    /// Who cut its edge to whom, and whether it holds the other's opening.
-    pub fn severed(&self) -> impl Iterator<Item = (Party, Party, bool)> {
-        let all = Slot::Severed(0, 0)..=Slot::Severed(Party::MAX, Party::MAX);
-        self.held
-            .range(all)
-            .filter_map(|(slot, held)| match (slot, &held.notice) {
-                (Slot::Severed(author, _), Notice::Severed { party, held }) => Some((*author, *party, *held)),
                 _ => None,
             })
     }

@@ -18,6 +18,7 @@ use crate::agreement::presence::{PULSE_MS, Presence, Standing};
 use crate::messages::commitment::{self, Commitments, Nonce, commitment};
 use crate::messages::notice::{Notice, Seat, Unreached};
 use crate::messages::signature::Digest;
+use crate::sealing::run_key::{RunKey, incarnation};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -97,6 +98,14 @@ struct Signed {
     commitments: Option<Commitments>,
 }
 
+/// Who gathers: a party, with the key of this start of its node.
+pub struct Entrant {
+    /// The party of this node.
+    pub party: Party,
+    /// What letters to it are written to, drawn for this start.
+    pub key: RunKey,
+}
+
 /// What the plan says about who must come, and by when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attendance {
@@ -114,6 +123,8 @@ pub struct Attendance {
 pub struct Gathering {
     /// The party of this node, with the incarnation of this start.
     me: Seat,
+    /// What the incarnation is made of.
+    key: RunKey,
     attendance: Attendance,
     opened: Time,
     draw: Option<Draw>,
@@ -138,14 +149,16 @@ impl Gathering {
     /// Begins when this node floods its READY. `draw`: what START draws the schedule with, if it
     /// does.
     pub fn new(
-        me: Seat,
+        Entrant { party, key }: Entrant,
         attendance: Attendance,
         presence: Presence,
         opened: Time,
         draw: Option<Draw>,
     ) -> Self {
+        let incarnation = incarnation(key.public(), None);
         Gathering {
-            me,
+            me: Seat { party, incarnation },
+            key,
             attendance,
             opened,
             draw,
@@ -162,11 +175,12 @@ impl Gathering {
 
     /// The READY to flood.
     pub fn ready(&self) -> Notice {
-        let incarnation = self.me.incarnation;
+        let (key, pair) = (*self.key.public(), None);
         match &self.draw {
-            None => Notice::Ready { incarnation },
+            None => Notice::Ready { key, pair },
             Some(draw) => Notice::Commit {
-                incarnation,
+                key,
+                pair,
                 commitment: commitment(&draw.digest, self.me.party, &draw.nonce),
             },
         }

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::lattice::injection::Injection;
-use crate::lattice::packed::{PackedVector, VectorError};
+use crate::lattice::packed::{Coordinates, PackedVector, VectorError};
 use crate::lattice::payload::{Payload, Ratio};
+use crate::lattice::residue::{ResidueVector, Ring};
 use crate::lattice::sampling;
 use crate::lattice::vector::{LatticeVector, Words};
 
@@ -29,7 +30,7 @@ pub struct Lattice {
     /// Bytes a coordinate of a final state on the wire.
     pub final_bytes: u32,
     /// What one party injects comes to at most so many steps, in absolute value; with PPSC what one
-    /// party may hold.
+    /// party may hold; where there is a ring, what a sum of finals may come to.
     pub own_reach: i128,
     /// The most shares that one party is due in one round.
     pub received_bound: u32,
@@ -46,6 +47,8 @@ pub struct Lattice {
     pub noise_denominator: u32,
     /// PPSC: shares and finals are residues modulo 2^(8 × `wire_bytes`), none of which is refused.
     pub residues: bool,
+    /// Where correlated noise is uniform: the ring of states, shares and finals.
+    pub(super) ring: Option<Ring>,
 }
 
 /// How values travel on a lattice.
@@ -59,6 +62,12 @@ pub enum Travel<'a> {
         injection: &'a Injection<Ratio>,
         /// The largest number of shares that one party is due in one round.
         received_bound: usize,
+    },
+    /// Uniform correlated noise: states, shares and finals are residues, of 2^w − 1 where states
+    /// are halved (INCA), else of 2^w.
+    Residues {
+        /// Whether a share is half of a state.
+        halved: bool,
     },
     /// PPSC: states are handed over whole.
     HandOver {
@@ -163,6 +172,7 @@ impl Lattice {
                 received_bound,
             } => Self::fit_split(request, fanout, injection, received_bound),
             Travel::HandOver { exchanges } => Self::fit_handed_over(request, exchanges),
+            Travel::Residues { halved } => Self::fit_residues(request, halved),
         }
     }
 
@@ -231,6 +241,7 @@ impl Lattice {
             value_denominator: value_denominator as u32,
             noise_denominator: noise_denominator as u32,
             residues: false,
+            ring: None,
         };
         lattice.noise_bits = lattice.noise_bits_for(request)?;
         Ok(lattice)
@@ -272,6 +283,8 @@ impl Lattice {
                 request.parties as f64 * (0..self.rounds as usize).map(of).sum::<f64>()
             }
             Travel::HandOver { exchanges } => exchanges as f64 * levels(request.correlated_std, 1),
+            // No normal variate: raw words of the cipher.
+            Travel::Residues { .. } => 0.0,
         };
         let draws = request.dimension as f64 * (independent + correlated);
         sampling::sampling_delta(request.epsilon, draws, noise_bits)
@@ -324,8 +337,12 @@ impl Lattice {
         self.value_grid() as f64 * self.step()
     }
 
-    /// The weight in a state of a party whose public weight is `units` × 2^-20.
+    /// The weight in a state of a party whose public weight is `units` × 2^-20. With residues none
+    /// travels: the plan says it all.
     pub fn weight(&self, units: u64) -> i128 {
+        if self.ring.is_some() {
+            return 0;
+        }
         i128::from(units) * self.value_grid()
     }
 
@@ -337,33 +354,39 @@ impl Lattice {
     /// Rounds towards zero onto the grid of inputs, so that a clipped vector cannot leave its ball.
     pub fn encode(&self, values: impl Iterator<Item = f64>) -> LatticeVector {
         let (cell, grid) = (self.value_step(), self.value_grid());
-        if self.state_bits == 64 {
+        if self.ring.is_none() && self.state_bits == 64 {
             let grid = grid as i64;
-            LatticeVector(Words::Narrow(
+            return LatticeVector(Words::Narrow(
                 values.map(|x| (x / cell).trunc() as i64 * grid).collect(),
-            ))
-        } else {
-            LatticeVector(Words::Wide(
-                values.map(|x| (x / cell).trunc() as i128 * grid).collect(),
-            ))
+            ));
         }
+        self.vector(values.map(|x| (x / cell).trunc() as i128 * grid))
     }
 
     /// A vector of these coordinates, in steps; what a state cannot hold wraps.
     pub(crate) fn vector(&self, steps: impl Iterator<Item = i128>) -> LatticeVector {
-        LatticeVector(match self.state_bits {
-            64 => Words::Narrow(steps.map(|step| step as i64).collect()),
-            _ => Words::Wide(steps.collect()),
+        LatticeVector(match self.cells() {
+            Coordinates::Integers(64) => Words::Narrow(steps.map(|step| step as i64).collect()),
+            Coordinates::Integers(_) => Words::Wide(steps.collect()),
+            Coordinates::Residues(ring) => Words::Residues(ResidueVector::of(ring, steps)),
         })
     }
 
     /// A vector of zeros.
     pub fn zeros(&self, dimension: usize) -> LatticeVector {
-        LatticeVector(if self.state_bits == 64 {
-            Words::Narrow(vec![0; dimension])
-        } else {
-            Words::Wide(vec![0; dimension])
-        })
+        LatticeVector::zeros(self.cells(), dimension)
+    }
+
+    /// The ring of states, shares and finals, where correlated noise is uniform.
+    pub const fn ring(&self) -> Option<Ring> {
+        self.ring
+    }
+
+    pub(super) fn cells(&self) -> Coordinates {
+        match self.ring {
+            Some(ring) => Coordinates::Residues(ring),
+            None => Coordinates::Integers(self.state_bits),
+        }
     }
 
     /// Writes a share of round `t` into a frame's own bytes, as many as it takes. Residues always
@@ -379,6 +402,10 @@ impl Lattice {
     /// round's grid and within the plan's bound. The test looks at the share alone.
     pub fn share(&self, bytes: Bytes, dimension: usize, t: u32) -> Result<PackedVector, VectorError> {
         let share = self.packed(bytes, dimension, self.wire_bytes)?;
+        if let Some(ring) = self.ring {
+            share.check_residues(ring)?;
+            return Ok(share);
+        }
         if self.residues {
             return Ok(share);
         }
@@ -388,7 +415,7 @@ impl Lattice {
 
     /// A share that this node wrote itself.
     pub(crate) fn own_share(&self, bytes: Bytes) -> PackedVector {
-        PackedVector::new(self.state_bits, self.wire_bytes, bytes)
+        PackedVector::new(self.cells(), self.wire_bytes, bytes)
     }
 
     /// Writes a final state into a frame's own bytes, as many as it takes. Residues always fit.
@@ -407,6 +434,10 @@ impl Lattice {
         parties: usize,
     ) -> Result<PackedVector, VectorError> {
         let state = self.packed(bytes, dimension, self.final_bytes)?;
+        if let Some(ring) = self.ring {
+            state.check_residues(ring)?;
+            return Ok(state);
+        }
         let more = parties.next_power_of_two().trailing_zeros();
         // Where the wire's width alone keeps the sum within a state's, no coordinate needs a look.
         if self.final_bytes * 8 - 1 + more >= self.state_bits {
@@ -418,12 +449,12 @@ impl Lattice {
     /// A sum of finals as the result has it: of residues the one that is smallest in absolute
     /// value.
     pub fn sum(&self, sum: LatticeVector) -> LatticeVector {
-        if !self.residues {
+        if !self.residues || self.ring.is_some() {
             return sum;
         }
         let mut bytes = vec![0; sum.len() * self.final_bytes as usize];
         match self.write_final(&sum, &mut bytes) {
-            Ok(()) => PackedVector::new(self.state_bits, self.final_bytes, bytes.into()).unpack(),
+            Ok(()) => PackedVector::new(self.cells(), self.final_bytes, bytes.into()).unpack(),
             Err(_) => sum,
         }
     }
@@ -436,7 +467,7 @@ impl Lattice {
                 expected: expected.unwrap_or(usize::MAX),
             });
         }
-        Ok(PackedVector::new(self.state_bits, width, bytes))
+        Ok(PackedVector::new(self.cells(), width, bytes))
     }
 }
 
@@ -462,10 +493,16 @@ impl LatticeRequest<'_> {
                 })
             }
         };
-        if !(matches!(self.travel, Travel::HandOver { .. }) && self.independent_std == 0.0) {
+        let exact = matches!(
+            self.travel,
+            Travel::HandOver { .. } | Travel::Residues { halved: false }
+        );
+        if !(exact && self.independent_std == 0.0) {
             positive("independent_std", self.independent_std)?;
         }
-        positive("correlated_std", self.correlated_std)?;
+        if !matches!(self.travel, Travel::Residues { .. }) {
+            positive("correlated_std", self.correlated_std)?;
+        }
         positive("delta", self.delta)?;
         positive("the number of parties", self.parties as f64)?;
         positive("the dimension", self.dimension as f64)?;

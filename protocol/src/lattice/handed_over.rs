@@ -13,7 +13,7 @@ use crate::lattice::grid::{Lattice, LatticeError, LatticeRequest, NOISE_GRID_LOG
 
 /// Where no independent noise blurs a value, its grid is at most this fraction of its range: 2^-32,
 /// f32's and more.
-const EXACT_GRID_LOG2: f64 = -32.0;
+pub(super) const EXACT_GRID_LOG2: f64 = -32.0;
 
 impl Lattice {
     /// The lattice for so many exchanges. Without independent noise (`independent_std` = 0) it is
@@ -70,6 +70,7 @@ impl Lattice {
             value_denominator: 1,
             noise_denominator: 1,
             residues: true,
+            ring: None,
         };
         lattice.noise_bits = lattice.noise_bits_for(request)?;
         Ok(lattice)

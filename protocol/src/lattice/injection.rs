@@ -146,7 +146,19 @@ fn early<C: Coefficient>(rounds: usize, one: C) -> Injection<C> {
     Injection { c, z }
 }
 
+fn late<C: Coefficient>(rounds: usize, one: C) -> Injection<C> {
+    let mut injection = incremental(rounds, C::zero(), one);
+    injection.c[0] = one;
+    injection
+}
+
 impl Injection<f64> {
+    /// All of the value at the start, and a fresh noise in every round that leaves in the next: the
+    /// injection of uniform noise.
+    pub fn late(rounds: usize) -> Self {
+        late(rounds, 1.0)
+    }
+
     /// D_Inc (Example 3.2) for one round or more: an equal part of the value in every round.
     pub fn incremental(rounds: usize) -> Self {
         incremental(rounds, 1.0 / (rounds as f64 + 1.0), 1.0)
@@ -252,6 +264,12 @@ impl Injection<Ratio> {
     pub fn exact_incremental(rounds: usize) -> Self {
         let part = Ratio::new(1, rounds as i64 + 1).expect("T + 1 is positive and small");
         incremental(rounds, part, Ratio::whole(1))
+    }
+
+    /// All of the value at the start, and a fresh noise in every round that leaves in the next: the
+    /// injection of uniform noise.
+    pub fn exact_late(rounds: usize) -> Self {
+        late(rounds, Ratio::one())
     }
 
     /// D_EI (Example 3.1) in exact fractions: all of the value at the start.

@@ -6,6 +6,7 @@ use std::fmt;
 use bytes::Bytes;
 use thiserror::Error;
 
+use crate::lattice::residue::{ResidueVector, Ring};
 use crate::lattice::words::{self, BLOCK, Word, union};
 
 /// What is wrong with a vector from the wire, or with one that should go there.
@@ -27,6 +28,12 @@ pub enum VectorError {
         /// The plan's bound, in steps.
         bound: i128,
     },
+    /// A word of all ones where residues are modulo 2^w − 1.
+    #[error("coordinate {index} is no residue: all its bits are ones")]
+    Ones {
+        /// The first such coordinate.
+        index: usize,
+    },
     /// A coordinate between the steps of its round's grid.
     #[error("coordinate {index} is not a multiple of its round's grid")]
     Grid {
@@ -39,9 +46,18 @@ pub enum VectorError {
 /// that prints its values.
 #[derive(Clone)]
 pub struct PackedVector {
-    state_bits: u32,
+    cells: Coordinates,
     width: usize,
     bytes: Bytes,
+}
+
+/// What the coordinates of a vector are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coordinates {
+    /// Integers, two's complement at rest, in states of so many bits: 64 or 128.
+    Integers(u32),
+    /// Residues, unsigned at rest, of the ring's width.
+    Residues(Ring),
 }
 
 impl fmt::Debug for PackedVector {
@@ -51,22 +67,36 @@ impl fmt::Debug for PackedVector {
 }
 
 impl PackedVector {
-    /// Coordinates of `width` bytes each, for states of `state_bits`, which are at least as wide.
-    pub(super) fn new(state_bits: u32, width: u32, bytes: Bytes) -> Self {
+    /// Coordinates of `width` bytes each, for states whose cells are at least as wide, or exactly
+    /// as wide where they are residues.
+    pub(super) fn new(cells: Coordinates, width: u32, bytes: Bytes) -> Self {
         let width = width as usize;
+        let fits = match cells {
+            Coordinates::Integers(state_bits) => width <= state_bits as usize / 8,
+            Coordinates::Residues(ring) => width == ring.width(),
+        };
         assert!(
-            width <= state_bits as usize / 8 && bytes.len().is_multiple_of(width),
+            fits && bytes.len().is_multiple_of(width),
             "a plan's widths are below its states'"
         );
-        PackedVector {
-            state_bits,
-            width,
-            bytes,
-        }
+        PackedVector { cells, width, bytes }
     }
 
-    pub(super) fn state_bits(&self) -> u32 {
-        self.state_bits
+    pub(super) fn cells(&self) -> Coordinates {
+        self.cells
+    }
+
+    /// All coordinates, as they are at rest.
+    pub(super) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Whether all coordinates are residues.
+    pub(super) fn check_residues(&self, ring: Ring) -> Result<(), VectorError> {
+        match ResidueVector::all_ones(ring, &self.bytes) {
+            Some(index) => Err(VectorError::Ones { index }),
+            None => Ok(()),
+        }
     }
 
     /// The number of coordinates.
@@ -86,7 +116,7 @@ impl PackedVector {
 
     /// Whether all coordinates are at most `bound` in absolute value, and multiples of `grid`.
     pub(super) fn check(&self, bound: i128, grid: i128) -> Result<(), VectorError> {
-        if self.state_bits == 64 {
+        if self.cells == Coordinates::Integers(64) {
             self.check_words::<i64>(bound, grid)
         } else {
             self.check_words::<i128>(bound, grid)

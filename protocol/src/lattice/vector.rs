@@ -1,21 +1,25 @@
 //! States: vectors of integers, one word a coordinate.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use bytes::Bytes;
+use rand::Rng;
 
-use crate::lattice::packed::{PackedVector, VectorError};
-use crate::lattice::payload::{Payload, Ratio};
+use crate::lattice::packed::{Coordinates, PackedVector, VectorError};
+use crate::lattice::payload::{Coefficient, Payload, Ratio};
+use crate::lattice::residue::{ResidueVector, Ring, Sign};
 use crate::lattice::words::{self, BLOCK, Word};
 
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Words {
     Narrow(Vec<i64>),
     Wide(Vec<i128>),
+    Residues(ResidueVector),
 }
 
-/// A vector of lattice steps. It is secret until it is published: it has no `Debug` that prints its
-/// values.
+/// A vector of lattice steps: integers, or residues of integers. It is secret until it is
+/// published: it has no `Debug` that prints its values.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LatticeVector(pub(super) Words);
 
@@ -25,20 +29,14 @@ impl fmt::Debug for LatticeVector {
     }
 }
 
-/// Runs the same expression on the words of either width.
-macro_rules! on_words {
-    ($vector:expr, $words:ident => $body:expr) => {
-        match $vector {
-            Words::Narrow($words) => $body,
-            Words::Wide($words) => $body,
-        }
-    };
-}
-
 impl LatticeVector {
     /// The number of coordinates.
     pub fn len(&self) -> usize {
-        on_words!(&self.0, words => words.len())
+        match &self.0 {
+            Words::Narrow(words) => words.len(),
+            Words::Wide(words) => words.len(),
+            Words::Residues(residues) => residues.len(),
+        }
     }
 
     /// Whether it has no coordinates.
@@ -46,11 +44,12 @@ impl LatticeVector {
         self.len() == 0
     }
 
-    /// The coordinates, in steps.
+    /// The coordinates, in steps; of residues the integers nearest to 0.
     pub fn steps(&self) -> Box<dyn Iterator<Item = i128> + '_> {
         match &self.0 {
             Words::Narrow(words) => Box::new(words.iter().map(|&w| i128::from(w))),
             Words::Wide(words) => Box::new(words.iter().copied()),
+            Words::Residues(residues) => Box::new(residues.lifted()),
         }
     }
 
@@ -74,19 +73,25 @@ impl LatticeVector {
                         .for_each(|&(scale, cell)| *w += i128::from(integer(scale)) * cell)
                 });
             }
+            Words::Residues(residues) => residues.add_integers(|| {
+                let each = scales.iter();
+                each.map(|&(scale, cell)| i128::from(integer(scale)) * cell).sum()
+            }),
         }
     }
 
-    /// The vector at rest, in as few whole bytes a coordinate as its largest one needs.
+    /// The vector at rest, in as few whole bytes a coordinate as its largest one needs; residues in
+    /// as many as their ring has.
     pub fn pack(&self) -> PackedVector {
-        let (state_bits, union) = match &self.0 {
-            Words::Narrow(words) => (64, words::union(words)),
-            Words::Wide(words) => (128, words::union(words)),
-        };
-        let width = (128 - union.leading_zeros() + 1).div_ceil(8).min(state_bits / 8);
-        let mut bytes = vec![0; self.len() * width as usize];
-        on_words!(&self.0, words => words::write(words, width as usize, &mut bytes));
-        PackedVector::new(state_bits, width, Bytes::from(bytes))
+        match &self.0 {
+            Words::Narrow(words) => packed_words(words, 64),
+            Words::Wide(words) => packed_words(words, 128),
+            Words::Residues(residues) => {
+                let ring = residues.ring();
+                let bytes = Bytes::from(residues.to_bytes());
+                PackedVector::new(Coordinates::Residues(ring), ring.width() as u32, bytes)
+            }
+        }
     }
 
     /// The coordinates times a factor.
@@ -94,25 +99,45 @@ impl LatticeVector {
         match &self.0 {
             Words::Narrow(words) => words.iter().map(|&w| w as f64 * factor).collect(),
             Words::Wide(words) => words.iter().map(|&w| w as f64 * factor).collect(),
+            Words::Residues(residues) => residues.lifted().map(|w| w as f64 * factor).collect(),
         }
     }
 
-    /// Writes `width` bytes a coordinate, if all are at most `bound` in absolute value.
+    /// Writes `width` bytes a coordinate, if all are at most `bound` in absolute value. Residues
+    /// have one width, and always fit.
     pub(super) fn write(&self, width: u32, bound: i128, bytes: &mut [u8]) -> Result<(), VectorError> {
-        let width = width as usize;
         assert_eq!(
             bytes.len(),
-            self.len() * width,
+            self.len() * width as usize,
             "the caller made room for the vector"
         );
-        let beyond = |w: u128| w > bound.unsigned_abs();
-        // No coordinate is larger than the union of all of their bits.
-        if !beyond(on_words!(&self.0, words => words::write(words, width, bytes))) {
-            return Ok(());
+        match &self.0 {
+            Words::Narrow(words) => write_words(words, width as usize, bound, bytes),
+            Words::Wide(words) => write_words(words, width as usize, bound, bytes),
+            Words::Residues(residues) => {
+                bytes.copy_from_slice(&residues.to_bytes());
+                Ok(())
+            }
         }
-        let first = on_words!(&self.0, words => words.iter().position(|w| beyond(w.magnitude())));
-        first.map_or(Ok(()), |index| Err(VectorError::Bound { index, bound }))
     }
+}
+
+fn packed_words<W: Word>(words: &[W], state_bits: u32) -> PackedVector {
+    let union = words::union(words);
+    let width = (128 - union.leading_zeros() + 1).div_ceil(8).min(state_bits / 8);
+    let mut bytes = vec![0; words.len() * width as usize];
+    words::write(words, width as usize, &mut bytes);
+    PackedVector::new(Coordinates::Integers(state_bits), width, Bytes::from(bytes))
+}
+
+fn write_words<W: Word>(words: &[W], width: usize, bound: i128, bytes: &mut [u8]) -> Result<(), VectorError> {
+    let beyond = |w: u128| w > bound.unsigned_abs();
+    // No coordinate is larger than the union of all of their bits.
+    if !beyond(words::write(words, width, bytes)) {
+        return Ok(());
+    }
+    let first = words.iter().position(|w| beyond(w.magnitude()));
+    first.map_or(Ok(()), |index| Err(VectorError::Bound { index, bound }))
 }
 
 impl PackedVector {
@@ -123,11 +148,42 @@ impl PackedVector {
             packed.read(0, &mut words);
             words
         }
-        LatticeVector(if self.state_bits() == 64 {
-            Words::Narrow(words(self))
-        } else {
-            Words::Wide(words(self))
+        let mut vector = LatticeVector::zeros(self.cells(), 0);
+        vector.0 = match vector.0 {
+            Words::Narrow(_) => Words::Narrow(words(self)),
+            Words::Wide(_) => Words::Wide(words(self)),
+            Words::Residues(none) => {
+                let mut residues = ResidueVector::zeros(none.ring(), self.len());
+                residues.add_bytes(Sign::Plus, self.bytes());
+                Words::Residues(residues)
+            }
+        };
+        vector
+    }
+}
+
+impl LatticeVector {
+    /// So many zeros.
+    pub(super) fn zeros(cells: Coordinates, count: usize) -> Self {
+        LatticeVector(match cells {
+            Coordinates::Integers(64) => Words::Narrow(vec![0; count]),
+            Coordinates::Integers(_) => Words::Wide(vec![0; count]),
+            Coordinates::Residues(ring) => Words::Residues(ResidueVector::zeros(ring, count)),
         })
+    }
+}
+
+impl LatticeVector {
+    /// So many residues, drawn evenly from all of the ring.
+    pub(crate) fn even<R: Rng>(ring: Ring, count: usize, rng: &mut R) -> Self {
+        let mut residues = ResidueVector::zeros(ring, count);
+        let filled = residues.add_words(Sign::Plus, |bytes| {
+            rng.fill_bytes(bytes);
+            Ok::<(), Infallible>(())
+        });
+        match filled {
+            Ok(()) => LatticeVector(Words::Residues(residues)),
+        }
     }
 }
 
@@ -136,10 +192,7 @@ impl Payload for LatticeVector {
     type Packed = PackedVector;
 
     fn zero_like(packed: &PackedVector) -> Self {
-        LatticeVector(match packed.state_bits() {
-            64 => Words::Narrow(vec![0; packed.len()]),
-            _ => Words::Wide(vec![0; packed.len()]),
-        })
+        LatticeVector::zeros(packed.cells(), packed.len())
     }
 
     fn pack(&self) -> PackedVector {
@@ -150,6 +203,7 @@ impl Payload for LatticeVector {
         match (&mut self.0, &other.0) {
             (Words::Narrow(a), Words::Narrow(b)) => a.iter_mut().zip(b).for_each(|(a, b)| *a += b),
             (Words::Wide(a), Words::Wide(b)) => a.iter_mut().zip(b).for_each(|(a, b)| *a += b),
+            (Words::Residues(a), Words::Residues(b)) => a.add(b),
             _ => unreachable!("all vectors of a run have the plan's width"),
         }
     }
@@ -172,7 +226,26 @@ impl Payload for LatticeVector {
                 };
                 add_and_divide(words, terms, multiple, ways, |w| w / i128::from(ways));
             }
+            Words::Residues(residues) => {
+                for (factor, vector) in terms.iter().filter(|(factor, _)| !factor.is_zero()) {
+                    residues.add_bytes(sign(*factor), vector.bytes());
+                }
+                match ways {
+                    1 => {}
+                    2 => residues.halve(),
+                    _ => unreachable!("a plan with residues divides by 2 only: its fan-out is 1"),
+                }
+            }
         }
+    }
+}
+
+/// Residues are added and subtracted as they are.
+fn sign(factor: Ratio) -> Sign {
+    match (factor.numerator(), factor.denominator()) {
+        (1, 1) => Sign::Plus,
+        (-1, 1) => Sign::Minus,
+        _ => unreachable!("a plan with residues has an injection of 1, 0 and -1 only"),
     }
 }
 

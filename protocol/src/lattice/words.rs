@@ -1,5 +1,5 @@
 //! The integers that states are made of, and their bytes: a fixed number of whole bytes each,
-//! little-endian two's complement.
+//! little-endian; two's complement where they have a sign.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -26,7 +26,7 @@ pub(super) trait Word: Copy + Default + AddAssign + SubAssign {
 }
 
 macro_rules! word {
-    ($word:ty) => {
+    ($word:ty, $magnitude:expr) => {
         impl Word for $word {
             const SIZE: usize = size_of::<$word>();
             #[inline(always)]
@@ -43,7 +43,7 @@ macro_rules! word {
             }
             #[inline(always)]
             fn magnitude(self) -> u128 {
-                self.unsigned_abs().into()
+                $magnitude(self).into()
             }
             #[inline(always)]
             fn half(self) -> Self {
@@ -53,8 +53,10 @@ macro_rules! word {
     };
 }
 
-word!(i64);
-word!(i128);
+word!(i64, i64::unsigned_abs);
+word!(i128, i128::unsigned_abs);
+word!(u64, u64::from);
+word!(u128, u128::from);
 
 /// The bits that are set in any coordinate's absolute value.
 pub(super) fn union<W: Word>(words: &[W]) -> u128 {

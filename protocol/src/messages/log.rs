@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::messages::notice::ItemHash;
 use crate::messages::signature::Signature;
+use crate::sealing::deal::{CheckedDeal, Deal, DealError};
+use crate::sealing::holders::Threshold;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
@@ -67,6 +70,26 @@ pub struct ReceivedEntry {
     pub applied: u32,
 }
 
+/// What a party has sealed: its state as its log has it, under its own mask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealed {
+    /// SHA-256 of the sealed vector's bytes, which travel apart.
+    pub hash: ItemHash,
+    /// How many they are.
+    pub bytes: u64,
+    /// The secret that the mask follows from, dealt out.
+    pub deal: Deal,
+}
+
+/// What a plan says of everything that is sealed in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealTerms {
+    /// How many shares make a secret known, and how many holders there are.
+    pub threshold: Threshold,
+    /// The bytes of a sealed vector.
+    pub bytes: u64,
+}
+
 /// One party's log. Value-free: it may be read by anyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
@@ -78,6 +101,8 @@ pub struct Log {
     pub received: Vec<ReceivedEntry>,
     /// Members of START that it found gone and whose log it did not hold, ascending.
     pub gone: Vec<Party>,
+    /// What it has sealed, where the plan seals.
+    pub sealed: Option<Sealed>,
 }
 
 /// The logs of an agreed set, by party.
@@ -118,6 +143,20 @@ pub enum LogError {
     /// Not ascending, itself, or no party.
     #[error("the log's list of gone parties is not one")]
     Gone,
+    /// Something is sealed in a plan that seals nothing, or nothing in one that does.
+    #[error("the log seals something although the plan does not, or nothing although it does")]
+    Sealed,
+    /// A sealed vector of another length than the plan's.
+    #[error("the log seals a vector of {found} bytes, not {expected}")]
+    SealedBytes {
+        /// The bytes that the log names.
+        found: u64,
+        /// The bytes that the plan gives.
+        expected: u64,
+    },
+    /// A deal that is none.
+    #[error("the log's deal: {0}")]
+    Deal(#[from] DealError),
 }
 
 impl Log {
@@ -168,6 +207,26 @@ impl Log {
             return Err(LogError::Gone);
         }
         Ok(())
+    }
+
+    /// Checks what the log says of sealing against the plan, `terms` being none where it seals
+    /// nothing; the deal, where there is one. A function of log and terms alone, as
+    /// [`check`](Log::check) is.
+    ///
+    /// # Errors
+    /// The log is not taken.
+    pub fn check_sealed(&self, terms: Option<&SealTerms>) -> Result<Option<CheckedDeal>, LogError> {
+        let (sealed, terms) = match (&self.sealed, terms) {
+            (None, None) => return Ok(None),
+            (Some(sealed), Some(terms)) => (sealed, terms),
+            _ => return Err(LogError::Sealed),
+        };
+        let (found, expected) = (sealed.bytes, terms.bytes);
+        if found != expected {
+            return Err(LogError::SealedBytes { found, expected });
+        }
+        let threshold = terms.threshold;
+        Ok(Some(sealed.deal.check(threshold.needed(), threshold.holders())?))
     }
 
     /// The round in which this party says that it took the share in.
@@ -250,6 +309,7 @@ pub fn deniers(logs: &AgreedLogs) -> BTreeSet<Party> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sealing::holders::Tolerance;
     use crate::topology::graph::Graph;
 
     fn schedule() -> Schedule {
@@ -283,7 +343,52 @@ mod tests {
             sent,
             received,
             gone: Vec::new(),
+            sealed: None,
         }
+    }
+
+    fn sealed(bytes: u64, commitments: usize, letters: usize) -> Log {
+        // The neutral element, which is a point.
+        let (commitments, letters) = (vec![[0; 32]; commitments], vec![[7; 80]; letters]);
+        let (hash, deal) = ([9; 32], Deal { commitments, letters });
+        Log {
+            sealed: Some(Sealed { hash, bytes, deal }),
+            ..log_of(2, &schedule())
+        }
+    }
+
+    #[test]
+    fn a_log_seals_what_the_plan_says_and_nothing_else() {
+        let tolerance = Tolerance {
+            members: 8,
+            started: 8,
+            colluding: 1,
+            dropouts: 1,
+        };
+        let threshold = Threshold::of(tolerance).expect("enough members");
+        let terms = Some(&SealTerms { threshold, bytes: 24 });
+        let deal = sealed(24, 3, 4).check_sealed(terms).expect("as the plan says");
+        assert_eq!(deal.map(|deal| deal.threshold()), Some(3));
+        let plain = log_of(2, &schedule());
+        assert_eq!(plain.check_sealed(None), Ok(None));
+        assert_eq!(plain.check_sealed(terms), Err(LogError::Sealed));
+        assert_eq!(sealed(24, 3, 4).check_sealed(None), Err(LogError::Sealed));
+        let (found, expected) = (25, 24);
+        assert_eq!(
+            sealed(25, 3, 4).check_sealed(terms),
+            Err(LogError::SealedBytes { found, expected })
+        );
+        for (commitments, letters) in [(2, 4), (4, 4), (3, 3), (3, 5), (0, 0)] {
+            let refused = sealed(24, commitments, letters).check_sealed(terms);
+            assert!(
+                matches!(refused, Err(LogError::Deal(_))),
+                "{commitments} {letters}"
+            );
+        }
+        let mut no_point = sealed(24, 3, 4);
+        no_point.sealed.as_mut().expect("it is").deal.commitments[1] = [0xff; 32];
+        let refused = no_point.check_sealed(terms);
+        assert_eq!(refused, Err(LogError::Deal(DealError::Point { index: 1 })));
     }
 
     #[test]

@@ -8,9 +8,10 @@ use sha2::{Digest as _, Sha256};
 use crate::averaging::sketch;
 use crate::messages::commitment::{Commitment, Commitments, Nonce};
 use crate::messages::signature::{Digest, Signature};
+use crate::sealing::run_key::{incarnation, is_small_order};
 use crate::topology::party::Party;
 
-/// 128 random bits of one start of a node.
+/// What a start of a node is told from others by: 128 bits of a hash of the keys in its READY.
 pub type Incarnation = [u8; 16];
 
 /// SHA-256 of an item's bytes.
@@ -117,13 +118,26 @@ pub struct Sketch {
     pub sums: [i64; sketch::SUMS],
 }
 
+/// A secret or a share of one that its notice makes known. It is public from then on, and still is
+/// not printed: what a log has of it would outlive the run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Disclosed(pub [u8; 32]);
+
+impl fmt::Debug for Disclosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Disclosed")
+    }
+}
+
 /// What a public message says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
     /// READY: this start of the author's node is ready to begin.
     Ready {
-        /// The random bits of this start of the node.
-        incarnation: Incarnation,
+        /// The run key of this start of the node.
+        key: [u8; 32],
+        /// Its pair key, where the mechanism has masks of pairs.
+        pair: Option<[u8; 32]>,
     },
     /// The author begins with exactly these, if they all say so.
     Start {
@@ -200,8 +214,10 @@ pub enum Notice {
     Waiting,
     /// READY where the schedule is drawn at START.
     Commit {
-        /// The random bits of this start of the node.
-        incarnation: Incarnation,
+        /// The run key of this start of the node.
+        key: [u8; 32],
+        /// Its pair key, where the mechanism has masks of pairs.
+        pair: Option<[u8; 32]>,
         /// To the nonce of this start.
         commitment: Commitment,
     },
@@ -226,7 +242,7 @@ pub enum Notice {
     },
     /// The author leaves before START: the READY of this start of its node is void.
     Withdraw {
-        /// The random bits of this start of the node.
+        /// Which start of its node.
         incarnation: Incarnation,
     },
     /// Gathering: whom of its neighbours the author does not reach now, ascending by party.
@@ -236,6 +252,22 @@ pub enum Notice {
     },
     /// Gathering, to one neighbour: I am here.
     Here,
+    /// Opening: the secret with which the author sealed its vector.
+    Key {
+        /// The round of the seal; 0 in a run of one result.
+        round: u32,
+        /// K, in its canonical encoding.
+        secret: Disclosed,
+    },
+    /// Opening: the author's share of another one's secret.
+    Share {
+        /// The round of the seal; 0 in a run of one result.
+        round: u32,
+        /// Whose secret it is a share of.
+        of: u32,
+        /// The share, in its canonical encoding.
+        share: Disclosed,
+    },
 }
 
 /// Which form of averaging a message belongs to. Each is begun once, from the same opening.
@@ -290,8 +322,38 @@ impl Notice {
             | Notice::Severed { .. }
             | Notice::Averaged { .. }
             | Notice::Sums { .. }
-            | Notice::Waiting => Phase::Publishing,
+            | Notice::Waiting
+            | Notice::Key { .. }
+            | Notice::Share { .. } => Phase::Publishing,
         }
+    }
+
+    /// The run key and the pair key of a READY; none of anything else.
+    pub fn keys(&self) -> Option<(&[u8; 32], Option<&[u8; 32]>)> {
+        match self {
+            Notice::Ready { key, pair } | Notice::Commit { key, pair, .. } => Some((key, pair.as_ref())),
+            _ => None,
+        }
+    }
+
+    /// The start of the author's node that a READY is of; none of anything else.
+    pub fn incarnation(&self) -> Option<Incarnation> {
+        self.keys().map(|(key, pair)| incarnation(key, pair))
+    }
+
+    /// The secret or share that it makes known.
+    pub fn disclosed(&self) -> Option<&Disclosed> {
+        match self {
+            Notice::Key { secret, .. } => Some(secret),
+            Notice::Share { share, .. } => Some(share),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a READY with a key that makes no secret in common with anybody's.
+    pub fn has_small_key(&self) -> bool {
+        self.keys()
+            .is_some_and(|(key, pair)| is_small_order(key) || pair.is_some_and(is_small_order))
     }
 
     /// Whether it is for one neighbour only; all others are flooded.

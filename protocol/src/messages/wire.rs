@@ -20,6 +20,8 @@ use crate::messages::log::{Answer, Log, ShareId};
 use crate::messages::notice::{Form, ItemSet, Notice, Recipient, Round, SignedNotice, Stage};
 use crate::messages::question::{Question, Reply};
 use crate::messages::signature::{Digest, Signature};
+use crate::sealing::holders::Threshold;
+use crate::sealing::letter::LETTER_BYTES;
 use crate::topology::party::Party;
 
 pub use bytes::Bytes;
@@ -435,9 +437,14 @@ pub fn log_from_bytes(bytes: &[u8]) -> Result<Log, WireError> {
     decode_all("log", bytes)
 }
 
-/// The largest log of a plan with this many parties, rounds and fan-out.
+/// What a log grows by where the plan seals: a hash, three lengths, t commitments and h letters.
+pub fn sealed_bytes(threshold: Threshold) -> usize {
+    32 + 3 * 8 + threshold.needed() * 32 + threshold.holders() * LETTER_BYTES
+}
+
+/// The largest log of a plan with this many parties, rounds and fan-out that seals nothing.
 pub fn log_limit(parties: usize, rounds: usize, fanout: usize, received: usize) -> usize {
-    // party, three lengths; an entry with an answer; an entry; a party.
+    // party, three lengths, whether it seals; an entry with an answer; an entry; a party.
     64 + rounds * fanout * (4 + 8 + 1 + 1 + 8 + 64) + received * (4 + 8 + 4) + parties * 8
 }
 

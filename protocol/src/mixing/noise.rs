@@ -1,4 +1,4 @@
-//! Gaussian noise on the lattice.
+//! Noise on the lattice: uniform over residues, straight from the cipher's words, or Gaussian.
 //!
 //! A normal variate in f64 is rounded to a cell of about 2^-b standard deviations, coarse enough
 //! that the sampler's own granularity (52 random bits) does not show. Where a noise must mask finer
@@ -76,6 +76,9 @@ impl<R: Rng> LatticeNoise<R> {
 
 impl<R: Rng> NoiseSource<LatticeVector> for LatticeNoise<R> {
     fn draw(&mut self, _: usize, round: u32) -> PackedVector {
+        if let Some(ring) = self.lattice.ring() {
+            return LatticeVector::even(ring, self.dimension, &mut self.rng).pack();
+        }
         let mut noise = self.lattice.zeros(self.dimension);
         let std = self.correlated_std / self.lattice.step();
         add_gaussian(

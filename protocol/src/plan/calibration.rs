@@ -6,7 +6,7 @@ use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
 use crate::plan::mechanism::rules::Planned;
 use crate::plan::run_file::problem::Problem;
-use crate::plan::run_file::settings::{Coalitions, IndependentNoise};
+use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise};
 use crate::plan::shares::ShareCounts;
 use crate::topology::schedule::Schedule;
 
@@ -34,7 +34,7 @@ pub struct Calibration {
     /// `independent_noise = "none"`.
     pub independent_std: f64,
     /// The noise that cancels in the sum, in a state's units: σ_Δ of INCA, σ_γ of PPSC (the file's
-    /// `correlated_std` or `pairwise_std`).
+    /// `correlated_std` or `pairwise_std`); 0 where it is uniform and has no scale.
     pub correlated_std: f64,
     /// What is claimed, the headline first.
     pub claims: Vec<Claim>,
@@ -106,8 +106,8 @@ impl Calibration {
     /// The schedule of `seed` for so many rounds: with PPSC of as many iterations as fit into them.
     /// None if the private graph has parties with too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {
-        let (graph, fanout) = (&draft.private_graph, draft.mechanism.fanout as usize);
-        draft.mechanism.kind.rules().draw(graph, fanout, rounds, seed)
+        let (graph, settings) = (&draft.private_graph, &draft.mechanism);
+        settings.kind.rules().draw(graph, settings, rounds, seed)
     }
 
     /// The schedule of [`Calibration::draw_schedule`], with its seed.
@@ -159,6 +159,14 @@ impl Calibration {
             }
         }
         let key = draft.mechanism.kind.rules().correlated_key();
+        if draft.mechanism.correlated == CorrelatedNoise::Uniform {
+            return match self.correlated_std {
+                0.0 => Ok(()),
+                _ => Err(PlanError::Derived {
+                    field: format!("mechanism.{key}"),
+                }),
+            };
+        }
         positive(&format!("mechanism.{key}"), self.correlated_std)
     }
 

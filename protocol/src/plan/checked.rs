@@ -110,7 +110,9 @@ impl Plan {
     /// because it leaves the choice and fewer bytes travel.
     fn choose_dissemination(&mut self) -> Result<(), PlanError> {
         let choice = self.draft.run.dissemination;
-        if choice == Dissemination::Flood {
+        // No average of residues is worth anything: they are summed.
+        if choice == Dissemination::Flood || self.lattice.ring().is_some() {
+            self.draft.run.dissemination = Dissemination::Flood;
             return Ok(());
         }
         let terms = AveragingTerms::of(Request {

@@ -52,6 +52,28 @@ pub enum Changes {
     SameSum,
 }
 
+/// What a theorem rests on, where it says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// The connectivity of those who share with each other: see [`ConnectivityBasis`].
+    Connectivity,
+}
+
+/// The connectivity that hides every value among others, whoever colludes or departs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectivityBasis {
+    /// κ: the least number of parties whose removal leaves the others in several pieces.
+    pub kappa: usize,
+    /// s: how many may collude or depart, together; below κ.
+    pub removed: usize,
+    /// q = κ − s − 1: how many shares between the others may go astray besides.
+    pub share_faults: usize,
+    /// m: among how many values, its own included, each is hidden then.
+    pub among: usize,
+}
+
 /// One sentence of privacy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +105,12 @@ pub struct Claim {
     /// For which changes it holds; absent: for all of the plan's adjacency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
+    /// What a theorem rests on, where it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+    /// The numbers of that basis: there if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connectivity: Option<ConnectivityBasis>,
     /// Whether the headline ε rests on it.
     pub holds_as_headline: bool,
 }
@@ -129,6 +157,11 @@ impl Claim {
             "above 0 and below 1",
         )?;
         at_least_zero("sampling_delta", self.sampling_delta)?;
+        if self.basis.is_some() != self.connectivity.is_some() {
+            return Err(PlanError::Derived {
+                field: field("basis"),
+            });
+        }
         number(
             &field("size"),
             self.size as f64,

@@ -45,7 +45,8 @@ impl FloodedFinals {
         let value = self
             .lattice
             .final_state(bytes.slice_ref(values), self.dimension, self.parties)?;
-        if weight.0.unsigned_abs() > i128::MAX as u128 / self.parties as u128 {
+        let travels = self.lattice.ring().is_none();
+        if weight.0.unsigned_abs() > i128::MAX as u128 / self.parties as u128 || (weight.0 != 0 && !travels) {
             return Err(FinalError::Weight);
         }
         Ok(Portion { value, weight })

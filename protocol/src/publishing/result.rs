@@ -1,9 +1,13 @@
 //! What publishing comes to: a sum of finals, and how exact it is.
 
+use std::collections::BTreeSet;
+
 use crate::lattice::grid::{Lattice, LatticeWeight};
 use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
 use crate::mixing::portion::Share;
+use crate::plan::checked::Plan;
+use crate::topology::party::Party;
 
 /// What a verified result is known to be off by; ∞ if somebody says that it holds another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,5 +57,58 @@ impl Sum {
             value: lattice.sum(value),
             weight: LatticeWeight(finals.iter().map(|it| it.weight.0).sum()),
         })
+    }
+
+    /// Whether the sum is one that the parties' values and noise can have: of residues, no further
+    /// out than the plan says. Integers that are too large are refused final by final.
+    pub(crate) fn is_in_range(&self, lattice: &Lattice) -> bool {
+        let inside = |steps: i128| steps.unsigned_abs() <= lattice.own_reach.unsigned_abs();
+        lattice.ring().is_none() || self.value.steps().all(inside)
+    }
+
+    /// The sum with its weight: where weights do not travel the plan says what those of `included`
+    /// come to.
+    pub(crate) fn weighed(self, plan: &Plan, included: &BTreeSet<Party>) -> Self {
+        if plan.lattice().ring().is_none() {
+            return self;
+        }
+        let units = included
+            .iter()
+            .map(|&party| i128::from(plan.draft().weight_units(party)));
+        Sum {
+            weight: LatticeWeight(units.sum()),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::ChaCha8Rng;
+
+    use super::*;
+    use crate::simulator::cluster::tests::plan;
+
+    /// A sum into which something even went is out of range in some coordinate, but for a chance of
+    /// 2^-40.
+    #[test]
+    fn a_spoilt_sum_of_residues_shows() {
+        let plan = plan(8, "[mechanism]\ncorrelated = \"uniform\"", 3);
+        let lattice = plan.lattice();
+        let ring = lattice.ring().expect("a ring");
+        let sum = |steps: [i128; 2]| Sum {
+            value: lattice.vector(steps.into_iter()),
+            weight: LatticeWeight(0),
+        };
+        let most = lattice.own_reach;
+        assert!(sum([most, -most]).is_in_range(lattice) && sum([0, 7]).is_in_range(lattice));
+        assert!(!sum([most + 1, 0]).is_in_range(lattice) && !sum([0, -most - 1]).is_in_range(lattice));
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for _ in 0..2000 {
+            let mut spoilt = sum([5, -9]);
+            spoilt.value.add(&LatticeVector::even(ring, 2, &mut rng));
+            assert!(!spoilt.is_in_range(lattice));
+        }
     }
 }

@@ -68,6 +68,8 @@ impl ItemRules {
         let log = wire::log_from_bytes(bytes).map_err(|reason| reason.to_string())?;
         log.check(author, members.len(), &self.schedule)
             .map_err(|reason| reason.to_string())?;
+        // No plan seals yet.
+        log.check_sealed(None).map_err(|reason| reason.to_string())?;
         for entry in &log.sent {
             if let Some(answer) = &entry.answer {
                 let id = ShareId {
@@ -356,7 +358,9 @@ impl Commons {
         );
         match self.flood.receive(frame, signed, gathered) {
             // Both have its signature; whoever passed on the second has done nothing wrong.
-            Err(reason @ FloodError::Two { author, .. }) => self.offence(author, reason),
+            Err(reason @ (FloodError::Two { author, .. } | FloodError::SmallKey(author))) => {
+                self.offence(author, reason);
+            }
             Err(reason) => self.offence(from, reason),
             Ok(Receipt::Stale) => return false,
             Ok(Receipt::Known(Slot::Item(stage, author))) if self.lacks_first(stage, author) => {

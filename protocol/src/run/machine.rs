@@ -20,6 +20,7 @@
 //! # use undertone_protocol::run::interface::{Input, Output};
 //! # use undertone_protocol::run::machine::{Identity, Run};
 //! # use undertone_protocol::run::outcome::Ending;
+//! # use undertone_protocol::sealing::run_key::RunKey;
 //! # use undertone_protocol::simulator::cluster::permissive_gate as gate;
 //! # use undertone_protocol::time::Time;
 //! # let n = 4;
@@ -29,6 +30,7 @@
 //! #     adversary: Adversary::Coalition, size: draft.privacy.colluding, faults: Faults::Class,
 //! #     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
 //! #     established: Established::Theorem, cases: 1, seed: None, changes: None,
+//! #     basis: None, connectivity: None,
 //! #     sampling_delta: 0.0, holds_as_headline: true,
 //! # };
 //! # let calibration = Calibration {
@@ -47,8 +49,8 @@
 //! #     let rng = rand::rngs::ChaCha8Rng::seed_from_u64(party as u64);
 //! #     let noise = LatticeNoise::new(rng, *plan.lattice(), 2, plan.calibration().correlated_std);
 //! #     let identity = Identity {
-//! #         party, key: simulated_keypair(party), incarnation: [party as u8; 16],
-//! #         nonce: [party as u8; 32], epoch: 0,
+//! #         party, key: simulated_keypair(party),
+//! #         run_key: RunKey::from_secret([party as u8; 32]), nonce: [party as u8; 32], epoch: 0,
 //! #     };
 //! #     let value = plan.lattice().encode([0.1 * party as f64, 0.2].into_iter());
 //! #     Run::new(plan.clone(), identity, value, Box::new(noise), now)
@@ -128,13 +130,13 @@ use libp2p_identity::Keypair;
 
 use crate::agreement::agreeing::{Agreement, Electorate};
 use crate::agreement::flood::Flood;
-use crate::agreement::gathering::{Attendance, Draw, Gathering};
+use crate::agreement::gathering::{Attendance, Draw, Entrant, Gathering};
 use crate::agreement::presence::Presence;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::commitment::Nonce;
 use crate::messages::log::{AgreedLogs, Log, ShareId};
-use crate::messages::notice::{Incarnation, Phase, Seat, Stage};
+use crate::messages::notice::{Phase, Stage};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::wire;
 use crate::mixing::course::Course;
@@ -148,6 +150,7 @@ use crate::publishing::publication::Publication;
 use crate::run::commons::{Commons, ItemRules};
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::outcome::{Ending, Event, GateVerdict, Outcome, Progress};
+use crate::sealing::run_key::RunKey;
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -157,9 +160,10 @@ pub struct Identity {
     pub party: Party,
     /// Signs for it.
     pub key: Keypair,
-    /// Fresh randomness of this start.
-    pub incarnation: Incarnation,
-    /// More of it: what this start adds to a schedule that is drawn at START. Secret until then.
+    /// Drawn for this start: its public half is in READY, and makes the incarnation.
+    pub run_key: RunKey,
+    /// Fresh randomness: what this start adds to a schedule that is drawn at START. Secret until
+    /// then.
     pub nonce: Nonce,
     /// Larger than every sequence number of earlier starts: wall-clock milliseconds at the start ×
     /// 2^16 will do.
@@ -257,7 +261,7 @@ impl Run {
         let Identity {
             party: me,
             key,
-            incarnation,
+            run_key,
             nonce,
             epoch,
         } = identity;
@@ -279,9 +283,9 @@ impl Run {
             rules,
             neighbours,
         );
-        let seat = Seat {
+        let entrant = Entrant {
             party: me,
-            incarnation,
+            key: run_key,
         };
         let attendance = Attendance {
             parties: plan.parties(),
@@ -294,7 +298,7 @@ impl Run {
             nonce,
         });
         let presence = Presence::new(electorate.clone());
-        let gathering = Gathering::new(seat, attendance, presence, now, draw);
+        let gathering = Gathering::new(entrant, attendance, presence, now, draw);
         let ready = gathering.ready();
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
         let mixing = course.begin(value, weight, noise);

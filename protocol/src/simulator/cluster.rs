@@ -23,6 +23,7 @@ use crate::plan::peers::simulated_keypair;
 use crate::run::interface::{Input, Output};
 use crate::run::machine::Identity;
 use crate::run::outcome::{Event, GateVerdict, Outcome};
+use crate::sealing::run_key::RunKey;
 use crate::simulator::checks::Checks;
 use crate::simulator::equivocator;
 use crate::simulator::invariants::trace::Trace;
@@ -137,7 +138,7 @@ fn identity_of(seed: u64, party: Party) -> Identity {
     Identity {
         party,
         key: simulated_keypair(party),
-        incarnation: stream(seed, "incarnation", party).random(),
+        run_key: RunKey::draw(&mut stream(seed, "run key", party)),
         nonce: stream(seed, "nonce", party).random(),
         epoch: 0,
     }

@@ -285,6 +285,7 @@ impl World {
                 .extend(mass::check([&sum.value], publishers.iter().map(|&party| &self.noised[party])).err());
             self.violations.extend(weight::check([sum.weight], own).err());
         }
+        let sum = sum.map(|sum| sum.weighed(plan, &publishers));
         let logs = Arc::new(logs);
         let outcome = |party: Party| {
             outcome(

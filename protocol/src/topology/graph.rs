@@ -169,6 +169,17 @@ impl Graph {
         reached.iter().position(|&r| !r)
     }
 
+    /// A tree of all parties with those of these edges that are none of it: connected, and
+    /// otherwise as irregular as they are. For tests.
+    #[cfg(test)]
+    pub(crate) fn tree_and(parties: usize, extra: Vec<(usize, usize)>) -> Self {
+        let mut edges: Vec<(usize, usize)> = (1..parties).map(|i| (i / 2, i)).collect();
+        edges.extend(extra.into_iter().filter(|&(a, b)| a < b && b < parties));
+        edges.sort_unstable();
+        edges.dedup();
+        Graph::from_edges(parties, &edges).expect("edges of these parties, each once")
+    }
+
     /// The connected components, each in ascending order, by their first party.
     pub fn components(&self) -> Vec<Vec<usize>> {
         let mut reached = vec![false; self.parties()];

@@ -112,6 +112,18 @@ impl Schedule {
         (at_once.saturating_mul(rounds), at_once)
     }
 
+    /// Who meets whom: the parties, joined where a share is due either way.
+    pub fn meetings(&self) -> Graph {
+        let parties = self.out.first().map_or(0, Vec::len);
+        let mut pairs = Vec::with_capacity(self.shares());
+        for (from, receivers) in self.out.iter().flat_map(|round| round.iter().enumerate()) {
+            pairs.extend(receivers.iter().map(|&to| (from.min(to), from.max(to))));
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        Graph::from_edges(parties, &pairs).expect("nobody sends to itself, each pair is there once")
+    }
+
     /// The largest number of shares that a party is due over all rounds.
     pub fn largest_in_degree(&self) -> usize {
         let mut due = vec![0usize; self.out.first().map_or(0, Vec::len)];
@@ -164,7 +176,9 @@ impl<'a> Unused<'a> {
             open.iter_mut().for_each(|list| draw.shuffle(list));
             let mut order: Vec<usize> = (0..parties).collect();
             draw.shuffle(&mut order);
-            let matched = Matching::greatest(&open, &order, parties);
+            let mut matching = Matching::new(parties);
+            matching.extend(&open, &order);
+            let matched = matching.receivers(parties);
             for party in 0..parties {
                 // Unmatched only where the graph is not regular: then some unused neighbour, which
                 // so gets one more share.
@@ -190,29 +204,35 @@ impl<'a> Unused<'a> {
     }
 }
 
-/// A greatest bipartite matching of senders with receivers by augmenting paths (Kuhn), along the
-/// orders given.
-struct Matching<'a> {
-    open: &'a [Vec<usize>],
+/// A bipartite matching of senders with receivers by augmenting paths (Kuhn).
+pub(super) struct Matching {
     sender_of: Vec<Option<usize>>,
     tried: Vec<bool>,
 }
 
-impl<'a> Matching<'a> {
-    /// For each sender its receiver, if it got one. A regular bipartite graph has a perfect
-    /// matching (König).
-    fn greatest(open: &'a [Vec<usize>], order: &[usize], receivers: usize) -> Vec<Option<usize>> {
-        let mut matching = Matching {
-            open,
+impl Matching {
+    /// Nobody is matched yet.
+    pub(super) fn new(receivers: usize) -> Self {
+        Matching {
             sender_of: vec![None; receivers],
             tried: Vec::new(),
-        };
-        for &sender in order {
-            matching.tried = vec![false; receivers];
-            matching.place(sender);
         }
-        let mut matched = vec![None; open.len()];
-        for (receiver, sender) in matching.sender_of.iter().enumerate() {
+    }
+
+    /// Makes it a greatest matching, along the orders given: of senders that have none yet, and of
+    /// the receivers that are open to each. Who is matched stays so, if maybe with another; all
+    /// earlier pairs must be open still. A regular bipartite graph has a perfect matching (König).
+    pub(super) fn extend(&mut self, open: &[Vec<usize>], senders: &[usize]) {
+        for &sender in senders {
+            self.tried = vec![false; self.sender_of.len()];
+            self.place(open, sender);
+        }
+    }
+
+    /// For each sender its receiver, if it got one.
+    pub(super) fn receivers(&self, senders: usize) -> Vec<Option<usize>> {
+        let mut matched = vec![None; senders];
+        for (receiver, sender) in self.sender_of.iter().enumerate() {
             if let Some(sender) = *sender {
                 matched[sender] = Some(receiver);
             }
@@ -222,11 +242,11 @@ impl<'a> Matching<'a> {
 
     /// Finds a receiver for `sender`, moving earlier senders on if need be. An explicit stack:
     /// paths can be as long as there are parties, and there can be a thousand.
-    fn place(&mut self, sender: usize) -> bool {
+    fn place(&mut self, open: &[Vec<usize>], sender: usize) {
         // (sender, next candidate, the receiver that led here)
         let mut path: Vec<(usize, usize)> = vec![(sender, 0)];
         while let Some(&mut (current, ref mut next)) = path.last_mut() {
-            let Some(&receiver) = self.open[current].get(*next) else {
+            let Some(&receiver) = open[current].get(*next) else {
                 path.pop();
                 continue;
             };
@@ -238,13 +258,12 @@ impl<'a> Matching<'a> {
                 Some(earlier) => path.push((earlier, 0)),
                 None => {
                     for &(sender, next) in &path {
-                        self.sender_of[self.open[sender][next - 1]] = Some(sender);
+                        self.sender_of[open[sender][next - 1]] = Some(sender);
                     }
-                    return true;
+                    return;
                 }
             }
         }
-        false
     }
 }
 
@@ -310,11 +329,7 @@ mod tests {
             rounds in 1usize..20,
             seed: u64,
         ) {
-            let mut edges: Vec<(usize, usize)> = (1..parties).map(|i| (i / 2, i)).collect();
-            edges.extend(extra.into_iter().filter(|&(a, b)| a < b && b < parties));
-            edges.sort_unstable();
-            edges.dedup();
-            let graph = Graph::from_edges(parties, &edges).unwrap();
+            let graph = Graph::tree_and(parties, extra);
             for fanout in 1..=graph.least_degree() {
                 let schedule = Schedule::draw(&graph, fanout, rounds, seed).unwrap();
                 check_passes(&graph, &schedule, fanout);

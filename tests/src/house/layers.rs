@@ -24,6 +24,7 @@ pub const ORDERS: [Order; 3] = [
             "lattice",
             "averaging",
             "plan",
+            "sealing",
             "messages",
             "agreement",
             "mixing",

@@ -29,6 +29,18 @@ pub enum EdgesError {
         /// The node that is joined to itself.
         node: usize,
     },
+    /// A node beyond those that there may be.
+    #[error("edge list, line {line}: node {node} is beyond the {nodes} that there {}", if *given { "are" } else { "may be" })]
+    Beyond {
+        /// The line at fault.
+        line: usize,
+        /// The node that there is not.
+        node: usize,
+        /// How many nodes there may be.
+        nodes: usize,
+        /// Whether their number was given, or is the most that this question takes.
+        given: bool,
+    },
     /// No edge at all.
     #[error("edge list: there is no edge in it")]
     Empty,
@@ -72,10 +84,7 @@ pub fn connected(text: &str) -> Result<Graph, EdgesError> {
     {
         return Err(EdgesError::Isolated { node, largest, line });
     }
-    let mut edges: Vec<(usize, usize)> = listed.iter().map(|&(_, u, v)| (u.min(v), u.max(v))).collect();
-    edges.sort_unstable();
-    edges.dedup();
-    let graph = Graph::from_edges(lines.len(), &edges).expect("ends are nodes, no loops, no repetitions");
+    let graph = joined(lines.len(), &listed);
     match graph.unreached() {
         Some(node) => Err(EdgesError::Disconnected {
             line: lines[node].1,
@@ -83,6 +92,38 @@ pub fn connected(text: &str) -> Result<Graph, EdgesError> {
         }),
         None => Ok(graph),
     }
+}
+
+/// Reads a graph from an edge list, in one piece or several: of `nodes` nodes, or, if that is not
+/// given, of as many as the largest of the list says, at most `most`.
+pub fn any(text: &str, nodes: Option<usize>, most: usize) -> Result<Graph, EdgesError> {
+    let listed = read(text)?;
+    let bound = nodes.unwrap_or(most);
+    let mut count = nodes.unwrap_or(0);
+    for &(line, u, v) in &listed {
+        let node = u.max(v);
+        if node >= bound {
+            return Err(EdgesError::Beyond {
+                line,
+                node,
+                nodes: bound,
+                given: nodes.is_some(),
+            });
+        }
+        count = count.max(node + 1);
+    }
+    if count == 0 {
+        return Err(EdgesError::Empty);
+    }
+    Ok(joined(count, &listed))
+}
+
+/// The graph of the lines read, whose ends are below `nodes`.
+fn joined(nodes: usize, listed: &[(usize, usize, usize)]) -> Graph {
+    let mut edges: Vec<(usize, usize)> = listed.iter().map(|&(_, u, v)| (u.min(v), u.max(v))).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    Graph::from_edges(nodes, &edges).expect("ends are nodes, no loops, no repetitions")
 }
 
 /// (line, u, v) of every line that is not empty.

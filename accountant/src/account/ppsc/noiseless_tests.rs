@@ -13,7 +13,7 @@ use crate::execution::checked::Execution;
 use crate::losses::loss::{Noise, squared_losses};
 use crate::losses::view::View;
 use crate::mechanism::chosen::Mechanism;
-use crate::testing::random_faults;
+use crate::testing::{power, random_faults};
 
 /// Runs in which rounding was taken for a value that is told.
 const DOUBTFUL: [u64; 4] = [3305, 6170, 7087, 13215];
@@ -39,7 +39,7 @@ fn rank(matrix: &Array2<f64>) -> usize {
             continue;
         };
         m.swap(rank, pivot);
-        let inverse = power(m[rank][column], PRIME - 2);
+        let inverse = power(m[rank][column], PRIME - 2, PRIME);
         let kept = m[rank].clone();
         for below in &mut m[rank + 1..] {
             let factor = below[column] * inverse % PRIME;
@@ -50,18 +50,6 @@ fn rank(matrix: &Array2<f64>) -> usize {
         rank += 1;
     }
     rank
-}
-
-fn power(mut base: i128, mut exponent: i128) -> i128 {
-    let mut product = 1;
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            product = product * base % PRIME;
-        }
-        base = base * base % PRIME;
-        exponent >>= 1;
-    }
-    product
 }
 
 /// The random run of PPSC of this number, against a random coalition.

@@ -114,6 +114,7 @@ fn no_fault_of_a_share_loses_more_than_its_state_shows() {
             colluding: size,
             dropouts: 0,
             rollback: true,
+            uniform: false,
         };
         let base = setting.fault_free().expect("a schedule");
         let mut worst = 0.0f64;

@@ -24,6 +24,7 @@ fn setting(gossip: &MultiGossip, colluding: usize, dropouts: usize) -> Setting {
         colluding,
         dropouts,
         rollback: true,
+        uniform: false,
     }
 }
 

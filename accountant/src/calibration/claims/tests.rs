@@ -28,6 +28,7 @@ fn setting(mechanism: Mechanism, parties: usize, rounds: u32, seed: u64) -> Sett
         colluding: 1,
         dropouts: 1,
         rollback: true,
+        uniform: false,
     }
 }
 

@@ -20,6 +20,7 @@ fn setting() -> Setting {
         colluding: 1,
         dropouts: 1,
         rollback: true,
+        uniform: false,
     }
 }
 

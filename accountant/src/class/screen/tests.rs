@@ -21,6 +21,7 @@ fn the_way_taken_in_doubt_agrees_with_the_fast_one() {
         colluding: 1,
         dropouts: 1,
         rollback: true,
+        uniform: false,
     };
     let base = setting.fault_free().expect("a schedule");
     let screen = Screen::of(&Trace::of(&base, &setting.weights), &base);
@@ -58,6 +59,7 @@ fn any_setting(random: &mut ChaCha8Rng) -> Setting {
         colluding: 1,
         dropouts: 1,
         rollback: false,
+        uniform: false,
     }
 }
 

@@ -31,6 +31,7 @@ fn setting(parties: usize, rounds: usize, fanout: usize, injection: InjectionSpe
         colluding: 1,
         dropouts: 1,
         rollback: true,
+        uniform: false,
     }
 }
 

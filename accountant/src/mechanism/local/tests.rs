@@ -26,6 +26,7 @@ fn setting(sends: Vec<Vec<Vec<usize>>>) -> Setting {
         colluding: 1,
         dropouts: 0,
         rollback: true,
+        uniform: false,
     }
 }
 

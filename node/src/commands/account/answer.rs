@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use clap::ValueEnum;
 use serde::Serialize;
 use undertone_accountant::account::answer::AccountError;
 use undertone_accountant::losses::gaussian::GaussianError;
@@ -12,6 +13,33 @@ use crate::planning::files::read_text;
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::report::Report;
 use crate::telling::table::{Table, at_most};
+
+/// The noise that cancels in the sum of all finals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Correlated {
+    /// Normal variates, whose standard deviation is given.
+    #[default]
+    Gaussian,
+    /// Drawn evenly from residues: nothing is given.
+    Uniform,
+}
+
+impl Correlated {
+    /// The standard deviation that `flag` gives, none for uniform noise.
+    pub(super) fn std(self, flag: &str, given: Option<f64>) -> Result<Option<f64>, Failure> {
+        match (self, given) {
+            (Correlated::Uniform, Some(_)) => {
+                Err(Failure::usage("uniform noise has no standard deviation: leave it out").field(flag))
+            }
+            (Correlated::Gaussian, None) => Err(Failure::usage(format!(
+                "{flag} is missing: it says how large the gaussian noise is"
+            ))
+            .field(flag)
+            .hint("or --correlated uniform, for noise over residues")),
+            (_, given) => Ok(given),
+        }
+    }
+}
 
 /// The loss of each honest party.
 pub(super) fn table_of_losses(losses: &BTreeMap<Party, f64>) -> Table {

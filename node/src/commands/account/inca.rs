@@ -6,7 +6,9 @@ use clap::Args;
 use undertone_accountant::account::inca::{self, InferredLosses};
 use undertone_accountant::losses::loss::Noise;
 
-use crate::commands::account::answer::{bounded, read_input, refuse_execution, report, table_of_losses};
+use crate::commands::account::answer::{
+    Correlated, bounded, read_input, refuse_execution, report, table_of_losses,
+};
 use crate::telling::failure::Failure;
 use crate::telling::report::Report;
 
@@ -19,9 +21,18 @@ pub struct IncaArgs {
     /// σ*, in the data's unit
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     independent_std: f64,
-    /// σ_Δ, in the data's unit
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
-    correlated_std: f64,
+    /// What cancels: gaussian noise, or uniform over residues (values then come in whole before
+    /// round 1, whatever injection the file names)
+    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+    correlated: Correlated,
+    /// σ_Δ, in the data's unit (gaussian only)
+    #[arg(
+        long,
+        value_name = "S",
+        allow_negative_numbers = true,
+        required_if_eq("correlated", "gaussian")
+    )]
+    correlated_std: Option<f64>,
     /// Δ of every party, where the file has none
     #[arg(long, value_name = "D", default_value_t = 1.0, allow_negative_numbers = true)]
     sensitivity: f64,
@@ -32,12 +43,26 @@ pub struct IncaArgs {
 
 pub(super) fn run(arguments: &IncaArgs) -> Result<Report, Failure> {
     let text = read_input(&arguments.execution, "EXECUTION.json")?;
-    let noise = Noise {
-        independent_std: arguments.independent_std,
-        correlated_std: arguments.correlated_std,
+    let IncaArgs {
+        independent_std,
+        sensitivity,
+        delta,
+        ..
+    } = *arguments;
+    let answer = match arguments
+        .correlated
+        .std("--correlated-std", arguments.correlated_std)?
+    {
+        Some(correlated_std) => {
+            let noise = Noise {
+                independent_std,
+                correlated_std,
+            };
+            inca::inca(&text, noise, sensitivity, delta)
+        }
+        None => inca::inca_uniform(&text, independent_std, sensitivity, delta),
     };
-    let answer = inca::inca(&text, noise, arguments.sensitivity, arguments.delta)
-        .map_err(|error| refuse_execution(&arguments.execution, error))?;
+    let answer = answer.map_err(|error| refuse_execution(&arguments.execution, error))?;
     let InferredLosses {
         mu,
         epsilon,

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use undertone_accountant::account::ppsc::{self, PpscAccount};
 
-use crate::commands::account::answer::{bounded, read_input, refuse_execution, report, table_of_losses};
+use crate::commands::account::answer::{
+    Correlated, bounded, read_input, refuse_execution, report, table_of_losses,
+};
 use crate::telling::failure::Failure;
 use crate::telling::report::Report;
 
@@ -15,9 +17,17 @@ pub struct PpscArgs {
     /// The execution: the edges of each iteration, what became of the exchanges, who colludes
     #[arg(value_name = "EXECUTION.json")]
     execution: PathBuf,
-    /// σ_γ of each exchange, in the data's unit
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
-    pairwise_std: f64,
+    /// What cancels: gaussian noise, or uniform over residues
+    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+    correlated: Correlated,
+    /// σ_γ of each exchange, in the data's unit (gaussian only)
+    #[arg(
+        long,
+        value_name = "S",
+        allow_negative_numbers = true,
+        required_if_eq("correlated", "gaussian")
+    )]
+    pairwise_std: Option<f64>,
     /// σ* of what each party adds to its value first, in the data's unit; without it the sums are
     /// public
     #[arg(long, value_name = "S", default_value_t = 0.0, allow_negative_numbers = true)]
@@ -33,14 +43,19 @@ pub struct PpscArgs {
 pub(super) fn run(arguments: &PpscArgs) -> Result<Report, Failure> {
     let text = read_input(&arguments.execution, "EXECUTION.json")?;
     let PpscArgs {
-        pairwise_std,
         independent_std,
         sensitivity,
         delta,
         ..
     } = *arguments;
-    let answer = ppsc::account(&text, pairwise_std, independent_std, sensitivity, delta)
-        .map_err(|error| refuse_execution(&arguments.execution, error))?;
+    let answer = match arguments
+        .correlated
+        .std("--pairwise-std", arguments.pairwise_std)?
+    {
+        Some(pairwise_std) => ppsc::account(&text, pairwise_std, independent_std, sensitivity, delta),
+        None => ppsc::account_uniform(&text, independent_std, sensitivity, delta),
+    };
+    let answer = answer.map_err(|error| refuse_execution(&arguments.execution, error))?;
     let text = describe(&answer);
     report(&answer, text)
 }

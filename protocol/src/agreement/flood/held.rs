@@ -1,13 +1,14 @@
 //! Notices that are kept.
 
+use std::fmt;
 use std::sync::Arc;
 
-use crate::messages::notice::{ItemHash, ItemSet, Notice, SignedNotice, item_hash};
+use crate::messages::notice::{Incarnation, ItemHash, ItemSet, Notice, SignedNotice, item_hash};
 use crate::messages::wire;
 use crate::topology::party::Party;
 
 /// A notice that is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Held {
     /// The author's sequence number.
     pub sequence: u64,
@@ -17,8 +18,17 @@ pub struct Held {
     pub notice: Notice,
     /// SHA-256 of a vote's set: sets are counted by it.
     pub(super) set_hash: ItemHash,
+    /// The start of the author's node that a READY is of.
+    pub(super) incarnation: Option<Incarnation>,
     /// How many notices were here before it.
     pub(super) replaced: u32,
+}
+
+/// Without the frame, which has every byte of what the notice does not print.
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Held({}, {:?})", self.sequence, self.notice)
+    }
 }
 
 impl Held {
@@ -29,6 +39,7 @@ impl Held {
         };
         Held {
             sequence: signed.sequence,
+            incarnation: signed.notice.incarnation(),
             frame,
             notice: signed.notice,
             set_hash,

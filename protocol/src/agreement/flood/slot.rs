@@ -29,9 +29,18 @@ pub enum Slot {
     Averaged(Party),
     /// A party's sums of its result of averaging, by number.
     Sums(Party, u8),
+    /// A party's own secret of a round: (round, author).
+    Key(u32, Party),
+    /// A party's share of another's secret of a round: (round, author, of).
+    Share(u32, Party, Party),
 }
 
 impl Slot {
+    /// Whether what it is for opens something, and is checked later than it comes.
+    pub fn discloses(self) -> bool {
+        matches!(self, Slot::Key(..) | Slot::Share(..))
+    }
+
     /// The slot of an author's notice; none for one that is not flooded.
     pub fn of(author: Party, notice: &Notice) -> Option<Slot> {
         match *notice {
@@ -48,6 +57,8 @@ impl Slot {
             Notice::Averaged { .. } => Some(Slot::Averaged(author)),
             Notice::Sums { number, .. } => Some(Slot::Sums(author, number)),
             Notice::Unreached { .. } => Some(Slot::Unreached(author)),
+            Notice::Key { round, .. } => Some(Slot::Key(round, author)),
+            Notice::Share { round, of, .. } => Some(Slot::Share(round, author, of as Party)),
             Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting | Notice::Here => None,
         }
     }

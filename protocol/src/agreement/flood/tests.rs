@@ -1,8 +1,9 @@
 use libp2p_identity::Keypair;
 
 use super::*;
-use crate::messages::notice::Recipient;
+use crate::messages::notice::{Recipient, Sketch};
 use crate::messages::signing::Signer;
+use crate::messages::testing::{ready, run_key, started};
 
 fn key(party: Party) -> Keypair {
     Keypair::ed25519_from_bytes([party as u8 + 1; 32]).expect("32 bytes")
@@ -61,9 +62,6 @@ fn each_notice_is_new_once_and_a_second_one_is_an_offence() {
 #[test]
 fn a_newer_ready_replaces_until_a_start_is_signed() {
     let (mut flood, mut signer) = (flood(), Signer::new(2, [1; 32], key(2), 7));
-    let ready = |incarnation| Notice::Ready {
-        incarnation: [incarnation; 16],
-    };
     let (old_frame, old) = signed(&mut signer, ready(1));
     let (frame, new) = signed(&mut signer, ready(2));
     assert_eq!(
@@ -73,7 +71,7 @@ fn a_newer_ready_replaces_until_a_start_is_signed() {
     assert_eq!(flood.receive(&old_frame, old, false), Ok(Receipt::Stale));
     let (frame, newest) = signed(&mut signer, ready(3));
     assert_eq!(flood.receive(&frame, newest.clone(), true), Ok(Receipt::Stale));
-    assert_eq!(flood.ready(2), Some([2; 16]));
+    assert_eq!(flood.ready(2), Some(started(2)));
     assert_eq!(
         flood.receive(&frame, newest, false),
         Ok(Receipt::New(Slot::Ready(2)))
@@ -101,9 +99,7 @@ fn a_members_flood_fills_its_slots_and_no_more() {
         let hash = [turn; 32];
         // One of each kind, different in each turn.
         let mut notices = vec![
-            Notice::Ready {
-                incarnation: [turn; 16],
-            },
+            ready(turn),
             Notice::Start {
                 seats: vec![Seat {
                     party: 2,
@@ -146,12 +142,7 @@ fn a_members_flood_fills_its_slots_and_no_more() {
     let once = 2 * (3 + 3) + 1 + usize::from(MOST_SKETCHES);
     assert_eq!(flood.held().count(), 2 + once, "one slot each");
     assert_eq!(passed_on as usize, 2 * (1 + REPLACEMENTS as usize) + once);
-    let (frame, latest) = signed(
-        &mut signer,
-        Notice::Ready {
-            incarnation: [255; 16],
-        },
-    );
+    let (frame, latest) = signed(&mut signer, ready(255));
     assert_eq!(flood.receive(&frame, latest, false), Ok(Receipt::Stale));
 }
 
@@ -197,9 +188,172 @@ fn strangers_and_disorder_are_refused() {
         );
     }
     let mut elsewhere = Signer::new(1, [2; 32], key(1), 0);
-    let (frame, notice) = signed(&mut elsewhere, Notice::Ready { incarnation: [0; 16] });
+    let (frame, notice) = signed(&mut elsewhere, ready(0));
     assert!(matches!(
         flood.receive(&frame, notice, false),
         Err(FloodError::Message(MessageError::Digest { .. }))
     ));
+}
+
+#[test]
+fn a_ready_with_a_key_of_small_order_counts_as_none() {
+    let mut flood = flood();
+    let mut signer = Signer::new(1, [1; 32], key(1), 0);
+    let (frame, good) = signed(&mut signer, ready(4));
+    assert!(flood.receive(&frame, good, false).is_ok());
+    let (mut one, pair) = ([0; 32], None);
+    one[0] = 1;
+    for key in [[0; 32], one] {
+        let (frame, notice) = signed(&mut signer, Notice::Ready { key, pair });
+        assert_eq!(
+            flood.receive(&frame, notice.clone(), false),
+            Err(FloodError::SmallKey(1))
+        );
+        let mut forged = notice;
+        forged.signature.0[0] ^= 1;
+        assert_eq!(
+            flood.receive(&frame, forged, false),
+            Err(MessageError::Signature(1).into()),
+            "no false accusation"
+        );
+    }
+    assert_eq!(flood.ready(1), Some(started(4)), "the one before stays");
+}
+
+#[test]
+fn a_pair_key_that_nothing_needs_is_refused() {
+    let mut signer = Signer::new(1, [1; 32], key(1), 0);
+    let (key, pair) = ([7; 32], Some([8; 32]));
+    for (commits, notice) in [
+        (false, Notice::Ready { key, pair }),
+        (
+            true,
+            Notice::Commit {
+                key,
+                pair,
+                commitment: [9; 32],
+            },
+        ),
+    ] {
+        let mut flood = flood().committing(commits);
+        let (frame, notice) = signed(&mut signer, notice);
+        assert_eq!(
+            flood.receive(&frame, notice, false),
+            Err(FloodError::Malformed(1))
+        );
+    }
+}
+
+#[test]
+fn a_ready_is_told_by_the_hash_of_its_key() {
+    let mut flood = flood();
+    let mut signer = Signer::new(1, [1; 32], key(1), 0);
+    let (frame, notice) = signed(&mut signer, ready(4));
+    assert_eq!(flood.run_key(1), None);
+    assert!(flood.receive(&frame, notice, false).is_ok());
+    assert_eq!(flood.run_key(1), Some(run_key(4).public()));
+    assert_eq!(flood.ready(1), Some(started(4)));
+    let (incarnation, key) = (started(4), *run_key(4).public());
+    assert_eq!(incarnation, crate::sealing::run_key::incarnation(&key, None));
+}
+
+fn disclosed(byte: u8) -> Disclosed {
+    Disclosed([byte; 32])
+}
+
+fn key_notice(byte: u8) -> Notice {
+    let (round, secret) = (0, disclosed(byte));
+    Notice::Key { round, secret }
+}
+
+fn share_notice(of: u32, byte: u8) -> Notice {
+    let (round, share) = (0, disclosed(byte));
+    Notice::Share { round, of, share }
+}
+
+#[test]
+fn a_wrong_secret_gives_its_place_back_and_a_later_one_counts() {
+    let (mut flood, mut signer) = (flood().opening(1), Signer::new(1, [1; 32], key(1), 0));
+    let slot = Slot::Key(0, 1);
+    let mut say = |flood: &mut Flood, byte| {
+        let (frame, notice) = signed(&mut signer, key_notice(byte));
+        flood.receive(&frame, notice, true)
+    };
+    for byte in 0..disclosures::CANDIDATES as u8 {
+        assert_eq!(say(&mut flood, byte), Ok(Receipt::New(slot)));
+        assert_eq!(say(&mut flood, byte), Ok(Receipt::Known(slot)));
+        assert!(
+            flood
+                .get(slot)
+                .is_some_and(|held| held.notice == key_notice(byte))
+        );
+    }
+    assert_eq!(say(&mut flood, 9), Err(FloodError::Two { author: 1, slot }));
+    flood.retract(slot, &disclosed(0));
+    assert_eq!(say(&mut flood, 9), Ok(Receipt::New(slot)));
+    let told: Vec<_> = flood.keys(0).map(|(party, told)| (party, told.0[0])).collect();
+    assert_eq!(told, [1, 2, 3, 9].map(|byte| (1, byte)));
+    // What is passed on for an author ends, whatever it says.
+    let passed_on = (10..=u8::MAX).filter(|&byte| {
+        let new = say(&mut flood, byte).is_ok();
+        flood.retract(slot, &disclosed(byte));
+        flood.retract(slot, &disclosed(1));
+        new
+    });
+    assert_eq!(passed_on.count() as u32, disclosures::MOST_TAKEN - 5);
+}
+
+#[test]
+fn shares_are_kept_by_whose_they_are() {
+    let mut flood = flood().opening(1);
+    let mut signers = [1, 2].map(|party| Signer::new(party, [1; 32], key(party), 0));
+    for (at, of) in [(0, 2), (0, 0), (1, 0)] {
+        let (frame, notice) = signed(&mut signers[at], share_notice(of, 7));
+        let slot = Slot::Share(0, at + 1, of as Party);
+        assert_eq!(flood.receive(&frame, notice, true), Ok(Receipt::New(slot)));
+    }
+    let (frame, notice) = signed(&mut signers[0], key_notice(5));
+    assert!(flood.receive(&frame, notice, true).is_ok());
+    let told: Vec<_> = flood.shares(0).map(|told| (told.holder, told.of)).collect();
+    assert_eq!(told, [(1, 0), (1, 2), (2, 0)]);
+    assert_eq!((flood.keys(0).count(), flood.held().count()), (1, 4));
+    assert_eq!((flood.keys(1).count(), flood.shares(1).count()), (0, 0));
+}
+
+#[test]
+fn what_opens_nothing_is_refused() {
+    let mut signer = Signer::new(1, [1; 32], key(1), 0);
+    let later = [
+        Notice::Key {
+            round: 1,
+            secret: disclosed(1),
+        },
+        Notice::Share {
+            round: 1,
+            of: 0,
+            share: disclosed(1),
+        },
+    ];
+    let itself_or_nobody = [share_notice(1, 7), share_notice(3, 7), share_notice(u32::MAX, 7)];
+    let refused = later.into_iter().chain(itself_or_nobody);
+    // Where nothing is sealed everything that opens is.
+    let unsealed = [key_notice(7), share_notice(0, 7)].map(|notice| (0, notice));
+    for (rounds, notice) in refused.map(|notice| (1, notice)).chain(unsealed) {
+        let mut flood = flood().opening(rounds);
+        let (frame, notice) = signed(&mut signer, notice);
+        assert_eq!(flood.receive(&frame, notice, true), Err(FloodError::Malformed(1)));
+        assert_eq!(flood.held().count(), 0);
+    }
+}
+
+#[test]
+fn nothing_that_is_printed_has_a_secret() {
+    let (mut flood, mut signer) = (flood().opening(1), Signer::new(1, [1; 32], key(1), 0));
+    for notice in [key_notice(173), share_notice(0, 173)] {
+        let (frame, notice) = signed(&mut signer, notice);
+        flood.receive(&frame, notice, true).expect("good");
+    }
+    let printed = format!("{flood:?}");
+    assert!(printed.contains("Disclosed"));
+    assert!(!printed.contains("173, 173"));
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::agreement::agreeing::Electorate;
 use crate::messages::notice::{Network, Recipient};
 use crate::messages::signing::{Members, Signer};
+use crate::messages::testing::{ready, run_key, started};
 use crate::messages::wire;
 use crate::topology::graph::Graph;
 
@@ -18,9 +19,9 @@ fn key(party: Party) -> Keypair {
 
 /// Party 0 of four, three of which suffice.
 fn machine(draw: Option<Draw>) -> Gathering {
-    let me = Seat {
+    let me = Entrant {
         party: 0,
-        incarnation: [0; 16],
+        key: run_key(0),
     };
     let attendance = Attendance {
         parties: 4,
@@ -56,7 +57,7 @@ impl Bench {
             machine: machine(None),
             said: 0,
         };
-        bench.own(Notice::Ready { incarnation: [0; 16] });
+        bench.own(ready(0));
         bench
     }
 
@@ -80,12 +81,7 @@ impl Bench {
     }
 
     fn ready(&mut self, party: Party) {
-        self.hear(
-            party,
-            Notice::Ready {
-                incarnation: [party as u8; 16],
-            },
-        );
+        self.hear(party, ready(party as u8));
     }
 
     fn step(&mut self, ms: u64) -> Option<GatheringStep> {
@@ -109,7 +105,7 @@ fn start(parties: &[Party]) -> Notice {
             .iter()
             .map(|&party| Seat {
                 party,
-                incarnation: [party as u8; 16],
+                incarnation: started(party as u8),
             })
             .collect(),
     }
@@ -170,7 +166,7 @@ fn a_start_without_me_or_of_another_incarnation_or_too_small_is_not_joined() {
     let Notice::Start { mut seats } = start(&[0, 1, 2]) else {
         unreachable!("it is one")
     };
-    seats[0].incarnation = [9; 16];
+    seats[0].incarnation = started(9);
     bench.hear(2, Notice::Start { seats });
     assert_eq!(bench.step(1), None);
     let mut bench = Bench::new();
@@ -185,7 +181,8 @@ fn nonce(party: Party) -> Nonce {
 
 fn committed(party: Party) -> Notice {
     Notice::Commit {
-        incarnation: [party as u8; 16],
+        key: *run_key(party as u8).public(),
+        pair: None,
         commitment: commitment(&[1; 32], party, &nonce(party)),
     }
 }
@@ -288,11 +285,12 @@ fn a_start_over_other_commitments_is_another_start() {
     bench.hear(
         2,
         Notice::Commit {
-            incarnation: [9; 16],
+            key: *run_key(9).public(),
+            pair: None,
             commitment: [9; 32],
         },
     );
-    assert_eq!(bench.flood.ready(2), Some([2; 16]));
+    assert_eq!(bench.flood.ready(2), Some(started(2)));
 }
 
 #[test]
@@ -345,17 +343,27 @@ fn too_few_do_not_start_however_many_refuse() {
 fn a_withdrawal_voids_the_ready_before_it_and_no_later_one() {
     let mut bench = Bench::new();
     (1..4).for_each(|party| bench.ready(party));
-    bench.hear(3, Notice::Withdraw { incarnation: [3; 16] });
+    bench.hear(
+        3,
+        Notice::Withdraw {
+            incarnation: started(3),
+        },
+    );
     assert_eq!(bench.step(5), None);
     assert!(bench.flood.has_withdrawn(3));
-    bench.hear(3, Notice::Ready { incarnation: [9; 16] });
+    bench.hear(3, ready(9));
     let Some(GatheringStep::Say(Notice::Start { seats })) = bench.step(6) else {
         panic!("all are ready")
     };
-    assert_eq!(seats[3].incarnation, [9; 16]);
+    assert_eq!(seats[3].incarnation, started(9));
     // Whoever signs over it takes nothing back any more.
-    bench.hear(3, Notice::Withdraw { incarnation: [9; 16] });
-    assert_eq!(bench.flood.ready(3), Some([9; 16]));
+    bench.hear(
+        3,
+        Notice::Withdraw {
+            incarnation: started(9),
+        },
+    );
+    assert_eq!(bench.flood.ready(3), Some(started(9)));
 }
 
 #[test]

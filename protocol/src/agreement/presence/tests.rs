@@ -5,6 +5,7 @@ use libp2p_identity::Keypair;
 use super::*;
 use crate::messages::notice::{Notice, Recipient};
 use crate::messages::signing::{Members, Signer};
+use crate::messages::testing::{ready, started};
 use crate::messages::wire;
 use crate::topology::graph::Graph;
 
@@ -40,14 +41,7 @@ impl Ring {
             presence,
             said: 0,
         };
-        (1..PARTIES).for_each(|party| {
-            ring.say(
-                party,
-                Notice::Ready {
-                    incarnation: [party as u8; 16],
-                },
-            )
-        });
+        (1..PARTIES).for_each(|party| ring.say(party, ready(party as u8)));
         ring
     }
 
@@ -61,7 +55,7 @@ impl Ring {
     }
 
     fn calls(&mut self, author: Party, party: Party, start: u8) {
-        let (ready, silent) = (Some([start; 16]), false);
+        let (ready, silent) = (Some(started(start)), false);
         let parties = vec![Unreached { party, ready, silent }];
         self.say(author, Notice::Unreached { parties });
     }
@@ -82,7 +76,7 @@ fn of_a_stranger_all_its_neighbours_have_to_say_it_about_this_very_ready() {
     assert_eq!(ring.standing(3), Standing::Ready, "about another start");
     ring.calls(4, 3, 3);
     assert_eq!(ring.standing(3), Standing::Away);
-    ring.say(3, Notice::Ready { incarnation: [9; 16] });
+    ring.say(3, ready(9));
     assert_eq!(ring.standing(3), Standing::Ready, "it has started again");
 }
 
@@ -112,13 +106,13 @@ fn a_neighbour_that_was_lost_counts_once_it_repeats_its_ready_or_starts_again() 
         Standing::Away,
         "its READY is of a process that is gone"
     );
-    assert!(!ring.presence.heard(1, Time::ZERO, Some([8; 16])));
+    assert!(!ring.presence.heard(1, Time::ZERO, Some(started(8))));
     assert_eq!(ring.standing(1), Standing::Away);
-    assert!(ring.presence.heard(1, Time::ZERO, Some([1; 16])));
+    assert!(ring.presence.heard(1, Time::ZERO, Some(started(1))));
     assert_eq!(ring.standing(1), Standing::Ready, "it was the network");
     ring.presence.refused(1, ring.flood.ready(1));
     ring.presence.connected(Network::Public, 1, Time::ZERO);
-    ring.say(1, Notice::Ready { incarnation: [7; 16] });
+    ring.say(1, ready(7));
     assert_eq!(ring.standing(1), Standing::Ready);
 }
 
@@ -135,7 +129,7 @@ fn silence_is_told_to_strangers_and_ends_with_a_word() {
     let told = ring.presence.unreached(&ring.flood, late);
     let silent = |party: Party| Unreached {
         party,
-        ready: Some([party as u8; 16]),
+        ready: Some(started(party as u8)),
         silent: true,
     };
     assert_eq!(told, [silent(1), silent(5)]);

@@ -186,20 +186,45 @@ fn shares_survive_the_wire_at_every_width_and_bad_ones_are_refused() {
     assert!(share_bytes(&narrow, &large, 5).is_ok(), "later rounds carry more");
 }
 
+/// For rounds T, fan-outs k and values of all sizes: a state holds its own injections, all
+/// shares that may come in, and all shares that went out and are rolled back, each at its bound.
 #[test]
 fn nothing_that_peers_may_send_overflows_a_state() {
-    let injection = Injection::exact_incremental(7);
-    let request = request(&injection);
-    let lattice = Lattice::fit(&request).unwrap();
-    let bound = lattice.share_bound(7);
-    assert!(
-        bound < 1i128 << (8 * lattice.wire_bytes - 1),
-        "it fits on the wire"
-    );
-    let own = request.reach(&injection).own / lattice.step();
-    let most = own as i128 + 2 * request.shares_bound as i128 * bound;
-    assert!(most < i128::from(i64::MAX));
-    assert!(request.parties as i128 * (1i128 << (8 * lattice.final_bytes - 1)) < i128::from(i64::MAX));
+    let mut tight = 0;
+    let sizes = (0..40).map(|size| 2f64.powi(size));
+    for (rounds, fanout, value_bound) in
+        sizes.flat_map(|size| (1..=63).flat_map(move |t| (1..=3).map(move |k| (t, k, size))))
+    {
+        let injection = Injection::exact_incremental(rounds);
+        let shares_bound = rounds * fanout as usize;
+        let request = LatticeRequest {
+            parties: 3,
+            value_bound,
+            shares_bound,
+            travel: Travel::Split {
+                fanout,
+                injection: &injection,
+                received_bound: fanout as usize,
+            },
+            ..request(&injection)
+        };
+        let Ok(lattice) = Lattice::fit(&request) else {
+            continue;
+        };
+        let bound = |t| lattice.share_bound(t) as f64;
+        let last = rounds as u32;
+        assert!(
+            bound(last) < f64::from(8 * lattice.wire_bytes - 1).exp2(),
+            "on the wire"
+        );
+        let own = request.reach(&injection).own / lattice.step();
+        let received: f64 = (1..=last).map(bound).sum::<f64>() * f64::from(fanout);
+        let most = own + received + shares_bound as f64 * bound(last);
+        let room = f64::from(lattice.state_bits - 1).exp2();
+        assert!(most < room, "T = {rounds}, k = {fanout}, {value_bound}");
+        tight += usize::from(most > room / 16.0);
+    }
+    assert!(tight > 20, "some are near the edge: {tight}");
 }
 
 fn handed_over(independent_std: f64, exchanges: usize) -> LatticeRequest<'static> {

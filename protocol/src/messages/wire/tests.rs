@@ -1,8 +1,10 @@
+mod sealing;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::messages::log::{ReceivedEntry, SentEntry, Verdict};
-use crate::messages::notice::{Seat, Sketch, Unreached};
+use crate::messages::notice::{Disclosed, Seat, Sketch, Unreached};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -24,6 +26,13 @@ fn signed(notice: Notice, recipient: Recipient) -> SignedNotice {
     }
 }
 
+fn ready() -> Notice {
+    Notice::Ready {
+        key: [5; 32],
+        pair: None,
+    }
+}
+
 fn sums(sum: i64) -> Notice {
     Notice::Sums {
         number: 1,
@@ -39,7 +48,7 @@ fn notices() -> Vec<Notice> {
     let stage = Stage::Publishing;
     let set = vec![(0, [1; 32]), (2, [3; 32])];
     vec![
-        Notice::Ready { incarnation: [5; 16] },
+        ready(),
         Notice::Start {
             seats: vec![Seat {
                 party: 1,
@@ -70,7 +79,8 @@ fn notices() -> Vec<Notice> {
         sums(i64::MIN),
         Notice::Waiting,
         Notice::Commit {
-            incarnation: [5; 16],
+            key: [5; 32],
+            pair: None,
             commitment: [7; 32],
         },
         Notice::Reveal {
@@ -90,6 +100,15 @@ fn notices() -> Vec<Notice> {
             }],
         },
         Notice::Here,
+        Notice::Key {
+            round: 2,
+            secret: Disclosed([0xa1; 32]),
+        },
+        Notice::Share {
+            round: 2,
+            of: 4,
+            share: Disclosed([0xa2; 32]),
+        },
     ]
 }
 
@@ -120,6 +139,7 @@ fn log() -> Log {
             applied: 2,
         }],
         gone: vec![3],
+        sealed: None,
     }
 }
 
@@ -200,18 +220,19 @@ fn share_id() -> ShareId {
 #[test]
 fn the_bytes_of_gatherings_notices_are_pinned() {
     let (aa, cc) = ("aa".repeat(32), "cc".repeat(64));
-    let ready = notice_frame(&signed(Notice::Ready { incarnation: [5; 16] }, Recipient::All));
-    let incarnation = "05".repeat(16);
+    let ready = notice_frame(&signed(ready(), Recipient::All));
+    let keys = format!("{} 00", "05".repeat(32));
     // A static plan's kinds came later: the numbers of the others, and so their frames, stayed.
     let commit = notice_frame(&signed(
         Notice::Commit {
-            incarnation: [5; 16],
+            key: [5; 32],
+            pair: None,
             commitment: [7; 32],
         },
         Recipient::All,
     ));
     let seven = "07".repeat(32);
-    let commit_hex = format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0d000000 {incarnation} {seven}");
+    let commit_hex = format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0d000000 {keys} {seven}");
     assert_eq!(hex(&commit), commit_hex.replace(' ', ""));
     let seats = vec![Seat {
         party: 1,
@@ -233,7 +254,7 @@ fn the_bytes_of_gatherings_notices_are_pinned() {
     );
     assert_eq!(
         hex(&ready),
-        format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {incarnation}").replace(' ', "")
+        format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {keys}").replace(' ', "")
     );
 }
 
@@ -336,7 +357,7 @@ fn the_bytes_of_shares_answers_finals_and_logs_are_pinned() {
     let gone = "0100000000000000 0300000000000000";
     assert_eq!(
         hex(&log_to_bytes(&log())),
-        format!("0100000000000000 {sent} {received} {gone}").replace(' ', "")
+        format!("0100000000000000 {sent} {received} {gone} 00").replace(' ', "")
     );
 }
 
@@ -400,7 +421,7 @@ fn what_is_no_frame_is_refused() {
         "shares never on the public graph"
     );
     assert_eq!(read_private(&[1, 1, 0]).err(), Some(WireError::Kind(1)));
-    let mut long = notice_frame(&signed(Notice::Ready { incarnation: [5; 16] }, Recipient::All)).to_vec();
+    let mut long = notice_frame(&signed(ready(), Recipient::All)).to_vec();
     long.push(0);
     assert_eq!(
         read_public(&long).err(),
@@ -453,6 +474,7 @@ fn limits_hold_the_largest_messages() {
         sent,
         received,
         gone: (0..parties).collect(),
+        sealed: None,
     };
     let bytes = log_to_bytes(&log);
     assert!(bytes.len() <= log_limit(parties, rounds, 1, 60));
@@ -483,7 +505,7 @@ proptest! {
 
     #[test]
     fn no_altered_frame_panics(
-        which in 0usize..16,
+        which in 0..notices().len(),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
         cut in any::<prop::sample::Index>(),
@@ -494,10 +516,12 @@ proptest! {
         let place = at.index(frame.len());
         frame[place] = byte;
         let _ = read_public(&frame[..cut.index(frame.len() + 1)]);
-        let mut log = log_to_bytes(&log());
-        let place = at.index(log.len());
-        log[place] = byte;
-        let _ = log_from_bytes(&log);
+        for log in [log(), sealing::sealed_log()] {
+            let mut log = log_to_bytes(&log);
+            let place = at.index(log.len());
+            log[place] = byte;
+            let _ = log_from_bytes(&log);
+        }
     }
 }
 

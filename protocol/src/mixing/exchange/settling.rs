@@ -70,6 +70,7 @@ impl Exchange {
             sent: due.into_values().collect(),
             received: received.collect(),
             gone,
+            sealed: None,
         }
     }
 

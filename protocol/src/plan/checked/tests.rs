@@ -9,12 +9,16 @@ use crate::plan::error::DraftError;
 use crate::plan::file::MOST_PLAN_BYTES;
 use crate::plan::peers::Peers;
 use crate::plan::run_file::parsed::RunFile;
-use crate::plan::run_file::settings::{IndependentNoise, Unit};
+use crate::plan::run_file::settings::{CorrelatedNoise, Dissemination, IndependentNoise, Unit};
 use crate::topology::multi_gossip::MultiGossip;
 
 /// A draft of simulated parties from run-file lines; `name` and `shape` are added.
 fn draft(parties: usize, lines: &str) -> Draft {
-    let text = format!("name = \"test\"\n[data]\nshape = [4]\n{lines}");
+    draft_of(4, parties, lines)
+}
+
+fn draft_of(dimension: usize, parties: usize, lines: &str) -> Draft {
+    let text = format!("name = \"test\"\n[data]\nshape = [{dimension}]\n{lines}");
     let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
     let records = (file.data.unit == Unit::Record).then_some(20);
     Draft::new(file, &Peers::simulated(parties, records).unwrap(), 7)
@@ -36,6 +40,8 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
         cases: 28,
         seed: None,
         changes: None,
+        basis: None,
+        connectivity: None,
         holds_as_headline,
     };
     Calibration {
@@ -45,7 +51,10 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
             IndependentNoise::Calibrated => 3.1 * draft.largest_sensitivity(),
             IndependentNoise::None => 0.0,
         },
-        correlated_std: 9.7 * draft.largest_sensitivity(),
+        correlated_std: match draft.mechanism.correlated {
+            CorrelatedNoise::Gaussian => 9.7 * draft.largest_sensitivity(),
+            CorrelatedNoise::Uniform => 0.0,
+        },
         claims: vec![
             claim(Faults::Class, 0.9, Established::Exhaustive, true),
             claim(Faults::BeforePublishing, 0.95, Established::Exhaustive, true),
@@ -64,7 +73,10 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
 }
 
 fn plan(parties: usize, lines: &str, rounds: u32) -> Plan {
-    let draft = draft(parties, lines);
+    plan_of(draft(parties, lines), rounds)
+}
+
+fn plan_of(draft: Draft, rounds: u32) -> Plan {
     let calibration = calibration(&draft, rounds);
     Plan::assemble(draft, calibration, [0xab; 16]).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -124,6 +136,8 @@ fn what_is_written_reads_back() {
         ),
         (6, "[mechanism]\nkind = \"ppsc\"", 9),
         (5, EXACT, 80),
+        (6, "[mechanism]\ncorrelated = \"uniform\"", 3),
+        (6, "[mechanism]\nkind = \"ppsc\"\ncorrelated = \"uniform\"", 9),
     ] {
         let plan = plan(parties, lines, rounds);
         let read = Plan::parse(plan.to_json().as_bytes())
@@ -140,6 +154,21 @@ fn what_is_written_reads_back() {
         assert_eq!(read.write(), plan.to_json());
         assert_eq!(read.draft().mechanism.rounds, Rounds::Fixed(rounds));
     }
+}
+
+/// Where the run file leaves the choice, many parties average their finals in public; residues are
+/// flooded all the same.
+#[test]
+fn residues_are_never_averaged_in_public() {
+    let lines =
+        "[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination = \"auto\"\n";
+    let chosen = |mechanism: &str| {
+        let plan = plan_of(draft_of(20_000, 300, &format!("{mechanism}{lines}")), 3);
+        (plan.terms().is_some(), plan.draft().run.dissemination)
+    };
+    assert_eq!(chosen(""), (true, Dissemination::Consensus));
+    let uniform = chosen("[mechanism]\ncorrelated = \"uniform\"\n");
+    assert_eq!(uniform, (false, Dissemination::Flood));
 }
 
 #[test]

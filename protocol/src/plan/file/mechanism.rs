@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::checked::Plan;
 use crate::plan::error::PlanError;
 use crate::plan::run_file::settings::{
-    IndependentNoise, InjectionChoice, MechanismKind, MechanismSettings, Rounds,
+    CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismKind, MechanismSettings, Rounds,
 };
 
 /// The mechanism as the file has it. Which of its optional keys are there follows from the kind
@@ -14,7 +14,10 @@ use crate::plan::run_file::settings::{
 #[serde(deny_unknown_fields)]
 pub(super) struct MechanismFile {
     kind: MechanismKind,
-    /// The injection (c, Z); null with PPSC.
+    /// The noise that cancels, where it is not Gaussian.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    correlated: Option<CorrelatedNoise>,
+    /// The injection (c, Z); null with PPSC, and with uniform noise.
     injection: Option<InjectionChoice>,
     pub(super) rounds: u32,
     /// The number of iterations; with PPSC only.
@@ -44,10 +47,11 @@ impl MechanismFile {
     /// What the file says of a plan's mechanism.
     pub(super) fn of(plan: &Plan) -> Self {
         let (settings, calibration) = (&plan.draft().mechanism, plan.calibration());
-        let has = |key| has_key(settings.kind, key);
+        let has = |key| has_key(settings.kind, settings.correlated, key);
         let cancelling = calibration.correlated_std;
         MechanismFile {
             kind: settings.kind,
+            correlated: has("correlated").then_some(settings.correlated),
             injection: has("injection").then(|| settings.injection.clone()),
             rounds: calibration.rounds,
             iterations: plan.iterations(),
@@ -73,9 +77,14 @@ impl MechanismFile {
         if self.independent_std.is_some() != (independent_noise == IndependentNoise::Calibrated) {
             return Err(derived("independent_std"));
         }
+        let injection = match self.correlated() {
+            CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
+            CorrelatedNoise::Uniform => InjectionChoice::Late,
+        };
         Ok(MechanismSettings {
             kind: self.kind,
-            injection: self.injection.clone().unwrap_or(InjectionChoice::Incremental),
+            correlated: self.correlated(),
+            injection: self.injection.clone().unwrap_or(injection),
             rounds: Rounds::Fixed(self.rounds),
             fanout: self.fanout,
             rollback: self.rollback,
@@ -85,8 +94,13 @@ impl MechanismFile {
         })
     }
 
+    fn correlated(&self) -> CorrelatedNoise {
+        self.correlated.unwrap_or(CorrelatedNoise::Gaussian)
+    }
+
     fn check_keys(&self) -> Result<(), PlanError> {
         let found = [
+            ("correlated", self.correlated.is_some()),
             ("injection", self.injection.is_some()),
             ("iterations", self.iterations.is_some()),
             ("independent_noise", self.independent_noise.is_some()),
@@ -97,7 +111,7 @@ impl MechanismFile {
         ];
         let mut wrong = found
             .into_iter()
-            .filter(|&(key, found)| found != has_key(self.kind, key));
+            .filter(|&(key, found)| found != has_key(self.kind, self.correlated(), key));
         wrong.next().map_or(Ok(()), |(key, _)| Err(derived(key)))
     }
 
@@ -125,8 +139,14 @@ impl MechanismFile {
     }
 }
 
-fn has_key(kind: MechanismKind, key: &str) -> bool {
-    kind.rules().keys().contains(&key)
+fn has_key(kind: MechanismKind, correlated: CorrelatedNoise, key: &str) -> bool {
+    let uniform = correlated == CorrelatedNoise::Uniform;
+    match key {
+        "correlated" => uniform,
+        // Uniform noise has no scale, and one injection.
+        "injection" | "correlated_std" | "pairwise_std" if uniform => false,
+        _ => kind.rules().keys().contains(&key),
+    }
 }
 
 fn derived(key: &str) -> PlanError {

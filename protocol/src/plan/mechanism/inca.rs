@@ -13,7 +13,9 @@ use crate::plan::mechanism::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::MOST_ROUNDS;
 use crate::plan::run_file::problem::{Checked, Problem, refuse, require};
-use crate::plan::run_file::settings::{Fraction, IndependentNoise, InjectionChoice, MechanismSettings};
+use crate::plan::run_file::settings::{
+    CorrelatedNoise, Fraction, IndependentNoise, InjectionChoice, MechanismSettings,
+};
 use crate::plan::shares::ShareCounts;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -45,6 +47,11 @@ impl Rules for Inca {
     }
 
     fn check_static(&self, settings: &MechanismSettings) -> Checked {
+        let gaussian = settings.correlated == CorrelatedNoise::Gaussian;
+        require(gaussian, "mechanism.correlated", || Problem::NotYet {
+            found: "\"uniform\" while coalitions = \"static\"",
+            instead: "\"gaussian\"",
+        })?;
         let incremental = settings.injection == InjectionChoice::Incremental;
         require(incremental, "mechanism.injection", || Problem::NotYet {
             found: "another injection than \"incremental\" while coalitions = \"static\"",
@@ -84,13 +91,19 @@ impl Rules for Inca {
         fanout..=fanout
     }
 
-    fn draw(&self, graph: &Graph, fanout: usize, rounds: u32, seed: u64) -> Option<Schedule> {
-        Schedule::draw(graph, fanout, rounds as usize, seed)
+    fn draw(&self, graph: &Graph, settings: &MechanismSettings, rounds: u32, seed: u64) -> Option<Schedule> {
+        match settings.correlated {
+            CorrelatedNoise::Gaussian => {
+                Schedule::draw(graph, settings.fanout as usize, rounds as usize, seed)
+            }
+            CorrelatedNoise::Uniform => Schedule::apart(graph, rounds as usize, seed),
+        }
     }
 
     fn planned(&self, settings: &MechanismSettings, rounds: u32) -> Result<Arc<dyn Planned>, InjectionError> {
         Ok(Arc::new(PlannedInca {
             fanout: settings.fanout,
+            correlated: settings.correlated,
             injection: Arc::new(settings.injection.exact(rounds)?),
         }))
     }
@@ -100,15 +113,19 @@ impl Rules for Inca {
 struct PlannedInca {
     /// To how many parties each sends in a round, k.
     fanout: u32,
+    correlated: CorrelatedNoise,
     injection: Arc<Injection<Ratio>>,
 }
 
 impl Planned for PlannedInca {
     fn travel(&self, shares: &ShareCounts) -> Travel<'_> {
-        Travel::Split {
-            fanout: self.fanout,
-            injection: &self.injection,
-            received_bound: shares.most_at_once,
+        match self.correlated {
+            CorrelatedNoise::Gaussian => Travel::Split {
+                fanout: self.fanout,
+                injection: &self.injection,
+                received_bound: shares.most_at_once,
+            },
+            CorrelatedNoise::Uniform => Travel::Residues { halved: true },
         }
     }
 
@@ -129,6 +146,7 @@ impl InjectionChoice {
         match self {
             InjectionChoice::Incremental => Ok(Injection::exact_incremental(rounds)),
             InjectionChoice::Early => Ok(Injection::exact_early(rounds)),
+            InjectionChoice::Late => Ok(Injection::exact_late(rounds)),
             InjectionChoice::Custom { c, z } => {
                 if c.len() != rounds + 1 {
                     return Err(InjectionError::Shape {

@@ -61,7 +61,7 @@ impl Rules for Local {
         0..=0
     }
 
-    fn draw(&self, graph: &Graph, _: usize, rounds: u32, _: u64) -> Option<Schedule> {
+    fn draw(&self, graph: &Graph, _: &MechanismSettings, rounds: u32, _: u64) -> Option<Schedule> {
         let silent = vec![vec![]; graph.parties()];
         Some(Schedule::from_out(vec![silent; rounds as usize]))
     }

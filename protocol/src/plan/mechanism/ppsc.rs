@@ -13,7 +13,9 @@ use crate::plan::mechanism::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::MOST_EXCHANGE_ROUNDS;
 use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
-use crate::plan::run_file::settings::{IndependentNoise, InjectionChoice, MechanismSettings};
+use crate::plan::run_file::settings::{
+    CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismSettings,
+};
 use crate::plan::shares::ShareCounts;
 use crate::topology::graph::Graph;
 use crate::topology::multi_gossip::MultiGossip;
@@ -34,8 +36,8 @@ impl Rules for Ppsc {
         let only = || Problem::OnlyFor {
             only: "mechanism.kind = \"inca\"",
         };
-        let incremental = settings.injection == InjectionChoice::Incremental;
-        require(incremental, "mechanism.injection", only)?;
+        let none = [InjectionChoice::Incremental, InjectionChoice::Late].contains(&settings.injection);
+        require(none, "mechanism.injection", only)?;
         require(settings.rollback, "mechanism.rollback", only)?;
         let said = settings.independent_noise == IndependentNoise::Calibrated || settings.accept_exact_sum;
         require(said, "mechanism.independent_noise", || Problem::ExactSum)
@@ -85,22 +87,28 @@ impl Rules for Ppsc {
     }
 
     /// Draws as many iterations as fit into so many rounds.
-    fn draw(&self, graph: &Graph, _: usize, rounds: u32, seed: u64) -> Option<Schedule> {
+    fn draw(&self, graph: &Graph, _: &MechanismSettings, rounds: u32, seed: u64) -> Option<Schedule> {
         Some(MultiGossip::fitting(graph, rounds, seed)?.schedule())
     }
 
-    fn planned(&self, _: &MechanismSettings, _: u32) -> Result<Arc<dyn Planned>, InjectionError> {
-        Ok(Arc::new(PlannedPpsc))
+    fn planned(&self, settings: &MechanismSettings, _: u32) -> Result<Arc<dyn Planned>, InjectionError> {
+        let correlated = settings.correlated;
+        Ok(Arc::new(PlannedPpsc { correlated }))
     }
 }
 
 #[derive(Debug)]
-struct PlannedPpsc;
+struct PlannedPpsc {
+    correlated: CorrelatedNoise,
+}
 
 impl Planned for PlannedPpsc {
     fn travel(&self, shares: &ShareCounts) -> Travel<'_> {
-        Travel::HandOver {
-            exchanges: shares.all,
+        match self.correlated {
+            CorrelatedNoise::Gaussian => Travel::HandOver {
+                exchanges: shares.all,
+            },
+            CorrelatedNoise::Uniform => Travel::Residues { halved: false },
         }
     }
 

@@ -51,7 +51,7 @@ pub trait Rules: Sync {
 
     /// Who sends to whom on this private graph, drawn from `seed`. None if a party has too few
     /// neighbours.
-    fn draw(&self, graph: &Graph, fanout: usize, rounds: u32, seed: u64) -> Option<Schedule>;
+    fn draw(&self, graph: &Graph, settings: &MechanismSettings, rounds: u32, seed: u64) -> Option<Schedule>;
 
     /// The mechanism of `rounds` rounds; refused if an injection that the settings spell out is not
     /// valid or for another number of rounds.

@@ -52,6 +52,20 @@ impl Asked<'_> {
         self.data.check()?;
         self.privacy.check(parties)?;
         self.mechanism.check(parties)?;
+        if let Some(share_faults) = self.privacy.share_faults {
+            let only = || Problem::OnlyFor {
+                only: "mechanism.correlated = \"uniform\"",
+            };
+            let uniform = self.mechanism.correlated == CorrelatedNoise::Uniform;
+            require(uniform, "privacy.share_faults", only)?;
+            count("privacy.share_faults", share_faults as u64, 0, parties as u64)?;
+        }
+        // Residues are summed; no average of them is worth anything.
+        let uniform = self.mechanism.correlated == CorrelatedNoise::Uniform;
+        let averaged = self.run.dissemination == Dissemination::Consensus;
+        require(!(uniform && averaged), "run.dissemination", || Problem::OnlyFor {
+            only: "mechanism.correlated = \"gaussian\"",
+        })?;
         self.run.check(parties, self.privacy.dropouts)
     }
 
@@ -264,7 +278,28 @@ impl MechanismSettings {
             1,
             u64::from(MOST_FANOUT).min(parties.saturating_sub(2).max(1) as u64),
         )?;
+        self.check_correlated()?;
         self.kind.rules().check(self)
+    }
+
+    /// Uniform noise goes with shares that are halves, with departed parties taken out again, and
+    /// with an injection of its own.
+    fn check_correlated(&self) -> Checked {
+        let late = self.injection == InjectionChoice::Late;
+        let only_for = |only| Problem::OnlyFor { only };
+        match self.correlated {
+            CorrelatedNoise::Gaussian => require(!late, "mechanism.injection", || {
+                only_for("mechanism.correlated = \"uniform\"")
+            }),
+            CorrelatedNoise::Uniform => {
+                let gaussian = || only_for("mechanism.correlated = \"gaussian\"");
+                require(late, "mechanism.injection", gaussian)?;
+                require(self.fanout == 1, "mechanism.fanout", gaussian)?;
+                let own = self.independent_noise == IndependentNoise::Calibrated;
+                require(own, "mechanism.independent_noise", gaussian)?;
+                require(self.rollback, "mechanism.rollback", gaussian)
+            }
+        }
     }
 }
 

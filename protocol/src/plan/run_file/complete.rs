@@ -11,7 +11,9 @@ use crate::plan::run_file::problem::{Checked, Problem, require};
 use crate::plan::run_file::raw::{
     RawData, RawMechanism, RawPrivacy, RawRunFile, RawRunSettings, RawTopology,
 };
-use crate::plan::run_file::settings::{Data, MechanismSettings, Privacy, RunSettings, Topology};
+use crate::plan::run_file::settings::{
+    CorrelatedNoise, Data, InjectionChoice, MechanismSettings, Privacy, RunSettings, Topology,
+};
 
 impl RawRunFile {
     /// Fills the gaps from the table of defaults, which depend on the number of parties, and checks
@@ -74,19 +76,26 @@ impl RawPrivacy {
             coalitions: given(self.coalitions, "privacy.coalitions", "coalitions = \"any\"")?,
             dropouts,
             draws: self.draws,
+            share_faults: self.share_faults,
         })
     }
 }
 
 impl RawMechanism {
     fn complete(self) -> Checked<MechanismSettings> {
+        let correlated = given(
+            self.correlated,
+            "mechanism.correlated",
+            "correlated = \"gaussian\"",
+        )?;
+        let injection = match correlated {
+            CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
+            CorrelatedNoise::Uniform => InjectionChoice::Late,
+        };
         Ok(MechanismSettings {
             kind: given(self.kind, "mechanism.kind", "kind = \"inca\"")?,
-            injection: given(
-                self.injection,
-                "mechanism.injection",
-                "injection = \"incremental\"",
-            )?,
+            correlated,
+            injection: self.injection.unwrap_or(injection),
             rounds: given(self.rounds, "mechanism.rounds", "rounds = \"auto\"")?,
             fanout: given(self.fanout, "mechanism.fanout", "fanout = 1")?,
             rollback: given(self.rollback, "mechanism.rollback", "rollback = true")?,

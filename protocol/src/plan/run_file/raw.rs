@@ -50,6 +50,7 @@ pub struct RawPrivacy {
     pub coalitions: Option<Coalitions>,
     pub dropouts: Option<usize>,
     pub draws: Option<u64>,
+    pub share_faults: Option<usize>,
 }
 
 /// The section `[mechanism]`, with gaps.
@@ -58,6 +59,7 @@ pub struct RawPrivacy {
 #[allow(missing_docs)]
 pub struct RawMechanism {
     pub kind: Option<MechanismKind>,
+    pub correlated: Option<CorrelatedNoise>,
     pub injection: Option<InjectionChoice>,
     pub rounds: Option<Rounds>,
     pub fanout: Option<u32>,
@@ -139,12 +141,14 @@ impl RawRunFile {
             colluding,
             coalitions,
             dropouts,
-            draws
+            draws,
+            share_faults
         );
         fill!(
             self.mechanism,
             from.mechanism,
             kind,
+            correlated,
             injection,
             rounds,
             fanout,

@@ -170,6 +170,10 @@ pub struct Privacy {
     /// as are quick, 10,000 at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,
+    /// `correlated = "uniform"` only: how many shares between survivors may go astray without cost;
+    /// none: one, where the private graph has room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_faults: Option<usize>,
 }
 
 /// The mechanism's family, as a run file and a plan name it.
@@ -281,6 +285,9 @@ pub enum InjectionChoice {
     Incremental,
     /// The paper's D_EI: all of the value at first.
     Early,
+    /// All of the value at first, and the noises one by one as with D_Inc: the injection of uniform
+    /// noise, and of no other.
+    Late,
     /// Any valid factors (c, Z) of value and noises, exact.
     Custom {
         /// The factors of the value: one more than there are rounds.
@@ -302,6 +309,7 @@ impl Serialize for InjectionChoice {
         match self {
             InjectionChoice::Incremental => serializer.serialize_str("incremental"),
             InjectionChoice::Early => serializer.serialize_str("early"),
+            InjectionChoice::Late => serializer.serialize_str("late"),
             InjectionChoice::Custom { c, z } => CustomInjection {
                 c: c.clone(),
                 z: z.clone(),
@@ -323,6 +331,7 @@ impl<'de> Deserialize<'de> for InjectionChoice {
                 match text {
                     "incremental" => Ok(InjectionChoice::Incremental),
                     "early" => Ok(InjectionChoice::Early),
+                    "late" => Ok(InjectionChoice::Late),
                     _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
                 }
             }
@@ -394,12 +403,24 @@ pub enum IndependentNoise {
     None,
 }
 
+/// The noise that cancels in the sum of all finals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CorrelatedNoise {
+    /// Gaussian: the papers'.
+    Gaussian,
+    /// Drawn evenly from residues; all states, shares and finals are residues.
+    Uniform,
+}
+
 /// How noise is shared out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanismSettings {
     /// Which family of mechanisms it is of.
     pub kind: MechanismKind,
+    /// The noise that cancels.
+    pub correlated: CorrelatedNoise,
     /// How value and noise enter a state.
     pub injection: InjectionChoice,
     /// The number of rounds T.

@@ -37,7 +37,8 @@ fn all_notices(author: Party, parties: usize, suspects: usize) -> Vec<Notice> {
     };
     let mut notices = vec![
         Notice::Commit {
-            incarnation: [1; 16],
+            key: [1; 32],
+            pair: None,
             commitment: [2; 32],
         },
         Notice::Reveal {

@@ -12,6 +12,7 @@ use crate::messages::notice::{ItemSet, Stage};
 use crate::mixing::exchange::Exchange;
 use crate::publishing::interface::{FinalError, Published, PublishingDeed, Setup};
 use crate::publishing::publication::Publication;
+use crate::publishing::result::Sum;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event};
 use crate::time::Time;
@@ -33,6 +34,10 @@ enum NoMean {
     Lie,
     #[error("the finals that are here weigh nothing together: there is no mean")]
     Weightless,
+    #[error(
+        "the sum is further out than the parties' values and noise can be: somebody's share or final was a lie, and there is no mean"
+    )]
+    OutOfRange,
 }
 
 impl Run {
@@ -147,7 +152,7 @@ impl Run {
             let unknown = Published::without_sum(published.included, published.agreed);
             return self.finish(Ending::Withheld { reason }, unknown);
         }
-        let published = self.with_weights_checked(published);
+        let published = self.with_sum_checked(published);
         let ending = if published.agreed && everybody && published.sum.is_some() {
             Ending::Done
         } else {
@@ -156,17 +161,31 @@ impl Run {
         self.finish(ending, published);
     }
 
-    /// A liar's weight could make the sum of weights zero, or the mean anything: then there is no
-    /// mean.
-    fn with_weights_checked(&mut self, published: Published) -> Published {
-        let Some(sum) = &published.sum else {
+    /// A liar's weight could make the sum of weights zero, or the mean anything, and its residues
+    /// the sum an even vector: then there is no mean.
+    fn with_sum_checked(&mut self, mut published: Published) -> Published {
+        let Some(sum) = published.sum.take() else {
             return published;
         };
-        let Err(reason) = self.check_weight(sum.weight, &published.included) else {
+        let sum = published.sum.insert(sum.weighed(&self.plan, &published.included));
+        let checked = self.check_weight(sum.weight, &published.included);
+        let Err(reason) = checked.and_then(|()| self.check_range(sum, &published.included)) else {
             return published;
         };
         self.commons.event(Event::Fault(reason.to_string()));
         Published::without_sum(published.included, false)
+    }
+
+    /// A sum of residues that some noise is missing from, or into which a wrong share or final
+    /// went, is an even vector: some coordinate of it is out of range but for a chance of 2^-40.
+    fn check_range(&self, sum: &Sum, included: &BTreeSet<Party>) -> Result<(), NoMean> {
+        let verdict = self.record.verdict.as_ref();
+        let whole = verdict.and_then(|verdict| verdict.publish.as_ref()) == Some(included);
+        if !whole || sum.is_in_range(self.plan.lattice()) {
+            Ok(())
+        } else {
+            Err(NoMean::OutOfRange)
+        }
     }
 
     /// After roll-back the finals of all who may publish weigh what their parties do, to the bit.
@@ -174,6 +193,9 @@ impl Run {
     /// be nearly all.
     fn check_weight(&self, weight: LatticeWeight, included: &BTreeSet<Party>) -> Result<(), NoMean> {
         let (draft, lattice) = (self.plan.draft(), self.plan.lattice());
+        if lattice.ring().is_some() {
+            return Ok(());
+        }
         let of = |&party: &Party| lattice.weight(draft.weight_units(party));
         let own: i128 = included.iter().map(of).sum();
         let verdict = self.record.verdict.as_ref();

@@ -6,7 +6,9 @@ use super::*;
 use crate::agreement::agreeing::Clock;
 use crate::lattice::grid::Lattice;
 use crate::lattice::packed::PackedVector;
+use crate::messages::log::Verdict;
 use crate::messages::notice::Network;
+use crate::messages::testing::run_key;
 use crate::messages::wire::Bytes;
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;
@@ -31,7 +33,7 @@ pub(in crate::run) fn run_of(plan: &Arc<Plan>, me: Party) -> Run {
     let identity = Identity {
         party: me,
         key: simulated_keypair(me),
-        incarnation: [me as u8; 16],
+        run_key: run_key(me as u8),
         nonce: [me as u8; 32],
         epoch: 0,
     };
@@ -322,6 +324,57 @@ fn shares_that_come_early_wait_and_are_answered_once_this_node_begins() {
     .expect("in the plan");
     assert_eq!(offences(&drain(&mut run)).len(), 1);
     assert!(run.early.is_empty(), "only what is due is kept");
+}
+
+/// What receivers say of shares is signed; a good answer is taken in, another is an offence, and
+/// the share's frame is still there to be sent again.
+#[test]
+fn an_answer_is_checked_when_it_comes() {
+    let plan = plan(3, "", 2);
+    let other_plan = [7; 32];
+    let signed_by = |party: Party, digest| Signer::new(party, digest, simulated_keypair(party), 0);
+    for (signer, digest, id_of, good) in [
+        (1, *plan.digest(), 1, true),
+        (0, *plan.digest(), 1, false),
+        (2, *plan.digest(), 1, false),
+        (1, other_plan, 1, false),
+        (1, *plan.digest(), 2, false),
+    ] {
+        let (mut run, _) = up_to_start(&plan);
+        run.handle(at(3), Input::Spent(Ok(()))).expect("asked");
+        drain(&mut run);
+        let to = plan.schedule().sends_to(1, 0)[0];
+        let share = |round| ShareId { round, from: 0, to };
+        run.handle(at(3), Input::Left { share: share(1) })
+            .expect("given out");
+        // The parties other than 0 are named by what they are here: the receiver, and the third.
+        let named = |party: Party| match party {
+            0 => 0,
+            1 => to,
+            _ => 3 - to,
+        };
+        let accepted = Verdict::Accepted { applied: 2 };
+        let answer = signed_by(named(signer), digest)
+            .answer(share(id_of), accepted)
+            .expect("it signs");
+        let frame = Bytes::from_owner(wire::answer_frame(plan.digest(), share(1), &answer));
+        run.handle(at(4), Input::Private { from: to, frame })
+            .expect("in the plan");
+        let offences = offences(&drain(&mut run));
+        assert_eq!(offences.is_empty(), good, "{signer} {id_of}: {offences:?}");
+
+        // On a new connection what was not answered is sent again.
+        let network = Network::Private;
+        run.handle(at(5), Input::Disconnected { network, peer: to })
+            .expect("in the plan");
+        run.handle(at(6), Input::Connected { network, peer: to })
+            .expect("in the plan");
+        let again = drain(&mut run);
+        let sent = again
+            .iter()
+            .any(|output| matches!(output, Output::Private { share: Some(id), .. } if *id == share(1)));
+        assert_eq!(sent, !good, "{signer} {id_of}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What must hold after every event, and at the end.
 
 use super::*;
+use crate::lattice::grid::LatticeWeight;
 
 impl Simulation<'_> {
     /// Mass and weight over all nodes, the crashed ones included, after an event that has reached
@@ -87,10 +88,14 @@ impl Simulation<'_> {
                     None => mass::check([&sum.value], noised).err(),
                     Some(accuracy) => mass::check_average(&sum.value, noised, accuracy.steps).err(),
                 });
+                let draft = self.plan.draft();
                 let own = outcome
                     .included
                     .iter()
-                    .map(|&party| self.nodes[party].ledger.own_weight());
+                    .map(|&party| match self.plan.lattice().ring() {
+                        Some(_) => LatticeWeight(draft.weight_units(party).into()),
+                        None => self.nodes[party].ledger.own_weight(),
+                    });
                 violations.extend(weight::check([sum.weight], own).err());
             }
         }

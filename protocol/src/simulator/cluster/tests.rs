@@ -8,7 +8,7 @@ use crate::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 use crate::plan::draft::Draft;
 use crate::plan::peers::Peers;
 use crate::plan::run_file::parsed::RunFile;
-use crate::plan::run_file::settings::{Coalitions, IndependentNoise};
+use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise};
 use crate::run::outcome::Ending;
 use crate::simulator::direct::{Leaving, direct};
 use crate::simulator::equivocator::Equivocation;
@@ -38,6 +38,8 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
         cases: 1,
         seed: None,
         changes: None,
+        basis: None,
+        connectivity: None,
         holds_as_headline: true,
     };
     let calibration = Calibration {
@@ -52,7 +54,10 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
         } else {
             0.0
         },
-        correlated_std: 10.0,
+        correlated_std: match draft.mechanism.correlated {
+            CorrelatedNoise::Gaussian => 10.0,
+            CorrelatedNoise::Uniform => 0.0,
+        },
         claims: vec![claim],
         predicted: Predicted {
             standard_error: 1.0,
@@ -87,10 +92,18 @@ fn simulate(plan: &Arc<Plan>, conditions: Conditions) -> Report {
     Simulation::new(plan.clone(), inputs(plan), &permissive_gate, conditions).run()
 }
 
+const UNIFORM: &str = "[mechanism]\ncorrelated = \"uniform\"";
+const UNIFORM_PPSC: &str = "[mechanism]\ncorrelated = \"uniform\"\nkind = \"ppsc\"";
+
 #[test]
 fn without_faults_everybody_holds_the_exact_sum() {
-    let plan = plan(8, "", 7);
-    let report = simulate(&plan, Conditions::new(1));
+    for plan in [plan(8, "", 7), plan(8, UNIFORM, 3), plan(8, UNIFORM_PPSC, 14)] {
+        everybody_holds_the_exact_sum(&plan);
+    }
+}
+
+fn everybody_holds_the_exact_sum(plan: &Arc<Plan>) {
+    let report = simulate(plan, Conditions::new(1));
     assert_eq!(report.violations, []);
     let everybody: BTreeSet<Party> = (0..8).collect();
     for outcome in report.outcomes.iter() {

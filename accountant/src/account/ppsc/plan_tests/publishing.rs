@@ -138,6 +138,7 @@ fn before_publishing_the_bound_holds_and_is_reached() {
             colluding: random.random_range(1..parties),
             dropouts: 0,
             rollback: true,
+            uniform: false,
         };
         let base = setting.fault_free().expect("a schedule");
         let noise = Noise {

@@ -91,7 +91,8 @@ fn the_least_file_gets_the_defaults() {
             colluding: 1,
             coalitions: Coalitions::Any,
             dropouts: 1,
-            draws: None
+            draws: None,
+            share_faults: None,
         }
     );
     assert_eq!(file.data.clip, Clip::L2 { radius: 1.0 });
@@ -295,7 +296,7 @@ fn unknown_keys_and_wrong_types_have_their_line() {
         ("privacy", "colluding = -1", "invalid value: integer `-1`"),
         (
             "mechanism",
-            "injection = \"late\"",
+            "injection = \"sometimes\"",
             "\"incremental\", \"early\" or",
         ),
         (

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::messages::notice::{Notice, Recipient};
+use crate::messages::notice::{Notice, Recipient, Seat};
+use crate::messages::testing::{ready, started};
 
 const JOIN_MS: u64 = 120_000;
 
@@ -89,7 +90,7 @@ impl Room {
         let identity = Identity {
             party,
             key: simulated_keypair(party),
-            incarnation: [self.starts; 16],
+            run_key: run_key(self.starts),
             nonce: [self.starts; 32],
             epoch: u64::from(self.starts) << 32,
         };
@@ -193,7 +194,7 @@ fn a_second_start_of_one_incarnation_neither_replaces_nor_delays() {
     // Party 3 is played here. It signs START as all others do, then another one for party 0 only.
     let seat = |party: Party, start: u8| Seat {
         party,
-        incarnation: [start; 16],
+        incarnation: started(start),
     };
     let all: Vec<Seat> = (0..4).map(|party| seat(party, party as u8 + 1)).collect();
     let three: Vec<Seat> = vec![seat(1, 2), seat(2, 3), seat(3, 4)];
@@ -207,7 +208,7 @@ fn a_second_start_of_one_incarnation_neither_replaces_nor_delays() {
     links(&mut room);
     room.slip(3, 0, 1, Notice::Start { seats: three.clone() });
     for party in 0..3 {
-        room.slip(3, party, 2, Notice::Ready { incarnation: [4; 16] });
+        room.slip(3, party, 2, ready(4));
     }
     // Each of the others has signed START by now; party 0 holds another one of the liar's.
     room.slip(3, 1, 3, Notice::Start { seats: all.clone() });

@@ -76,6 +76,14 @@ fn a_loud_kill_in_mixing_costs_milliseconds_and_nothing_else() {
 }
 
 #[test]
+fn a_kill_among_residues_costs_its_own_value_only() {
+    for plan in [plan(8, UNIFORM, 3), plan(8, UNIFORM_PPSC, 14)] {
+        assert_eq!(kills(&plan, 20, true).0, 20);
+        assert_eq!(kills(&plan, 10, false).0, 10, "silently");
+    }
+}
+
+#[test]
 fn a_silent_kill_in_mixing_costs_the_deadlines_and_nothing_else() {
     let (good, latest) = kills(&plan(8, "", 7), 60, false);
     assert_eq!(good, 60);

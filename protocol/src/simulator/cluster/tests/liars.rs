@@ -174,3 +174,36 @@ fn a_weight_that_is_a_lie_makes_no_mean() {
         }
     }
 }
+
+/// Among residues no weight travels: a final that says one is none, and of the others' sum nothing
+/// can be read.
+#[test]
+fn a_weight_among_residues_is_no_final() {
+    let plan = plan(4, UNIFORM, 3);
+    for outcome in with_a_weight(&plan, 1) {
+        assert_eq!(outcome.included, others(&plan, &[3]), "{outcome:?}");
+        assert_eq!(outcome.ending, Ending::Degraded);
+    }
+}
+
+/// Whoever brings residues that no value and noise come to spoils the sum, and that shows at
+/// everybody.
+#[test]
+fn a_sum_of_residues_that_is_out_of_range_makes_no_mean() {
+    for lines in [UNIFORM, UNIFORM_PPSC] {
+        let plan = plan(4, lines, 6);
+        let mut inputs = inputs(&plan);
+        let far = plan.lattice().own_reach + plan.lattice().own_reach / 2;
+        inputs[2] = plan.lattice().vector([0, far].into_iter());
+        let report = Simulation::new(plan.clone(), inputs, &permissive_gate, Conditions::new(3)).run();
+        assert_eq!(report.violations, []);
+        for outcome in report.outcomes.iter().flatten() {
+            assert!(
+                outcome.sum.is_none() && outcome.ending == Ending::Degraded,
+                "{outcome:?}"
+            );
+        }
+        let told = |(_, _, event): &(Time, Party, Event)| matches!(event, Event::Fault(text) if text.contains("further out"));
+        assert_eq!(report.events.iter().filter(|event| told(event)).count(), 4);
+    }
+}

@@ -37,6 +37,16 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
             "[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n[topology]\nprivate = { kind = \"edges\", edges = [[\"party-0\", \"party-1\"], [\"party-1\", \"party-2\"], [\"party-3\", \"party-4\"], [\"party-4\", \"party-5\"]] }\n[run]\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300",
             16,
         ),
+        plan(
+            8,
+            "[mechanism]\ncorrelated = \"uniform\"\n[run]\nround_ms = 40\nsettle_ms = 320\njoin_ms = 300",
+            3,
+        ),
+        plan(
+            7,
+            "[mechanism]\ncorrelated = \"uniform\"\nkind = \"ppsc\"\n[run]\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300",
+            14,
+        ),
     ];
     let mut endings: BTreeMap<&str, u32> = BTreeMap::new();
     for seed in seeds {
@@ -65,7 +75,7 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
 
 #[test]
 fn invariants_hold_in_any_mix_of_faults() {
-    let endings = soak(0..56);
+    let endings = soak(0..72);
     for name in ["done", "degraded", "withheld"] {
         assert!(
             endings.contains_key(name),

@@ -1,0 +1,72 @@
+//! What uniform correlated noise hides, for every coalition at once: a number of parties.
+//!
+//! Of the values of those who share with each other a coalition is told the sum, and no more
+//! (Theorem U; [`told`](crate::execution::usable::told)). If more parties than can be against a
+//! party must be taken away before those who share fall apart, every value is hidden among all that
+//! are left, whoever they are: the loss of a party is its sensitivity over the deviation of that
+//! many parties' own noises. So one number, the connectivity κ, takes the place of all coalitions.
+//! It falls by at most one for each share that goes astray.
+
+use undertone_protocol::plan::claim::ConnectivityBasis;
+use undertone_protocol::topology::connectivity::{at_least, connectivity};
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::party::Party;
+
+use crate::class::setting::Setting;
+use crate::losses::gaussian::SLACK;
+
+/// What the schedule of a setting withstands: of each piece of those who meet in it (there may be
+/// several with PPSC), as many as can be against a party may be taken away, and a share for each
+/// that κ is above that. None if some party may then be left alone, or cut off: its noise is local.
+pub fn withstands(setting: &Setting) -> Option<ConnectivityBasis> {
+    let removed = setting.coalition_size();
+    let meetings = meetings(&setting.out, setting.parties());
+    let mut least: Option<ConnectivityBasis> = None;
+    for piece in meetings.components() {
+        let among = piece.len().checked_sub(removed).filter(|&among| among > 1)?;
+        let graph = among_members(&meetings, &piece);
+        at_least(&graph, removed + 1).ok()?;
+        let kappa = connectivity(&graph).kappa;
+        let found = least.get_or_insert(ConnectivityBasis {
+            kappa,
+            removed,
+            share_faults: 0,
+            among,
+        });
+        found.kappa = found.kappa.min(kappa);
+        found.among = found.among.min(among);
+    }
+    least.map(|least| ConnectivityBasis {
+        share_faults: least.kappa - removed - 1,
+        ..least
+    })
+}
+
+/// The loss μ of the most sensitive party among `among` parties, each with own noise of standard
+/// deviation `independent_std`, rounded up.
+pub fn loss(setting: &Setting, among: usize, independent_std: f64) -> f64 {
+    setting.largest_sensitivity() / (independent_std * (among as f64).sqrt()) * (1.0 + SLACK)
+}
+
+/// Who meets whom.
+pub(crate) fn meetings(out: &[Vec<Vec<Party>>], parties: usize) -> Graph {
+    let shares = out.iter().flat_map(|round| {
+        let sent = round.iter().enumerate();
+        sent.flat_map(|(from, to)| to.iter().map(move |&to| (from.min(to), from.max(to))))
+    });
+    joined(parties, shares.collect())
+}
+
+/// The graph of so many parties with these edges, some of which may be there twice.
+pub(crate) fn joined(parties: usize, mut edges: Vec<(Party, Party)>) -> Graph {
+    edges.sort_unstable();
+    edges.dedup();
+    Graph::from_edges(parties, &edges).expect("shares go to others of the parties")
+}
+
+/// What joins `members`, ascending, who are numbered in that order.
+pub(crate) fn among_members(graph: &Graph, members: &[Party]) -> Graph {
+    let place = |party: Party| members.binary_search(&party).ok();
+    let inside = |&(a, b): &(Party, Party)| Some((place(a)?, place(b)?));
+    joined(members.len(), graph.edges().iter().filter_map(inside).collect())
+}

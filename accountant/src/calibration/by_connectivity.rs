@@ -1,0 +1,177 @@
+//! Rounds, schedule and noise where correlated noise is uniform: nothing is searched for but the
+//! fewest rounds whose schedule stays in one piece, whoever colludes or departs.
+
+use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::settings::{MechanismKind, Rounds};
+use undertone_protocol::topology::connectivity::at_least;
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::party::Party;
+
+use crate::bounds::uniform::{among_members, meetings, withstands};
+use crate::calibration::claims::{claims, predicted};
+use crate::calibration::error::CalibrateError;
+use crate::calibration::limits::{FEWEST_ROUNDS, MARGIN};
+use crate::class::setting::Setting;
+use crate::losses::gaussian;
+use crate::losses::loss::Noise;
+
+/// The seed of the schedule: any does as well.
+const SEED: u64 = 0;
+
+/// The draft's fewest rounds, and the noise σ* = Δ/(μ√m) that hides each value among the m parties
+/// that are left to it.
+pub(super) fn calibrate(
+    draft: &Draft,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Calibration, CalibrateError> {
+    let privacy = &draft.privacy;
+    let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
+    let wanted = wanted(draft)?;
+    let (rounds, schedule) = match draft.mechanism.rounds {
+        Rounds::Fixed(rounds) => (rounds, schedule(draft, rounds)?),
+        Rounds::Auto => fewest(draft, wanted, progress)?,
+    };
+    let setting = Setting::of_draft(draft, &schedule.schedule)?;
+    let among = match withstands(&setting) {
+        Some(found) => found.among,
+        None if draft.mechanism.local_noise_ok => 1,
+        None => return Err(too_few_rounds(draft, rounds, wanted)),
+    };
+    let largest = setting.largest_sensitivity();
+    let independent_std = largest / (budget * (among as f64 * MARGIN).sqrt());
+    if !independent_std.is_normal() {
+        let party = draft.members[0].name.clone();
+        return Err(CalibrateError::Budget {
+            epsilon: privacy.epsilon,
+            delta: privacy.delta,
+            party,
+        });
+    }
+    let noise = Noise {
+        independent_std,
+        correlated_std: 0.0,
+    };
+    Ok(Calibration {
+        rounds,
+        drawn: Some(schedule),
+        claims: claims(&setting, noise, privacy.delta)?,
+        predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
+        independent_std,
+        correlated_std: 0.0,
+    })
+}
+
+/// How many may be against a party: who colludes, and who departs.
+fn removed(draft: &Draft) -> usize {
+    draft.privacy.colluding + draft.privacy.dropouts
+}
+
+/// The connectivity that each piece of those who meet is to have: one more than may be taken away,
+/// and another for a share between survivors that goes astray, where the private graph has room.
+fn wanted(draft: &Draft) -> Result<usize, CalibrateError> {
+    let least = removed(draft) + 1;
+    let asked = least + draft.privacy.share_faults.unwrap_or(1);
+    let short = falls_apart(&draft.private_graph, asked);
+    if short.is_none() {
+        return Ok(asked);
+    }
+    let short = match draft.privacy.share_faults {
+        Some(_) => short,
+        None => falls_apart(&draft.private_graph, least),
+    };
+    match short {
+        Some(cut) if !draft.mechanism.local_noise_ok => Err(too_thin(draft, &cut)),
+        _ => Ok(least),
+    }
+}
+
+/// Where a piece of a graph falls apart if fewer than `wanted` parties are taken away.
+struct Cut {
+    /// The parties to take away; none where the piece has too few parties, all joined.
+    parties: Vec<Party>,
+    /// Who is cut off from whom: the smaller side.
+    side: Vec<Party>,
+}
+
+fn falls_apart(graph: &Graph, wanted: usize) -> Option<Cut> {
+    graph.components().into_iter().find_map(|piece| {
+        let joined = among_members(graph, &piece);
+        let shortfall = at_least(&joined, wanted).err()?;
+        let names = |places: &[Party]| places.iter().map(|&place| piece[place]).collect::<Vec<_>>();
+        let cut = shortfall.cut.unwrap_or_default();
+        let left: Vec<Party> = (0..piece.len()).filter(|place| !cut.contains(place)).collect();
+        let sides = among_members(&joined, &left).components();
+        let smallest = sides.into_iter().min_by_key(Vec::len).unwrap_or_default();
+        let side: Vec<Party> = smallest.into_iter().map(|place| left[place]).collect();
+        Some(Cut {
+            parties: names(&cut),
+            side: names(&side),
+        })
+    })
+}
+
+fn too_thin(draft: &Draft, cut: &Cut) -> CalibrateError {
+    let names = |parties: &[Party]| {
+        let name = |&party: &Party| draft.members[party].name.clone();
+        parties.iter().map(name).collect()
+    };
+    CalibrateError::Thin {
+        cut: names(&cut.parties),
+        side: names(&cut.side),
+        colluding: draft.privacy.colluding,
+        dropouts: draft.privacy.dropouts,
+    }
+}
+
+/// The schedule of so many rounds.
+fn schedule(draft: &Draft, rounds: u32) -> Result<SeededSchedule, CalibrateError> {
+    let fanout = draft.mechanism.fanout;
+    Calibration::draw(draft, rounds, SEED).ok_or(CalibrateError::Fanout { fanout })
+}
+
+/// The fewest rounds in which those who meet are as connected as is wanted.
+fn fewest(
+    draft: &Draft,
+    wanted: usize,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(u32, SeededSchedule), CalibrateError> {
+    // In a round of INCA everybody meets two others, in one of PPSC one.
+    let least = match draft.mechanism.kind {
+        MechanismKind::Inca => wanted.div_ceil(2),
+        _ => wanted,
+    };
+    let most = draft.mechanism.kind.rules().most_rounds();
+    let mut rounds = (least.max(FEWEST_ROUNDS) as u32).min(most);
+    loop {
+        progress(&format!("{rounds} rounds: who could be separated from whom"));
+        let drawn = schedule(draft, rounds)?;
+        if falls_apart(&meetings(drawn.schedule.out(), draft.parties()), wanted).is_none() {
+            return Ok((rounds, drawn));
+        }
+        if rounds == most {
+            return match draft.mechanism.local_noise_ok {
+                true => Ok((rounds, drawn)),
+                false => Err(too_few_rounds(draft, rounds, wanted)),
+            };
+        }
+        // With PPSC there are many rounds, and one more adds little.
+        let more = match draft.mechanism.kind {
+            MechanismKind::Inca => 1,
+            _ => (rounds / 16).max(1),
+        };
+        rounds = (rounds + more).min(most);
+    }
+}
+
+fn too_few_rounds(draft: &Draft, rounds: u32, wanted: usize) -> CalibrateError {
+    CalibrateError::Separated {
+        rounds,
+        colluding: draft.privacy.colluding,
+        dropouts: draft.privacy.dropouts,
+        least: wanted.div_ceil(2),
+    }
+}
+
+#[cfg(test)]
+mod tests;

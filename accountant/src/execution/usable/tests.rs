@@ -1,0 +1,208 @@
+//! What a view tells of the honest values where correlated noise is uniform, by ranks modulo a
+//! prime, against the components of the graph of usable shares. The residues of a plan are taken
+//! modulo 2^w − 1 or 2^w: they are what they are modulo each prime factor.
+
+use std::collections::BTreeSet;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::multi_gossip::MultiGossip;
+
+use super::*;
+use crate::losses::view::View;
+use crate::mechanism::chosen::Mechanism;
+use crate::mechanism::inca::{CustomInjection, InjectionSpec};
+use crate::testing::{power, random_faults, random_out, shuffle};
+
+/// 2^61 − 1, and primes that divide 2^24 − 1, 2^32 − 1 or 2^40 − 1: each of the last ones divides
+/// the modulus of a plan.
+const PRIMES: [i128; 8] = [(1 << 61) - 1, 3, 5, 7, 13, 17, 241, 65_537];
+
+type Matrix = Vec<Vec<i128>>;
+
+/// A vector of the field's elements, from numbers that are multiples of 2^-`halvings`.
+fn residues(numbers: &[f64], halvings: u32, prime: i128) -> Vec<i128> {
+    let residue = |x: &f64| {
+        let whole = x * f64::from(halvings).exp2();
+        assert_eq!(whole.fract(), 0.0, "{x} is a multiple of 2^-{halvings}");
+        (whole as i128).rem_euclid(prime)
+    };
+    numbers.iter().map(residue).collect()
+}
+
+/// Brings the first `columns` columns into row echelon form; the rows that are 0 there are last,
+/// and their number is returned.
+fn eliminate(m: &mut Matrix, columns: usize, prime: i128) -> usize {
+    let mut rank = 0;
+    for column in 0..columns {
+        let Some(pivot) = (rank..m.len()).find(|&row| m[row][column] != 0) else {
+            continue;
+        };
+        m.swap(rank, pivot);
+        let inverse = power(m[rank][column], prime - 2, prime);
+        let kept = m[rank].clone();
+        for row in &mut m[rank + 1..] {
+            let factor = row[column] * inverse % prime;
+            for (entry, top) in row.iter_mut().zip(&kept) {
+                *entry = (*entry - factor * top).rem_euclid(prime);
+            }
+        }
+        rank += 1;
+    }
+    m.len() - rank
+}
+
+fn rank(mut m: Matrix, prime: i128) -> usize {
+    let columns = m.first().map_or(0, Vec::len);
+    m.len() - eliminate(&mut m, columns, prime)
+}
+
+/// Whether the view of `execution` tells of the honest values the sums of these sets, and no more.
+fn tells(execution: &Execution, sets: &[Vec<Party>], prime: i128) -> bool {
+    let view = View::of(execution);
+    let halvings = execution.rounds() as u32;
+    let of_row = |(a, b): (ndarray::ArrayView1<f64>, ndarray::ArrayView1<f64>)| {
+        residues(&[a.to_vec(), b.to_vec()].concat(), halvings, prime)
+    };
+    let mut rows: Matrix = view.a.rows().into_iter().zip(view.b.rows()).map(of_row).collect();
+    // Combinations of what is seen in which no noise is left.
+    let noises = view.a.ncols();
+    let free = eliminate(&mut rows, noises, prime);
+    let mut found: Matrix = rows[rows.len() - free..]
+        .iter()
+        .map(|row| row[noises..].to_vec())
+        .collect();
+    let sum = |set: &Vec<Party>| {
+        view.honest
+            .iter()
+            .map(|it| i128::from(set.contains(it)))
+            .collect()
+    };
+    let sums: Matrix = sets.iter().map(sum).collect();
+    let told = rank(found.clone(), prime);
+    found.extend(sums);
+    told == sets.len() && rank(found, prime) == told
+}
+
+/// INCA whose values come in whole at the start, and each of whose noises goes in after a round and
+/// out after the next.
+fn value_first(rounds: usize) -> Mechanism {
+    let mut c = vec![0.0; rounds + 1];
+    c[0] = 1.0;
+    let mut z = vec![vec![0.0; rounds]; rounds + 1];
+    for k in 0..rounds {
+        (z[k][k], z[k + 1][k]) = (1.0, -1.0);
+    }
+    InjectionSpec::Custom(CustomInjection { c, z }).into()
+}
+
+/// A random run with every fate, against a random coalition, some others taken out again.
+fn random_run(case: u64, ppsc: bool) -> Execution {
+    let random = &mut ChaCha8Rng::seed_from_u64(case);
+    let parties = random.random_range(4..=9);
+    let run = if ppsc {
+        let rounds = random.random_range(3..=12);
+        let gossip = MultiGossip::fitting(&Graph::complete(parties), rounds, case).expect("neighbours");
+        Execution::fault_free(Mechanism::Ppsc, gossip.schedule().out().to_vec())
+    } else {
+        let rounds = random.random_range(1..=4);
+        let out = random_out(parties, rounds, random, |_| 1);
+        Execution::fault_free(value_first(rounds as usize), out)
+    };
+    let run = run.expect("a run");
+    // Some are away for a while.
+    let mut online = vec![vec![true; parties]; run.rounds() + 1];
+    if random.random_range(0..=2) == 0 {
+        let away = random.random_range(0..parties);
+        (1..=run.rounds()).for_each(|round| online[round][away] = random.random_bool(0.5));
+    }
+    let here = online.last().cloned().unwrap_or_default();
+    let run = run.with_online(online).expect("a run");
+    let mut others: Vec<Party> = (0..parties).collect();
+    shuffle(&mut others, random);
+    let colluding = random.random_range(0..=2);
+    let corrupted: BTreeSet<Party> = others.drain(..colluding).collect();
+    let departed: Vec<Party> = others.drain(..random.random_range(0..=1)).collect();
+    // Those who collude or depart lose shares, and at times somebody else.
+    let mut loose: BTreeSet<Party> = corrupted.iter().chain(&departed).copied().collect();
+    loose.extend(others.last().filter(|_| random.random_range(0..=3) == 0));
+    let faults = random_faults(&run, &loose, random);
+    let kept = faults.into_iter().filter(|_| random.random_bool(0.5)).collect();
+    let unseen = random.random_range(0..=3) == 0;
+    let published: Vec<Party> = (0..parties)
+        .filter(|it| here[*it] && !departed.contains(it) && !(unseen && *it == others[0]))
+        .collect();
+    run.with_shares(kept)
+        .and_then(|run| run.with_corrupted(corrupted))
+        .and_then(|run| run.with_rolled_back(departed))
+        .and_then(|run| run.with_published(published))
+        .expect("an execution")
+}
+
+#[test]
+fn a_view_tells_the_sums_of_the_pieces_and_nothing_else() {
+    let (mut whole, mut apart, mut nothing) = (0, 0, 0);
+    for (case, ppsc) in (0..300).flat_map(|case| [(case, false), (case, true)]) {
+        let execution = random_run(case, ppsc);
+        let pieces = told(&execution);
+        for prime in PRIMES {
+            assert!(
+                tells(&execution, &pieces, prime),
+                "case {case}, ppsc {ppsc}, prime {prime}: {pieces:?}"
+            );
+        }
+        match pieces.len() {
+            0 => nothing += 1,
+            1 => whole += 1,
+            _ => apart += 1,
+        }
+    }
+    println!("one piece: {whole}, several: {apart}, none: {nothing}");
+    assert!(
+        whole > 50 && apart > 50 && nothing > 20,
+        "{whole} {apart} {nothing}"
+    );
+}
+
+/// Before anybody publishes nothing at all is told, whatever became of shares.
+#[test]
+fn shares_alone_tell_nothing() {
+    for (case, ppsc) in (0..100).flat_map(|case| [(case, false), (case, true)]) {
+        let execution = random_run(case, ppsc).with_published([]).expect("an execution");
+        assert_eq!(told(&execution), Vec::<Vec<Party>>::new());
+        for prime in PRIMES {
+            assert!(
+                tells(&execution, &[], prime),
+                "case {case}, ppsc {ppsc}, prime {prime}"
+            );
+        }
+    }
+}
+
+/// An eavesdropper that read some states is told the sums over those whom the other shares join.
+#[test]
+fn what_an_eavesdropper_read_hides_nothing() {
+    let mut apart = 0;
+    for case in 0..150 {
+        let random = &mut ChaCha8Rng::seed_from_u64(1000 + case);
+        let parties = random.random_range(3..=7);
+        let rounds = random.random_range(1..=3);
+        let out = random_out(parties, rounds, random, |_| 1);
+        let observed: Vec<(Party, u32)> = (0..parties)
+            .flat_map(|party| (0..rounds).map(move |round| (party, round)))
+            .filter(|_| random.random_bool(0.6))
+            .collect();
+        let run = Execution::fault_free(value_first(rounds as usize), out).expect("a run");
+        let execution = run.with_observed(observed).expect("an execution");
+        let pieces = told(&execution);
+        for prime in PRIMES {
+            assert!(
+                tells(&execution, &pieces, prime),
+                "case {case}, prime {prime}: {pieces:?}"
+            );
+        }
+        apart += usize::from(pieces.len() > 1);
+    }
+    assert!(apart > 50, "{apart}");
+}

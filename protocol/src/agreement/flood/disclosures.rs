@@ -1,0 +1,116 @@
+//! Notices that open something, a secret or a share of one: what was sealed for an agreed set.
+//!
+//! Whether one is good shows only once the deal that it belongs to is known, which may be later
+//! than it comes. So a slot has room for a few that differ, and one that is found to be wrong gives
+//! its place back: a later good one of the same author counts. Memory stays bounded by the slots,
+//! and so does what is passed on for one of them.
+
+use std::collections::BTreeMap;
+
+use crate::agreement::flood::held::Held;
+use crate::agreement::flood::slot::Slot;
+use crate::messages::notice::{Disclosed, Notice};
+use crate::topology::party::Party;
+
+/// So many notices of one slot are held that differ; an honest author says one. Our guess: what was
+/// wrong by mistake is said again once or twice.
+pub const CANDIDATES: usize = 4;
+
+/// So many notices of one slot are ever taken, and passed on: too few for a member to have the
+/// others flood wrong ones for it at full speed. Our guess.
+pub const MOST_TAKEN: u32 = 64;
+
+/// What is held of one slot.
+#[derive(Clone, Debug, Default)]
+struct Candidates {
+    held: Vec<Held>,
+    /// How many were ever taken.
+    taken: u32,
+}
+
+/// The notices that open something, by slot.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disclosures(BTreeMap<Slot, Candidates>);
+
+/// Whose share of whose secret was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToldShare<'a> {
+    /// Who told it.
+    pub holder: Party,
+    /// Whose secret it is a share of.
+    pub of: Party,
+    /// The share, not checked.
+    pub share: &'a Disclosed,
+}
+
+impl Disclosures {
+    fn of(&self, slot: Slot) -> &[Held] {
+        self.0.get(&slot).map_or(&[], |candidates| &candidates.held)
+    }
+
+    /// The one that came last.
+    pub(super) fn last(&self, slot: Slot) -> Option<&Held> {
+        self.of(slot).last()
+    }
+
+    pub(super) fn contains(&self, slot: Slot, notice: &Notice) -> bool {
+        self.of(slot).iter().any(|held| held.notice == *notice)
+    }
+
+    /// Keeps a notice if there is room; whether there was.
+    pub(super) fn keep(&mut self, slot: Slot, held: Held) -> bool {
+        let candidates = self.0.entry(slot).or_default();
+        let room = candidates.held.len() < CANDIDATES && candidates.taken < MOST_TAKEN;
+        if room {
+            candidates.held.push(held);
+            candidates.taken += 1;
+        }
+        room
+    }
+
+    /// Gives back the place of a notice that was found to be wrong.
+    pub(super) fn retract(&mut self, slot: Slot, told: &Disclosed) {
+        if let Some(candidates) = self.0.get_mut(&slot) {
+            candidates
+                .held
+                .retain(|held| held.notice.disclosed() != Some(told));
+        }
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (Slot, &Held)> {
+        let each = |(slot, candidates): (&Slot, _)| (*slot, candidates);
+        let slots = self.0.iter().map(each);
+        slots.flat_map(|(slot, candidates)| candidates.held.iter().map(move |held| (slot, held)))
+    }
+
+    /// The secrets that authors told of a round; an author may have told several.
+    pub(super) fn keys(&self, round: u32) -> impl Iterator<Item = (Party, &Disclosed)> {
+        let slots = self.0.range(Slot::Key(round, 0)..=Slot::Key(round, Party::MAX));
+        slots.flat_map(|(slot, candidates)| {
+            candidates
+                .held
+                .iter()
+                .filter_map(move |held| match (slot, &held.notice) {
+                    (Slot::Key(_, author), Notice::Key { secret, .. }) => Some((*author, secret)),
+                    _ => None,
+                })
+        })
+    }
+
+    /// The shares that were told of a round.
+    pub(super) fn shares(&self, round: u32) -> impl Iterator<Item = ToldShare<'_>> {
+        let last = Slot::Share(round, Party::MAX, Party::MAX);
+        let slots = self.0.range(Slot::Share(round, 0, 0)..=last);
+        slots.flat_map(|(slot, candidates)| {
+            candidates
+                .held
+                .iter()
+                .filter_map(move |held| match (slot, &held.notice) {
+                    (&Slot::Share(_, holder, of), Notice::Share { share, .. }) => {
+                        Some(ToldShare { holder, of, share })
+                    }
+                    _ => None,
+                })
+        })
+    }
+}

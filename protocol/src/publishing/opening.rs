@@ -1,0 +1,394 @@
+//! Opening: the secrets with which the members of one agreed set have sealed their vectors become
+//! known, all of them or none that counts.
+//!
+//! A node makes a secret or a share known only for a set that is agreed and that its own gate has
+//! passed, never for anybody outside of that set, and never for two sets of one round. Here this is
+//! how the types are made: what a node may make known is [`Kept`], which says nothing; the one way
+//! out is [`Kept::open`], which takes it away and wipes all that is not of the set. Whoever calls
+//! that says that the set is agreed and has passed.
+//!
+//! 1. On entering, a member of the set makes its own secret known.
+//! 2. A holder makes its share of a member's secret known, once, if that secret is not here and its
+//!    owner is found or called gone; else at half-time. A holder need not be of the set.
+//! 3. The set is open once every secret is here: told by its owner, or recovered from t shares that
+//!    were told. What cannot be opened whole by the end of the stage is not opened.
+//!
+//! A share counts once it was told, this node's own as well: a node that recovered a secret with a
+//! share that only it has would never tell it, and others would be left one short.
+//!
+//! Nothing that was told is believed: a secret has to be the one that its deal commits to, a share
+//! its holder's. What is wrong is taken out of the flood and counts as if it had not come.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use zeroize::Zeroizing;
+
+use crate::agreement::agreeing::Clock;
+use crate::agreement::flood::Flood;
+use crate::agreement::flood::disclosures::ToldShare;
+use crate::agreement::flood::slot::Slot;
+use crate::messages::notice::{Disclosed, Notice};
+use crate::messages::signature::Digest;
+use crate::sealing::deal::{CheckedDeal, Deal, DealError, Secret};
+use crate::sealing::letter::{self, Envelope};
+use crate::sealing::run_key::RunKey;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// What a member of the set has dealt, and to whom.
+#[derive(Clone, Debug)]
+pub struct Dealt {
+    /// The commitments to its secret.
+    pub deal: CheckedDeal,
+    /// Who holds its shares.
+    pub holders: Vec<Party>,
+}
+
+/// The secrets of one round that a node keeps until a set is agreed: its own, and shares of others.
+/// Wiped when it is dropped, never printed.
+///
+/// It opens one set, once:
+///
+/// ```compile_fail,E0382
+/// # use std::collections::BTreeMap;
+/// # use undertone_protocol::agreement::agreeing::Clock;
+/// # use undertone_protocol::publishing::opening::{Dealt, Kept};
+/// # type Set = BTreeMap<usize, Dealt>;
+/// fn for_two_sets(kept: Kept, one: Set, other: Set, clock: Clock) {
+///     let first = kept.open(one, clock);
+///     let second = kept.open(other, clock);
+/// }
+/// ```
+pub struct Kept {
+    me: Party,
+    round: u32,
+    own: Option<Secret>,
+    shares: BTreeMap<Party, Zeroizing<[u8; 32]>>,
+}
+
+impl Kept {
+    /// What `me` keeps of a round: nothing yet but its own secret, if it has sealed a vector.
+    pub fn new(me: Party, round: u32, own: Option<Secret>) -> Self {
+        Kept {
+            me,
+            round,
+            own,
+            shares: BTreeMap::new(),
+        }
+    }
+
+    /// Keeps this node's share of a party's secret, from the letter to it.
+    pub fn hold(&mut self, of: Party, share: Zeroizing<[u8; 32]>) {
+        self.shares.insert(of, share);
+    }
+
+    /// Reads the letter to this node in what a party, given with its run key, has dealt, and keeps
+    /// the share. Nothing happens if this node is no holder.
+    ///
+    /// # Errors
+    /// The letter does not open, or its share is not this node's: it is no holder then, and a
+    /// person is told. Nobody could prove it.
+    pub fn read(
+        &mut self,
+        own: &RunKey,
+        digest: &Digest,
+        (of, author): (Party, &[u8; 32]),
+        deal: &Deal,
+        dealt: &Dealt,
+    ) -> Result<(), DealError> {
+        let holder = self.me;
+        let place = dealt.holders.iter().position(|&party| party == holder);
+        let Some(letter) = place.and_then(|place| deal.letters.get(place)) else {
+            return Ok(());
+        };
+        let envelope = Envelope {
+            digest,
+            round: self.round,
+            from: of,
+            to: holder,
+        };
+        let share = letter::read(own, author, &envelope, letter).ok_or(DealError::Letter { holder })?;
+        dealt.deal.check_share(holder, &share)?;
+        self.hold(of, share);
+        Ok(())
+    }
+
+    /// Begins to open a set that is agreed and that this node's gate has passed, whether this node
+    /// is in it or not. What is kept of anybody outside of it is wiped; so are shares that their
+    /// deals contradict, which nobody could use.
+    pub fn open(self, set: BTreeMap<Party, Dealt>, clock: Clock) -> SetOpening {
+        let Kept {
+            me,
+            round,
+            own,
+            mut shares,
+        } = self;
+        shares.retain(|of, share| {
+            set.get(of)
+                .is_some_and(|dealt| dealt.holders.contains(&me) && dealt.deal.check_share(me, share).is_ok())
+        });
+        SetOpening {
+            me,
+            round,
+            clock,
+            unsaid: own.filter(|_| set.contains_key(&me)),
+            shares,
+            set: set
+                .into_iter()
+                .map(|(party, dealt)| (party, Opened::of(dealt)))
+                .collect(),
+            ended: false,
+        }
+    }
+}
+
+/// How far a member's secret is known.
+struct Opened {
+    dealt: Dealt,
+    secret: Option<Secret>,
+    /// Whether its owner told it.
+    by_owner: bool,
+    /// Good shares that were told.
+    shares: BTreeMap<Party, [u8; 32]>,
+}
+
+impl Opened {
+    fn of(dealt: Dealt) -> Self {
+        Opened {
+            dealt,
+            secret: None,
+            by_owner: false,
+            shares: BTreeMap::new(),
+        }
+    }
+
+    fn take_secret(&mut self, told: &Disclosed) -> Result<(), DealError> {
+        let secret = self.dealt.deal.secret(&told.0)?;
+        self.secret = Some(secret);
+        self.by_owner = true;
+        Ok(())
+    }
+
+    fn take_share(&mut self, holder: Party, told: &Disclosed) -> Result<(), DealError> {
+        if !self.dealt.holders.contains(&holder) {
+            return Err(DealError::Share { holder });
+        }
+        self.dealt.deal.check_share(holder, &told.0)?;
+        self.shares.insert(holder, told.0);
+        if self.shares.len() >= self.dealt.deal.threshold() {
+            self.secret = self.dealt.deal.recover(&self.shares).ok();
+        }
+        Ok(())
+    }
+}
+
+/// What opening sees besides its own state.
+pub struct OpeningSights<'a> {
+    /// All notices that this node holds: what was told before it began counts, too. What is wrong
+    /// is taken out of it.
+    pub flood: &'a mut Flood,
+    /// Whom this node finds gone, and since when.
+    pub gone: &'a BTreeMap<Party, Time>,
+    /// Whom others call gone.
+    pub called: &'a BTreeSet<Party>,
+}
+
+/// A member whose secret nobody here knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unopened {
+    /// Whose secret it is.
+    pub party: Party,
+    /// So many good shares of it were told.
+    pub shares: usize,
+    /// So many make it known.
+    pub needed: usize,
+}
+
+impl Unopened {
+    /// The sentence for a person, with the party's name.
+    pub fn sentence(&self, name: &str) -> String {
+        format!("{name}'s secret has {} of {} shares", self.shares, self.needed)
+    }
+}
+
+/// What opening wants done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpeningStep {
+    /// Sign this notice and flood it.
+    Say(Notice),
+    /// The author told what is wrong; it is forgotten, so that a later good one finds its place.
+    Wrong {
+        /// Who told it.
+        author: Party,
+        /// What is wrong.
+        reason: DealError,
+    },
+    /// Every secret of the set is here: see [`SetOpening::secrets`].
+    Open,
+    /// The stage ended, and these secrets are lacking.
+    Over(Vec<Unopened>),
+}
+
+/// Something that was told and is not what it should be.
+struct Wrong {
+    author: Party,
+    slot: Slot,
+    told: Disclosed,
+    reason: DealError,
+}
+
+/// The opening of one set at one node.
+pub struct SetOpening {
+    me: Party,
+    round: u32,
+    clock: Clock,
+    set: BTreeMap<Party, Opened>,
+    /// This node's own secret, until it is said.
+    unsaid: Option<Secret>,
+    /// This node's good shares of members' secrets, until they are told.
+    shares: BTreeMap<Party, Zeroizing<[u8; 32]>>,
+    ended: bool,
+}
+
+impl SetOpening {
+    /// The next thing to do; call again until there is none.
+    pub fn step(&mut self, now: Time, sights: &mut OpeningSights<'_>) -> Option<OpeningStep> {
+        if let Some(secret) = self.unsaid.take() {
+            return Some(OpeningStep::Say(self.tell_own(secret)));
+        }
+        if self.ended {
+            return None;
+        }
+        let flood = &*sights.flood;
+        if let Some(wrong) = self.look_at_secrets(flood).or_else(|| self.look_at_shares(flood)) {
+            let Wrong {
+                author,
+                slot,
+                told,
+                reason,
+            } = wrong;
+            sights.flood.retract(slot, &told);
+            return Some(OpeningStep::Wrong { author, reason });
+        }
+        let lacking: Vec<Unopened> = self.lacking().collect();
+        if lacking.is_empty() {
+            self.ended = true;
+            return Some(OpeningStep::Open);
+        }
+        if let Some(share) = self.next_share(now, sights) {
+            return Some(OpeningStep::Say(share));
+        }
+        if now >= self.clock.end {
+            self.ended = true;
+            return Some(OpeningStep::Over(lacking));
+        }
+        None
+    }
+
+    /// When to step again although nothing happened.
+    pub fn wake(&self, now: Time) -> Time {
+        let clock = [self.clock.half, self.clock.end].into_iter();
+        let next = clock.filter(|&at| at > now && !self.ended).min();
+        next.unwrap_or(Time::FAR)
+    }
+
+    /// The secrets of all members, once all of them are here.
+    pub fn secrets(&self) -> Option<BTreeMap<Party, &Secret>> {
+        let known = self
+            .set
+            .iter()
+            .map(|(party, opened)| Some((*party, opened.secret.as_ref()?)));
+        known.collect()
+    }
+
+    /// Members whose own word did not come and whose secret others made known, ascending.
+    pub fn opened_for(&self) -> Vec<Party> {
+        let by_others = |(_, opened): &(&Party, &Opened)| opened.secret.is_some() && !opened.by_owner;
+        self.set
+            .iter()
+            .filter(by_others)
+            .map(|(party, _)| *party)
+            .collect()
+    }
+
+    fn lacking(&self) -> impl Iterator<Item = Unopened> {
+        let unknown = self.set.iter().filter(|(_, opened)| opened.secret.is_none());
+        unknown.map(|(&party, opened)| Unopened {
+            party,
+            shares: opened.shares.len(),
+            needed: opened.dealt.deal.threshold(),
+        })
+    }
+
+    fn tell_own(&mut self, secret: Secret) -> Notice {
+        let notice = Notice::Key {
+            round: self.round,
+            secret: Disclosed(*secret.to_bytes()),
+        };
+        if let Some(opened) = self.set.get_mut(&self.me) {
+            opened.secret = Some(secret);
+            opened.by_owner = true;
+        }
+        notice
+    }
+
+    /// Takes every good secret that its owner told; the first wrong one.
+    fn look_at_secrets(&mut self, flood: &Flood) -> Option<Wrong> {
+        for (author, told) in flood.keys(self.round) {
+            let waited_for = |opened: &&mut Opened| !opened.by_owner;
+            let Some(opened) = self.set.get_mut(&author).filter(waited_for) else {
+                continue;
+            };
+            if let Err(reason) = opened.take_secret(told) {
+                return Some(Wrong {
+                    author,
+                    slot: Slot::Key(self.round, author),
+                    told: *told,
+                    reason,
+                });
+            }
+        }
+        None
+    }
+
+    /// Takes every good share of a secret that is not known; the first wrong one.
+    fn look_at_shares(&mut self, flood: &Flood) -> Option<Wrong> {
+        for ToldShare { holder, of, share } in flood.shares(self.round) {
+            let waited_for =
+                |opened: &&mut Opened| opened.secret.is_none() && !opened.shares.contains_key(&holder);
+            let Some(opened) = self.set.get_mut(&of).filter(waited_for) else {
+                continue;
+            };
+            if let Err(reason) = opened.take_share(holder, share) {
+                return Some(Wrong {
+                    author: holder,
+                    slot: Slot::Share(self.round, holder, of),
+                    told: *share,
+                    reason,
+                });
+            }
+        }
+        None
+    }
+
+    /// A share to tell: of a member whose secret is not known and that is gone, or of any such
+    /// member from half-time on.
+    fn next_share(&mut self, now: Time, sights: &OpeningSights<'_>) -> Option<Notice> {
+        let due = |of: &Party| {
+            let is_gone = sights.gone.contains_key(of) || sights.called.contains(of);
+            let unknown = self.set.get(of).is_some_and(|opened| opened.secret.is_none());
+            unknown && (is_gone || now >= self.clock.half)
+        };
+        let of = self.shares.keys().copied().find(due)?;
+        let share = self.shares.remove(&of)?;
+        Some(Notice::Share {
+            round: self.round,
+            // A plan has far fewer parties than this holds.
+            of: of as u32,
+            share: Disclosed(*share),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
