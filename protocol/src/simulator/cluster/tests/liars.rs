@@ -203,7 +203,10 @@ fn a_sum_of_residues_that_is_out_of_range_makes_no_mean() {
                 "{outcome:?}"
             );
         }
-        let told = |(_, _, event): &(Time, Party, Event)| matches!(event, Event::Fault(text) if text.contains("further out"));
-        assert_eq!(report.events.iter().filter(|event| told(event)).count(), 4);
+        let told = report
+            .events
+            .iter()
+            .filter(|(_, _, event)| matches!(event, Event::Fault(text) if text.contains("further out")));
+        assert_eq!(told.count(), 4);
     }
 }
