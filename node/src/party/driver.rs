@@ -564,6 +564,15 @@ impl Driver {
                 tracing::debug!(round, of = self.plan.rounds(), "round");
                 self.emit("round", with("round", round.into()));
             }
+            Event::Sealed(bytes) => {
+                tracing::debug!(bytes, "the sealed final has left");
+                self.emit("sealed", json!({ "bytes": bytes }));
+            }
+            Event::Opened(parties) => {
+                let names: Vec<&str> = parties.iter().map(|&party| self.name(party)).collect();
+                tracing::debug!(opened_for = names.join(", "), "opened");
+                self.emit("opened", json!({ "names": names }));
+            }
             Event::Fault(text) => self.fault(&text),
             Event::Offence { peer, text } => {
                 let text = format!("{}: {text}", self.name(peer));

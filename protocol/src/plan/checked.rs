@@ -22,6 +22,7 @@ use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{Coalitions, Dissemination, Rounds};
 use crate::plan::sensitivity::Scales;
 use crate::plan::shares::ShareCounts;
+use crate::sealing::holders::{Threshold, ThresholdError, Tolerance};
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
@@ -102,6 +103,7 @@ impl Plan {
             digest: [0; 32],
         };
         plan.check_ranges()?;
+        plan.threshold(plan.parties())?;
         plan.choose_dissemination()?;
         Ok(plan)
     }
@@ -201,6 +203,24 @@ impl Plan {
     /// drawn.
     pub fn shares(&self) -> ShareCounts {
         self.calibration.shares(&self.draft)
+    }
+
+    /// How many shares make the secret of a sealed final known, and how many hold one, if so many
+    /// members have started; none where finals are not sealed.
+    ///
+    /// # Errors
+    /// Too few members have started, or too few to hold so many shares.
+    pub fn threshold(&self, started: usize) -> Result<Option<Threshold>, ThresholdError> {
+        if !self.draft.run.sealed {
+            return Ok(None);
+        }
+        Threshold::of(Tolerance {
+            members: self.parties(),
+            started,
+            colluding: self.draft.privacy.colluding,
+            dropouts: self.draft.privacy.dropouts,
+        })
+        .map(Some)
     }
 
     /// How value and noise get into the states of `party`.

@@ -6,6 +6,7 @@ use crate::averaging::terms::TermsError;
 use crate::lattice::grid::LatticeError;
 use crate::plan::peers::PeerProblem;
 use crate::plan::run_file::problem::Problem;
+use crate::sealing::holders::ThresholdError;
 use crate::topology::graph::GraphError;
 
 /// Why a run file and a peer list do not go together (exit 2), or a plan's members and graphs do
@@ -175,6 +176,9 @@ pub enum PlanError {
     /// No lattice carries the states.
     #[error("plan: {0}")]
     Lattice(#[from] LatticeError),
+    /// Too few members to hold the shares of a sealed final's secret.
+    #[error("plan: {0}; add parties, or lower privacy.colluding or privacy.dropouts")]
+    Threshold(#[from] ThresholdError),
     /// Finals cannot be averaged as the run file asks.
     #[error("plan: {0}")]
     Averaging(TermsError),
@@ -197,6 +201,7 @@ impl PlanError {
             PlanError::Graph { field, .. } | PlanError::Hex { field, .. } => Some(field),
             PlanError::Draft(error) => Some(error.field()),
             PlanError::Lattice(_) => Some("mechanism"),
+            PlanError::Threshold(_) => Some("run.sealed"),
             PlanError::Averaging(TermsError::Accuracy { .. }) => Some("run.accuracy"),
             PlanError::Averaging(TermsError::Rounds) => Some("topology.public"),
             PlanError::FarBox => Some("data.clip"),

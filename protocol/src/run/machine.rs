@@ -149,7 +149,7 @@ use crate::publishing::interface::Published;
 use crate::publishing::publication::Publication;
 use crate::run::commons::{Commons, ItemRules};
 use crate::run::interface::{Input, InputError, Output};
-use crate::run::outcome::{Ending, Event, GateVerdict, Outcome, Progress};
+use crate::run::outcome::{Ending, Event, GateVerdict, Outcome, Progress, SealedFinal};
 use crate::sealing::run_key::RunKey;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -233,6 +233,8 @@ struct Record {
     withheld: Option<String>,
     tally: Tally,
     received: usize,
+    sealed: Option<SealedFinal>,
+    opened_for: Vec<Party>,
     finished: bool,
     complete: bool,
 }
@@ -544,6 +546,8 @@ impl Run {
             agreed: published.agreed,
             sum: published.sum,
             accuracy: published.accuracy,
+            sealed: record.sealed,
+            opened_for: record.opened_for.clone(),
             tally: tally.unwrap_or(record.tally),
         };
         self.commons.event(Event::Phase(Phase::Done));

@@ -45,6 +45,18 @@ pub enum Ending {
     },
 }
 
+/// What became of this node's sealed final, as far as it knows: what its run has cost follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealedFinal {
+    /// Nobody opens it: nothing of this node's value is told.
+    Closed,
+    /// This node could read no result, and others may have: somebody's secret is lacking here, or
+    /// no agreed set was seen in time.
+    Unknown,
+    /// It is opened, in the agreed set.
+    Opened,
+}
+
 /// The end of a run. It prints no values.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -73,6 +85,12 @@ pub struct Outcome {
     /// With `dissemination = "consensus"`: what `sum` is known to be off by. None for a flood,
     /// whose sums are exact.
     pub accuracy: Option<Accuracy>,
+    /// Where finals are sealed: what became of this node's. None where they are not, and where this
+    /// node never sealed one.
+    pub sealed: Option<SealedFinal>,
+    /// Members of the opened set whose own word did not come, and whose secret others made known,
+    /// ascending.
+    pub opened_for: Vec<Party>,
     /// This node's own shares.
     pub tally: Tally,
 }
@@ -98,6 +116,10 @@ pub enum Event {
     Awaiting(Vec<Party>),
     /// A round begins.
     Round(u32),
+    /// This node's final has left, sealed: so many bytes of it.
+    Sealed(u64),
+    /// The agreed set is open here; for these others made their secret known, ascending.
+    Opened(Vec<Party>),
     /// Something went wrong.
     Fault(String),
     /// A peer sent what it may not send; it was ignored.

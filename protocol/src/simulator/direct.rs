@@ -21,7 +21,7 @@ use crate::mixing::portion::{Portion, Share};
 use crate::mixing::ticket::Recalled;
 use crate::plan::checked::Plan;
 use crate::publishing::result::Sum;
-use crate::run::outcome::{Ending, GateVerdict, Outcome};
+use crate::run::outcome::{Ending, GateVerdict, Outcome, SealedFinal};
 use crate::simulator::cluster::Gate;
 use crate::simulator::invariants::trace::Trace;
 use crate::simulator::invariants::violation::Violation;
@@ -326,6 +326,11 @@ fn outcome(plan: &Plan, logs: &Arc<AgreedLogs>, verdict: &GateVerdict, sum: Opti
         Some(_) if included.len() == plan.parties() => Ending::Done,
         Some(_) => Ending::Degraded,
     };
+    let is_opened = if sum.is_some() {
+        SealedFinal::Opened
+    } else {
+        SealedFinal::Closed
+    };
     Outcome {
         ending,
         started: (0..plan.parties()).collect(),
@@ -338,6 +343,8 @@ fn outcome(plan: &Plan, logs: &Arc<AgreedLogs>, verdict: &GateVerdict, sum: Opti
         included,
         sum,
         accuracy: None,
+        sealed: plan.draft().run.sealed.then_some(is_opened),
+        opened_for: Vec::new(),
         tally: Default::default(),
     }
 }

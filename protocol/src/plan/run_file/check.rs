@@ -66,6 +66,9 @@ impl Asked<'_> {
         require(!(uniform && averaged), "run.dissemination", || Problem::OnlyFor {
             only: "mechanism.correlated = \"gaussian\"",
         })?;
+        require(uniform || !self.run.sealed, "run.sealed", || Problem::OnlyFor {
+            only: "mechanism.correlated = \"uniform\"",
+        })?;
         self.run.check(parties, self.privacy.dropouts)
     }
 

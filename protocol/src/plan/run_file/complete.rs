@@ -12,7 +12,8 @@ use crate::plan::run_file::raw::{
     RawData, RawMechanism, RawPrivacy, RawRunFile, RawRunSettings, RawTopology,
 };
 use crate::plan::run_file::settings::{
-    CorrelatedNoise, Data, InjectionChoice, MechanismSettings, Privacy, RunSettings, Topology,
+    Coalitions, CorrelatedNoise, Data, Dissemination, IndependentNoise, InjectionChoice, MechanismSettings,
+    Privacy, RunSettings, Topology,
 };
 
 impl RawRunFile {
@@ -42,14 +43,33 @@ impl RawRunFile {
         let version = given(self.version, "version", "version = 1")?;
         require(version == 1, "version", || Problem::Version { found: version })?;
         let dropouts = given(self.privacy.dropouts, "privacy.dropouts", "dropouts = 1")?;
+        let correlated = self.correlated();
+        let sealed = self.run.sealed.unwrap_or(correlated == CorrelatedNoise::Uniform);
         Ok(RunFile {
             task: given(self.task, "task", "task = \"mean\"")?,
             name: given(self.name, "name", "name = \"blood-pressure-2026\"")?,
             data: self.data.complete()?,
             privacy: self.privacy.complete(dropouts)?,
-            mechanism: self.mechanism.complete()?,
+            mechanism: self.mechanism.complete(correlated)?,
             topology: self.topology.complete()?,
-            run: self.run.complete(parties.saturating_sub(dropouts))?,
+            run: self.run.complete(parties.saturating_sub(dropouts), sealed)?,
+        })
+    }
+
+    /// The noise that cancels, where the run file leaves it open: even residues, unless it asks for
+    /// something that only Gaussian noise goes with. Called once the gaps are filled.
+    fn correlated(&self) -> CorrelatedNoise {
+        let mechanism = &self.mechanism;
+        let own_noise = mechanism.independent_noise != Some(IndependentNoise::None);
+        let late = matches!(mechanism.injection, None | Some(InjectionChoice::Late));
+        let halved = mechanism.fanout == Some(1) && mechanism.rollback == Some(true) && late;
+        let summed = self.run.dissemination != Some(Dissemination::Consensus);
+        let any = self.privacy.coalitions == Some(Coalitions::Any);
+        let uniform = own_noise && halved && summed && any && self.run.sealed != Some(false);
+        mechanism.correlated.unwrap_or(if uniform {
+            CorrelatedNoise::Uniform
+        } else {
+            CorrelatedNoise::Gaussian
         })
     }
 }
@@ -82,12 +102,7 @@ impl RawPrivacy {
 }
 
 impl RawMechanism {
-    fn complete(self) -> Checked<MechanismSettings> {
-        let correlated = given(
-            self.correlated,
-            "mechanism.correlated",
-            "correlated = \"gaussian\"",
-        )?;
+    fn complete(self, correlated: CorrelatedNoise) -> Checked<MechanismSettings> {
         let injection = match correlated {
             CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
             CorrelatedNoise::Uniform => InjectionChoice::Late,
@@ -132,7 +147,7 @@ impl RawTopology {
 }
 
 impl RawRunSettings {
-    fn complete(self, min_parties: usize) -> Checked<RunSettings> {
+    fn complete(self, min_parties: usize, sealed: bool) -> Checked<RunSettings> {
         Ok(RunSettings {
             min_parties: self.min_parties.unwrap_or(min_parties),
             dissemination: given(
@@ -140,6 +155,7 @@ impl RawRunSettings {
                 "run.dissemination",
                 "dissemination = \"flood\"",
             )?,
+            sealed,
             join_ms: given(self.join_ms, "run.join_ms", "join_ms = 120000")?,
             grace_ms: given(self.grace_ms, "run.grace_ms", "grace_ms = 2000")?,
             round_ms: given(self.round_ms, "run.round_ms", "round_ms = 2000")?,

@@ -85,6 +85,7 @@ pub struct RawTopology {
 pub struct RawRunSettings {
     pub min_parties: Option<usize>,
     pub dissemination: Option<Dissemination>,
+    pub sealed: Option<bool>,
     pub join_ms: Option<u64>,
     pub grace_ms: Option<u64>,
     pub round_ms: Option<u64>,
@@ -168,6 +169,7 @@ impl RawRunFile {
             min_parties,
             dissemination,
             join_ms,
+            sealed,
             grace_ms,
             round_ms,
             settle_ms,

@@ -531,6 +531,10 @@ pub struct RunSettings {
     pub min_parties: usize,
     /// How final states spread among the parties.
     pub dissemination: Dissemination,
+    /// Whether finals leave sealed, with the logs, and are opened for one agreed set or for none.
+    /// Plans of earlier versions do not say: theirs are not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
     /// How long to wait for the others before START, and again for their STARTs.
     pub join_ms: u64,
     /// How long those who cannot be reached are waited for once all others are ready. Plans of
