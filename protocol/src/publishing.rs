@@ -7,4 +7,5 @@ pub mod interface;
 pub mod opening;
 pub mod publication;
 pub mod result;
+pub mod sealed;
 pub mod way;

@@ -299,6 +299,7 @@ impl Driver {
             party: me,
             key,
             run_key: RunKey::draw(&mut rand::rng()),
+            seal_seed: rand::random(),
             nonce: rand::random(),
             epoch: epoch(),
         };

@@ -61,7 +61,7 @@ impl Electorate {
     /// parties, and finals may be lost until no quorum is left to sum them.
     pub fn least(&self, stage: Stage) -> usize {
         match stage {
-            Stage::Settling => self.min_parties,
+            Stage::Settling | Stage::Sealed | Stage::Correction(_) => self.min_parties,
             Stage::Publishing => self.quorum(),
         }
     }
@@ -112,12 +112,63 @@ impl Clock {
 pub struct StageSights<'a> {
     /// All notices that this node holds.
     pub flood: &'a Flood,
-    /// The items of this stage that are held or wanted.
-    pub items: &'a Items,
+    /// The items of this stage that count as held.
+    pub items: Holding<'a>,
     /// Whom this node finds gone, and since when.
     pub gone: &'a BTreeMap<Party, Time>,
     /// The calls of the logs held; empty in the second stage.
     pub in_logs: &'a Calls,
+}
+
+/// The items of a stage that count as held: those that are, and where each names another body, as
+/// a log does what its party has sealed, only with that.
+#[derive(Clone, Copy)]
+pub struct Holding<'a> {
+    items: &'a Items,
+    beside: Option<(&'a Items, &'a NamedBodies)>,
+}
+
+/// The hash of the body that each item names, by the item's author and hash.
+pub type NamedBodies = BTreeMap<(Party, ItemHash), ItemHash>;
+
+impl<'a> Holding<'a> {
+    /// Each item counts alone.
+    pub fn alone(items: &'a Items) -> Self {
+        Holding { items, beside: None }
+    }
+
+    /// Each counts with the body of `others` that `named` says.
+    pub fn with(items: &'a Items, others: &'a Items, named: &'a NamedBodies) -> Self {
+        Holding {
+            items,
+            beside: Some((others, named)),
+        }
+    }
+
+    fn is_whole(&self, author: Party, hash: &ItemHash) -> bool {
+        self.beside.is_none_or(|(others, named)| {
+            let body = named.get(&(author, *hash));
+            body.is_some_and(|body| others.version(author, body).is_some())
+        })
+    }
+
+    /// The hash of a party's item, of its first version, if that counts.
+    pub fn get(&self, author: Party) -> Option<ItemHash> {
+        let hash = self.items.get(author)?.hash;
+        self.is_whole(author, &hash).then_some(hash)
+    }
+
+    /// All that count, as a set: the first versions.
+    pub fn set(&self) -> ItemSet {
+        let mut set = self.items.set();
+        set.retain(|(author, hash)| self.is_whole(*author, hash));
+        set
+    }
+
+    /// Whether every item of the set counts.
+    pub fn hold_all(&self, set: &ItemSet) -> bool {
+        self.items.hold_all(set) && set.iter().all(|(author, hash)| self.is_whole(*author, hash))
+    }
 }
 
 impl StageSights<'_> {
@@ -330,8 +381,8 @@ impl Agreement {
         let needed = self.expected.difference(excluded);
         let entry = |&party: &Party| {
             let counts = !self.called.contains(&party) && !sights.flood.signed_two(self.stage, party);
-            let body = sights.items.get(party).filter(|_| counts)?;
-            Some((party, body.hash))
+            let hash = sights.items.get(party).filter(|_| counts)?;
+            Some((party, hash))
         };
         let set: ItemSet = needed.map(entry).collect::<Option<_>>()?;
         (!set.is_empty()).then_some(set)

@@ -3,9 +3,10 @@
 //! stages an item and up to n (the number of members) other versions of it that its author signed
 //! as well (an honest one signs none), a list, a vote, and n calls; for averaging that it missed a
 //! message, that it has its result, four sketches of it, and n cut edges; and whom it does not
-//! reach before START: 15n + 5n² notices in all, each no longer than a public frame. Where vectors
-//! are sealed, each round that is opened adds a secret and n shares of each party, and as many
-//! versions of these as [`disclosures`] has room for. What is passed on is bounded, too: a READY or
+//! reach before START: 15n + 5n² notices in all, each no longer than a public frame. Where finals
+//! are sealed there is no stage of finals, but one of sealed finals, in which there are no lists
+//! and votes, and as many of corrections as parties may depart and one; and a secret and n shares
+//! of each party, and as many versions of these as [`disclosures`] has room for. What is passed on is bounded, too: a READY or
 //! START is replaced [`REPLACEMENTS`] times at most, and so many versions of a secret or share are
 //! taken as [`disclosures`] says.
 //!
@@ -31,7 +32,7 @@ use crate::agreement::flood::slot::Slot;
 use crate::averaging::sketch::MOST_SKETCHES;
 use crate::messages::commitment::{self, Commitment, Commitments, Nonce};
 use crate::messages::notice::{
-    Disclosed, Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Stage, Unreached,
+    Disclosed, Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Stage, Stages, Unreached,
 };
 use crate::messages::signing::{Members, MessageError};
 use crate::messages::wire;
@@ -97,8 +98,7 @@ pub struct Flood {
     /// Other versions of items than the first, each signed by its author: evidence, and what to
     /// pull if a set names them.
     versions: BTreeMap<(Stage, Party, ItemHash), Held>,
-    /// How many rounds are opened: 0 where nothing is sealed.
-    rounds: u32,
+    stages: Stages,
     /// Secrets and shares that were told.
     disclosures: Disclosures,
     /// Parties of whom a START was refused or given up.
@@ -141,7 +141,7 @@ impl Flood {
             commits: false,
             held: BTreeMap::new(),
             versions: BTreeMap::new(),
-            rounds: 0,
+            stages: Stages::READABLE,
             disclosures: Disclosures::default(),
             passed_over: BTreeSet::new(),
             two_starts: BTreeSet::new(),
@@ -155,10 +155,10 @@ impl Flood {
         self
     }
 
-    /// The flood of a plan that seals vectors and opens so many rounds of them: without it, nothing
-    /// that opens is taken.
-    pub fn opening(mut self, rounds: u32) -> Self {
-        self.rounds = rounds;
+    /// The flood of a plan whose runs have these stages: nothing of any other is taken, and nothing
+    /// that opens where finals are not sealed.
+    pub fn with_stages(mut self, stages: Stages) -> Self {
+        self.stages = stages;
         self
     }
 
@@ -404,13 +404,18 @@ impl Flood {
                     && seat_of(author, notice).is_some()
             }
             Notice::Unreached { parties: unreached } => ascending(unreached, parties, |entry| entry.party),
-            Notice::List { set, .. } | Notice::Vote { set, .. } => ascending(set, parties, |entry| entry.0),
-            Notice::Gone { party, .. } | Notice::Severed { party, .. } => *party < parties,
-            Notice::Key { round, .. } => *round < self.rounds,
+            Notice::Item { stage, .. } => self.stages.has(*stage),
+            Notice::List { stage, set } | Notice::Vote { stage, set, .. } => {
+                self.stages.agree_in(*stage) && ascending(set, parties, |entry| entry.0)
+            }
+            Notice::Gone { stage, party } => self.stages.has(*stage) && *party < parties,
+            Notice::Severed { party, .. } => *party < parties,
+            // A run of one result has one round, of number 0.
+            Notice::Key { round, .. } => self.stages.are_sealed() && *round == 0,
             // Nobody holds a share of its own secret.
             Notice::Share { round, of, .. } => {
                 let of = *of as Party;
-                *round < self.rounds && of < parties && of != author
+                self.stages.are_sealed() && *round == 0 && of < parties && of != author
             }
             Notice::Sums { number, unheard, .. } => {
                 *number < MOST_SKETCHES && ascending(unheard, parties, |party| *party)

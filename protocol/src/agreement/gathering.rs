@@ -146,6 +146,11 @@ pub struct Gathering {
 }
 
 impl Gathering {
+    /// The run key, once everybody begins: letters are written and read with it.
+    pub fn into_key(self) -> RunKey {
+        self.key
+    }
+
     /// Begins when this node floods its READY. `draw`: what START draws the schedule with, if it
     /// does.
     pub fn new(

@@ -116,6 +116,8 @@ pub enum Taken<E> {
 
 /// The items of one stage.
 pub struct Items {
+    /// Whether bodies are taken and asked for: else this node has not come to the stage.
+    open: bool,
     /// Whose items are pulled first: everybody begins elsewhere, so that no author has to serve all
     /// at once.
     first: Party,
@@ -138,6 +140,7 @@ impl Items {
     /// announcer leaves time for another one before the vote).
     pub fn new(me: Party, largest: u64, settle_ms: u64) -> Self {
         Items {
+            open: true,
             first: me + 1,
             push_patience_ms: settle_ms / 16,
             pull_patience_ms: settle_ms / 4,
@@ -147,6 +150,26 @@ impl Items {
             wanted: BTreeMap::new(),
             void: BTreeSet::new(),
             served: BTreeMap::new(),
+        }
+    }
+
+    /// For a stage that this node has not come to: announcements are noted, and bodies neither taken
+    /// nor asked for until it has ([`Items::open`]).
+    pub fn closed(mut self) -> Self {
+        self.open = false;
+        self
+    }
+
+    /// This node has come to the stage. Whose item is empty holds it from the start, whatever it
+    /// announces; what others have announced is asked for at once, since it may have been pushed
+    /// before.
+    pub fn open(&mut self, whose_is_empty: impl Iterator<Item = Party>) {
+        self.open = true;
+        for author in whose_is_empty {
+            self.held
+                .insert(author, Body::of(item_hash(&[]), Arc::from([]), 0));
+            self.versions_wanted_mut(author)
+                .for_each(|wanted| wanted.needed = false);
         }
     }
 
@@ -201,7 +224,7 @@ impl Items {
         let wanted = Wanted {
             bytes,
             announcers: Vec::new(),
-            since: now,
+            since: if self.open { now } else { Time::ZERO },
             asked: None,
             needed,
         };
@@ -249,7 +272,7 @@ impl Items {
         bytes: Range<usize>,
         check: impl FnOnce(&Bytes) -> Result<(), E>,
     ) -> Taken<E> {
-        if self.versions_wanted(author).next().is_none() {
+        if !self.open || self.versions_wanted(author).next().is_none() {
             return Taken::Ignored;
         }
         let content = frame.slice(bytes);
@@ -338,6 +361,9 @@ impl Items {
 
     /// The next body to ask for, as (whom, whose), or when to look again.
     pub fn pull(&mut self, now: Time, connected: impl Fn(Party) -> bool) -> Result<(Party, Party), Time> {
+        if !self.open {
+            return Err(Time::FAR);
+        }
         // What is under way, and whoever was asked and kept silent for too long.
         let mut later = Time::FAR;
         let (mut under_way, mut bytes_under_way) = (0, 0);

@@ -53,6 +53,14 @@ impl LatticeVector {
         }
     }
 
+    /// The coordinates as residues, if they are: for masks.
+    pub(crate) fn residues_mut(&mut self) -> Option<&mut ResidueVector> {
+        match &mut self.0 {
+            Words::Residues(residues) => Some(residues),
+            Words::Narrow(_) | Words::Wide(_) => None,
+        }
+    }
+
     /// Adds to each coordinate, for every (scale, cell), `cell` steps times the integer that a
     /// function makes of `scale`. For noise.
     pub(crate) fn add_each(&mut self, scales: &[(f64, i128)], mut integer: impl FnMut(f64) -> i64) {

@@ -66,25 +66,81 @@ impl Phase {
     }
 }
 
-/// The two agreements: on logs, then on finals.
+/// What items belong to. All stages but one are agreements: on logs, then on finals, or where
+/// finals are sealed on the corrections of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stage {
     /// The items are logs.
     Settling,
     /// The items are finals.
     Publishing,
+    /// The items are sealed finals: each is agreed on with the log that names it.
+    Sealed,
+    /// The items are corrections of sealed finals, the first ones or later ones, from 1.
+    Correction(u32),
 }
 
 impl Stage {
-    /// Both agreements, in order.
-    pub const ALL: [Stage; 2] = [Stage::Settling, Stage::Publishing];
-
     /// The phase that the stage happens in.
     pub const fn phase(self) -> Phase {
         match self {
-            Stage::Settling => Phase::Settling,
-            Stage::Publishing => Phase::Publishing,
+            Stage::Settling | Stage::Sealed => Phase::Settling,
+            Stage::Publishing | Stage::Correction(_) => Phase::Publishing,
         }
+    }
+}
+
+/// The stages that the runs of a plan may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// The most stages of corrections; none where finals are not sealed.
+    corrections: Option<u32>,
+}
+
+impl Stages {
+    /// Where finals are readable as soon as they leave: logs, then finals.
+    pub const READABLE: Stages = Stages { corrections: None };
+
+    /// Where finals are sealed and so many parties may depart. Corrections are given at first, and
+    /// again only where one of those who remained has departed since.
+    pub fn sealed(dropouts: usize) -> Self {
+        let departures = u32::try_from(dropouts).unwrap_or(u32::MAX);
+        Stages {
+            corrections: Some(departures.saturating_add(1)),
+        }
+    }
+
+    /// Whether finals are sealed.
+    pub fn are_sealed(self) -> bool {
+        self.corrections.is_some()
+    }
+
+    /// All of them, in order.
+    pub fn all(self) -> Vec<Stage> {
+        match self.corrections {
+            None => vec![Stage::Settling, Stage::Publishing],
+            Some(corrections) => {
+                let corrections = (1..=corrections).map(Stage::Correction);
+                [Stage::Settling, Stage::Sealed]
+                    .into_iter()
+                    .chain(corrections)
+                    .collect()
+            }
+        }
+    }
+
+    /// Whether this is one of them.
+    pub fn has(self, stage: Stage) -> bool {
+        match (stage, self.corrections) {
+            (Stage::Settling, _) | (Stage::Publishing, None) | (Stage::Sealed, Some(_)) => true,
+            (Stage::Correction(number), Some(most)) => (1..=most).contains(&number),
+            (Stage::Publishing, Some(_)) | (Stage::Sealed | Stage::Correction(_), None) => false,
+        }
+    }
+
+    /// Whether this is one of them, and one in which parties agree on a set.
+    pub fn agree_in(self, stage: Stage) -> bool {
+        self.has(stage) && stage != Stage::Sealed
     }
 }
 
@@ -169,9 +225,10 @@ pub enum Notice {
         /// The items that the author votes for.
         set: ItemSet,
     },
-    /// The author found the party gone while it did not hold its item of the stage.
+    /// The author found the party gone while it did not hold its item of the stage; of sealed
+    /// finals, while it did not know what opens the party's.
     Gone {
-        /// The stage in which the item is missing.
+        /// The stage in which something of the party is missing.
         stage: Stage,
         /// The party that is gone.
         party: Party,

@@ -164,18 +164,23 @@ where
         self.state.present()
     }
 
-    /// The final state: what was deducted for departed parties is added again, what was added from
-    /// them is subtracted (DESIGN: roll-back). It needs only this party's own record. Without a
-    /// record (`record = false`) it is the state itself.
-    pub fn finish(mut self, departed: &BTreeSet<Party>) -> Portion<P, W> {
-        let record = self.record.take().into_iter().flatten();
-        for (_, account) in record.filter(|(neighbour, _)| departed.contains(neighbour)) {
+    /// What was deducted for departed parties is added again, what was added from them is
+    /// subtracted (DESIGN: roll-back). It needs only this party's own record; without one (`record
+    /// = false`) nothing changes. Who was rolled back before is not again.
+    pub fn roll_back(&mut self, departed: &BTreeSet<Party>) {
+        let Some(record) = &mut self.record else { return };
+        for account in departed.iter().filter_map(|party| record.remove(party)) {
             self.state.sum.weight.add(&account.weight);
             self.state.due.extend(account.kept);
             if let Some(sum) = account.sum {
                 self.state.sum.value.add(&sum);
             }
         }
+    }
+
+    /// The final state, with departed parties rolled back.
+    pub fn finish(mut self, departed: &BTreeSet<Party>) -> Portion<P, W> {
+        self.roll_back(departed);
         self.state.add_due(1);
         self.state.sum
     }

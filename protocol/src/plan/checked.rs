@@ -178,6 +178,12 @@ impl Plan {
         drawn.map_or(&NOT_DRAWN, |drawn| &drawn.schedule)
     }
 
+    /// The seed that the schedule follows from; none where it is drawn at START and was not yet.
+    pub fn schedule_seed(&self) -> Option<u64> {
+        let drawn = self.calibration.drawn.as_ref().or(self.at_start.as_ref());
+        drawn.map(|drawn| drawn.seed)
+    }
+
     /// Whether the schedule is nobody's choice: drawn at START, from nonces that all who take part
     /// have committed to.
     pub fn draws_at_start(&self) -> bool {

@@ -12,6 +12,7 @@ use crate::messages::notice::Notice;
 use crate::messages::signing::Signer;
 use crate::messages::wire::WireError;
 use crate::publishing::result::{Accuracy, Sum};
+use crate::sealing::mask::MaskTooLong;
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -108,6 +109,12 @@ pub enum FinalError {
     /// Its bytes are no entry.
     #[error(transparent)]
     Entry(#[from] EntryError),
+    /// What is sealed is residues.
+    #[error("finals that are no residues cannot be sealed")]
+    NoResidues,
+    /// A vector that no mask covers.
+    #[error(transparent)]
+    Mask(#[from] MaskTooLong),
     /// This node's own final has a coordinate that no honest final has.
     #[error("this node's final does not fit on the wire")]
     OwnWidth,

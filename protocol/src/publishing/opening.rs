@@ -27,7 +27,7 @@ use crate::agreement::agreeing::Clock;
 use crate::agreement::flood::Flood;
 use crate::agreement::flood::disclosures::ToldShare;
 use crate::agreement::flood::slot::Slot;
-use crate::messages::notice::{Disclosed, Notice};
+use crate::messages::notice::{Disclosed, Notice, Stage};
 use crate::messages::signature::Digest;
 use crate::sealing::deal::{CheckedDeal, Deal, DealError, Secret};
 use crate::sealing::letter::{self, Envelope};
@@ -137,6 +137,7 @@ impl Kept {
                 .into_iter()
                 .map(|(party, dealt)| (party, Opened::of(dealt)))
                 .collect(),
+            called: BTreeSet::new(),
             ended: false,
         }
     }
@@ -247,6 +248,8 @@ pub struct SetOpening {
     unsaid: Option<Secret>,
     /// This node's good shares of members' secrets, until they are told.
     shares: BTreeMap<Party, Zeroizing<[u8; 32]>>,
+    /// Whom this node has called gone.
+    called: BTreeSet<Party>,
     ended: bool,
 }
 
@@ -275,8 +278,11 @@ impl SetOpening {
             self.ended = true;
             return Some(OpeningStep::Open);
         }
-        if let Some(share) = self.next_share(now, sights) {
-            return Some(OpeningStep::Say(share));
+        if let Some(notice) = self
+            .next_call(now, sights)
+            .or_else(|| self.next_share(now, sights))
+        {
+            return Some(OpeningStep::Say(notice));
         }
         if now >= self.clock.end {
             self.ended = true;
@@ -286,8 +292,10 @@ impl SetOpening {
     }
 
     /// When to step again although nothing happened.
-    pub fn wake(&self, now: Time) -> Time {
-        let clock = [self.clock.half, self.clock.end].into_iter();
+    pub fn wake(&self, now: Time, gone: &BTreeMap<Party, Time>) -> Time {
+        let calls = gone.iter().filter(|(party, _)| self.is_unknown(party));
+        let calls = calls.map(|(_, since)| self.clock.call_at(*since));
+        let clock = [self.clock.half, self.clock.end].into_iter().chain(calls);
         let next = clock.filter(|&at| at > now && !self.ended).min();
         next.unwrap_or(Time::FAR)
     }
@@ -309,6 +317,13 @@ impl SetOpening {
             .filter(by_others)
             .map(|(party, _)| *party)
             .collect()
+    }
+
+    /// Members that have not told their secret themselves, ascending: this node among them, if it
+    /// withholds.
+    pub fn untold(&self) -> Vec<Party> {
+        let untold = self.set.iter().filter(|(_, opened)| !opened.by_owner);
+        untold.map(|(party, _)| *party).collect()
     }
 
     fn lacking(&self) -> impl Iterator<Item = Unopened> {
@@ -371,13 +386,30 @@ impl SetOpening {
         None
     }
 
+    fn is_unknown(&self, party: &Party) -> bool {
+        self.set.get(party).is_some_and(|opened| opened.secret.is_none())
+    }
+
+    /// A member to call gone: found gone a while ago, its secret not known. Holders need not be its
+    /// neighbours.
+    fn next_call(&mut self, now: Time, sights: &OpeningSights<'_>) -> Option<Notice> {
+        let due = |(party, since): &(&Party, &Time)| {
+            self.is_unknown(party) && !self.called.contains(party) && now >= self.clock.call_at(**since)
+        };
+        let party = *sights.gone.iter().find(due)?.0;
+        self.called.insert(party);
+        Some(Notice::Gone {
+            stage: Stage::Sealed,
+            party,
+        })
+    }
+
     /// A share to tell: of a member whose secret is not known and that is gone, or of any such
     /// member from half-time on.
     fn next_share(&mut self, now: Time, sights: &OpeningSights<'_>) -> Option<Notice> {
         let due = |of: &Party| {
             let is_gone = sights.gone.contains_key(of) || sights.called.contains(of);
-            let unknown = self.set.get(of).is_some_and(|opened| opened.secret.is_none());
-            unknown && (is_gone || now >= self.clock.half)
+            self.is_unknown(of) && (is_gone || now >= self.clock.half)
         };
         let of = self.shares.keys().copied().find(due)?;
         let share = self.shares.remove(&of)?;

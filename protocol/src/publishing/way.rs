@@ -1,4 +1,4 @@
-//! The way of publishing that a plan asks for: one variant and one file each.
+//! The way of publishing that a plan asks for: one file each.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,20 @@ use crate::publishing::averaging::publication::AveragedFinals;
 use crate::publishing::flood::FloodedFinals;
 use crate::publishing::interface::{FinalError, OwnItem, Setup};
 use crate::publishing::publication::Publication;
+use crate::publishing::sealed::SealedFinals;
 use crate::topology::party::Party;
 
-/// How finals become one result, as the plan says: the rules for everybody's items of the second
-/// agreement, and the beginning of a node's [`Publication`].
+/// How finals become one result, as the plan says.
 pub enum Way {
+    /// They leave sealed, with the logs, and are opened for one agreed set or for none.
+    Sealed(SealedFinals),
+    /// They leave once the gate has passed, to be read at once.
+    Readable(ReadableFinals),
+}
+
+/// How finals that leave readable become one result: the rules for everybody's items of the second
+/// agreement, and the beginning of a node's [`Publication`].
+pub enum ReadableFinals {
     /// Every final goes to everybody, who sums those of the agreed set.
     Flood(FloodedFinals),
     /// Finals go to neighbours only, who average; everybody gets their entries.
@@ -27,54 +36,60 @@ pub enum Way {
 impl Way {
     /// The way of a plan.
     pub fn of(plan: &Plan, course: &Course) -> Self {
-        match plan.terms() {
-            None => Way::Flood(FloodedFinals::of(plan, course)),
-            Some(terms) => Way::Averaging(AveragedFinals::of(plan, course, terms.clone())),
+        if plan.draft().run.sealed {
+            return Way::Sealed(SealedFinals::of(course));
         }
+        Way::Readable(match plan.terms() {
+            None => ReadableFinals::Flood(FloodedFinals::of(plan, course)),
+            Some(terms) => ReadableFinals::Averaging(AveragedFinals::of(plan, course, terms.clone())),
+        })
     }
 
-    /// The most bytes that an item may have.
+    /// The most bytes that a final has, or what stands for one.
     pub fn item_limit(&self) -> usize {
         match self {
-            Way::Flood(way) => way.item_limit(),
-            Way::Averaging(way) => way.item_limit(),
+            Way::Sealed(finals) => finals.bytes(),
+            Way::Readable(ReadableFinals::Flood(way)) => way.item_limit(),
+            Way::Readable(ReadableFinals::Averaging(way)) => way.item_limit(),
         }
     }
 
+    /// The longest frame besides items and notices, in bytes.
+    pub fn frame_limit(&self) -> usize {
+        match self {
+            Way::Readable(ReadableFinals::Averaging(way)) => way.frame_limit(),
+            Way::Readable(ReadableFinals::Flood(_)) | Way::Sealed(_) => 0,
+        }
+    }
+
+    /// Whether neighbours send each other rounds.
+    pub fn has_rounds(&self) -> bool {
+        matches!(self, Way::Readable(ReadableFinals::Averaging(_)))
+    }
+}
+
+impl ReadableFinals {
     /// Whether bytes are an item.
     ///
     /// # Errors
     /// Why they are none.
     pub fn check_item(&self, bytes: &Bytes) -> Result<(), FinalError> {
         match self {
-            Way::Flood(way) => {
+            ReadableFinals::Flood(way) => {
                 way.read(bytes)?;
             }
-            Way::Averaging(way) => {
+            ReadableFinals::Averaging(way) => {
                 way.read(bytes)?;
             }
         }
         Ok(())
     }
 
-    /// The longest frame besides items and notices, in bytes.
-    pub fn frame_limit(&self) -> usize {
-        match self {
-            Way::Flood(_) => 0,
-            Way::Averaging(way) => way.frame_limit(),
-        }
-    }
-
-    /// Whether neighbours send each other rounds.
-    pub fn has_rounds(&self) -> bool {
-        matches!(self, Way::Averaging(_))
-    }
-
     /// How many times `settle_ms` publishing takes at most once the set is agreed, at least one.
     pub fn most_stages(&self) -> u64 {
         match self {
-            Way::Flood(_) => 1,
-            Way::Averaging(way) => way.most_stages(),
+            ReadableFinals::Flood(_) => 1,
+            ReadableFinals::Averaging(way) => way.most_stages(),
         }
     }
 
@@ -90,8 +105,8 @@ impl Way {
         early: EarlyRounds,
     ) -> Result<(OwnItem, Box<dyn Publication>), FinalError> {
         match self {
-            Way::Flood(way) => way.begin(&final_state, &setup),
-            Way::Averaging(way) => way.begin(final_state, setup, connected, early),
+            ReadableFinals::Flood(way) => way.begin(&final_state, &setup),
+            ReadableFinals::Averaging(way) => way.begin(final_state, setup, connected, early),
         }
     }
 }

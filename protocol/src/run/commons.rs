@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::agreement::agreeing;
+use crate::agreement::agreeing::{self, Holding, NamedBodies};
 use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
 use crate::agreement::flood::{Flood, FloodError, Receipt};
 use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
-use crate::messages::log::{Log, ShareId};
-use crate::messages::notice::{ItemHash, Notice, Recipient, Round, SignedNotice, Stage};
+use crate::messages::log::{Log, SealTerms, ShareId};
+use crate::messages::notice::{
+    ItemHash, ItemSet, Notice, Recipient, Round, SignedNotice, Stage, Stages, item_hash,
+};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::wire::{self, Bytes, PublicFrame};
 use crate::mixing::course::Course;
@@ -32,11 +34,17 @@ const CALLS_ANSWERED: u32 = 64;
 pub(super) struct ItemRules {
     /// No rounds until START has drawn it, where it does.
     pub(super) schedule: Arc<Schedule>,
+    /// What logs say of sealing; none before START, or where nothing is sealed.
+    pub(super) terms: Option<SealTerms>,
     /// The most bytes that a log may have.
     log_limit: usize,
     settle_ms: u64,
-    /// What the items of the second stage are.
+    /// The stages that the run may have.
+    pub(super) stages: Stages,
+    /// What finals are.
     pub(super) way: Way,
+    /// Who owes a correction, by stage: those of stages that this node has come to.
+    owing: BTreeMap<u32, BTreeSet<Party>>,
 }
 
 impl ItemRules {
@@ -48,11 +56,17 @@ impl ItemRules {
             .max()
             .filter(|&most| most > 0);
         let fanout = fanout.unwrap_or(plan.fanout() as usize);
+        // The fewer members start, the fewer hold shares. A plan has a threshold if it seals.
+        let threshold = plan.threshold(plan.parties()).ok().flatten();
+        let unsealed = wire::log_limit(plan.parties(), rounds, fanout, plan.shares().most_received);
         ItemRules {
             schedule: course.schedule.clone(),
-            log_limit: wire::log_limit(plan.parties(), rounds, fanout, plan.shares().most_received),
+            terms: None,
+            log_limit: unsealed + threshold.map_or(0, wire::sealed_bytes),
             settle_ms: plan.draft().run.settle_ms,
+            stages: stages(plan),
             way: Way::of(plan, course),
+            owing: BTreeMap::new(),
         }
     }
 
@@ -68,8 +82,8 @@ impl ItemRules {
         let log = wire::log_from_bytes(bytes).map_err(|reason| reason.to_string())?;
         log.check(author, members.len(), &self.schedule)
             .map_err(|reason| reason.to_string())?;
-        // No plan seals yet.
-        log.check_sealed(None).map_err(|reason| reason.to_string())?;
+        log.check_sealed(self.terms.as_ref())
+            .map_err(|reason| reason.to_string())?;
         for entry in &log.sent {
             if let Some(answer) = &entry.answer {
                 let id = ShareId {
@@ -86,11 +100,43 @@ impl ItemRules {
     }
 }
 
+impl ItemRules {
+    /// What is wrong with the bytes of an item of a stage other than the first.
+    fn check_item(&self, stage: Stage, author: Party, bytes: &Bytes) -> Result<(), String> {
+        let checked = match (&self.way, stage) {
+            (Way::Readable(finals), _) => finals.check_item(bytes),
+            (Way::Sealed(finals), Stage::Correction(number)) => {
+                let owes = self
+                    .owing
+                    .get(&number)
+                    .is_some_and(|owing| owing.contains(&author));
+                match (owes, bytes.is_empty()) {
+                    (false, true) => Ok(()),
+                    (false, false) => return Err("a correction of a party that owes none".to_string()),
+                    (true, _) => finals.check(bytes),
+                }
+            }
+            (Way::Sealed(finals), _) => finals.check(bytes),
+        };
+        checked.map_err(|reason| reason.to_string())
+    }
+}
+
+/// The stages that the runs of a plan may have.
+pub(super) fn stages(plan: &Plan) -> Stages {
+    if plan.draft().run.sealed {
+        Stages::sealed(plan.draft().privacy.dropouts)
+    } else {
+        Stages::READABLE
+    }
+}
+
 pub(super) struct Commons {
     signer: Signer,
     pub(super) flood: Flood,
-    settling: Items,
-    publishing: Items,
+    items: BTreeMap<Stage, Items>,
+    /// The sealed finals that the logs held name.
+    sealed: NamedBodies,
     pub(super) logs: BTreeMap<Party, Log>,
     /// Whom these logs call gone.
     pub(super) in_logs: Calls,
@@ -109,11 +155,19 @@ pub(super) struct Commons {
 
 impl Commons {
     pub(super) fn new(signer: Signer, flood: Flood, rules: ItemRules, neighbours: Vec<Party>) -> Self {
-        let largest_log = rules.log_limit as u64;
+        let (sealed, me) = (rules.stages.are_sealed(), signer.me());
+        let items = |stage: Stage| {
+            let largest = match stage {
+                Stage::Settling => rules.log_limit,
+                Stage::Publishing | Stage::Sealed | Stage::Correction(_) => rules.way.item_limit(),
+            };
+            let items = Items::new(me, largest as u64, rules.settle_ms);
+            (stage, if sealed { items.closed() } else { items })
+        };
         Commons {
             flood,
-            settling: Items::new(signer.me(), largest_log, rules.settle_ms),
-            publishing: Items::new(signer.me(), rules.way.item_limit() as u64, rules.settle_ms),
+            items: rules.stages.all().into_iter().map(items).collect(),
+            sealed: NamedBodies::new(),
             signer,
             logs: BTreeMap::new(),
             in_logs: Calls::new(),
@@ -128,18 +182,40 @@ impl Commons {
         }
     }
 
+    /// The items of a stage of the run. What peers say of other stages is refused as it comes.
     pub(super) fn items(&self, stage: Stage) -> &Items {
-        match stage {
-            Stage::Settling => &self.settling,
-            Stage::Publishing => &self.publishing,
-        }
+        &self.items[&stage]
     }
 
     fn items_mut(&mut self, stage: Stage) -> &mut Items {
-        match stage {
-            Stage::Settling => &mut self.settling,
-            Stage::Publishing => &mut self.publishing,
+        self.items.get_mut(&stage).expect("a stage of the run")
+    }
+
+    /// The items of a stage that count as held: a log does with what it says is sealed.
+    pub(super) fn holding(&self, stage: Stage) -> Holding<'_> {
+        match self.items.get(&Stage::Sealed) {
+            Some(sealed) if stage == Stage::Settling => {
+                Holding::with(self.items(stage), sealed, &self.sealed)
+            }
+            _ => Holding::alone(self.items(stage)),
         }
+    }
+
+    /// START is known: from now on logs, and what they say is sealed, are taken.
+    pub(super) fn begin(&mut self, terms: SealTerms) {
+        self.rules.terms = Some(terms);
+        for stage in [Stage::Settling, Stage::Sealed] {
+            self.items_mut(stage).open(std::iter::empty());
+        }
+    }
+
+    /// This node has come to a stage of corrections, in which these owe one and the others' items
+    /// are empty.
+    pub(super) fn begin_corrections(&mut self, number: u32, owing: BTreeSet<Party>) {
+        let parties = 0..self.flood.members().len();
+        let others: Vec<Party> = parties.filter(|party| !owing.contains(party)).collect();
+        self.rules.owing.insert(number, owing);
+        self.items_mut(Stage::Correction(number)).open(others.into_iter());
     }
 
     /// Lets an agreement do one step with what is held.
@@ -160,7 +236,7 @@ impl Commons {
             now,
             &agreeing::StageSights {
                 flood: &self.flood,
-                items: self.items(stage),
+                items: self.holding(stage),
                 gone,
                 in_logs,
             },
@@ -231,11 +307,12 @@ impl Commons {
 
     /// The log of a member of an agreed set, in the version that the set names.
     pub(super) fn log_named(&self, author: Party, hash: &ItemHash) -> Option<Log> {
-        let first = self.settling.get(author).is_some_and(|body| body.hash == *hash);
+        let logs = self.items(Stage::Settling);
+        let first = logs.get(author).is_some_and(|body| body.hash == *hash);
         if first {
             return self.logs.get(&author).cloned();
         }
-        let body = self.settling.version(author, hash)?;
+        let body = logs.version(author, hash)?;
         self.rules.log(author, self.flood.members(), body.bytes()).ok()
     }
 
@@ -251,16 +328,26 @@ impl Commons {
         peers.into_iter().for_each(|peer| self.tell(peer, Notice::Call));
     }
 
-    /// Keeps this node's own item, announces it, and pushes it if it is small.
-    pub(super) fn give_item(&mut self, stage: Stage, bytes: &[u8]) {
+    /// Keeps this node's own log, announces it, and pushes it if it is small.
+    pub(super) fn give_log(&mut self, log: Log) -> ItemHash {
+        let bytes = wire::log_to_bytes(&log);
+        if let Some(sealed) = &log.sealed {
+            self.sealed.insert((log.party, item_hash(&bytes)), sealed.hash);
+        }
+        let hash = self.give_item(Stage::Settling, &bytes);
+        self.keep_log(log);
+        hash
+    }
+
+    fn give_item(&mut self, stage: Stage, bytes: &[u8]) -> ItemHash {
         let frame = wire::body_frame(self.flood.members().digest(), stage, self.signer.me(), bytes);
         let length = bytes.len();
-        self.give_body(stage, OwnItem { frame, length });
+        self.give_body(stage, OwnItem { frame, length })
     }
 
     /// Keeps this node's own item, which is in its frame already, announces it, and pushes it if it
     /// is small.
-    pub(super) fn give_body(&mut self, stage: Stage, OwnItem { frame, length }: OwnItem) {
+    pub(super) fn give_body(&mut self, stage: Stage, OwnItem { frame, length }: OwnItem) -> ItemHash {
         let me = self.signer.me();
         let hash = self.items_mut(stage).keep_own(me, frame.clone(), length);
         self.say(Notice::Item {
@@ -271,11 +358,21 @@ impl Commons {
         if length as u64 <= PUSH_LIMIT_BYTES {
             self.flood_but(&frame, &[]);
         }
+        hash
     }
 
-    pub(super) fn keep_log(&mut self, log: Log) {
-        self.in_logs.insert(log.party, log.gone.iter().copied().collect());
-        self.logs.insert(log.party, log);
+    fn keep_log(&mut self, log: Log) {
+        let party = log.party;
+        self.logs.insert(party, log);
+        self.note_calls(party);
+    }
+
+    /// What a log calls gone counts once the log does.
+    fn note_calls(&mut self, party: Party) {
+        let counts = self.holding(Stage::Settling).get(party).is_some();
+        if let Some(log) = self.logs.get(&party).filter(|_| counts) {
+            self.in_logs.insert(party, log.gone.iter().copied().collect());
+        }
     }
 
     /// Everything held goes out on a new connection: whatever was on the way on an old one may be
@@ -292,9 +389,8 @@ impl Commons {
                 frames.push(held.frame.clone());
                 continue;
             };
-            let items = match stage {
-                Stage::Settling => &mut self.settling,
-                Stage::Publishing => &mut self.publishing,
+            let Some(items) = self.items.get_mut(&stage) else {
+                continue;
             };
             let Some(length) = items.get(author).map(|body| body.bytes().len() as u64) else {
                 continue;
@@ -315,8 +411,7 @@ impl Commons {
 
     pub(super) fn disconnected(&mut self, peer: Party) {
         self.connected.remove(&peer);
-        self.settling.lost(peer);
-        self.publishing.lost(peer);
+        self.items.values_mut().for_each(|items| items.lost(peer));
     }
 
     /// A frame from a public neighbour. False: it was held already, as most are in a flood, and
@@ -424,14 +519,13 @@ impl Commons {
     fn receive_body(&mut self, from: Party, frame: &Bytes, stage: Stage, author: Party, bytes: Range<usize>) {
         let members = self.flood.members();
         let mut log = None;
-        let items = match stage {
-            Stage::Settling => &mut self.settling,
-            Stage::Publishing => &mut self.publishing,
+        let Some(items) = self.items.get_mut(&stage) else {
+            return self.offence(from, "an item of a stage that this plan does not have");
         };
         let rules = &self.rules;
         let taken = items.body(author, from, frame, bytes, |bytes| match stage {
             Stage::Settling => rules.log(author, members, bytes).map(|read| log = Some(read)),
-            Stage::Publishing => rules.way.check_item(bytes).map_err(|reason| reason.to_string()),
+            _ => rules.check_item(stage, author, bytes),
         });
         match taken {
             Taken::Ignored => {}
@@ -446,8 +540,14 @@ impl Commons {
                     .items(stage)
                     .get(author)
                     .is_some_and(|body| body.hash == hash);
+                if let Some(sealed) = log.as_ref().and_then(|log| log.sealed.as_ref()) {
+                    self.sealed.insert((author, hash), sealed.hash);
+                }
                 if let Some(log) = log.filter(|_| first) {
                     self.keep_log(log);
+                }
+                if stage == Stage::Sealed {
+                    self.note_calls(author);
                 }
                 let announcers = self.items(stage).announcers(author, hash).to_vec();
                 if let Some(held) = self.flood.version(stage, author, &hash) {
@@ -496,6 +596,11 @@ impl Commons {
                 "a notice about the item of a party that the plan does not have",
             );
         }
+        if let Notice::Want { stage, .. } | Notice::Lack { stage, .. } = signed.notice
+            && !self.rules.stages.has(stage)
+        {
+            return self.offence(from, "a notice about a stage that this plan does not have");
+        }
         match signed.notice {
             Notice::Want { stage, item } => {
                 let frames = self.items_mut(stage).serve(item, from);
@@ -524,12 +629,22 @@ impl Commons {
         }
     }
 
+    /// Of items with several versions, those that count: of sealed finals the ones that logs name,
+    /// of all others those of the set with most signatures.
+    fn named_versions(&self, stage: Stage) -> Option<ItemSet> {
+        if stage != Stage::Sealed {
+            return agreeing::most_signed_set(&self.flood, stage).cloned();
+        }
+        let named = self.sealed.iter();
+        Some(named.map(|((author, _), hash)| (*author, *hash)).collect())
+    }
+
     /// Asks for what is lacking; returns when to look again.
     pub(super) fn pull(&mut self, now: Time) -> Time {
         let mut later = Time::FAR;
-        for stage in Stage::ALL {
+        for stage in self.rules.stages.all() {
             if self.flood.has_versions(stage)
-                && let Some(set) = agreeing::most_signed_set(&self.flood, stage).cloned()
+                && let Some(set) = self.named_versions(stage)
             {
                 self.items_mut(stage).name(&set);
             }

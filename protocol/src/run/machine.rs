@@ -50,7 +50,8 @@
 //! #     let noise = LatticeNoise::new(rng, *plan.lattice(), 2, plan.calibration().correlated_std);
 //! #     let identity = Identity {
 //! #         party, key: simulated_keypair(party),
-//! #         run_key: RunKey::from_secret([party as u8; 32]), nonce: [party as u8; 32], epoch: 0,
+//! #         run_key: RunKey::from_secret([party as u8; 32]),
+//! #         seal_seed: [party as u8; 32], nonce: [party as u8; 32], epoch: 0,
 //! #     };
 //! #     let value = plan.lattice().encode([0.1 * party as f64, 0.2].into_iter());
 //! #     Run::new(plan.clone(), identity, value, Box::new(noise), now)
@@ -116,17 +117,21 @@
 //! Outputs go only to peers that are connected; when a connection is lost the transport drops what
 //! it had queued for it, and the machine sends again what matters once it is told of a new one.
 
+mod correcting;
 mod gathering;
 mod leaving;
 mod mixing;
+mod opening;
 mod publishing;
 mod reaching;
+mod sealing;
 mod settling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use libp2p_identity::Keypair;
+use zeroize::Zeroizing;
 
 use crate::agreement::agreeing::{Agreement, Electorate};
 use crate::agreement::flood::Flood;
@@ -146,9 +151,13 @@ use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::interface::Published;
+use crate::publishing::opening::{SetOpening, Unopened};
 use crate::publishing::publication::Publication;
-use crate::run::commons::{Commons, ItemRules};
+use crate::publishing::way::Way;
+use crate::run::commons::{self, Commons, ItemRules};
 use crate::run::interface::{Input, InputError, Output};
+use crate::run::machine::correcting::Unsealing;
+use crate::run::machine::sealing::Seals;
 use crate::run::outcome::{Ending, Event, GateVerdict, Outcome, Progress, SealedFinal};
 use crate::sealing::run_key::RunKey;
 use crate::time::Time;
@@ -162,6 +171,9 @@ pub struct Identity {
     pub key: Keypair,
     /// Drawn for this start: its public half is in READY, and makes the incarnation.
     pub run_key: RunKey,
+    /// Fresh randomness: what the secret of this start's sealed final, and its letters, are drawn
+    /// from.
+    pub seal_seed: [u8; 32],
     /// Fresh randomness: what this start adds to a schedule that is drawn at START. Secret until
     /// then.
     pub nonce: Nonce,
@@ -190,11 +202,25 @@ enum Machine {
         logs: Arc<AgreedLogs>,
         /// When no verdict is waited for any more.
         until: Time,
+        /// Where a verdict on fewer than before is waited for, since finals are sealed and some of
+        /// those who owed a correction gave none.
+        unsealing: Option<Unsealing>,
     },
     Publishing {
         agreement: Agreement,
         /// None: this node withholds its final, and only hears what the others agree on.
         publication: Option<Box<dyn Publication>>,
+    },
+    /// Sealed finals, of which some are corrected.
+    Correcting {
+        exchange: Exchange,
+        agreement: Agreement,
+        unsealing: Unsealing,
+    },
+    /// Sealed finals, of which nothing is corrected any more.
+    Opening {
+        opening: SetOpening,
+        unsealing: Unsealing,
     },
     Over,
 }
@@ -216,6 +242,9 @@ pub struct Run {
     early: BTreeMap<ShareId, ArrivedShare>,
     /// Rounds from parties that published earlier than this node.
     early_rounds: EarlyRounds,
+    /// What this node seals with, from START on, and opens with.
+    seals: Option<Box<Seals>>,
+    seal_seed: Zeroizing<[u8; 32]>,
     /// This node was told to leave, and waits to know what has left it.
     leaving: bool,
     /// What the outcome will say; its ending is known when it is given out.
@@ -235,6 +264,7 @@ struct Record {
     received: usize,
     sealed: Option<SealedFinal>,
     opened_for: Vec<Party>,
+    unopened: Vec<Unopened>,
     finished: bool,
     complete: bool,
 }
@@ -264,6 +294,7 @@ impl Run {
             party: me,
             key,
             run_key,
+            seal_seed,
             nonce,
             epoch,
         } = identity;
@@ -276,7 +307,9 @@ impl Run {
         let course = Course::of(&plan, me);
         let rules = ItemRules::of(&plan, &course);
         let draws = plan.draws_at_start();
-        let flood = Flood::new(me, members).committing(draws);
+        let flood = Flood::new(me, members)
+            .committing(draws)
+            .with_stages(commons::stages(&plan));
         let electorate = electorate(&plan, me);
         let neighbours = draft.public_graph.neighbours(me).to_vec();
         let commons = Commons::new(
@@ -317,6 +350,8 @@ impl Run {
             gone: BTreeMap::new(),
             early: BTreeMap::new(),
             early_rounds: EarlyRounds::default(),
+            seals: None,
+            seal_seed: Zeroizing::new(seal_seed),
             leaving: false,
             record: Record::default(),
         };
@@ -395,14 +430,20 @@ impl Run {
             Machine::Gathering { .. } | Machine::Spending { .. } => Phase::Gathering,
             Machine::Mixing { .. } => Phase::Mixing,
             Machine::Settling { .. } | Machine::Auditing { .. } => Phase::Settling,
-            Machine::Publishing { .. } => Phase::Publishing,
+            Machine::Publishing { .. } | Machine::Correcting { .. } | Machine::Opening { .. } => {
+                Phase::Publishing
+            }
             Machine::Over => Phase::Done,
         }
     }
 
-    /// How many times `settle_ms` publishing takes at most once a set is agreed, at least one.
+    /// How many times `settle_ms` publishing takes at most once the logs are agreed, at least one.
     pub fn publishing_stages(&self) -> u64 {
-        self.commons.rules.way.most_stages()
+        match &self.commons.rules.way {
+            Way::Readable(finals) => finals.most_stages(),
+            // Each stage of corrections, and opening.
+            Way::Sealed(_) => self.commons.rules.stages.all().len() as u64 - 1,
+        }
     }
 
     /// The longest frames that peers may send: on the public graph, on the private one.
@@ -506,9 +547,19 @@ impl Run {
                     .step(agreement, Stage::Settling, self.now, &self.gone)
                 {
                     Some(step) => self.settle(step),
+                    None => return self.notice_own_final(),
+                }
+            }
+            Machine::Correcting {
+                agreement, unsealing, ..
+            } => {
+                let stage = unsealing.stage();
+                match self.commons.step(agreement, stage, self.now, &self.gone) {
+                    Some(step) => self.correct(step),
                     None => return false,
                 }
             }
+            Machine::Opening { .. } => return self.step_opening() || self.check_opened(),
             Machine::Publishing { agreement, .. } => {
                 match self
                     .commons
@@ -548,6 +599,7 @@ impl Run {
             accuracy: published.accuracy,
             sealed: record.sealed,
             opened_for: record.opened_for.clone(),
+            unopened: record.unopened.clone(),
             tally: tally.unwrap_or(record.tally),
         };
         self.commons.event(Event::Phase(Phase::Done));
@@ -562,6 +614,8 @@ impl Run {
             Machine::Publishing { agreement, .. } => {
                 agreement.wake(self.now, &self.gone).min(self.publication_wake())
             }
+            Machine::Correcting { agreement, .. } => agreement.wake(self.now, &self.gone),
+            Machine::Opening { opening, .. } => opening.wake(self.now, &self.gone),
             Machine::Auditing { until, .. } => *until,
             Machine::Spending { .. } | Machine::Over => Time::FAR,
         };

@@ -8,6 +8,7 @@ use crate::messages::log::{AgreedLogs, Log};
 use crate::messages::notice::Phase;
 use crate::mixing::exchange::Tally;
 use crate::plan::checked::Plan;
+use crate::publishing::opening::Unopened;
 use crate::publishing::result::{Accuracy, Sum};
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -91,6 +92,8 @@ pub struct Outcome {
     /// Members of the opened set whose own word did not come, and whose secret others made known,
     /// ascending.
     pub opened_for: Vec<Party>,
+    /// Members of the agreed set whose secret nobody here knows, so that nothing was opened here.
+    pub unopened: Vec<Unopened>,
     /// This node's own shares.
     pub tally: Tally,
 }

@@ -139,6 +139,7 @@ fn identity_of(seed: u64, party: Party) -> Identity {
         party,
         key: simulated_keypair(party),
         run_key: RunKey::draw(&mut stream(seed, "run key", party)),
+        seal_seed: stream(seed, "seal", party).random(),
         nonce: stream(seed, "nonce", party).random(),
         epoch: 0,
     }

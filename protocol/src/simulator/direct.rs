@@ -345,6 +345,7 @@ fn outcome(plan: &Plan, logs: &Arc<AgreedLogs>, verdict: &GateVerdict, sum: Opti
         accuracy: None,
         sealed: plan.draft().run.sealed.then_some(is_opened),
         opened_for: Vec::new(),
+        unopened: Vec::new(),
         tally: Default::default(),
     }
 }

@@ -90,6 +90,11 @@ impl Equivocation {
                 log.received[0].applied += 1;
                 wire::log_to_bytes(&log)
             }
+            Stage::Sealed | Stage::Correction(_) => {
+                let mut other = item.to_vec();
+                other[0] ^= 1;
+                other
+            }
             Stage::Publishing => {
                 let mut other = item.to_vec();
                 match self.weight {

@@ -170,7 +170,7 @@ impl Purpose {
                 ..
             } => return Some(Purpose::Logs),
             PublicFrame::Body {
-                stage: Stage::Publishing,
+                stage: Stage::Publishing | Stage::Sealed | Stage::Correction(_),
                 ..
             } => return Some(Purpose::Finals),
             PublicFrame::Round { .. } => return Some(Purpose::Averaging),

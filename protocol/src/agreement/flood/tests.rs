@@ -107,7 +107,7 @@ fn a_members_flood_fills_its_slots_and_no_more() {
                 }],
             },
         ];
-        for stage in Stage::ALL {
+        for stage in Stages::READABLE.all() {
             notices.push(Notice::Item {
                 stage,
                 hash,
@@ -273,7 +273,10 @@ fn share_notice(of: u32, byte: u8) -> Notice {
 
 #[test]
 fn a_wrong_secret_gives_its_place_back_and_a_later_one_counts() {
-    let (mut flood, mut signer) = (flood().opening(1), Signer::new(1, [1; 32], key(1), 0));
+    let (mut flood, mut signer) = (
+        flood().with_stages(Stages::sealed(1)),
+        Signer::new(1, [1; 32], key(1), 0),
+    );
     let slot = Slot::Key(0, 1);
     let mut say = |flood: &mut Flood, byte| {
         let (frame, notice) = signed(&mut signer, key_notice(byte));
@@ -305,7 +308,7 @@ fn a_wrong_secret_gives_its_place_back_and_a_later_one_counts() {
 
 #[test]
 fn shares_are_kept_by_whose_they_are() {
-    let mut flood = flood().opening(1);
+    let mut flood = flood().with_stages(Stages::sealed(1));
     let mut signers = [1, 2].map(|party| Signer::new(party, [1; 32], key(party), 0));
     for (at, of) in [(0, 2), (0, 0), (1, 0)] {
         let (frame, notice) = signed(&mut signers[at], share_notice(of, 7));
@@ -337,9 +340,10 @@ fn what_opens_nothing_is_refused() {
     let itself_or_nobody = [share_notice(1, 7), share_notice(3, 7), share_notice(u32::MAX, 7)];
     let refused = later.into_iter().chain(itself_or_nobody);
     // Where nothing is sealed everything that opens is.
-    let unsealed = [key_notice(7), share_notice(0, 7)].map(|notice| (0, notice));
-    for (rounds, notice) in refused.map(|notice| (1, notice)).chain(unsealed) {
-        let mut flood = flood().opening(rounds);
+    let unsealed = [key_notice(7), share_notice(0, 7)].map(|notice| (Stages::READABLE, notice));
+    let sealed = refused.map(|notice| (Stages::sealed(1), notice));
+    for (stages, notice) in sealed.chain(unsealed) {
+        let mut flood = flood().with_stages(stages);
         let (frame, notice) = signed(&mut signer, notice);
         assert_eq!(flood.receive(&frame, notice, true), Err(FloodError::Malformed(1)));
         assert_eq!(flood.held().count(), 0);
@@ -348,7 +352,10 @@ fn what_opens_nothing_is_refused() {
 
 #[test]
 fn nothing_that_is_printed_has_a_secret() {
-    let (mut flood, mut signer) = (flood().opening(1), Signer::new(1, [1; 32], key(1), 0));
+    let (mut flood, mut signer) = (
+        flood().with_stages(Stages::sealed(1)),
+        Signer::new(1, [1; 32], key(1), 0),
+    );
     for notice in [key_notice(173), share_notice(0, 173)] {
         let (frame, notice) = signed(&mut signer, notice);
         flood.receive(&frame, notice, true).expect("good");

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lattice::grid::LatticeWeight;
+use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, Fate, Log, ReceivedEntry, SentEntry, ShareId, Verdict, fates};
 use crate::mixing::exchange::{Exchange, Outgoing, Whereabouts};
@@ -87,6 +88,37 @@ impl Exchange {
         logs: &AgreedLogs,
         publishers: &BTreeSet<Party>,
     ) -> Result<Portion<LatticeVector, LatticeWeight>, Party> {
+        self.take_back_returned(logs, publishers)?;
+        let departed = self.departed(publishers);
+        Ok(self.mixing.finish(&departed))
+    }
+
+    /// What is to be added to the state that this node's log tells of, so that it is the final
+    /// state of [`Exchange::settle`]; called again with fewer publishers, and the same logs, what is
+    /// to be added then besides. It is what a node corrects its sealed final by.
+    ///
+    /// # Errors
+    /// As [`Exchange::settle`]'s.
+    pub fn correct(
+        &mut self,
+        logs: &AgreedLogs,
+        publishers: &BTreeSet<Party>,
+    ) -> Result<LatticeVector, Party> {
+        let before = self.mixing.state().value.pack();
+        self.take_back_returned(logs, publishers)?;
+        self.mixing.roll_back(&self.departed(publishers));
+        let mut correction = self.mixing.state().value;
+        correction.add_multiples(&[(Ratio::one().negated(), &before)]);
+        Ok(correction)
+    }
+
+    fn departed(&self, publishers: &BTreeSet<Party>) -> BTreeSet<Party> {
+        let parties = 0..self.course.parties;
+        parties.filter(|party| !publishers.contains(party)).collect()
+    }
+
+    /// Takes back the own shares that left and that the agreed logs do not list.
+    fn take_back_returned(&mut self, logs: &AgreedLogs, publishers: &BTreeSet<Party>) -> Result<(), Party> {
         let fates = fates(logs, self.course.rounds());
         let ids: Vec<ShareId> = self
             .outgoing
@@ -103,10 +135,7 @@ impl Exchange {
                 return Err(id.to);
             }
         }
-        let departed = (0..self.course.parties)
-            .filter(|party| !publishers.contains(party))
-            .collect();
-        Ok(self.mixing.finish(&departed))
+        Ok(())
     }
 
     fn was_refused(&self, id: ShareId) -> bool {

@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
 use super::*;
-use crate::messages::notice::{Recipient, SignedNotice};
+use crate::messages::notice::{Recipient, SignedNotice, Stages};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::wire;
 use crate::sealing::deal::{Dealer, Polynomial};
@@ -28,7 +28,7 @@ fn keypair(party: Party) -> Keypair {
 
 fn empty_flood(me: Party, parties: usize) -> Flood {
     let keys = (0..parties).map(|party| keypair(party).public()).collect();
-    Flood::new(me, Members::new(DIGEST, keys)).opening(1)
+    Flood::new(me, Members::new(DIGEST, keys)).with_stages(Stages::sealed(1))
 }
 
 /// What all parties have dealt. Letters are read by others: shares are handed out here.
@@ -239,12 +239,12 @@ fn all_keys_open_at_once_and_nobody_tells_a_share() {
         assert_eq!(bench.steps(5), []);
     }
     assert!(bench.opening.secrets().is_none());
-    assert_eq!(bench.opening.wake(at(5)), at(SETTLE_MS / 2));
+    assert_eq!(bench.opening.wake(at(5), &bench.gone), at(SETTLE_MS / 2));
     bench.key_of(6);
     assert_eq!(bench.steps(9), [OpeningStep::Open]);
     assert!(bench.is_open_for(&SET));
     assert_eq!(bench.opening.opened_for(), [0; 0]);
-    assert_eq!(bench.opening.wake(at(9)), Time::FAR);
+    assert_eq!(bench.opening.wake(at(9), &bench.gone), Time::FAR);
     assert_eq!(bench.steps(SETTLE_MS), []);
 }
 
@@ -293,7 +293,7 @@ fn a_member_that_is_silent_is_opened_from_half_time_on() {
     assert_eq!(bench.steps(SETTLE_MS / 2 - 1), []);
     let share = OpeningStep::Say(bench.deals.told_share(silent, 0));
     assert_eq!(bench.steps(SETTLE_MS / 2), [share]);
-    assert_eq!(bench.opening.wake(at(SETTLE_MS / 2)), at(SETTLE_MS));
+    assert_eq!(bench.opening.wake(at(SETTLE_MS / 2), &bench.gone), at(SETTLE_MS));
     // One holder is silent, too: three of four are enough.
     bench.share_of(silent, others[2]);
     assert_eq!(bench.steps(SETTLE_MS / 2 + 9), [OpeningStep::Open]);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::averaging::sketch;
 use crate::messages::log::{SentEntry, Verdict};
-use crate::messages::notice::{ItemSet, Seat, Sketch, Unreached};
+use crate::messages::notice::{Seat, Sketch, Unreached};
 use crate::messages::signature::Signature;
 use crate::plan::peers::simulated_keypair;
 use crate::run::backlog::Backlog;
@@ -55,7 +55,7 @@ fn all_notices(author: Party, parties: usize, suspects: usize) -> Vec<Notice> {
     notices.extend((0..sketch::MOST_SKETCHES).map(sums));
     let about = 0..if author < suspects { parties } else { suspects };
     notices.extend(about.clone().map(|party| Notice::Severed { party, held: true }));
-    for stage in Stage::ALL {
+    for stage in Stages::READABLE.all() {
         notices.push(Notice::Item {
             stage,
             hash: [7; 32],
@@ -91,7 +91,7 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
             };
             commons.flood.publish(signed);
         }
-        for stage in Stage::ALL {
+        for stage in Stages::READABLE.all() {
             let length = if stage == Stage::Settling {
                 commons.rules.log_limit()
             } else {
@@ -104,7 +104,8 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
     commons.outbox.clear();
     let peer = plan.draft().public_graph.neighbours(0)[0];
     commons.connected(peer);
-    let bodies = Stage::ALL
+    let bodies = Stages::READABLE
+        .all()
         .into_iter()
         .flat_map(|stage| (0..parties).flat_map(move |author| [(stage, author)]));
     let bodies: Vec<_> = bodies
@@ -185,7 +186,7 @@ fn items_of_parties_that_there_are_not_are_asked_for_in_vain() {
     let mut signer = Signer::new(1, *plan.digest(), simulated_keypair(1), 0);
     for item in [parties, usize::MAX] {
         let mut run = run_of(&plan, 0);
-        for stage in Stage::ALL {
+        for stage in Stages::READABLE.all() {
             let notice = Notice::Want { stage, item };
             let signed = signer.sign(Recipient::Party(0), notice).expect("signs");
             run.handle(
@@ -208,7 +209,7 @@ fn items_of_parties_that_there_are_not_are_asked_for_in_vain() {
                 _ => {}
             }
         }
-        assert_eq!(offences, Stage::ALL.len(), "{item}");
+        assert_eq!(offences, Stages::READABLE.all().len(), "{item}");
     }
 }
 

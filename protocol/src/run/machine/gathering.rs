@@ -45,12 +45,18 @@ impl Run {
             }
             GatheringStep::Begin(parties, seed) => {
                 seed.into_iter().for_each(|seed| self.draw(seed));
-                if let Machine::Gathering { mixing, .. } = std::mem::replace(&mut self.machine, Machine::Over)
-                {
-                    (self.record.started, self.record.started_at) = (parties, Some(self.now));
-                    self.machine = Machine::Spending { mixing };
-                    self.commons.outbox.push_back(Output::Spend);
+                let Machine::Gathering { gathering, mixing } =
+                    std::mem::replace(&mut self.machine, Machine::Over)
+                else {
+                    return;
+                };
+                (self.record.started, self.record.started_at) = (parties, Some(self.now));
+                if let Err(reason) = self.prepare_seals(gathering.into_key()) {
+                    let reason = reason.to_string();
+                    return self.finish(Ending::Aborted { reason }, Published::default());
                 }
+                self.machine = Machine::Spending { mixing };
+                self.commons.outbox.push_back(Output::Spend);
             }
         }
     }

@@ -4,14 +4,14 @@ use crate::agreement::agreeing::Step;
 use crate::mixing::ticket::Recalled;
 use crate::publishing::interface::Published;
 use crate::run::machine::{Machine, Run};
-use crate::run::outcome::Ending;
+use crate::run::outcome::{Ending, SealedFinal};
 
 impl Run {
     /// Ends the run for this node before its time. No share that is still here leaves any more; if
     /// one has left, the final is withheld. Who has published its final already has that in its
     /// result, with what is here of the others'.
     pub(super) fn leave(&mut self) {
-        let reason = "this node was told to leave".to_string();
+        let reason = self.reason_to_leave();
         match &mut self.machine {
             Machine::Over => {}
             Machine::Publishing { .. } if self.record.finished => {}
@@ -23,6 +23,10 @@ impl Run {
                 self.carry_out_publication();
             }
             Machine::Publishing { .. } => self.publish(Step::Over),
+            Machine::Correcting { .. } | Machine::Opening { .. } if self.record.finished => {}
+            Machine::Correcting { .. } | Machine::Opening { .. } => {
+                self.finish(Ending::Withheld { reason }, Published::default());
+            }
             Machine::Gathering { .. } | Machine::Spending { .. } => {
                 self.withdraw();
                 self.finish(Ending::Aborted { reason }, Published::default());
@@ -44,6 +48,14 @@ impl Run {
             }
         }
         self.machine = Machine::Over;
+    }
+
+    fn reason_to_leave(&self) -> String {
+        let mut reason = "this node was told to leave".to_string();
+        if self.record.sealed == Some(SealedFinal::Unknown) {
+            reason += "; its sealed final has left, and the others may open it";
+        }
+        reason
     }
 
     /// What became of shares that were called back: the round ends, or this node leaves.

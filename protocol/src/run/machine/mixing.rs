@@ -59,7 +59,10 @@ impl Run {
             }
             // The logs are agreed or the run is over: no answer can change anything, and a refusal
             // might contradict an earlier answer.
-            Machine::Publishing { .. } | Machine::Over => {}
+            Machine::Publishing { .. }
+            | Machine::Correcting { .. }
+            | Machine::Opening { .. }
+            | Machine::Over => {}
         }
     }
 

@@ -13,6 +13,7 @@ use crate::mixing::exchange::Exchange;
 use crate::publishing::interface::{FinalError, Published, PublishingDeed, Setup};
 use crate::publishing::publication::Publication;
 use crate::publishing::result::Sum;
+use crate::publishing::way::Way;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event};
 use crate::time::Time;
@@ -47,7 +48,7 @@ impl Run {
         exchange: Exchange,
         logs: &AgreedLogs,
         publishers: &BTreeSet<Party>,
-    ) -> Result<Box<dyn Publication>, NotGiven> {
+    ) -> Result<Option<Box<dyn Publication>>, NotGiven> {
         let final_state = exchange.settle(logs, publishers).map_err(NotGiven::Liar)?;
         let setup = Setup {
             me: self.course.me,
@@ -57,10 +58,13 @@ impl Run {
             quorum: self.electorate.quorum(),
         };
         let early = std::mem::take(&mut self.early_rounds);
-        let (way, reached) = (&self.commons.rules.way, self.commons.reached());
-        let (item, publication) = way.begin(final_state, setup, reached, early)?;
+        let Way::Readable(finals) = &self.commons.rules.way else {
+            return Ok(None);
+        };
+        let reached = self.commons.reached();
+        let (item, publication) = finals.begin(final_state, setup, reached, early)?;
         self.commons.give_body(Stage::Publishing, item);
-        Ok(publication)
+        Ok(Some(publication))
     }
 
     /// Hands on the rounds that neighbours sent to this node.
@@ -146,7 +150,7 @@ impl Run {
         any
     }
 
-    fn conclude(&mut self, published: Published) {
+    pub(super) fn conclude(&mut self, published: Published) {
         let everybody = published.included.len() == self.electorate.parties;
         if let Some(reason) = self.record.withheld.clone() {
             let unknown = Published::without_sum(published.included, published.agreed);

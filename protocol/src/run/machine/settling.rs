@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::messages::log::AgreedLogs;
 use crate::messages::notice::{ItemSet, Phase, Stage};
-use crate::messages::wire;
 use crate::mixing::exchange::Exchange;
 use crate::publishing::interface::Published;
 use crate::run::interface::Output;
+use crate::run::machine::correcting::Unsealing;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event, GateVerdict};
 use crate::time::Time;
@@ -24,7 +24,18 @@ impl Run {
     pub(super) fn settling_ends(&self) -> Time {
         let mixing_ms = u64::from(self.course.rounds).saturating_mul(self.course.round_ms);
         let start = self.record.started_at.unwrap_or(self.now);
-        start.plus_millis(mixing_ms.saturating_add(self.settle_ms))
+        start.plus_millis(mixing_ms.saturating_add(self.settling_ms()))
+    }
+
+    /// How long settling takes: with sealed finals, which leave with the logs, also what publishing
+    /// would take.
+    fn settling_ms(&self) -> u64 {
+        let stages = if self.commons.rules.stages.are_sealed() {
+            2
+        } else {
+            1
+        };
+        self.settle_ms.saturating_mul(stages)
     }
 
     pub(super) fn begin_settling(&mut self) {
@@ -33,12 +44,13 @@ impl Run {
         };
         self.commons.event(Event::Phase(Phase::Settling));
         let begin = exchange.deadline(self.course.rounds);
-        let clock = Clock::new(begin, self.settle_ms);
+        let clock = Clock::new(begin, self.settling_ms());
         let called = self.log_calls(&exchange, &clock);
-        let log = exchange.close(called.iter().copied().collect());
-        self.commons.keep_log(log.clone());
-        self.commons.give_item(Stage::Settling, &wire::log_to_bytes(&log));
-        self.record.own_log = Some(log);
+        let mut log = exchange.close(called.iter().copied().collect());
+        log.sealed = self.seal(&exchange);
+        self.record.own_log = Some(log.clone());
+        let log = self.commons.give_log(log);
+        self.left_with_log(Some(log));
         let agreement = Agreement::new(
             self.electorate.clone(),
             Stage::Settling,
@@ -55,7 +67,7 @@ impl Run {
     pub(super) fn log_calls(&self, exchange: &Exchange, clock: &Clock) -> BTreeSet<Party> {
         let certain =
             |party: Party, since: Time| exchange.is_owed_by(party) || self.now >= clock.call_at(since);
-        let held = |party: Party| self.commons.items(Stage::Settling).get(party).is_some();
+        let held = |party: Party| self.commons.holding(Stage::Settling).get(party).is_some();
         let gone = self
             .gone
             .iter()
@@ -86,19 +98,24 @@ impl Run {
                 if !logs.contains_key(&self.course.me) {
                     let reason = self.voted_out(&set);
                     self.withhold(reason);
+                    self.stays_closed();
                 }
                 self.record.logs = Some(logs.clone());
-                self.commons.outbox.push_back(Output::Audit(logs.clone()));
-                let until = self
-                    .now
-                    .plus_millis(self.settle_ms.saturating_mul(AUDITING_STAGES));
-                self.machine = Machine::Auditing {
-                    exchange,
-                    logs,
-                    until,
-                };
+                self.audit(exchange, logs, None);
             }
         }
+    }
+
+    /// Asks for the gate's verdict on these logs.
+    pub(super) fn audit(&mut self, exchange: Exchange, logs: Arc<AgreedLogs>, unsealing: Option<Unsealing>) {
+        self.commons.outbox.push_back(Output::Audit(logs.clone()));
+        let patience = self.settle_ms.saturating_mul(AUDITING_STAGES);
+        self.machine = Machine::Auditing {
+            exchange,
+            logs,
+            until: self.now.plus_millis(patience),
+            unsealing,
+        };
     }
 
     /// That the agreed set lacks this node's log, and who signed it: a log that was flooded in time
@@ -124,7 +141,12 @@ impl Run {
     }
 
     pub(super) fn judged(&mut self, verdict: GateVerdict) {
-        let Machine::Auditing { exchange, logs, .. } = std::mem::replace(&mut self.machine, Machine::Over)
+        let Machine::Auditing {
+            exchange,
+            logs,
+            unsealing,
+            ..
+        } = std::mem::replace(&mut self.machine, Machine::Over)
         else {
             return;
         };
@@ -137,18 +159,34 @@ impl Run {
                 publishers
             }
             _ => {
+                self.stays_closed();
                 self.withhold(verdict.reason.clone());
                 let reason = self.record.withheld.clone().unwrap_or(verdict.reason);
                 return self.finish(Ending::Withheld { reason }, Published::default());
             }
         };
-        self.commons.event(Event::Phase(Phase::Publishing));
-        let mut publication = None;
+        if unsealing.is_none() {
+            self.commons.event(Event::Phase(Phase::Publishing));
+        }
         if !publishers.contains(&self.course.me) {
+            self.stays_closed();
             self.withhold(verdict.reason);
-        } else if self.record.withheld.is_none() {
-            match self.give_final(exchange, &logs, &publishers) {
-                Ok(begun) => publication = Some(begun),
+        }
+        if self.commons.rules.stages.are_sealed() {
+            let unsealing = unsealing.unwrap_or_else(|| Unsealing::of(logs));
+            self.unseal(exchange, publishers, unsealing);
+        } else {
+            self.begin_publishing(exchange, &logs, publishers);
+        }
+    }
+
+    /// Finals are readable: this node gives its own, if it may, and agrees with the others on
+    /// theirs.
+    fn begin_publishing(&mut self, exchange: Exchange, logs: &AgreedLogs, publishers: BTreeSet<Party>) {
+        let mut publication = None;
+        if self.record.withheld.is_none() {
+            match self.give_final(exchange, logs, &publishers) {
+                Ok(begun) => publication = begun,
                 Err(reason) => self.withhold(reason.to_string()),
             }
         }

@@ -2,12 +2,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::messages::log::{Fate, fates};
-use crate::messages::notice::{Phase, Stage};
+use crate::messages::notice::{Phase, Stage, Stages};
 use crate::plan::calibration::Calibration;
 use crate::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
+use crate::plan::defaults::Defaults;
 use crate::plan::draft::Draft;
 use crate::plan::peers::Peers;
-use crate::plan::run_file::parsed::RunFile;
+use crate::plan::run_file::raw::RawRunFile;
 use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise};
 use crate::run::outcome::Ending;
 use crate::simulator::direct::{Leaving, direct};
@@ -23,7 +24,11 @@ pub(crate) fn plan(parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
 
 fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Plan> {
     let text = format!("name = \"test\"\n[data]\nshape = [{dimension}]\n{lines}");
-    let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
+    let mut raw = RawRunFile::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    // Without sealed finals, and so with Gaussian noise, unless the lines say otherwise.
+    raw.run.sealed.get_or_insert(false);
+    let file = raw.resolve(parties, Defaults::File);
+    let file = file.unwrap_or_else(|error| panic!("{error}"));
     let peers = Peers::simulated(parties, None).expect("enough parties");
     let draft = Draft::new(file, &peers, 7).unwrap_or_else(|error| panic!("{error}"));
     let claim = Claim {
@@ -93,11 +98,21 @@ fn simulate(plan: &Arc<Plan>, conditions: Conditions) -> Report {
 }
 
 const UNIFORM: &str = "[mechanism]\ncorrelated = \"uniform\"";
+/// Uniform noise and sealed finals.
+const SEALED: &str = "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"";
+const SEALED_PPSC: &str = "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"\nkind = \"ppsc\"";
 const UNIFORM_PPSC: &str = "[mechanism]\ncorrelated = \"uniform\"\nkind = \"ppsc\"";
 
 #[test]
 fn without_faults_everybody_holds_the_exact_sum() {
-    for plan in [plan(8, "", 7), plan(8, UNIFORM, 3), plan(8, UNIFORM_PPSC, 14)] {
+    let lines = [
+        ("", 7),
+        (UNIFORM, 3),
+        (UNIFORM_PPSC, 14),
+        (SEALED, 3),
+        (SEALED_PPSC, 14),
+    ];
+    for plan in lines.map(|(lines, rounds)| plan(8, lines, rounds)) {
         everybody_holds_the_exact_sum(&plan);
     }
 }

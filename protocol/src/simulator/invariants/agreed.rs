@@ -80,6 +80,9 @@ mod tests {
                 weight: LatticeWeight(2),
             }),
             accuracy: None,
+            sealed: None,
+            opened_for: Vec::new(),
+            unopened: Vec::new(),
             tally: Tally::default(),
         }
     }

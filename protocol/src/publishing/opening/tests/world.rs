@@ -196,7 +196,7 @@ impl World {
         if self.fate.is_silent(me) {
             return;
         }
-        if self.fate.lies(me) {
+        if self.fate.lies(me) && notice.disclosed().is_some() {
             let (round, byte) = (0, wrong(self.rng.random_range(1..200)));
             let lie = match notice {
                 Notice::Share { of, .. } => Notice::Share {
@@ -216,10 +216,12 @@ impl World {
         while !self.is_crashed(me) {
             let node = &mut self.nodes[me];
             let Some(opening) = &mut node.opening else { return };
+            let called = node.flood.calls(Stage::Sealed);
+            let called: BTreeSet<Party> = called.into_values().flatten().collect();
             let mut sights = OpeningSights {
                 flood: &mut node.flood,
                 gone: &node.gone,
-                called: &BTreeSet::new(),
+                called: &called,
             };
             match opening.step(at(self.now), &mut sights) {
                 None => break,
@@ -230,8 +232,9 @@ impl World {
                 Some(end) => assert!(node.end.replace(end).is_none(), "it ends once"),
             }
         }
-        let opening = self.nodes[me].opening.as_ref();
-        let wake = opening.map_or(Time::FAR, |opening| opening.wake(at(self.now)));
+        let node = &self.nodes[me];
+        let opening = node.opening.as_ref();
+        let wake = opening.map_or(Time::FAR, |opening| opening.wake(at(self.now), &node.gone));
         if wake != Time::FAR {
             self.at(wake.as_millis(), Happening::Wake(me));
         }

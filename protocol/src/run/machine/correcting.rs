@@ -1,0 +1,184 @@
+//! Corrections of what was sealed, while all of it is: from the gate's verdict to the set that is
+//! opened.
+//!
+//! Who owes a correction follows from the agreed logs. If nobody does, all who may publish are
+//! opened. Else they agree on a set of corrections; if that lacks somebody, the gate looks at who
+//! remains, and of these some may owe another correction, and so on, until nobody owes one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::agreement::agreeing::{Agreement, Clock, Step};
+use crate::messages::log::AgreedLogs;
+use crate::messages::notice::{ItemSet, Stage};
+use crate::mixing::exchange::Exchange;
+use crate::publishing::corrections::{first_corrections, next_corrections};
+use crate::publishing::interface::Published;
+use crate::publishing::sealed::ONE_RESULT;
+use crate::publishing::way::Way;
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::{Ending, Event, SealedFinal};
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// How far a run has come since its logs were agreed.
+pub(super) struct Unsealing {
+    /// The agreed logs: they name what is sealed.
+    pub(super) logs: Arc<AgreedLogs>,
+    /// Who may be opened, as far as it is known.
+    pub(super) members: BTreeSet<Party>,
+    /// The agreed items of each stage of corrections that is over.
+    pub(super) corrections: Vec<ItemSet>,
+}
+
+impl Unsealing {
+    /// The logs were agreed just now.
+    pub(super) fn of(logs: Arc<AgreedLogs>) -> Self {
+        Unsealing {
+            logs,
+            members: BTreeSet::new(),
+            corrections: Vec::new(),
+        }
+    }
+
+    /// The number of the next correction, from 1.
+    fn next(&self) -> u32 {
+        // As many as parties may depart, and one.
+        self.corrections.len() as u32 + 1
+    }
+
+    /// The stage of the corrections that are not agreed yet.
+    pub(super) fn stage(&self) -> Stage {
+        Stage::Correction(self.next())
+    }
+}
+
+impl Run {
+    /// The gate has let `publishers` through: they are opened, or give corrections first.
+    pub(super) fn unseal(
+        &mut self,
+        mut exchange: Exchange,
+        publishers: BTreeSet<Party>,
+        mut unsealing: Unsealing,
+    ) {
+        let logs = unsealing.logs.clone();
+        let owing = match unsealing.corrections.is_empty() {
+            true => first_corrections(&logs, &publishers),
+            false => next_corrections(&logs, &unsealing.members, &publishers),
+        };
+        unsealing.members = publishers;
+        if owing.is_empty() {
+            return self.begin_opening(unsealing);
+        }
+        let stage = unsealing.stage();
+        if !self.commons.rules.stages.has(stage) {
+            // The gate leaves so few to nobody: this is no plan's way.
+            return self.remain_closed("more parties departed than the plan tolerates");
+        }
+        let owing = owing.into_keys().collect();
+        self.give_correction(&mut exchange, &unsealing, &owing);
+        self.commons.begin_corrections(unsealing.next(), owing);
+        let agreement = Agreement::new(
+            self.electorate.clone(),
+            stage,
+            unsealing.members.clone(),
+            Clock::new(self.stage_begins(&unsealing), self.settle_ms),
+            BTreeSet::new(),
+        );
+        self.machine = Machine::Correcting {
+            exchange,
+            agreement,
+            unsealing,
+        };
+    }
+
+    /// When the next stage begins: by the plan's clock, so that all nodes' halves and quarters fall
+    /// together, or from now if that is later.
+    pub(super) fn stage_begins(&self, unsealing: &Unsealing) -> Time {
+        let stages = unsealing.corrections.len() as u64;
+        let by_plan = self
+            .settling_ends()
+            .plus_millis(stages.saturating_mul(self.settle_ms));
+        self.now.max(by_plan)
+    }
+
+    /// Gives this node's correction, if it owes one and nothing is opened yet: with a correction
+    /// that comes after a secret somebody could read what was sealed as it was, and as it is.
+    fn give_correction(&mut self, exchange: &mut Exchange, unsealing: &Unsealing, owing: &BTreeSet<Party>) {
+        let me = self.course.me;
+        if self.record.withheld.is_some() {
+            return;
+        }
+        let correction = match exchange.correct(&unsealing.logs, &unsealing.members) {
+            Ok(correction) => correction,
+            Err(denier) => {
+                let name = &self.plan.draft().members[denier].name;
+                return self.withhold(format!("{name} signed for a share that its log denies"));
+            }
+        };
+        if !owing.contains(&me) {
+            return;
+        }
+        let flood = &self.commons.flood;
+        let is_opened = flood.keys(ONE_RESULT).next().is_some() || flood.shares(ONE_RESULT).next().is_some();
+        if is_opened {
+            let reason = "others have begun to open what this node would have to correct first";
+            self.commons.event(Event::Fault(reason.to_string()));
+            return self.withhold(reason.to_string());
+        }
+        if let Way::Sealed(finals) = &self.commons.rules.way {
+            let item = finals.correction(unsealing.next(), me, &correction);
+            self.commons.give_body(unsealing.stage(), item);
+        }
+    }
+
+    /// A step of the agreement on corrections.
+    pub(super) fn correct(&mut self, step: Step) {
+        let set = match step {
+            Step::Say(notice) => return self.commons.say(notice),
+            Step::Over => {
+                let reason = "no set of corrections was agreed on in time".to_string();
+                self.withhold(reason.clone());
+                let reason = self.record.withheld.clone().unwrap_or(reason);
+                return self.finish(Ending::Withheld { reason }, Published::default());
+            }
+            Step::Agreed(set) => set,
+        };
+        let Machine::Correcting {
+            exchange,
+            mut unsealing,
+            ..
+        } = std::mem::replace(&mut self.machine, Machine::Over)
+        else {
+            return;
+        };
+        let remaining: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
+        unsealing.corrections.push(set);
+        if remaining == unsealing.members {
+            return self.begin_opening(unsealing);
+        }
+        if !remaining.contains(&self.course.me) {
+            self.stays_closed();
+            self.withhold("the agreed set of corrections does not hold this node's".to_string());
+        }
+        let logs = unsealing.logs.iter();
+        let logs: AgreedLogs = logs
+            .filter(|(party, _)| remaining.contains(party))
+            .map(|(party, log)| (*party, log.clone()))
+            .collect();
+        self.audit(exchange, Arc::new(logs), Some(unsealing));
+    }
+
+    /// Nothing is opened.
+    pub(super) fn remain_closed(&mut self, reason: &str) {
+        self.stays_closed();
+        self.withhold(reason.to_string());
+        let reason = self.record.withheld.clone().unwrap_or_default();
+        self.finish(Ending::Withheld { reason }, Published::default());
+    }
+
+    /// Whether nobody opens this node's final, as far as it knows.
+    pub(super) fn is_closed(&self) -> bool {
+        self.record.sealed == Some(SealedFinal::Closed)
+    }
+}

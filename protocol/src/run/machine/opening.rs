@@ -1,0 +1,159 @@
+//! The opening of the agreed set, and the run's end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::agreement::agreeing::Clock;
+use crate::lattice::grid::LatticeWeight;
+use crate::lattice::vector::LatticeVector;
+use crate::messages::log::Sealed;
+use crate::messages::notice::Stage;
+use crate::messages::wire::Bytes;
+use crate::publishing::interface::{FinalError, Published};
+use crate::publishing::opening::{Dealt, OpeningSights, OpeningStep, Unopened};
+use crate::publishing::result::Sum;
+use crate::publishing::way::Way;
+use crate::run::machine::correcting::Unsealing;
+use crate::run::machine::{Machine, Run};
+use crate::run::outcome::{Ending, Event, SealedFinal};
+use crate::topology::party::Party;
+
+impl Run {
+    /// Nothing is corrected any more: the set is opened, by whoever is in it or holds shares.
+    pub(super) fn begin_opening(&mut self, unsealing: Unsealing) {
+        let terms = self.commons.rules.terms;
+        let dealt = |party: &Party| -> Option<(Party, (Sealed, Dealt))> {
+            let log = unsealing.logs.get(party)?;
+            let deal = log.check_sealed(terms.as_ref()).ok().flatten()?;
+            Some((*party, (log.sealed.clone()?, self.dealt(*party, deal)?)))
+        };
+        let of: BTreeMap<Party, (Sealed, Dealt)> = unsealing.members.iter().filter_map(dealt).collect();
+        let Some(kept) = self.keep_secrets(&of) else {
+            return self.remain_closed("this plan seals nothing");
+        };
+        let clock = Clock::new(self.stage_begins(&unsealing), self.settle_ms);
+        let set = of.into_iter().map(|(party, (_, dealt))| (party, dealt)).collect();
+        let opening = kept.open(set, clock);
+        self.machine = Machine::Opening { opening, unsealing };
+    }
+
+    /// A step of opening. False: it wants nothing now.
+    pub(super) fn step_opening(&mut self) -> bool {
+        let Machine::Opening { opening, .. } = &mut self.machine else {
+            return false;
+        };
+        let calls = self.commons.flood.calls(Stage::Sealed);
+        let called: BTreeSet<Party> = calls.into_values().flatten().collect();
+        let mut sights = OpeningSights {
+            flood: &mut self.commons.flood,
+            gone: &self.gone,
+            called: &called,
+        };
+        match opening.step(self.now, &mut sights) {
+            None => return false,
+            Some(OpeningStep::Say(notice)) => self.commons.say(notice),
+            Some(OpeningStep::Wrong { author, reason }) => self.commons.offence(author, reason),
+            Some(OpeningStep::Open) => self.opened(),
+            Some(OpeningStep::Over(lacking)) => self.unopened(lacking),
+        }
+        true
+    }
+
+    /// Every secret is here, and so is everything that is sealed.
+    fn opened(&mut self) {
+        let Machine::Opening { opening, unsealing } = &self.machine else {
+            return;
+        };
+        let opened_for = opening.opened_for();
+        let included = unsealing.members.clone();
+        let sum = match self.sum() {
+            Ok(value) => Some(Sum {
+                value,
+                weight: LatticeWeight(0),
+            }),
+            Err(reason) => {
+                self.commons.event(Event::Fault(reason.to_string()));
+                None
+            }
+        };
+        if included.contains(&self.course.me) && !self.is_closed() {
+            self.record.sealed = Some(SealedFinal::Opened);
+        }
+        self.commons.event(Event::Opened(opened_for.clone()));
+        self.record.opened_for = opened_for;
+        self.conclude(Published {
+            sum,
+            ..Published::without_sum(included, true)
+        });
+    }
+
+    /// The sum of all that the set has sealed and corrected.
+    fn sum(&self) -> Result<LatticeVector, FinalError> {
+        let (Machine::Opening { opening, unsealing }, Way::Sealed(finals)) =
+            (&self.machine, &self.commons.rules.way)
+        else {
+            return Err(FinalError::NoResidues);
+        };
+        let secrets = opening.secrets().unwrap_or_default();
+        let of = |party: &Party| -> Option<&Bytes> {
+            let hash = unsealing.logs.get(party)?.sealed.as_ref()?.hash;
+            let body = self.commons.items(Stage::Sealed).version(*party, &hash)?;
+            Some(body.bytes())
+        };
+        let sealed: Vec<&Bytes> = unsealing.members.iter().filter_map(of).collect();
+        let corrections = unsealing.corrections.iter().zip(1..);
+        let corrections = corrections.flat_map(|(set, number)| {
+            let items = self.commons.items(Stage::Correction(number));
+            let of_members = set.iter().filter(|(party, _)| unsealing.members.contains(party));
+            of_members.filter_map(|(party, hash)| Some(items.version(*party, hash)?.bytes()))
+        });
+        let corrections: Vec<&Bytes> = corrections.filter(|bytes| !bytes.is_empty()).collect();
+        // All of it is held, or the set would not be agreed.
+        if sealed.len() < unsealing.members.len() || secrets.len() < sealed.len() {
+            return Err(FinalError::NoResidues);
+        }
+        finals.open(sealed.into_iter().chain(corrections), &secrets)
+    }
+
+    /// The stage is over, and a secret is lacking: there is no mean, and no smaller set is opened.
+    fn unopened(&mut self, lacking: Vec<Unopened>) {
+        let members = &self.plan.draft().members;
+        let each = lacking.iter();
+        let sentences: Vec<String> = each
+            .map(|lacking| lacking.sentence(&members[lacking.party].name))
+            .collect();
+        self.commons
+            .event(Event::Fault(format!("not opened: {}", sentences.join("; "))));
+        self.record.unopened = lacking;
+        let Machine::Opening { unsealing, .. } = &self.machine else {
+            return;
+        };
+        let included = unsealing.members.clone();
+        let published = Published::without_sum(included, true);
+        match self.record.withheld.clone() {
+            Some(reason) => self.finish(Ending::Withheld { reason }, published),
+            None => self.finish(Ending::Degraded, published),
+        }
+    }
+
+    /// Tells once that nobody needs this node any more: all whose word can come have given theirs,
+    /// so that they hold what this node does, and all that this node has to say is on its way to
+    /// each of its neighbours. Always false: nothing follows from it.
+    pub(super) fn check_opened(&mut self) -> bool {
+        let Machine::Opening { opening, .. } = &self.machine else {
+            return false;
+        };
+        if self.record.complete || !self.record.finished {
+            return false;
+        }
+        let gone = |party: &Party| self.gone.contains_key(party);
+        let told = opening.untold().iter().all(gone);
+        let reached = self.commons.reached();
+        let neighbours = self.electorate.public.neighbours(self.course.me).iter();
+        let mut neighbours = neighbours.filter(|party| self.record.started.contains(party));
+        if told && neighbours.all(|party| reached.contains(party) || gone(party)) {
+            self.record.complete = true;
+            self.commons.event(Event::Complete);
+        }
+        false
+    }
+}

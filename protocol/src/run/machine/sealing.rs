@@ -1,0 +1,167 @@
+//! What a node seals its final with, and its sealed final beside its log.
+
+use std::collections::BTreeMap;
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha20Rng;
+
+use crate::messages::log::{SealTerms, Sealed};
+use crate::messages::notice::{ItemHash, ItemSet, Stage};
+use crate::mixing::exchange::Exchange;
+use crate::publishing::opening::{Dealt, Kept};
+use crate::publishing::sealed::ONE_RESULT;
+use crate::publishing::way::Way;
+use crate::run::machine::Run;
+use crate::run::outcome::{Event, SealedFinal};
+use crate::sealing::deal::{CheckedDeal, Dealer, Secret};
+use crate::sealing::holders::{HolderOrder, Threshold, ThresholdError};
+use crate::sealing::run_key::RunKey;
+use crate::topology::party::Party;
+
+/// What a node seals with, and reads letters with: from START on, once its members' keys are
+/// fixed. Wiped when the run ends.
+pub(super) struct Seals {
+    run_key: RunKey,
+    rng: ChaCha20Rng,
+    /// The run keys of START's members.
+    keys: BTreeMap<Party, [u8; 32]>,
+    threshold: Threshold,
+    order: HolderOrder,
+    /// What this node's final is sealed with, once it is.
+    own: Option<Secret>,
+    /// The log that this node's final left with, once it has, until others are seen to hold it.
+    left_with: Option<ItemHash>,
+}
+
+impl Run {
+    /// Fixes what everybody seals with, where the plan seals: START names whose keys count.
+    pub(super) fn prepare_seals(&mut self, run_key: RunKey) -> Result<(), ThresholdError> {
+        let started = &self.record.started;
+        let Some(threshold) = self.plan.threshold(started.len())? else {
+            return Ok(());
+        };
+        let Way::Sealed(finals) = &self.commons.rules.way else {
+            return Ok(());
+        };
+        let bytes = finals.bytes() as u64;
+        let key = |&party: &Party| match party == self.course.me {
+            true => Some((party, *run_key.public())),
+            false => Some((party, *self.commons.flood.run_key(party)?)),
+        };
+        let keys = started.iter().filter_map(key).collect();
+        let seed = self.plan.schedule_seed().unwrap_or(0);
+        self.seals = Some(Box::new(Seals {
+            rng: ChaCha20Rng::from_seed(*self.seal_seed),
+            run_key,
+            keys,
+            threshold,
+            order: HolderOrder::draw(seed, self.electorate.parties),
+            own: None,
+            left_with: None,
+        }));
+        self.commons.begin(SealTerms { threshold, bytes });
+        Ok(())
+    }
+
+    /// Seals the state that this node's log tells of, and gives it: what the log says of it. None
+    /// where the plan seals nothing.
+    pub(super) fn seal(&mut self, exchange: &Exchange) -> Option<Sealed> {
+        let me = self.course.me;
+        let holders = self.holders(me)?;
+        let (seals, Way::Sealed(finals)) = (self.seals.as_mut()?, &self.commons.rules.way) else {
+            return None;
+        };
+        let to: Vec<(Party, [u8; 32])> = holders
+            .into_iter()
+            .filter_map(|holder| Some((holder, *seals.keys.get(&holder)?)))
+            .collect();
+        let dealer = Dealer {
+            key: &seals.run_key,
+            party: me,
+            digest: &self.course.digest,
+            round: ONE_RESULT,
+        };
+        let (secret, deal) = dealer.deal(seals.threshold.needed(), &to, &mut seals.rng);
+        let item = match finals.seal(me, &exchange.state().value, &secret) {
+            Ok(item) => item,
+            Err(reason) => {
+                self.commons.event(Event::Fault(reason.to_string()));
+                return None;
+            }
+        };
+        seals.own = Some(secret);
+        let bytes = item.length as u64;
+        let hash = self.commons.give_body(Stage::Sealed, item);
+        self.record.sealed = Some(SealedFinal::Unknown);
+        Some(Sealed { hash, bytes, deal })
+    }
+
+    /// Notes with which log this node's sealed final left, until that is told.
+    pub(super) fn left_with_log(&mut self, log: Option<ItemHash>) {
+        if let Some(seals) = &mut self.seals {
+            seals.left_with = log;
+        }
+    }
+
+    /// Tells once that this node's sealed final is out of its hands: another party's list or vote
+    /// names the log that it left with, and such a log counts as held only with what it seals.
+    /// Always false: nothing follows from it.
+    pub(super) fn notice_own_final(&mut self) -> bool {
+        let me = self.course.me;
+        let own = self.seals.as_ref().and_then(|seals| Some((me, seals.left_with?)));
+        let (Some(own), Way::Sealed(finals)) = (own, &self.commons.rules.way) else {
+            return false;
+        };
+        let (flood, bytes) = (&self.commons.flood, finals.bytes() as u64);
+        let votes = flood.votes(Stage::Settling).map(|vote| (vote.signer, vote.set));
+        let named = |(signer, set): (Party, &ItemSet)| signer != me && set.binary_search(&own).is_ok();
+        let is_held = flood.lists(Stage::Settling).chain(votes).any(named);
+        if is_held {
+            self.left_with_log(None);
+            self.commons.event(Event::Sealed(bytes));
+        }
+        false
+    }
+
+    /// Who holds shares of a party's secret; none where the plan seals nothing.
+    fn holders(&self, dealer: Party) -> Option<Vec<Party>> {
+        let seals = self.seals.as_ref()?;
+        let started = &self.record.started;
+        Some(seals.order.holders(dealer, started, seals.threshold))
+    }
+
+    /// What a party has dealt, and to whom.
+    pub(super) fn dealt(&self, dealer: Party, deal: CheckedDeal) -> Option<Dealt> {
+        let holders = self.holders(dealer)?;
+        Some(Dealt { deal, holders })
+    }
+
+    /// What this node keeps of the secrets of these parties until they are opened: its own, unless
+    /// it withholds, and its shares from their letters. A letter that is none is told of.
+    pub(super) fn keep_secrets(&mut self, of: &BTreeMap<Party, (Sealed, Dealt)>) -> Option<Kept> {
+        let me = self.course.me;
+        let may_open = self.record.withheld.is_none();
+        let seals = self.seals.as_mut()?;
+        let mut kept = Kept::new(me, ONE_RESULT, seals.own.take().filter(|_| may_open));
+        for (&party, (sealed, dealt)) in of.iter().filter(|(party, _)| **party != me) {
+            let Some(key) = seals.keys.get(&party) else {
+                continue;
+            };
+            let digest = &self.course.digest;
+            let read = kept.read(&seals.run_key, digest, (party, key), &sealed.deal, dealt);
+            if let Err(reason) = read {
+                let name = &self.plan.draft().members[party].name;
+                let text = format!("{name} dealt this node no share of its secret: {reason}");
+                self.commons.event(Event::Fault(text));
+            }
+        }
+        Some(kept)
+    }
+
+    /// Nobody opens this node's final: an agreed set is without it, or may not be opened.
+    pub(super) fn stays_closed(&mut self) {
+        if let Some(sealed) = &mut self.record.sealed {
+            *sealed = SealedFinal::Closed;
+        }
+    }
+}
