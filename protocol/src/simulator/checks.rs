@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::run::outcome::GateVerdict;
+use crate::run::outcome::{GateVerdict, Outcome};
 use crate::simulator::invariants::clear::Clear;
 use crate::simulator::invariants::entered::Entered;
 use crate::simulator::invariants::gated::Gated;
 use crate::simulator::invariants::once::Once;
+use crate::simulator::invariants::opened::Opened;
 use crate::simulator::invariants::ordered::Ordered;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::scenario::Purpose;
@@ -20,6 +21,7 @@ pub(super) struct Checks {
     once: Once,
     clear: Clear,
     gated: Gated,
+    opened: Opened,
     entered: Entered,
     ordered: Ordered,
     /// Public frames in which nothing was wrong, by hash. In a flood each is sent by everybody, and
@@ -36,6 +38,7 @@ impl Checks {
             once: Once::except(liar),
             clear: Clear::default(),
             gated: Gated::default(),
+            opened: Opened::except(liar),
             entered: Entered::with_width(opening_bytes),
             ordered: Ordered::default(),
             passed: BTreeMap::new(),
@@ -45,6 +48,7 @@ impl Checks {
     /// A node was given its verdict.
     pub(super) fn verdict(&mut self, party: Party, verdict: &GateVerdict) {
         self.gated.verdict(party, verdict);
+        self.opened.verdict(party, verdict);
     }
 
     /// A party wants to mark its plan as spent.
@@ -62,6 +66,7 @@ impl Checks {
             self.once.public(frame),
             self.clear.public(frame),
             self.gated.public(frame),
+            self.opened.public(frame),
             self.entered.public(frame),
         ];
         let violations: Vec<Violation> = checks.into_iter().filter_map(Result::err).collect();
@@ -70,6 +75,11 @@ impl Checks {
             self.passed.insert(hash, purpose);
         }
         (purpose, violations)
+    }
+
+    /// The run is over: what is wrong with what was told to open finals.
+    pub(super) fn finish<'a>(&self, outcomes: impl Iterator<Item = &'a Outcome>) -> Option<Violation> {
+        self.opened.finish(outcomes).err()
     }
 
     /// A frame was given to the private graph.

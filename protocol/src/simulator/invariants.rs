@@ -23,6 +23,7 @@ pub mod entered;
 pub mod gated;
 pub mod mass;
 pub mod once;
+pub mod opened;
 pub mod ordered;
 pub mod trace;
 pub mod violation;

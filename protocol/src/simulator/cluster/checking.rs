@@ -35,6 +35,8 @@ impl Simulation<'_> {
             ));
         }
         violations.extend(self.check_finals());
+        let outcomes = self.nodes.iter().filter_map(|node| node.outcome.as_ref());
+        violations.extend(self.checks.finish(outcomes.map(|(_, outcome)| outcome)));
         self.violations.append(&mut violations);
         Report {
             finished_at: self

@@ -596,5 +596,6 @@ fn without_the_talk_around_them_the_machines_come_to_the_same() {
 }
 
 mod kills;
+mod sealed;
 mod liars;
 mod soak;

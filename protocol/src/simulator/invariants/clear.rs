@@ -51,7 +51,8 @@ impl Clear {
         let last = matches!(
             wire::read_public(frame),
             Ok(PublicFrame::Body {
-                stage: Stage::Publishing,
+                // What a correction gives back may be a single share.
+                stage: Stage::Publishing | Stage::Correction(_),
                 ..
             })
         );

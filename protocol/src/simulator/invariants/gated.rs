@@ -1,4 +1,5 @@
-//! Invariant 5: no final, nor a digest of one, leaves unless the gate named its author to it.
+//! Invariant 5: no readable final, nor a digest of one, nor a correction of a sealed one, leaves
+//! unless the gate named its author to it.
 //! (DESIGN, section 7.)
 
 use std::collections::BTreeSet;
@@ -34,7 +35,7 @@ impl Gated {
                 if matches!(
                     signed.notice,
                     Notice::Item {
-                        stage: Stage::Publishing,
+                        stage: Stage::Publishing | Stage::Correction(_),
                         ..
                     }
                 ) =>
@@ -42,7 +43,7 @@ impl Gated {
                 signed.author
             }
             Ok(PublicFrame::Body {
-                stage: Stage::Publishing,
+                stage: Stage::Publishing | Stage::Correction(_),
                 author,
                 ..
             }) => author,

@@ -47,6 +47,21 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
             "[mechanism]\ncorrelated = \"uniform\"\nkind = \"ppsc\"\n[run]\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300",
             14,
         ),
+        plan(
+            8,
+            "[mechanism]\ncorrelated = \"uniform\"\n[run]\nsealed = true\nround_ms = 40\nsettle_ms = 320\njoin_ms = 300",
+            3,
+        ),
+        plan(
+            7,
+            "[mechanism]\ncorrelated = \"uniform\"\nkind = \"ppsc\"\n[run]\nsealed = true\nround_ms = 20\nsettle_ms = 320\njoin_ms = 300",
+            14,
+        ),
+        plan(
+            9,
+            "[privacy]\ndropouts = 2\n[mechanism]\ncorrelated = \"uniform\"\n[topology]\nprivate = { kind = \"random-regular\", degree = 6 }\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\nsealed = true\nround_ms = 30\nsettle_ms = 320\njoin_ms = 300",
+            4,
+        ),
     ];
     let mut endings: BTreeMap<&str, u32> = BTreeMap::new();
     for seed in seeds {
@@ -75,7 +90,7 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
 
 #[test]
 fn invariants_hold_in_any_mix_of_faults() {
-    let endings = soak(0..72);
+    let endings = soak(0..96);
     for name in ["done", "degraded", "withheld"] {
         assert!(
             endings.contains_key(name),
