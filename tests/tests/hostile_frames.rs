@@ -294,7 +294,12 @@ fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
     for turn in 0..400u64 {
         let hash = [turn as u8; 32];
         let mut all = vec![ready(turn as u8)];
-        for stage in Stage::ALL {
+        for stage in [
+            Stage::Settling,
+            Stage::Publishing,
+            Stage::Sealed,
+            Stage::Correction(1),
+        ] {
             all.extend([
                 Notice::List {
                     stage,
