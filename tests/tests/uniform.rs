@@ -194,7 +194,7 @@ fn what_does_not_go_with_uniform_noise_is_refused() {
     }
     parties.write(
         "run.toml",
-        "version = 1\nname = \"test\"\n[data]\nshape = [8]\n[mechanism]\ninjection = \"late\"\n",
+        "version = 1\nname = \"test\"\n[data]\nshape = [8]\n[mechanism]\ncorrelated = \"gaussian\"\ninjection = \"late\"\n",
     );
     let gaussian = parties.run(PLAN);
     gaussian.refused_at(2, "mechanism.injection");

@@ -35,7 +35,7 @@
 //! # };
 //! # let calibration = Calibration {
 //! #     rounds: 4, drawn: Calibration::draw(&draft, 4, 11), independent_std: 4.0,
-//! #     correlated_std: 10.0, claims: vec![claim],
+//! #     correlated_std: 0.0, claims: vec![claim],
 //! #     predicted: Predicted {
 //! #         standard_error: 1.0, standard_error_one_dropout: Some(1.0),
 //! #         standard_error_late_dropout: None, central: 1.0, local: 1.0, error_floor: 1.0,
