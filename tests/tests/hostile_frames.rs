@@ -526,9 +526,9 @@ fn a_sealed_final_that_no_log_names_is_told_and_the_true_one_still_counts() {
                 wire::body_frame(plan.digest(), stage, HOSTILE, &body),
             ),
         ];
-        let told = told_of(&plan, frames);
+        let told = told_by_anybody(&plan, frames);
         assert!(
-            told.iter().any(|text| text.contains("more than one item")),
+            told.iter().any(|(_, text)| text.contains("more than one item")),
             "{told:?}"
         );
     }
