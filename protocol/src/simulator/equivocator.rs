@@ -42,6 +42,15 @@ pub enum Telling {
     Nothing,
     /// It tells wrong shares.
     WrongShares,
+    /// It tells a wrong secret instead of voting on the logs, when nothing may be opened yet.
+    TooEarly,
+}
+
+/// The frame of what a party says to all, signed with its key.
+fn said(party: Party, digest: &Digest, sequence: u64, notice: Notice) -> Arc<[u8]> {
+    let mut signer = Signer::new(party, *digest, simulated_keypair(party), sequence);
+    let signed = signer.sign(Recipient::All, notice).expect("a key of ours signs");
+    wire::notice_frame(&signed)
 }
 
 impl Telling {
@@ -57,10 +66,21 @@ impl Telling {
             (Telling::Nothing, Notice::Key { .. } | Notice::Share { .. }) => None,
             (Telling::WrongShares, Notice::Share { round, of, .. }) => {
                 let share = Disclosed([1; 32]);
-                let notice = Notice::Share { round, of, share };
-                let mut signer = Signer::new(party, *digest, simulated_keypair(party), signed.sequence);
-                let signed = signer.sign(Recipient::All, notice).expect("a key of ours signs");
-                Some(wire::notice_frame(&signed))
+                Some(said(
+                    party,
+                    digest,
+                    signed.sequence,
+                    Notice::Share { round, of, share },
+                ))
+            }
+            (Telling::TooEarly, Notice::Vote { stage, .. }) if stage == Stage::Settling => {
+                let (round, secret) = (0, Disclosed([1; 32]));
+                Some(said(
+                    party,
+                    digest,
+                    signed.sequence,
+                    Notice::Key { round, secret },
+                ))
             }
             _ => Some(frame),
         }
@@ -77,13 +97,12 @@ pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>)
                 mut nonce,
             } => {
                 nonce[0] ^= 1;
-                let mut signer = Signer::new(party, *digest, simulated_keypair(party), signed.sequence);
                 let notice = Notice::Reveal {
                     seats,
                     commitments,
                     nonce,
                 };
-                wire::notice_frame(&signer.sign(Recipient::All, notice).expect("a key of ours signs"))
+                said(party, digest, signed.sequence, notice)
             }
             _ => frame,
         },
@@ -110,13 +129,7 @@ impl Equivocation {
                         hash: item_hash(&other),
                         bytes: other.len() as u64,
                     };
-                    let mut signer = Signer::new(
-                        self.party,
-                        *digest,
-                        simulated_keypair(self.party),
-                        signed.sequence,
-                    );
-                    wire::notice_frame(&signer.sign(Recipient::All, notice).expect("a key of ours signs"))
+                    said(self.party, digest, signed.sequence, notice)
                 }
                 _ => frame,
             },

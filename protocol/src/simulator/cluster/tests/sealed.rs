@@ -313,3 +313,32 @@ fn a_wrong_correction_makes_no_mean() {
         );
     }
 }
+
+/// Once anything was told that opens something, whoever still owes a correction gives none, and is
+/// in no set: a coalition could otherwise read what it has sealed as it was, and as it is.
+#[test]
+fn nobody_corrects_anything_after_a_secret_was_told() {
+    let plan = plan(8, SEALED, 3);
+    let liar = 6;
+    let mut refused = 0;
+    for seed in 0..12 {
+        let (started, ..) = milestones_of(&plan, seed);
+        let conditions = Conditions {
+            telling: Some((liar, Telling::TooEarly)),
+            ..Conditions::new(seed).with_faults(vec![kill(1, started, true)])
+        };
+        let report = with_liar(&plan, conditions);
+        let rest = others(&plan, &[1, liar]);
+        let set = opened(&report, &rest);
+        let withheld = report.events.iter().filter_map(|(_, party, event)| match event {
+            Event::Fault(text) if text.contains("have begun to open") => Some(*party),
+            _ => None,
+        });
+        for party in withheld.filter(|party| *party != liar) {
+            refused += 1;
+            assert!(set.as_ref().is_none_or(|set| !set.contains(&party)));
+            assert!(matches!(outcome(&report, party).ending, Ending::Withheld { .. }));
+        }
+    }
+    assert!(refused > 0);
+}
