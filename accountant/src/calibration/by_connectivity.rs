@@ -7,8 +7,9 @@ use undertone_protocol::plan::run_file::settings::{MechanismKind, Rounds};
 use undertone_protocol::topology::connectivity::at_least;
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
+use undertone_protocol::topology::schedule::Schedule;
 
-use crate::bounds::uniform::{among_members, meetings, withstands};
+use crate::bounds::uniform::{Piece, among_members, meetings, withstands};
 use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{FEWEST_ROUNDS, MARGIN};
@@ -63,7 +64,7 @@ pub(super) fn calibrate(
 }
 
 /// How many may be against a party: who colludes, and who departs.
-fn removed(draft: &Draft) -> usize {
+pub(super) fn removed(draft: &Draft) -> usize {
     draft.privacy.colluding + draft.privacy.dropouts
 }
 
@@ -87,14 +88,14 @@ fn wanted(draft: &Draft) -> Result<usize, CalibrateError> {
 }
 
 /// Where a piece of a graph falls apart if fewer than `wanted` parties are taken away.
-struct Cut {
+pub(super) struct Cut {
     /// The parties to take away; none where the piece has too few parties, all joined.
     parties: Vec<Party>,
     /// Who is cut off from whom: the smaller side.
     side: Vec<Party>,
 }
 
-fn falls_apart(graph: &Graph, wanted: usize) -> Option<Cut> {
+pub(super) fn falls_apart(graph: &Graph, wanted: usize) -> Option<Cut> {
     graph.components().into_iter().find_map(|piece| {
         let joined = among_members(graph, &piece);
         let shortfall = at_least(&joined, wanted).err()?;
@@ -111,7 +112,7 @@ fn falls_apart(graph: &Graph, wanted: usize) -> Option<Cut> {
     })
 }
 
-fn too_thin(draft: &Draft, cut: &Cut) -> CalibrateError {
+pub(super) fn too_thin(draft: &Draft, cut: &Cut) -> CalibrateError {
     let names = |parties: &[Party]| {
         let name = |&party: &Party| draft.members[party].name.clone();
         parties.iter().map(name).collect()
@@ -125,13 +126,13 @@ fn too_thin(draft: &Draft, cut: &Cut) -> CalibrateError {
 }
 
 /// The schedule of so many rounds.
-fn schedule(draft: &Draft, rounds: u32) -> Result<SeededSchedule, CalibrateError> {
+pub(super) fn schedule(draft: &Draft, rounds: u32) -> Result<SeededSchedule, CalibrateError> {
     let fanout = draft.mechanism.fanout;
     Calibration::draw(draft, rounds, SEED).ok_or(CalibrateError::Fanout { fanout })
 }
 
 /// The fewest rounds in which those who meet are as connected as is wanted.
-fn fewest(
+pub(super) fn fewest(
     draft: &Draft,
     wanted: usize,
     progress: &mut dyn FnMut(&str),
@@ -164,12 +165,24 @@ fn fewest(
     }
 }
 
+/// Whether those who meet in a schedule are so connected that all who may be against a party and a
+/// share that goes astray leave each piece in one; where the private graph itself is less connected,
+/// as much as it is.
+pub(super) fn as_connected(draft: &Draft, schedule: &Schedule) -> bool {
+    let meetings = meetings(schedule.out(), draft.parties());
+    let pieces = draft.private_graph.components();
+    pieces.into_iter().all(|piece| {
+        let kappa = Piece::of(&among_members(&draft.private_graph, &piece)).kappa;
+        at_least(&among_members(&meetings, &piece), kappa.min(removed(draft) + 2)).is_ok()
+    })
+}
+
 fn too_few_rounds(draft: &Draft, rounds: u32, wanted: usize) -> CalibrateError {
     CalibrateError::Separated {
         rounds,
         colluding: draft.privacy.colluding,
         dropouts: draft.privacy.dropouts,
-        least: wanted.div_ceil(2),
+        least: Some(wanted.div_ceil(2)),
     }
 }
 

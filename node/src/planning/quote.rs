@@ -387,6 +387,9 @@ fn others(plan: &Plan) -> String {
 
 /// Why nothing cancels, and what would help.
 fn why_local(plan: &Plan) -> String {
+    if let Some(told) = outlook::beyond_theorems(plan) {
+        return told.to_owned();
+    }
     let computed = plan
         .calibration()
         .claims
@@ -395,7 +398,7 @@ fn why_local(plan: &Plan) -> String {
     let why = if computed {
         "In so few rounds a coalition may be all that a party exchanges shares with"
     } else {
-        "There are too many coalitions to compute them all"
+        "Too few pairs exchange shares to hide each value among others, whoever is in a coalition"
     };
     let remedies = outlook::against_the_theorem(plan);
     let help = match &remedies[..] {
