@@ -201,11 +201,7 @@ pub(crate) fn random_faults(
 /// A random run with every fate, against a random coalition, some others taken out again: of INCA
 /// with that mechanism for its rounds, or of PPSC if there is none. `absences`: some are away for a
 /// while.
-pub(crate) fn random_run(
-    case: u64,
-    absences: bool,
-    inca: Option<&dyn Fn(usize) -> Mechanism>,
-) -> Execution {
+pub(crate) fn random_run(case: u64, absences: bool, inca: Option<&dyn Fn(usize) -> Mechanism>) -> Execution {
     let random = &mut ChaCha8Rng::seed_from_u64(case);
     let parties = random.random_range(4..=9);
     let run = match inca {

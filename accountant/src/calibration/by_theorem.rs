@@ -104,7 +104,8 @@ fn proved(draft: &Draft, drawn: SeededSchedule) -> Result<Option<Proved>, Calibr
         return Ok(None);
     };
     let largest = setting.largest_sensitivity().powi(2);
-    let square = |ratio: f64| (class.square(&setting, ratio) * largest).max(before_publishing(&setting, ratio));
+    let square =
+        |ratio: f64| (class.square(&setting, ratio) * largest).max(before_publishing(&setting, ratio));
     let least = class.floor() * largest;
     let enough = (least * CLOSE_ENOUGH * CLOSE_ENOUGH).max(square(LARGEST_RATIO));
     let ratio = smallest(|ratio| square(ratio) <= enough);

@@ -4,7 +4,7 @@
 //! ([`crate::calibration::optimum`]), where every coalition is computed. Of all T the smallest within
 //! 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than others.
 //! With PPSC T is the number of network rounds that the exchanges take, and a schedule is only tried
-//! if those who meet in it are as connected as the threat asks for, or as their private graph is.
+//! if those who meet in it stay joined as their private graph joins them, whoever is against them.
 //! Where coalitions are not computed a theorem about all of them decides
 //! ([`crate::calibration::by_theorem`]), and where that says nothing noise is local.
 
@@ -15,7 +15,7 @@ use undertone_protocol::topology::schedule::Schedule;
 
 use crate::bounds::bound::Bound;
 use crate::bounds::exact_sum;
-use crate::calibration::by_connectivity::{self, as_connected};
+use crate::calibration::by_connectivity::{self, stays_joined};
 use crate::calibration::by_theorem;
 use crate::calibration::claims::{claims, predicted, static_claims};
 use crate::calibration::error::CalibrateError;
@@ -313,7 +313,7 @@ impl Search<'_> {
         }
     }
 
-    /// Refuses rounds in which no schedule that is tried is as connected as it has to be.
+    /// Refuses rounds in which those who meet do not stay joined in any schedule that is tried.
     fn suffices(&self, rounds: u32) -> Result<(), CalibrateError> {
         match self.seed(rounds as usize)? {
             Some(_) => Ok(()),
@@ -321,13 +321,13 @@ impl Search<'_> {
         }
     }
 
-    /// Whether those who meet in the schedule of a seed are as connected as they have to be.
+    /// Whether those who meet in the schedule of a seed stay joined ([`stays_joined`]).
     fn covers(&self, rounds: usize, seed: u64) -> Result<bool, CalibrateError> {
         if !self.rules.must_cover() {
             return Ok(true);
         }
         let schedule = self.schedule(rounds, seed)?;
-        Ok(as_connected(self.draft, &schedule))
+        Ok(stays_joined(self.draft, &schedule))
     }
 
     /// The first seed whose schedule may be used.

@@ -107,7 +107,7 @@ pub enum CalibrateError {
     },
     /// Rounds in which too few pairs meet for values to be hidden among each other.
     #[error(
-        "mechanism.rounds: those who meet in {rounds} rounds can be separated by the {colluding} who may collude and the {dropouts} who may depart, or by one share more that goes astray; write rounds = \"auto\"{}, or mechanism.local_noise_ok = true for noise as large as local privacy needs",
+        "mechanism.rounds: those who meet in {rounds} rounds can be separated by the {colluding} who may collude and the {dropouts} who may depart; write rounds = \"auto\"{}, or mechanism.local_noise_ok = true for noise as large as local privacy needs",
         least.map_or_else(String::new, |least| format!(" (it takes at least {least})"))
     )]
     Separated {

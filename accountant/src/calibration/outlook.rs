@@ -4,10 +4,12 @@
 use serde::Serialize;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Faults;
+use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::Rounds;
 use undertone_protocol::topology::party::Party;
 
-use crate::bounds::closed_form::speaks_of;
+use crate::bounds::closed_form::{ConnectedClass, speaks_of};
+use crate::calibration::by_connectivity;
 use crate::calibration::limits::MOST_ROUNDS;
 use crate::calibration::remedy::{Change, Remedy};
 use crate::calibration::utility::summed;
@@ -203,54 +205,63 @@ pub fn beyond_theorems(plan: &Plan) -> Option<&'static str> {
 /// fewer in a coalition. Empty if the noise cancels, or nothing here helps.
 pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
     let silent = plan.draws_at_start() || !gains_from_rounds(plan) || beyond_theorems(plan).is_some();
-    if !is_local(plan) || silent {
+    let Some(here) = Setting::of_plan(plan).ok().filter(|_| is_local(plan) && !silent) else {
         return vec![];
-    }
+    };
     let draft = plan.draft();
     let (colluding, dropouts) = (draft.privacy.colluding, draft.privacy.dropouts);
-    // By Theorem R nobody departs from the paper's protocol to the coalition.
-    let departing = if draft.mechanism.rollback { dropouts } else { 0 };
-    // With whom a party exchanges in a round: where coalitions are computed, to whom it sends.
-    let met = if plan.parties() > MOST_PARTIES {
-        2
-    } else {
-        draft.mechanism.fanout as usize
+    // Whether the noise cancels with other rounds, fewer colluding, fewer departures.
+    let with_rounds = |rounds: usize, colluding: usize, dropouts: usize| {
+        let other = Setting {
+            colluding,
+            dropouts,
+            ..here.clone()
+        };
+        let fits = draft.mechanism.injection.exact(rounds as u32).is_ok();
+        fits && cancels(draft, rounds, other)
     };
-    let rounds = match draft.mechanism.rounds {
-        Rounds::Fixed(rounds) => rounds as usize,
-        Rounds::Auto => MOST_ROUNDS,
+    let suffices = |colluding: usize, dropouts: usize| match draft.mechanism.rounds {
+        Rounds::Fixed(rounds) => with_rounds(rounds as usize, colluding, dropouts),
+        Rounds::Auto => with_rounds(MOST_ROUNDS, colluding, dropouts),
     };
-    // The largest coalition that is not all of these.
-    let most = (rounds * met).saturating_sub(BEYOND);
-    let size = colluding + departing;
-    if size <= most {
-        return vec![];
-    }
     // One change, the closest to what was asked for …
     let mut remedies = vec![];
-    let enough = (size + BEYOND).div_ceil(met);
-    let fits = draft.mechanism.injection.exact(enough as u32).is_ok();
-    if enough > rounds && enough <= MOST_ROUNDS && fits {
-        remedies.push(Remedy::one("mechanism.rounds", enough));
+    if let Rounds::Fixed(rounds) = draft.mechanism.rounds {
+        let mut more = rounds as usize + 1..=MOST_ROUNDS;
+        let enough = more.find(|&rounds| with_rounds(rounds, colluding, dropouts));
+        remedies.extend(enough.map(|rounds| Remedy::one("mechanism.rounds", rounds)));
     }
-    let fewer = most.checked_sub(departing).filter(|&fewer| fewer >= 1);
+    let fewer = (1..colluding).rev().find(|&fewer| suffices(fewer, dropouts));
     remedies.extend(fewer.map(|fewer| Remedy::one("privacy.colluding", fewer)));
-    let fewer = most.checked_sub(colluding).filter(|&fewer| fewer < departing);
+    let fewer = (0..dropouts).rev().find(|&fewer| suffices(colluding, fewer));
     remedies.extend(fewer.map(|fewer| Remedy::one("privacy.dropouts", fewer)));
     // … or, where none suffices, two.
-    if remedies.is_empty() && most >= 1 {
-        remedies.push(Remedy {
+    if remedies.is_empty() {
+        let fewer = (1..colluding).rev().find(|&fewer| suffices(fewer, 0));
+        remedies.extend(fewer.map(|fewer| Remedy {
             change: Change {
                 setting: "privacy.colluding",
-                value: most.min(colluding),
+                value: fewer,
             },
             with: Some(Change {
                 setting: "privacy.dropouts",
                 value: 0,
             }),
-        });
+        }));
     }
     remedies
+}
+
+/// Whether most of the noise cancels in so many rounds of a setting: by a count of the shares where
+/// coalitions are computed, else by whether a theorem speaks of the schedule.
+fn cancels(draft: &Draft, rounds: usize, setting: Setting) -> bool {
+    if setting.parties() <= MOST_PARTIES {
+        return rounds * draft.mechanism.fanout as usize >= setting.coalition_size() + BEYOND;
+    }
+    by_connectivity::schedule(draft, rounds as u32).is_ok_and(|drawn| {
+        let out = drawn.schedule.out().to_vec();
+        ConnectedClass::of(&Setting { out, ..setting }).is_some()
+    })
 }
 
 #[cfg(test)]
@@ -427,9 +438,9 @@ mod tests {
         assert_eq!(
             remedies,
             [
-                "mechanism.rounds = 4",
-                "privacy.colluding = 2",
-                "privacy.dropouts = 2"
+                "mechanism.rounds = 5",
+                "privacy.colluding = 1",
+                "privacy.dropouts = 1"
             ]
         );
     }

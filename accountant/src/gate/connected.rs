@@ -97,11 +97,7 @@ impl Gate<'_> {
 
     /// What happened, for a statement about every coalition: against the departed and the first
     /// members.
-    fn against_first(
-        &self,
-        happened: Execution,
-        publish: &BTreeSet<Party>,
-    ) -> Result<Execution, LogsError> {
+    fn against_first(&self, happened: Execution, publish: &BTreeSet<Party>) -> Result<Execution, LogsError> {
         let first = publish.iter().copied().take(self.coalition_size(publish.len()));
         Ok(happened.with_corrupted(self.departed(publish).into_iter().chain(first))?)
     }

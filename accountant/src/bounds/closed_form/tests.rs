@@ -113,7 +113,11 @@ fn compared(inca: bool, part: f64, by_tree: bool) -> Compared {
         let losses = squared_losses(&view, noise);
         let (graph, left) = usable(&execution);
         let sends: Vec<Vec<Vec<Party>>> = (1..=execution.rounds() as u32)
-            .map(|round| (0..execution.parties()).map(|it| execution.out(round, it).to_vec()).collect())
+            .map(|round| {
+                (0..execution.parties())
+                    .map(|it| execution.out(round, it).to_vec())
+                    .collect()
+            })
             .collect();
         for piece in graph.components() {
             let inside = among_members(&graph, &piece);
@@ -146,14 +150,20 @@ fn no_random_execution_loses_more_than_the_closed_form_says() {
                 whole.parties, whole.exceeded, whole.greatest
             );
             assert!(whole.parties > 1_500, "{}", whole.parties);
-            assert_eq!(whole.exceeded, 0, "INCA {inca}, by tree {by_tree}: {}", whole.greatest);
+            assert_eq!(
+                whole.exceeded, 0,
+                "INCA {inca}, by tree {by_tree}: {}",
+                whole.greatest
+            );
         }
         // The comparison would tell: with a part of the costs there are executions above.
-        for part in [0.5, 0.25, 0.1, 0.05] {
-            let less = compared(inca, part, true);
-            println!("INCA {inca}, {part} of the cost: {} above, greatest {:.4}", less.exceeded, less.greatest);
-        }
-        assert!(compared(inca, 0.05, true).exceeded > 0);
+        let part = if inca { 0.1 } else { 0.25 };
+        let less = compared(inca, part, true);
+        println!(
+            "INCA {inca}, {part} of the cost: {} above, greatest {:.4}",
+            less.exceeded, less.greatest
+        );
+        assert!(less.exceeded > 0, "INCA {inca}");
     }
 }
 
@@ -167,7 +177,11 @@ fn setting(ppsc: bool, parties: usize, rounds: usize, seed: u64) -> Setting {
         Schedule::draw(&graph, 1, rounds, seed).expect("neighbours")
     };
     Setting {
-        mechanism: if ppsc { Mechanism::Ppsc } else { incremental(rounds) },
+        mechanism: if ppsc {
+            Mechanism::Ppsc
+        } else {
+            incremental(rounds)
+        },
         out: schedule.out().to_vec(),
         sensitivity: vec![1.0; parties],
         weights: vec![1.0; parties],
@@ -184,9 +198,9 @@ fn setting(ppsc: bool, parties: usize, rounds: usize, seed: u64) -> Setting {
 fn the_closed_form_of_a_class_is_above_its_worst() {
     let (mut compared, mut settings) = (0, 0);
     for ppsc in [false, true] {
-        for seed in 0..6 {
+        for seed in 0..12 {
             let parties = 6 + seed as usize % 4;
-            let rounds = if ppsc { 8 + seed as usize } else { 3 + seed as usize % 3 };
+            let rounds = if ppsc { 14 } else { 3 } + seed as usize % 3;
             let setting = setting(ppsc, parties, rounds, seed);
             let Some(connected) = ConnectedClass::of(&setting).filter(|it| it.basis().share_faults == 1)
             else {
@@ -199,7 +213,10 @@ fn the_closed_form_of_a_class_is_above_its_worst() {
                     connected.square(&setting, ratio),
                     class.worst(ratio).expect("a run").square,
                 );
-                assert!(exact <= bound * (1.0 + 1e-9), "{ppsc} {seed} {ratio}: {exact} {bound}");
+                assert!(
+                    exact <= bound * (1.0 + 1e-9),
+                    "{ppsc} {seed} {ratio}: {exact} {bound}"
+                );
                 compared += 1;
             }
             assert!(connected.square(&setting, 1e6) < 1.01 * connected.floor());
@@ -221,6 +238,8 @@ fn settings_that_no_theorem_speaks_of_have_none() {
     assert!(of(&|it| it.rollback = false));
     assert!(of(&|it| it.uniform = true));
     assert!(of(&|it| it.out[0][0] = vec![1, 2]), "fan-out 2");
-    assert!(of(&|it| it.mechanism = InjectionSpec::Named(NamedInjection::Early).into()));
+    assert!(of(
+        &|it| it.mechanism = InjectionSpec::Named(NamedInjection::Early).into()
+    ));
     assert!(of(&|it| it.colluding = 7), "more than are connected");
 }

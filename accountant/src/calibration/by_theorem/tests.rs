@@ -34,7 +34,11 @@ fn noise(plan: &Plan) -> Noise {
 
 fn headline(plan: &Plan) -> &Claim {
     let of_class = |claim: &&Claim| claim.faults == Faults::Class && claim.holds_as_headline;
-    plan.calibration().claims.iter().find(of_class).expect("a headline")
+    plan.calibration()
+        .claims
+        .iter()
+        .find(of_class)
+        .expect("a headline")
 }
 
 /// `account inca` or `ppsc` on an audit's execution is not above what the audit states.
@@ -64,16 +68,37 @@ fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> 
 
 #[test]
 fn errors_come_close_to_the_floor_with_more_parties_than_are_computed() {
-    for (parties, lines) in [(17, INCA), (17, PPSC), (50, INCA), (64, PPSC), (100, INCA), (200, INCA)] {
+    for (parties, lines) in [
+        (17, INCA),
+        (17, PPSC),
+        (50, INCA),
+        (64, PPSC),
+        (100, INCA),
+        (200, INCA),
+    ] {
         let plan = plan(parties, lines);
         let claim = headline(&plan);
         let basis = claim.connectivity.expect("its basis");
-        assert_eq!((claim.established, claim.basis), (Established::Theorem, Some(Ground::Connectivity)));
-        assert_eq!((basis.removed, basis.share_faults, basis.among), (2, 1, parties - 2));
-        assert!(basis.kappa >= 4 && (0.999..=1.0).contains(&claim.epsilon), "{claim:?}");
+        assert_eq!(
+            (claim.established, claim.basis),
+            (Established::Theorem, Some(Ground::Connectivity))
+        );
+        assert_eq!(
+            (basis.removed, basis.share_faults, basis.among),
+            (2, 1, parties - 2)
+        );
+        assert!(
+            basis.kappa >= 4 && (0.999..=1.0).contains(&claim.epsilon),
+            "{claim:?}"
+        );
         let predicted = &plan.calibration().predicted;
-        let (factor, Noise { independent_std, correlated_std }) =
-            (predicted.standard_error / predicted.error_floor, noise(&plan));
+        let (
+            factor,
+            Noise {
+                independent_std,
+                correlated_std,
+            },
+        ) = (predicted.standard_error / predicted.error_floor, noise(&plan));
         println!(
             "{parties} {lines:?}: T = {}, {factor:.4} times the floor, {:.0} σ*",
             plan.rounds(),
@@ -91,7 +116,11 @@ fn errors_come_close_to_the_floor_with_more_parties_than_are_computed() {
 fn what_a_theorem_does_not_say_is_refused() {
     for lines in [INCA, PPSC] {
         let plan = plan(20, lines);
-        let own = if lines == PPSC { "pairwise_std" } else { "correlated_std" };
+        let own = if lines == PPSC {
+            "pairwise_std"
+        } else {
+            "correlated_std"
+        };
         for key in ["independent_std", own] {
             let less = changed(&plan, |value| {
                 let std = &mut value["mechanism"][key];
@@ -102,11 +131,20 @@ fn what_a_theorem_does_not_say_is_refused() {
         // Who claims that it was computed, or that it withstands more, is refused.
         for (key, lie) in [
             ("established", json!("exhaustive")),
-            ("connectivity", json!({"kappa": 19, "removed": 2, "share_faults": 1, "among": 18})),
-            ("connectivity", json!({"kappa": 6, "removed": 2, "share_faults": 3, "among": 18})),
+            (
+                "connectivity",
+                json!({"kappa": 19, "removed": 2, "share_faults": 1, "among": 18}),
+            ),
+            (
+                "connectivity",
+                json!({"kappa": 6, "removed": 2, "share_faults": 3, "among": 18}),
+            ),
         ] {
             let told = changed(&plan, |value| value["claims"][0][key] = lie.clone());
-            assert!(matches!(told, Err(VerifyError::Unknown { index: 0, .. })), "{key}: {told:?}");
+            assert!(
+                matches!(told, Err(VerifyError::Unknown { index: 0, .. })),
+                "{key}: {told:?}"
+            );
         }
     }
 }
@@ -123,12 +161,26 @@ fn whatever_happens_within_a_connected_class_publishes() {
             let members: Vec<Party> = (0..20).filter(|party| !departed.contains(party)).collect();
             let whole = logs(&plan, &members);
             let gone = |party: &Party| departed.contains(party);
-            let among: Vec<_> =
-                faults.iter().filter(|fault| !gone(&fault.from) && !gone(&fault.to)).collect();
+            let among: Vec<_> = faults
+                .iter()
+                .filter(|fault| !gone(&fault.from) && !gone(&fault.to))
+                .collect();
             for _ in 0..20 {
-                let verdict = gate(&plan, &with_fault(&whole, among[random.random_range(0..among.len())]));
-                assert_eq!(verdict.publish, Some(members.iter().copied().collect()), "{}", verdict.reason);
-                assert!(verdict.audit.epsilon <= claimed, "{} {claimed}", verdict.audit.epsilon);
+                let verdict = gate(
+                    &plan,
+                    &with_fault(&whole, among[random.random_range(0..among.len())]),
+                );
+                assert_eq!(
+                    verdict.publish,
+                    Some(members.iter().copied().collect()),
+                    "{}",
+                    verdict.reason
+                );
+                assert!(
+                    verdict.audit.epsilon <= claimed,
+                    "{} {claimed}",
+                    verdict.audit.epsilon
+                );
             }
             let verdict = gate(&plan, &whole);
             assert_eq!(verdict.audit.basis, Basis::Connectivity);
@@ -173,13 +225,19 @@ fn too_thin_graphs_and_too_few_rounds_have_local_noise_or_say_what_would_do() {
     assert!(is_local(&plan(20, few)));
     let few = few.replace("rounds = 2", "rounds = 3\nkind = \"ppsc\"");
     let refused = calibrate(&draft(20, &few), &mut |_| {}).expect_err("too few exchanges");
-    let CalibrateError::Separated { least: Some(least), .. } = refused else {
+    let CalibrateError::Separated {
+        least: Some(least), ..
+    } = refused
+    else {
         panic!("{refused}")
     };
     assert!(refused.to_string().contains("local_noise_ok = true"), "{refused}");
     let enough = few.replace("rounds = 3", &format!("rounds = {least}"));
     assert!(!is_local(&plan(20, &enough)), "{least}");
-    let local = plan(20, &few.replace("rounds = 3", "rounds = 3\nlocal_noise_ok = true"));
+    let local = plan(
+        20,
+        &few.replace("rounds = 3", "rounds = 3\nlocal_noise_ok = true"),
+    );
     assert!(is_local(&local));
     assert_eq!(verify(&local, OWN_DRAWS), Ok(()));
     let verdict = gate(&local, &logs(&local, &(0..20).collect::<Vec<_>>()));
@@ -201,5 +259,8 @@ fn an_attack_on_a_connected_class_stays_below_the_claim() {
     };
     let claimed = plan.epsilon_claimed().expect("claimed");
     let (lower, quiet) = (told(1.0), told(0.3));
-    assert!(lower > 0.05 && lower <= claimed && quiet > claimed, "{lower} {quiet} {claimed}");
+    assert!(
+        lower > 0.05 && lower <= claimed && quiet > claimed,
+        "{lower} {quiet} {claimed}"
+    );
 }

@@ -331,7 +331,10 @@ fn sixteen_parties_are_computed() {
 fn the_closed_form_of_what_happened_is_above_what_is_computed() {
     let random = &mut ChaCha8Rng::seed_from_u64(23);
     let (mut compared, mut below_local) = (0, 0);
-    for (parties, lines) in [(7, "[mechanism]\nrounds = 5"), (7, "[mechanism]\nkind = \"ppsc\"")] {
+    for (parties, lines) in [
+        (7, "[mechanism]\nrounds = 5"),
+        (7, "[mechanism]\nkind = \"ppsc\""),
+    ] {
         let plan = plan(parties, lines);
         let mut gate = Gate::of(&plan).expect("a plan");
         let setting = Setting::of_plan(&plan).expect("a plan");
@@ -351,9 +354,20 @@ fn the_closed_form_of_what_happened_is_above_what_is_computed() {
                 }
             }
             let publish: BTreeSet<Party> = members.into_iter().collect();
-            let exact = gate.with_roll_back(&happened, &publish).expect("sane logs").expect("few");
-            let bound = gate.by_closed_form(&happened, &publish).expect("sane logs").expect("a theorem");
-            assert!(exact.mu <= bound.mu * (1.0 + 1e-9), "{lines} {case}: {} {}", exact.mu, bound.mu);
+            let exact = gate
+                .with_roll_back(&happened, &publish)
+                .expect("sane logs")
+                .expect("few");
+            let bound = gate
+                .by_closed_form(&happened, &publish)
+                .expect("sane logs")
+                .expect("a theorem");
+            assert!(
+                exact.mu <= bound.mu * (1.0 + 1e-9),
+                "{lines} {case}: {} {}",
+                exact.mu,
+                bound.mu
+            );
             compared += 1;
             below_local += usize::from(bound.mu < gate.theorem() * 0.9);
         }
