@@ -9,9 +9,10 @@
 //! has left j net before its split of round t + 1, and s_jt = 2f of the share that it then sends
 //! (0 if that is not usable), for D_Inc and c̄_t = (t + 1)/(T + 1):
 //!
-//! μ_v² ≤ Δ_v² (1/(m σ*²) + 1/(m σ*²/(m − 1) + σ_Δ²/E)),   E = Σ_{j, t < T} (s_jt + F_jt − c̄_t a_j)²,
+//! μ_v² ≤ Δ_v² (1/(m σ*²) + 1/(m σ*²/(m − 1) + σ_Δ²/E)), E = Σ (s_jt + F_jt − c̄_t a_j)²
 //!
-//! and for PPSC the same with K = Σ_j Σ_τ (a_j − F_jτ)² in place of E, τ over the hand-outs of j.
+//! over all j and t < T, and for PPSC the same with K = Σ_j Σ_τ (a_j − F_jτ)² in place of E, τ
+//! over the hand-outs of j.
 //!
 //! *Proof.* μ_v²/Δ_v² is the least ‖change of the noises‖², each in its standard deviations, that
 //! does to the view what changing v's value by 1 does: so every change of noises that leaves the
@@ -33,9 +34,10 @@
 //!
 //! **For every coalition at once.** If κ parties at least must be taken away before a piece of n
 //! parties falls apart, m = n − s are left of it without any s of them, and they are k = (κ −
-//! s)-connected: all layers around v but the last have k parties or more, so that D ≤ (k w(w + 1)/2
-//! + r(w + 1))/m, m − 1 = w k + r, r < k. Each share that goes astray takes at most one from κ. As
-//! a larger coalition learns no less, what is said of one holds of those with fewer, too.
+//! s)-connected: all layers around v but the last have k parties or more. The sum m D of all depths
+//! is thus at most k w(w + 1)/2 + r(w + 1), where w k + r = m − 1 and r < k. Each share that goes
+//! astray takes at most one from κ. A larger coalition learns no less, so that what is said of it
+//! holds of those with fewer, too.
 //!
 //! Only sums, products, quotients and roots of IEEE doubles: the same bits on every machine.
 

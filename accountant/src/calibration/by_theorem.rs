@@ -1,17 +1,18 @@
 //! Rounds, schedule and the ratio of noises where a closed form bounds all coalitions at once: with
 //! Gaussian noise and more parties than are computed.
 //!
-//! Noise that cancels costs the mean nothing as long as nobody's final is missing, and then the more
-//! the more of it there is. So the least is taken that keeps the error within 5 % of the least that
-//! any could lead to, or, where up to a thousand times σ* is not enough for that, of what there is.
+//! Noise that cancels costs the mean nothing as long as nobody's final is missing, and then the
+//! more the more of it there is. So the least is taken that keeps the error within 5 % of the
+//! least that any could lead to, or, where up to a thousand times σ* is not enough for that, of
+//! what there is.
 
 use undertone_protocol::plan::calibration::SeededSchedule;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::Rounds;
+use undertone_protocol::topology::schedule::Schedule;
 
 use crate::bounds::closed_form::{ConnectedClass, speaks_of};
 use crate::calibration::by_connectivity::{falls_apart, fewest, removed, schedule, too_thin};
-use crate::calibration::calibrate::ChosenSchedule;
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{CLOSE_ENOUGH, MOST_ROUNDS};
 use crate::calibration::optimum::before_publishing;
@@ -19,6 +20,13 @@ use crate::calibration::static_draws::smallest;
 use crate::class::claim_error::LARGEST_RATIO;
 use crate::class::setting::Setting;
 use crate::mechanism::chosen::Mechanism;
+
+/// What is taken: the schedule of a seed, and r = σ_Δ²/σ*².
+pub(super) struct ChosenSchedule {
+    pub(super) seed: u64,
+    pub(super) schedule: Schedule,
+    pub(super) ratio: f64,
+}
 
 /// The fewest rounds, and the least r = σ_Δ²/σ*², whose error is close to the least; none if no
 /// theorem says less than that noise is local.

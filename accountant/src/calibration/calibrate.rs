@@ -1,11 +1,11 @@
 //! Rounds, schedule and noise for a draft (DESIGN section 5, Calibrate).
 //!
 //! For given rounds T and schedule the best noise is a minimum over one number, r = σ_Δ²/σ*²
-//! ([`crate::calibration::optimum`]), where every coalition is computed. Of all T the smallest within
-//! 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than others.
-//! With PPSC T is the number of network rounds that the exchanges take, and a schedule is only tried
-//! if those who meet in it stay joined as their private graph joins them, whoever is against them.
-//! Where coalitions are not computed a theorem about all of them decides
+//! ([`crate::calibration::optimum`]), where every coalition is computed. Of all T the smallest
+//! within 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than
+//! others. With PPSC T is the number of network rounds that the exchanges take, and a schedule is
+//! only tried if those who meet in it stay joined as their private graph joins them, whoever is
+//! against them. Where coalitions are not computed a theorem about all of them decides
 //! ([`crate::calibration::by_theorem`]), and where that says nothing noise is local.
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
@@ -15,15 +15,15 @@ use undertone_protocol::topology::schedule::Schedule;
 
 use crate::bounds::bound::Bound;
 use crate::bounds::exact_sum;
-use crate::calibration::by_connectivity::{self, stays_joined};
-use crate::calibration::by_theorem;
+use crate::calibration::by_connectivity::{self, removed, stays_joined};
+use crate::calibration::by_theorem::{self, ChosenSchedule};
 use crate::calibration::claims::{claims, predicted, static_claims};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{CLOSE_ENOUGH, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
 use crate::calibration::optimum::{Optimum, Problem, before_publishing};
 use crate::calibration::remedy::against_exposure;
 use crate::calibration::static_draws;
-use crate::class::coalitions::MOST_PARTIES;
+use crate::class::coalitions::{self, MOST_PARTIES};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
@@ -252,13 +252,6 @@ fn noise(
     })
 }
 
-/// What is taken: the schedule of a seed, and r = σ_Δ²/σ*².
-pub(super) struct ChosenSchedule {
-    pub(super) seed: u64,
-    pub(super) schedule: Schedule,
-    pub(super) ratio: f64,
-}
-
 /// A search for rounds, schedule and r, where every coalition is computed.
 struct Search<'a> {
     draft: &'a Draft,
@@ -284,12 +277,16 @@ impl Search<'_> {
 
     /// Seeds that are tried: as many as cost about as much as the search for the number of rounds
     /// itself (measured: 16 parties take 40 times as long as 8, and the paper's class 30 times as
-    /// long as the one with roll-back). With more than 16 parties the first will do.
+    /// long as the one with roll-back). The first alone where it has more than a thousand
+    /// coalitions: each takes seconds then.
     fn seeds(&self) -> u64 {
-        match (self.draft.mechanism.rollback, self.draft.parties()) {
+        let parties = self.draft.parties();
+        if coalitions::count(parties, removed(self.draft)).is_none_or(|count| count > 1_000) {
+            return 1;
+        }
+        match (self.draft.mechanism.rollback, parties) {
             (true, ..=10) => 12,
-            (true, ..=16) => 6,
-            (true, _) => 3,
+            (true, _) => 6,
             (false, ..=8) => 3,
             (false, _) => 2,
         }
@@ -485,9 +482,9 @@ impl Search<'_> {
         ))
     }
 
-    /// Local noise, where nothing is known of coalitions: σ* = Δ/μ by the theorem (sensitivity over
-    /// budget), whatever the rest is. σ_Δ = σ* then costs little if somebody departs late, and still
-    /// hides single states. With PPSC for those alone who said that local noise will do.
+    /// Local noise, where nothing is known of coalitions: σ* = Δ/μ by the theorem (sensitivity
+    /// over budget), whatever the rest is. σ_Δ = σ* then costs little if somebody departs late,
+    /// and still hides single states. With PPSC for those alone who said that local noise will do.
     fn local_noise(&mut self) -> Result<ChosenSchedule, CalibrateError> {
         let rounds = match self.draft.mechanism.rounds {
             Rounds::Fixed(rounds) => rounds as usize,

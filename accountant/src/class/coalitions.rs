@@ -12,9 +12,10 @@ use crate::class::setting::Setting;
 /// once stand in: they come close to the least error there is, and take no time.
 pub const MOST_PARTIES: usize = 16;
 
-/// Multiplications of a pass over a class above which computing it counts as impossible: each member
-/// makes one to verify the plan, and whoever makes the plan some dozens. Our choice: half a minute
-/// of one core. With 16 parties only coalitions of six and more over many rounds take longer.
+/// Multiplications of a pass over a class above which computing it counts as impossible: each
+/// member makes one to verify the plan, and whoever makes the plan some dozens. Our choice: half a
+/// minute of one core. With 16 parties only coalitions of six and more over many rounds take
+/// longer.
 const MOST_PRODUCTS: f64 = 2e11;
 
 /// Multiplications that the gate takes at most, while all wait for it: measured, two seconds of one

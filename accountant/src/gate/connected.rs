@@ -50,9 +50,10 @@ impl Gate<'_> {
         })
     }
 
-    /// The largest loss by the closed form of what happened ([`closed_form`]), of the members and of
-    /// the departed; none where no theorem speaks of the plan. Within the tolerated class never more
-    /// than the plan's: it is the same form of at least as many parties, at least as connected.
+    /// The largest loss by the closed form of what happened ([`closed_form`]), of the members and
+    /// of the departed; none where no theorem speaks of the plan. Within the tolerated class never
+    /// more than the plan's: it is the same form of at least as many parties, at least as
+    /// connected.
     pub(super) fn by_closed_form(
         &self,
         logs: &AgreedLogs,

@@ -109,7 +109,8 @@ impl Rules for InjectionSpec {
         let one_at_most = sends.iter().flatten().all(|to| to.len() <= 1);
         let incremental = matches!(self, InjectionSpec::Named(NamedInjection::Incremental));
         let rounds = sends.len() as f64;
-        (one_at_most && incremental).then(|| 3.0 * (4.0 * depth + rounds * (depth + 1.0) + rounds))
+        let cost = 3.0 * (4.0 * depth + rounds * (depth + 1.0) + rounds);
+        Some(cost).filter(|_| one_at_most && incremental)
     }
 
     fn gains_from_rounds(&self) -> bool {

@@ -88,8 +88,9 @@ fn usable(execution: &Execution) -> (Graph, BTreeSet<Party>) {
     (joined(execution.parties(), edges), left)
 }
 
-/// The greatest ratio of exact losses to bounds in which moving a change costs a part of what it is
-/// said to, of all survivors of these random executions; of how many, and of how many it is above 1.
+/// The greatest ratio of exact losses to bounds in which moving a change costs a part of what it
+/// is said to, of all survivors of these random executions; of how many, and of how many it is
+/// above 1.
 struct Compared {
     parties: usize,
     exceeded: usize,
