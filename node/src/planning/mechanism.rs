@@ -146,9 +146,16 @@ fn smallest_sum(plan: &Plan) -> String {
         );
     }
     match among(graph, size).into_iter().min() {
-        Some(values) if size > 0 => format!(
-            ". Without any {size} parties (colluding or departed) the smallest has {values} values or more"
-        ),
+        Some(values) if size > 0 => {
+            let least = if values + size == plan.parties() {
+                ""
+            } else {
+                "at least "
+            };
+            format!(
+                ". Without any {size} parties (colluding or departed) the smallest has {least}{values} values"
+            )
+        }
         _ => String::new(),
     }
 }
