@@ -21,6 +21,10 @@ use crate::class::claim_error::LARGEST_RATIO;
 use crate::class::setting::Setting;
 use crate::mechanism::chosen::Mechanism;
 
+/// With INCA, rounds beyond which no schedule is tried when their number is `auto`: each makes every
+/// share a bit wider, and a word has 128 bits.
+const WIDEST_ROUNDS: u32 = 64;
+
 /// What is taken: the schedule of a seed, and r = σ_Δ²/σ*².
 pub(super) struct ChosenSchedule {
     pub(super) seed: u64,
@@ -60,7 +64,7 @@ struct Proved {
     excess: f64,
 }
 
-/// The fewest rounds with an error close to the least, or those with the least error of a few more.
+/// The fewest rounds with an error close to the least, or to the least of a few more rounds.
 fn best(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Option<Proved>, CalibrateError> {
     // Nothing is drawn for a setting that no theorem speaks of.
     let example = schedule(draft, 1)?;
@@ -81,21 +85,24 @@ fn best(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Option<Proved>,
         found => found?.0,
     };
     let rules = draft.mechanism.kind.rules();
-    let most = (MOST_ROUNDS as u32).max(2 * first).min(rules.most_rounds());
-    let mut found: Option<Proved> = None;
+    let most = if rules.rounds_widen_states() {
+        (first + MOST_ROUNDS as u32).min(WIDEST_ROUNDS)
+    } else {
+        2 * first
+    };
+    let mut tried: Vec<Proved> = Vec::new();
     let mut rounds = first;
-    while rounds <= most {
-        if let Some(proved) = proved(draft, schedule(draft, rounds)?)? {
-            if found.as_ref().is_none_or(|found| proved.excess < found.excess) {
-                found = Some(proved);
-            }
-            if found.as_ref().is_some_and(|found| found.excess <= CLOSE_ENOUGH) {
-                break;
-            }
-        }
-        rounds += (rounds / 16).max(1);
+    while rounds <= most.min(rules.most_rounds()) && tried.last().is_none_or(|it| it.excess > CLOSE_ENOUGH) {
+        tried.extend(proved(draft, schedule(draft, rounds)?)?);
+        rounds += (rounds / 8).max(1);
     }
-    Ok(found)
+    let least = tried.iter().map(|it| it.excess).fold(f64::INFINITY, f64::min);
+    let enough = if least <= CLOSE_ENOUGH {
+        CLOSE_ENOUGH
+    } else {
+        least * CLOSE_ENOUGH
+    };
+    Ok(tried.into_iter().find(|it| it.excess <= enough))
 }
 
 /// Whether local noise is only for those who accept it, and the draft does not.
