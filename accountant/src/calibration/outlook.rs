@@ -6,29 +6,18 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Faults;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::Rounds;
-use undertone_protocol::topology::party::Party;
 
 use crate::bounds::closed_form::{ConnectedClass, speaks_of};
 use crate::calibration::by_connectivity;
 use crate::calibration::limits::MOST_ROUNDS;
 use crate::calibration::remedy::{Change, Remedy};
-use crate::calibration::utility::summed;
 use crate::class::coalitions::MOST_PARTIES;
 use crate::class::setting::Setting;
-use crate::execution::checked::Execution;
-use crate::execution::error::ExecutionError;
 use crate::losses::gaussian::{self, GaussianError};
-use crate::losses::loss::Noise;
 use crate::mechanism::chosen::Mechanism;
 
 /// Shares of the parties that a quote assumes gone for good, in percent.
 const GONE_PERCENT: [usize; 5] = [0, 1, 5, 10, 20];
-
-/// Choices of who goes and when that the error without roll-back is averaged over.
-const CHOICES: usize = 12;
-
-/// Unknowns of a run up to which the error without roll-back is computed.
-const MOST_UNKNOWNS: usize = 2_000;
 
 /// So many more shares must a party send in the whole run than a coalition has members for most of
 /// the noise to cancel: else somebody sends to nobody else. Measured at n = 8, 12 and 16,
@@ -45,34 +34,25 @@ pub struct Gone {
     /// How many these are, rounded up.
     pub parties: usize,
     /// Standard error of the result, per coordinate and in the data's unit, noise only; with uneven
-    /// weights, for the heaviest gone. Null where it was not computed.
+    /// weights, for the heaviest gone. Null where nobody is left.
     pub standard_error: Option<f64>,
     /// Whether the plan tolerates as many. If not, the gate may withhold, and fewer than
     /// `min_parties` withhold always.
     pub tolerated: bool,
 }
 
-/// Errors with 0, 1, 5, 10 and 20 % of the parties gone for good.
-///
-/// With roll-back the result is the exact mean over the rest, with their own noise. Without, noise
-/// is left behind: the root of the mean variance over a fixed choice of parties and rounds.
-pub fn gone(plan: &Plan) -> Result<Vec<Gone>, ExecutionError> {
-    let (parties, dropouts) = (plan.parties(), plan.draft().privacy.dropouts);
+/// Errors with 0, 1, 5, 10 and 20 % of the parties gone for good: the result is the exact mean over
+/// the rest, with their own noise.
+pub fn gone(plan: &Plan) -> Vec<Gone> {
     let scale = plan.scales().root_mean_square();
     let each = |percent: usize| {
-        let count = (parties * percent).div_ceil(100);
-        let error = if plan.draft().mechanism.rollback {
-            Some(rolled_back(plan, count))
-        } else {
-            left_behind(plan, count)?
-        };
-        let standard_error = error.map(|error| error * scale).filter(|error| error.is_finite());
-        Ok(Gone {
+        let parties = (plan.parties() * percent).div_ceil(100);
+        Gone {
             percent,
-            parties: count,
-            standard_error,
-            tolerated: count <= dropouts,
-        })
+            parties,
+            standard_error: Some(rolled_back(plan, parties) * scale).filter(|error| error.is_finite()),
+            tolerated: parties <= plan.draft().privacy.dropouts,
+        }
     };
     GONE_PERCENT.into_iter().map(each).collect()
 }
@@ -85,56 +65,6 @@ fn rolled_back(plan: &Plan, gone: usize) -> f64 {
     weights.sort_by(f64::total_cmp);
     let rest = &weights[..weights.len() - gone];
     plan.calibration().independent_std * (rest.len() as f64).sqrt() / rest.iter().sum::<f64>()
-}
-
-/// The error with the noise that crashes leave behind; none where the run is too large.
-fn left_behind(plan: &Plan, gone: usize) -> Result<Option<f64>, ExecutionError> {
-    let (parties, rounds) = (plan.parties(), plan.rounds() as usize);
-    if parties * (rounds + 1) > MOST_UNKNOWNS {
-        return Ok(None);
-    }
-    let setting = Setting::of_plan(plan).map_err(|error| ExecutionError::Invalid {
-        place: "injection".into(),
-        problem: error.to_string(),
-    })?;
-    let base = setting.fault_free()?;
-    let calibration = plan.calibration();
-    let noise = Noise {
-        independent_std: calibration.independent_std,
-        correlated_std: calibration.correlated_std,
-    };
-    let choices = if gone == 0 { 1 } else { CHOICES };
-    let mut variance = 0.0;
-    for choice in 0..choices {
-        // Spread over parties and rounds; two of one choice are different parties.
-        let leaves = |index: usize| {
-            (
-                (index * parties / gone.max(1) + choice * 5) % parties,
-                1 + (choice * 7 + index * 3) % rounds,
-            )
-        };
-        let leaving: Vec<(Party, usize)> = (0..gone).map(leaves).collect();
-        variance += crashed(&setting, &base, &leaving, noise)? / choices as f64;
-    }
-    Ok(Some(variance.sqrt()))
-}
-
-/// The variance of the result if these parties send nothing from these rounds on; what was due to
-/// them stays with its senders.
-fn crashed(
-    setting: &Setting,
-    base: &Execution,
-    leaving: &[(Party, usize)],
-    noise: Noise,
-) -> Result<f64, ExecutionError> {
-    let here = |party: Party, round: usize| leaving.iter().all(|&(who, from)| who != party || round < from);
-    let online = (0..=setting.rounds())
-        .map(|t| (0..setting.parties()).map(|party| here(party, t)).collect())
-        .collect();
-    let rest = (0..setting.parties())
-        .filter(|&party| here(party, setting.rounds()))
-        .collect();
-    Ok(summed(&base.clone().with_online(online)?, &setting.weights, &rest).variance(noise))
 }
 
 /// Errors at one ε, per coordinate and in the data's unit.
@@ -275,7 +205,7 @@ mod tests {
     #[test]
     fn with_roll_back_the_rest_has_its_exact_mean() {
         let plan = plan(5, "[mechanism]\nrounds = 4");
-        let gone = gone(&plan).expect("errors");
+        let gone = gone(&plan);
         let counts: Vec<usize> = gone.iter().map(|gone| gone.parties).collect();
         assert_eq!(counts, [0, 1, 1, 1, 1]);
         let predicted = &plan.calibration().predicted;
@@ -285,21 +215,6 @@ mod tests {
             gone[4].standard_error,
             predicted.standard_error_one_dropout.expect("tolerated")
         ));
-    }
-
-    #[test]
-    fn without_roll_back_noise_is_left_behind() {
-        let plan = plan(5, "[mechanism]\nrounds = 4\nrollback = false");
-        let gone = gone(&plan).expect("errors");
-        let error = |index: usize| gone[index].standard_error.expect("computed");
-        assert!((error(0) / plan.calibration().predicted.standard_error - 1.0).abs() < 1e-12);
-        // A crash in rounds 1 to 4 by turns: near the mean over all of them.
-        let expected = plan
-            .calibration()
-            .predicted
-            .standard_error_one_dropout
-            .expect("tolerated");
-        assert!((error(4) / expected - 1.0).abs() < 0.2, "{} {expected}", error(4));
     }
 
     #[test]
