@@ -21,8 +21,8 @@ use crate::class::claim_error::LARGEST_RATIO;
 use crate::class::setting::Setting;
 use crate::mechanism::chosen::Mechanism;
 
-/// With INCA, rounds beyond which no schedule is tried when their number is `auto`: each makes every
-/// share a bit wider, and a word has 128 bits.
+/// With INCA, rounds beyond which no schedule is tried when their number is `auto`: each makes
+/// every share a bit wider, and a word has 128 bits.
 const WIDEST_ROUNDS: u32 = 64;
 
 /// What is taken: the schedule of a seed, and r = σ_Δ²/σ*².
