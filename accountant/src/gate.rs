@@ -13,8 +13,9 @@
 
 mod bounded;
 mod computed;
-mod connected;
+pub mod connected;
 pub mod decision;
 mod plan_facts;
+pub mod sealed;
 mod sentences;
 pub mod verdict;
