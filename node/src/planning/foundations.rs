@@ -92,10 +92,7 @@ fn recovery(plan: &Plan, threshold: Threshold) -> String {
         return format!("A party that is gone after its log is opened by {shares}");
     }
     if plan.parties() >= enough {
-        return format!(
-            "A party that is gone after its log is opened by {shares}, although all {colluding} who collude \
-             refuse"
-        );
+        return format!("A party that is gone after its log is opened by {shares}, even if all who collude refuse");
     }
     format!(
         "A party that is gone after its log is opened by {shares} only with the help of those who collude: \

@@ -170,23 +170,14 @@ fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
         let rests_on = format!("every coalition, computed; one missing final {late}");
         return Some(way(mechanism, &other, rests_on));
     }
-    let calibration = by_closed_form(plan, basis(plan)?)?;
-    let gaussian = drafted(
-        draft,
-        kind,
-        CorrelatedNoise::Gaussian,
-        Rounds::Fixed(calibration.rounds),
-    );
-    let error = calibration.predicted.standard_error;
-    let other = Plan::assemble(gaussian, calibration, [0; 16]).ok()?;
-    Some(Instead {
-        standard_error: error,
-        ..way(
-            mechanism,
-            &other,
-            "a theorem's closed form; one missing final spoils the mean".into(),
-        )
-    })
+    let mut calibration = by_closed_form(plan, basis(plan)?)?;
+    let rounds = calibration.rounds;
+    let other = drafted(draft, kind, CorrelatedNoise::Gaussian, Rounds::Fixed(rounds));
+    // For its bytes: a schedule as Gaussian plans draw theirs.
+    calibration.drawn = Calibration::draw(&other, rounds, plan.schedule_seed()?);
+    let other = Plan::assemble(other, calibration, [0; 16]).ok()?;
+    let rests_on = "a theorem's closed form; one missing final spoils the mean".into();
+    Some(way(mechanism, &other, rests_on))
 }
 
 /// Theorem C's closed form (FLOOR section 2) for the schedule of a plan with uniform noise, at the
