@@ -37,10 +37,19 @@ fn main() {
         (16, inca),
         (16, ppsc),
         (16, uniform),
+        (17, inca),
+        (17, ppsc),
+        (50, inca),
+        (50, ppsc),
+        (100, inca),
+        (100, ppsc),
+        (200, inca),
+        (200, ppsc),
         (200, uniform),
     ] {
         report(parties, 1, 1, mechanism);
     }
+    report(200, 20, 20, inca);
     report(200, 20, 20, uniform);
 }
 

@@ -2,10 +2,9 @@
 
 pub mod before_publishing;
 pub mod bound;
+pub mod closed_form;
 pub mod confidence;
 pub mod connectivity;
-pub mod coverage;
 pub mod draws;
 pub(crate) mod exact_sum;
-pub mod spreading;
 pub mod uniform;

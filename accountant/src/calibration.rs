@@ -1,6 +1,7 @@
 //! Noise, rounds, claims and remedies for a draft.
 
 mod by_connectivity;
+mod by_theorem;
 pub mod calibrate;
 pub mod claims;
 pub mod error;

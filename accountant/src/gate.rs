@@ -11,7 +11,6 @@
 //! too much by themselves, as departures that somebody chose by the schedule would. What is stated
 //! of the run is then the theorem's, for any coalition.
 
-mod bounded;
 mod computed;
 pub mod connected;
 pub mod decision;

@@ -3,18 +3,21 @@
 use std::collections::BTreeSet;
 
 use rand::rngs::ChaCha8Rng;
-use rand::{Rng, RngExt};
+use rand::{Rng, RngExt, SeedableRng};
 use undertone_protocol::messages::log::{AgreedLogs, Log, ReceivedEntry, SentEntry};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
 use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::topology::graph::Graph;
+use undertone_protocol::topology::multi_gossip::MultiGossip;
 use undertone_protocol::topology::party::Party;
 
 use crate::calibration::calibrate::calibrate;
 use crate::execution::checked::Execution;
 use crate::execution::share::{Fate, ShareFault};
+use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
 
 /// Where the own draws of whoever verifies begin.
@@ -25,8 +28,14 @@ pub(crate) fn draft(parties: usize, lines: &str) -> Draft {
     draft_of(4, parties, lines)
 }
 
-/// A draft of vectors of `dimension` coordinates.
+/// A draft of vectors of `dimension` coordinates. Its correlated noise is Gaussian, as most of this
+/// crate computes with, unless the lines name another.
 pub(crate) fn draft_of(dimension: usize, parties: usize, lines: &str) -> Draft {
+    let lines = match (lines.contains("correlated ="), lines.contains("[mechanism]")) {
+        (true, _) => lines.to_owned(),
+        (false, true) => lines.replacen("[mechanism]", "[mechanism]\ncorrelated = \"gaussian\"", 1),
+        (false, false) => format!("{lines}\n[mechanism]\ncorrelated = \"gaussian\"\n"),
+    };
     let text = format!("name = \"test\"\n[data]\nshape = [{dimension}]\n{lines}");
     let file = RunFile::parse(&text, parties).unwrap_or_else(|error| panic!("{error}"));
     let records = (file.data.unit == Unit::Record).then_some(20);
@@ -193,6 +202,53 @@ pub(crate) fn random_faults(
         }
     }
     faults
+}
+
+/// A random run with every fate, against a random coalition, some others taken out again: of INCA
+/// with that mechanism for its rounds, or of PPSC if there is none. `absences`: some are away for a
+/// while.
+pub(crate) fn random_run(case: u64, absences: bool, inca: Option<&dyn Fn(usize) -> Mechanism>) -> Execution {
+    let random = &mut ChaCha8Rng::seed_from_u64(case);
+    let parties = random.random_range(4..=9);
+    let run = match inca {
+        None => {
+            let rounds = random.random_range(3..=12);
+            let gossip = MultiGossip::fitting(&Graph::complete(parties), rounds, case).expect("neighbours");
+            Execution::fault_free(Mechanism::Ppsc, gossip.schedule().out().to_vec())
+        }
+        Some(mechanism) => {
+            let rounds = random.random_range(1..=4);
+            let out = random_out(parties, rounds, random, |_| 1);
+            Execution::fault_free(mechanism(rounds as usize), out)
+        }
+    };
+    let run = run.expect("a run");
+    let mut online = vec![vec![true; parties]; run.rounds() + 1];
+    if random.random_range(0..=2) == 0 && absences {
+        let away = random.random_range(0..parties);
+        (1..=run.rounds()).for_each(|round| online[round][away] = random.random_bool(0.5));
+    }
+    let here = online.last().cloned().unwrap_or_default();
+    let run = run.with_online(online).expect("a run");
+    let mut others: Vec<Party> = (0..parties).collect();
+    shuffle(&mut others, random);
+    let colluding = random.random_range(0..=2);
+    let corrupted: BTreeSet<Party> = others.drain(..colluding).collect();
+    let departed: Vec<Party> = others.drain(..random.random_range(0..=1)).collect();
+    // Those who collude or depart lose shares, and at times somebody else.
+    let mut loose: BTreeSet<Party> = corrupted.iter().chain(&departed).copied().collect();
+    loose.extend(others.last().filter(|_| random.random_range(0..=3) == 0));
+    let faults = random_faults(&run, &loose, random);
+    let kept = faults.into_iter().filter(|_| random.random_bool(0.5)).collect();
+    let unseen = random.random_range(0..=3) == 0;
+    let published: Vec<Party> = (0..parties)
+        .filter(|it| here[*it] && !departed.contains(it) && !(unseen && *it == others[0]))
+        .collect();
+    run.with_shares(kept)
+        .and_then(|run| run.with_corrupted(corrupted))
+        .and_then(|run| run.with_rolled_back(departed))
+        .and_then(|run| run.with_published(published))
+        .expect("an execution")
 }
 
 /// What the logs say if this share fared so.

@@ -244,6 +244,7 @@ fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) 
         party,
         key: simulated_keypair(party),
         run_key: RunKey::from_secret([party as u8; 32]),
+        seal_seed: [1; 32],
         nonce: [party as u8; 32],
         epoch: 0,
     };

@@ -134,6 +134,7 @@ impl Table {
                 party,
                 key: simulated_keypair(party),
                 run_key: RunKey::from_secret([party as u8; 32]),
+                seal_seed: [1; 32],
                 nonce: [party as u8; 32],
                 epoch: 0,
             };

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use libp2p_identity::Keypair;
 use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::log::ShareId;
-use undertone_protocol::messages::notice::{Network, Notice, Recipient, SignedNotice, Stage};
+use undertone_protocol::messages::notice::{
+    Disclosed, Network, Notice, Recipient, SignedNotice, Stage, item_hash,
+};
 use undertone_protocol::messages::signing::Signer;
 use undertone_protocol::messages::wire;
 use undertone_protocol::plan::checked::Plan;
@@ -22,7 +24,12 @@ const PARTIES: usize = 4;
 const VICTIM: Party = 0;
 
 fn four() -> Arc<Plan> {
-    plan(PARTIES, 3, "[mechanism]\nrounds = 4")
+    plan(PARTIES, 3, "[mechanism]\nrounds = 4\ncorrelated = \"gaussian\"")
+}
+
+/// With uniform noise and sealed finals.
+fn four_sealed() -> Arc<Plan> {
+    plan(PARTIES, 3, "[run]\nsealed = true")
 }
 
 /// What is slipped in to the victim when its first round begins.
@@ -57,9 +64,18 @@ fn sent(table: &Table) -> usize {
 }
 
 /// What comes of these frames: the run is undisturbed; the offences that the victim tells of the
-/// hostile member.
+/// hostile member, and nobody else does.
 #[track_caller]
 fn told_of(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<String> {
+    let told = told_by_anybody(plan, frames);
+    assert!(told.iter().all(|(by, _)| *by == VICTIM), "{told:?}");
+    told.into_iter().map(|(_, text)| text).collect()
+}
+
+/// What comes of these frames: the run is undisturbed; who tells which offences of the hostile
+/// member.
+#[track_caller]
+fn told_by_anybody(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<(Party, String)> {
     let mut table = Table::new(plan);
     let count = frames.len();
     let mut slips = slip(frames);
@@ -74,14 +90,12 @@ fn told_of(plan: &Arc<Plan>, frames: Vec<(Network, Arc<[u8]>)>) -> Vec<String> {
     // Its own machine may wonder about the answers to what it never sent.
     table.offences.retain(|(by, ..)| *by != HOSTILE);
     assert!(
-        table
-            .offences
-            .iter()
-            .all(|(by, of, _)| (*by, *of) == (VICTIM, HOSTILE)),
+        table.offences.iter().all(|(_, of, _)| *of == HOSTILE),
         "{:?}",
         table.offences
     );
-    table.offences.into_iter().map(|(.., text)| text).collect()
+    let told = table.offences.into_iter();
+    told.map(|(by, _, text)| (by, text)).collect()
 }
 
 fn call_gone() -> Notice {
@@ -288,13 +302,23 @@ fn ready(start: u8) -> Notice {
 /// Everything that a member can sign, again and again, and replays at full speed.
 #[test]
 fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
-    let plan = four();
+    for plan in [four(), four_sealed()] {
+        flood_with_valid_frames(&plan);
+    }
+}
+
+fn flood_with_valid_frames(plan: &Arc<Plan>) {
     let mut signer = Signer::new(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), 1 << 40);
     let mut frames = vec![];
     for turn in 0..400u64 {
         let hash = [turn as u8; 32];
         let mut all = vec![ready(turn as u8)];
-        for stage in Stage::ALL {
+        for stage in [
+            Stage::Settling,
+            Stage::Publishing,
+            Stage::Sealed,
+            Stage::Correction(1),
+        ] {
             all.extend([
                 Notice::List {
                     stage,
@@ -318,9 +342,9 @@ fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
         .map(|signed| (Network::Public, wire::notice_frame(signed)))
         .collect();
     let count = 2 * frames.len();
-    let mut calm = Table::new(&plan);
+    let mut calm = Table::new(plan);
     calm.play(|_, _| Turn::none());
-    let mut table = Table::new(&plan);
+    let mut table = Table::new(plan);
     table.play(slip([frames.clone(), frames].concat()));
     table.assert_undisturbed();
     assert!(
@@ -332,18 +356,19 @@ fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
         table.offences.first()
     );
     // Calls are answered 64 times with what is held (8 notices), one of each slot is passed on to
-    // two others.
+    // two others, four of what opens.
     let extra = sent(&table).saturating_sub(sent(&calm));
     println!(
         "{count} hostile frames made the victim send {extra} more than the usual {}",
         sent(&calm)
     );
-    assert!(extra <= 64 * 2 * PARTIES + 3 * 20, "{extra}");
+    assert!(extra <= 64 * 2 * PARTIES + 3 * 40, "{extra}");
 }
 
 /// Rounds last a while, so that something can come twice within one.
 fn pairs() -> Arc<Plan> {
-    plan(PARTIES, 3, "[mechanism]\nkind = \"ppsc\"\n[run]\npace_ms = 10")
+    let lines = "[mechanism]\nkind = \"ppsc\"\ncorrelated = \"gaussian\"\n[run]\npace_ms = 10";
+    plan(PARTIES, 3, lines)
 }
 
 /// With PPSC the hostile member has few edges in the schedule. A share of another run, of a round
@@ -432,4 +457,79 @@ fn a_share_of_ppsc_of_the_largest_residues_counts_once() {
         sums[0].clone()
     };
     assert_eq!(sum(false), sum(true), "taken once, in whichever round it comes");
+}
+
+/// What would open something, before anything is sealed: in another encoding, of another secret, of
+/// its author itself, of nobody, of a round that there is not. None of it is believed, and a later
+/// true one of the same author counts.
+#[test]
+fn what_opens_nothing_is_told_and_the_true_one_still_counts() {
+    let plan = four_sealed();
+    let mut signer = Signer::new(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), 1 << 40);
+    let (one, none) = (Disclosed([1; 32]), Disclosed([0xff; 32]));
+    let (round, others) = (0, [1, 2].map(|of| (of, one)));
+    let mut sign = |notice| {
+        let signed = signer.sign(Recipient::All, notice).expect("signs");
+        (Network::Public, wire::notice_frame(&signed))
+    };
+    let mut frames: Vec<_> = [one, none]
+        .map(|secret| sign(Notice::Key { round, secret }))
+        .to_vec();
+    frames.extend(others.map(|(of, share)| sign(Notice::Share { round, of, share })));
+    let malformed = [
+        Notice::Key {
+            round: 1,
+            secret: one,
+        },
+        Notice::Share {
+            round: 7,
+            of: 1,
+            share: one,
+        },
+        Notice::Share {
+            round,
+            of: HOSTILE as u32,
+            share: one,
+        },
+        Notice::Share {
+            round,
+            of: u32::MAX,
+            share: one,
+        },
+    ];
+    frames.extend(malformed.map(&mut sign));
+    let told = told_by_anybody(&plan, frames);
+    let count = |word: &str| {
+        let by_victim = told
+            .iter()
+            .filter(|(by, text)| *by == VICTIM && text.contains(word));
+        by_victim.count()
+    };
+    assert_eq!(count("malformed"), 4, "{told:?}");
+    assert_eq!((count("not the secret"), count("no scalar")), (1, 1), "{told:?}");
+}
+
+/// Another sealed final than the one that its author's log names, or bytes that are none: what the
+/// log names is asked for all the same, and counts.
+#[test]
+fn a_sealed_final_that_no_log_names_is_told_and_the_true_one_still_counts() {
+    let plan = four_sealed();
+    let length = 3 * plan.lattice().final_bytes as usize;
+    for body in [vec![7; length], vec![0xff; length], vec![7; length - 1], vec![]] {
+        let (stage, hash, bytes) = (Stage::Sealed, item_hash(&body), body.len() as u64);
+        let item = Notice::Item { stage, hash, bytes };
+        let item = sign(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), item);
+        let frames = vec![
+            (Network::Public, wire::notice_frame(&item)),
+            (
+                Network::Public,
+                wire::body_frame(plan.digest(), stage, HOSTILE, &body),
+            ),
+        ];
+        let told = told_by_anybody(&plan, frames);
+        assert!(
+            told.iter().any(|(_, text)| text.contains("more than one item")),
+            "{told:?}"
+        );
+    }
 }

@@ -128,6 +128,46 @@ fn a_kill_among_residues_costs_accuracy_only() {
     }
 }
 
+/// A process that is killed as soon as its sealed final has left is in the mean of all others.
+#[test]
+fn a_kill_after_the_sealed_final_has_left_costs_nothing() {
+    let _alone = alone();
+    for mechanism in ["", "kind = \"ppsc\"\n"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        write_run(folder.path(), mechanism, "");
+        let line = format!("local --nodes 8 --dimension {DIMENSION} --run run.toml --output kept --json");
+        let (running, mut events) = follow_in(folder.path(), line.split(' '));
+        let (victim, pid) = events.spawned(8)[3].clone();
+        events.until("its sealed final has left", |e| {
+            e["event"] == "sealed" && e["party"] == *victim
+        });
+        signal(pid, Signal::SIGKILL);
+        drop(events.rest());
+        let object = running.wait().json_of(5);
+        assert_eq!(
+            (&object["agreed"], object["included"].as_array().map(Vec::len)),
+            (&json!(true), Some(8)),
+            "{object}"
+        );
+        assert_accounted(&object);
+        let over_floor = number(&object, "standard_error") / number(&object, "error_floor");
+        assert!((over_floor - 1.080).abs() < 0.002, "{over_floor}");
+        let codes = object["exit_codes"].as_object().expect("codes");
+        let killed: Vec<_> = codes.iter().filter(|(_, code)| **code != json!(0)).collect();
+        assert!(killed.iter().all(|(party, _)| **party == victim), "{codes:?}");
+        let kept = folder.path().join("kept");
+        for party in (0..8)
+            .map(|party| format!("party-{party}"))
+            .filter(|it| *it != victim)
+        {
+            assert_eq!(
+                mean(&kept, &party),
+                mean(&kept, if victim == "party-0" { "party-1" } else { "party-0" })
+            );
+        }
+    }
+}
+
 #[test]
 fn what_does_not_go_with_uniform_noise_is_refused() {
     let parties = Parties::new(6);
@@ -154,7 +194,7 @@ fn what_does_not_go_with_uniform_noise_is_refused() {
     }
     parties.write(
         "run.toml",
-        "version = 1\nname = \"test\"\n[data]\nshape = [8]\n[mechanism]\ninjection = \"late\"\n",
+        "version = 1\nname = \"test\"\n[data]\nshape = [8]\n[mechanism]\ncorrelated = \"gaussian\"\ninjection = \"late\"\n",
     );
     let gaussian = parties.run(PLAN);
     gaussian.refused_at(2, "mechanism.injection");

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use faer::Mat;
-use undertone_protocol::plan::claim::{Claim, Established, Faults};
+use undertone_protocol::plan::claim::{Claim, Faults};
 use undertone_protocol::topology::connectivity::connectivity;
 use undertone_protocol::topology::party::Party;
 
@@ -200,11 +200,9 @@ pub(super) fn worst_execution(
     noise: Noise,
 ) -> Result<Option<(Execution, Party)>, ExecutionError> {
     let ratio = (noise.correlated_std / noise.independent_std).powi(2);
-    let exhaustive = matches!(claim.established, Established::Exhaustive | Established::Exact);
     let all_others = claim.size + 1 >= setting.parties();
     match claim.faults {
-        Faults::Class if exhaustive => Bound::of(setting)?.worst_execution(ratio).map(Some),
-        Faults::Class => Bound::proved(setting)?.worst_execution(ratio).map(Some),
+        Faults::Class => Bound::of(setting)?.worst_execution(ratio).map(Some),
         Faults::Any => Ok(Some(everybody_else(setting)?).filter(|_| all_others)),
         Faults::BeforePublishing if all_others => {
             let bounds = (0..setting.parties()).map(|party| Ok((bound(setting, party, noise)?, party)));

@@ -20,12 +20,8 @@ use crate::losses::loss::{Noise, scaled, squared_losses};
 use crate::losses::view::View;
 use crate::parallel::in_parallel;
 
-/// Kinds of views that are computed at most. Our choice: a few seconds for 64 parties.
+/// Kinds of views that are computed at most. Our choice: a second for 16 parties.
 const MOST_VIEWS: usize = 2_000;
-
-/// Parties with a coalition of their receivers that are looked through for these kinds at most. Our
-/// choice: a second.
-const MOST_CHOICES: usize = 1_000_000;
 
 /// Every party cut off from all that do not collude, against every coalition: a search over one
 /// pattern of faults, never a bound.
@@ -55,15 +51,15 @@ type Pattern = Vec<(usize, usize)>;
 
 impl BeforePublishing {
     /// The views of the shares that a party cut off from all honest ones sends to each coalition of
-    /// `colluding` parties; none if these are too many.
+    /// `colluding` parties; none with more parties than are computed, or with too many kinds.
     ///
     /// What comes back from the coalition is a function of what it saw before, so that a loss
     /// depends on the rounds in which the coalition is sent to, and on nothing else: one view
     /// stands for all parties and coalitions of a `Pattern`.
     pub fn of(setting: &Setting) -> Result<Option<Self>, ExecutionError> {
         let (parties, size) = (setting.parties(), setting.colluding);
-        let Some(count) = coalitions::count(parties.saturating_sub(1), size).filter(|_| size < parties)
-        else {
+        let few = size < parties && parties <= coalitions::MOST_PARTIES;
+        let Some(count) = coalitions::count(parties.saturating_sub(1), size).filter(|_| few) else {
             return Ok(None);
         };
         let cases = parties.saturating_mul(count);
@@ -201,7 +197,6 @@ fn most_handed_out(setting: &Setting, party: Party) -> (usize, Vec<Party>) {
 /// hold as many of its receivers as they can: those see most.
 fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>> {
     let mut patterns: BTreeMap<Pattern, (Party, Vec<Party>)> = BTreeMap::new();
-    let mut choices = 0;
     for party in 0..setting.parties() {
         // Who may be in a coalition that sees most: as many receivers as it holds, then anybody.
         let mut receivers: Vec<Party> = setting
@@ -214,11 +209,6 @@ fn patterns(setting: &Setting) -> Option<BTreeMap<Pattern, (Party, Vec<Party>)>>
         let size = setting.colluding.min(receivers.len());
         let strangers = (0..setting.parties()).filter(|other| *other != party && !receivers.contains(other));
         let rest: Vec<Party> = strangers.take(setting.colluding - size).collect();
-        choices +=
-            coalitions::count(receivers.len(), size).filter(|&count| count <= coalitions::MOST_COALITIONS)?;
-        if choices > MOST_CHOICES {
-            return None;
-        }
         for chosen in coalitions::all(receivers.len(), size) {
             let coalition: Vec<Party> = chosen
                 .into_iter()

@@ -2,8 +2,8 @@
 //! plan's noise, claims and gate, and an attack on it, rest on.
 //!
 //! There is a ladder, and whoever asks stands on its highest rung that holds: every coalition and
-//! every fault computed ([`Class`]); where these are too many, a theorem about all coalitions of
-//! that size ([`Spreading`]); and, always, local noise, Δ/σ* (sensitivity over a party's own
+//! every fault computed ([`Class`], with up to 16 parties); a theorem about all coalitions of that
+//! size ([`ConnectedClass`]); and, always, local noise, Δ/σ* (sensitivity over a party's own
 //! noise).
 //!
 //! Squared losses are stated at σ* = 1 with r = σ_Δ²/σ*² (σ* the deviation of a party's own noise,
@@ -11,11 +11,10 @@
 
 use std::collections::BTreeSet;
 
-use undertone_protocol::plan::claim::Established;
+use undertone_protocol::plan::claim::{ConnectivityBasis, Established};
 use undertone_protocol::topology::party::Party;
 
-use crate::bounds::spreading::Spreading;
-use crate::class::coalitions;
+use crate::bounds::closed_form::ConnectedClass;
 use crate::class::setting::Setting;
 use crate::class::worst::Class;
 use crate::execution::checked::Execution;
@@ -33,8 +32,8 @@ pub struct Bound<'a> {
 enum Rung<'a> {
     /// Each system of the class is computed.
     Computed(Box<Class<'a>>),
-    /// A theorem about how far a change of one value can be spread over these parties.
-    Spread(Spreading, BTreeSet<Party>),
+    /// A theorem about all coalitions at once, by the connectivity of the schedule.
+    Connected(ConnectedClass),
     /// Nothing but a party's own noise: any coalition, any faults.
     Local,
 }
@@ -42,64 +41,11 @@ enum Rung<'a> {
 impl<'a> Bound<'a> {
     /// The most that is known of the tolerated class.
     pub fn of(setting: &'a Setting) -> Result<Self, ExecutionError> {
-        match Class::of(setting)? {
-            Some(class) => Ok(Self::computed_by(setting, class)),
-            None => Self::proved(setting),
-        }
-    }
-
-    /// What [`Bound::of`] knows, but over a [sample](Class::sampled) of the coalitions where these
-    /// are exhausted: a lower bound then, to choose by and never to claim by.
-    pub fn sampled(setting: &'a Setting) -> Result<Self, ExecutionError> {
-        match Class::sampled(setting)? {
-            Some(class) => Ok(Self::computed_by(setting, class)),
-            None => Self::proved(setting),
-        }
-    }
-
-    /// What is known of the tolerated class without computing its coalitions.
-    pub fn proved(setting: &'a Setting) -> Result<Self, ExecutionError> {
-        let rung = match Spreading::of_class(setting)? {
-            Some(spreading) => Rung::Spread(spreading, (0..setting.parties()).collect()),
-            None => Rung::Local,
+        let rung = match Class::of(setting)? {
+            Some(class) => Rung::Computed(Box::new(class)),
+            None => ConnectedClass::of(setting).map_or(Rung::Local, Rung::Connected),
         };
         Ok(Bound { setting, rung })
-    }
-
-    /// What is known without computing coalitions of one run, as it turned out: of any `size` of
-    /// the `members`, joined by everybody else.
-    pub fn of_execution(
-        setting: &'a Setting,
-        execution: &Execution,
-        members: &BTreeSet<Party>,
-        size: usize,
-    ) -> Self {
-        let rung = if Spreading::speaks_of(setting) {
-            let spreading = Spreading::of(execution, |party| members.contains(&party), size, 0);
-            Rung::Spread(spreading, members.clone())
-        } else {
-            Rung::Local
-        };
-        Bound { setting, rung }
-    }
-
-    /// Whether [`Bound::of`] would know more than local noise, without the work of preparing it.
-    pub fn beats_local(setting: &Setting) -> Result<bool, ExecutionError> {
-        Ok(coalitions::feasible(setting) || Spreading::of_class(setting)?.is_some())
-    }
-
-    /// The first party of which no theorem knows more than that its noise is local; 0 if there is
-    /// none such.
-    pub fn alone(setting: &Setting) -> Result<Party, ExecutionError> {
-        let spreading = Spreading::of(&setting.fault_free()?, |_| true, setting.coalition_size(), 1);
-        Ok(spreading.alone().unwrap_or(0))
-    }
-
-    fn computed_by(setting: &'a Setting, class: Class<'a>) -> Self {
-        Bound {
-            setting,
-            rung: Rung::Computed(Box::new(class)),
-        }
     }
 
     /// Whether nothing less than the loss of local noise is known.
@@ -107,70 +53,39 @@ impl<'a> Bound<'a> {
         matches!(self.rung, Rung::Local)
     }
 
-    /// The class, where each of its systems is computed.
-    pub fn computed(&self) -> Option<&Class<'a>> {
-        match &self.rung {
-            Rung::Computed(class) => Some(class),
-            Rung::Spread(..) | Rung::Local => None,
-        }
-    }
-
     /// How a claim says that this was found out.
     pub fn established(&self) -> Established {
         match self.rung {
             Rung::Computed(_) => Established::Exhaustive,
-            Rung::Spread(..) | Rung::Local => Established::Theorem,
+            Rung::Connected(_) | Rung::Local => Established::Theorem,
         }
     }
 
     /// How many cases a claim says that this was found out from: a theorem is one.
     pub fn cases(&self) -> usize {
-        self.computed().map_or(1, Class::cases)
-    }
-
-    /// What this rests on, in words.
-    pub fn over(&self) -> String {
         match &self.rung {
-            Rung::Computed(class) => format!("over {} cases", class.cases()),
-            Rung::Spread(..) | Rung::Local => "for any coalition, by a theorem".to_owned(),
+            Rung::Computed(class) => class.cases(),
+            Rung::Connected(_) | Rung::Local => 1,
         }
     }
 
-    /// The largest squared loss F(r), sensitivity included, at r = `ratio` and σ* = 1, by the
-    /// fastest way: to choose by, not to claim by.
-    pub fn quick(&self, ratio: f64) -> f64 {
+    /// What a claim says that this rests on, where that is the connectivity.
+    pub fn basis(&self) -> Option<ConnectivityBasis> {
         match &self.rung {
-            Rung::Computed(class) => class.screen(ratio).first().map_or(0.0, |case| case.square),
-            Rung::Spread(..) | Rung::Local => self.without_computing(ratio).0,
+            Rung::Connected(class) => Some(class.basis()),
+            Rung::Computed(_) | Rung::Local => None,
         }
     }
 
     /// The largest squared loss F(r), sensitivity included, at r = `ratio` and σ* = 1, never below
-    /// the true one; and the party whose loss that is.
+    /// the true one; and the party whose loss that is, or the first where all are bounded alike.
     pub fn worst(&self, ratio: f64) -> Result<(f64, Party), ExecutionError> {
+        let largest = self.setting.largest_sensitivity().powi(2);
         match &self.rung {
             Rung::Computed(class) => class.worst(ratio).map(|case| (case.square, case.party)),
-            Rung::Spread(..) | Rung::Local => Ok(self.without_computing(ratio)),
+            Rung::Connected(class) => Ok((class.square(self.setting, ratio) * largest, 0)),
+            Rung::Local => Ok((largest, 0)),
         }
-    }
-
-    fn without_computing(&self, ratio: f64) -> (f64, Party) {
-        match &self.rung {
-            Rung::Spread(spreading, members) => {
-                spreading.worst(&self.setting.sensitivity, ratio, |party| members.contains(&party))
-            }
-            Rung::Computed(_) | Rung::Local => (self.setting.largest_sensitivity().powi(2), 0),
-        }
-    }
-
-    /// The largest loss μ at this noise, rounded up.
-    pub fn loss(&self, noise: Noise) -> Result<f64, ExecutionError> {
-        if self.is_local() {
-            return Ok(local_loss(self.setting, noise));
-        }
-        let ratio = (noise.correlated_std / noise.independent_std).powi(2);
-        let (square, _) = self.worst(ratio)?;
-        Ok(square.sqrt() / noise.independent_std * (1.0 + SLACK))
     }
 
     /// An execution to attack, its coalition as `corrupted`, and the victim. Where coalitions are
@@ -182,12 +97,11 @@ impl<'a> Bound<'a> {
                 let worst = class.worst(ratio)?;
                 Ok((class.execution(&worst)?, worst.party))
             }
-            Rung::Spread(..) => {
-                // For the party that may lose most, those that it meets first: all that it meets
-                // while its change is still its own.
-                let (_, victim) = self.without_computing(ratio);
-                let against = setting.fault_free()?.with_corrupted(first_met(setting, victim))?;
-                Ok((against, victim))
+            Rung::Connected(_) => {
+                // Those whom the most sensitive party meets first: all that it meets while its
+                // change is still its own.
+                let (execution, victim) = everybody_else(setting)?;
+                Ok((execution.with_corrupted(first_met(setting, victim))?, victim))
             }
             Rung::Local => everybody_else(setting),
         }

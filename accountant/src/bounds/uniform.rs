@@ -15,30 +15,50 @@ use undertone_protocol::topology::party::Party;
 use crate::class::setting::Setting;
 use crate::losses::gaussian::SLACK;
 
-/// What the schedule of a setting withstands: of each piece of those who meet in it (there may be
-/// several with PPSC), as many as can be against a party may be taken away, and a share for each
-/// that κ is above that. None if some party may then be left alone, or cut off: its noise is local.
+/// Parties who meet each other, and nobody else, in a schedule or in what happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// How many they are.
+    pub parties: usize,
+    /// κ: the least number of them whose removal leaves the others in several pieces; below their
+    /// number.
+    pub kappa: usize,
+}
+
+impl Piece {
+    /// The connectivity of a graph that is in one piece.
+    pub fn of(graph: &Graph) -> Self {
+        Piece {
+            parties: graph.parties(),
+            kappa: connectivity(graph).kappa,
+        }
+    }
+}
+
+/// The pieces of those who meet in a setting (there may be several with PPSC). None if `removed`
+/// parties may leave one alone, or cut some off: their noise is local.
+pub fn pieces(setting: &Setting, removed: usize) -> Option<Vec<Piece>> {
+    let meetings = meetings(&setting.out, setting.parties());
+    let of_members = |members: Vec<Party>| {
+        let graph = among_members(&meetings, &members);
+        at_least(&graph, removed + 1).ok()?;
+        Some(Piece::of(&graph))
+    };
+    meetings.components().into_iter().map(of_members).collect()
+}
+
+/// What the schedule of a setting withstands: of each piece of those who meet in it, as many as can
+/// be against a party may be taken away, and a share for each that κ is above that. None if some
+/// party may then be left alone, or cut off: its noise is local.
 pub fn withstands(setting: &Setting) -> Option<ConnectivityBasis> {
     let removed = setting.coalition_size();
-    let meetings = meetings(&setting.out, setting.parties());
-    let mut least: Option<ConnectivityBasis> = None;
-    for piece in meetings.components() {
-        let among = piece.len().checked_sub(removed).filter(|&among| among > 1)?;
-        let graph = among_members(&meetings, &piece);
-        at_least(&graph, removed + 1).ok()?;
-        let kappa = connectivity(&graph).kappa;
-        let found = least.get_or_insert(ConnectivityBasis {
-            kappa,
-            removed,
-            share_faults: 0,
-            among,
-        });
-        found.kappa = found.kappa.min(kappa);
-        found.among = found.among.min(among);
-    }
-    least.map(|least| ConnectivityBasis {
-        share_faults: least.kappa - removed - 1,
-        ..least
+    let pieces = pieces(setting, removed)?;
+    let kappa = pieces.iter().map(|piece| piece.kappa).min()?;
+    Some(ConnectivityBasis {
+        kappa,
+        removed,
+        share_faults: kappa - removed - 1,
+        among: pieces.iter().map(|piece| piece.parties).min()? - removed,
     })
 }
 

@@ -7,12 +7,14 @@ use undertone_protocol::plan::run_file::settings::{MechanismKind, Rounds};
 use undertone_protocol::topology::connectivity::at_least;
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
+use undertone_protocol::topology::schedule::Schedule;
 
-use crate::bounds::uniform::{among_members, meetings, withstands};
+use crate::bounds::uniform::{Piece, among_members, joined, meetings, withstands};
 use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{FEWEST_ROUNDS, MARGIN};
 use crate::calibration::sealed::{claims_when_sealed, predicted_when_sealed};
+use crate::class::coalitions::{self, MOST_PARTIES};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
@@ -65,7 +67,7 @@ pub(super) fn calibrate(
 }
 
 /// How many may be against a party: who colludes, and who departs.
-fn removed(draft: &Draft) -> usize {
+pub(super) fn removed(draft: &Draft) -> usize {
     draft.privacy.colluding + draft.privacy.dropouts
 }
 
@@ -89,14 +91,14 @@ fn wanted(draft: &Draft) -> Result<usize, CalibrateError> {
 }
 
 /// Where a piece of a graph falls apart if fewer than `wanted` parties are taken away.
-struct Cut {
+pub(super) struct Cut {
     /// The parties to take away; none where the piece has too few parties, all joined.
     parties: Vec<Party>,
     /// Who is cut off from whom: the smaller side.
     side: Vec<Party>,
 }
 
-fn falls_apart(graph: &Graph, wanted: usize) -> Option<Cut> {
+pub(super) fn falls_apart(graph: &Graph, wanted: usize) -> Option<Cut> {
     graph.components().into_iter().find_map(|piece| {
         let joined = among_members(graph, &piece);
         let shortfall = at_least(&joined, wanted).err()?;
@@ -113,7 +115,7 @@ fn falls_apart(graph: &Graph, wanted: usize) -> Option<Cut> {
     })
 }
 
-fn too_thin(draft: &Draft, cut: &Cut) -> CalibrateError {
+pub(super) fn too_thin(draft: &Draft, cut: &Cut) -> CalibrateError {
     let names = |parties: &[Party]| {
         let name = |&party: &Party| draft.members[party].name.clone();
         parties.iter().map(name).collect()
@@ -127,13 +129,13 @@ fn too_thin(draft: &Draft, cut: &Cut) -> CalibrateError {
 }
 
 /// The schedule of so many rounds.
-fn schedule(draft: &Draft, rounds: u32) -> Result<SeededSchedule, CalibrateError> {
+pub(super) fn schedule(draft: &Draft, rounds: u32) -> Result<SeededSchedule, CalibrateError> {
     let fanout = draft.mechanism.fanout;
     Calibration::draw(draft, rounds, SEED).ok_or(CalibrateError::Fanout { fanout })
 }
 
 /// The fewest rounds in which those who meet are as connected as is wanted.
-fn fewest(
+pub(super) fn fewest(
     draft: &Draft,
     wanted: usize,
     progress: &mut dyn FnMut(&str),
@@ -166,12 +168,50 @@ fn fewest(
     }
 }
 
+/// Whether those who meet in a schedule stay joined as far as the private graph joins them, whoever
+/// may be against a party, and whichever share goes astray. With many parties by connectivity: two
+/// more than may be taken away, or, where the private graph itself is less connected, as much as it
+/// is.
+pub(super) fn stays_joined(draft: &Draft, schedule: &Schedule) -> bool {
+    let (graph, parties) = (&draft.private_graph, draft.parties());
+    let meetings = meetings(schedule.out(), parties);
+    if parties <= MOST_PARTIES {
+        let once = met_once(schedule, &meetings);
+        return coalitions::all(parties, removed(draft)).iter().all(|coalition| {
+            let pieces = |graph: &Graph, without: Option<(Party, Party)>| {
+                let left = |&(a, b): &(Party, Party)| {
+                    !coalition.contains(&a) && !coalition.contains(&b) && Some((a, b)) != without
+                };
+                let edges = graph.edges().iter().copied().filter(left);
+                joined(parties, edges.collect()).components().len()
+            };
+            let due = pieces(graph, None);
+            let mut losses = std::iter::once(None).chain(once.iter().copied().map(Some));
+            losses.all(|lost| pieces(&meetings, lost) == due)
+        });
+    }
+    graph.components().into_iter().all(|piece| {
+        let kappa = Piece::of(&among_members(graph, &piece)).kappa;
+        at_least(&among_members(&meetings, &piece), kappa.min(removed(draft) + 2)).is_ok()
+    })
+}
+
+/// The pairs that meet in one round only: a share that goes astray parts them.
+fn met_once(schedule: &Schedule, meetings: &Graph) -> Vec<(Party, Party)> {
+    let times = |&&(a, b): &&(Party, Party)| {
+        let meet =
+            |round: &Vec<Vec<Party>>| usize::from(round[a].contains(&b)) + usize::from(round[b].contains(&a));
+        schedule.out().iter().map(meet).sum::<usize>() == 1
+    };
+    meetings.edges().iter().filter(times).copied().collect()
+}
+
 fn too_few_rounds(draft: &Draft, rounds: u32, wanted: usize) -> CalibrateError {
     CalibrateError::Separated {
         rounds,
         colluding: draft.privacy.colluding,
         dropouts: draft.privacy.dropouts,
-        least: wanted.div_ceil(2),
+        least: Some(wanted.div_ceil(2)),
     }
 }
 

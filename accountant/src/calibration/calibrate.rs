@@ -1,12 +1,12 @@
 //! Rounds, schedule and noise for a draft (DESIGN section 5, Calibrate).
 //!
 //! For given rounds T and schedule the best noise is a minimum over one number, r = σ_Δ²/σ*²
-//! ([`crate::calibration::optimum`]). Of all T the smallest within 5 % of the best is taken;
-//! schedules of a few seeds are tried, since some mix better than others. Where a pass over all
-//! coalitions takes long, these choices are made by a sample of the coalitions, and the noise for
-//! what was chosen by all of them. With PPSC T is the number of network rounds that the exchanges
-//! take, and a schedule is only tried if it hides all that its private graph can hide
-//! ([`coverage`]).
+//! ([`crate::calibration::optimum`]), where every coalition is computed. Of all T the smallest
+//! within 5 % of the best is taken; schedules of a few seeds are tried, since some mix better than
+//! others. With PPSC T is the number of network rounds that the exchanges take, and a schedule is
+//! only tried if those who meet in it stay joined as their private graph joins them, whoever is
+//! against them. Where coalitions are not computed a theorem about all of them decides
+//! ([`crate::calibration::by_theorem`]), and where that says nothing noise is local.
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::draft::Draft;
@@ -14,16 +14,16 @@ use undertone_protocol::plan::run_file::settings::{Coalitions, CorrelatedNoise, 
 use undertone_protocol::topology::schedule::Schedule;
 
 use crate::bounds::bound::Bound;
-use crate::bounds::coverage::{self, Shortfall};
 use crate::bounds::exact_sum;
-use crate::calibration::by_connectivity;
+use crate::calibration::by_connectivity::{self, removed, stays_joined};
+use crate::calibration::by_theorem::{self, ChosenSchedule};
 use crate::calibration::claims::{claims, predicted, static_claims};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{CLOSE_ENOUGH, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
-use crate::calibration::optimum::{Optimum, Problem};
+use crate::calibration::optimum::{Optimum, Problem, before_publishing};
 use crate::calibration::remedy::against_exposure;
 use crate::calibration::static_draws;
-use crate::class::coalitions;
+use crate::class::coalitions::{self, MOST_PARTIES};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
@@ -58,7 +58,6 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
     if draft.mechanism.independent_noise == IndependentNoise::None {
         return without_independent_noise(draft, mechanism.rules(), budget, progress);
     }
-    // Rounds, schedule and r, by a sample of the coalitions where these are many …
     let mut search = Search {
         draft,
         rules: mechanism.rules(),
@@ -66,20 +65,13 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         floor: 0.0,
     };
     search.floor = search.floor();
+    // By all coalitions, by a theorem about them, or for none.
     let mut chosen = search.choose()?;
-    let setting = Setting::of_draft(draft, &chosen.schedule)?;
-    // … then r once more, by all of them.
-    if coalitions::sampled(&setting)
-        && coalitions::feasible(&setting)
-        && let Some(problem) = Problem::of(&setting)?
-    {
-        (search.progress)(&format!(
-            "{} rounds: the noise {}",
-            setting.rounds(),
-            problem.over()
-        ));
-        chosen.ratio = problem.solve(Some(chosen.ratio)).ratio;
+    if chosen.is_none() {
+        chosen = by_theorem::choose(draft, search.progress)?;
     }
+    let chosen = chosen.map_or_else(|| search.local_noise(), Ok)?;
+    let setting = Setting::of_draft(draft, &chosen.schedule)?;
     let noise = noise(draft, &setting, &chosen, budget)?;
     Ok(Calibration {
         rounds: setting.rounds() as u32,
@@ -141,7 +133,7 @@ fn without_independent_noise(
     // The seed whose schedule needs least.
     let mut best: Option<(f64, u64)> = None;
     for seed in 0..search.seeds() {
-        if search.covers(rounds, seed)?.is_none() {
+        if search.covers(rounds, seed)? {
             let setting = Setting::of_draft(draft, &search.schedule(rounds, seed)?)?;
             let needed = exact_sum::pairwise_std_needed(&setting, budget * MARGIN.sqrt())?
                 .ok_or(CalibrateError::TooMany)?;
@@ -240,14 +232,10 @@ fn noise(
     chosen: &ChosenSchedule,
     budget: f64,
 ) -> Result<Noise, CalibrateError> {
-    // The theorem's square is there for any coalition and any faults: never more noise than local
-    // noise has.
-    let largest = setting.largest_sensitivity().powi(2);
-    let (mut square, mut party) = (largest, 0);
-    if let Some(problem) = Problem::of(setting)? {
-        let (worst, whose) = problem.worst(chosen.ratio)?;
-        (square, party) = (worst.min(largest), whose);
-    }
+    // That of local noise is there for any coalition and any faults: never more noise than it has.
+    let (worst, party) = Bound::of(setting)?.worst(chosen.ratio)?;
+    let before = before_publishing(setting, chosen.ratio);
+    let square = worst.max(before).min(setting.largest_sensitivity().powi(2));
     let independent_std = (square / MARGIN).sqrt() / budget;
     let correlated_std = independent_std * chosen.ratio.sqrt();
     if !(independent_std.is_normal() && correlated_std.is_normal()) {
@@ -264,14 +252,7 @@ fn noise(
     })
 }
 
-/// What is taken: the schedule of a seed, and r = σ_Δ²/σ*².
-struct ChosenSchedule {
-    seed: u64,
-    schedule: Schedule,
-    ratio: f64,
-}
-
-/// A search for rounds, schedule and r.
+/// A search for rounds, schedule and r, where every coalition is computed.
 struct Search<'a> {
     draft: &'a Draft,
     rules: &'a dyn Rules,
@@ -296,58 +277,60 @@ impl Search<'_> {
 
     /// Seeds that are tried: as many as cost about as much as the search for the number of rounds
     /// itself (measured: 16 parties take 40 times as long as 8, and the paper's class 30 times as
-    /// long as the one with roll-back).
+    /// long as the one with roll-back). The first alone where it has more than a thousand
+    /// coalitions: each takes seconds then.
     fn seeds(&self) -> u64 {
-        match (self.draft.mechanism.rollback, self.draft.parties()) {
+        let parties = self.draft.parties();
+        if coalitions::count(parties, removed(self.draft)).is_none_or(|count| count > 1_000) {
+            return 1;
+        }
+        match (self.draft.mechanism.rollback, parties) {
             (true, ..=10) => 12,
-            (true, ..=16) => 6,
-            (true, _) => 3,
+            (true, _) => 6,
             (false, ..=8) => 3,
             (false, _) => 2,
         }
     }
 
-    fn choose(&mut self) -> Result<ChosenSchedule, CalibrateError> {
+    /// None where the class is not computed.
+    fn choose(&mut self) -> Result<Option<ChosenSchedule>, CalibrateError> {
+        if self.draft.parties() > MOST_PARTIES {
+            return Ok(None);
+        }
         match self.draft.mechanism.rounds {
             Rounds::Fixed(rounds) => {
                 self.suffices(rounds)?;
-                match self.first(rounds as usize, None)? {
-                    Some(first) => Ok(self.try_seeds(rounds as usize, first)?.0),
-                    None => self.local_noise(rounds as usize),
+                let rounds = rounds as usize;
+                match self.first(rounds, None)? {
+                    Some(first) => Ok(Some(self.try_seeds(rounds, first)?.0)),
+                    None => Ok(None),
                 }
             }
             Rounds::Auto => self.choose_rounds(),
         }
     }
 
-    /// Refuses rounds in which no schedule that is tried hides what the private graph can hide.
+    /// Refuses rounds in which those who meet do not stay joined in any schedule that is tried.
     fn suffices(&self, rounds: u32) -> Result<(), CalibrateError> {
-        match self.covers(rounds as usize, 0)? {
-            Some(shortfall) if self.seed(rounds as usize, 1)?.is_none() => {
-                let enough = self.fewest_rounds()?;
-                Err(CalibrateError::Short {
-                    rounds,
-                    shortfall,
-                    enough,
-                })
-            }
-            _ => Ok(()),
+        match self.seed(rounds as usize)? {
+            Some(_) => Ok(()),
+            None => Err(self.separated(rounds as usize)?),
         }
     }
 
-    /// What the schedule of a seed falls short of.
-    fn covers(&self, rounds: usize, seed: u64) -> Result<Option<Shortfall>, CalibrateError> {
+    /// Whether those who meet in the schedule of a seed stay joined ([`stays_joined`]).
+    fn covers(&self, rounds: usize, seed: u64) -> Result<bool, CalibrateError> {
         if !self.rules.must_cover() {
-            return Ok(None);
+            return Ok(true);
         }
-        let size = self.draft.privacy.colluding + self.draft.privacy.dropouts;
-        Ok(coverage::check(&self.draft.private_graph, &self.schedule(rounds, seed)?, size).err())
+        let schedule = self.schedule(rounds, seed)?;
+        Ok(stays_joined(self.draft, &schedule))
     }
 
-    /// The first seed from `from` on whose schedule may be used.
-    fn seed(&self, rounds: usize, from: u64) -> Result<Option<u64>, CalibrateError> {
-        for seed in from..self.seeds() {
-            if self.covers(rounds, seed)?.is_none() {
+    /// The first seed whose schedule may be used.
+    fn seed(&self, rounds: usize) -> Result<Option<u64>, CalibrateError> {
+        for seed in 0..self.seeds() {
+            if self.covers(rounds, seed)? {
                 return Ok(Some(seed));
             }
         }
@@ -358,30 +341,34 @@ impl Search<'_> {
     /// exchanges.
     fn fewest_rounds(&self) -> Result<Option<usize>, CalibrateError> {
         for rounds in 1..=self.draft.mechanism.kind.rules().most_rounds() as usize {
-            if self.seed(rounds, 0)?.is_some() {
+            if self.seed(rounds)?.is_some() {
                 return Ok(Some(rounds));
             }
         }
         Ok(None)
     }
 
+    /// That in so many rounds too few pairs meet.
+    fn separated(&self, rounds: usize) -> Result<CalibrateError, CalibrateError> {
+        Ok(CalibrateError::Separated {
+            rounds: rounds as u32,
+            colluding: self.draft.privacy.colluding,
+            dropouts: self.draft.privacy.dropouts,
+            least: self.fewest_rounds()?.filter(|&least| least > rounds),
+        })
+    }
+
     /// The smallest number of rounds close to the best, with its schedule.
-    fn choose_rounds(&mut self) -> Result<ChosenSchedule, CalibrateError> {
+    fn choose_rounds(&mut self) -> Result<Option<ChosenSchedule>, CalibrateError> {
         let mut tried: Vec<(usize, Optimum)> = Vec::new();
-        // Where to look, and what to fall back on.
-        let (range, fallback) = if self.rules.must_cover() {
+        let range = if self.rules.must_cover() {
             let fewest = self.fewest_rounds()?.ok_or(CalibrateError::Kind)?;
-            match self.fewest_hiding(fewest)? {
-                Some(first) if first > fewest => (first..=first + MORE_ROUNDS.max(first / 2), fewest),
-                Some(first) => (first..=first + MORE_ROUNDS, fewest),
-                None => return self.local_noise(fewest),
-            }
+            fewest..=fewest + MORE_ROUNDS
         } else {
-            (self.shortest()..=self.longest(), self.default_rounds())
+            self.shortest()..=self.longest()
         };
         // The first seed's error for each, until it has risen twice.
-        let step = (range.end() - range.start()).div_ceil(MORE_ROUNDS).max(1);
-        for rounds in range.step_by(step) {
+        for rounds in range {
             let Some(first) = self.first(rounds, tried.last().map(|(_, last)| last.ratio))? else {
                 break;
             };
@@ -405,33 +392,9 @@ impl Search<'_> {
             if first.objective <= best * CLOSE_ENOUGH * SEEDS_CAN_WIN {
                 let (chosen, objective) = self.try_seeds(rounds, first)?;
                 if objective <= best * CLOSE_ENOUGH {
-                    return Ok(chosen);
+                    return Ok(Some(chosen));
                 }
             }
-        }
-        self.local_noise(fallback)
-    }
-
-    /// With PPSC, the fewest rounds from `from` on, of those that are tried, in which no party's
-    /// noise is local: each class is computed, or bounded by a theorem that says less.
-    fn fewest_hiding(&self, from: usize) -> Result<Option<usize>, CalibrateError> {
-        let size = self.draft.privacy.colluding + self.draft.privacy.dropouts;
-        if self.draft.private_graph.least_degree() <= size {
-            // Some party may be left alone, in any number of rounds.
-            let setting = Setting::of_draft(
-                self.draft,
-                &self.schedule(from, self.seed(from, 0)?.unwrap_or(0))?,
-            )?;
-            return Ok(coalitions::feasible(&setting).then_some(from));
-        }
-        let mut rounds = from;
-        while rounds <= self.draft.mechanism.kind.rules().most_rounds() as usize {
-            let seed = self.seed(rounds, 0)?.unwrap_or(0);
-            let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
-            if Bound::beats_local(&setting)? {
-                return Ok(Some(rounds));
-            }
-            rounds += (rounds / 8).max(1);
         }
         Ok(None)
     }
@@ -465,18 +428,18 @@ impl Search<'_> {
     }
 
     /// The best r = σ_Δ²/σ*² with the first seed's schedule that may be used; none if the class is
-    /// too large to be exhausted.
+    /// not computed.
     fn first(&mut self, rounds: usize, near: Option<f64>) -> Result<Option<Optimum>, CalibrateError> {
-        let seed = self.seed(rounds, 0)?.unwrap_or(0);
+        let seed = self.seed(rounds)?.unwrap_or(0);
         let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
-        let Some(problem) = Problem::sampled(&setting)? else {
+        let Some(problem) = Problem::of(&setting)? else {
             return Ok(None);
         };
         let optimum = problem.solve(near);
         let message = format!(
-            "{rounds} rounds: expected error {:.3} times the floor {}",
+            "{rounds} rounds: expected error {:.3} times the floor over {} cases",
             optimum.objective / self.floor,
-            problem.over()
+            problem.cases()
         );
         (self.progress)(&message);
         Ok(Some(optimum))
@@ -484,14 +447,14 @@ impl Search<'_> {
 
     /// The best of a few seeds at the first one's r, solved for its own.
     fn try_seeds(&mut self, rounds: usize, first: Optimum) -> Result<(ChosenSchedule, f64), CalibrateError> {
-        let start = self.seed(rounds, 0)?.unwrap_or(0);
+        let start = self.seed(rounds)?.unwrap_or(0);
         let mut best = (start, first.objective);
         for seed in start + 1..self.seeds() {
-            if self.covers(rounds, seed)?.is_some() {
+            if !self.covers(rounds, seed)? {
                 continue;
             }
             let setting = Setting::of_draft(self.draft, &self.schedule(rounds, seed)?)?;
-            if let Some(problem) = Problem::sampled(&setting)? {
+            if let Some(problem) = Problem::of(&setting)? {
                 // Most are no better, and it does not take all cases to see that.
                 if let Some(found) = problem.below(first.ratio, best.1) {
                     best = (seed, found.objective);
@@ -500,7 +463,7 @@ impl Search<'_> {
         }
         let schedule = self.schedule(rounds, best.0)?;
         let setting = Setting::of_draft(self.draft, &schedule)?;
-        let optimum = match Problem::sampled(&setting)? {
+        let optimum = match Problem::of(&setting)? {
             Some(problem) if best.0 > start => problem.solve(Some(first.ratio)),
             _ => first,
         };
@@ -519,40 +482,24 @@ impl Search<'_> {
         ))
     }
 
-    /// Local noise, where there are too many parties or coalitions to compute them all: σ* = Δ/μ by
-    /// the theorem (sensitivity over budget), whatever the rest is. σ_Δ = σ* then costs little if
-    /// somebody departs late, and still hides single states. With PPSC for those alone who said
-    /// that local noise will do.
-    fn local_noise(&mut self, rounds: usize) -> Result<ChosenSchedule, CalibrateError> {
-        let seed = self.seed(rounds, 0)?.unwrap_or(0);
-        let schedule = self.schedule(rounds, seed)?;
+    /// Local noise, where nothing is known of coalitions: σ* = Δ/μ by the theorem (sensitivity
+    /// over budget), whatever the rest is. σ_Δ = σ* then costs little if somebody departs late,
+    /// and still hides single states. With PPSC for those alone who said that local noise will do.
+    fn local_noise(&mut self) -> Result<ChosenSchedule, CalibrateError> {
+        let rounds = match self.draft.mechanism.rounds {
+            Rounds::Fixed(rounds) => rounds as usize,
+            Rounds::Auto if self.rules.must_cover() => self.fewest_rounds()?.ok_or(CalibrateError::Kind)?,
+            Rounds::Auto => self.default_rounds(),
+        };
         if self.rules.local_noise_must_be_accepted() && !self.draft.mechanism.local_noise_ok {
-            return Err(self.alone(rounds, &schedule)?);
+            return Err(self.separated(rounds)?);
         }
-        (self.progress)(
-            "too many coalitions to compute them all: noise as for local privacy, by the theorem",
-        );
+        (self.progress)("nothing is known of all coalitions: noise as for local privacy");
+        let seed = self.seed(rounds)?.unwrap_or(0);
         Ok(ChosenSchedule {
             seed,
-            schedule,
+            schedule: self.schedule(rounds, seed)?,
             ratio: 1.0,
-        })
-    }
-
-    /// The refusal that says who would have local noise, and rounds that would do.
-    fn alone(&self, rounds: usize, schedule: &Schedule) -> Result<CalibrateError, CalibrateError> {
-        let setting = Setting::of_draft(self.draft, schedule)?;
-        let size = setting.coalition_size();
-        Ok(CalibrateError::Alone {
-            rounds,
-            party: self.draft.members[Bound::alone(&setting)?].name.clone(),
-            colluding: setting.colluding,
-            dropouts: setting.dropouts,
-            size,
-            enough: match self.draft.mechanism.rounds {
-                Rounds::Fixed(_) => self.fewest_hiding(rounds + 1)?,
-                Rounds::Auto => None,
-            },
         })
     }
 }

@@ -119,7 +119,12 @@ fn of_class(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimErr
         established: bound.established(),
         cases: bound.cases(),
     };
-    stated.claim(covered, bound.worst(stated.ratio())?.0).map(Some)
+    let claim = stated.claim(covered, bound.worst(stated.ratio())?.0)?;
+    Ok(Some(Claim {
+        basis: bound.basis().map(|_| Basis::Connectivity),
+        connectivity: bound.basis(),
+        ..claim
+    }))
 }
 
 /// What a party that is cut off from all honest ones lets out before publishing, against every

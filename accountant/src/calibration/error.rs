@@ -2,7 +2,6 @@
 
 use undertone_protocol::lattice::injection::InjectionError;
 
-use crate::bounds::coverage::Shortfall;
 use crate::calibration::remedy::Remedy;
 use crate::class::claim_error::ClaimError;
 use crate::execution::error::ExecutionError;
@@ -14,19 +13,6 @@ pub enum CalibrateError {
     /// Not a mechanism of this accountant yet.
     #[error("mechanism.kind: only \"inca\" and \"ppsc\" can be calibrated by this version")]
     Kind,
-    /// Fixed rounds that are too few for PPSC to hide what it can.
-    #[error("mechanism.rounds: in {rounds} rounds {shortfall}; {}", match enough {
-        Some(enough) => format!("write rounds = \"auto\", or at least {enough}"),
-        None => "write rounds = \"auto\"".to_string(),
-    })]
-    Short {
-        /// The rounds of the draft.
-        rounds: u32,
-        /// What they do not do.
-        shortfall: Shortfall,
-        /// The fewest rounds that suffice, of the schedules that are tried.
-        enough: Option<usize>,
-    },
     /// With PPSC, a party whose neighbours may all be against it, so that its noise is local.
     #[error(
         "topology.private: {party} has {degree} private neighbour{} ({}), and {size} parties may be against it (colluding {colluding} + dropouts {dropouts}): these would learn its exact value but for its own noise; add private edges at {party}, lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true for noise as large as local privacy needs",
@@ -47,28 +33,6 @@ pub enum CalibrateError {
         size: usize,
         /// Each of these suffices.
         remedies: Vec<Remedy>,
-    },
-    /// With PPSC, too many coalitions to compute them all, and exchanges of which no theorem says
-    /// less than that of local noise.
-    #[error(
-        "mechanism.rounds: there are too many coalitions of {size} parties (colluding {colluding} + dropouts {dropouts}) to compute them all, and the exchanges of {rounds} rounds are too few for {party} to share its noise with others whatever {size} parties do, so that it would be that of local privacy; {}lower privacy.colluding or privacy.dropouts, or write mechanism.local_noise_ok = true", match enough {
-            Some(enough) => format!("write rounds = \"auto\" or {enough}, "),
-            None => "use fewer parties, ".to_string(),
-        }
-    )]
-    Alone {
-        /// The rounds that were tried.
-        rounds: usize,
-        /// The party whose noise would be local.
-        party: String,
-        /// How many parties may collude, by `privacy.colluding`.
-        colluding: usize,
-        /// How many departed parties may join them, by Theorem R.
-        dropouts: usize,
-        /// How many may be against the party: both together.
-        size: usize,
-        /// Rounds that suffice, if any do.
-        enough: Option<usize>,
     },
     /// `independent_noise = "none"` over more systems than are computed.
     #[error(
@@ -141,9 +105,10 @@ pub enum CalibrateError {
         /// How many may depart.
         dropouts: usize,
     },
-    /// Rounds in which too few pairs meet for uniform noise to hide values among each other.
+    /// Rounds in which too few pairs meet for values to be hidden among each other.
     #[error(
-        "mechanism.rounds: those who meet in {rounds} rounds can be separated by the {colluding} who may collude and the {dropouts} who may depart; write rounds = \"auto\" (it takes at least {least})"
+        "mechanism.rounds: those who meet in {rounds} rounds can be separated by the {colluding} who may collude and the {dropouts} who may depart; write rounds = \"auto\"{}, or mechanism.local_noise_ok = true for noise as large as local privacy needs",
+        least.map_or_else(String::new, |least| format!(" (it takes at least {least})"))
     )]
     Separated {
         /// How many rounds there are.
@@ -152,8 +117,8 @@ pub enum CalibrateError {
         colluding: usize,
         /// How many may depart.
         dropouts: usize,
-        /// The fewest rounds that could do.
-        least: usize,
+        /// The fewest rounds that could do, where these are more.
+        least: Option<usize>,
     },
     /// No noise that a number can hold meets the budget.
     #[error(

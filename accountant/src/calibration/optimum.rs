@@ -4,18 +4,15 @@
 //! with r = σ_Δ²/σ*² and F falling in r. So σ*² = F(r)/μ² meets the budget for any r, and what is
 //! left to choose is r: it minimises √F(r) times the expected error at σ* = 1.
 //!
-//! F is what is known of the tolerated class ([`Bound`]).
+//! F is that of a tolerated class of which each system is computed ([`Class`]).
 
 use std::collections::BTreeSet;
 
-use undertone_protocol::topology::party::Party;
-
 use crate::bounds::before_publishing::largest_theorem;
-use crate::bounds::bound::Bound;
 use crate::calibration::utility::ErrorModel;
 use crate::class::claim_error::LARGEST_RATIO;
 use crate::class::setting::Setting;
-use crate::class::worst::Seen;
+use crate::class::worst::{Class, Seen};
 use crate::execution::error::ExecutionError;
 
 /// The smallest r that is tried; the largest is [`LARGEST_RATIO`].
@@ -44,40 +41,28 @@ pub struct Optimum {
 pub struct Problem<'a> {
     /// The setting that is evaluated.
     pub setting: &'a Setting,
-    /// What is known of the tolerated class.
-    bound: Bound<'a>,
+    /// The tolerated class.
+    class: Class<'a>,
     /// Errors at σ* = 1.
     errors: ErrorModel,
 }
 
 impl<'a> Problem<'a> {
-    /// Prepares a setting; none if nothing less than the loss of local noise is known of it.
+    /// Prepares a setting; none if its class is not computed.
     pub fn of(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
-        Problem::with(setting, Bound::of(setting)?)
-    }
-
-    /// Prepares a setting over a [sample](Bound::sampled) of the coalitions, where these are
-    /// exhausted: what is found is then a lower bound. None as for [`Problem::of`].
-    pub fn sampled(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
-        Problem::with(setting, Bound::sampled(setting)?)
-    }
-
-    fn with(setting: &'a Setting, bound: Bound<'a>) -> Result<Option<Self>, ExecutionError> {
-        if bound.is_local() {
+        let Some(class) = Class::of(setting)? else {
             return Ok(None);
-        }
+        };
         Ok(Some(Problem {
             setting,
-            bound,
+            class,
             errors: ErrorModel::of(setting)?,
         }))
     }
 
     /// The best r, looked for around `near` (an earlier one) if there is one.
     pub fn solve(&self, near: Option<f64>) -> Optimum {
-        let Some(class) = self.bound.computed() else {
-            return minimise(near, |ratio| self.at(ratio));
-        };
+        let class = &self.class;
         let (mut seen, mut active) = (Seen::default(), BTreeSet::new());
         class.extend_active(
             &mut active,
@@ -103,56 +88,38 @@ impl<'a> Problem<'a> {
 
     /// What the setting comes to at one r.
     pub fn at(&self, ratio: f64) -> Optimum {
-        self.evaluate(ratio, self.bound.quick(ratio))
+        let worst = self.class.screen(ratio);
+        self.evaluate(ratio, worst.first().map_or(0.0, |case| case.square))
     }
 
     /// What the setting comes to at one r, if its objective is below `limit`.
     pub fn below(&self, ratio: f64, limit: f64) -> Option<Optimum> {
         let square = (limit / self.errors.expected(ratio)).powi(2);
-        let here = match self.bound.computed() {
-            Some(class) => {
-                let before = self.before_publishing(ratio).0;
-                let class = (before < square)
-                    .then(|| class.screen_below(ratio, square))
-                    .flatten()?;
-                self.evaluate(ratio, class)
-            }
-            None => self.at(ratio),
-        };
-        Some(here).filter(|optimum| optimum.objective < limit)
+        let before = before_publishing(self.setting, ratio);
+        let class = (before < square)
+            .then(|| self.class.screen_below(ratio, square))
+            .flatten()?;
+        Some(self.evaluate(ratio, class)).filter(|optimum| optimum.objective < limit)
     }
 
-    /// The largest squared loss at r = `ratio` and σ* = 1 with care, never below the true one, and
-    /// whose loss that is.
-    pub fn worst(&self, ratio: f64) -> Result<(f64, Party), ExecutionError> {
-        let (square, party) = self.bound.worst(ratio)?;
-        let before = self.before_publishing(ratio);
-        Ok(if square >= before.0 {
-            (square, party)
-        } else {
-            before
-        })
-    }
-
-    /// What is found rests on, in words.
-    pub fn over(&self) -> String {
-        self.bound.over()
-    }
-
-    /// The largest squared loss at σ* = 1 of what leaves before publishing, by the theorem, and
-    /// whose it is. The largest sensitivity decides: the first party's name stands for it.
-    fn before_publishing(&self, ratio: f64) -> (f64, Party) {
-        (largest_theorem(self.setting, ratio).unwrap_or(f64::INFINITY), 0)
+    /// How many systems are computed.
+    pub fn cases(&self) -> usize {
+        self.class.cases()
     }
 
     fn evaluate(&self, ratio: f64, class: f64) -> Optimum {
-        let square = class.max(self.before_publishing(ratio).0);
+        let square = class.max(before_publishing(self.setting, ratio));
         Optimum {
             ratio,
             square,
             objective: square.sqrt() * self.errors.expected(ratio),
         }
     }
+}
+
+/// The largest squared loss at σ* = 1 of what leaves before publishing, by the theorem.
+pub(super) fn before_publishing(setting: &Setting, ratio: f64) -> f64 {
+    largest_theorem(setting, ratio).unwrap_or(f64::INFINITY)
 }
 
 /// Golden-section search in ln r, after a walk that brackets the minimum.

@@ -2,31 +2,22 @@
 //! where a target cannot be met.
 
 use serde::Serialize;
-use undertone_protocol::plan::calibration::Calibration;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::Faults;
+use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::Rounds;
-use undertone_protocol::topology::party::Party;
 
-use crate::calibration::limits::{FEWEST_ROUNDS, MOST_ROUNDS};
+use crate::bounds::closed_form::{ConnectedClass, speaks_of};
+use crate::calibration::by_connectivity;
+use crate::calibration::limits::MOST_ROUNDS;
 use crate::calibration::remedy::{Change, Remedy};
-use crate::calibration::utility::summed;
-use crate::class::coalitions;
+use crate::class::coalitions::MOST_PARTIES;
 use crate::class::setting::Setting;
-use crate::execution::checked::Execution;
-use crate::execution::error::ExecutionError;
 use crate::losses::gaussian::{self, GaussianError};
-use crate::losses::loss::Noise;
 use crate::mechanism::chosen::Mechanism;
 
 /// Shares of the parties that a quote assumes gone for good, in percent.
 const GONE_PERCENT: [usize; 5] = [0, 1, 5, 10, 20];
-
-/// Choices of who goes and when that the error without roll-back is averaged over.
-const CHOICES: usize = 12;
-
-/// Unknowns of a run up to which the error without roll-back is computed.
-const MOST_UNKNOWNS: usize = 2_000;
 
 /// So many more shares must a party send in the whole run than a coalition has members for most of
 /// the noise to cancel: else somebody sends to nobody else. Measured at n = 8, 12 and 16,
@@ -43,34 +34,25 @@ pub struct Gone {
     /// How many these are, rounded up.
     pub parties: usize,
     /// Standard error of the result, per coordinate and in the data's unit, noise only; with uneven
-    /// weights, for the heaviest gone. Null where it was not computed.
+    /// weights, for the heaviest gone. Null where nobody is left.
     pub standard_error: Option<f64>,
     /// Whether the plan tolerates as many. If not, the gate may withhold, and fewer than
     /// `min_parties` withhold always.
     pub tolerated: bool,
 }
 
-/// Errors with 0, 1, 5, 10 and 20 % of the parties gone for good.
-///
-/// With roll-back the result is the exact mean over the rest, with their own noise. Without, noise
-/// is left behind: the root of the mean variance over a fixed choice of parties and rounds.
-pub fn gone(plan: &Plan) -> Result<Vec<Gone>, ExecutionError> {
-    let (parties, dropouts) = (plan.parties(), plan.draft().privacy.dropouts);
+/// Errors with 0, 1, 5, 10 and 20 % of the parties gone for good: the result is the exact mean over
+/// the rest, with their own noise.
+pub fn gone(plan: &Plan) -> Vec<Gone> {
     let scale = plan.scales().root_mean_square();
     let each = |percent: usize| {
-        let count = (parties * percent).div_ceil(100);
-        let error = if plan.draft().mechanism.rollback {
-            Some(rolled_back(plan, count))
-        } else {
-            left_behind(plan, count)?
-        };
-        let standard_error = error.map(|error| error * scale).filter(|error| error.is_finite());
-        Ok(Gone {
+        let parties = (plan.parties() * percent).div_ceil(100);
+        Gone {
             percent,
-            parties: count,
-            standard_error,
-            tolerated: count <= dropouts,
-        })
+            parties,
+            standard_error: Some(rolled_back(plan, parties) * scale).filter(|error| error.is_finite()),
+            tolerated: parties <= plan.draft().privacy.dropouts,
+        }
     };
     GONE_PERCENT.into_iter().map(each).collect()
 }
@@ -83,56 +65,6 @@ fn rolled_back(plan: &Plan, gone: usize) -> f64 {
     weights.sort_by(f64::total_cmp);
     let rest = &weights[..weights.len() - gone];
     plan.calibration().independent_std * (rest.len() as f64).sqrt() / rest.iter().sum::<f64>()
-}
-
-/// The error with the noise that crashes leave behind; none where the run is too large.
-fn left_behind(plan: &Plan, gone: usize) -> Result<Option<f64>, ExecutionError> {
-    let (parties, rounds) = (plan.parties(), plan.rounds() as usize);
-    if parties * (rounds + 1) > MOST_UNKNOWNS {
-        return Ok(None);
-    }
-    let setting = Setting::of_plan(plan).map_err(|error| ExecutionError::Invalid {
-        place: "injection".into(),
-        problem: error.to_string(),
-    })?;
-    let base = setting.fault_free()?;
-    let calibration = plan.calibration();
-    let noise = Noise {
-        independent_std: calibration.independent_std,
-        correlated_std: calibration.correlated_std,
-    };
-    let choices = if gone == 0 { 1 } else { CHOICES };
-    let mut variance = 0.0;
-    for choice in 0..choices {
-        // Spread over parties and rounds; two of one choice are different parties.
-        let leaves = |index: usize| {
-            (
-                (index * parties / gone.max(1) + choice * 5) % parties,
-                1 + (choice * 7 + index * 3) % rounds,
-            )
-        };
-        let leaving: Vec<(Party, usize)> = (0..gone).map(leaves).collect();
-        variance += crashed(&setting, &base, &leaving, noise)? / choices as f64;
-    }
-    Ok(Some(variance.sqrt()))
-}
-
-/// The variance of the result if these parties send nothing from these rounds on; what was due to
-/// them stays with its senders.
-fn crashed(
-    setting: &Setting,
-    base: &Execution,
-    leaving: &[(Party, usize)],
-    noise: Noise,
-) -> Result<f64, ExecutionError> {
-    let here = |party: Party, round: usize| leaving.iter().all(|&(who, from)| who != party || round < from);
-    let online = (0..=setting.rounds())
-        .map(|t| (0..setting.parties()).map(|party| here(party, t)).collect())
-        .collect();
-    let rest = (0..setting.parties())
-        .filter(|&party| here(party, setting.rounds()))
-        .collect();
-    Ok(summed(&base.clone().with_online(online)?, &setting.weights, &rest).variance(noise))
 }
 
 /// Errors at one ε, per coordinate and in the data's unit.
@@ -186,55 +118,48 @@ fn gains_from_rounds(plan: &Plan) -> bool {
         .is_some_and(|mechanism| mechanism.rules().gains_from_rounds())
 }
 
+/// Why a plan of more parties than are computed has local noise, where no theorem speaks of it, and
+/// what would help; as two sentences. None where one does.
+pub fn beyond_theorems(plan: &Plan) -> Option<&'static str> {
+    let setting = Setting::of_plan(plan).ok()?;
+    let silent = plan.parties() > MOST_PARTIES && !setting.uniform && !speaks_of(&setting);
+    silent.then_some(
+        "Of Gaussian noise among more than 16 parties only fanout = 1 with injection = \"incremental\" \
+         and rollback = true is bounded: the noise is that of local privacy, by the theorem. \
+         With these, or with mechanism.correlated = \"uniform\", most of it cancels.",
+    )
+}
+
 /// What would let most of the noise cancel, where the headline is the theorem's and the noise that
-/// of local privacy: rounds in which no coalition is all that a party sends to, and few enough
-/// coalitions to compute them all. Empty if the noise cancels, or nothing here helps.
+/// of local privacy: so many rounds that no coalition is all that a party exchanges shares with, or
+/// fewer in a coalition. Empty if the noise cancels, or nothing here helps.
 pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
-    if !is_local(plan) || plan.draws_at_start() || !gains_from_rounds(plan) {
-        return vec![];
-    }
-    let Ok(here) = Setting::of_plan(plan) else {
+    let silent = plan.draws_at_start() || !gains_from_rounds(plan) || beyond_theorems(plan).is_some();
+    let Some(here) = Setting::of_plan(plan).ok().filter(|_| is_local(plan) && !silent) else {
         return vec![];
     };
     let draft = plan.draft();
     let (colluding, dropouts) = (draft.privacy.colluding, draft.privacy.dropouts);
-    // By Theorem R nobody departs from the paper's protocol to the coalition.
-    let size = |colluding: usize, dropouts: usize| {
-        if here.rollback {
-            colluding + dropouts
-        } else {
-            colluding
-        }
-    };
     // Whether the noise cancels with other rounds, fewer colluding, fewer departures.
-    let fanout = draft.mechanism.fanout as usize;
     let with_rounds = |rounds: usize, colluding: usize, dropouts: usize| {
-        let schedule = Calibration::draw_schedule(draft, rounds as u32, 0);
-        let fits = draft.mechanism.injection.exact(rounds as u32).is_ok()
-            && rounds * fanout >= size(colluding, dropouts) + BEYOND;
-        let setting = |out: &[Vec<Vec<Party>>]| Setting {
+        let other = Setting {
             colluding,
             dropouts,
-            out: out.to_vec(),
             ..here.clone()
         };
-        fits && schedule.is_some_and(|schedule| coalitions::feasible(&setting(schedule.out())))
+        let fits = draft.mechanism.injection.exact(rounds as u32).is_ok();
+        fits && cancels(draft, rounds, other)
     };
     let suffices = |colluding: usize, dropouts: usize| match draft.mechanism.rounds {
         Rounds::Fixed(rounds) => with_rounds(rounds as usize, colluding, dropouts),
-        Rounds::Auto => (FEWEST_ROUNDS..=MOST_ROUNDS).any(|rounds| with_rounds(rounds, colluding, dropouts)),
+        Rounds::Auto => with_rounds(MOST_ROUNDS, colluding, dropouts),
     };
     // One change, the closest to what was asked for …
     let mut remedies = vec![];
     if let Rounds::Fixed(rounds) = draft.mechanism.rounds {
-        let more =
-            (rounds as usize + 1..=MOST_ROUNDS).find(|&rounds| with_rounds(rounds, colluding, dropouts));
-        let other = more.or_else(|| {
-            (1..rounds as usize)
-                .rev()
-                .find(|&rounds| with_rounds(rounds, colluding, dropouts))
-        });
-        remedies.extend(other.map(|rounds| Remedy::one("mechanism.rounds", rounds)));
+        let mut more = rounds as usize + 1..=MOST_ROUNDS;
+        let enough = more.find(|&rounds| with_rounds(rounds, colluding, dropouts));
+        remedies.extend(enough.map(|rounds| Remedy::one("mechanism.rounds", rounds)));
     }
     let fewer = (1..colluding).rev().find(|&fewer| suffices(fewer, dropouts));
     remedies.extend(fewer.map(|fewer| Remedy::one("privacy.colluding", fewer)));
@@ -242,23 +167,31 @@ pub fn against_the_theorem(plan: &Plan) -> Vec<Remedy> {
     remedies.extend(fewer.map(|fewer| Remedy::one("privacy.dropouts", fewer)));
     // … or, where none suffices, two.
     if remedies.is_empty() {
-        let pairs =
-            (1..colluding).flat_map(|colluding| (0..dropouts).map(move |dropouts| (colluding, dropouts)));
-        let most = pairs
-            .filter(|&(colluding, dropouts)| suffices(colluding, dropouts))
-            .max_by_key(|pair| (pair.0 + pair.1, pair.0));
-        remedies.extend(most.map(|(colluding, dropouts)| Remedy {
+        let fewer = (1..colluding).rev().find(|&fewer| suffices(fewer, 0));
+        remedies.extend(fewer.map(|fewer| Remedy {
             change: Change {
                 setting: "privacy.colluding",
-                value: colluding,
+                value: fewer,
             },
             with: Some(Change {
                 setting: "privacy.dropouts",
-                value: dropouts,
+                value: 0,
             }),
         }));
     }
     remedies
+}
+
+/// Whether most of the noise cancels in so many rounds of a setting: by a count of the shares where
+/// coalitions are computed, else by whether a theorem speaks of the schedule.
+fn cancels(draft: &Draft, rounds: usize, setting: Setting) -> bool {
+    if setting.parties() <= MOST_PARTIES {
+        return rounds * draft.mechanism.fanout as usize >= setting.coalition_size() + BEYOND;
+    }
+    by_connectivity::schedule(draft, rounds as u32).is_ok_and(|drawn| {
+        let out = drawn.schedule.out().to_vec();
+        ConnectedClass::of(&Setting { out, ..setting }).is_some()
+    })
 }
 
 #[cfg(test)]
@@ -272,7 +205,7 @@ mod tests {
     #[test]
     fn with_roll_back_the_rest_has_its_exact_mean() {
         let plan = plan(5, "[mechanism]\nrounds = 4");
-        let gone = gone(&plan).expect("errors");
+        let gone = gone(&plan);
         let counts: Vec<usize> = gone.iter().map(|gone| gone.parties).collect();
         assert_eq!(counts, [0, 1, 1, 1, 1]);
         let predicted = &plan.calibration().predicted;
@@ -282,21 +215,6 @@ mod tests {
             gone[4].standard_error,
             predicted.standard_error_one_dropout.expect("tolerated")
         ));
-    }
-
-    #[test]
-    fn without_roll_back_noise_is_left_behind() {
-        let plan = plan(5, "[mechanism]\nrounds = 4\nrollback = false");
-        let gone = gone(&plan).expect("errors");
-        let error = |index: usize| gone[index].standard_error.expect("computed");
-        assert!((error(0) / plan.calibration().predicted.standard_error - 1.0).abs() < 1e-12);
-        // A crash in rounds 1 to 4 by turns: near the mean over all of them.
-        let expected = plan
-            .calibration()
-            .predicted
-            .standard_error_one_dropout
-            .expect("tolerated");
-        assert!((error(4) / expected - 1.0).abs() < 0.2, "{} {expected}", error(4));
     }
 
     #[test]
@@ -417,32 +335,28 @@ mod tests {
         }
     }
 
+    /// With more parties than are computed the theorem says which settings it is for.
     #[test]
-    fn too_many_coalitions_are_said_with_the_number_that_suffices() {
-        let told = |parties: usize, privacy: &str, rounds: &str| {
-            let plan = plan(
-                parties,
-                &format!("[privacy]\n{privacy}\n[mechanism]\nrounds = {rounds}"),
-            );
-            assert!(is_local(&plan));
-            against_the_theorem(&plan)
-                .iter()
-                .map(Remedy::to_string)
-                .collect::<Vec<_>>()
-        };
-        // 31 choose 5 are 169,911 coalitions, 31 choose 4 are 31,465.
+    fn what_no_theorem_speaks_of_says_so() {
+        let more = |mechanism: &str| plan(20, &format!("[mechanism]\nrounds = 3\n{mechanism}"));
+        for mechanism in ["fanout = 2", "injection = \"early\"", "rollback = false"] {
+            let local = more(mechanism);
+            assert!(is_local(&local), "{mechanism}");
+            let told = beyond_theorems(&local).expect("no theorem");
+            assert!(told.contains("fanout = 1") && told.contains("uniform"), "{told}");
+            assert!(against_the_theorem(&local).is_empty());
+        }
+        let bounded = more("");
+        assert!(!is_local(&bounded) && beyond_theorems(&bounded).is_none());
+        let few = with_remedies(20, 3, 3, "3");
+        let remedies: Vec<String> = few.iter().map(|(remedy, _)| remedy.to_string()).collect();
         assert_eq!(
-            told(31, "colluding = 4\ndropouts = 1", "5"),
-            ["privacy.colluding = 3", "privacy.dropouts = 0"]
+            remedies,
+            [
+                "mechanism.rounds = 5",
+                "privacy.colluding = 1",
+                "privacy.dropouts = 1"
+            ]
         );
-        // 130 choose 2 would do for their number, but not for the time of a pass.
-        assert_eq!(
-            told(130, "colluding = 1\ndropouts = 1", "7"),
-            ["privacy.dropouts = 0"]
-        );
-        // One change does not suffice here.
-        let both = "privacy.colluding = 2 together with privacy.dropouts = 0";
-        assert_eq!(told(60, "colluding = 3\ndropouts = 3", "\"auto\""), [both]);
-        assert!(against_the_theorem(&plan(4, "[mechanism]\nrounds = 3")).is_empty());
     }
 }

@@ -336,7 +336,7 @@ fn best(
 }
 
 /// The smallest r up to [`LARGEST_RATIO`], to 5 %, from which on something holds.
-fn smallest(holds: impl Fn(f64) -> bool) -> f64 {
+pub(super) fn smallest(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (1.0f64, LARGEST_RATIO);
     while high / low > 1.05 {
         let middle = (low * high).sqrt();

@@ -1,44 +1,41 @@
-//! Coalitions of parties: all of one size while that is feasible.
+//! Coalitions of parties: all of one size, with few parties.
 //!
 //! Only full-size coalitions are enumerated: what a smaller one sees and knows, a larger one that
 //! contains it sees and knows too.
-
-use std::collections::BTreeSet;
 
 use undertone_protocol::topology::party::Party;
 
 use crate::class::faults;
 use crate::class::setting::Setting;
 
-/// Coalitions that each execution is computed against at most; above, the theorem of local noise is
-/// the headline: a loss μ of at most Δ/σ*, sensitivity over a party's own noise.
-pub const MOST_COALITIONS: usize = 100_000;
+/// Parties up to which every coalition is computed. With more the theorems about all coalitions at
+/// once stand in: they come close to the least error there is, and take no time.
+pub const MOST_PARTIES: usize = 16;
 
-/// Multiplications that one pass over a class takes at most: each member makes one to verify the
-/// plan, and whoever makes the plan about half a dozen. Our choice: 100 parties with one colluder
-/// and one departure are just below; a pass is 27 s of one core then.
-pub(crate) const MOST_PRODUCTS: f64 = 2e11;
-
-/// Multiplications of a pass above which choices are made by a [`sample`] of the coalitions. Our
-/// choice: a tenth of a second of one core.
-pub(crate) const SAMPLED_PRODUCTS: f64 = 4e8;
+/// Multiplications of a pass over a class above which computing it counts as impossible: each
+/// member makes one to verify the plan, and whoever makes the plan some dozens. Our choice: half a
+/// minute of one core. With 16 parties only coalitions of six and more over many rounds take
+/// longer.
+const MOST_PRODUCTS: f64 = 2e11;
 
 /// Multiplications that the gate takes at most, while all wait for it: measured, two seconds of one
 /// core.
 pub(crate) const MOST_SETTLED: f64 = 1e10;
 
 /// Rows of a run, parties times one more than rounds, of which products of all pairs are kept: our
-/// choice. There are up to four such matrices at a time, of 200 MB each.
+/// choice. There are up to four such matrices at a time, of 200 MB each. 16 parties reach it in 311
+/// rounds.
 const MOST_ROWS: usize = 5_000;
 
-/// Whether a class is exhausted: few enough coalitions, each pass in reasonable time, and the gate
-/// in little. A function of the setting alone, so that all members decide alike.
+/// Whether a class is computed: few parties, and a pass, like the gate, in reasonable time. A
+/// function of the setting alone, so that all members decide alike.
 pub fn feasible(setting: &Setting) -> bool {
     let (parties, size) = (setting.parties(), setting.coalition_size());
-    let few = size < parties && count(parties, size).is_some_and(|count| count <= MOST_COALITIONS);
     let settled = |members: usize| settled_products(setting, members) <= MOST_SETTLED;
     let fits = parties * (setting.rounds() + 1) <= MOST_ROWS;
-    few && fits
+    parties <= MOST_PARTIES
+        && size < parties
+        && fits
         && products(setting) <= MOST_PRODUCTS
         && settled(parties)
         && settled(parties.saturating_sub(setting.dropouts))
@@ -110,27 +107,6 @@ pub fn count(parties: usize, size: usize) -> Option<usize> {
     })
 }
 
-/// Whether a pass over all coalitions takes so long that choices are made by a [`sample`] of them.
-pub(crate) fn sampled(setting: &Setting) -> bool {
-    products(setting) > SAMPLED_PRODUCTS
-}
-
-/// Coalitions of the class, spread over all of them and always the same, so many that a pass takes
-/// [`SAMPLED_PRODUCTS`]; all if that is enough.
-pub(crate) fn sample(setting: &Setting) -> Vec<Vec<Party>> {
-    let all = all(setting.parties(), setting.coalition_size());
-    if !sampled(setting) {
-        return all;
-    }
-    let count = ((all.len() as f64 * SAMPLED_PRODUCTS / products(setting)) as usize).clamp(1, all.len());
-    // Steps of the golden section fall evenly between each other, whatever their number.
-    let step = (5f64.sqrt() - 1.0) / 2.0;
-    let chosen: BTreeSet<usize> = (0..count)
-        .map(|index| ((index as f64 * step).fract() * all.len() as f64) as usize)
-        .collect();
-    chosen.into_iter().map(|index| all[index].clone()).collect()
-}
-
 /// All coalitions of `size` out of `parties`, each ascending, in lexicographic order.
 pub fn all(parties: usize, size: usize) -> Vec<Vec<Party>> {
     let mut list = Vec::new();
@@ -171,8 +147,9 @@ mod tests {
             rollback: true,
             uniform: false,
         };
-        assert!(feasible(&nobody_colludes(100, 12)));
-        assert!(!feasible(&nobody_colludes(800, 12)));
+        assert!(feasible(&nobody_colludes(16, 300)));
+        assert!(!feasible(&nobody_colludes(16, 400)));
+        assert!(!feasible(&nobody_colludes(17, 3)));
     }
 
     #[test]

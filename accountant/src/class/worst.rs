@@ -103,29 +103,13 @@ pub struct Class<'a> {
 }
 
 impl<'a> Class<'a> {
-    /// The class of `setting`; none if it has too many coalitions or takes too long to be exhausted
+    /// The class of `setting`; none if it has too many parties or takes too long to be computed
     /// ([`coalitions::feasible`]).
     pub fn of(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
         if !coalitions::feasible(setting) {
             return Ok(None);
         }
-        Class::against(
-            setting,
-            coalitions::all(setting.parties(), setting.coalition_size()),
-        )
-        .map(Some)
-    }
-
-    /// The class of `setting` against so few of its coalitions that a pass is quick: to choose by,
-    /// never to claim by. All of them if these are few.
-    pub fn sampled(setting: &'a Setting) -> Result<Option<Self>, ExecutionError> {
-        if !coalitions::feasible(setting) {
-            return Ok(None);
-        }
-        Class::against(setting, coalitions::sample(setting)).map(Some)
-    }
-
-    fn against(setting: &'a Setting, coalitions: Vec<Vec<Party>>) -> Result<Self, ExecutionError> {
+        let coalitions = coalitions::all(setting.parties(), setting.coalition_size());
         let parties = setting.parties();
         let base = setting.fault_free()?;
         let crashes = if setting.rollback {
@@ -146,17 +130,12 @@ impl<'a> Class<'a> {
         if keep {
             class.kept = in_parallel(class.crashes.len(), |index| Some(class.prepare(index)));
         }
-        Ok(class)
+        Ok(Some(class))
     }
 
     /// How many systems there are: executions times coalitions.
     pub fn cases(&self) -> usize {
         (1 + self.faults.len() + self.crashes.len()) * self.coalitions.len()
-    }
-
-    /// How many coalitions each execution is computed against.
-    pub fn coalitions(&self) -> usize {
-        self.coalitions.len()
     }
 
     /// The execution of a case, with its coalition as `corrupted`.

@@ -6,7 +6,7 @@ use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::topology::party::Party;
 
 use crate::bounds::exact_sum;
-use crate::class::coalitions::{self, MOST_SETTLED};
+use crate::class::coalitions::{self, MOST_PARTIES, MOST_SETTLED};
 use crate::execution::checked::Execution;
 use crate::execution::rows::{Rows, SCREENED};
 use crate::execution::settled::{LogsError, Readings, exceptions};
@@ -19,12 +19,11 @@ use crate::losses::view::View;
 use crate::parallel::in_parallel;
 
 impl Gate<'_> {
-    /// Whether the gate computes so many readings of what happened; else the theorem stands in. One
+    /// Whether the gate computes so many readings of what happened; else a theorem stands in. One
     /// reading is always computed where the plan's whole class was.
     pub(super) fn feasible(&self, members: usize, readings: usize) -> bool {
-        let few = coalitions::count(members, self.coalition_size(members))
-            .is_some_and(|count| count <= coalitions::MOST_COALITIONS);
-        few && coalitions::settled_products(&self.setting, members) * readings as f64 <= MOST_SETTLED
+        self.plan.parties() <= MOST_PARTIES
+            && coalitions::settled_products(&self.setting, members) * readings as f64 <= MOST_SETTLED
     }
 
     /// The largest loss with roll-back: of the members, against whom by Theorem R the departed

@@ -6,15 +6,16 @@ use undertone_protocol::messages::log::{AgreedLogs, deniers};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
+use crate::bounds::closed_form::speaks_of;
 use crate::bounds::draws::hidden::worst_with_a_share_fault;
 use crate::class::coalitions::{self, MOST_SETTLED};
 use crate::execution::settled::{LogsError, check, exceptions};
 use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::{Audit, Basis, Verdict};
 
-/// Sets that the gate looks at where each takes a while: with 200 parties PPSC's bound takes a good
-/// second, and one draw a thirtieth of one.
-const MOST_BOUNDED: usize = 4;
+/// Sets that the gate looks at where START draws the schedule: with 200 parties each takes a
+/// thirtieth of a second.
+const MOST_DRAWN: usize = 4;
 
 /// Sets of which the gate computes the connectivity: with 1,000 parties one takes some seconds.
 const MOST_CONNECTED: usize = 64;
@@ -142,7 +143,7 @@ impl Gate<'_> {
         let (parties, dropouts) = (self.plan.parties(), self.setting.dropouts);
         let in_class = |publish: &BTreeSet<Party>| parties - publish.len() <= dropouts && among(publish) <= 1;
         let mut tolerated = false;
-        for publish in self.sets(logs, least).filter(in_class).take(MOST_BOUNDED) {
+        for publish in self.sets(logs, least).filter(in_class).take(MOST_DRAWN) {
             tolerated = true;
             if self.departed_learn_little(&publish) {
                 let reason = self.left_out(
@@ -209,12 +210,10 @@ impl Gate<'_> {
         // Where only the theorem speaks, it says the same of every set.
         let affordable =
             || (MOST_SETTLED / coalitions::settled_products(&self.setting, logs.len())).max(1.0) as usize;
-        let most = if self.setting.uniform {
-            MOST_CONNECTED
-        } else if self.feasible(logs.len(), 1) {
+        let most = if self.feasible(logs.len(), 1) && !self.setting.uniform {
             affordable()
-        } else if self.setting.mechanism.rules().bounded_by_spreading() {
-            MOST_BOUNDED
+        } else if self.setting.uniform || speaks_of(&self.setting) {
+            MOST_CONNECTED
         } else {
             1
         };
@@ -275,7 +274,7 @@ impl Gate<'_> {
             self.as_it_was(logs, publish)?
         };
         let computed = if computed.is_none() {
-            self.bounded(logs, publish)?
+            self.by_closed_form(logs, publish)?
         } else {
             computed
         };

@@ -1,7 +1,7 @@
 //! What the gate knows of a plan before anything has happened, and what follows from that alone.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
@@ -26,8 +26,6 @@ pub(super) struct Gate<'a> {
     pub(super) base: Execution,
     /// The loss that the plan's (ε, δ) allows.
     pub(super) budget: f64,
-    /// What the plan's class loses, where that is bounded and not computed.
-    pub(super) of_class: OnceLock<Option<f64>>,
     /// Multiplications that are left for all sets to come; none once they were not enough.
     pub(super) left: Mutex<Option<f64>>,
 }
@@ -75,7 +73,6 @@ impl<'a> Gate<'a> {
             noise,
             base,
             budget,
-            of_class: OnceLock::new(),
             left: Mutex::new(Some(MOST_WORK)),
         })
     }

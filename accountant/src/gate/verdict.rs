@@ -41,11 +41,8 @@ pub enum Basis {
     /// The bound on what leaves before publishing, any coalition; the execution's loss is not above
     /// it.
     BeforePublishing,
-    /// The bound of [`crate::bounds::spreading`], any coalition of `colluding` parties; the
-    /// execution's loss is not above it.
-    Spreading,
-    /// The connectivity of what happened, where correlated noise is uniform: any coalition of
-    /// `colluding` parties.
+    /// The connectivity of what happened, any coalition of `colluding` parties; the execution's
+    /// loss is not above it.
     Connectivity,
     /// The loss of local noise, any coalition and any faults; the execution's is not above it.
     Theorem,

@@ -104,6 +104,15 @@ impl Rules for InjectionSpec {
         seen_before_cancelling(self, rounds, ratio)
     }
 
+    /// E ≤ 3(4D + T(D + 1) + T), for D_Inc with fan-out 1.
+    fn cost_of_moving(&self, sends: &Sends, depth: f64) -> Option<f64> {
+        let one_at_most = sends.iter().flatten().all(|to| to.len() <= 1);
+        let incremental = matches!(self, InjectionSpec::Named(NamedInjection::Incremental));
+        let rounds = sends.len() as f64;
+        let cost = 3.0 * (4.0 * depth + rounds * (depth + 1.0) + rounds);
+        Some(cost).filter(|_| one_at_most && incremental)
+    }
+
     fn gains_from_rounds(&self) -> bool {
         true
     }

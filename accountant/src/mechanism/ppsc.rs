@@ -125,8 +125,12 @@ impl Rules for Ppsc {
         true
     }
 
-    fn bounded_by_spreading(&self) -> bool {
-        true
+    /// K ≤ h(1 + D), h the most hand-outs of a party.
+    fn cost_of_moving(&self, sends: &Sends, depth: f64) -> Option<f64> {
+        let parties = sends.first().map_or(0, Vec::len);
+        let hand_outs = |party: Party| sends.iter().filter(|round| !round[party].is_empty()).count();
+        let most = (0..parties).map(hand_outs).max()?;
+        Some(most as f64 * (1.0 + depth))
     }
 
     fn claims_against_readers(&self) -> bool {

@@ -112,10 +112,11 @@ pub trait Rules: Debug + Send + Sync {
         false
     }
 
-    /// Whether there is a bound on all coalitions at once ([`crate::bounds::spreading`]), for runs
-    /// that are too large to compute every one.
-    fn bounded_by_spreading(&self) -> bool {
-        false
+    /// What it costs at most to move a change of one value along a tree of mean depth `depth`, in
+    /// squares of the noise that cancels: E or K of [`crate::bounds::closed_form`], which bounds
+    /// all coalitions at once. None where no theorem does.
+    fn cost_of_moving(&self, _sends: &Sends, _depth: f64) -> Option<f64> {
+        None
     }
 
     /// Whether a plan also claims what those learn who only read the public graph.
@@ -129,8 +130,8 @@ pub trait Rules: Debug + Send + Sync {
         false
     }
 
-    /// Whether a schedule may only be used if it hides all that its private graph can hide
-    /// ([`crate::bounds::coverage`]); the number of rounds follows from that.
+    /// Whether a schedule may only be used if those who meet in it are as connected as the private
+    /// graph, up to what the threat asks for; the number of rounds follows from that.
     fn must_cover(&self) -> bool {
         false
     }

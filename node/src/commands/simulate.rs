@@ -16,7 +16,7 @@ use undertone_protocol::simulator::scenario::Conditions;
 
 use crate::commands::simulate::totals::Totals;
 use crate::measuring::paper::{self, Paper};
-use crate::measuring::trial::Trial;
+use crate::measuring::trial::{KillPhase, Trial};
 use crate::planning::{files, make, plot};
 use crate::telling::failure::Failure;
 use crate::telling::progress::Progress;
@@ -49,10 +49,19 @@ pub struct SimulateArgs {
     /// Seeds inputs, schedule, network, kills and (only here) noise
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// Kill this many parties in each run, at random moments of mixing: loudly in even runs,
+    /// Kill this many parties in each run, at random moments of a phase: loudly in even runs,
     /// silently in odd ones
     #[arg(long, value_name = "K", default_value_t = 0)]
     kills: usize,
+    /// The phase that --kills happen in
+    #[arg(
+        long,
+        value_enum,
+        value_name = "PHASE",
+        default_value = "mixing",
+        conflicts_with_all = ["direct", "paper"]
+    )]
+    kill_phase: KillPhase,
     /// Mixing, settling, gate and finals only, on an ideal network and without signatures, as
     /// hundreds of parties need: kills then are at random rounds, with or without the share of that
     /// round
@@ -97,7 +106,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
         let simulated = if arguments.direct {
             trial.direct(kills, seed)
         } else {
-            let faults = trial.kills(kills, seed, !number.is_multiple_of(2));
+            let faults = trial.kills(kills, arguments.kill_phase, seed, !number.is_multiple_of(2));
             trial.simulate(Conditions::new(seed).with_faults(faults))
         };
         totals.add(&trial, &simulated)?;

@@ -166,22 +166,15 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
 
 /// The loss of party `me` against `coalition` together: the largest over the tolerated class (by
 /// Theorem R the departed join the coalition) and over what leaves before publishing, if that is
-/// feasible; else Δ/σ*. Where correlated noise is uniform what the plan claims is it, or Δ/σ*.
-/// Never below it.
+/// feasible; else Δ/σ*. Never below it.
 pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
     let bound = theorem(plan, me);
     if plan.draws_at_start() {
         // Who is not vouched for may know the schedule, and it is not here yet.
         return Ok(bound);
     }
-    let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;
-    if setting.uniform {
-        // Any coalition within the claim; a larger one may open what is sealed, or cut somebody
-        // off, and then learns what the theorem says.
-        let within = coalition.len() <= setting.colluding;
-        return Ok(if within { charged_mu(plan, me).min(bound) } else { bound });
-    }
     // How many systems of equations it takes; beyond our patience the theorem must do.
+    let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;
     let others: Vec<Party> = (0..plan.parties())
         .filter(|party| *party != me && !coalition.contains(party))
         .collect();

@@ -57,6 +57,17 @@ impl CachedGate {
     }
 }
 
+/// The phase of a run in which parties are killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum KillPhase {
+    /// Shares are exchanged.
+    Mixing,
+    /// Logs are agreed on; sealed finals leave with them.
+    Settling,
+    /// Finals are agreed on; sealed ones are corrected and opened.
+    Publishing,
+}
+
 /// A plan with the values of its parties: what all of its simulated runs share.
 pub struct Trial {
     /// The plan that is run.
@@ -119,9 +130,10 @@ impl Trial {
         (0..count).map(&mut leave).collect()
     }
 
-    /// `count` kills at moments of mixing: between the first round's begin and the first log in a
-    /// run of the same seed without kills. Killed parties fall silent, or are seen to be gone.
-    pub fn kills(&self, count: usize, seed: u64, silent: bool) -> Vec<Fault> {
+    /// `count` kills at moments of a phase: from when the first party gets to it to when the first
+    /// gets to the next one, in a run of the same seed without kills. Killed parties fall silent, or
+    /// are seen to be gone.
+    pub fn kills(&self, count: usize, phase: KillPhase, seed: u64, silent: bool) -> Vec<Fault> {
         if count == 0 {
             return vec![];
         }
@@ -133,8 +145,13 @@ impl Trial {
                 .filter(|(_, _, event)| *event == Event::Phase(phase));
             times.map(|(at, _, _)| *at).min().unwrap_or(Time::ZERO).as_nanos()
         };
-        let from = first(Phase::Mixing);
-        let to = first(Phase::Settling).max(from + 1);
+        let (begins, ends) = match phase {
+            KillPhase::Mixing => (Phase::Mixing, Phase::Settling),
+            KillPhase::Settling => (Phase::Settling, Phase::Publishing),
+            KillPhase::Publishing => (Phase::Publishing, Phase::Done),
+        };
+        let from = first(begins);
+        let to = first(ends).max(from + 1);
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let mut parties: Vec<Party> = (0..self.plan.parties()).collect();
         let mut kill = |_| {

@@ -399,15 +399,20 @@ impl Driver {
     }
 
     fn audited(&mut self, gate: Verdict) {
-        let verdict = match self.costs.settle(gate.audit.mu) {
-            Ok(()) => GateVerdict {
-                publish: gate.publish.clone(),
-                reason: gate.reason.clone(),
-            },
-            Err(failure) => GateVerdict {
+        let settled = self.costs.settle(gate.audit.mu);
+        let verdict = match settled {
+            // A sealed final has left: withholding its secret would keep it from nobody.
+            Err(failure) if !self.plan.draft().run.sealed => GateVerdict {
                 publish: None,
                 reason: failure.message,
             },
+            settled => {
+                settled.unwrap_or_else(|failure| self.fault(&failure.message));
+                GateVerdict {
+                    publish: gate.publish.clone(),
+                    reason: gate.reason.clone(),
+                }
+            }
         };
         self.gate = Some(gate);
         self.feed(Input::Verdict(verdict));

@@ -60,7 +60,7 @@ impl Account {
     pub fn of(plan: &Plan, me: Party, finish: &Finish) -> Result<Self, Failure> {
         let outcome = &finish.outcome;
         let plan = &*outcome.plan(plan);
-        let fate = sealing::fate(plan, me, finish);
+        let fate = sealing::fate(plan, outcome);
         let mut audit = match fate {
             Some(fate) => sealing::audit(plan, finish, fate),
             None => audit(plan, finish),

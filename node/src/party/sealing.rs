@@ -9,24 +9,14 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::driver::Finish;
 
-/// What became of the final of party `me`, where the plan seals finals and something private has
-/// left. A node that never sealed its own has given nobody anything to open.
-pub(super) fn fate(plan: &Plan, me: Party, finish: &Finish) -> Option<SealedFinal> {
-    let outcome = &finish.outcome;
+/// What became of this node's final, where the plan seals finals and something private has left. A
+/// node that never sealed its own has given nobody anything to open.
+pub(super) fn fate(plan: &Plan, outcome: &Outcome) -> Option<SealedFinal> {
     match outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,
-        _ if !plan.draft().run.sealed => None,
-        _ if refused_by_itself(me, finish) => Some(SealedFinal::Unknown),
-        _ => Some(outcome.sealed.unwrap_or(SealedFinal::Closed)),
+        _ if plan.draft().run.sealed => Some(outcome.sealed.unwrap_or(SealedFinal::Closed)),
+        _ => None,
     }
-}
-
-/// Whether the gate let this party through and its own books did not (the ledger could not be
-/// written, say): the others' gate says the same as ours did, and they may open it.
-fn refused_by_itself(me: Party, finish: &Finish) -> bool {
-    let gate = finish.gate.as_ref().and_then(|gate| gate.publish.as_ref());
-    let told = finish.outcome.verdict.as_ref();
-    gate.is_some_and(|publish| publish.contains(&me)) && told.is_some_and(|told| told.publish.is_none())
 }
 
 /// What the run has cost: nothing where nothing is opened, and the largest loss within the plan

@@ -3,10 +3,9 @@
 
 use serde::Serialize;
 use undertone_accountant::calibration::calibrate::calibrate;
-use undertone_accountant::losses::gaussian;
-use undertone_protocol::plan::calibration::Calibration;
+use undertone_accountant::class::coalitions::MOST_PARTIES;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::claim::ConnectivityBasis;
+use undertone_protocol::plan::claim::{Claim, ConnectivityBasis, Established, Faults};
 use undertone_protocol::plan::draft::Draft;
 use undertone_protocol::plan::run_file::settings::{
     Coalitions, CorrelatedNoise, Dissemination, IndependentNoise, InjectionChoice, MechanismKind, Rounds,
@@ -14,16 +13,10 @@ use undertone_protocol::plan::run_file::settings::{
 
 use crate::telling::table::{Table, bytes, number};
 
-/// Parties up to which the Gaussian plan is calibrated for the comparison; above, that would take
-/// longer than the plan itself, and a closed form stands in.
-const MOST_CALIBRATED: usize = 16;
-
-/// Rounds of the Gaussian plan at least: what its own search takes for one colluder and one
-/// departure among eight (it may find a few percent less with others).
+/// Rounds of INCA's Gaussian plan at least, where every coalition is computed: what its own search
+/// takes for one colluder and one departure among eight (it may find a few percent less with
+/// others, in several times the time).
 const GAUSSIAN_ROUNDS: usize = 6;
-
-/// σ_Δ/σ* of the closed form: the largest that a Gaussian plan may have.
-const LARGEST_RATIO: f64 = 1e3;
 
 /// Bytes of a frame's head and signature: what a plan's own count takes.
 const FRAME_BYTES: u64 = 140;
@@ -150,70 +143,30 @@ fn way(mechanism: String, plan: &Plan, rests_on: String) -> Instead {
     }
 }
 
-/// Gaussian noise with readable finals: calibrated where that is soon done, else by closed form.
+/// Gaussian noise with readable finals; none where it would be no better than local noise.
 fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
     let draft = plan.draft();
-    let kind = draft.mechanism.kind;
-    let mechanism = format!("{}, Gaussian noise, finals not sealed", name(kind));
-    let removed = draft.privacy.colluding + draft.privacy.dropouts;
-    if plan.parties() <= MOST_CALIBRATED {
-        let rounds = match kind {
-            MechanismKind::Inca => Rounds::Fixed(GAUSSIAN_ROUNDS.max(removed + 2) as u32),
-            _ => Rounds::Auto,
-        };
-        let other = planned(drafted(draft, kind, CorrelatedNoise::Gaussian, rounds))?;
-        let predicted = &other.calibration().predicted;
-        let late = predicted.standard_error_late_dropout.map_or_else(
-            || "may leave no mean".into(),
-            |late| format!("costs {:.2} × floor", late / predicted.error_floor),
-        );
-        let rests_on = format!("every coalition, computed; one missing final {late}");
-        return Some(way(mechanism, &other, rests_on));
-    }
-    let mut calibration = by_closed_form(plan, basis(plan)?)?;
-    let rounds = calibration.rounds;
-    let other = drafted(draft, kind, CorrelatedNoise::Gaussian, Rounds::Fixed(rounds));
-    // For its bytes: a schedule as Gaussian plans draw theirs.
-    calibration.drawn = Calibration::draw(&other, rounds, plan.schedule_seed()?);
-    let other = Plan::assemble(other, calibration, [0; 16]).ok()?;
-    let rests_on = "a theorem's closed form; one missing final spoils the mean".into();
-    Some(way(mechanism, &other, rests_on))
-}
-
-/// Theorem C's closed form (FLOOR section 2) for the schedule of a plan with uniform noise, at the
-/// largest σ_Δ: what is left after any s parties and one share hides everybody along trees of mean
-/// depth D. None where that is no better than local noise.
-fn by_closed_form(plan: &Plan, basis: ConnectivityBasis) -> Option<Calibration> {
-    let (draft, here) = (plan.draft(), plan.calibration());
-    let left = basis.among as f64;
-    let faults = basis.share_faults.min(1);
-    let depth = mean_depth(basis.among, basis.kappa - basis.removed - faults);
-    // 1/r of what the correlated noise adds to the loss, in units of σ*².
-    let energy = match draft.mechanism.kind {
-        MechanismKind::Inca => {
-            let rounds = f64::from(plan.rounds());
-            3.0 * (4.0 * depth + rounds * (depth + 1.0) + rounds)
+    let (kind, privacy) = (draft.mechanism.kind, &draft.privacy);
+    let rounds = match kind {
+        MechanismKind::Inca if plan.parties() <= MOST_PARTIES => {
+            Rounds::Fixed(GAUSSIAN_ROUNDS.max(privacy.colluding + privacy.dropouts + 2) as u32)
         }
-        _ => plan.shares().most_sent as f64 * (1.0 + depth),
+        _ => Rounds::Auto,
     };
-    let ratio = LARGEST_RATIO.powi(2);
-    let square = 1.0 / left + 1.0 / (left / (left - 1.0) + ratio / energy);
-    let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta).ok()?;
-    let independent_std = draft.largest_sensitivity() * square.sqrt() / budget;
-    let mut calibration = here.clone();
-    let error = here.predicted.standard_error * independent_std / here.independent_std;
-    (calibration.independent_std, calibration.correlated_std) =
-        (independent_std, LARGEST_RATIO * independent_std);
-    calibration.claims.clear();
-    calibration.predicted.standard_error = error;
-    (error < here.predicted.local).then_some(calibration)
-}
-
-/// The mean distance from one party to the others, itself counted, in a graph of so many in which
-/// no `ways` − 1 separate any: each layer has as many.
-fn mean_depth(parties: usize, ways: usize) -> f64 {
-    let (full, rest) = ((parties - 1) / ways.max(1), (parties - 1) % ways.max(1));
-    (ways * full * (full + 1) / 2 + rest * (full + 1)) as f64 / parties as f64
+    let other = planned(drafted(draft, kind, CorrelatedNoise::Gaussian, rounds))?;
+    let predicted = &other.calibration().predicted;
+    let class = |claim: &&Claim| claim.holds_as_headline && claim.faults == Faults::Class;
+    let claimed = other.calibration().claims.iter().find(class)?;
+    let how = match claimed.established {
+        Established::Exhaustive => "every coalition, computed".into(),
+        _ => format!("a theorem's closed form, κ = {}", claimed.connectivity?.kappa),
+    };
+    let late = match predicted.standard_error_late_dropout {
+        Some(late) => format!("one missing final costs {:.2} × floor", late / predicted.error_floor),
+        None => "one missing final may leave no mean".into(),
+    };
+    let mechanism = format!("{}, Gaussian noise, finals not sealed", name(kind));
+    Some(way(mechanism, &other, format!("{how}; {late}")))
 }
 
 /// Each party's own noise alone, and every vector to everybody.

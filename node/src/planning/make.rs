@@ -103,10 +103,6 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
             Failure::new(Exit::PlanRefused, error.to_string()).field("topology.private")
         }
         CalibrateError::Separated { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
-        CalibrateError::Alone { .. } => {
-            Failure::new(Exit::PlanRefused, error.to_string()).field("mechanism.rounds")
-        }
-        CalibrateError::Short { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
         CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
         CalibrateError::Draws { .. } => Failure::usage(error.to_string()).field("privacy.coalitions"),

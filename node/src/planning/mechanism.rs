@@ -1,7 +1,7 @@
 //! What quotes and receipts say of a plan's mechanism: all that differs in words and keys between
 //! INCA and PPSC.
 
-use undertone_accountant::bounds::coverage::smallest_component;
+use undertone_accountant::bounds::connectivity::among;
 use undertone_protocol::plan::checked::Plan;
 
 use crate::telling::table::number;
@@ -142,12 +142,22 @@ fn revealed_sums(plan: &Plan) -> String {
 fn smallest_sum(plan: &Plan) -> String {
     let privacy = &plan.draft().privacy;
     let size = privacy.colluding + privacy.dropouts;
-    match smallest_component(&plan.draft().private_graph, size) {
-        Some(1) => format!(
+    let graph = &plan.draft().private_graph;
+    if graph.least_degree() <= size {
+        return format!(
             ". Without {size} parties the smallest sum is one value alone: its noise is that of local privacy"
-        ),
+        );
+    }
+    match among(graph, size).into_iter().min() {
         Some(values) if size > 0 => {
-            format!(". Without any {size} parties (colluding or departed) the smallest has {values} values")
+            let least = if values + size == plan.parties() {
+                ""
+            } else {
+                "at least "
+            };
+            format!(
+                ". Without any {size} parties (colluding or departed) the smallest has {least}{values} values"
+            )
         }
         _ => String::new(),
     }

@@ -28,7 +28,7 @@ const LOCAL: RGBColor = RGBColor(190, 70, 40);
 /// Error against ε, and against the share of the parties that are gone for good.
 pub fn quote(plan: &Plan, path: &Path) -> Result<(), Failure> {
     let curve = outlook::curve(plan).map_err(|e| internal(&e))?;
-    let gone = outlook::gone(plan).map_err(|e| internal(&e))?;
+    let gone = outlook::gone(plan);
     let mut svg = String::new();
     draw_quote(&mut svg, plan, &curve, &gone).map_err(|e| internal(&e))?;
     write(path, &svg)

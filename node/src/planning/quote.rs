@@ -112,7 +112,7 @@ pub fn json(plan: &Plan) -> Value {
         "protected": protected(plan),
         "claims": calibration.claims,
         "predicted": calibration.predicted,
-        "error_with_parties_gone": outlook::gone(plan).unwrap_or_default(),
+        "error_with_parties_gone": outlook::gone(plan),
         "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
         "would_help": outlook::against_the_theorem(plan),
         "rests_on": foundations::sentences(plan),
@@ -372,7 +372,7 @@ fn averaging(plan: &Plan) -> String {
 fn others(plan: &Plan) -> String {
     let shown = |error: Option<f64>| error.map_or("–".to_owned(), number);
     let mut gone = Table::with_headings(["gone for good", "parties", "standard error", ""]);
-    for row in outlook::gone(plan).unwrap_or_default() {
+    for row in outlook::gone(plan) {
         let note = if row.tolerated {
             ""
         } else if plan.parties() - row.parties < plan.draft().run.min_parties {
@@ -409,6 +409,9 @@ fn others(plan: &Plan) -> String {
 
 /// Why nothing cancels, and what would help.
 fn why_local(plan: &Plan) -> String {
+    if let Some(told) = outlook::beyond_theorems(plan) {
+        return told.to_owned();
+    }
     let computed = plan
         .calibration()
         .claims
@@ -417,7 +420,7 @@ fn why_local(plan: &Plan) -> String {
     let why = if computed {
         "In so few rounds a coalition may be all that a party exchanges shares with"
     } else {
-        "There are too many coalitions to compute them all"
+        "Too few pairs exchange shares to hide each value among others, whoever is in a coalition"
     };
     let remedies = outlook::against_the_theorem(plan);
     let help = match &remedies[..] {

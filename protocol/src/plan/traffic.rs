@@ -3,6 +3,8 @@
 use crate::averaging::entry::ENTRY_BYTES;
 use crate::averaging::sketch;
 use crate::plan::checked::Plan;
+use crate::sealing::holders::Threshold;
+use crate::sealing::letter::LETTER_BYTES;
 
 /// Frame, signature, ids of one message: measured, 115 to 165.
 const FRAME_BYTES: u64 = 140;
@@ -11,9 +13,10 @@ const SKETCH_BYTES: u64 = 16 + 8 * sketch::SUMS as u64;
 /// A share's entries in the logs of its sender and its receiver, with the signed answer: our
 /// estimate.
 const LOG_ENTRY_BYTES: u64 = 100;
-/// A party's part of START and of the sets of two stages, which travel once in either direction of
-/// an edge ([`crate::messages::repeats::Repeats`]).
-const SETS_BYTES: u64 = 24 + 2 * 40;
+/// A party's part of START, and of the set of a stage. Both travel once in either direction of an
+/// edge ([`crate::messages::repeats::Repeats`]).
+const START_BYTES: u64 = 24;
+const SET_BYTES: u64 = 40;
 
 impl Plan {
     /// Bytes that a party sends on average in a run without faults: its shares and their answers,
@@ -29,11 +32,15 @@ impl Plan {
         let ends = 2 * self.draft().public_graph.edges().len() as u64;
         let copies = (ends + 1).saturating_sub(parties);
         let notice = copies * FRAME_BYTES;
-        // READY and START, and of either stage an item and a vote; a body is asked for, and sent to
-        // each party once.
-        let everybodys = 6 * parties * notice + ends * parties * SETS_BYTES;
+        // READY and START, and of either stage an item and a vote; or, where finals are sealed, of
+        // the one stage two items and a vote, and a secret. A body is asked for, and sent to each
+        // party once.
+        let sealed = self.threshold(self.parties()).ok().flatten();
+        let sets = if sealed.is_some() { 1 } else { 2 };
+        let everybodys = 6 * parties * notice + ends * parties * (START_BYTES + sets * SET_BYTES);
         let bodies = |bytes: u64| parties * others * (bytes + FRAME_BYTES);
-        let logs = bodies(all_shares * LOG_ENTRY_BYTES / parties);
+        let dealt = |threshold: Threshold| 32 * threshold.needed() + LETTER_BYTES * threshold.holders();
+        let logs = bodies(all_shares * LOG_ENTRY_BYTES / parties + sealed.map_or(0, dealt) as u64);
         let finals = match self.terms() {
             None => bodies(dimension * u64::from(self.lattice().final_bytes)),
             Some(terms) => {

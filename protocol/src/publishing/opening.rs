@@ -113,6 +113,12 @@ impl Kept {
         Ok(())
     }
 
+    /// The share of a party's secret that is kept, for tests of what a coalition knows.
+    #[cfg(test)]
+    pub(crate) fn share(&self, of: Party) -> Option<&[u8; 32]> {
+        self.shares.get(&of).map(|share| &**share)
+    }
+
     /// Begins to open a set that is agreed and that this node's gate has passed, whether this node
     /// is in it or not. What is kept of anybody outside of it is wiped; so are shares that their
     /// deals contradict, which nobody could use.

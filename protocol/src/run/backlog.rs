@@ -1,6 +1,7 @@
 //! How much a node may owe one public neighbour at once, so that the transport's limits never take
 //! a new connection for a slow peer.
 
+use crate::agreement::flood::disclosures::CANDIDATES;
 use crate::averaging::sketch::MOST_SKETCHES;
 use crate::messages::wire;
 use crate::mixing::course::Course;
@@ -18,15 +19,18 @@ pub struct Backlog {
     pub bytes: usize,
 }
 
-/// Notices of each party: READY, START, whom it does not reach, that it missed a message and that
-/// it has its result of averaging, sums of that, and in each of the two stages its item, a list and
-/// a vote.
-const NOTICES_OF_A_PARTY: usize = 5 + MOST_SKETCHES as usize + 2 * 3;
+/// Notices of each party besides those of stages: READY, START, whom it does not reach, that it
+/// missed a message and that it has its result of averaging, and sums of that.
+const NOTICES_OF_A_PARTY: usize = 5 + MOST_SKETCHES as usize;
 
-/// Notices that a party of which something is wrong adds for each of the others: in each stage
-/// these call it gone, it calls them gone, and it signs another version of its item; they cut it
-/// off, and it them. One that vanished adds fewer.
-const NOTICES_ABOUT_A_PARTY: usize = 2 * 3 + 2;
+/// In each stage its item, a list and a vote.
+const NOTICES_OF_A_STAGE: usize = 3;
+
+/// Notices that a party of which something is wrong adds for each of the others: these cut it off,
+/// and it them; and in each stage these call it gone, it calls them gone, and it signs another
+/// version of its item. One that vanished adds fewer.
+const NOTICES_ABOUT_A_PARTY: usize = 2;
+const NOTICES_ABOUT_A_STAGE: usize = 3;
 
 /// A push may follow one that an earlier connection left in the queue. (After a third the queue is
 /// cleared, once: the next push fits.)
@@ -49,20 +53,26 @@ impl Run {
     pub fn most_owed(plan: &Plan) -> Backlog {
         let (parties, privacy) = (plan.parties(), &plan.draft().privacy);
         let rules = ItemRules::of(plan, &Course::of(plan, 0));
-        let notice = wire::NOTICE_BYTES;
+        let (notice, stages) = (wire::NOTICE_BYTES, rules.stages.all().len());
         let suspects = (privacy.dropouts + privacy.colluding).min(parties);
-        let about = suspects * parties * NOTICES_ABOUT_A_PARTY;
+        // A liar tells wrong shares, as many as are taken.
+        let wrong = if rules.stages.are_sealed() { CANDIDATES } else { 0 };
+        let about = NOTICES_ABOUT_A_PARTY + stages * NOTICES_ABOUT_A_STAGE + wrong;
+        let about = suspects * parties * about;
         let sums = MOST_SKETCHES as usize * parties * size_of::<Party>();
+        // Of all but one stage of sealed finals parties sign lists and votes.
         let sets = wire::start_bytes(parties)
             + wire::unreached_bytes(parties)
-            + 2 * 2 * wire::set_bytes(parties)
+            + 2 * stages * wire::set_bytes(parties)
             + sums;
-        let of_a_party = NOTICES_OF_A_PARTY * notice + sets;
+        let of_a_party = NOTICES_OF_A_PARTY + stages * NOTICES_OF_A_STAGE + rules.told_by_a_party();
         let held = Backlog {
-            frames: parties * NOTICES_OF_A_PARTY + about,
-            bytes: parties * of_a_party + about * notice,
+            frames: parties * of_a_party + about,
+            bytes: parties * (of_a_party * notice + sets) + about * notice,
         };
-        let items = wire::body_bytes(rules.log_limit()) + wire::body_bytes(rules.way.item_limit());
+        // Each stage has an item of each party, the first one its log.
+        let finals = rules.stages.all().len() - 1;
+        let items = wire::body_bytes(rules.log_limit()) + finals * wire::body_bytes(rules.way.item_limit());
         let (longest, _) = Run::frame_limits(plan);
         Backlog {
             frames: PUSHES * held.frames + 2 * parties + LONG_FRAMES + SHORT_FRAMES,

@@ -38,6 +38,8 @@ pub(super) struct ItemRules {
     pub(super) terms: Option<SealTerms>,
     /// The most bytes that a log may have.
     log_limit: usize,
+    /// How many secrets and shares each party tells, on average.
+    disclosures: usize,
     settle_ms: u64,
     /// The stages that the run may have.
     pub(super) stages: Stages,
@@ -63,6 +65,8 @@ impl ItemRules {
             schedule: course.schedule.clone(),
             terms: None,
             log_limit: unsealed + threshold.map_or(0, wire::sealed_bytes),
+            // Each is dealt to as many as each holds of on average; a party may hold of more.
+            disclosures: threshold.map_or(0, |threshold| 1 + threshold.holders()),
             settle_ms: plan.draft().run.settle_ms,
             stages: stages(plan),
             way: Way::of(plan, course),
@@ -72,6 +76,12 @@ impl ItemRules {
 
     pub(super) fn log_limit(&self) -> usize {
         self.log_limit
+    }
+
+    /// How many secrets and shares each party tells, on average: its own, and as many shares as it
+    /// deals. (Wrong ones of a liar find room in what is counted for each party beside these.)
+    pub(super) fn told_by_a_party(&self) -> usize {
+        self.disclosures
     }
 
     pub(super) fn largest(&self) -> usize {

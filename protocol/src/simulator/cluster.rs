@@ -195,7 +195,8 @@ impl<'a> Simulation<'a> {
             .equivocation
             .as_ref()
             .map(|equivocation| equivocation.party)
-            .or(conditions.false_reveal);
+            .or(conditions.false_reveal)
+            .or(conditions.telling.map(|(liar, _)| liar));
         let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
         let checks = Checks::new(liar, plan.terms().map_or(0, |terms| terms.opening_bytes));
         let mut simulation = Simulation {
@@ -448,7 +449,9 @@ impl<'a> Simulation<'a> {
                 Output::Public { to, frame } => {
                     let (purpose, violations) = self.checks.public(&frame);
                     self.violations.extend(violations);
-                    let frame = self.really_sent(party, to, frame);
+                    let Some(frame) = self.really_sent(party, to, frame) else {
+                        continue;
+                    };
                     let travels = self.transmit(Network::Public, party, to, frame);
                     if let Some(purpose) = purpose {
                         *self.purposes.entry(purpose).or_insert(0) += travels;
@@ -508,11 +511,15 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// What a party sends when its machine wants this sent: the same, unless it equivocates.
-    fn really_sent(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+    /// What a party sends when its machine wants this sent: the same, unless it lies.
+    fn really_sent(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
         if self.conditions.false_reveal == Some(party) {
-            return equivocator::with_false_reveal(party, self.plan.digest(), frame);
+            return Some(equivocator::with_false_reveal(party, self.plan.digest(), frame));
         }
+        let frame = match self.conditions.telling {
+            Some((liar, telling)) if liar == party => telling.frame(party, self.plan.digest(), frame)?,
+            _ => frame,
+        };
         let equivocation = self
             .conditions
             .equivocation
@@ -520,8 +527,8 @@ impl<'a> Simulation<'a> {
             .filter(|equivocation| equivocation.party == party);
         match equivocation.and_then(|it| Some((it, self.nodes[party].task.release().item(it.stage, party)?)))
         {
-            Some((equivocation, item)) => equivocation.frame(self.plan.digest(), item, to, frame),
-            None => frame,
+            Some((equivocation, item)) => Some(equivocation.frame(self.plan.digest(), item, to, frame)),
+            None => Some(frame),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::messages::notice::{Notice, Recipient, Stage, item_hash};
+use crate::messages::notice::{Disclosed, Notice, Recipient, Stage, item_hash};
 use crate::messages::signature::Digest;
 use crate::messages::signing::Signer;
 use crate::messages::wire::{self, PublicFrame};
@@ -20,8 +20,71 @@ pub struct Equivocation {
     pub stage: Stage,
     /// Who gets the other version from it.
     pub fooled: BTreeSet<Party>,
-    /// The weight of the other final, in units of the lattice; none: it is a step off.
-    pub weight: Option<i128>,
+    /// What the other version is.
+    pub version: OtherVersion,
+}
+
+/// How another version of an item differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherVersion {
+    /// A log dates a share one round later; a final, sealed or not, or a correction is a step off.
+    StepOff,
+    /// A final has this weight, in units of the lattice.
+    Weight(i128),
+    /// A log deals letters that no holder can read.
+    Letters,
+}
+
+/// What a party does with what opens sealed finals, instead of telling it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// It tells neither its own secret nor its shares of others'.
+    Nothing,
+    /// It tells wrong shares.
+    WrongShares,
+    /// It tells a wrong secret instead of voting on the logs, when nothing may be opened yet.
+    TooEarly,
+}
+
+/// The frame of what a party says to all, signed with its key.
+fn said(party: Party, digest: &Digest, sequence: u64, notice: Notice) -> Arc<[u8]> {
+    let mut signer = Signer::new(party, *digest, simulated_keypair(party), sequence);
+    let signed = signer.sign(Recipient::All, notice).expect("a key of ours signs");
+    wire::notice_frame(&signed)
+}
+
+impl Telling {
+    /// What really goes to others when the machine of `party` wants this frame sent; none: nothing.
+    pub(super) fn frame(self, party: Party, digest: &Digest, frame: Arc<[u8]>) -> Option<Arc<[u8]>> {
+        let Ok(PublicFrame::Notice(signed)) = wire::read_public(&frame) else {
+            return Some(frame);
+        };
+        if signed.author != party {
+            return Some(frame);
+        }
+        match (self, signed.notice) {
+            (Telling::Nothing, Notice::Key { .. } | Notice::Share { .. }) => None,
+            (Telling::WrongShares, Notice::Share { round, of, .. }) => {
+                let share = Disclosed([1; 32]);
+                Some(said(
+                    party,
+                    digest,
+                    signed.sequence,
+                    Notice::Share { round, of, share },
+                ))
+            }
+            (Telling::TooEarly, Notice::Vote { stage, .. }) if stage == Stage::Settling => {
+                let (round, secret) = (0, Disclosed([1; 32]));
+                Some(said(
+                    party,
+                    digest,
+                    signed.sequence,
+                    Notice::Key { round, secret },
+                ))
+            }
+            _ => Some(frame),
+        }
+    }
 }
 
 /// What a party sends that reveals another nonce than the one that its machine has committed to.
@@ -34,13 +97,12 @@ pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>)
                 mut nonce,
             } => {
                 nonce[0] ^= 1;
-                let mut signer = Signer::new(party, *digest, simulated_keypair(party), signed.sequence);
                 let notice = Notice::Reveal {
                     seats,
                     commitments,
                     nonce,
                 };
-                wire::notice_frame(&signer.sign(Recipient::All, notice).expect("a key of ours signs"))
+                said(party, digest, signed.sequence, notice)
             }
             _ => frame,
         },
@@ -67,13 +129,7 @@ impl Equivocation {
                         hash: item_hash(&other),
                         bytes: other.len() as u64,
                     };
-                    let mut signer = Signer::new(
-                        self.party,
-                        *digest,
-                        simulated_keypair(self.party),
-                        signed.sequence,
-                    );
-                    wire::notice_frame(&signer.sign(Recipient::All, notice).expect("a key of ours signs"))
+                    said(self.party, digest, signed.sequence, notice)
                 }
                 _ => frame,
             },
@@ -81,13 +137,17 @@ impl Equivocation {
         }
     }
 
-    /// Another item that is one: a log that dates a share one round later, a final that is a step
-    /// off.
+    /// Another item that is one.
     fn other(&self, item: &[u8]) -> Vec<u8> {
         match self.stage {
             Stage::Settling => {
                 let mut log = wire::log_from_bytes(item).expect("its own log");
-                log.received[0].applied += 1;
+                match (self.version, &mut log.sealed) {
+                    (OtherVersion::Letters, Some(sealed)) => {
+                        sealed.deal.letters.iter_mut().for_each(|letter| letter[40] ^= 1);
+                    }
+                    _ => log.received[0].applied += 1,
+                }
                 wire::log_to_bytes(&log)
             }
             Stage::Sealed | Stage::Correction(_) => {
@@ -97,10 +157,12 @@ impl Equivocation {
             }
             Stage::Publishing => {
                 let mut other = item.to_vec();
-                match self.weight {
+                match self.version {
                     // Finals and the entries of averaging begin with their weight.
-                    Some(weight) => other[..wire::FINAL_HEADER].copy_from_slice(&weight.to_le_bytes()),
-                    None => other[wire::FINAL_HEADER] ^= 1,
+                    OtherVersion::Weight(weight) => {
+                        other[..wire::FINAL_HEADER].copy_from_slice(&weight.to_le_bytes());
+                    }
+                    _ => other[wire::FINAL_HEADER] ^= 1,
                 }
                 other
             }

@@ -10,7 +10,7 @@ use crate::messages::notice::{Network, Notice, Phase, Stage};
 use crate::messages::wire::{self, PublicFrame};
 use crate::plan::checked::Plan;
 use crate::run::outcome::{Event, Outcome};
-use crate::simulator::equivocator::Equivocation;
+use crate::simulator::equivocator::{Equivocation, Telling};
 use crate::simulator::invariants::trace::Trace;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::stream::stream;
@@ -81,6 +81,8 @@ pub struct Conditions {
     pub faults: Vec<Fault>,
     /// Somebody signs two versions of its item.
     pub equivocation: Option<Equivocation>,
+    /// Somebody does not tell what opens sealed finals.
+    pub telling: Option<(Party, Telling)>,
     /// This party reveals another nonce than it had committed to.
     pub false_reveal: Option<Party>,
     /// The gate of this party never answers.
@@ -101,6 +103,7 @@ impl Conditions {
             duplicates: 0.0,
             faults: Vec::new(),
             equivocation: None,
+            telling: None,
             false_reveal: None,
             no_verdict: None,
             absent: BTreeSet::new(),

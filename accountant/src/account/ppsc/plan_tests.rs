@@ -1,6 +1,5 @@
 //! Whole plans of PPSC: calibrated, verified, gated.
 
-mod bounded;
 mod exact_sums;
 mod publishing;
 mod small_plans;

@@ -2,18 +2,14 @@
 //! prime, against the components of the graph of usable shares. The residues of a plan are taken
 //! modulo 2^w − 1 or 2^w: they are what they are modulo each prime factor.
 
-use std::collections::BTreeSet;
-
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use undertone_protocol::topology::graph::Graph;
-use undertone_protocol::topology::multi_gossip::MultiGossip;
 
 use super::*;
 use crate::losses::view::View;
 use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::inca::{CustomInjection, InjectionSpec};
-use crate::testing::{power, random_faults, random_out, shuffle};
+use crate::testing::{self, power, random_out};
 
 /// 2^61 − 1, and primes that divide 2^24 − 1, 2^32 − 1 or 2^40 − 1: each of the last ones divides
 /// the modulus of a plan.
@@ -97,47 +93,9 @@ fn value_first(rounds: usize) -> Mechanism {
     InjectionSpec::Custom(CustomInjection { c, z }).into()
 }
 
-/// A random run with every fate, against a random coalition, some others taken out again.
+/// A random run of either kind, some of whose parties are away for a while.
 fn random_run(case: u64, ppsc: bool) -> Execution {
-    let random = &mut ChaCha8Rng::seed_from_u64(case);
-    let parties = random.random_range(4..=9);
-    let run = if ppsc {
-        let rounds = random.random_range(3..=12);
-        let gossip = MultiGossip::fitting(&Graph::complete(parties), rounds, case).expect("neighbours");
-        Execution::fault_free(Mechanism::Ppsc, gossip.schedule().out().to_vec())
-    } else {
-        let rounds = random.random_range(1..=4);
-        let out = random_out(parties, rounds, random, |_| 1);
-        Execution::fault_free(value_first(rounds as usize), out)
-    };
-    let run = run.expect("a run");
-    // Some are away for a while.
-    let mut online = vec![vec![true; parties]; run.rounds() + 1];
-    if random.random_range(0..=2) == 0 {
-        let away = random.random_range(0..parties);
-        (1..=run.rounds()).for_each(|round| online[round][away] = random.random_bool(0.5));
-    }
-    let here = online.last().cloned().unwrap_or_default();
-    let run = run.with_online(online).expect("a run");
-    let mut others: Vec<Party> = (0..parties).collect();
-    shuffle(&mut others, random);
-    let colluding = random.random_range(0..=2);
-    let corrupted: BTreeSet<Party> = others.drain(..colluding).collect();
-    let departed: Vec<Party> = others.drain(..random.random_range(0..=1)).collect();
-    // Those who collude or depart lose shares, and at times somebody else.
-    let mut loose: BTreeSet<Party> = corrupted.iter().chain(&departed).copied().collect();
-    loose.extend(others.last().filter(|_| random.random_range(0..=3) == 0));
-    let faults = random_faults(&run, &loose, random);
-    let kept = faults.into_iter().filter(|_| random.random_bool(0.5)).collect();
-    let unseen = random.random_range(0..=3) == 0;
-    let published: Vec<Party> = (0..parties)
-        .filter(|it| here[*it] && !departed.contains(it) && !(unseen && *it == others[0]))
-        .collect();
-    run.with_shares(kept)
-        .and_then(|run| run.with_corrupted(corrupted))
-        .and_then(|run| run.with_rolled_back(departed))
-        .and_then(|run| run.with_published(published))
-        .expect("an execution")
+    testing::random_run(case, true, (!ppsc).then_some(&value_first))
 }
 
 #[test]

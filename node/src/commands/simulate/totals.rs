@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use undertone_accountant::calibration::utility::realised;
+use undertone_protocol::messages::log::AgreedLogs;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::{Ending, Outcome};
 use undertone_protocol::simulator::invariants::mass::largest_difference;
@@ -26,8 +27,10 @@ pub(super) struct Totals {
     runs: u64,
     /// Nodes by how they ended.
     endings: BTreeMap<&'static str, u64>,
-    /// Runs in which every survivor ended with the same result, without the killed.
+    /// Runs in which every survivor holds the exact sum of one set that has all survivors.
     exact: u64,
+    /// Runs in which that set has the killed, too.
+    whole: u64,
     /// Runs in which all that finished hold the same bits.
     same_bits: u64,
     finished: u64,
@@ -68,6 +71,7 @@ impl Totals {
             runs: 0,
             endings: BTreeMap::new(),
             exact: 0,
+            whole: 0,
             same_bits: 0,
             finished: 0,
             epsilon: 0.0,
@@ -104,7 +108,10 @@ impl Totals {
             .filter(|outcome| outcome.sum.is_some())
             .collect();
         self.same_bits += u64::from(agree(&trial.plan, &results));
-        self.exact += u64::from(are_exact(&trial.plan, simulated, &results));
+        let exact = are_exact(&trial.plan, simulated, &results);
+        self.exact += u64::from(exact);
+        let has_all = |outcome: &&Outcome| outcome.included.len() == trial.plan.parties();
+        self.whole += u64::from(exact && results.iter().all(has_all));
         self.finished += results.len() as u64;
         let Some(first) = results.first() else {
             return Ok(());
@@ -127,7 +134,9 @@ impl Totals {
         let dimension = plan.draft().dimension();
         let realised = realised(plan, logs, publishers, &outcome.included)
             .map_err(|e| Failure::new(Exit::Internal, e.to_string()))?;
-        let epsilon = trial.gate.answer(plan, logs, |verdict| verdict.audit.epsilon);
+        // Of sealed finals fewer may have been opened than the gate had let through at first.
+        let logs = audited(outcome, logs);
+        let epsilon = trial.gate.answer(plan, &logs, |verdict| verdict.audit.epsilon);
         self.epsilon = self.epsilon.max(epsilon);
         self.accounted += realised.standard_error.powi(2) * dimension as f64;
         let before = self.squares;
@@ -194,7 +203,8 @@ impl Totals {
             "standard_error": self.per_coordinate(self.accounted), "error_floor": predicted.error_floor,
             "central": predicted.central, "local": predicted.local,
             "rms_error": rms, "rms_error_interval": interval, "max_abs_error": self.largest,
-            "runs_with_the_survivors_exact_sum": self.exact, "runs_with_the_same_bits": self.same_bits,
+            "runs_with_the_survivors_exact_sum": self.exact, "runs_with_everybody": self.whole,
+            "runs_with_the_same_bits": self.same_bits,
             "rounds": plan.rounds(),
             "private_bytes": self.private_bytes, "public_bytes": self.public_bytes,
             "dissemination": plan.draft().run.dissemination,
@@ -221,6 +231,7 @@ impl Totals {
             table.row([what.into(), shown]);
         };
         row("runs whose survivors hold their exact sum", of_runs(self.exact));
+        row("  of which with the value of everybody", of_runs(self.whole));
         row("runs whose results have the same bits", of_runs(self.same_bits));
         row("ε claimed", shown(plan.epsilon_claimed()));
         row("largest ε as it turned out", at_most(self.epsilon));
@@ -233,6 +244,15 @@ impl Totals {
         row("invariants broken", self.violations.len().to_string());
         table.render()
     }
+}
+
+/// The agreed logs that a node's last verdict was on.
+fn audited(outcome: &Outcome, logs: &AgreedLogs) -> AgreedLogs {
+    let mut logs = logs.clone();
+    if outcome.sealed.is_some() {
+        logs.retain(|party, _| outcome.included.contains(party));
+    }
+    logs
 }
 
 /// Whether all results are the same bits. Averages are within their bounds of each other, an
@@ -251,7 +271,8 @@ fn agree(plan: &Plan, results: &[&Outcome]) -> bool {
     }
 }
 
-/// Whether every survivor ended with the survivors' sum, and with nothing of the killed.
+/// Whether every survivor ended with the sum of one set that has all survivors, and with nothing of
+/// anybody else.
 fn are_exact(plan: &Plan, simulated: &Simulated, results: &[&Outcome]) -> bool {
     let survivors: BTreeSet<Party> = (0..plan.parties())
         .filter(|&party| simulated.outcomes[party].is_some())
@@ -261,9 +282,13 @@ fn are_exact(plan: &Plan, simulated: &Simulated, results: &[&Outcome]) -> bool {
         let off = outcome
             .sum
             .as_ref()
-            .zip(simulated.sum_over(&survivors))
+            .zip(simulated.sum_over(&outcome.included))
             .map(|(sum, exact)| largest_difference(&sum.value, &exact));
-        outcome.included == survivors && off.is_some_and(|off| off <= steps)
+        outcome.included.is_superset(&survivors) && off.is_some_and(|off| off <= steps)
     };
-    results.len() == survivors.len() && results.iter().all(is_exact)
+    let same_set = |outcome: &&Outcome| Some(&outcome.included) == results.first().map(|it| &it.included);
+    results.len() == survivors.len()
+        && results
+            .iter()
+            .all(|outcome| is_exact(outcome) && same_set(outcome))
 }

@@ -12,6 +12,9 @@ use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::settings::{CorrelatedNoise, Dissemination, IndependentNoise, Unit};
 use crate::topology::multi_gossip::MultiGossip;
 
+/// The papers' noise, which finals that are not sealed have.
+const GAUSSIAN: &str = "[mechanism]\ncorrelated = \"gaussian\"\n";
+
 /// A draft of simulated parties from run-file lines; `name` and `shape` are added.
 fn draft(parties: usize, lines: &str) -> Draft {
     draft_of(4, parties, lines)
@@ -168,15 +171,16 @@ fn residues_are_never_averaged_in_public() {
         let plan = plan_of(draft_of(20_000, 300, &format!("{mechanism}{lines}")), 3);
         (plan.terms().is_some(), plan.draft().run.dissemination)
     };
-    assert_eq!(chosen(""), (true, Dissemination::Consensus));
-    let uniform = chosen("[mechanism]\ncorrelated = \"uniform\"\n");
-    assert_eq!(uniform, (false, Dissemination::Flood));
+    assert_eq!(chosen(GAUSSIAN), (true, Dissemination::Consensus));
+    assert_eq!(chosen(""), (false, Dissemination::Flood));
 }
 
 #[test]
 fn the_file_has_the_contracts_keys() {
     let plan = plan(5, "weights = { party-1 = 2.0 }", 3);
     let file = value(&plan);
+    assert_eq!(file["run"]["sealed"], json!(true));
+    assert_eq!(file["mechanism"]["correlated"], json!("uniform"));
     let keys: Vec<&str> = file.as_object().unwrap().keys().map(String::as_str).collect();
     for key in [
         "version",
@@ -200,7 +204,7 @@ fn the_file_has_the_contracts_keys() {
     assert_eq!(file["nonce"], json!("abababababababababababababababab"));
     assert_eq!(file["schedule_seed"], json!("feedfacecafebeef"));
     assert_eq!(file["mechanism"]["kind"], json!("inca"));
-    assert_eq!(file["mechanism"]["injection"], json!("incremental"));
+    assert_eq!(file["mechanism"]["injection"], Value::Null);
     assert_eq!(file["mechanism"]["pairwise_std"], Value::Null);
     assert_eq!(file["mechanism"]["rounds"], json!(3));
     assert_eq!(file["members"][1]["sensitivity"], json!(4.0));
@@ -364,7 +368,8 @@ fn a_plan_of_ppsc_says_its_iterations_and_its_own_noises() {
 
 #[test]
 fn a_plan_of_inca_has_the_keys_that_it_always_had() {
-    let plan = plan(3, "", 1);
+    let plan = plan(3, GAUSSIAN, 1);
+    assert_eq!(value(&plan)["run"].get("sealed"), None);
     let mechanism = value(&plan)["mechanism"].clone();
     let keys: Vec<&str> = mechanism
         .as_object()

@@ -1,7 +1,7 @@
 use super::*;
 use crate::averaging::sketch;
 use crate::messages::log::{SentEntry, Verdict};
-use crate::messages::notice::{Seat, Sketch, Unreached};
+use crate::messages::notice::{Disclosed, Seat, Sketch, Unreached};
 use crate::messages::signature::Signature;
 use crate::plan::peers::simulated_keypair;
 use crate::run::backlog::Backlog;
@@ -13,7 +13,9 @@ use crate::simulator::cluster::tests::plan;
 /// A run at its very end in which everything happened that may: everybody signed a list and a vote
 /// of all in either stage; as many as the plan tolerates departed or lied, so that all others
 /// called them gone and cut them off, and they all others.
-fn all_notices(author: Party, parties: usize, suspects: usize) -> Vec<Notice> {
+fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
+    let (parties, privacy) = (plan.parties(), &plan.draft().privacy);
+    let suspects = privacy.dropouts + privacy.colluding;
     let set = || -> ItemSet { (0..parties).map(|party| (party, [7; 32])).collect() };
     let seats = (0..parties)
         .map(|party| Seat {
@@ -55,19 +57,32 @@ fn all_notices(author: Party, parties: usize, suspects: usize) -> Vec<Notice> {
     notices.extend((0..sketch::MOST_SKETCHES).map(sums));
     let about = 0..if author < suspects { parties } else { suspects };
     notices.extend(about.clone().map(|party| Notice::Severed { party, held: true }));
-    for stage in Stages::READABLE.all() {
+    let of_plan = stages(plan);
+    for stage in of_plan.all() {
         notices.push(Notice::Item {
             stage,
             hash: [7; 32],
             bytes: 1,
         });
-        notices.push(Notice::List { stage, set: set() });
-        notices.push(Notice::Vote {
-            stage,
-            early: true,
-            set: set(),
-        });
+        if of_plan.agree_in(stage) {
+            notices.push(Notice::List { stage, set: set() });
+            notices.push(Notice::Vote {
+                stage,
+                early: true,
+                set: set(),
+            });
+        }
         notices.extend(about.clone().map(|party| Notice::Gone { stage, party }));
+    }
+    if let Some(threshold) = plan.threshold(parties).expect("enough parties") {
+        let (round, secret) = (0, Disclosed([1; 32]));
+        notices.push(Notice::Key { round, secret });
+        let of = (1..=threshold.holders()).map(|next| (author + next) % parties);
+        notices.extend(of.map(|of| Notice::Share {
+            round,
+            of: of as u32,
+            share: secret,
+        }));
     }
     notices
 }
@@ -75,11 +90,11 @@ fn all_notices(author: Party, parties: usize, suspects: usize) -> Vec<Notice> {
 /// What a new connection gets of these authors' notices, with every item's body, which is more:
 /// bodies of others have to be asked for.
 fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
-    let (parties, privacy) = (plan.parties(), &plan.draft().privacy);
+    let parties = plan.parties();
     let mut run = run_of(plan, 0);
     let commons = &mut run.commons;
     for author in authors {
-        for notice in all_notices(author, parties, privacy.dropouts + privacy.colluding) {
+        for notice in all_notices(plan, author) {
             let (recipient, signature) = (Recipient::All, Signature([9; 64]));
             let signed = SignedNotice {
                 author,
@@ -91,7 +106,7 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
             };
             commons.flood.publish(signed);
         }
-        for stage in Stages::READABLE.all() {
+        for stage in stages(plan).all() {
             let length = if stage == Stage::Settling {
                 commons.rules.log_limit()
             } else {
@@ -104,7 +119,7 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
     commons.outbox.clear();
     let peer = plan.draft().public_graph.neighbours(0)[0];
     commons.connected(peer);
-    let bodies = Stages::READABLE
+    let bodies = stages(plan)
         .all()
         .into_iter()
         .flat_map(|stage| (0..parties).flat_map(move |author| [(stage, author)]));
@@ -126,18 +141,32 @@ fn pushed(plan: &Arc<Plan>, authors: impl Iterator<Item = Party>) -> Backlog {
     }
 }
 
-fn many(parties: usize) -> Arc<Plan> {
+fn many(parties: usize, lines: &str) -> Arc<Plan> {
     let regular = "{ kind = \"random-regular\", degree = 8 }";
     plan(
         parties,
-        &format!("[privacy]\ndropouts = 3\n[topology]\nprivate = {regular}\npublic = {regular}\n"),
+        &format!("[privacy]\ndropouts = 3\n[topology]\nprivate = {regular}\npublic = {regular}\n{lines}"),
         2,
     )
 }
 
 #[test]
+fn what_a_new_connection_gets_of_sealed_finals_fits_the_queue_towards_it() {
+    let sealed = "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"";
+    let plan = many(300, sealed);
+    let (pushed, owed) = (pushed(&plan, 0..300), Run::most_owed(&plan));
+    // READY, START and all of six stages, a secret and shares of eight others.
+    assert!(pushed.frames > 40 * 300 && pushed.frames <= owed.frames);
+    assert!(pushed.bytes <= owed.bytes, "{pushed:?}, {owed:?}");
+    assert!(
+        owed.frames < 20 * pushed.frames && owed.bytes < 4 * pushed.bytes,
+        "{pushed:?}, {owed:?}"
+    );
+}
+
+#[test]
 fn what_a_new_connection_gets_fits_the_queue_towards_it() {
-    let plan = many(300);
+    let plan = many(300, "");
     let (pushed, owed) = (pushed(&plan, 0..300), Run::most_owed(&plan));
     assert!(
         pushed.frames > 15 * 300 && pushed.frames <= owed.frames,
@@ -159,7 +188,7 @@ fn what_a_new_connection_gets_fits_the_queue_towards_it() {
 #[test]
 fn what_a_new_connection_gets_fits_the_queue_in_the_largest_plan() {
     let parties = crate::plan::run_file::limits::MOST_PARTIES;
-    let plan = many(parties);
+    let plan = many(parties, "");
     let privacy = &plan.draft().privacy;
     let suspects = privacy.dropouts + privacy.colluding;
     let (lying, few) = (pushed(&plan, 0..suspects), pushed(&plan, suspects..suspects + 16));
@@ -210,6 +239,58 @@ fn items_of_parties_that_there_are_not_are_asked_for_in_vain() {
             }
         }
         assert_eq!(offences, Stages::READABLE.all().len(), "{item}");
+    }
+}
+
+/// Whoever asks for an item of a stage that the plan does not have, or sends the body of one, is
+/// told of and gets nothing.
+#[test]
+fn nothing_of_other_stages_is_taken() {
+    let sealed = plan(
+        8,
+        "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"",
+        3,
+    );
+    let readable = plan(8, "", 3);
+    let foreign = [
+        (&readable, Stage::Sealed),
+        (&readable, Stage::Correction(1)),
+        (&sealed, Stage::Publishing),
+        (&sealed, Stage::Correction(0)),
+        (&sealed, Stage::Correction(3)),
+        (&sealed, Stage::Correction(u32::MAX)),
+    ];
+    for (plan, stage) in foreign {
+        assert!(!stages(plan).has(stage));
+        let mut signer = Signer::new(1, *plan.digest(), simulated_keypair(1), 0);
+        let mut sign =
+            |recipient, notice| wire::notice_frame(&signer.sign(recipient, notice).expect("signs")).to_vec();
+        let (hash, bytes) = ([7; 32], 6);
+        let set = vec![(1, hash)];
+        let frames = [
+            sign(Recipient::Party(0), Notice::Want { stage, item: 1 }),
+            sign(Recipient::Party(0), Notice::Lack { stage, item: 1 }),
+            sign(Recipient::All, Notice::Item { stage, hash, bytes }),
+            sign(Recipient::All, Notice::List { stage, set }),
+            sign(Recipient::All, Notice::Gone { stage, party: 2 }),
+            wire::body_frame(plan.digest(), stage, 1, &[0; 6]).to_vec(),
+        ];
+        let mut run = run_of(plan, 0);
+        for frame in &frames {
+            let (from, frame) = (1, frame.clone().into());
+            run.handle(Time::ZERO, Input::Public { from, frame })
+                .expect("an input");
+        }
+        let mut offences = 0;
+        loop {
+            match run.poll_output() {
+                Output::Wait { .. } => break,
+                Output::Event(Event::Offence { peer: 1, .. }) => offences += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(offences, frames.len(), "{stage:?}");
+        assert_eq!(run.commons.flood.held().count(), 1, "its own READY");
     }
 }
 

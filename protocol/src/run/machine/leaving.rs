@@ -39,7 +39,8 @@ impl Run {
                     self.leaving = true;
                     return;
                 }
-                let ending = if exchange.anything_left() {
+                // A sealed final that has left may be opened, whether a share ever left or not.
+                let ending = if exchange.anything_left() || self.record.sealed.is_some() {
                     Ending::Withheld { reason }
                 } else {
                     Ending::Aborted { reason }

@@ -12,7 +12,7 @@ use crate::plan::run_file::raw::RawRunFile;
 use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise};
 use crate::run::outcome::Ending;
 use crate::simulator::direct::{Leaving, direct};
-use crate::simulator::equivocator::Equivocation;
+use crate::simulator::equivocator::{Equivocation, OtherVersion, Telling};
 use crate::simulator::invariants::trace;
 use crate::simulator::scenario::random_faults;
 use crate::simulator::stream::stream;
@@ -598,6 +598,6 @@ fn without_the_talk_around_them_the_machines_come_to_the_same() {
 }
 
 mod kills;
-mod sealed;
 mod liars;
+mod sealed;
 mod soak;

@@ -2,13 +2,9 @@
 
 use serde_json::json;
 use undertone_protocol::plan::claim::{Adversary, Established, Faults};
-use undertone_protocol::topology::graph::Graph;
-use undertone_protocol::topology::multi_gossip::MultiGossip;
 
 use super::{COMPLETE, changed, claim, in_components};
 use crate::audit::Attack;
-use crate::bounds::coverage;
-use crate::bounds::coverage::Shortfall;
 use crate::calibration::calibrate::calibrate;
 use crate::calibration::error::CalibrateError;
 use crate::class::setting::Setting;
@@ -40,14 +36,6 @@ fn components_count_without_the_colluder_inside() {
     // is finite.
     let times = plan.calibration().independent_std * budget * 2f64.sqrt() / 2.0;
     assert!((1.0..1.1).contains(&times), "{times}");
-    assert_eq!(
-        coverage::smallest_component(&plan.draft().private_graph, 1),
-        Some(2)
-    );
-    assert_eq!(
-        coverage::smallest_component(&plan.draft().private_graph, 0),
-        Some(3)
-    );
     // Who forgets the colluder inside and takes m = 3 promises ε = 0.1 and gives 0.124.
     let setting = Setting::of_plan(&plan).expect("a plan");
     let class = Class::of(&setting).expect("executions").expect("few");
@@ -136,10 +124,6 @@ fn eight_parties_on_a_complete_graph() {
         Adversary::Coalition,
     );
     assert!(before.holds_as_headline && before.epsilon <= 1.0);
-    assert_eq!(
-        coverage::check(&plan.draft().private_graph, plan.schedule(), 2),
-        Ok(())
-    );
     assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
 }
 
@@ -147,21 +131,21 @@ fn eight_parties_on_a_complete_graph() {
 fn a_schedule_that_falls_short_is_extended_or_refused() {
     let fixed = |rounds: usize| draft(6, &format!("{COMPLETE}\nrounds = {rounds}"));
     let refused = calibrate(&fixed(2), &mut |_| {}).expect_err("six parties do not meet in two rounds");
-    let CalibrateError::Short {
+    let CalibrateError::Separated {
         rounds: 2,
-        enough: Some(enough),
+        least: Some(enough),
         ..
     } = refused
     else {
         panic!("{refused}")
     };
     assert!(
-        refused.to_string().contains(&format!("at least {enough}")),
+        refused.to_string().contains(&format!("at least {enough})")),
         "{refused}"
     );
     assert!(matches!(
         calibrate(&fixed(enough - 1), &mut |_| {}),
-        Err(CalibrateError::Short { .. })
+        Err(CalibrateError::Separated { .. })
     ));
     let calibration = calibrate(&fixed(enough), &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(calibration.rounds as usize, enough);
@@ -175,39 +159,6 @@ fn a_schedule_that_falls_short_is_extended_or_refused() {
         auto.rounds as usize >= enough,
         "auto takes no schedule that falls short"
     );
-}
-
-#[test]
-fn coverage_is_that_of_the_exchanges() {
-    let path = Graph::from_edges(4, &[(0, 1), (1, 2), (2, 3)]).expect("a graph");
-    let long = |iterations| {
-        MultiGossip::draw(&path, iterations, 1)
-            .expect("neighbours")
-            .schedule()
-    };
-    let apart = coverage::check(&path, &long(1), 0);
-    assert!(matches!(apart, Err(Shortfall::Apart { .. })), "{apart:?}");
-    // All edges once: joined, unless an exchange comes back.
-    let enough = (1..200)
-        .find(|&iterations| coverage::check(&path, &long(iterations), 0).is_ok())
-        .expect("some day");
-    let joined = (1..200).find(|&iterations| {
-        !matches!(
-            coverage::check(&path, &long(iterations), 0),
-            Err(Shortfall::Apart { .. })
-        )
-    });
-    assert!(joined.expect("some day") < enough);
-    let once = coverage::check(&path, &long(joined.expect("some day")), 0);
-    assert!(
-        matches!(&once, Err(Shortfall::Exposed { fault: true, coalition, .. }) if coalition.is_empty()),
-        "{once:?}"
-    );
-    // Without party 1 the rest of a path is two parts, in the graph as in the exchanges.
-    assert_eq!(coverage::check(&path, &long(enough), 1), Ok(()));
-    assert_eq!(coverage::smallest_component(&path, 1), Some(1));
-    assert_eq!(coverage::smallest_component(&Graph::complete(7), 2), Some(5));
-    assert_eq!(coverage::smallest_component(&Graph::complete(7), 7), None);
 }
 
 #[test]

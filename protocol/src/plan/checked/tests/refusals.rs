@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn what_is_derived_may_not_differ() {
-    let plan = plan(5, "", 3);
+    let plan = plan(5, GAUSSIAN, 3);
     for (pointer, new, field) in [
         ("/members/2/sensitivity", json!(1.9), "members.2.sensitivity"),
         ("/members/2/sensitivity", json!(2.1), "members.2.sensitivity"),
@@ -259,7 +259,7 @@ fn calibrations_must_fit_the_draft() {
 
 #[test]
 fn what_no_plan_carries_yet_is_refused() {
-    let plan = plan(4, "", 2);
+    let plan = plan(4, GAUSSIAN, 2);
     for (pointer, new, field) in [
         ("/mechanism/kind", json!("gossip"), "mechanism.kind"),
         ("/mechanism/kind", json!("ppsc"), "mechanism.injection"),

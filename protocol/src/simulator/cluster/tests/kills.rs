@@ -11,7 +11,7 @@ fn slowest(report: &Report) -> u64 {
 /// Kills one party at a random moment of its mixing in each of many runs. All others must end
 /// degraded, agreed, with the exact sum of their x̃. Returns in how many runs they did, and by how
 /// many ms the slowest run ended later than one without a kill.
-fn kills(plan: &Arc<Plan>, runs: u64, loud: bool) -> (u64, u64) {
+pub(super) fn kills(plan: &Arc<Plan>, runs: u64, loud: bool) -> (u64, u64) {
     let (mut good, mut done, mut latest) = (0, 0, 0);
     let (start, end, finished) = milestones(plan);
     for seed in 0.. {

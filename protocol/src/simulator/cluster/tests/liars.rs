@@ -33,7 +33,7 @@ fn equivocations(
             party: liar,
             stage,
             fooled,
-            weight: None,
+            version: OtherVersion::StepOff,
         });
         let report = simulate(
             plan,
@@ -71,6 +71,14 @@ fn a_party_that_shows_some_another_item_costs_nobody_the_result() {
                 "{stage:?}, {fooled} fooled"
             );
         }
+    }
+    let sealed = plan(8, SEALED, 3);
+    for (stage, fooled) in [Stage::Settling, Stage::Sealed]
+        .into_iter()
+        .flat_map(|it| [(it, 1), (it, 3)])
+    {
+        let found = equivocations(&sealed, stage, fooled, 0..3);
+        assert_eq!(found, (3, 3), "sealed, {stage:?}, {fooled} fooled");
     }
     // Long finals are pulled, not pushed.
     let long = plan_of(10_000, 8, "", 3);
@@ -132,7 +140,7 @@ fn with_a_weight(plan: &Arc<Plan>, weight: i128) -> Vec<Outcome> {
         party: liar,
         stage: Stage::Publishing,
         fooled: (0..liar).collect(),
-        weight: Some(weight),
+        version: OtherVersion::Weight(weight),
     });
     let conditions = Conditions {
         equivocation,

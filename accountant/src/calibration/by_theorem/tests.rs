@@ -1,0 +1,266 @@
+use std::collections::BTreeSet;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Basis as Ground, Claim, Established, Faults};
+use undertone_protocol::topology::party::Party;
+
+use crate::account::{inca, ppsc};
+use crate::audit::Attack;
+use crate::calibration::calibrate::calibrate;
+use crate::calibration::error::CalibrateError;
+use crate::calibration::outlook::is_local;
+use crate::class::faults;
+use crate::class::setting::Setting;
+use crate::gate::decision::{gate, withheld};
+use crate::gate::verdict::{Audit, Basis};
+use crate::losses::loss::Noise;
+use crate::testing::{OWN_DRAWS, draft, logs, plan, with_fault};
+use crate::verify::check::verify;
+use crate::verify::error::VerifyError;
+
+const INCA: &str = "[mechanism]\nrounds = \"auto\"\n";
+const PPSC: &str = "[mechanism]\nkind = \"ppsc\"\n";
+
+fn noise(plan: &Plan) -> Noise {
+    let calibration = plan.calibration();
+    Noise {
+        independent_std: calibration.independent_std,
+        correlated_std: calibration.correlated_std,
+    }
+}
+
+fn headline(plan: &Plan) -> &Claim {
+    let of_class = |claim: &&Claim| claim.faults == Faults::Class && claim.holds_as_headline;
+    plan.calibration()
+        .claims
+        .iter()
+        .find(of_class)
+        .expect("a headline")
+}
+
+/// `account inca` or `ppsc` on an audit's execution is not above what the audit states.
+fn assert_audit(plan: &Plan, audit: &Audit) {
+    let json = serde_json::to_string(&audit.execution).expect("serialises");
+    let Noise {
+        independent_std,
+        correlated_std,
+    } = noise(plan);
+    let mu = if plan.iterations().is_some() {
+        let account = ppsc::account(&json, correlated_std, independent_std, 1.0, audit.delta);
+        account.unwrap_or_else(|error| panic!("{error}")).mu
+    } else {
+        let account = inca::inca(&json, noise(plan), 1.0, audit.delta);
+        account.unwrap_or_else(|error| panic!("{error}")).mu
+    };
+    assert!(mu <= audit.mu * (1.0 + 1e-12), "{mu} {}", audit.mu);
+    assert!(audit.mu > 0.0 && audit.epsilon > 0.0);
+}
+
+fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> {
+    let mut value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
+    change(&mut value);
+    let changed = Plan::parse(value.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    verify(&changed, OWN_DRAWS)
+}
+
+#[test]
+fn errors_come_close_to_the_floor_with_more_parties_than_are_computed() {
+    for (parties, lines) in [
+        (17, INCA),
+        (17, PPSC),
+        (50, INCA),
+        (64, PPSC),
+        (100, INCA),
+        (200, INCA),
+    ] {
+        let plan = plan(parties, lines);
+        let claim = headline(&plan);
+        let basis = claim.connectivity.expect("its basis");
+        assert_eq!(
+            (claim.established, claim.basis),
+            (Established::Theorem, Some(Ground::Connectivity))
+        );
+        assert_eq!(
+            (basis.removed, basis.share_faults, basis.among),
+            (2, 1, parties - 2)
+        );
+        assert!(
+            basis.kappa >= 4 && (0.999..=1.0).contains(&claim.epsilon),
+            "{claim:?}"
+        );
+        let predicted = &plan.calibration().predicted;
+        let (
+            factor,
+            Noise {
+                independent_std,
+                correlated_std,
+            },
+        ) = (predicted.standard_error / predicted.error_floor, noise(&plan));
+        println!(
+            "{parties} {lines:?}: T = {}, {factor:.4} times the floor, {:.0} σ*",
+            plan.rounds(),
+            correlated_std / independent_std
+        );
+        // 5 % more than the least, which a departure less would spare.
+        let least = ((parties as f64 - 1.0) / (parties as f64 - 2.0)).sqrt();
+        assert!(factor <= 1.051 * least, "{parties} {lines:?}: {factor}");
+        assert!(correlated_std <= 1e3 * independent_std * (1.0 + 1e-9));
+        assert_eq!(verify(&plan, OWN_DRAWS), Ok(()), "{parties} {lines:?}");
+    }
+}
+
+#[test]
+fn what_a_theorem_does_not_say_is_refused() {
+    for lines in [INCA, PPSC] {
+        let plan = plan(20, lines);
+        let own = if lines == PPSC {
+            "pairwise_std"
+        } else {
+            "correlated_std"
+        };
+        for key in ["independent_std", own] {
+            let less = changed(&plan, |value| {
+                let std = &mut value["mechanism"][key];
+                *std = json!(std.as_f64().expect("a number") * 0.99);
+            });
+            assert!(matches!(less, Err(VerifyError::Loss { .. })), "{key}: {less:?}");
+        }
+        // Who claims that it was computed, or that it withstands more, is refused.
+        for (key, lie) in [
+            ("established", json!("exhaustive")),
+            (
+                "connectivity",
+                json!({"kappa": 19, "removed": 2, "share_faults": 1, "among": 18}),
+            ),
+            (
+                "connectivity",
+                json!({"kappa": 6, "removed": 2, "share_faults": 3, "among": 18}),
+            ),
+        ] {
+            let told = changed(&plan, |value| value["claims"][0][key] = lie.clone());
+            assert!(
+                matches!(told, Err(VerifyError::Unknown { index: 0, .. })),
+                "{key}: {told:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn whatever_happens_within_a_connected_class_publishes() {
+    for lines in [INCA, PPSC] {
+        let plan = plan(20, &format!("[privacy]\ncolluding = 2\ndropouts = 2\n{lines}"));
+        let setting = Setting::of_plan(&plan).expect("a plan");
+        let claimed = headline(&plan).epsilon;
+        let faults = faults::single_shares(&setting);
+        let random = &mut ChaCha8Rng::seed_from_u64(9);
+        for departed in [vec![], vec![0], vec![3, 17]] {
+            let members: Vec<Party> = (0..20).filter(|party| !departed.contains(party)).collect();
+            let whole = logs(&plan, &members);
+            let gone = |party: &Party| departed.contains(party);
+            let among: Vec<_> = faults
+                .iter()
+                .filter(|fault| !gone(&fault.from) && !gone(&fault.to))
+                .collect();
+            for _ in 0..20 {
+                let verdict = gate(
+                    &plan,
+                    &with_fault(&whole, among[random.random_range(0..among.len())]),
+                );
+                assert_eq!(
+                    verdict.publish,
+                    Some(members.iter().copied().collect()),
+                    "{}",
+                    verdict.reason
+                );
+                assert!(
+                    verdict.audit.epsilon <= claimed,
+                    "{} {claimed}",
+                    verdict.audit.epsilon
+                );
+            }
+            let verdict = gate(&plan, &whole);
+            assert_eq!(verdict.audit.basis, Basis::Connectivity);
+            // Fewer are against everybody than the plan allows for.
+            assert!(verdict.audit.epsilon < claimed * (1.0 - 0.01 * (2 - departed.len()) as f64));
+            assert_audit(&plan, &verdict.audit);
+        }
+        assert_audit(&plan, &withheld(&plan, "no agreed set"));
+    }
+}
+
+#[test]
+fn beyond_the_class_what_happened_decides() {
+    for lines in [INCA, PPSC] {
+        let plan = plan(20, lines);
+        // Nobody has got anything from party 3 or given it anything: alone, its noise is local.
+        let everybody: Vec<Party> = (0..20).collect();
+        let mut logs = logs(&plan, &everybody);
+        for log in logs.values_mut() {
+            log.received.retain(|entry| entry.from != 3);
+        }
+        logs.get_mut(&3).expect("a member").received.clear();
+        let verdict = gate(&plan, &logs);
+        let others: BTreeSet<Party> = (0..20).filter(|&party| party != 3).collect();
+        assert_eq!(verdict.publish, Some(others), "{}", verdict.reason);
+        assert!(verdict.reason.contains("party-3"), "{}", verdict.reason);
+        assert_eq!(verdict.audit.departed, BTreeSet::from([3]));
+        assert_audit(&plan, &verdict.audit);
+        // Without most shares of the schedule nobody's value is hidden.
+        for log in logs.values_mut() {
+            log.received.retain(|entry| entry.round == 1);
+        }
+        let verdict = gate(&plan, &logs);
+        assert_eq!(verdict.publish, None, "{:?}", verdict.audit.basis);
+    }
+}
+
+#[test]
+fn too_thin_graphs_and_too_few_rounds_have_local_noise_or_say_what_would_do() {
+    // 2 rounds are 4 exchanges with others at most: not enough against 3 and 1.
+    let few = "[privacy]\ncolluding = 3\n[mechanism]\nrounds = 2\n";
+    assert!(is_local(&plan(20, few)));
+    let few = few.replace("rounds = 2", "rounds = 3\nkind = \"ppsc\"");
+    let refused = calibrate(&draft(20, &few), &mut |_| {}).expect_err("too few exchanges");
+    let CalibrateError::Separated {
+        least: Some(least), ..
+    } = refused
+    else {
+        panic!("{refused}")
+    };
+    assert!(refused.to_string().contains("local_noise_ok = true"), "{refused}");
+    let enough = few.replace("rounds = 3", &format!("rounds = {least}"));
+    assert!(!is_local(&plan(20, &enough)), "{least}");
+    let local = plan(
+        20,
+        &few.replace("rounds = 3", "rounds = 3\nlocal_noise_ok = true"),
+    );
+    assert!(is_local(&local));
+    assert_eq!(verify(&local, OWN_DRAWS), Ok(()));
+    let verdict = gate(&local, &logs(&local, &(0..20).collect::<Vec<_>>()));
+    assert_eq!(verdict.publish, Some((0..20).collect()), "{}", verdict.reason);
+    // Where nothing is left for a share that goes astray the claim says so.
+    let ring = "[privacy]\ncolluding = 1\ndropouts = 0\n[topology]\nprivate = { kind = \"ring\" }\n[mechanism]\nrounds = 6";
+    let ring = plan(20, ring);
+    let basis = headline(&ring).connectivity.expect("its basis");
+    assert_eq!((basis.kappa, basis.removed, basis.share_faults), (2, 1, 0));
+}
+
+#[test]
+fn an_attack_on_a_connected_class_stays_below_the_claim() {
+    let plan = plan(20, PPSC);
+    let attack = Attack::of(&plan, 1).unwrap_or_else(|error| panic!("{error}"));
+    let told = |scale: f64| {
+        let attacked = attack.run(20_000, scale, 1, &mut |_, _| {});
+        attacked.unwrap_or_else(|error| panic!("{error}")).epsilon_lower
+    };
+    let claimed = plan.epsilon_claimed().expect("claimed");
+    let (lower, quiet) = (told(1.0), told(0.3));
+    assert!(
+        lower > 0.05 && lower <= claimed && quiet > claimed,
+        "{lower} {quiet} {claimed}"
+    );
+}
