@@ -431,3 +431,6 @@ fn error_of(plan: &Plan, finish: &Finish) -> Result<Option<Realised>, Failure> {
             )
         })
 }
+
+#[cfg(test)]
+mod tests;

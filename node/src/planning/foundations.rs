@@ -99,3 +99,53 @@ fn recovery(plan: &Plan, threshold: Threshold) -> String {
          without it takes {enough} parties"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    fn told(parties: usize, lines: &str) -> String {
+        let run = RunFile::parse(&format!("name = \"t\"\n[data]\nshape = [2]\n{lines}"), parties).unwrap();
+        let plan = make::make(run, &Peers::simulated(parties, None).unwrap(), 1).unwrap();
+        text(&plan)
+    }
+
+    #[test]
+    fn a_quote_names_what_breaks_it_and_how_much_that_costs() {
+        let eight = told(8, "");
+        for words in [
+            "with any 2 against it and",
+            "X25519, ChaCha20-Poly1305, SHA-256 or discrete logarithms",
+            "A coalition of more than 1 may hold the 3 shares that open a final",
+            "ε = 2.654 at δ = 1e-6",
+            "by 3 of its 4 holders, even if all who collude refuse",
+            "others may have opened it",
+            "running again costs as much again",
+        ] {
+            assert!(eight.contains(words), "{words}: {eight}");
+        }
+        assert_eq!(told(8, "[run]\nsealed = false\n"), "");
+    }
+
+    /// n ≥ 2(colluding + dropouts) + 1 is what it takes.
+    #[test]
+    fn whose_help_a_missing_secret_takes_depends_on_the_number_of_parties() {
+        let refused = "even if all who collude refuse";
+        let four = told(4, "");
+        assert!(
+            four.contains("only with the help of those who collude: without it takes 5 parties"),
+            "{four}"
+        );
+        let five = told(5, "");
+        assert!(five.contains("by 3 of its 4 holders, ") && five.contains(refused), "{five}");
+        let nobody = told(8, "[privacy]\ncolluding = 0\n");
+        assert!(nobody.contains("by 2 of its 2 holders") && !nobody.contains("collude"), "{nobody}");
+        assert!(!nobody.contains("bad letters"), "{nobody}");
+        let none = told(8, "[privacy]\ncolluding = 0\ndropouts = 0\n");
+        assert!(none.contains("Nobody holds shares of a secret"), "{none}");
+    }
+}

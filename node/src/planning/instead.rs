@@ -190,3 +190,92 @@ fn server(plan: &Plan) -> Instead {
         rests_on: "a server that reads every value, and tells nobody".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    fn plan(parties: usize, lines: &str) -> Plan {
+        let run = RunFile::parse(&format!("name = \"t\"\n[data]\nshape = [1000]\n{lines}"), parties).unwrap();
+        make::make(run, &Peers::simulated(parties, None).unwrap(), 1).unwrap()
+    }
+
+    /// The mechanism of each line, with its error in multiples of the floor.
+    fn lines(plan: &Plan) -> Vec<(String, f64)> {
+        let floor = plan.calibration().predicted.error_floor;
+        of(plan)
+            .into_iter()
+            .map(|way| (way.mechanism, way.standard_error / floor))
+            .collect()
+    }
+
+    fn assert_lines(plan: &Plan, expected: &[(&str, f64)]) {
+        let found = lines(plan);
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for ((mechanism, times), (name, expected)) in found.iter().zip(expected) {
+            assert_eq!(mechanism, name, "{found:?}");
+            assert!((times / expected - 1.0).abs() < 0.01, "{name}: {times} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_compared_with_what_its_parties_could_do_instead() {
+        let eight = plan(8, "");
+        assert_lines(
+            &eight,
+            &[
+                ("PPSC, uniform noise, sealed finals", 1.080),
+                ("INCA, Gaussian noise, finals not sealed", 1.152),
+                ("local noise", 2.646),
+                ("a trusted server", 0.935),
+            ],
+        );
+        let gaussian = &of(&eight)[1].rests_on;
+        assert!(
+            gaussian.contains("every coalition, computed; one missing final costs 2.1"),
+            "{gaussian}"
+        );
+        assert!(of(&eight).iter().all(|way| way.bytes_per_party > 8000));
+        let unsealed = plan(8, "[run]\nsealed = false\n");
+        assert_lines(
+            &unsealed,
+            &[
+                ("INCA, uniform noise, sealed finals", 1.080),
+                ("PPSC, uniform noise, sealed finals", 1.080),
+                ("local noise", 2.646),
+                ("a trusted server", 0.935),
+            ],
+        );
+    }
+
+    #[test]
+    fn above_sixteen_parties_gaussian_noise_is_compared_by_its_closed_form() {
+        let fifty = plan(50, "[mechanism]\nkind = \"ppsc\"\n");
+        let ways = of(&fifty);
+        assert_eq!(ways[0].mechanism, "INCA, uniform noise, sealed finals");
+        assert_eq!(ways[1].mechanism, "PPSC, Gaussian noise, finals not sealed");
+        assert!(ways[1].rests_on.starts_with("a theorem's closed form, κ = "), "{ways:?}");
+        let times = ways[1].standard_error / fifty.calibration().predicted.standard_error;
+        assert!((1.0..1.1).contains(&times), "{times}");
+    }
+
+    /// No line is made up: what the private graph does not carry is left out.
+    #[test]
+    fn what_cannot_be_planned_is_left_out() {
+        let edges = |first: usize| {
+            let pairs = (first..first + 5).flat_map(move |a| (a + 1..first + 5).map(move |b| (a, b)));
+            pairs.map(|(a, b)| format!("[\"party-{a}\", \"party-{b}\"]"))
+        };
+        let edges: Vec<String> = edges(0).chain(edges(5)).collect();
+        let pieces = format!(
+            "[mechanism]\nkind = \"ppsc\"\n[topology]\nprivate = {{ kind = \"edges\", edges = [{}] }}\n",
+            edges.join(", ")
+        );
+        let found = lines(&plan(10, &pieces));
+        assert!(found.iter().all(|(name, _)| !name.starts_with("INCA")), "{found:?}");
+    }
+}
