@@ -74,7 +74,9 @@ impl Account {
         let opened = sealed.iter().flat_map(|sealed| &sealed.opened_for);
         if let Some(audit) = &mut audit {
             audit.faults.extend(missing.iter().cloned());
-            audit.faults.extend(opened.map(String::as_str).map(opened_for_sentence));
+            audit
+                .faults
+                .extend(opened.map(String::as_str).map(opened_for_sentence));
         }
         let mut realised = error_of(plan, finish)?;
         let contradicted = contradicts(plan, outcome, realised.as_ref());

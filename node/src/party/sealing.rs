@@ -64,9 +64,11 @@ pub(super) fn reason_without_mean(plan: &Plan, outcome: &Outcome, fate: SealedFi
         }
         (Ending::Withheld { reason }, SealedFinal::Unknown) => format!("{reason}; {OTHERS}"),
         (Ending::Withheld { reason }, SealedFinal::Opened) => reason.clone(),
-        (_, SealedFinal::Opened) => "no mean was written: what was opened does not add up to values and noise, \
+        (_, SealedFinal::Opened) => {
+            "no mean was written: what was opened does not add up to values and noise, \
                                      so that somebody's share, correction or final is a lie"
-            .into(),
+                .into()
+        }
         _ => {
             let lacking = outcome.unopened.iter();
             let sentences: Vec<String> = lacking

@@ -14,7 +14,12 @@ pub fn sentences(plan: &Plan) -> Vec<String> {
     };
     let mut told = vec![];
     let claims = plan.calibration().claims.iter();
-    told.extend(claims.filter_map(|claim| claim.connectivity).next().map(connected));
+    told.extend(
+        claims
+            .filter_map(|claim| claim.connectivity)
+            .next()
+            .map(connected),
+    );
     told.push(
         "Finals stay closed by sealing, which is computational: it holds against who cannot break X25519, \
          ChaCha20-Poly1305, SHA-256 or discrete logarithms"
@@ -92,7 +97,9 @@ fn recovery(plan: &Plan, threshold: Threshold) -> String {
         return format!("A party that is gone after its log is opened by {shares}");
     }
     if plan.parties() >= enough {
-        return format!("A party that is gone after its log is opened by {shares}, even if all who collude refuse");
+        return format!(
+            "A party that is gone after its log is opened by {shares}, even if all who collude refuse"
+        );
     }
     format!(
         "A party that is gone after its log is opened by {shares} only with the help of those who collude: \
@@ -141,9 +148,15 @@ mod tests {
             "{four}"
         );
         let five = told(5, "");
-        assert!(five.contains("by 3 of its 4 holders, ") && five.contains(refused), "{five}");
+        assert!(
+            five.contains("by 3 of its 4 holders, ") && five.contains(refused),
+            "{five}"
+        );
         let nobody = told(8, "[privacy]\ncolluding = 0\n");
-        assert!(nobody.contains("by 2 of its 2 holders") && !nobody.contains("collude"), "{nobody}");
+        assert!(
+            nobody.contains("by 2 of its 2 holders") && !nobody.contains("collude"),
+            "{nobody}"
+        );
         assert!(!nobody.contains("bad letters"), "{nobody}");
         let none = told(8, "[privacy]\ncolluding = 0\ndropouts = 0\n");
         assert!(none.contains("Nobody holds shares of a secret"), "{none}");

@@ -162,7 +162,10 @@ fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
         _ => format!("a theorem's closed form, κ = {}", claimed.connectivity?.kappa),
     };
     let late = match predicted.standard_error_late_dropout {
-        Some(late) => format!("one missing final costs {:.2} × floor", late / predicted.error_floor),
+        Some(late) => format!(
+            "one missing final costs {:.2} × floor",
+            late / predicted.error_floor
+        ),
         None => "one missing final may leave no mean".into(),
     };
     let mechanism = format!("{}, Gaussian noise, finals not sealed", name(kind));
@@ -218,7 +221,10 @@ mod tests {
         assert_eq!(found.len(), expected.len(), "{found:?}");
         for ((mechanism, times), (name, expected)) in found.iter().zip(expected) {
             assert_eq!(mechanism, name, "{found:?}");
-            assert!((times / expected - 1.0).abs() < 0.01, "{name}: {times} {expected}");
+            assert!(
+                (times / expected - 1.0).abs() < 0.01,
+                "{name}: {times} {expected}"
+            );
         }
     }
 
@@ -258,7 +264,10 @@ mod tests {
         let ways = of(&fifty);
         assert_eq!(ways[0].mechanism, "INCA, uniform noise, sealed finals");
         assert_eq!(ways[1].mechanism, "PPSC, Gaussian noise, finals not sealed");
-        assert!(ways[1].rests_on.starts_with("a theorem's closed form, κ = "), "{ways:?}");
+        assert!(
+            ways[1].rests_on.starts_with("a theorem's closed form, κ = "),
+            "{ways:?}"
+        );
         let times = ways[1].standard_error / fifty.calibration().predicted.standard_error;
         assert!((1.0..1.1).contains(&times), "{times}");
     }
@@ -276,6 +285,9 @@ mod tests {
             edges.join(", ")
         );
         let found = lines(&plan(10, &pieces));
-        assert!(found.iter().all(|(name, _)| !name.starts_with("INCA")), "{found:?}");
+        assert!(
+            found.iter().all(|(name, _)| !name.starts_with("INCA")),
+            "{found:?}"
+        );
     }
 }

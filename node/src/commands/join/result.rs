@@ -187,7 +187,10 @@ fn table(plan: &Plan, object: &Value, account: &Account) -> Table {
     }
     if !account.opened_for().is_empty() {
         let names = account.opened_for().join(", ");
-        row("opened for", format!("{names}: gone after the log, in the mean all the same"));
+        row(
+            "opened for",
+            format!("{names}: gone after the log, in the mean all the same"),
+        );
     }
     if let Some(clipped) = object["clipped"].as_u64() {
         let clipped = match plan.draft().data.unit {

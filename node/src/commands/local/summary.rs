@@ -183,7 +183,11 @@ impl<'a> Summary<'a> {
             .row(["ε claimed before the run".into(), epsilon("epsilon_claimed")])
             .row(["ε as it turned out".into(), epsilon("epsilon")]);
         let opened_for = self.object.get("opened_for").and_then(Value::as_array);
-        let names: Vec<&str> = opened_for.into_iter().flatten().filter_map(Value::as_str).collect();
+        let names: Vec<&str> = opened_for
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         if !names.is_empty() {
             let gone = "gone after the log, in the mean all the same";
             table.row(["opened for".into(), format!("{}: {gone}", names.join(", "))]);

@@ -242,12 +242,19 @@ fn a_run_of_which_nothing_is_opened_gives_its_charge_back_and_its_plan_stays_spe
     ledger.reserve(&run, account(), each, TOTAL).unwrap();
     ledger.charge(&run).unwrap();
     ledger.close(&digest(2)).unwrap();
-    assert!(ledger.spent(&account()) >= each, "another run's end takes nothing back");
+    assert!(
+        ledger.spent(&account()) >= each,
+        "another run's end takes nothing back"
+    );
     ledger.close(&run).unwrap();
     assert_eq!((ledger.charged(&run), ledger.spent(&account())), (Some(0.0), 0.0));
     let before = std::fs::read(folder.path().join("ledger")).unwrap();
     ledger.close(&run).unwrap();
-    assert_eq!(std::fs::read(folder.path().join("ledger")).unwrap(), before, "said once");
+    assert_eq!(
+        std::fs::read(folder.path().join("ledger")).unwrap(),
+        before,
+        "said once"
+    );
     drop(ledger);
     let mut ledger = open(&folder);
     assert_eq!((ledger.charged(&run), ledger.spent(&account())), (Some(0.0), 0.0));

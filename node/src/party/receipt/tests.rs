@@ -146,7 +146,10 @@ fn a_final_that_stays_closed_has_cost_nothing() {
     ] {
         let account = account(&plan, &closed);
         assert_eq!((account.epsilon(), account.mu()), (Some(0.0), Some(0.0)));
-        assert_eq!((account.exit(), account.outcome()), (Exit::PrivacyRefused, "withheld"));
+        assert_eq!(
+            (account.exit(), account.outcome()),
+            (Exit::PrivacyRefused, "withheld")
+        );
         let reason = account.reason().expect("a reason");
         assert!(
             reason.starts_with("a reason; ") && reason.contains("a new plan costs nothing extra"),
@@ -220,7 +223,10 @@ fn what_is_opened_costs_what_happened() {
     rest.outcome.logs = Some(Arc::new(logs(&plan, &EVERYBODY)));
     let rest = account(&plan, &rest);
     assert_eq!((rest.exit(), rest.finished()), (Exit::Degraded, true));
-    assert_eq!((rest.included().len(), rest.departed()), (7, &["party-7".to_owned()][..]));
+    assert_eq!(
+        (rest.included().len(), rest.departed()),
+        (7, &["party-7".to_owned()][..])
+    );
     let error = rest.standard_error().expect("a mean");
     let correcting = predicted.standard_error_correcting.expect("one is tolerated");
     assert!((error / correcting - 1.0).abs() < 1e-9);
