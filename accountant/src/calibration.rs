@@ -9,5 +9,6 @@ pub mod limits;
 pub mod optimum;
 pub mod outlook;
 pub mod remedy;
+pub(crate) mod sealed;
 pub mod static_draws;
 pub mod utility;

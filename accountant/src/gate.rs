@@ -12,8 +12,9 @@
 //! of the run is then the theorem's, for any coalition.
 
 mod computed;
-mod connected;
+pub mod connected;
 pub mod decision;
 mod plan_facts;
+pub mod sealed;
 mod sentences;
 pub mod verdict;

@@ -7,5 +7,6 @@ pub mod identity;
 pub mod input;
 pub mod part;
 pub mod receipt;
+mod sealing;
 pub mod signals;
 pub mod spent;

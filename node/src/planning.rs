@@ -1,6 +1,8 @@
 //! Making plans, telling what they promise, and checking them as a member would.
 
 pub mod files;
+pub mod foundations;
+pub mod instead;
 pub mod make;
 pub mod mechanism;
 pub mod plot;

@@ -8,6 +8,10 @@ use undertone_tests::{PLAN, Parties, read_json};
 
 const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n";
 
+/// [`RUN`] with the papers' noise, of which every coalition is computed.
+const GAUSSIAN: &str =
+    "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\ncorrelated = \"gaussian\"\n";
+
 #[test]
 fn an_identity_is_private_and_prints_the_lines_of_a_peer_list() {
     let parties = Parties::new(3);
@@ -183,19 +187,8 @@ fn quote(parties: &Parties, run: &str) -> Value {
     parties.run(PLAN).json_of(0)
 }
 
-#[test]
-fn eight_parties_reach_their_figures_and_verify_agrees() {
-    let parties = Parties::new(8);
-    let quote = quote(&parties, RUN);
-    check_figures(
-        &quote,
-        &[
-            ("standard_error", 1.16),
-            ("standard_error_one_dropout", 1.24),
-            ("standard_error_late_dropout", 2.4),
-        ],
-    );
-    check_floor(&quote, &parties, 8.0);
+/// What verify says of the plan that a quote was given with.
+fn assert_verify_agrees(parties: &Parties, quote: &Value) {
     let verified = parties.run(["verify", "plan.json", "--json"]).json_of(0);
     assert_eq!(verified["verified"], true);
     for key in [
@@ -205,11 +198,68 @@ fn eight_parties_reach_their_figures_and_verify_agrees() {
         "epsilon_claimed",
         "rounds",
         "threat",
+        "rests_on",
     ] {
         assert_eq!(verified[key], quote[key], "{key}");
     }
     let plan = read_json(&parties.path("plan.json"));
-    assert_eq!(plan["claims"], quote["claims"]);
+    assert_eq!(
+        (&plan["claims"], &plan["predicted"]),
+        (&quote["claims"], &quote["predicted"])
+    );
+}
+
+/// Error / floor where nobody departs, one does in mixing, one right after its log, and one while
+/// it owes a correction.
+#[test]
+fn parties_come_to_the_floor_by_sealed_finals_and_verify_agrees() {
+    for (count, expected) in [
+        (8, [1.080, 1.155, 1.080, 1.155]),
+        (16, [1.035, 1.069, 1.035, 1.069]),
+    ] {
+        let parties = Parties::new(count);
+        let quote = quote(&parties, RUN);
+        let predicted = &quote["predicted"];
+        let keys = [
+            "standard_error",
+            "standard_error_one_dropout",
+            "standard_error_late_dropout",
+            "standard_error_correcting",
+        ];
+        for (key, expected) in keys.into_iter().zip(expected) {
+            let error = predicted[key].as_f64().expect("a number");
+            let found = error / predicted["error_floor"].as_f64().expect("a number");
+            assert!(
+                (found - expected).abs() < 0.002,
+                "{count}: {key} {found} {expected}"
+            );
+        }
+        check_floor(&quote, &parties, count as f64);
+        let sealed = |faults: &str| -> Vec<Value> {
+            let claims = claims(&quote, faults, "theorem").into_iter();
+            claims.map(|claim| claim["sealed"].clone()).collect()
+        };
+        assert_eq!(sealed("class"), [json!(true)]);
+        assert_eq!(sealed("before-publishing"), [json!(true)]);
+        assert_eq!(sealed("any"), [Value::Null], "Δ/σ* rests on no sealing");
+        assert_verify_agrees(&parties, &quote);
+    }
+}
+
+#[test]
+fn eight_parties_reach_their_figures_with_gaussian_noise_and_verify_agrees() {
+    let parties = Parties::new(8);
+    let quote = quote(&parties, GAUSSIAN);
+    check_figures(
+        &quote,
+        &[
+            ("standard_error", 1.16),
+            ("standard_error_one_dropout", 1.24),
+            ("standard_error_late_dropout", 2.4),
+        ],
+    );
+    check_floor(&quote, &parties, 8.0);
+    assert_verify_agrees(&parties, &quote);
 }
 
 #[test]
@@ -267,7 +317,7 @@ fn compose_takes_no_plan_at_its_word() {
 #[test]
 fn sixteen_parties_reach_theirs() {
     let parties = Parties::new(16);
-    let quote = quote(&parties, RUN);
+    let quote = quote(&parties, GAUSSIAN);
     check_figures(
         &quote,
         &[("standard_error", 1.16), ("standard_error_one_dropout", 1.20)],
@@ -278,7 +328,7 @@ fn sixteen_parties_reach_theirs() {
 #[test]
 fn a_plan_says_all_that_the_contract_lists() {
     let parties = Parties::new(4);
-    let digest = parties.plan("plan", &format!("{RUN}[mechanism]\nrounds = 4\n"));
+    let digest = parties.plan("plan", &format!("{GAUSSIAN}rounds = 4\n"));
     let plan = read_json(&parties.path("plan.json"));
     for key in [
         "version",
@@ -321,10 +371,7 @@ fn a_plan_says_all_that_the_contract_lists() {
     let found: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(found, digest);
     // Two plans of the same files differ (a nonce), so that a plan can be spent once.
-    assert_ne!(
-        parties.plan("again", &format!("{RUN}[mechanism]\nrounds = 4\n")),
-        digest
-    );
+    assert_ne!(parties.plan("again", &format!("{GAUSSIAN}rounds = 4\n")), digest);
 }
 
 /// In each of four rounds everybody sends one share and receives one.
@@ -372,8 +419,12 @@ fn assert_members(plan: &Value, parties: &Parties) {
 
 /// Parties with a verified plan of 4 and its digest.
 fn planned() -> (Parties, String) {
+    planned_with(&format!("{RUN}[mechanism]\nrounds = 4\n"))
+}
+
+fn planned_with(run: &str) -> (Parties, String) {
     let parties = Parties::new(4);
-    let digest = parties.plan("plan", &format!("{RUN}[mechanism]\nrounds = 4\n"));
+    let digest = parties.plan("plan", run);
     (parties, digest)
 }
 
@@ -421,7 +472,7 @@ fn the_default_policy_asks_for_one_colluder() {
 }
 
 /// What somebody may touch in a plan: where, the value instead, and what the refusal speaks of.
-fn touches(plan: &Value) -> [(&'static str, Value, &'static str); 24] {
+fn touches(plan: &Value) -> [(&'static str, Value, &'static str); 22] {
     let number = |pointer: &str| {
         plan.pointer(pointer)
             .and_then(Value::as_f64)
@@ -448,12 +499,6 @@ fn touches(plan: &Value) -> [(&'static str, Value, &'static str); 24] {
             scaled("/mechanism/independent_std", 1.0 - 1e-5),
             "",
         ),
-        (
-            "/mechanism/correlated_std",
-            scaled("/mechanism/correlated_std", 0.5),
-            "",
-        ),
-        ("/mechanism/correlated_std", json!(0.0), ""),
         ("/mechanism/independent_std", json!(-1.0), "independent_std"),
         ("/claims/0/mu", scaled("/claims/0/mu", 0.99), "claims"),
         ("/claims/0/epsilon", scaled("/claims/0/epsilon", 0.99), "claims"),
@@ -481,22 +526,63 @@ fn touches(plan: &Value) -> [(&'static str, Value, &'static str); 24] {
     ]
 }
 
+/// What somebody may touch that only a plan with Gaussian noise, or one with sealed finals, has.
+fn own_touches(plan: &Value) -> Vec<(&'static str, Value, &'static str)> {
+    match plan.pointer("/mechanism/correlated_std").and_then(Value::as_f64) {
+        Some(std) => vec![
+            ("/mechanism/correlated_std", json!(std / 2.0), ""),
+            ("/mechanism/correlated_std", json!(0.0), ""),
+            ("/claims/0/sealed", json!(true), "claims.0.sealed"),
+        ],
+        None => vec![
+            ("/mechanism/correlated_std", json!(1.0), "correlated_std"),
+            ("/claims/0/sealed", json!(false), "claims[0]"),
+            ("/claims/1/sealed", json!(false), "claims[1]"),
+            ("/claims/2/sealed", json!(true), "claims[2]"),
+            ("/claims/1/size", json!(3), "claims[1]"),
+            (
+                "/predicted/standard_error_correcting",
+                json!(0.1),
+                "standard_error_correcting",
+            ),
+            (
+                "/predicted/standard_error_late_dropout",
+                Value::Null,
+                "standard_error_late_dropout",
+            ),
+            ("/run/sealed", json!(false), "claims.0.sealed"),
+        ],
+    }
+}
+
 #[test]
 fn verify_refuses_a_plan_that_somebody_touched() {
-    let (parties, _) = planned();
+    for run in [
+        format!("{RUN}[mechanism]\nrounds = 4\n"),
+        format!("{GAUSSIAN}rounds = 4\n"),
+    ] {
+        let (parties, _) = planned_with(&run);
+        assert_touches_are_refused(&parties);
+    }
+}
+
+fn assert_touches_are_refused(parties: &Parties) {
     let plan = read_json(&parties.path("plan.json"));
     let rewrite = |plan: &Value| {
         parties.write("touched.json", &plan.to_string());
         parties.run(["verify", "touched.json", "--json"])
     };
     rewrite(&plan).json_of(0);
-    for (pointer, value, about) in touches(&plan) {
+    for (pointer, value, about) in touches(&plan).into_iter().chain(own_touches(&plan)) {
         let mut touched = plan.clone();
-        let place = touched
-            .pointer_mut(pointer)
-            .unwrap_or_else(|| panic!("{pointer}"));
-        assert_ne!(*place, value, "{pointer} is changed");
-        *place = value;
+        let found = plan.pointer(pointer).unwrap_or(&Value::Null);
+        assert_ne!(*found, value, "{pointer} is changed");
+        let (parent, key) = pointer.rsplit_once('/').expect("a path");
+        let parent = touched.pointer_mut(parent).expect("it is there");
+        match key.parse::<usize>() {
+            Ok(index) => parent[index] = value,
+            Err(_) => parent[key] = value,
+        }
         let ended = rewrite(&touched);
         assert_eq!(ended.code, 3, "{pointer}: {}{}", ended.stdout, ended.stderr);
         let refusal = ended.refused(3, about);

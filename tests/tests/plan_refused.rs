@@ -1,6 +1,7 @@
 //! Run files and peer lists that make no sense: refused with their field and line.
 
-use undertone_tests::{Ended, Parties};
+use serde_json::json;
+use undertone_tests::{Ended, PLAN, Parties};
 
 const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n";
 
@@ -224,5 +225,63 @@ fn a_peer_list_that_makes_no_sense_is_refused_with_its_field_and_line() {
         assert_eq!(ended.code, 2, "{field}: {}{}", ended.stdout, ended.stderr);
         ended.refused(2, about);
         ended.refused_at(2, field);
+    }
+}
+
+/// What sealed finals do not go with, and what they take.
+#[test]
+fn what_does_not_go_with_sealed_finals_is_refused() {
+    let refused = |count: usize, lines: &str, field: &str| {
+        let parties = Parties::new(count);
+        parties.write("run.toml", &format!("{RUN}{lines}\n"));
+        parties.run(PLAN).refused_at(2, field)
+    };
+    let sealed = "[run]\nsealed = true\n";
+    for lines in [
+        "[mechanism]\ncorrelated = \"gaussian\"",
+        "[mechanism]\nfanout = 2",
+        "[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true",
+        "[privacy]\ncoalitions = \"static\"",
+    ] {
+        refused(6, &format!("{lines}\n{sealed}"), "run.sealed");
+    }
+    refused(6, &format!("{sealed}dissemination = \"consensus\""), "run.sealed");
+    // A threshold that nobody can reach cannot be asked for: who is left must be a majority, and so
+    // enough to hold the shares.
+    refused(3, "[privacy]\ncolluding = 2", "privacy.colluding");
+    refused(3, "[privacy]\ndropouts = 1", "privacy.dropouts");
+}
+
+/// Sparse graphs that carry Gaussian noise carry what is the default, and what is too thin names
+/// the cut, and where edges are missing.
+#[test]
+fn sparse_private_graphs_plan_and_thin_ones_are_told_where() {
+    let parties = Parties::new(8);
+    for lines in [
+        "[topology]\nprivate = { kind = \"random-regular\", degree = 3 }",
+        "[topology]\nprivate = { kind = \"random-regular\", degree = 4 }",
+        "[privacy]\ndropouts = 0\n[topology]\nprivate = \"ring\"",
+        "[mechanism]\nkind = \"ppsc\"\n[topology]\nprivate = { kind = \"random-regular\", degree = 3 }",
+    ] {
+        parties.write("run.toml", &format!("{RUN}{lines}\n"));
+        let quote = parties.run(PLAN).json_of(0);
+        let class = &quote["claims"][0];
+        assert_eq!(
+            (&class["basis"], &class["sealed"]),
+            (&json!("connectivity"), &json!(true)),
+            "{lines}"
+        );
+        parties.run(["verify", "plan.json", "--json"]).json_of(0);
+    }
+    parties.write("run.toml", &format!("{RUN}[topology]\nprivate = \"ring\"\n"));
+    let refusal = parties.run(PLAN).refused_at(3, "topology.private");
+    let message = refusal["error"]["message"].as_str().expect("a sentence");
+    for words in [
+        "these 2 parties, ",
+        "would separate ",
+        " from the others",
+        "add private edges at ",
+    ] {
+        assert!(message.contains(words), "{words}: {message}");
     }
 }

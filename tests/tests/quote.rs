@@ -6,8 +6,40 @@ use undertone_tests::{PLAN, Parties, assert_close};
 
 const RUN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\nrounds = 4\n";
 
+/// [`RUN`] with the papers' noise, whose losses are computed coalition by coalition.
+const GAUSSIAN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 4\n";
+
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The quote names what the plan could use instead, and what each rests on.
+fn assert_compared(quote: &Value) {
+    let ways = quote["instead"].as_array().expect("a list");
+    let names: Vec<&str> = ways.iter().filter_map(|way| way["mechanism"].as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "PPSC, uniform noise, sealed finals",
+            "INCA, Gaussian noise, finals not sealed",
+            "local noise",
+            "a trusted server"
+        ]
+    );
+    for way in ways {
+        assert!(number(&way["standard_error"]) > 0.0 && number(&way["bytes_per_party"]) > 0.0);
+        assert!(
+            way["rests_on"].as_str().is_some_and(|told| !told.is_empty()),
+            "{way}"
+        );
+    }
+    let (gaussian, local, server) = (&ways[1], &ways[2], &ways[3]);
+    let predicted = &quote["predicted"];
+    assert!(number(&gaussian["standard_error"]) > number(&predicted["standard_error"]));
+    assert_eq!(local["standard_error"], predicted["local"]);
+    assert_eq!(server["standard_error"], predicted["central"]);
+    let sentences = quote["rests_on"].as_array().expect("sentences");
+    assert!(sentences.len() == 5, "{sentences:?}");
 }
 
 /// The picture is whole and says what it shows.
@@ -86,6 +118,7 @@ fn a_quote_says_what_departures_and_other_epsilons_cost_and_draws_it() {
         serde_json::json!([]),
         "all coalitions were computed"
     );
+    assert_compared(&quote);
     assert_drawn(&parties);
     let told = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "again.json"]);
     assert!(
@@ -93,6 +126,15 @@ fn a_quote_says_what_departures_and_other_epsilons_cost_and_draws_it() {
         "{}",
         told.stdout
     );
+    for words in [
+        "What this plan could use instead:",
+        "PPSC, uniform noise, sealed finals",
+        "one missing final costs ",
+        "What this rests on. It takes κ = ",
+        "one party leaves while it owes a correction",
+    ] {
+        assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
+    }
 }
 
 #[test]
@@ -121,7 +163,7 @@ fn a_target_that_cannot_be_met_says_which_numbers_suffice() {
         parties.run(PLAN)
     };
     let ring = "[topology]\nprivate = { kind = \"ring\" }\n";
-    let refusal = plan(&format!("{RUN}{ring}")).refused_at(3, "topology.private");
+    let refusal = plan(&format!("{GAUSSIAN}{ring}")).refused_at(3, "topology.private");
     let hint = refusal["error"]["hint"].as_str().expect("a hint");
     assert!(
         hint.contains("at least 4 private neighbours") && hint.contains("privacy.dropouts = 0"),
@@ -129,10 +171,10 @@ fn a_target_that_cannot_be_met_says_which_numbers_suffice() {
     );
     // Each of them does suffice.
     plan(&format!(
-        "{RUN}[topology]\nprivate = {{ kind = \"random-regular\", degree = 4 }}\n"
+        "{GAUSSIAN}[topology]\nprivate = {{ kind = \"random-regular\", degree = 4 }}\n"
     ))
     .json_of(0);
-    plan(&format!("{RUN}{ring}[privacy]\ndropouts = 0\n")).json_of(0);
+    plan(&format!("{GAUSSIAN}{ring}[privacy]\ndropouts = 0\n")).json_of(0);
 }
 
 #[test]
@@ -141,7 +183,7 @@ fn a_plan_with_local_noise_says_what_would_make_it_cancel_and_that_does() {
     let plan = |rounds: u64| {
         parties.write(
             "run.toml",
-            &RUN.replace("rounds = 4", &format!("rounds = {rounds}")),
+            &GAUSSIAN.replace("rounds = 4", &format!("rounds = {rounds}")),
         );
         parties.run(PLAN).json_of(0)
     };
@@ -162,7 +204,7 @@ fn a_plan_with_local_noise_says_what_would_make_it_cancel_and_that_does() {
         times_local(&enough) < 0.6 && enough["would_help"] == serde_json::json!([]),
         "{enough}"
     );
-    parties.write("run.toml", &RUN.replace("rounds = 4", "rounds = 2"));
+    parties.write("run.toml", &GAUSSIAN.replace("rounds = 4", "rounds = 2"));
     let told = parties
         .run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"])
         .stdout;
@@ -191,10 +233,10 @@ fn what_no_lattice_carries_says_which_numbers_fit() {
             .1;
         rest.split([' ', ',']).next().expect("a word").to_owned()
     };
-    let small = format!("{RUN}[privacy]\ndelta = 1e-11\n");
+    let small = format!("{GAUSSIAN}[privacy]\ndelta = 1e-11\n");
     let told = hint(&plan(&small).refused_at(2, "mechanism"));
     plan(&small.replace("1e-11", &after(&told, "privacy.delta = "))).json_of(0);
-    let long = RUN.replace("rounds = 4", "rounds = 60");
+    let long = GAUSSIAN.replace("rounds = 4", "rounds = 60");
     let rounds = after(
         &hint(&plan(&long).refused_at(2, "mechanism")),
         "mechanism.rounds = ",

@@ -49,14 +49,17 @@ fn plan(parties: usize, text: &str, records: Option<u64>) -> Arc<Plan> {
     Arc::new(Plan::assemble(draft, calibration, [9; 16]).unwrap_or_else(|e| panic!("{e}")))
 }
 
+/// The papers' noise, which the samples are of.
+const GAUSSIAN: &str = "[mechanism]\ncorrelated = \"gaussian\"\n";
+
 const TIMES: &str = "round_ms = 200\nsettle_ms = 1600\njoin_ms = 2000";
 
 fn inca() -> Arc<Plan> {
-    plan(6, &format!("[data]\nshape = [4]\n[run]\n{TIMES}"), None)
+    plan(6, &format!("[data]\nshape = [4]\n{GAUSSIAN}[run]\n{TIMES}"), None)
 }
 
 fn ppsc() -> Arc<Plan> {
-    let text = format!("[data]\nshape = [4]\n[mechanism]\nkind = \"ppsc\"\n[run]\n{TIMES}");
+    let text = format!("[data]\nshape = [4]\n{GAUSSIAN}kind = \"ppsc\"\n[run]\n{TIMES}");
     plan(6, &text, None)
 }
 
@@ -79,7 +82,7 @@ fn static_coalitions() -> Arc<Plan> {
 fn records_in_a_box() -> Arc<Plan> {
     let text = "[data]\nshape = [3]\nunit = \"record\"\n\
                 clip = { kind = \"box\", low = [-1, 0, 40], high = [1, 1, 500] }\n\
-                [privacy]\nepsilon = 20.0\ndelta = 0.01\n[mechanism]\nrounds = 4\n";
+                [privacy]\nepsilon = 20.0\ndelta = 0.01\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 4\n";
     plan(4, text, Some(300))
 }
 

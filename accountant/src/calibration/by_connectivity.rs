@@ -13,6 +13,7 @@ use crate::bounds::uniform::{Piece, among_members, joined, meetings, withstands}
 use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{FEWEST_ROUNDS, MARGIN};
+use crate::calibration::sealed::{claims_when_sealed, predicted_when_sealed};
 use crate::class::coalitions::{self, MOST_PARTIES};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
@@ -54,11 +55,12 @@ pub(super) fn calibrate(
         independent_std,
         correlated_std: 0.0,
     };
+    let expected = predicted_when_sealed(draft, predicted(&setting, noise, budget)?);
     Ok(Calibration {
         rounds,
         drawn: Some(schedule),
-        claims: claims(&setting, noise, privacy.delta)?,
-        predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
+        claims: claims_when_sealed(draft, claims(&setting, noise, privacy.delta)?),
+        predicted: expected.times(draft.data.scales().root_mean_square()),
         independent_std,
         correlated_std: 0.0,
     })

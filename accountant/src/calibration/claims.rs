@@ -101,6 +101,7 @@ impl Stated {
             changes: None,
             basis: None,
             connectivity: None,
+            sealed: false,
             holds_as_headline: false,
         })
     }
@@ -239,6 +240,7 @@ fn sampled(draft: &Draft, sample: Sample) -> Result<Claim, ClaimError> {
         changes: None,
         basis: None,
         connectivity: None,
+        sealed: false,
         holds_as_headline: false,
     })
 }
@@ -315,6 +317,7 @@ pub fn predicted(setting: &Setting, noise: Noise, budget: f64) -> Result<Predict
         standard_error: plain,
         standard_error_one_dropout: finite(departed.filter(|_| setting.dropouts > 0)),
         standard_error_late_dropout: finite(late),
+        standard_error_correcting: None,
         // A trusted server adds noise once, for the party that can move the sum most.
         central: largest / (budget * total),
         // Everybody adds all the noise that its own value needs.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use undertone_protocol::messages::log::AgreedLogs;
+use undertone_protocol::topology::connectivity::connectivity;
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
 
@@ -17,8 +18,18 @@ use crate::execution::checked::Execution;
 use crate::execution::settled::LogsError;
 use crate::execution::share::Fate;
 use crate::gate::plan_facts::{Gate, LargestLoss};
-use crate::gate::verdict::Basis;
+use crate::gate::verdict::{Audit, Basis};
 use crate::losses::gaussian::SLACK;
+
+/// κ of the parties that were let through: the least number of them whose removal leaves the others
+/// in several pieces, joined where a share between two of them was accepted, in whichever round.
+/// None where the statement rests on something else.
+pub fn kappa(audit: &Audit) -> Option<usize> {
+    audit.among?;
+    let happened = &audit.execution;
+    let members: Vec<Party> = happened.published().iter().copied().collect();
+    Some(connectivity(&shared(happened, &members)).kappa)
+}
 
 impl Gate<'_> {
     /// The largest loss of the members: each is hidden among those from whom no `colluding` others

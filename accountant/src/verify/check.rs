@@ -4,6 +4,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 
 use crate::calibration::claims::{claims, covers, is_sure, predicted};
+use crate::calibration::sealed::{claims_when_sealed, predicted_when_sealed};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
 use crate::losses::loss::Noise;
@@ -37,7 +38,7 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
     if plan.draws_at_start() {
         sampled::check(plan, &setting, noise, own)?;
     } else {
-        let established = claims(&setting, noise, privacy.delta)?;
+        let established = claims_when_sealed(plan.draft(), claims(&setting, noise, privacy.delta)?);
         for (index, claim) in calibration.claims.iter().enumerate() {
             check_claim(plan, index, claim, &established)?;
         }
@@ -57,9 +58,10 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
         check_theorems(plan)?;
     }
     let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
+    let expected = predicted_when_sealed(plan.draft(), predicted(&setting, noise, budget)?);
     check_predicted(
         &calibration.predicted,
-        &predicted(&setting, noise, budget)?.times(plan.scales().root_mean_square()),
+        &expected.times(plan.scales().root_mean_square()),
     )
 }
 
@@ -78,19 +80,25 @@ fn check_sizes(plan: &Plan) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Checks that the plan states what is proved of all others together: before publishing, and with
-/// any faults. A receipt falls back on these.
+/// Checks that the plan states what is proved of all others together: before publishing (with
+/// sealed finals, of as many as collude: more may open them), and with any faults. A receipt falls
+/// back on these.
 fn check_theorems(plan: &Plan) -> Result<(), VerifyError> {
-    for (faults, name) in [
-        (Faults::BeforePublishing, "what leaves before publishing"),
-        (Faults::Any, "any faults"),
+    let others = plan.parties() - 1;
+    let before = match plan.draft().run.sealed {
+        true => plan.draft().privacy.colluding,
+        false => others,
+    };
+    for (faults, name, size) in [
+        (Faults::BeforePublishing, "what leaves before publishing", before),
+        (Faults::Any, "any faults", others),
     ] {
         let proved = |claim: &Claim| {
             claim.adversary == Adversary::Coalition
                 && claim.established == Established::Theorem
                 && claim.faults == faults
                 && claim.changes.is_none()
-                && claim.size + 1 >= plan.parties()
+                && claim.size >= size
         };
         if !plan.calibration().claims.iter().any(proved) {
             return Err(VerifyError::NoTheorem { faults: name });
@@ -145,6 +153,11 @@ fn check_predicted(said: &Predicted, found: &Predicted) -> Result<(), VerifyErro
             "standard_error_late_dropout",
             said.standard_error_late_dropout,
             found.standard_error_late_dropout,
+        ),
+        (
+            "standard_error_correcting",
+            said.standard_error_correcting,
+            found.standard_error_correcting,
         ),
         ("central", Some(said.central), Some(found.central)),
         ("local", Some(said.local), Some(found.local)),

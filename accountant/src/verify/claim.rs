@@ -34,6 +34,7 @@ pub(super) fn check_claim(
             && truth.established == claim.established
             && truth.changes == claim.changes
             && truth.connectivity == claim.connectivity
+            && truth.sealed == claim.sealed
             && truth.size >= claim.size
     };
     let Some(truth) = established.iter().find(same) else {

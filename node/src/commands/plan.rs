@@ -6,7 +6,7 @@ use clap::Args;
 use undertone_protocol::plan::peers::Peers;
 
 use crate::planning::policy::{self, Policy};
-use crate::planning::{files, make, plot, quote};
+use crate::planning::{files, instead, make, plot, quote};
 use crate::telling::failure::Failure;
 use crate::telling::report::Report;
 
@@ -48,14 +48,15 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     if let Some(path) = &arguments.plot {
         plot::quote(&plan, path)?;
     }
-    let mut text = quote::text(&plan);
+    let ways = instead::of(&plan);
+    let mut text = quote::comparing_text(&plan, &ways);
     text += &format!(
         "\nPlan {} written to {}\n",
         plan.digest_hex(),
         arguments.out.display()
     );
     text += "Send that very file to every member; each checks it with `undertone verify` before joining.\n";
-    Ok(Report::done(quote::json(&plan), text))
+    Ok(Report::done(quote::comparing_json(&plan, &ways), text))
 }
 
 /// Checks a plan as a member would before joining.

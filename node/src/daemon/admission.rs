@@ -84,6 +84,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         reason: None,
         exit_code: None,
         included: vec![],
+        opened_for: vec![],
         standard_error: None,
         private_bytes: 0,
         public_bytes: 0,

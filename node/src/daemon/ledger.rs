@@ -3,9 +3,10 @@
 //!
 //! A run is *reserved* when it is taken, so that two that are taken together cannot both count on
 //! the same rest; *charged*, and synced, when its plan is marked as spent, before its first share
-//! leaves; *raised* when the gate finds a larger loss, before its final leaves. Nothing is ever
-//! lowered: only a run that ends before it was charged (exit 4: nothing private has left) gives
-//! back its reservation.
+//! leaves; *raised* when the gate finds a larger loss, before its final leaves. A charge is lowered
+//! in one case only, to nothing: finals were sealed, and the run ended with the knowledge that
+//! nobody opens this node's (*closed*). A run that ends before it was charged (exit 4: nothing
+//! private has left) gives back its reservation.
 //!
 //! The file only grows: one line an entry, `JSON CHECKSUM`, each checksum over the one before and
 //! the JSON. A last line that was torn when the process was killed was not synced yet, so that
@@ -108,6 +109,8 @@ enum Entry {
         mu_squared: f64,
         at_ms: u64,
     },
+    /// A charged run ended, and nobody opens what it sealed: it has cost nothing.
+    Closed { digest: String, at_ms: u64 },
 }
 
 /// A loss as JSON has it: null for an infinite one.
@@ -221,7 +224,9 @@ impl Ledger {
                     let fits = match &entry {
                         Entry::Opened { version } => *version == 1 && number == 1,
                         Entry::Charged { digest, .. } => number > 1 && !self.charges.contains_key(digest),
-                        Entry::Raised { digest, .. } => self.charges.contains_key(digest),
+                        Entry::Raised { digest, .. } | Entry::Closed { digest, .. } => {
+                            self.charges.contains_key(digest)
+                        }
                     };
                     fits.then(|| (entry, sum.to_owned()))
                 });
@@ -241,6 +246,8 @@ impl Ledger {
             Entry::Opened { .. } => false,
             Entry::Charged { digest, .. } => !self.charges.contains_key(digest),
             Entry::Raised { digest, .. } => self.charges.contains_key(digest),
+            // A torn line that would lower a charge was not synced: the charge stays.
+            Entry::Closed { .. } => false,
         }))
     }
 
@@ -300,6 +307,11 @@ impl Ledger {
             } => {
                 if let Some(charge) = self.charges.get_mut(&digest) {
                     charge.mu_squared = charge.mu_squared.max(mu_squared);
+                }
+            }
+            Entry::Closed { digest, at_ms: _ } => {
+                if let Some(charge) = self.charges.get_mut(&digest) {
+                    charge.mu_squared = 0.0;
                 }
             }
         }
@@ -441,6 +453,21 @@ impl Ledger {
         } else {
             Ok(())
         }
+    }
+
+    /// Takes back the charge of a run that has ended, and whose final nobody opens; the plan stays
+    /// spent.
+    pub fn close(&mut self, digest: &str) -> Result<(), Refusal> {
+        if self.charged(digest).is_none_or(|charged| charged == 0.0) {
+            return Ok(());
+        }
+        let entry = Entry::Closed {
+            digest: digest.to_owned(),
+            at_ms: now_ms(),
+        };
+        self.append(&entry).map_err(|e| self.unwritten(&e))?;
+        self.count(entry);
+        Ok(())
     }
 
     /// Whether charges can be written.

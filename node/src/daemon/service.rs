@@ -32,7 +32,7 @@ use crate::network::config::{HubConfig, Patience};
 use crate::network::hub::Hub;
 use crate::party::spent::{KeyLock, Spent, User};
 use crate::party::{driver, part};
-use crate::planning::{files, make, quote};
+use crate::planning::{files, instead, make, quote};
 use crate::telling::failure::Failure;
 use crate::telling::process;
 use crate::vector_file::formats;
@@ -197,9 +197,11 @@ impl Service {
         let plan = self.check(move || {
             let peers = &shared.config.peers;
             let run = make::run_file(&run_file, peers, "RUN.toml".as_ref())?;
-            Ok(make::make(run, peers, rand::random())?)
+            let plan = make::make(run, peers, rand::random())?;
+            let quote = quote::comparing_json(&plan, &instead::of(&plan));
+            Ok((plan, quote))
         });
-        let plan = plan.await?;
+        let (plan, quote) = plan.await?;
         let name = self.config().identity.name.clone();
         let offer = offer_status(&plan, &name);
         self.shared.offers.insert(offer, plan.to_json())?;
@@ -210,7 +212,7 @@ impl Service {
         };
         Ok(Proposed {
             members: self.offer_to_members(&plan).await,
-            quote: quote::json(&plan),
+            quote,
             digest,
             run,
         })

@@ -83,6 +83,9 @@ pub struct RunStatus {
     pub exit_code: Option<i32>,
     /// Names whose finals were summed.
     pub included: Vec<String>,
+    /// Names of those of them who were gone, and whose sealed final others opened.
+    #[serde(default)]
+    pub opened_for: Vec<String>,
     /// Standard error of the mean, per coordinate, of noise only.
     pub standard_error: Option<f64>,
     /// Bytes sent on the private graph.

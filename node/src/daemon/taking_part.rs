@@ -275,6 +275,11 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
             "the charge of a run cannot be raised to what it turned out to cost: {refusal}"
         );
     }
+    if account.as_ref().is_some_and(Account::stays_closed)
+        && let Err(refusal) = shared.ledger().close(&digest)
+    {
+        tracing::error!(digest, "the charge of a run that cost nothing stays: {refusal}");
+    }
     let charged = shared.ledger().charged(&digest);
     Delivered {
         account,
@@ -317,6 +322,7 @@ fn describe(status: &mut RunStatus, account: &Account) {
     status.epsilon = account.epsilon();
     status.unbounded = account.unbounded();
     status.included = account.included().to_vec();
+    status.opened_for = account.opened_for().to_vec();
     status.standard_error = account.standard_error();
 }
 

@@ -10,16 +10,18 @@ use libp2p::identity::Keypair;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use undertone_accountant::calibration::utility::{Realised, realised};
+use undertone_accountant::gate::connected::kappa;
 use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Audit;
 use undertone_accountant::losses::gaussian;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::publishing::result::Accuracy;
-use undertone_protocol::run::outcome::{Ending, Outcome};
+use undertone_protocol::run::outcome::{Ending, Outcome, SealedFinal};
 use undertone_protocol::task::mean::Mean;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::driver::Finish;
+use crate::party::sealing::{self, opened_for, opened_for_sentence};
 use crate::planning::mechanism;
 use crate::telling::failure::{Exit, Failure};
 
@@ -39,7 +41,18 @@ pub struct Account {
     averaged: bool,
     accuracy: Option<Accuracy>,
     weights: Map<String, Value>,
+    sealed: Option<Unsealed>,
     receipt: Value,
+}
+
+/// What became of a sealed final, and of the others'.
+#[derive(Clone, Debug)]
+struct Unsealed {
+    fate: SealedFinal,
+    /// Names of those whom others opened, in order.
+    opened_for: Vec<String>,
+    /// Why there is no mean, if there is none.
+    without_mean: String,
 }
 
 impl Account {
@@ -47,10 +60,23 @@ impl Account {
     pub fn of(plan: &Plan, me: Party, finish: &Finish) -> Result<Self, Failure> {
         let outcome = &finish.outcome;
         let plan = &*outcome.plan(plan);
-        let mut audit = audit(plan, finish);
+        let fate = sealing::fate(plan, outcome);
+        let mut audit = match fate {
+            Some(fate) => sealing::audit(plan, finish, fate),
+            None => audit(plan, finish),
+        };
         let missing = missing_finals(plan, outcome);
+        let sealed = fate.map(|fate| Unsealed {
+            fate,
+            opened_for: opened_for(plan, outcome),
+            without_mean: sealing::reason_without_mean(plan, outcome, fate),
+        });
+        let opened = sealed.iter().flat_map(|sealed| &sealed.opened_for);
         if let Some(audit) = &mut audit {
             audit.faults.extend(missing.iter().cloned());
+            audit
+                .faults
+                .extend(opened.map(String::as_str).map(opened_for_sentence));
         }
         let mut realised = error_of(plan, finish)?;
         let contradicted = contradicts(plan, outcome, realised.as_ref());
@@ -81,6 +107,7 @@ impl Account {
             realised,
             contradicted,
             spoilt: plan.lattice().ring().is_some() && outcome.sum.is_some() && !missing.is_empty(),
+            sealed,
             receipt: Value::Null,
         };
         account.receipt = account.object(plan)?;
@@ -108,6 +135,26 @@ impl Account {
         &self.departed
     }
 
+    /// Names of those of them whose own word did not come, and whom others opened, in order.
+    pub fn opened_for(&self) -> &[String] {
+        self.sealed.as_ref().map_or(&[], |sealed| &sealed.opened_for)
+    }
+
+    /// Whether this node knows that nobody opens its sealed final: the run has cost it nothing.
+    pub fn stays_closed(&self) -> bool {
+        let fate = self.sealed.as_ref().map(|sealed| sealed.fate);
+        fate == Some(SealedFinal::Closed)
+    }
+
+    /// Where finals are sealed: ε of what is opened of this node's value, as far as it knows. None
+    /// where it does not know.
+    fn epsilon_opened(&self) -> Option<f64> {
+        match self.sealed.as_ref()?.fate {
+            SealedFinal::Unknown => None,
+            SealedFinal::Closed | SealedFinal::Opened => self.epsilon(),
+        }
+    }
+
     /// Whether enough members signed that set.
     pub fn agreed(&self) -> bool {
         self.agreed
@@ -132,6 +179,9 @@ impl Account {
     /// Why there is no mean, or one of lower quality.
     pub fn reason(&self) -> Option<String> {
         let contradicted = |accuracy: Accuracy| accuracy.standard_errors.is_infinite();
+        if let Some(sealed) = self.sealed.as_ref().filter(|_| !self.finished()) {
+            return Some(sealed.without_mean.clone());
+        }
         let reason = match &self.ending {
             Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => {
                 reason.as_str()
@@ -274,8 +324,14 @@ impl Account {
             "departed": self.departed,
             "execution": execution,
         });
-        if let Some(among) = self.audit.as_ref().and_then(|audit| audit.among) {
-            receipt["connectivity"] = json!({ "among": among });
+        if let Some(audit) = &self.audit
+            && let Some(among) = audit.among
+        {
+            receipt["connectivity"] = json!({ "kappa": kappa(audit), "among": among });
+        }
+        if let Some(sealed) = &self.sealed {
+            receipt["opened_for"] = json!(sealed.opened_for);
+            receipt["epsilon_opened"] = json!(self.epsilon_opened());
         }
         if self.averaged {
             receipt["accuracy"] = json!(self.accuracy.map(|accuracy| accuracy.apart));
@@ -315,7 +371,7 @@ fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
     Ok(STANDARD.encode(signature))
 }
 
-/// What the run cost. Nothing, if nothing private has left; never nothing, if anything may have.
+/// What the run cost, where finals are not sealed. Nothing, if nothing private has left; never nothing, if anything may have.
 fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
     match &finish.outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,
@@ -377,3 +433,6 @@ fn error_of(plan: &Plan, finish: &Finish) -> Result<Option<Realised>, Failure> {
             )
         })
 }
+
+#[cfg(test)]
+mod tests;

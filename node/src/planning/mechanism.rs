@@ -47,6 +47,9 @@ pub(super) fn correlated_noise(plan: &Plan) -> String {
 /// What may end a run of this mechanism without a mean, as a line of its own.
 pub(super) fn caveat(plan: &Plan) -> &'static str {
     let late_dropout = plan.calibration().predicted.standard_error_late_dropout;
+    if plan.draft().run.sealed {
+        return "";
+    }
     if plan.lattice().ring().is_some() {
         return "If a party vanishes while publishing no mean is left: uniform noise of which a part is \
                 missing leaves nothing.\n";

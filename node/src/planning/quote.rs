@@ -10,7 +10,8 @@ use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Fa
 use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Unit};
 use undertone_protocol::topology::graph::Graph;
 
-use crate::planning::mechanism;
+use crate::planning::instead::{self, Instead};
+use crate::planning::{foundations, mechanism};
 use crate::telling::table::{Table, at_most, bytes, number};
 
 /// One sentence: against whom and what.
@@ -114,9 +115,22 @@ pub fn json(plan: &Plan) -> Value {
         "error_with_parties_gone": outlook::gone(plan),
         "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
         "would_help": outlook::against_the_theorem(plan),
+        "rests_on": foundations::sentences(plan),
         "sample": sample(plan),
         "exit_code": 0,
     })
+}
+
+/// The object of who makes a plan: with what could be used instead.
+pub fn comparing_json(plan: &Plan, ways: &[Instead]) -> Value {
+    let mut object = json(plan);
+    object["instead"] = json!(ways);
+    object
+}
+
+/// The quote as a person reads it who makes a plan.
+pub fn comparing_text(plan: &Plan, ways: &[Instead]) -> String {
+    text(plan) + &instead::text(plan, ways)
 }
 
 /// The quote as a person reads it.
@@ -144,6 +158,7 @@ pub fn text(plan: &Plan) -> String {
     text += &noise(plan);
     text += &errors(plan);
     text += mechanism::caveat(plan);
+    text += &foundations::text(plan);
     text += &others(plan);
     if calibration.predicted.standard_error > calibration.predicted.local * (1.0 + 1e-3) {
         text += "The weights differ so much that local noise alone, each party's for its own weight, \
@@ -319,7 +334,14 @@ fn errors(plan: &Plan) -> String {
         row("one party departs while mixing", value);
     }
     if let Some(value) = predicted.standard_error_late_dropout {
-        row("one party vanishes while publishing", value);
+        let late = match plan.draft().run.sealed {
+            true => "one party leaves right after its log",
+            false => "one party vanishes while publishing",
+        };
+        row(late, value);
+    }
+    if let Some(value) = predicted.standard_error_correcting {
+        row("one party leaves while it owes a correction", value);
     }
     row("floor for these colluders", floor);
     row("a trusted server", predicted.central);

@@ -134,7 +134,7 @@ impl Calibration {
         self.claims
             .iter()
             .enumerate()
-            .try_for_each(|(index, claim)| claim.check(index, draft.parties()))?;
+            .try_for_each(|(index, claim)| claim.check(index, draft.parties(), draft.run.sealed))?;
         self.predicted.check()
     }
 

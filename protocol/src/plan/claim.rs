@@ -111,6 +111,11 @@ pub struct Claim {
     /// The numbers of that basis: there if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connectivity: Option<ConnectivityBasis>,
+    /// Whether it holds because finals are sealed: against whoever cannot break the sealing
+    /// (X25519, ChaCha20-Poly1305, SHA-256, discrete logarithms), nor hold as many shares of a
+    /// secret as make it known. Absent: no.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
     /// Whether the headline ε rests on it.
     pub holds_as_headline: bool,
 }
@@ -125,9 +130,14 @@ pub struct Predicted {
     pub standard_error: f64,
     /// One party departs before the logs are agreed; null where no departure is tolerated.
     pub standard_error_one_dropout: Option<f64>,
-    /// One party of the agreed logs publishes no final (root of the mean variance over parties);
-    /// null where it was not computed.
+    /// One party of the agreed logs leaves right after its log. With sealed finals it is in the
+    /// mean all the same; without, its final is missing (root of the mean variance over parties).
+    /// Null where it was not computed, or leaves nothing.
     pub standard_error_late_dropout: Option<f64>,
+    /// With sealed finals: one party leaves while it owes a correction, and counts as one that
+    /// departed in mixing. Absent where finals are not sealed, or no departure is tolerated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_error_correcting: Option<f64>,
     /// What a trusted server would reach.
     pub central: f64,
     /// What local noise alone would reach, under the same adjacency and weights: each party adds to
@@ -144,8 +154,13 @@ pub struct Predicted {
 }
 
 impl Claim {
-    pub(super) fn check(&self, index: usize, parties: usize) -> Result<(), PlanError> {
+    /// What can be said of the plan's number `index` without the accountant; `threshold`: whether
+    /// finals are sealed.
+    pub(super) fn check(&self, index: usize, parties: usize, threshold: bool) -> Result<(), PlanError> {
         let field = |key: &str| format!("claims.{index}.{key}");
+        if self.sealed && !threshold {
+            return Err(PlanError::NothingSealed { index });
+        }
         let at_least_zero =
             |key: &str, found: f64| number(&field(key), found, found >= 0.0, "a finite number, at least 0");
         at_least_zero("mu", self.mu)?;
@@ -180,6 +195,7 @@ impl Predicted {
             standard_error: times(self.standard_error),
             standard_error_one_dropout: self.standard_error_one_dropout.map(times),
             standard_error_late_dropout: self.standard_error_late_dropout.map(times),
+            standard_error_correcting: self.standard_error_correcting.map(times),
             central: times(self.central),
             local: times(self.local),
             error_floor: times(self.error_floor),
@@ -192,6 +208,7 @@ impl Predicted {
             ("standard_error", Some(self.standard_error)),
             ("standard_error_one_dropout", self.standard_error_one_dropout),
             ("standard_error_late_dropout", self.standard_error_late_dropout),
+            ("standard_error_correcting", self.standard_error_correcting),
             ("central", Some(self.central)),
             ("local", Some(self.local)),
             ("error_floor", Some(self.error_floor)),

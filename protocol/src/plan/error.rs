@@ -173,11 +173,21 @@ pub enum PlanError {
         /// The dotted key, such as "data.clip".
         field: String,
     },
+    /// A claim that rests on sealed finals, in a plan that seals none.
+    #[error(
+        "plan: claims.{index}.sealed is true, but finals are not sealed here (run.sealed = false): no threshold of shares keeps anything closed; do not edit plans, make a new one"
+    )]
+    NothingSealed {
+        /// The claim's place, from 0.
+        index: usize,
+    },
     /// No lattice carries the states.
     #[error("plan: {0}")]
     Lattice(#[from] LatticeError),
     /// Too few members to hold the shares of a sealed final's secret.
-    #[error("plan: {0}; add parties, or lower privacy.colluding or privacy.dropouts")]
+    #[error(
+        "plan: {0}; add parties, lower privacy.colluding or privacy.dropouts, or write run.sealed = false"
+    )]
     Threshold(#[from] ThresholdError),
     /// Finals cannot be averaged as the run file asks.
     #[error("plan: {0}")]
@@ -200,6 +210,7 @@ impl PlanError {
             PlanError::MemberCount { .. } => Some("members"),
             PlanError::Graph { field, .. } | PlanError::Hex { field, .. } => Some(field),
             PlanError::Draft(error) => Some(error.field()),
+            PlanError::NothingSealed { .. } => Some("claims"),
             PlanError::Lattice(_) => Some("mechanism"),
             PlanError::Threshold(_) => Some("run.sealed"),
             PlanError::Averaging(TermsError::Accuracy { .. }) => Some("run.accuracy"),

@@ -30,7 +30,7 @@
 //! #     adversary: Adversary::Coalition, size: draft.privacy.colluding, faults: Faults::Class,
 //! #     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
 //! #     established: Established::Theorem, cases: 1, seed: None, changes: None,
-//! #     basis: None, connectivity: None,
+//! #     basis: None, connectivity: None, sealed: false,
 //! #     sampling_delta: 0.0, holds_as_headline: true,
 //! # };
 //! # let calibration = Calibration {
@@ -38,8 +38,8 @@
 //! #     correlated_std: 0.0, claims: vec![claim],
 //! #     predicted: Predicted {
 //! #         standard_error: 1.0, standard_error_one_dropout: Some(1.0),
-//! #         standard_error_late_dropout: None, central: 1.0, local: 1.0, error_floor: 1.0,
-//! #         bytes_per_party: 0,
+//! #         standard_error_late_dropout: None, standard_error_correcting: None,
+//! #         central: 1.0, local: 1.0, error_floor: 1.0, bytes_per_party: 0,
 //! #     },
 //! # };
 //! # let plan = Arc::new(Plan::assemble(draft, calibration, [3; 16])?);

@@ -21,16 +21,27 @@ fn one_and_one(mechanism: &str) -> String {
     lines("colluding = 1\ndropouts = 1", mechanism, "")
 }
 
-/// What the error is expected to be, in multiples of the floor: without a departure, and with one.
-fn over_floor(plan: &Plan) -> [f64; 2] {
+/// What the error is expected to be, in multiples of the floor: without a departure, with one in
+/// mixing, with one right after its log, and with one while corrections are out.
+fn over_floor(plan: &Plan) -> [f64; 4] {
     let predicted = &plan.calibration().predicted;
-    let departed = predicted.standard_error_one_dropout.expect("one is tolerated");
-    [predicted.standard_error, departed].map(|error| error / predicted.error_floor)
+    [
+        Some(predicted.standard_error),
+        predicted.standard_error_one_dropout,
+        predicted.standard_error_late_dropout,
+        predicted.standard_error_correcting,
+    ]
+    .map(|error| error.expect("one is tolerated") / predicted.error_floor)
 }
 
 #[test]
 fn errors_come_to_the_floor_at_any_number_of_parties() {
-    for (parties, expected) in [(8, [1.080, 1.155]), (16, [1.035, 1.069]), (200, [1.0025, 1.005])] {
+    for (parties, expected) in [
+        (8, [1.080, 1.155, 1.080, 1.155]),
+        (16, [1.035, 1.069, 1.035, 1.069]),
+        (200, [1.0025, 1.005, 1.0025, 1.005]),
+        (1000, [1.001, 1.001, 1.001, 1.001]),
+    ] {
         let plan = plan(parties, &one_and_one(""));
         for (found, expected) in over_floor(&plan).into_iter().zip(expected) {
             assert!((found - expected).abs() < 0.002, "{parties}: {found} {expected}");
@@ -50,7 +61,7 @@ fn twenty_who_collude_and_twenty_who_depart_cost_little() {
         200,
         &lines("colluding = 20\ndropouts = 20", "", ""),
     ));
-    let [calm, departed] = over_floor(&plan);
+    let [calm, departed, ..] = over_floor(&plan);
     assert!(calm <= 1.07 && departed <= 1.07, "{calm} {departed}");
     assert_eq!((plan.rounds(), plan.lattice().wire_bytes), (21, 4));
     assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
@@ -90,6 +101,90 @@ fn the_headline_rests_on_connectivity_and_nothing_is_lost_before_publishing() {
         assert!(claims.iter().filter(|claim| claim.holds_as_headline).count() == 2);
         assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
     }
+}
+
+/// A party that leaves right after its log is in the mean only where finals are sealed, and where
+/// somebody holds a share of its secret.
+#[test]
+fn what_becomes_of_a_late_departure_depends_on_the_sealing() {
+    let errors = |run: &str, privacy: &str| {
+        let plan = plan(8, &format!("{}\n[run]\n{run}", lines(privacy, "", "")));
+        let predicted = &plan.calibration().predicted;
+        let floor = |error: Option<f64>| error.map(|error| error / predicted.standard_error);
+        (
+            floor(predicted.standard_error_late_dropout),
+            floor(predicted.standard_error_correcting).is_some(),
+        )
+    };
+    let one = "colluding = 1\ndropouts = 1";
+    assert_eq!(errors("sealed = true", one), (Some(1.0), true));
+    assert_eq!(errors("sealed = false", one), (None, false));
+    assert_eq!(
+        errors("sealed = true", "colluding = 1\ndropouts = 0"),
+        (Some(1.0), false)
+    );
+    assert_eq!(
+        errors("sealed = true", "colluding = 0\ndropouts = 0"),
+        (None, false)
+    );
+}
+
+/// What holds because finals stay sealed says so; Δ/σ* holds whatever becomes of that. And who is
+/// more than the plan covers may open finals before anybody publishes.
+#[test]
+fn claims_say_what_rests_on_sealing() {
+    let said = |run: &str| {
+        let plan = plan(8, &format!("{}\n[run]\n{run}", one_and_one("")));
+        assert_eq!(verify(&plan, OWN_DRAWS), Ok(()), "{run}");
+        let claims = plan.calibration().claims.iter();
+        claims
+            .map(|claim| (claim.faults, claim.size, claim.sealed))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        said("sealed = true"),
+        [
+            (Faults::Class, 1, true),
+            (Faults::BeforePublishing, 1, true),
+            (Faults::Any, 7, false)
+        ]
+    );
+    assert_eq!(
+        said("sealed = false"),
+        [
+            (Faults::Class, 1, false),
+            (Faults::BeforePublishing, 7, false),
+            (Faults::Any, 7, false)
+        ]
+    );
+}
+
+/// Each lie about sealing is refused by whoever verifies.
+#[test]
+fn a_plan_that_says_otherwise_of_its_sealing_is_refused() {
+    let honest = plan(8, &one_and_one(""));
+    let lie = |change: &dyn Fn(&mut Calibration)| {
+        let mut calibration = honest.calibration().clone();
+        change(&mut calibration);
+        let plan = Plan::assemble(honest.draft().clone(), calibration, [7; 16]).expect("it is a plan");
+        verify(&plan, OWN_DRAWS).expect_err("a lie").to_string()
+    };
+    for index in 0..3 {
+        let said = lie(&|calibration| calibration.claims[index].sealed ^= true);
+        assert!(said.contains(&format!("claims[{index}]")), "{said}");
+    }
+    let larger = lie(&|calibration| calibration.claims[1].size = 2);
+    assert!(larger.contains("claims[1]"), "{larger}");
+    let late = lie(&|calibration| calibration.predicted.standard_error_late_dropout = None);
+    assert!(late.contains("standard_error_late_dropout"), "{late}");
+    let correcting = lie(&|calibration| calibration.predicted.standard_error_correcting = Some(0.1));
+    assert!(correcting.contains("standard_error_correcting"), "{correcting}");
+    // Where nothing is sealed the very file is refused.
+    let open = plan(8, &format!("{}\n[run]\nsealed = false", one_and_one("")));
+    let mut calibration = open.calibration().clone();
+    calibration.claims[0].sealed = true;
+    let refused = Plan::assemble(open.draft().clone(), calibration, [7; 16]).expect_err("nothing is sealed");
+    assert_eq!(refused.field(), Some("claims"), "{refused}");
 }
 
 /// What a plan could say better than the truth is refused.

@@ -72,6 +72,9 @@ pub(super) fn run(run: &RunStatus) -> String {
     if !run.included.is_empty() {
         table.row(["included".into(), run.included.join(", ")]);
     }
+    if !run.opened_for.is_empty() {
+        table.row(["opened for".into(), run.opened_for.join(", ")]);
+    }
     if let Some(error) = run.standard_error {
         table.row(["standard error per coordinate".into(), number(error)]);
     }

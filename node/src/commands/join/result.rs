@@ -104,6 +104,9 @@ fn object(
         object["accuracy"] = json!(account.accuracy().map(|accuracy| accuracy.apart));
         object["accuracy_of_mean"] = json!(account.accuracy().map(|accuracy| accuracy.standard_errors));
     }
+    if plan.draft().run.sealed {
+        object["opened_for"] = account.opened_for().into();
+    }
     if account.unbounded() {
         object["unbounded"] = true.into();
     }
@@ -181,6 +184,13 @@ fn table(plan: &Plan, object: &Value, account: &Account) -> Table {
     }
     if !account.departed().is_empty() {
         row("departed", account.departed().join(", "));
+    }
+    if !account.opened_for().is_empty() {
+        let names = account.opened_for().join(", ");
+        row(
+            "opened for",
+            format!("{names}: gone after the log, in the mean all the same"),
+        );
     }
     if let Some(clipped) = object["clipped"].as_u64() {
         let clipped = match plan.draft().data.unit {

@@ -56,6 +56,9 @@ impl<'a> Summary<'a> {
             object.insert("accuracy_of_mean".into(), json!(ends.largest("accuracy_of_mean")));
             object.insert("largest_difference".into(), json!(apart));
         }
+        if plan.draft().run.sealed {
+            object.insert("opened_for".into(), ends.said_first("opened_for"));
+        }
         if plan.draft().data.unit == Unit::Record {
             object.insert("records".into(), (plan.draft().total_weight() as u64).into());
         }
@@ -179,6 +182,16 @@ impl<'a> Summary<'a> {
             .row(["against".into(), quote::threat(self.plan)])
             .row(["ε claimed before the run".into(), epsilon("epsilon_claimed")])
             .row(["ε as it turned out".into(), epsilon("epsilon")]);
+        let opened_for = self.object.get("opened_for").and_then(Value::as_array);
+        let names: Vec<&str> = opened_for
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        if !names.is_empty() {
+            let gone = "gone after the log, in the mean all the same";
+            table.row(["opened for".into(), format!("{}: {gone}", names.join(", "))]);
+        }
         table.render() + "\n"
     }
 

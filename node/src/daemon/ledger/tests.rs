@@ -232,3 +232,41 @@ fn a_ledger_older_than_a_spent_plan_is_refused() {
     let failure = Ledger::open(folder.path()).unwrap_err();
     assert!(failure.message.contains(&digest(2)), "{failure}");
 }
+
+#[test]
+fn a_run_of_which_nothing_is_opened_gives_its_charge_back_and_its_plan_stays_spent() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(&folder);
+    let each = gaussian::mu(1.0, 1e-6).unwrap().powi(2) * 0.9;
+    let run = digest(1);
+    ledger.reserve(&run, account(), each, TOTAL).unwrap();
+    ledger.charge(&run).unwrap();
+    ledger.close(&digest(2)).unwrap();
+    assert!(
+        ledger.spent(&account()) >= each,
+        "another run's end takes nothing back"
+    );
+    ledger.close(&run).unwrap();
+    assert_eq!((ledger.charged(&run), ledger.spent(&account())), (Some(0.0), 0.0));
+    let before = std::fs::read(folder.path().join("ledger")).unwrap();
+    ledger.close(&run).unwrap();
+    assert_eq!(
+        std::fs::read(folder.path().join("ledger")).unwrap(),
+        before,
+        "said once"
+    );
+    drop(ledger);
+    let mut ledger = open(&folder);
+    assert_eq!((ledger.charged(&run), ledger.spent(&account())), (Some(0.0), 0.0));
+    let refusal = ledger.reserve(&run, account(), each, TOTAL).unwrap_err();
+    assert_eq!(refusal.kind, Kind::Spent);
+    ledger.reserve(&digest(3), account(), each, TOTAL).unwrap();
+    ledger.charge(&digest(3)).unwrap();
+    // What was torn while it was written was not said: the charge stays.
+    ledger.close(&digest(3)).unwrap();
+    drop(ledger);
+    let path = folder.path().join("ledger");
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+    assert!(open(&folder).spent(&account()) >= each);
+}

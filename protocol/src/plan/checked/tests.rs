@@ -45,6 +45,7 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
         changes: None,
         basis: None,
         connectivity: None,
+        sealed: false,
         holds_as_headline,
     };
     Calibration {
@@ -67,6 +68,7 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
             standard_error: 1.1,
             standard_error_one_dropout: Some(1.2),
             standard_error_late_dropout: None,
+            standard_error_correcting: None,
             central: 0.9,
             local: 2.6,
             error_floor: 1.0,

@@ -45,6 +45,7 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
         changes: None,
         basis: None,
         connectivity: None,
+        sealed: false,
         holds_as_headline: true,
     };
     let calibration = Calibration {
@@ -68,6 +69,7 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
             standard_error: 1.0,
             standard_error_one_dropout: Some(1.0),
             standard_error_late_dropout: None,
+            standard_error_correcting: None,
             central: 1.0,
             local: 1.0,
             error_floor: 1.0,

@@ -1,0 +1,49 @@
+//! What sealed finals change in what a plan says (SEALING sections 3 and 5).
+//!
+//! A claim that rests on a final staying closed until an agreed set is opened holds against those
+//! who cannot break the sealing, and who hold fewer shares of a secret than make it known. The
+//! theorem of local noise, Δ/σ*, needs none of that. And a party that leaves right after its log is
+//! in the mean, as long as its secret has holders.
+
+use undertone_protocol::plan::claim::{Claim, Faults, Predicted};
+use undertone_protocol::plan::draft::Draft;
+
+/// The claims of a draft's setting, told from those that hold whatever becomes of the sealing.
+///
+/// What leaves before publishing is bounded for coalitions of up to `colluding` only: a larger one
+/// may hold enough shares of a secret to open what nobody agreed to open, and then learns what the
+/// theorem says.
+pub(crate) fn claims_when_sealed(draft: &Draft, claims: Vec<Claim>) -> Vec<Claim> {
+    if !draft.run.sealed {
+        return claims;
+    }
+    let marked = |claim: Claim| {
+        let size = match claim.faults {
+            Faults::BeforePublishing => claim.size.min(draft.privacy.colluding),
+            _ => claim.size,
+        };
+        Claim {
+            size,
+            sealed: claim.faults != Faults::Any,
+            ..claim
+        }
+    };
+    claims.into_iter().map(marked).collect()
+}
+
+/// What is predicted for a draft, where its finals are sealed.
+///
+/// Who leaves right after its log is in the mean, unless nobody holds a share of its secret (nobody
+/// colludes and no departure is tolerated). Who leaves while it owes a correction is out of it, as
+/// one that departed in mixing.
+pub(crate) fn predicted_when_sealed(draft: &Draft, predicted: Predicted) -> Predicted {
+    if !draft.run.sealed {
+        return predicted;
+    }
+    let has_holders = draft.privacy.colluding + draft.privacy.dropouts > 0;
+    Predicted {
+        standard_error_late_dropout: has_holders.then_some(predicted.standard_error),
+        standard_error_correcting: predicted.standard_error_one_dropout,
+        ..predicted
+    }
+}

@@ -1,0 +1,164 @@
+//! What a plan with sealed finals rests on, and what those can do who break it: sentences for its
+//! quote (SEALING sections 3 and 5).
+
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{ConnectivityBasis, Faults};
+use undertone_protocol::sealing::holders::Threshold;
+
+use crate::telling::table::at_most;
+
+/// What the plan rests on, a sentence each; none where its finals are not sealed.
+pub fn sentences(plan: &Plan) -> Vec<String> {
+    let Ok(Some(threshold)) = plan.threshold(plan.parties()) else {
+        return vec![];
+    };
+    let mut told = vec![];
+    let claims = plan.calibration().claims.iter();
+    told.extend(
+        claims
+            .filter_map(|claim| claim.connectivity)
+            .next()
+            .map(connected),
+    );
+    told.push(
+        "Finals stay closed by sealing, which is computational: it holds against who cannot break X25519, \
+         ChaCha20-Poly1305, SHA-256 or discrete logarithms"
+            .into(),
+    );
+    told.extend(beyond(plan, threshold));
+    told.push(recovery(plan, threshold));
+    if plan.draft().privacy.colluding > 0 {
+        told.push(
+            "One colluder that deals bad letters and keeps its secret can end the run without a mean here, \
+             while others may have opened it; the receipt then states the plan's ε, and running again costs \
+             as much again and lets them choose between noisy means"
+                .into(),
+        );
+    }
+    told
+}
+
+/// The sentences as lines below a quote's tables.
+pub(super) fn text(plan: &Plan) -> String {
+    match &sentences(plan)[..] {
+        [] => String::new(),
+        sentences => format!("\nWhat this rests on. {}.\n", sentences.join(". ")),
+    }
+}
+
+fn connected(basis: ConnectivityBasis) -> String {
+    let ConnectivityBasis {
+        kappa,
+        removed,
+        share_faults,
+        among,
+    } = basis;
+    let faults = match share_faults {
+        0 => "no share".to_owned(),
+        1 => "one share".to_owned(),
+        faults => format!("{faults} shares"),
+    };
+    format!(
+        "It takes κ = {kappa} parties to separate those who share with each other, so that with any {removed} \
+         against it and {faults} of the others gone astray each value is hidden among {among}"
+    )
+}
+
+/// What those learn who are more than the plan covers.
+fn beyond(plan: &Plan, threshold: Threshold) -> Option<String> {
+    let claims = plan.calibration().claims.iter();
+    let any = claims.filter(|claim| claim.faults == Faults::Any).next()?;
+    let (colluding, needed) = (plan.draft().privacy.colluding, threshold.needed());
+    let opened = match needed {
+        1 => "may separate others".to_owned(),
+        _ => format!("may hold the {needed} shares that open a final, or separate others"),
+    };
+    Some(format!(
+        "A coalition of more than {colluding} {opened}; whatever it does, it learns no more of a value than \
+         Δ/σ* lets it: ε = {} at δ = {:e}",
+        at_most(any.epsilon),
+        any.delta
+    ))
+}
+
+/// When a secret that its party did not tell is known all the same.
+fn recovery(plan: &Plan, threshold: Threshold) -> String {
+    let privacy = &plan.draft().privacy;
+    let (colluding, removed) = (privacy.colluding, privacy.colluding + privacy.dropouts);
+    let (needed, holders) = (threshold.needed(), threshold.holders());
+    let shares = format!("{needed} of its {holders} holders");
+    let enough = 2 * removed + 1;
+    if removed == 0 {
+        return "Nobody holds shares of a secret (colluding and dropouts are 0): a party that is gone after \
+                its log ends the run without a mean"
+            .into();
+    }
+    if colluding == 0 {
+        return format!("A party that is gone after its log is opened by {shares}");
+    }
+    if plan.parties() >= enough {
+        return format!(
+            "A party that is gone after its log is opened by {shares}, even if all who collude refuse"
+        );
+    }
+    format!(
+        "A party that is gone after its log is opened by {shares} only with the help of those who collude: \
+         without it takes {enough} parties"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    fn told(parties: usize, lines: &str) -> String {
+        let run = RunFile::parse(&format!("name = \"t\"\n[data]\nshape = [2]\n{lines}"), parties).unwrap();
+        let plan = make::make(run, &Peers::simulated(parties, None).unwrap(), 1).unwrap();
+        text(&plan)
+    }
+
+    #[test]
+    fn a_quote_names_what_breaks_it_and_how_much_that_costs() {
+        let eight = told(8, "");
+        for words in [
+            "with any 2 against it and",
+            "X25519, ChaCha20-Poly1305, SHA-256 or discrete logarithms",
+            "A coalition of more than 1 may hold the 3 shares that open a final",
+            "ε = 2.654 at δ = 1e-6",
+            "by 3 of its 4 holders, even if all who collude refuse",
+            "others may have opened it",
+            "running again costs as much again",
+        ] {
+            assert!(eight.contains(words), "{words}: {eight}");
+        }
+        assert_eq!(told(8, "[run]\nsealed = false\n"), "");
+    }
+
+    /// n ≥ 2(colluding + dropouts) + 1 is what it takes.
+    #[test]
+    fn whose_help_a_missing_secret_takes_depends_on_the_number_of_parties() {
+        let refused = "even if all who collude refuse";
+        let four = told(4, "");
+        assert!(
+            four.contains("only with the help of those who collude: without it takes 5 parties"),
+            "{four}"
+        );
+        let five = told(5, "");
+        assert!(
+            five.contains("by 3 of its 4 holders, ") && five.contains(refused),
+            "{five}"
+        );
+        let nobody = told(8, "[privacy]\ncolluding = 0\n");
+        assert!(
+            nobody.contains("by 2 of its 2 holders") && !nobody.contains("collude"),
+            "{nobody}"
+        );
+        assert!(!nobody.contains("bad letters"), "{nobody}");
+        let none = told(8, "[privacy]\ncolluding = 0\ndropouts = 0\n");
+        assert!(none.contains("Nobody holds shares of a secret"), "{none}");
+    }
+}

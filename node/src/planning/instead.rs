@@ -1,0 +1,293 @@
+//! What a plan could have been instead: the error of each mechanism, what it sends, and what it
+//! rests on.
+
+use serde::Serialize;
+use undertone_accountant::calibration::calibrate::calibrate;
+use undertone_accountant::class::coalitions::MOST_PARTIES;
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::claim::{Claim, ConnectivityBasis, Established, Faults};
+use undertone_protocol::plan::draft::Draft;
+use undertone_protocol::plan::run_file::settings::{
+    Coalitions, CorrelatedNoise, Dissemination, IndependentNoise, InjectionChoice, MechanismKind, Rounds,
+};
+
+use crate::telling::table::{Table, bytes, number};
+
+/// Rounds of INCA's Gaussian plan at least, where every coalition is computed: what its own search
+/// takes for one colluder and one departure among eight (it may find a few percent less with
+/// others, in several times the time).
+const GAUSSIAN_ROUNDS: usize = 6;
+
+/// Bytes of a frame's head and signature: what a plan's own count takes.
+const FRAME_BYTES: u64 = 140;
+
+/// Another way to the same mean, for the same ε and δ against the same coalitions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Instead {
+    /// Its name.
+    pub mechanism: String,
+    /// The standard error of the mean, per coordinate and in the data's unit, if nobody departs.
+    pub standard_error: f64,
+    /// What a party sends, payload and framing.
+    pub bytes_per_party: u64,
+    /// What has to be true for it.
+    pub rests_on: String,
+}
+
+/// What this plan could have been instead, each with what its own calibration says.
+pub fn of(plan: &Plan) -> Vec<Instead> {
+    let drafted = plan.draft();
+    let uniform = drafted.mechanism.correlated == CorrelatedNoise::Uniform;
+    let mut ways = Vec::new();
+    for kind in [MechanismKind::Inca, MechanismKind::Ppsc] {
+        if !(uniform && drafted.mechanism.kind == kind) {
+            ways.extend(sealed(drafted, kind));
+        }
+    }
+    if uniform {
+        ways.extend(gaussian_unsealed(plan));
+    }
+    ways.push(local(plan));
+    ways.push(server(plan));
+    ways
+}
+
+/// The comparison as a person reads it.
+pub fn text(plan: &Plan, ways: &[Instead]) -> String {
+    let predicted = &plan.calibration().predicted;
+    let mut table = Table::with_headings([
+        "instead",
+        "standard error",
+        "× floor",
+        "a party sends",
+        "rests on",
+    ]);
+    let times = |error: f64| format!("{:.2}", error / predicted.error_floor);
+    table.row([
+        "this plan".into(),
+        number(predicted.standard_error),
+        times(predicted.standard_error),
+        bytes(predicted.bytes_per_party),
+        String::new(),
+    ]);
+    for way in ways {
+        table.row([
+            way.mechanism.clone(),
+            number(way.standard_error),
+            times(way.standard_error),
+            bytes(way.bytes_per_party),
+            way.rests_on.clone(),
+        ]);
+    }
+    format!("\nWhat this plan could use instead:\n{}", table.render())
+}
+
+fn name(kind: MechanismKind) -> &'static str {
+    match kind {
+        MechanismKind::Ppsc => "PPSC",
+        _ => "INCA",
+    }
+}
+
+/// The draft with another mechanism, for the same privacy target.
+fn drafted(draft: &Draft, kind: MechanismKind, correlated: CorrelatedNoise, rounds: Rounds) -> Draft {
+    let mut other = draft.clone();
+    let uniform = correlated == CorrelatedNoise::Uniform;
+    let (mechanism, privacy) = (&mut other.mechanism, &mut other.privacy);
+    (mechanism.kind, mechanism.correlated, mechanism.rounds) = (kind, correlated, rounds);
+    mechanism.injection = match correlated {
+        CorrelatedNoise::Uniform => InjectionChoice::Late,
+        CorrelatedNoise::Gaussian => InjectionChoice::Incremental,
+    };
+    (mechanism.fanout, mechanism.rollback) = (1, true);
+    mechanism.independent_noise = IndependentNoise::Calibrated;
+    mechanism.accept_exact_sum = false;
+    (privacy.coalitions, privacy.draws) = (Coalitions::Any, None);
+    privacy.share_faults = privacy.share_faults.filter(|_| uniform);
+    (other.run.sealed, other.run.dissemination) = (uniform, Dissemination::Flood);
+    other
+}
+
+/// The plan of another draft; none where it is refused (a graph that does not carry it, say).
+fn planned(draft: Draft) -> Option<Plan> {
+    let calibration = calibrate(&draft, &mut |_| {}).ok()?;
+    Plan::assemble(draft, calibration, [0; 16]).ok()
+}
+
+fn basis(plan: &Plan) -> Option<ConnectivityBasis> {
+    let claims = plan.calibration().claims.iter();
+    claims.filter_map(|claim| claim.connectivity).next()
+}
+
+/// Uniform noise with sealed finals.
+fn sealed(draft: &Draft, kind: MechanismKind) -> Option<Instead> {
+    let plan = planned(drafted(draft, kind, CorrelatedNoise::Uniform, Rounds::Auto))?;
+    let rests_on = match basis(&plan) {
+        Some(basis) => format!("κ = {} of those who share; sealing", basis.kappa),
+        None => "sealing; its noise is local".into(),
+    };
+    Some(way(
+        format!("{}, uniform noise, sealed finals", name(kind)),
+        &plan,
+        rests_on,
+    ))
+}
+
+fn way(mechanism: String, plan: &Plan, rests_on: String) -> Instead {
+    let predicted = &plan.calibration().predicted;
+    Instead {
+        mechanism,
+        standard_error: predicted.standard_error,
+        bytes_per_party: predicted.bytes_per_party,
+        rests_on,
+    }
+}
+
+/// Gaussian noise with readable finals; none where it would be no better than local noise.
+fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
+    let draft = plan.draft();
+    let (kind, privacy) = (draft.mechanism.kind, &draft.privacy);
+    let rounds = match kind {
+        MechanismKind::Inca if plan.parties() <= MOST_PARTIES => {
+            Rounds::Fixed(GAUSSIAN_ROUNDS.max(privacy.colluding + privacy.dropouts + 2) as u32)
+        }
+        _ => Rounds::Auto,
+    };
+    let other = planned(drafted(draft, kind, CorrelatedNoise::Gaussian, rounds))?;
+    let predicted = &other.calibration().predicted;
+    let class = |claim: &&Claim| claim.holds_as_headline && claim.faults == Faults::Class;
+    let claimed = other.calibration().claims.iter().find(class)?;
+    let how = match claimed.established {
+        Established::Exhaustive => "every coalition, computed".into(),
+        _ => format!("a theorem's closed form, κ = {}", claimed.connectivity?.kappa),
+    };
+    let late = match predicted.standard_error_late_dropout {
+        Some(late) => format!(
+            "one missing final costs {:.2} × floor",
+            late / predicted.error_floor
+        ),
+        None => "one missing final may leave no mean".into(),
+    };
+    let mechanism = format!("{}, Gaussian noise, finals not sealed", name(kind));
+    Some(way(mechanism, &other, format!("{how}; {late}")))
+}
+
+/// Each party's own noise alone, and every vector to everybody.
+fn local(plan: &Plan) -> Instead {
+    let draft = plan.draft();
+    let vector = draft.dimension() as u64 * u64::from(plan.lattice().final_bytes) + FRAME_BYTES;
+    Instead {
+        mechanism: "local noise".into(),
+        standard_error: plan.calibration().predicted.local,
+        bytes_per_party: (plan.parties() as u64 - 1) * vector,
+        rests_on: "a party's own noise alone, whoever colludes".into(),
+    }
+}
+
+/// A server that everybody gives its vector, in f64.
+fn server(plan: &Plan) -> Instead {
+    Instead {
+        mechanism: "a trusted server".into(),
+        standard_error: plan.calibration().predicted.central,
+        bytes_per_party: plan.draft().dimension() as u64 * 8 + FRAME_BYTES,
+        rests_on: "a server that reads every value, and tells nobody".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use undertone_protocol::plan::peers::Peers;
+    use undertone_protocol::plan::run_file::parsed::RunFile;
+
+    use super::*;
+    use crate::planning::make;
+
+    fn plan(parties: usize, lines: &str) -> Plan {
+        let run = RunFile::parse(&format!("name = \"t\"\n[data]\nshape = [1000]\n{lines}"), parties).unwrap();
+        make::make(run, &Peers::simulated(parties, None).unwrap(), 1).unwrap()
+    }
+
+    /// The mechanism of each line, with its error in multiples of the floor.
+    fn lines(plan: &Plan) -> Vec<(String, f64)> {
+        let floor = plan.calibration().predicted.error_floor;
+        of(plan)
+            .into_iter()
+            .map(|way| (way.mechanism, way.standard_error / floor))
+            .collect()
+    }
+
+    fn assert_lines(plan: &Plan, expected: &[(&str, f64)]) {
+        let found = lines(plan);
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for ((mechanism, times), (name, expected)) in found.iter().zip(expected) {
+            assert_eq!(mechanism, name, "{found:?}");
+            assert!(
+                (times / expected - 1.0).abs() < 0.01,
+                "{name}: {times} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_plan_is_compared_with_what_its_parties_could_do_instead() {
+        let eight = plan(8, "");
+        assert_lines(
+            &eight,
+            &[
+                ("PPSC, uniform noise, sealed finals", 1.080),
+                ("INCA, Gaussian noise, finals not sealed", 1.152),
+                ("local noise", 2.646),
+                ("a trusted server", 0.935),
+            ],
+        );
+        let gaussian = &of(&eight)[1].rests_on;
+        assert!(
+            gaussian.contains("every coalition, computed; one missing final costs 2.1"),
+            "{gaussian}"
+        );
+        assert!(of(&eight).iter().all(|way| way.bytes_per_party > 8000));
+        let unsealed = plan(8, "[run]\nsealed = false\n");
+        assert_lines(
+            &unsealed,
+            &[
+                ("INCA, uniform noise, sealed finals", 1.080),
+                ("PPSC, uniform noise, sealed finals", 1.080),
+                ("local noise", 2.646),
+                ("a trusted server", 0.935),
+            ],
+        );
+    }
+
+    #[test]
+    fn above_sixteen_parties_gaussian_noise_is_compared_by_its_closed_form() {
+        let fifty = plan(50, "[mechanism]\nkind = \"ppsc\"\n");
+        let ways = of(&fifty);
+        assert_eq!(ways[0].mechanism, "INCA, uniform noise, sealed finals");
+        assert_eq!(ways[1].mechanism, "PPSC, Gaussian noise, finals not sealed");
+        assert!(
+            ways[1].rests_on.starts_with("a theorem's closed form, κ = "),
+            "{ways:?}"
+        );
+        let times = ways[1].standard_error / fifty.calibration().predicted.standard_error;
+        assert!((1.0..1.1).contains(&times), "{times}");
+    }
+
+    /// No line is made up: what the private graph does not carry is left out.
+    #[test]
+    fn what_cannot_be_planned_is_left_out() {
+        let edges = |first: usize| {
+            let pairs = (first..first + 5).flat_map(move |a| (a + 1..first + 5).map(move |b| (a, b)));
+            pairs.map(|(a, b)| format!("[\"party-{a}\", \"party-{b}\"]"))
+        };
+        let edges: Vec<String> = edges(0).chain(edges(5)).collect();
+        let pieces = format!(
+            "[mechanism]\nkind = \"ppsc\"\n[topology]\nprivate = {{ kind = \"edges\", edges = [{}] }}\n",
+            edges.join(", ")
+        );
+        let found = lines(&plan(10, &pieces));
+        assert!(
+            found.iter().all(|(name, _)| !name.starts_with("INCA")),
+            "{found:?}"
+        );
+    }
+}
