@@ -3,5 +3,9 @@
 pub mod backlog;
 mod commons;
 pub mod interface;
+mod item_rules;
 pub mod machine;
 pub mod outcome;
+mod record;
+mod seals;
+mod unsealing;

@@ -131,8 +131,8 @@ impl Trial {
     }
 
     /// `count` kills at moments of a phase: from when the first party gets to it to when the first
-    /// gets to the next one, in a run of the same seed without kills. Killed parties fall silent, or
-    /// are seen to be gone.
+    /// gets to the next one, in a run of the same seed without kills. Killed parties fall silent,
+    /// or are seen to be gone.
     pub fn kills(&self, count: usize, phase: KillPhase, seed: u64, silent: bool) -> Vec<Fault> {
         if count == 0 {
             return vec![];

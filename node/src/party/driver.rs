@@ -331,6 +331,10 @@ impl Driver {
         &self.plan.draft().members[party].name
     }
 
+    fn names(&self, parties: &[Party]) -> Vec<&str> {
+        parties.iter().map(|&party| self.name(party)).collect()
+    }
+
     fn feed(&mut self, input: Input) {
         if let Err(error) = self.task.handle(self.now(), input) {
             tracing::error!(%error, "an input that the machine did not ask for");
@@ -399,21 +403,15 @@ impl Driver {
     }
 
     fn audited(&mut self, gate: Verdict) {
-        let settled = self.costs.settle(gate.audit.mu);
-        let verdict = match settled {
+        let (mut publish, mut reason) = (gate.publish.clone(), gate.reason.clone());
+        if let Err(failure) = self.costs.settle(gate.audit.mu) {
+            self.fault(&failure.message);
             // A sealed final has left: withholding its secret would keep it from nobody.
-            Err(failure) if !self.plan.draft().run.sealed => GateVerdict {
-                publish: None,
-                reason: failure.message,
-            },
-            settled => {
-                settled.unwrap_or_else(|failure| self.fault(&failure.message));
-                GateVerdict {
-                    publish: gate.publish.clone(),
-                    reason: gate.reason.clone(),
-                }
+            if !self.plan.draft().run.sealed {
+                (publish, reason) = (None, failure.message);
             }
-        };
+        }
+        let verdict = GateVerdict { publish, reason };
         self.gate = Some(gate);
         self.feed(Input::Verdict(verdict));
     }
@@ -561,8 +559,7 @@ impl Driver {
                 self.emit("ready", json!({ "ready": ready }));
             }
             Event::Awaiting(parties) => {
-                let names: Vec<&str> = parties.iter().map(|&party| self.name(party)).collect();
-                let (ready, names) = (progress.ready, names.join(", "));
+                let (ready, names) = (progress.ready, self.names(&parties).join(", "));
                 tracing::info!(ready, waiting_for = names, "gathering");
                 self.emit("ready", json!({ "ready": ready, "waiting_for": names }));
             }
@@ -570,12 +567,9 @@ impl Driver {
                 tracing::debug!(round, of = self.plan.rounds(), "round");
                 self.emit("round", with("round", round.into()));
             }
-            Event::Sealed(bytes) => {
-                tracing::debug!(bytes, "the sealed final has left");
-                self.emit("sealed", json!({ "bytes": bytes }));
-            }
+            Event::Sealed(bytes) => self.emit("sealed", json!({ "bytes": bytes })),
             Event::Opened(parties) => {
-                let names: Vec<&str> = parties.iter().map(|&party| self.name(party)).collect();
+                let names = self.names(&parties);
                 tracing::debug!(opened_for = names.join(", "), "opened");
                 self.emit("opened", json!({ "names": names }));
             }

@@ -113,7 +113,7 @@ pub struct StageSights<'a> {
     /// All notices that this node holds.
     pub flood: &'a Flood,
     /// The items of this stage that count as held.
-    pub items: Holding<'a>,
+    pub items: HeldItems<'a>,
     /// Whom this node finds gone, and since when.
     pub gone: &'a BTreeMap<Party, Time>,
     /// The calls of the logs held; empty in the second stage.
@@ -123,7 +123,7 @@ pub struct StageSights<'a> {
 /// The items of a stage that count as held: those that are, and where each names another body, as
 /// a log does what its party has sealed, only with that.
 #[derive(Clone, Copy)]
-pub struct Holding<'a> {
+pub struct HeldItems<'a> {
     items: &'a Items,
     beside: Option<(&'a Items, &'a NamedBodies)>,
 }
@@ -131,15 +131,15 @@ pub struct Holding<'a> {
 /// The hash of the body that each item names, by the item's author and hash.
 pub type NamedBodies = BTreeMap<(Party, ItemHash), ItemHash>;
 
-impl<'a> Holding<'a> {
+impl<'a> HeldItems<'a> {
     /// Each item counts alone.
     pub fn alone(items: &'a Items) -> Self {
-        Holding { items, beside: None }
+        HeldItems { items, beside: None }
     }
 
     /// Each counts with the body of `others` that `named` says.
     pub fn with(items: &'a Items, others: &'a Items, named: &'a NamedBodies) -> Self {
-        Holding {
+        HeldItems {
             items,
             beside: Some((others, named)),
         }

@@ -6,9 +6,9 @@
 //! reach before START: 15n + 5n² notices in all, each no longer than a public frame. Where finals
 //! are sealed there is no stage of finals, but one of sealed finals, in which there are no lists
 //! and votes, and as many of corrections as parties may depart and one; and a secret and n shares
-//! of each party, and as many versions of these as [`disclosures`] has room for. What is passed on is bounded, too: a READY or
-//! START is replaced [`REPLACEMENTS`] times at most, and so many versions of a secret or share are
-//! taken as [`disclosures`] says.
+//! of each party, and as many versions of these as [`disclosures`] has room for. What is passed on
+//! is bounded, too: a READY or START is replaced [`REPLACEMENTS`] times at most, and so many
+//! versions of a secret or share are taken as [`disclosures`] says.
 //!
 //! A party signs one START for each start of its node: a second one of the same start is an
 //! offence. Once this node has signed its own, one that equals it takes the place of any other, and

@@ -153,8 +153,8 @@ impl Items {
         }
     }
 
-    /// For a stage that this node has not come to: announcements are noted, and bodies neither taken
-    /// nor asked for until it has ([`Items::open`]).
+    /// For a stage that this node has not come to: announcements are noted, and bodies neither
+    /// taken nor asked for until it has ([`Items::open`]).
     pub fn closed(mut self) -> Self {
         self.open = false;
         self

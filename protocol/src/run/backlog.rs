@@ -6,7 +6,8 @@ use crate::averaging::sketch::MOST_SKETCHES;
 use crate::messages::wire;
 use crate::mixing::course::Course;
 use crate::plan::checked::Plan;
-use crate::run::commons::ItemRules;
+use crate::publishing::way::Way;
+use crate::run::item_rules::ItemRules;
 use crate::run::machine::Run;
 use crate::topology::party::Party;
 
@@ -43,6 +44,26 @@ const LONG_FRAMES: usize = 8;
 const SHORT_FRAMES: usize = 4096;
 
 impl Run {
+    /// How many times `settle_ms` publishing takes at most once the logs are agreed, at least one.
+    pub fn publishing_stages(&self) -> u64 {
+        match &self.commons.rules.way {
+            Way::Readable(finals) => finals.most_stages(),
+            // Others open what is open here, and come to it by the plan's clock.
+            Way::Sealed(_) => 2,
+        }
+    }
+
+    /// The longest frames that peers may send: on the public graph, on the private one.
+    pub fn frame_limits(plan: &Plan) -> (usize, usize) {
+        let course = Course::of(plan, 0);
+        let share = course.share_bytes();
+        let rules = ItemRules::of(plan, &course);
+        (
+            wire::public_frame_limit(plan.parties(), rules.largest()).max(rules.way.frame_limit()),
+            wire::private_frame_limit(share),
+        )
+    }
+
     /// The most that a public neighbour is owed at once, as long as no more parties depart or lie
     /// than the plan's `dropouts` and `colluding`: all notices held, every item, and what goes on
     /// meanwhile. The notices of n parties, of whom none departs, are 15n frames and about 242 n²

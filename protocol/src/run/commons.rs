@@ -5,141 +5,25 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::agreement::agreeing::{self, Holding, NamedBodies};
+use crate::agreement::agreeing::{self, HeldItems, NamedBodies};
 use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
 use crate::agreement::flood::{Flood, FloodError, Receipt};
 use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
-use crate::messages::log::{Log, SealTerms, ShareId};
-use crate::messages::notice::{
-    ItemHash, ItemSet, Notice, Recipient, Round, SignedNotice, Stage, Stages, item_hash,
-};
-use crate::messages::signing::{Members, Signer};
+use crate::messages::log::{Log, SealTerms};
+use crate::messages::notice::{ItemHash, ItemSet, Notice, Recipient, Round, SignedNotice, Stage, item_hash};
+use crate::messages::signing::Signer;
 use crate::messages::wire::{self, Bytes, PublicFrame};
-use crate::mixing::course::Course;
-use crate::plan::checked::Plan;
 use crate::publishing::interface::{OwnItem, Surroundings};
-use crate::publishing::way::Way;
 use crate::run::interface::Output;
+use crate::run::item_rules::ItemRules;
 use crate::run::outcome::Event;
 use crate::time::Time;
 use crate::topology::party::Party;
-use crate::topology::schedule::Schedule;
 
 /// How often a neighbour gets all READYs and STARTs because it asked.
 const CALLS_ANSWERED: u32 = 64;
-
-/// What makes bytes an item, from the plan.
-pub(super) struct ItemRules {
-    /// No rounds until START has drawn it, where it does.
-    pub(super) schedule: Arc<Schedule>,
-    /// What logs say of sealing; none before START, or where nothing is sealed.
-    pub(super) terms: Option<SealTerms>,
-    /// The most bytes that a log may have.
-    log_limit: usize,
-    /// How many secrets and shares each party tells, on average.
-    disclosures: usize,
-    settle_ms: u64,
-    /// The stages that the run may have.
-    pub(super) stages: Stages,
-    /// What finals are.
-    pub(super) way: Way,
-    /// Who owes a correction, by stage: those of stages that this node has come to.
-    owing: BTreeMap<u32, BTreeSet<Party>>,
-}
-
-impl ItemRules {
-    pub(super) fn of(plan: &Plan, course: &Course) -> Self {
-        let rounds = plan.rounds() as usize;
-        let sent = (1..=plan.rounds()).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
-        let fanout = sent
-            .map(|(round, party)| course.schedule.sends_to(round, party).len())
-            .max()
-            .filter(|&most| most > 0);
-        let fanout = fanout.unwrap_or(plan.fanout() as usize);
-        // The fewer members start, the fewer hold shares. A plan has a threshold if it seals.
-        let threshold = plan.threshold(plan.parties()).ok().flatten();
-        let unsealed = wire::log_limit(plan.parties(), rounds, fanout, plan.shares().most_received);
-        ItemRules {
-            schedule: course.schedule.clone(),
-            terms: None,
-            log_limit: unsealed + threshold.map_or(0, wire::sealed_bytes),
-            // Each is dealt to as many as each holds of on average; a party may hold of more.
-            disclosures: threshold.map_or(0, |threshold| 1 + threshold.holders()),
-            settle_ms: plan.draft().run.settle_ms,
-            stages: stages(plan),
-            way: Way::of(plan, course),
-            owing: BTreeMap::new(),
-        }
-    }
-
-    pub(super) fn log_limit(&self) -> usize {
-        self.log_limit
-    }
-
-    /// How many secrets and shares each party tells, on average: its own, and as many shares as it
-    /// deals. (Wrong ones of a liar find room in what is counted for each party beside these.)
-    pub(super) fn told_by_a_party(&self) -> usize {
-        self.disclosures
-    }
-
-    pub(super) fn largest(&self) -> usize {
-        self.log_limit.max(self.way.item_limit())
-    }
-
-    fn log(&self, author: Party, members: &Members, bytes: &[u8]) -> Result<Log, String> {
-        let log = wire::log_from_bytes(bytes).map_err(|reason| reason.to_string())?;
-        log.check(author, members.len(), &self.schedule)
-            .map_err(|reason| reason.to_string())?;
-        log.check_sealed(self.terms.as_ref())
-            .map_err(|reason| reason.to_string())?;
-        for entry in &log.sent {
-            if let Some(answer) = &entry.answer {
-                let id = ShareId {
-                    round: entry.round,
-                    from: author,
-                    to: entry.to,
-                };
-                members
-                    .verify_answer(id, answer)
-                    .map_err(|reason| reason.to_string())?;
-            }
-        }
-        Ok(log)
-    }
-}
-
-impl ItemRules {
-    /// What is wrong with the bytes of an item of a stage other than the first.
-    fn check_item(&self, stage: Stage, author: Party, bytes: &Bytes) -> Result<(), String> {
-        let checked = match (&self.way, stage) {
-            (Way::Readable(finals), _) => finals.check_item(bytes),
-            (Way::Sealed(finals), Stage::Correction(number)) => {
-                let owes = self
-                    .owing
-                    .get(&number)
-                    .is_some_and(|owing| owing.contains(&author));
-                match (owes, bytes.is_empty()) {
-                    (false, true) => Ok(()),
-                    (false, false) => return Err("a correction of a party that owes none".to_string()),
-                    (true, _) => finals.check(bytes),
-                }
-            }
-            (Way::Sealed(finals), _) => finals.check(bytes),
-        };
-        checked.map_err(|reason| reason.to_string())
-    }
-}
-
-/// The stages that the runs of a plan may have.
-pub(super) fn stages(plan: &Plan) -> Stages {
-    if plan.draft().run.sealed {
-        Stages::sealed(plan.draft().privacy.dropouts)
-    } else {
-        Stages::READABLE
-    }
-}
 
 pub(super) struct Commons {
     signer: Signer,
@@ -168,7 +52,7 @@ impl Commons {
         let (sealed, me) = (rules.stages.are_sealed(), signer.me());
         let items = |stage: Stage| {
             let largest = match stage {
-                Stage::Settling => rules.log_limit,
+                Stage::Settling => rules.log_limit(),
                 Stage::Publishing | Stage::Sealed | Stage::Correction(_) => rules.way.item_limit(),
             };
             let items = Items::new(me, largest as u64, rules.settle_ms);
@@ -202,12 +86,12 @@ impl Commons {
     }
 
     /// The items of a stage that count as held: a log does with what it says is sealed.
-    pub(super) fn holding(&self, stage: Stage) -> Holding<'_> {
+    pub(super) fn holding(&self, stage: Stage) -> HeldItems<'_> {
         match self.items.get(&Stage::Sealed) {
             Some(sealed) if stage == Stage::Settling => {
-                Holding::with(self.items(stage), sealed, &self.sealed)
+                HeldItems::with(self.items(stage), sealed, &self.sealed)
             }
-            _ => Holding::alone(self.items(stage)),
+            _ => HeldItems::alone(self.items(stage)),
         }
     }
 
@@ -639,8 +523,8 @@ impl Commons {
         }
     }
 
-    /// Of items with several versions, those that count: of sealed finals the ones that logs name,
-    /// of all others those of the set with most signatures.
+    /// Which of several versions of an item count: sealed finals that logs name, and of other items
+    /// those of the set with most signatures.
     fn named_versions(&self, stage: Stage) -> Option<ItemSet> {
         if stage != Stage::Sealed {
             return agreeing::most_signed_set(&self.flood, stage).cloned();

@@ -140,25 +140,25 @@ use crate::agreement::presence::Presence;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::commitment::Nonce;
-use crate::messages::log::{AgreedLogs, Log, ShareId};
+use crate::messages::log::{AgreedLogs, ShareId};
 use crate::messages::notice::{Phase, Stage};
 use crate::messages::signing::{Members, Signer};
-use crate::messages::wire;
 use crate::mixing::course::Course;
-use crate::mixing::exchange::{ArrivedShare, Exchange, Tally};
+use crate::mixing::exchange::{ArrivedShare, Exchange};
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
 use crate::publishing::averaging::early::EarlyRounds;
 use crate::publishing::interface::Published;
-use crate::publishing::opening::{SetOpening, Unopened};
+use crate::publishing::opening::SetOpening;
 use crate::publishing::publication::Publication;
-use crate::publishing::way::Way;
-use crate::run::commons::{self, Commons, ItemRules};
+use crate::run::commons::Commons;
 use crate::run::interface::{Input, InputError, Output};
-use crate::run::machine::correcting::Unsealing;
-use crate::run::machine::sealing::Seals;
-use crate::run::outcome::{Ending, Event, GateVerdict, Outcome, Progress, SealedFinal};
+use crate::run::item_rules::{ItemRules, stages};
+use crate::run::outcome::{Ending, Event, Outcome, Progress};
+use crate::run::record::Record;
+use crate::run::seals::Seals;
+use crate::run::unsealing::Unsealing;
 use crate::sealing::run_key::RunKey;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -251,24 +251,6 @@ pub struct Run {
     record: Record,
 }
 
-/// What is known of the outcome so far.
-#[derive(Default)]
-struct Record {
-    started: BTreeSet<Party>,
-    started_at: Option<Time>,
-    logs: Option<Arc<AgreedLogs>>,
-    own_log: Option<Log>,
-    verdict: Option<GateVerdict>,
-    withheld: Option<String>,
-    tally: Tally,
-    received: usize,
-    sealed: Option<SealedFinal>,
-    opened_for: Vec<Party>,
-    unopened: Vec<Unopened>,
-    finished: bool,
-    complete: bool,
-}
-
 /// The members of a plan, as far as votes go.
 fn electorate(plan: &Plan, me: Party) -> Electorate {
     let draft = plan.draft();
@@ -309,7 +291,7 @@ impl Run {
         let draws = plan.draws_at_start();
         let flood = Flood::new(me, members)
             .committing(draws)
-            .with_stages(commons::stages(&plan));
+            .with_stages(stages(&plan));
         let electorate = electorate(&plan, me);
         let neighbours = draft.public_graph.neighbours(me).to_vec();
         let commons = Commons::new(
@@ -435,26 +417,6 @@ impl Run {
             }
             Machine::Over => Phase::Done,
         }
-    }
-
-    /// How many times `settle_ms` publishing takes at most once the logs are agreed, at least one.
-    pub fn publishing_stages(&self) -> u64 {
-        match &self.commons.rules.way {
-            Way::Readable(finals) => finals.most_stages(),
-            // Others open what is open here, and come to it by the plan's clock.
-            Way::Sealed(_) => 2,
-        }
-    }
-
-    /// The longest frames that peers may send: on the public graph, on the private one.
-    pub fn frame_limits(plan: &Plan) -> (usize, usize) {
-        let course = Course::of(plan, 0);
-        let share = course.share_bytes();
-        let rules = ItemRules::of(plan, &course);
-        (
-            wire::public_frame_limit(plan.parties(), rules.largest()).max(rules.way.frame_limit()),
-            wire::private_frame_limit(share),
-        )
     }
 
     fn check(&self, input: &Input) -> Result<(), InputError> {

@@ -83,7 +83,7 @@ impl Bench {
     fn step(&mut self, ms: u64) -> Option<Step> {
         let sights = StageSights {
             flood: &self.flood,
-            items: Holding::alone(&self.items),
+            items: HeldItems::alone(&self.items),
             gone: &self.gone,
             in_logs: &self.in_logs,
         };

@@ -94,8 +94,8 @@ impl Exchange {
     }
 
     /// What is to be added to the state that this node's log tells of, so that it is the final
-    /// state of [`Exchange::settle`]; called again with fewer publishers, and the same logs, what is
-    /// to be added then besides. It is what a node corrects its sealed final by.
+    /// state of [`Exchange::settle`]; called again with fewer publishers, and the same logs, what
+    /// is to be added then besides. It is what a node corrects its sealed final by.
     ///
     /// # Errors
     /// As [`Exchange::settle`]'s.

@@ -1,11 +1,15 @@
 use super::*;
 use crate::averaging::sketch;
-use crate::messages::log::{SentEntry, Verdict};
-use crate::messages::notice::{Disclosed, Seat, Sketch, Unreached};
+use crate::messages::log::{SentEntry, ShareId, Verdict};
+use crate::messages::notice::{Disclosed, Seat, Sketch, Stages, Unreached};
 use crate::messages::signature::Signature;
+use crate::messages::signing::Members;
+use crate::mixing::course::Course;
+use crate::plan::checked::Plan;
 use crate::plan::peers::simulated_keypair;
 use crate::run::backlog::Backlog;
 use crate::run::interface::Input;
+use crate::run::item_rules::stages;
 use crate::run::machine::Run;
 use crate::run::machine::tests::run_of;
 use crate::simulator::cluster::tests::plan;

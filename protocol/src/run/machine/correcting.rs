@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::messages::log::AgreedLogs;
-use crate::messages::notice::{ItemSet, Stage};
 use crate::mixing::exchange::Exchange;
 use crate::publishing::corrections::{first_corrections, next_corrections};
 use crate::publishing::interface::Published;
@@ -18,40 +17,9 @@ use crate::publishing::sealed::ONE_RESULT;
 use crate::publishing::way::Way;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event, SealedFinal};
+use crate::run::unsealing::Unsealing;
 use crate::time::Time;
 use crate::topology::party::Party;
-
-/// How far a run has come since its logs were agreed.
-pub(super) struct Unsealing {
-    /// The agreed logs: they name what is sealed.
-    pub(super) logs: Arc<AgreedLogs>,
-    /// Who may be opened, as far as it is known.
-    pub(super) members: BTreeSet<Party>,
-    /// The agreed items of each stage of corrections that is over.
-    pub(super) corrections: Vec<ItemSet>,
-}
-
-impl Unsealing {
-    /// The logs were agreed just now.
-    pub(super) fn of(logs: Arc<AgreedLogs>) -> Self {
-        Unsealing {
-            logs,
-            members: BTreeSet::new(),
-            corrections: Vec::new(),
-        }
-    }
-
-    /// The number of the next correction, from 1.
-    fn next(&self) -> u32 {
-        // As many as parties may depart, and one.
-        self.corrections.len() as u32 + 1
-    }
-
-    /// The stage of the corrections that are not agreed yet.
-    pub(super) fn stage(&self) -> Stage {
-        Stage::Correction(self.next())
-    }
-}
 
 impl Run {
     /// The gate has let `publishers` through: they are opened, or give corrections first.

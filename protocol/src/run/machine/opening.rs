@@ -12,9 +12,9 @@ use crate::publishing::interface::{FinalError, Published};
 use crate::publishing::opening::{Dealt, OpeningSights, OpeningStep, Unopened};
 use crate::publishing::result::Sum;
 use crate::publishing::way::Way;
-use crate::run::machine::correcting::Unsealing;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event, SealedFinal};
+use crate::run::unsealing::Unsealing;
 use crate::topology::party::Party;
 
 impl Run {

@@ -13,25 +13,11 @@ use crate::publishing::sealed::ONE_RESULT;
 use crate::publishing::way::Way;
 use crate::run::machine::Run;
 use crate::run::outcome::{Event, SealedFinal};
-use crate::sealing::deal::{CheckedDeal, Dealer, Secret};
-use crate::sealing::holders::{HolderOrder, Threshold, ThresholdError};
+use crate::run::seals::Seals;
+use crate::sealing::deal::{CheckedDeal, Dealer};
+use crate::sealing::holders::{HolderOrder, ThresholdError};
 use crate::sealing::run_key::RunKey;
 use crate::topology::party::Party;
-
-/// What a node seals with, and reads letters with: from START on, once its members' keys are
-/// fixed. Wiped when the run ends.
-pub(super) struct Seals {
-    run_key: RunKey,
-    rng: ChaCha20Rng,
-    /// The run keys of START's members.
-    keys: BTreeMap<Party, [u8; 32]>,
-    threshold: Threshold,
-    order: HolderOrder,
-    /// What this node's final is sealed with, once it is.
-    own: Option<Secret>,
-    /// The log that this node's final left with, once it has, until others are seen to hold it.
-    left_with: Option<ItemHash>,
-}
 
 impl Run {
     /// Fixes what everybody seals with, where the plan seals: START names whose keys count.

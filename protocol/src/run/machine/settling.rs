@@ -9,9 +9,9 @@ use crate::messages::notice::{ItemSet, Phase, Stage};
 use crate::mixing::exchange::Exchange;
 use crate::publishing::interface::Published;
 use crate::run::interface::Output;
-use crate::run::machine::correcting::Unsealing;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event, GateVerdict};
+use crate::run::unsealing::Unsealing;
 use crate::time::Time;
 use crate::topology::party::Party;
 

@@ -9,10 +9,12 @@ use crate::lattice::packed::PackedVector;
 use crate::messages::log::Verdict;
 use crate::messages::notice::Network;
 use crate::messages::testing::run_key;
+use crate::messages::wire;
 use crate::messages::wire::Bytes;
 use crate::mixing::portion::NoiseSource;
 use crate::mixing::ticket::Recalled;
 use crate::plan::peers::simulated_keypair;
+use crate::run::outcome::GateVerdict;
 use crate::simulator::cluster::tests::{inputs, plan};
 
 struct Quiet(Lattice);

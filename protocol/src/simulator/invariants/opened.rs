@@ -12,7 +12,7 @@ use crate::topology::party::Party;
 
 /// What was told so far of what opens sealed finals.
 #[derive(Default)]
-pub struct Opened {
+pub struct Told {
     /// Whom each node's gate has let through: the last verdict.
     passed: BTreeMap<Party, BTreeSet<Party>>,
     /// Whose secret, or a share of it, was told.
@@ -21,12 +21,12 @@ pub struct Opened {
     liar: Option<Party>,
 }
 
-impl Opened {
+impl Told {
     /// Nothing told yet. What `liar` tells is not looked at.
     pub fn except(liar: Option<Party>) -> Self {
-        Opened {
+        Told {
             liar,
-            ..Opened::default()
+            ..Told::default()
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
             let share = secret;
             said(author, Notice::Share { round, of, share })
         };
-        let mut opened = Opened::default();
+        let mut opened = Told::default();
         assert!(opened.public(&key(1)).is_err(), "before the verdict");
         let verdict = |publish: &[Party]| GateVerdict {
             publish: Some(publish.iter().copied().collect()),
@@ -119,7 +119,7 @@ mod tests {
         opened.verdict(1, &verdict(&[1]));
         assert!(opened.public(&share(1, 2)).is_err(), "left out since");
         assert!(opened.public(&key(2)).is_err(), "another's verdict");
-        let mut liar = Opened::except(Some(1));
+        let mut liar = Told::except(Some(1));
         assert_eq!(liar.public(&key(1)), Ok(()));
     }
 }

@@ -1,5 +1,6 @@
 //! Parties that show some others another item, or reveal another nonce.
 
+use super::sealed::SEALED;
 use super::*;
 
 /// One party shows some of the others another log, or another final. Returns in how many runs

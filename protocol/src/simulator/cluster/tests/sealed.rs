@@ -5,6 +5,11 @@ mod holders;
 use super::*;
 use crate::run::outcome::SealedFinal;
 
+/// Uniform noise and sealed finals.
+pub(super) const SEALED: &str = "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"";
+pub(super) const SEALED_PPSC: &str =
+    "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"\nkind = \"ppsc\"";
+
 /// When each party told that its sealed final has left, and when the first one finished, in a run
 /// without faults of this seed.
 fn windows(plan: &Arc<Plan>, seed: u64) -> (BTreeMap<Party, Time>, Time) {
@@ -97,8 +102,8 @@ fn who_vanishes_after_its_sealed_final_has_left_is_in_the_mean() {
     }
 }
 
-/// Kills so many parties at random moments from START on: before it nothing private leaves. In how many of `runs` is there a mean?
-/// Everybody else holds the same exact sum, or nothing was opened.
+/// Kills so many parties at random moments from START on: before it nothing private leaves. In how
+/// many of `runs` is there a mean? All others hold the same exact sum, or nothing was opened.
 fn kills_at_any_moment(plan: &Arc<Plan>, runs: u64, kills: usize) -> u64 {
     let mut means = 0;
     for seed in 0..runs {
@@ -242,7 +247,8 @@ fn letters_that_nobody_can_read_and_a_secret_that_is_kept_leave_no_mean_at_the_p
         ..Conditions::new(6)
     };
     let report = with_liar(&plan, conditions);
-    let told = |(_, _, event): &&(Time, Party, Event)| matches!(event, Event::Fault(text) if text.starts_with("party-3 dealt this node no share"));
+    let starts = "party-3 dealt this node no share";
+    let told = |(_, _, event): &&(Time, Party, Event)| matches!(event, Event::Fault(text) if text.starts_with(starts));
     assert_eq!(
         report.events.iter().filter(told).count(),
         4,

@@ -1,0 +1,125 @@
+//! What makes bytes an item, stage by stage, from the plan alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::messages::log::{Log, SealTerms, ShareId};
+use crate::messages::notice::{Stage, Stages};
+use crate::messages::signing::Members;
+use crate::messages::wire::{self, Bytes};
+use crate::mixing::course::Course;
+use crate::plan::checked::Plan;
+use crate::publishing::way::Way;
+use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
+
+/// What makes bytes an item, from the plan.
+pub(super) struct ItemRules {
+    /// No rounds until START has drawn it, where it does.
+    pub(super) schedule: Arc<Schedule>,
+    /// What logs say of sealing; none before START, or where nothing is sealed.
+    pub(super) terms: Option<SealTerms>,
+    /// The most bytes that a log may have.
+    log_limit: usize,
+    /// How many secrets and shares each party tells, on average.
+    disclosures: usize,
+    pub(super) settle_ms: u64,
+    /// The stages that the run may have.
+    pub(super) stages: Stages,
+    /// What finals are.
+    pub(super) way: Way,
+    /// Who owes a correction, by stage: those of stages that this node has come to.
+    pub(super) owing: BTreeMap<u32, BTreeSet<Party>>,
+}
+
+impl ItemRules {
+    pub(super) fn of(plan: &Plan, course: &Course) -> Self {
+        let rounds = plan.rounds() as usize;
+        let sent = (1..=plan.rounds()).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
+        let fanout = sent
+            .map(|(round, party)| course.schedule.sends_to(round, party).len())
+            .max()
+            .filter(|&most| most > 0);
+        let fanout = fanout.unwrap_or(plan.fanout() as usize);
+        // The fewer members start, the fewer hold shares. A plan has a threshold if it seals.
+        let threshold = plan.threshold(plan.parties()).ok().flatten();
+        let unsealed = wire::log_limit(plan.parties(), rounds, fanout, plan.shares().most_received);
+        ItemRules {
+            schedule: course.schedule.clone(),
+            terms: None,
+            log_limit: unsealed + threshold.map_or(0, wire::sealed_bytes),
+            // Each is dealt to as many as each holds of on average; a party may hold of more.
+            disclosures: threshold.map_or(0, |threshold| 1 + threshold.holders()),
+            settle_ms: plan.draft().run.settle_ms,
+            stages: stages(plan),
+            way: Way::of(plan, course),
+            owing: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn log_limit(&self) -> usize {
+        self.log_limit
+    }
+
+    /// How many secrets and shares each party tells, on average: its own, and as many shares as it
+    /// deals. (Wrong ones of a liar find room in what is counted for each party beside these.)
+    pub(super) fn told_by_a_party(&self) -> usize {
+        self.disclosures
+    }
+
+    pub(super) fn largest(&self) -> usize {
+        self.log_limit.max(self.way.item_limit())
+    }
+
+    pub(super) fn log(&self, author: Party, members: &Members, bytes: &[u8]) -> Result<Log, String> {
+        let log = wire::log_from_bytes(bytes).map_err(|reason| reason.to_string())?;
+        log.check(author, members.len(), &self.schedule)
+            .map_err(|reason| reason.to_string())?;
+        log.check_sealed(self.terms.as_ref())
+            .map_err(|reason| reason.to_string())?;
+        for entry in &log.sent {
+            if let Some(answer) = &entry.answer {
+                let id = ShareId {
+                    round: entry.round,
+                    from: author,
+                    to: entry.to,
+                };
+                members
+                    .verify_answer(id, answer)
+                    .map_err(|reason| reason.to_string())?;
+            }
+        }
+        Ok(log)
+    }
+}
+
+impl ItemRules {
+    /// What is wrong with the bytes of an item of a stage other than the first.
+    pub(super) fn check_item(&self, stage: Stage, author: Party, bytes: &Bytes) -> Result<(), String> {
+        let checked = match (&self.way, stage) {
+            (Way::Readable(finals), _) => finals.check_item(bytes),
+            (Way::Sealed(finals), Stage::Correction(number)) => {
+                let owes = self
+                    .owing
+                    .get(&number)
+                    .is_some_and(|owing| owing.contains(&author));
+                match (owes, bytes.is_empty()) {
+                    (false, true) => Ok(()),
+                    (false, false) => return Err("a correction of a party that owes none".to_string()),
+                    (true, _) => finals.check(bytes),
+                }
+            }
+            (Way::Sealed(finals), _) => finals.check(bytes),
+        };
+        checked.map_err(|reason| reason.to_string())
+    }
+}
+
+/// The stages that the runs of a plan may have.
+pub(super) fn stages(plan: &Plan) -> Stages {
+    if plan.draft().run.sealed {
+        Stages::sealed(plan.draft().privacy.dropouts)
+    } else {
+        Stages::READABLE
+    }
+}

@@ -1,0 +1,29 @@
+//! What will be said of a run at its end.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::messages::log::{AgreedLogs, Log};
+use crate::mixing::exchange::Tally;
+use crate::publishing::opening::Unopened;
+use crate::run::outcome::{GateVerdict, SealedFinal};
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// What is known of the outcome so far.
+#[derive(Default)]
+pub(super) struct Record {
+    pub(super) started: BTreeSet<Party>,
+    pub(super) started_at: Option<Time>,
+    pub(super) logs: Option<Arc<AgreedLogs>>,
+    pub(super) own_log: Option<Log>,
+    pub(super) verdict: Option<GateVerdict>,
+    pub(super) withheld: Option<String>,
+    pub(super) tally: Tally,
+    pub(super) received: usize,
+    pub(super) sealed: Option<SealedFinal>,
+    pub(super) opened_for: Vec<Party>,
+    pub(super) unopened: Vec<Unopened>,
+    pub(super) finished: bool,
+    pub(super) complete: bool,
+}

@@ -1,0 +1,26 @@
+//! What a node seals its final with.
+
+use std::collections::BTreeMap;
+
+use rand::rngs::ChaCha20Rng;
+
+use crate::messages::notice::ItemHash;
+use crate::sealing::deal::Secret;
+use crate::sealing::holders::{HolderOrder, Threshold};
+use crate::sealing::run_key::RunKey;
+use crate::topology::party::Party;
+
+/// What a node seals with, and reads letters with: from START on, once its members' keys are
+/// fixed. Wiped when the run ends.
+pub(super) struct Seals {
+    pub(super) run_key: RunKey,
+    pub(super) rng: ChaCha20Rng,
+    /// The run keys of START's members.
+    pub(super) keys: BTreeMap<Party, [u8; 32]>,
+    pub(super) threshold: Threshold,
+    pub(super) order: HolderOrder,
+    /// What this node's final is sealed with, once it is.
+    pub(super) own: Option<Secret>,
+    /// The log that this node's final left with, once it has, until others are seen to hold it.
+    pub(super) left_with: Option<ItemHash>,
+}
