@@ -91,7 +91,7 @@ fn measured(parties: usize, graph: &'static str, topology: &str) -> Result<Row, 
     };
     let text = format!(
         "name = \"rounds\"\n[data]\nshape = [2]\n[privacy]\ncolluding = 1\ndropouts = 0\n\
-         [mechanism]\nkind = \"ppsc\"\nlocal_noise_ok = true\n\
+         [mechanism]\nkind = \"ppsc\"\ncorrelated = \"gaussian\"\nlocal_noise_ok = true\n\
          [topology]\nprivate = {topology}\npublic = {public}\n"
     );
     let file = RunFile::parse(&text, parties).map_err(|e| usage(&e))?;
