@@ -204,7 +204,7 @@ fn what_cannot_be_averaged_is_refused_with_its_field() {
 fn counted(parties: usize, dimension: usize, dissemination: &str) -> (String, f64, f64) {
     let folder = tempfile::tempdir().expect("a folder");
     let run = format!(
-        "version = 1\nname = \"many\"\n[data]\nshape = [{dimension}]\n[mechanism]\nrounds = 5\n[topology]\n\
+        "version = 1\nname = \"many\"\n[data]\nshape = [{dimension}]\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 5\n[topology]\n\
          public = {{ kind = \"random-regular\", degree = 4 }}\n[run]\ndissemination = \"{dissemination}\"\n"
     );
     std::fs::write(folder.path().join("run.toml"), run).expect("writable");
@@ -231,8 +231,8 @@ fn the_plan_chooses_what_sends_fewer_bytes() {
         "{predicted} {more} {sent} {sent_more}"
     );
     // Too many to simulate in a test: what their plans say.
-    let settings = "[mechanism]\nrounds = 5\n[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination";
-    let planned = |choice: &str| simulated::plan(120, 2000, &format!("{settings} = \"{choice}\""));
+    let settings = "[mechanism]\ncorrelated = \"gaussian\"\nrounds = 5\n[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination";
+    let planned = |choice: &str| simulated::plan(250, 2000, &format!("{settings} = \"{choice}\""));
     let (flood, auto) = (planned("flood"), planned("auto"));
     assert!(flood.terms().is_none() && auto.terms().is_some());
     let bytes = |plan: &Plan| plan.calibration().predicted.bytes_per_party;

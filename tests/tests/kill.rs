@@ -254,9 +254,11 @@ fn after_two_kills_nobody_publishes_above_the_budget() {
             .as_f64()
             .expect("what has left has a loss, never none");
         assert!(
-            epsilon > 0.0 && epsilon <= claimed,
+            (0.0..=claimed).contains(&epsilon),
             "{party}: ε = {epsilon}, the plan claims {claimed}"
         );
+        // What nobody opens has told nothing; what has left and was opened has a loss.
+        assert_eq!(epsilon == 0.0, code == 6, "{receipt}");
         match code {
             5 => assert!(kept.join(&party).join("mean.npy").exists()),
             6 => check_withheld(&kept, &party, &receipt),

@@ -45,7 +45,7 @@ const FINAL_OBJECT: [(&str, Check); 27] = [
     ("epsilon", Value::is_f64),
     ("delta", Value::is_f64),
     ("epsilon_claimed", Value::is_f64),
-    ("epsilon_searched", Value::is_number),
+    ("epsilon_searched", |found| found.is_number() || found.is_null()),
     ("threat", Value::is_string),
     ("claims", Value::is_array),
     ("standard_error", Value::is_f64),
@@ -252,7 +252,9 @@ fn check_events(file: &Path, names: &[&str], rounds: u64) {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line is an object"))
         .collect();
-    let known = ["spawned", "phase", "ready", "round", "peer", "fault", "finished"];
+    let known = [
+        "spawned", "phase", "ready", "round", "sealed", "opened", "peer", "fault", "finished",
+    ];
     let mut last = 0;
     for event in &events {
         let at = event["t_ms"]

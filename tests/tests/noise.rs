@@ -80,7 +80,8 @@ fn add_error(plan: &Plan, report: &Report, party: Party, squares: &mut Squares) 
     );
 }
 
-const LINES: &str = "[mechanism]\nrounds = 5\n[run]\nround_ms = 200\nsettle_ms = 1600";
+const LINES: &str =
+    "[mechanism]\ncorrelated = \"gaussian\"\nrounds = 5\n[run]\nround_ms = 200\nsettle_ms = 1600";
 
 fn eight() -> Arc<Plan> {
     plan(8, 400, LINES)
@@ -277,7 +278,7 @@ fn after_a_late_vanish_the_result_has_the_accounted_variance() {
 /// With roll-back the agreed logs say what the finals' weights add up to, missing finals or not.
 #[test]
 fn a_weight_that_the_logs_contradict_makes_no_mean() {
-    let plan = plan(8, 40, "[mechanism]\nrounds = 6\n");
+    let plan = plan(8, 40, "[mechanism]\ncorrelated = \"gaussian\"\nrounds = 6\n");
     for seed in 0..4 {
         let mut report = vanishes_late(&plan, seed, 2);
         let outcome = report.outcomes[3].take().expect("finished");

@@ -7,11 +7,14 @@
 //! many parties' own noises. So one number, the connectivity κ, takes the place of all coalitions.
 //! It falls by at most one for each share that goes astray.
 
+use std::collections::BTreeSet;
+
 use undertone_protocol::plan::claim::ConnectivityBasis;
 use undertone_protocol::topology::connectivity::{at_least, connectivity};
 use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
 
+use crate::bounds::connectivity::among;
 use crate::class::setting::Setting;
 use crate::losses::gaussian::SLACK;
 
@@ -66,6 +69,18 @@ pub fn withstands(setting: &Setting) -> Option<ConnectivityBasis> {
 /// deviation `independent_std`, rounded up.
 pub fn loss(setting: &Setting, among: usize, independent_std: f64) -> f64 {
     setting.largest_sensitivity() / (independent_std * (among as f64).sqrt()) * (1.0 + SLACK)
+}
+
+/// Among how many parties the value of `party` is hidden from a coalition that is named, whoever of
+/// the others departs, as many as the plan tolerates, and whichever share between two of them goes
+/// astray: no more is told than if one of its ends were taken away. At least 1, the party alone.
+pub fn hidden_from(setting: &Setting, party: Party, coalition: &BTreeSet<Party>) -> usize {
+    let parties = 0..setting.parties();
+    let others: Vec<Party> = parties.filter(|party| !coalition.contains(party)).collect();
+    let graph = among_members(&meetings(&setting.out, setting.parties()), &others);
+    let place = others.binary_search(&party).ok();
+    let hidden = among(&graph, setting.dropouts + 1);
+    place.and_then(|place| hidden.get(place).copied()).unwrap_or(1)
 }
 
 /// Who meets whom.

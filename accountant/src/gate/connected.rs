@@ -48,8 +48,10 @@ impl Gate<'_> {
         let colluding = self.coalition_size(members.len());
         let hidden = among(&shared(&happened, &members), colluding);
         let loss = |(&party, among): (&Party, usize)| {
+            // Rounded up, by less than claims are: of as many parties no more is stated than in the
+            // plan, whose arithmetic is in another order.
             let deviation = self.noise.independent_std * (among as f64).sqrt();
-            self.setting.sensitivity[party] / deviation * (1.0 + SLACK)
+            self.setting.sensitivity[party] / deviation * (1.0 + SLACK / 2.0)
         };
         let fewest = hidden.iter().copied().min();
         let mu = members.iter().zip(hidden).map(loss).fold(0.0, f64::max);

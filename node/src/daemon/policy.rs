@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use libp2p::PeerId;
-use undertone_accountant::bounds::before_publishing;
+use undertone_accountant::bounds::{before_publishing, uniform};
 use undertone_accountant::class::setting::Setting;
 use undertone_accountant::class::{coalitions, faults};
 use undertone_accountant::execution::checked::Execution;
@@ -175,6 +175,14 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
     }
     // How many systems of equations it takes; beyond our patience the theorem must do.
     let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;
+    if setting.uniform {
+        // As many as the claims are against: these cover it.
+        if coalition.len() <= plan.draft().privacy.colluding {
+            return Ok(charged_mu(plan, me));
+        }
+        let among = uniform::hidden_from(&setting, me, coalition);
+        return Ok(bound / (among as f64).sqrt() * (1.0 + SLACK));
+    }
     let others: Vec<Party> = (0..plan.parties())
         .filter(|party| *party != me && !coalition.contains(party))
         .collect();

@@ -43,7 +43,8 @@ pub(crate) fn run(nodes: usize, dimension: usize, runs: usize) -> Result<Report,
 /// Neighbours of a party on either graph; where there are too few parties, everybody.
 pub(super) const DEGREE: usize = 4;
 
-/// Fixed rounds: both runs have the same plan but for how finals spread.
+/// Fixed rounds and Gaussian noise, which alone can be averaged in public: both runs have the same
+/// plan but for how finals spread.
 pub(super) fn run_file(nodes: usize, way: &str) -> String {
     let graph = if nodes > DEGREE + 1 {
         format!("{{ kind = \"random-regular\", degree = {DEGREE} }}")
@@ -51,7 +52,7 @@ pub(super) fn run_file(nodes: usize, way: &str) -> String {
         "\"complete\"".into()
     };
     format!(
-        "version = 1\nname = \"benchmark\"\n[mechanism]\nrounds = 5\n\
+        "version = 1\nname = \"benchmark\"\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 5\n\
          [topology]\nprivate = {graph}\npublic = {graph}\n\
          [run]\ndissemination = \"{way}\"\nround_ms = 10000\nsettle_ms = 20000\njoin_ms = 120000\n"
     )

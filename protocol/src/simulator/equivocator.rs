@@ -73,7 +73,13 @@ impl Telling {
                     Notice::Share { round, of, share },
                 ))
             }
-            (Telling::TooEarly, Notice::Vote { stage, .. }) if stage == Stage::Settling => {
+            (
+                Telling::TooEarly,
+                Notice::Vote {
+                    stage: Stage::Settling,
+                    ..
+                },
+            ) => {
                 let (round, secret) = (0, Disclosed([1; 32]));
                 Some(said(
                     party,

@@ -74,17 +74,24 @@ fn all_notices(plan: &Plan, author: Party) -> Vec<Notice> {
         }
         notices.extend(about.clone().map(|party| Notice::Gone { stage, party }));
     }
-    if let Some(threshold) = plan.threshold(parties).expect("enough parties") {
-        let (round, secret) = (0, Disclosed([1; 32]));
-        notices.push(Notice::Key { round, secret });
-        let of = (1..=threshold.holders()).map(|next| (author + next) % parties);
-        notices.extend(of.map(|of| Notice::Share {
-            round,
-            of: of as u32,
-            share: secret,
-        }));
-    }
+    notices.extend(all_disclosures(plan, author));
     notices
+}
+
+/// What a party tells of what opens sealed finals: its own secret, and its shares of others'.
+fn all_disclosures(plan: &Plan, author: Party) -> Vec<Notice> {
+    let parties = plan.parties();
+    let Some(threshold) = plan.threshold(parties).expect("enough parties") else {
+        return Vec::new();
+    };
+    let (round, secret) = (0, Disclosed([1; 32]));
+    let of = (1..=threshold.holders()).map(|next| (author + next) % parties);
+    let shares = of.map(|of| Notice::Share {
+        round,
+        of: of as u32,
+        share: secret,
+    });
+    shares.chain([Notice::Key { round, secret }]).collect()
 }
 
 /// What a new connection gets of these authors' notices, with every item's body, which is more:

@@ -2,10 +2,9 @@
 
 use super::*;
 
-/// Every kind of fault at once, on several graphs and mechanisms: whatever happens, invariants hold
-/// and everybody who is up finishes.
-fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
-    let plans = [
+/// Several graphs and mechanisms, with finals that are sealed and that are not.
+fn plans() -> Vec<Arc<Plan>> {
+    vec![
         plan(8, "", 7),
         plan(
             5,
@@ -62,7 +61,13 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
             "[privacy]\ndropouts = 2\n[mechanism]\ncorrelated = \"uniform\"\n[topology]\nprivate = { kind = \"random-regular\", degree = 6 }\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\nsealed = true\nround_ms = 30\nsettle_ms = 320\njoin_ms = 300",
             4,
         ),
-    ];
+    ]
+}
+
+/// Every kind of fault at once, on several graphs and mechanisms: whatever happens, invariants hold
+/// and everybody who is up finishes.
+fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, u32> {
+    let plans = plans();
     let mut endings: BTreeMap<&str, u32> = BTreeMap::new();
     for seed in seeds {
         let plan = &plans[seed as usize % plans.len()];
