@@ -280,7 +280,8 @@ fn members_of_a_peer_list_plan_verify_and_join() {
         .refused_at(3, "--max-epsilon");
     // A claim that its own noise does not give is refused.
     let mut plan = read_json(&parties.path("p.json"));
-    plan["mechanism"]["pairwise_std"] = json!(plan["mechanism"]["pairwise_std"].as_f64().expect("σ_γ") * 0.5);
+    let std = &mut plan["mechanism"]["independent_std"];
+    *std = json!(std.as_f64().expect("σ*") * 0.5);
     parties.write("q.json", &plan.to_string());
     assert_eq!(parties.run(["verify", "q.json"]).code, 3);
 }

@@ -371,7 +371,8 @@ fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
     Ok(STANDARD.encode(signature))
 }
 
-/// What the run cost, where finals are not sealed. Nothing, if nothing private has left; never nothing, if anything may have.
+/// What the run cost, where finals are not sealed. Nothing, if nothing private has left; never
+/// nothing, if anything may have.
 fn audit(plan: &Plan, finish: &Finish) -> Option<Audit> {
     match &finish.outcome.ending {
         Ending::Aborted { .. } | Ending::Spent { .. } => None,

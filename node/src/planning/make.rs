@@ -57,7 +57,11 @@ pub(crate) fn calibrated(run: RunFile, peers: &Peers, seed: u64) -> Result<(Draf
 /// The second half of [`make`].
 pub(crate) fn assemble(draft: Draft, calibration: Calibration) -> Result<Plan, Failure> {
     Plan::assemble(draft.clone(), calibration.clone(), rand::random()).map_err(|e| {
-        let failure = Failure::usage(e.to_string());
+        let failure = match e {
+            // Too few to hold shares: a plan that could not be carried out, not a file in error.
+            PlanError::Threshold(_) => Failure::new(Exit::PlanRefused, e.to_string()),
+            _ => Failure::usage(e.to_string()),
+        };
         let failure = match e.field() {
             Some(field) => failure.field(field),
             None => failure,
@@ -99,9 +103,9 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
                 "mechanism.local_noise_ok = true, or any one of these: {}",
                 quote::listed(remedies)
             )),
-        CalibrateError::Thin { .. } => {
-            Failure::new(Exit::PlanRefused, error.to_string()).field("topology.private")
-        }
+        CalibrateError::Thin { .. } => Failure::new(Exit::PlanRefused, error.to_string())
+            .field("topology.private")
+            .hint("or mechanism.local_noise_ok = true, for noise as large as local privacy needs"),
         CalibrateError::Separated { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
         CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
