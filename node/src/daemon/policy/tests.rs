@@ -6,7 +6,9 @@ use undertone_protocol::plan::run_file::parsed::RunFile;
 use super::*;
 
 fn plan(parties: usize, privacy: &str) -> Plan {
-    let text = format!("name = \"t\"\n[data]\nshape = [3]\n[privacy]\n{privacy}\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 4\n");
+    let text = format!(
+        "name = \"t\"\n[data]\nshape = [3]\n[privacy]\n{privacy}\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 4\n"
+    );
     let draft = Draft::new(
         RunFile::parse(&text, parties).unwrap(),
         &Peers::simulated(parties, None).unwrap(),

@@ -247,13 +247,11 @@ fn letters_that_nobody_can_read_and_a_secret_that_is_kept_leave_no_mean_at_the_p
         ..Conditions::new(6)
     };
     let report = with_liar(&plan, conditions);
-    let starts = "party-3 dealt this node no share";
-    let told = |(_, _, event): &&(Time, Party, Event)| matches!(event, Event::Fault(text) if text.starts_with(starts));
-    assert_eq!(
-        report.events.iter().filter(told).count(),
-        4,
-        "each of its holders"
-    );
+    let told = report.events.iter().filter(|(_, _, event)| {
+        let Event::Fault(text) = event else { return false };
+        text.starts_with("party-3 dealt this node no share")
+    });
+    assert_eq!(told.count(), 4, "each of its holders");
     let rest = others(&plan, &[liar]);
     assert_eq!(opened(&report, &rest), None);
     for &party in &rest {
