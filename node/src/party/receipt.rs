@@ -288,13 +288,6 @@ impl Account {
         if let (Ending::Withheld { .. }, Some(execution)) = (&self.ending, &mut execution) {
             execution["published"] = json!([]);
         }
-        let finite = |number: f64| {
-            if number.is_finite() {
-                json!(number)
-            } else {
-                Value::Null
-            }
-        };
         let mut receipt = json!({
             "version": 1,
             "digest": plan.digest_hex(),
@@ -358,6 +351,15 @@ impl Account {
         let mut signed = path.as_os_str().to_owned();
         signed.push(".sig");
         std::fs::write(signed, signature(&text, key)? + "\n").map_err(refused)
+    }
+}
+
+/// The number; null where it is infinite.
+fn finite(number: f64) -> Value {
+    if number.is_finite() {
+        json!(number)
+    } else {
+        Value::Null
     }
 }
 

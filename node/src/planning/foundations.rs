@@ -66,8 +66,8 @@ fn connected(basis: ConnectivityBasis) -> String {
 
 /// What those learn who are more than the plan covers.
 fn beyond(plan: &Plan, threshold: Threshold) -> Option<String> {
-    let claims = plan.calibration().claims.iter();
-    let any = claims.filter(|claim| claim.faults == Faults::Any).next()?;
+    let mut claims = plan.calibration().claims.iter();
+    let any = claims.find(|claim| claim.faults == Faults::Any)?;
     let (colluding, needed) = (plan.draft().privacy.colluding, threshold.needed());
     let opened = match needed {
         1 => "may separate others".to_owned(),
