@@ -7,8 +7,7 @@ use undertone_tests::{Parties, read_json};
 const UNIFORM: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\nrounds = 4\n";
 
 /// The papers' noise, of which every coalition is computed.
-const GAUSSIAN: &str =
-    "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\nrounds = 4\ncorrelated = \"gaussian\"\n";
+const GAUSSIAN: &str = "version = 1\nname = \"test\"\n[data]\nshape = [40]\n[mechanism]\nrounds = 4\ncorrelated = \"gaussian\"\n";
 
 /// Four parties with a plan.
 fn planned(run: &str) -> Parties {
@@ -160,4 +159,3 @@ fn verify_refuses_what_is_no_plan() {
         .run(["verify", "none.json", "--json"])
         .refused(3, "none.json");
 }
-
