@@ -171,11 +171,7 @@ fn of_uniform(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     let anybody = setting.parties().saturating_sub(1);
     let mut claims = Vec::new();
     if let Some(found) = uniform::withstands(setting) {
-        // As the gate has it, to the bit: what happened within the class is never above the claim.
-        let mu = uniform::loss(setting, found.among, noise.independent_std);
         claims.push(Claim {
-            mu,
-            epsilon: gaussian::epsilon(delta, mu)?,
             basis: Some(Basis::Connectivity),
             connectivity: Some(found),
             ..proved(setting.colluding, Faults::Class, largest / found.among as f64)?

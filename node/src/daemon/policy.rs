@@ -180,6 +180,14 @@ pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Resu
         if coalition.len() <= plan.draft().privacy.colluding {
             return Ok(charged_mu(plan, me));
         }
+        // More may hold enough shares to open what nobody agreed to open, and then read what was
+        // corrected for a party that departed: its value but for its own noise. (One more than
+        // collude, where departures are tolerated: the threshold is above that as long as anybody
+        // may still depart.)
+        let few = setting.colluding + setting.dropouts.min(1);
+        if plan.draft().run.sealed && coalition.len() > few {
+            return Ok(bound);
+        }
         let among = uniform::hidden_from(&setting, me, coalition);
         return Ok(bound / (among as f64).sqrt() * (1.0 + SLACK));
     }

@@ -6,8 +6,12 @@ use undertone_protocol::plan::run_file::parsed::RunFile;
 use super::*;
 
 fn plan(parties: usize, privacy: &str) -> Plan {
+    plan_with(parties, privacy, "correlated = \"gaussian\"")
+}
+
+fn plan_with(parties: usize, privacy: &str, mechanism: &str) -> Plan {
     let text = format!(
-        "name = \"t\"\n[data]\nshape = [3]\n[privacy]\n{privacy}\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 4\n"
+        "name = \"t\"\n[data]\nshape = [3]\n[privacy]\n{privacy}\n[mechanism]\nrounds = 4\n{mechanism}\n"
     );
     let draft = Draft::new(
         RunFile::parse(&text, parties).unwrap(),
@@ -96,4 +100,23 @@ fn where_start_draws_the_schedule_budgets_are_charged_by_the_theorem() {
         charged_mu(&plan, 0) > 1.2 * budget,
         "a sample is cheaper than what is sure"
     );
+}
+
+/// Sealed finals are no help against so many that these open them.
+#[test]
+fn a_coalition_that_may_open_what_is_sealed_learns_what_the_theorem_says() {
+    let sealed = plan_with(8, "", "correlated = \"uniform\"");
+    let open = plan_with(8, "", "correlated = \"uniform\"\n[run]\nsealed = false");
+    for (plan, most) in [(&sealed, 2), (&open, 4)] {
+        assert_eq!(loss(plan, &[1]), charged_mu(plan, 0));
+        let bound = theorem(plan, 0);
+        for size in 2..8 {
+            let found = loss(plan, &(1..=size).collect::<Vec<_>>());
+            assert_eq!(found < 0.9 * bound, size <= most, "{size}: {found} {bound}");
+            assert!(
+                found >= charged_mu(plan, 0) && found <= bound * (1.0 + 1e-9),
+                "{found} {bound}"
+            );
+        }
+    }
 }
