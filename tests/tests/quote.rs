@@ -120,6 +120,11 @@ fn a_quote_says_what_departures_and_other_epsilons_cost_and_draws_it() {
     );
     assert_compared(&quote);
     assert_drawn(&parties);
+    assert_told(&parties);
+}
+
+/// What people are told besides.
+fn assert_told(parties: &Parties) {
     let told = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "again.json"]);
     assert!(
         told.stdout.contains("gone for good") && told.stdout.contains("Standard error at other ε"),
