@@ -8,7 +8,7 @@
 
 use undertone_protocol::plan::calibration::SeededSchedule;
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::settings::Rounds;
+use undertone_protocol::plan::run_file::settings::{Dissemination, Rounds};
 use undertone_protocol::topology::schedule::Schedule;
 
 use crate::bounds::closed_form::{ConnectedClass, speaks_of};
@@ -24,6 +24,10 @@ use crate::mechanism::chosen::Mechanism;
 /// With INCA, rounds beyond which no schedule is tried when their number is `auto`: each makes
 /// every share a bit wider, and a word has 128 bits.
 const WIDEST_ROUNDS: u32 = 64;
+
+/// The largest r where finals are averaged in public: the further out they are, the fewer bits are
+/// left for the accuracy of their average. Our choice: the default accuracy fits with 200 parties.
+const LARGEST_AVERAGED_RATIO: f64 = 100.0;
 
 /// What is taken: the schedule of a seed, and r = σ_Δ²/σ*².
 pub(super) struct ChosenSchedule {
@@ -122,7 +126,11 @@ fn proved(draft: &Draft, drawn: SeededSchedule) -> Result<Option<Proved>, Calibr
     let square =
         |ratio: f64| (class.square(&setting, ratio) * largest).max(before_publishing(&setting, ratio));
     let least = class.floor() * largest;
-    let enough = (least * CLOSE_ENOUGH * CLOSE_ENOUGH).max(square(LARGEST_RATIO));
+    let most = match draft.run.dissemination {
+        Dissemination::Consensus => LARGEST_AVERAGED_RATIO,
+        Dissemination::Flood | Dissemination::Auto => LARGEST_RATIO,
+    };
+    let enough = (least * CLOSE_ENOUGH * CLOSE_ENOUGH).max(square(most));
     let ratio = smallest(|ratio| square(ratio) <= enough);
     Ok(Some(Proved {
         excess: (square(ratio) / least).sqrt(),

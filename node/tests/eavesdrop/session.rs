@@ -42,7 +42,7 @@ fn plan(listed: &[[u16; 2]]) -> Arc<Plan> {
     // An ε so large that values are many steps of the lattice.
     let run = format!(
         "name = \"marked\"\n[data]\nshape = [{DIMENSION}]\n[privacy]\nepsilon = 8.0\n\
-         [mechanism]\nrounds = 3\n[run]\nround_ms = 5000\nsettle_ms = 2000\n"
+         [mechanism]\ncorrelated = \"gaussian\"\nrounds = 3\n[run]\nround_ms = 5000\nsettle_ms = 2000\n"
     );
     let run = RawRunFile::parse(&run)
         .and_then(|raw| raw.resolve(PARTIES, Defaults::Local))

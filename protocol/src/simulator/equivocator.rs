@@ -33,6 +33,8 @@ pub enum OtherVersion {
     Weight(i128),
     /// A log deals letters that no holder can read.
     Letters,
+    /// A sealed final or a correction has something else added, as even as a share is.
+    Shifted,
 }
 
 /// What a party does with what opens sealed finals, instead of telling it.
@@ -158,7 +160,14 @@ impl Equivocation {
             }
             Stage::Sealed | Stage::Correction(_) => {
                 let mut other = item.to_vec();
-                other[0] ^= 1;
+                if self.version == OtherVersion::Shifted {
+                    // No byte becomes one that makes a word of ones of another word.
+                    other
+                        .iter_mut()
+                        .for_each(|byte| *byte = byte.wrapping_add(0x35) & 0x7f);
+                } else {
+                    other[0] ^= 1;
+                }
                 other
             }
             Stage::Publishing => {
