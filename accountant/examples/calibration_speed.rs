@@ -18,16 +18,17 @@ use undertone_protocol::plan::run_file::parsed::RunFile;
 
 fn main() {
     println!(
-        "parties mechanism                T   plan    verify  gate    epsilon(class) /floor: plain  departed  late"
+        "parties mechanism                                 T   plan    verify  gate    epsilon(class) /floor: plain  departed  late  correcting"
     );
     let asked: Vec<usize> = std::env::args()
         .skip(1)
         .map(|number| number.parse().expect("a number"))
         .collect();
-    let (inca, papers, ppsc) = ("rollback = true", "rollback = false", "kind = \"ppsc\"");
+    let (inca, papers) = ("correlated = \"gaussian\"", "rollback = false");
+    let ppsc = "correlated = \"gaussian\"\nkind = \"ppsc\"";
     let uniform = "correlated = \"uniform\"";
     if let [parties, colluding, dropouts] = asked[..] {
-        return report(parties, colluding, dropouts, inca);
+        return report(parties, colluding, dropouts, uniform);
     }
     for (parties, mechanism) in [
         (8, inca),
@@ -46,6 +47,7 @@ fn main() {
         (200, inca),
         (200, ppsc),
         (200, uniform),
+        (1000, uniform),
     ] {
         report(parties, 1, 1, mechanism);
     }
@@ -73,12 +75,14 @@ fn report(parties: usize, colluding: usize, dropouts: usize, mechanism: &str) {
     let predicted = &plan.calibration().predicted;
     let times = |error: Option<f64>| error.unwrap_or(f64::NAN) / predicted.error_floor;
     println!(
-        "{parties:7} {mechanism:23} {:2}   {plan_s:.3}s  {verify_s:.3}s  {gate_s:.3}s  {:.6}               {:.4}  {:.4}  {:.4}",
+        "{parties:7} {:40} {:2}   {plan_s:.3}s  {verify_s:.3}s  {gate_s:.3}s  {:.6}               {:.4}  {:.4}  {:.4}  {:.4}",
+        mechanism.replace('\n', ", "),
         plan.rounds(),
         plan.calibration().claims[0].epsilon,
         times(Some(predicted.standard_error)),
         times(predicted.standard_error_one_dropout),
         times(predicted.standard_error_late_dropout),
+        times(predicted.standard_error_correcting),
     );
 }
 

@@ -166,6 +166,7 @@ fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
             "one missing final costs {:.2} × floor",
             late / predicted.error_floor
         ),
+        None if kind == MechanismKind::Inca => "a missing final leaves its noise in the mean".into(),
         None => "one missing final may leave no mean".into(),
     };
     let mechanism = format!("{}, Gaussian noise, finals not sealed", name(kind));
