@@ -231,7 +231,7 @@ fn the_plan_chooses_what_sends_fewer_bytes() {
         "{predicted} {more} {sent} {sent_more}"
     );
     // Too many to simulate in a test: what their plans say.
-    let settings = "[mechanism]\ncorrelated = \"gaussian\"\nrounds = 5\n[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\ndissemination";
+    let settings = "[mechanism]\ncorrelated = \"gaussian\"\nrounds = 5\n[topology]\npublic = { kind = \"random-regular\", degree = 4 }\n[run]\naccuracy = 0.05\ndissemination";
     let planned = |choice: &str| simulated::plan(250, 2000, &format!("{settings} = \"{choice}\""));
     let (flood, auto) = (planned("flood"), planned("auto"));
     assert!(flood.terms().is_none() && auto.terms().is_some());
