@@ -101,8 +101,9 @@ impl Plans {
         let refused = |e: undertone_protocol::plan::run_file::error::RunFileError| {
             Failure::usage(e.to_string()).field("--simulated")
         };
-        let mut raw = RawRunFile::parse(&run_file(parties, "auto")).map_err(refused)?;
+        let mut raw = RawRunFile::parse(&run_file(parties, WAYS[1])).map_err(refused)?;
         raw.data.shape = Some(vec![dimension]);
+        // The noise is what an average in public has room for, whichever way it is then.
         let run = raw.resolve(parties, Defaults::Local).map_err(refused)?;
         let peers = Peers::simulated(parties, None)
             .map_err(|e| Failure::usage(e.to_string()).field("--simulated"))?;
