@@ -66,7 +66,7 @@ fn report(parties: usize, colluding: usize, dropouts: usize, mechanism: &str) {
     let plan_s = start.elapsed().as_secs_f64();
     let plan = Plan::assemble(draft, calibration, [0; 16]).expect("a plan");
     let start = Instant::now();
-    verify(&plan, 1).expect("its claims hold");
+    verify(&plan).expect("its claims hold");
     let verify_s = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let verdict = gate(&plan, &fault_free(&plan));

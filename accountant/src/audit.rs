@@ -280,7 +280,7 @@ impl<'a> Attack<'a> {
                     noise.add_independent(calibration.independent_std * noise_scale, &mut value);
                 }
                 Mixing::new(
-                    plan.mechanism(party),
+                    plan.mechanism_as_drawn(party),
                     value.pack(),
                     LatticeWeight(0),
                     false,

@@ -5,6 +5,6 @@ pub mod bound;
 pub mod closed_form;
 pub mod confidence;
 pub mod connectivity;
-pub mod draws;
 pub(crate) mod exact_sum;
+pub mod static_draw;
 pub mod uniform;

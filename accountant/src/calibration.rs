@@ -1,6 +1,7 @@
 //! Noise, rounds, claims and remedies for a draft.
 
 mod by_connectivity;
+mod by_draw;
 mod by_theorem;
 pub mod calibrate;
 pub mod claims;
@@ -10,5 +11,4 @@ pub mod optimum;
 pub mod outlook;
 pub mod remedy;
 pub(crate) mod sealed;
-pub mod static_draws;
 pub mod utility;

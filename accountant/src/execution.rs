@@ -5,6 +5,7 @@ pub mod checked;
 pub mod error;
 pub mod exchanges;
 pub mod file;
+mod masks_file;
 pub mod ppsc_file;
 pub(super) mod raw;
 pub(super) mod rows;

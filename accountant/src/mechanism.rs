@@ -3,8 +3,7 @@
 
 pub mod chosen;
 pub mod inca;
-#[cfg(test)]
-pub mod local;
+pub mod pairwise;
 pub mod places;
 pub mod ppsc;
 pub mod rules;

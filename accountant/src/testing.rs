@@ -20,9 +20,6 @@ use crate::execution::share::{Fate, ShareFault};
 use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
 
-/// Where the own draws of whoever verifies begin.
-pub(crate) const OWN_DRAWS: u64 = 17;
-
 /// A draft of simulated parties from run-file lines; `name` and `shape` are added.
 pub(crate) fn draft(parties: usize, lines: &str) -> Draft {
     draft_of(4, parties, lines)
@@ -63,7 +60,7 @@ pub(crate) fn logs(plan: &Plan, members: &[Party]) -> AgreedLogs {
 }
 
 fn log(plan: &Plan, members: &[Party], party: Party) -> Log {
-    let schedule = plan.schedule();
+    let schedule = plan.exchanges();
     let rounds = 1..=plan.rounds();
     let due = rounds
         .clone()

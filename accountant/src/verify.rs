@@ -4,4 +4,3 @@
 pub mod check;
 mod claim;
 pub mod error;
-mod sampled;

@@ -6,6 +6,7 @@ pub mod events;
 pub mod identity;
 pub mod input;
 pub mod part;
+pub mod reaching;
 pub mod receipt;
 mod sealing;
 pub mod signals;

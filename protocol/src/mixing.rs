@@ -5,9 +5,8 @@ pub mod course;
 pub mod exchange;
 mod feed;
 mod inca;
-#[cfg(test)]
-mod local;
 pub mod machine;
+mod masks;
 pub mod mechanism;
 pub mod noise;
 pub mod offence;

@@ -5,6 +5,7 @@ mod commons;
 pub mod interface;
 mod item_rules;
 pub mod machine;
+mod members;
 pub mod outcome;
 mod record;
 mod seals;

@@ -17,6 +17,7 @@ mod hash;
 pub mod holders;
 pub mod letter;
 pub mod mask;
+pub mod pair_masks;
 mod resolver;
 pub mod run_key;
 #[cfg(test)]

@@ -3,6 +3,8 @@
 mod apart;
 pub mod connectivity;
 pub mod graph;
+mod harary;
+mod independent;
 pub mod multi_gossip;
 pub mod party;
 pub(crate) mod public_draw;

@@ -17,7 +17,7 @@ use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::interface::{Input, Output};
 use undertone_protocol::run::machine::Identity;
 use undertone_protocol::run::outcome::Outcome;
-use undertone_protocol::sealing::run_key::RunKey;
+use undertone_protocol::sealing::run_key::{PairKey, RunKey};
 use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
 use undertone_protocol::topology::party::Party;
@@ -244,6 +244,7 @@ fn machine(plan: &Arc<Plan>, seed: u64, party: Party, mut value: LatticeVector) 
         party,
         key: simulated_keypair(party),
         run_key: RunKey::from_secret([party as u8; 32]),
+        pair_key: PairKey::from_secret([party as u8 + 101; 32]),
         seal_seed: [1; 32],
         nonce: [party as u8; 32],
         epoch: 0,

@@ -20,7 +20,7 @@ use undertone_protocol::plan::peers::simulated_keypair;
 use undertone_protocol::run::interface::{Input, Output};
 use undertone_protocol::run::machine::Identity;
 use undertone_protocol::run::outcome::{Ending, Event, GateVerdict, Outcome};
-use undertone_protocol::sealing::run_key::RunKey;
+use undertone_protocol::sealing::run_key::{PairKey, RunKey};
 use undertone_protocol::simulator::invariants::entered::Entered;
 use undertone_protocol::simulator::invariants::mass;
 use undertone_protocol::task::machine::Task;
@@ -134,6 +134,7 @@ impl Table {
                 party,
                 key: simulated_keypair(party),
                 run_key: RunKey::from_secret([party as u8; 32]),
+                pair_key: PairKey::from_secret([party as u8 + 101; 32]),
                 seal_seed: [1; 32],
                 nonce: [party as u8; 32],
                 epoch: 0,

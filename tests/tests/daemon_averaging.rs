@@ -78,6 +78,37 @@ fn run(dimension: usize, mechanism: &str, lines: &str) -> String {
     )
 }
 
+/// Masks of pairs in daemons: the sum from keys alone, charged as any other run.
+#[test]
+fn daemons_add_up_what_masks_of_pairs_hide() {
+    let _alone = alone();
+    let parties = Parties::new(4);
+    let inputs = parties.write_inputs(&[40]);
+    let text = "version = 1\nname = \"masked\"\n[data]\nshape = [40]\n[mechanism]\nkind = \"pairwise\"\n\
+                [run]\njoin_ms = 60000\n";
+    let digest = parties.plan("masked", text);
+    let daemons = daemons(&parties);
+    for daemon in &daemons {
+        submit(daemon, &parties.path("masked.json")).json_of(201);
+    }
+    let mut means = vec![];
+    for daemon in &daemons {
+        let run = ended(daemon, &digest);
+        assert_eq!(run["outcome"], json!("done"), "{run}");
+        assert!(number(&run, "charged") > 0.0, "{run}");
+        let (receipt, mean) = result(&parties, daemon, &digest);
+        assert_eq!(receipt["execution"]["kind"], "pairwise");
+        assert_eq!(receipt["connectivity"]["kappa"], 3);
+        assert_mean_of(&mean, &inputs, number(&receipt, "standard_error"));
+        means.push(mean);
+    }
+    assert!(
+        means.iter().all(|mean| *mean == means[0]),
+        "all hold the same bits"
+    );
+    daemons.into_iter().map(Daemon::end).for_each(drop);
+}
+
 #[test]
 fn daemons_gossip_in_pairs_and_average_in_public() {
     let _alone = alone();

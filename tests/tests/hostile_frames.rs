@@ -7,7 +7,7 @@ use libp2p_identity::Keypair;
 use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::log::ShareId;
 use undertone_protocol::messages::notice::{
-    Disclosed, Network, Notice, Recipient, SignedNotice, Stage, item_hash,
+    Disclosed, Network, Notice, Phase, Recipient, SignedNotice, Stage, item_hash,
 };
 use undertone_protocol::messages::signing::Signer;
 use undertone_protocol::messages::wire;
@@ -27,16 +27,25 @@ fn four() -> Arc<Plan> {
     plan(PARTIES, 3, "[mechanism]\nrounds = 4\ncorrelated = \"gaussian\"")
 }
 
+/// With masks of pairs, which each two of the parties have in common.
+fn four_masked() -> Arc<Plan> {
+    plan(
+        PARTIES,
+        3,
+        "[run]\nsealed = true\n[mechanism]\nkind = \"pairwise\"",
+    )
+}
+
 /// With uniform noise and sealed finals.
 fn four_sealed() -> Arc<Plan> {
     plan(PARTIES, 3, "[run]\nsealed = true")
 }
 
-/// What is slipped in to the victim when its first round begins.
+/// What is slipped in to the victim when it begins to mix, or would.
 fn slip(frames: Vec<(Network, Arc<[u8]>)>) -> impl FnMut(Party, &Output) -> Turn {
     let mut frames = Some(frames);
     move |party, output| {
-        if party != VICTIM || !matches!(output, Output::Event(Event::Round(1))) {
+        if party != VICTIM || !matches!(output, Output::Event(Event::Phase(Phase::Mixing))) {
             return Turn::none();
         }
         let slips = frames.take().into_iter().flatten();
@@ -302,7 +311,7 @@ fn ready(start: u8) -> Notice {
 /// Everything that a member can sign, again and again, and replays at full speed.
 #[test]
 fn a_flood_of_valid_frames_is_survived_and_not_amplified() {
-    for plan in [four(), four_sealed()] {
+    for plan in [four(), four_sealed(), four_masked()] {
         flood_with_valid_frames(&plan);
     }
 }
@@ -464,10 +473,15 @@ fn a_share_of_ppsc_of_the_largest_residues_counts_once() {
 /// true one of the same author counts.
 #[test]
 fn what_opens_nothing_is_told_and_the_true_one_still_counts() {
-    let plan = four_sealed();
+    for plan in [four_sealed(), four_masked()] {
+        opens_nothing(&plan);
+    }
+}
+
+fn opens_nothing(plan: &Arc<Plan>) {
     let mut signer = Signer::new(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), 1 << 40);
     let (one, none) = (Disclosed([1; 32]), Disclosed([0xff; 32]));
-    let (round, others) = (0, [1, 2].map(|of| (of, one)));
+    let (round, others) = (plan.sealed_round(), [1, 2].map(|of| (of, one)));
     let mut sign = |notice| {
         let signed = signer.sign(Recipient::All, notice).expect("signs");
         (Network::Public, wire::notice_frame(&signed))
@@ -478,7 +492,7 @@ fn what_opens_nothing_is_told_and_the_true_one_still_counts() {
     frames.extend(others.map(|(of, share)| sign(Notice::Share { round, of, share })));
     let malformed = [
         Notice::Key {
-            round: 1,
+            round: 1 - round,
             secret: one,
         },
         Notice::Share {
@@ -498,7 +512,7 @@ fn what_opens_nothing_is_told_and_the_true_one_still_counts() {
         },
     ];
     frames.extend(malformed.map(&mut sign));
-    let told = told_by_anybody(&plan, frames);
+    let told = told_by_anybody(plan, frames);
     let count = |word: &str| {
         let by_victim = told
             .iter()
@@ -507,6 +521,28 @@ fn what_opens_nothing_is_told_and_the_true_one_still_counts() {
     };
     assert_eq!(count("malformed"), 4, "{told:?}");
     assert_eq!((count("not the secret"), count("no scalar")), (1, 1), "{told:?}");
+}
+
+/// Where masks are made of pair keys a READY has one, and no share is due to anybody.
+#[test]
+fn a_ready_without_a_pair_key_and_a_share_that_nobody_waits_for_are_told() {
+    let plan = four_masked();
+    let key = *RunKey::from_secret([8; 32]).public();
+    let ready = |pair| {
+        let notice = Notice::Ready { key, pair };
+        let signed = sign(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), notice);
+        (Network::Public, wire::notice_frame(&signed))
+    };
+    for (word, frame) in [
+        ("malformed", ready(None)),
+        (
+            "not due",
+            (Network::Private, share(&plan, plan.digest(), 1, 0, |_| {})),
+        ),
+    ] {
+        let told = told_of(&plan, vec![frame]);
+        assert!(told.len() == 1 && told[0].contains(word), "{word}: {told:?}");
+    }
 }
 
 /// Another sealed final than the one that its author's log names, or bytes that are none: what the

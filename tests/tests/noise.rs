@@ -286,6 +286,7 @@ fn a_weight_that_the_logs_contradict_makes_no_mean() {
         let mut finish = Finish {
             outcome,
             gate,
+            draws: 0,
             wall_s: 0.0,
             private_bytes: 0,
             public_bytes: 0,

@@ -241,7 +241,6 @@ fn what_does_not_go_with_sealed_finals_is_refused() {
         "[mechanism]\ncorrelated = \"gaussian\"",
         "[mechanism]\nfanout = 2",
         "[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true",
-        "[privacy]\ncoalitions = \"static\"",
     ] {
         refused(6, &format!("{lines}\n{sealed}"), "run.sealed");
     }

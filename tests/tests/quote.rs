@@ -21,6 +21,7 @@ fn assert_compared(quote: &Value) {
         names,
         [
             "PPSC, uniform noise, sealed finals",
+            "masks of pairs, sealed finals",
             "INCA, Gaussian noise, finals not sealed",
             "local noise",
             "a trusted server"
@@ -33,7 +34,7 @@ fn assert_compared(quote: &Value) {
             "{way}"
         );
     }
-    let (gaussian, local, server) = (&ways[1], &ways[2], &ways[3]);
+    let (gaussian, local, server) = (&ways[2], &ways[3], &ways[4]);
     let predicted = &quote["predicted"];
     assert!(number(&gaussian["standard_error"]) > number(&predicted["standard_error"]));
     assert_eq!(local["standard_error"], predicted["local"]);

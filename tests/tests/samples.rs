@@ -72,10 +72,7 @@ fn consensus() -> Arc<Plan> {
 }
 
 fn static_coalitions() -> Arc<Plan> {
-    let text = format!(
-        "[data]\nshape = [3]\n[privacy]\ncoalitions = \"static\"\ndraws = 100\n\
-         [mechanism]\nrounds = 4\n[run]\n{TIMES}"
-    );
+    let text = format!("[data]\nshape = [3]\n[privacy]\ncoalitions = \"static\"\n[run]\n{TIMES}");
     plan(6, &text, None)
 }
 
@@ -173,6 +170,7 @@ fn assert_run(name: &str, plan: &Arc<Plan>, kill: Option<Kill>) {
         let finish = Finish {
             gate: outcome.logs.as_ref().map(|logs| gate(&ran, logs)),
             outcome,
+            draws: 0,
             wall_s: 1.0,
             private_bytes: 2,
             public_bytes: 3,

@@ -94,3 +94,119 @@ fn a_table_takes_no_run() {
         text.stdout
     );
 }
+
+fn computed(arguments: &str) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = format!("simulate --paper {arguments} --json");
+    run_in(folder.path(), line.split(' ')).json_of(0)
+}
+
+fn rows_of<'a>(answer: &'a Value, key: &str, is: &Value) -> Vec<&'a Value> {
+    let rows = answer["rows"].as_array().expect("rows");
+    rows.iter().filter(|row| row[key] == *is).collect()
+}
+
+/// Figure 1: what the paper prints of Muffliato, and the right one beside it.
+#[test]
+fn inca_figure_1() {
+    let answer = computed("inca-figure1");
+    let muffliato = rows_of(&answer, "mechanism", &"Muffliato, hypercube".into());
+    assert_close(&muffliato[0]["paper"], 0.1764, 1e-3, "Appendix B");
+    assert_close(&muffliato[0]["ours"], 0.375, 2e-3, "with the spectral gap");
+    let inca = rows_of(
+        &answer,
+        "mechanism",
+        &"INCA; secure aggregation with distributed noise".into(),
+    );
+    let error = |row: &Value| row["ours"].as_f64().expect("a number");
+    assert!(
+        inca.windows(2).all(|pair| error(pair[0]) < error(pair[1])),
+        "fewer honest, more error"
+    );
+    let local = error(rows_of(&answer, "mechanism", &"local".into())[0]);
+    assert!(error(inca[7]) < local / 200.0);
+}
+
+/// Figure 3: what is taken out costs least, but for the trusted server and a lucky GOPA.
+#[test]
+fn inca_figure_3() {
+    let answer = computed("inca-figure3");
+    let error = |mechanism: &str, departed: f64| {
+        let rows = rows_of(&answer, "mechanism", &mechanism.into());
+        let found = rows.iter().find(|row| row["departed"] == departed);
+        found.expect("a row")["error"].as_f64().expect("a number")
+    };
+    for departed in [0.05, 0.1, 0.2] {
+        let here = error("here, and secure aggregation", departed);
+        assert!(error("trusted server", departed) < here);
+        assert!(
+            here < error("GOPA, half while it takes out", departed),
+            "{departed}"
+        );
+        assert!(error("GOPA, half while it takes out", departed) < error("CorDP-DME, at least", departed));
+        assert!(error("CorDP-DME, at least", departed) < error("local noise", departed));
+    }
+    assert!((error("here, and secure aggregation", 0.1) / 0.0092 - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn inca_figure_2_and_5() {
+    let answer = computed("inca-figure2 --runs 50 --seed 3");
+    let of = |parties: u64, share: f64| {
+        let rows = rows_of(&answer, "parties", &parties.into());
+        let found = rows
+            .iter()
+            .find(|row| row["corrupted"] == share && row["fanout"] == 1);
+        found.expect("a row")["rounds"].as_u64().expect("they hold")
+    };
+    assert!(of(5000, 0.5) > of(5000, 0.05) && of(5000, 0.5) > of(100, 0.5));
+    // "Slightly higher than 15", of 10⁵ runs.
+    assert!((9..=18).contains(&of(5000, 0.5)), "{answer}");
+    let answer = computed("inca-figure5 --runs 40");
+    let success = |adversary: &str, fanout: u64, rounds: u64| {
+        let rows = rows_of(&answer, "adversary", &adversary.into());
+        let found = rows
+            .iter()
+            .find(|row| row["fanout"] == fanout && row["rounds"] == rounds);
+        found.expect("a row")["success"].as_f64().expect("a share")
+    };
+    let (observed, corrupted) = ("half of the states observed", "30 % corrupted");
+    assert!(success(observed, 5, 4) > success(observed, 1, 4));
+    assert!(success(corrupted, 1, 10) > success(corrupted, 5, 10));
+}
+
+#[test]
+fn everything_is_written_into_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = "simulate --paper all --runs 5 --out papers --json";
+    let answer = run_in(folder.path(), line.split(' ')).json_of(0);
+    let names = [
+        "inca-figure1",
+        "inca-figure2",
+        "inca-figure3",
+        "inca-figure5",
+        "ppsc-table2",
+        "ppsc-table3",
+    ];
+    assert_eq!(answer["papers"].as_array().map(Vec::len), Some(names.len()));
+    for name in names {
+        let csv = std::fs::read_to_string(folder.path().join(format!("papers/{name}.csv")));
+        let csv = csv.expect("written");
+        let columns = |line: &str| line.split(',').count();
+        let first = csv.lines().next().expect("headings");
+        assert!(csv.lines().count() > 5, "{name}");
+        assert!(
+            first.contains('T') || first.contains("S,") || first.contains("mechanism"),
+            "{first}"
+        );
+        assert!(columns(first) >= 5, "{first}");
+        let drawn = std::fs::read_to_string(folder.path().join(format!("papers/{name}.svg")));
+        assert_eq!(drawn.is_ok(), name.starts_with("inca"), "{name}");
+        assert!(drawn.is_ok_and(|svg| svg.contains("polyline")) || name.starts_with("ppsc"));
+    }
+    run_in(
+        folder.path(),
+        "simulate --paper ppsc-table2 --runs 5 --json".split(' '),
+    )
+    .refused_at(2, "--paper");
+}

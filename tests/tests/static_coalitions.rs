@@ -1,7 +1,7 @@
-//! `coalitions = "static"`: a plan without a schedule, drawn at START from everybody's nonces;
-//! sampled claims only for those who accept them.
+//! `coalitions = "static"`: a plan without a schedule, drawn at START from everybody's nonces,
+//! whose claim is a theorem about that draw.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::Ending;
 use undertone_protocol::simulator::direct::{Leaving, direct};
@@ -9,169 +9,120 @@ use undertone_protocol::simulator::scenario::{Conditions, Fault};
 use undertone_protocol::time::Time;
 use undertone_tests::{PLAN, Parties, alone, read_json, run_in, simulated};
 
-const RUN: &str = "name = \"test\"\n[data]\nshape = [3]\n[privacy]\ncoalitions = \"static\"\ndraws = 100\n[mechanism]\nrounds = 4\n";
+const RUN: &str = "name = \"test\"\n[data]\nshape = [3]\n[privacy]\ncoalitions = \"static\"\n";
 
 #[test]
 fn a_local_run_draws_its_schedule_and_says_so() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(
-        folder.path().join("run.toml"),
-        RUN.replace("[data]\nshape = [3]\n", "")
-            + "[run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n",
-    )
-    .expect("written");
     let _alone = alone();
-    let ended = run_in(
-        folder.path(),
-        "local --json --nodes 6 --dimension 3 --run run.toml --output out".split(' '),
-    )
-    .json_of(0);
-    let claims = ended["claims"].as_array().expect("claims");
-    let sampled = claims
-        .iter()
-        .find(|claim| claim["established"] == "sampled")
-        .expect("a sampled claim");
-    assert_eq!(
-        (&sampled["cases"], &sampled["holds_as_headline"]),
-        (&100.into(), &false.into())
-    );
-    assert!(
-        sampled["epsilon"].as_f64() <= Some(1.0) && sampled["delta"].as_f64() > Some(0.06),
-        "{sampled}"
-    );
-    assert!(
-        ended["epsilon_claimed"].as_f64() > Some(1.0),
-        "the headline is the theorem's"
-    );
-    assert_eq!(ended["epsilon"], ended["epsilon_claimed"]);
-    assert!(ended["epsilon_searched"].as_f64() >= Some(1.0 - 1e-3));
-    let plan = read_json(&folder.path().join("out/plan.json"));
-    assert_eq!(
-        (&plan["schedule_seed"], &plan["out"]),
-        (&Value::Null, &Value::Null)
-    );
-    assert_eq!(
-        plan["private_graph"].as_array().map(Vec::len),
-        Some(15),
-        "the graphs stay"
-    );
-    let receipts =
-        (0..6).map(|party| read_json(&folder.path().join(format!("out/party-{party}/receipt.json"))));
-    let drawn: Vec<Value> = receipts
-        .map(|receipt| receipt["execution"]["out"].clone())
-        .collect();
-    assert!(
-        drawn.iter().all(|out| *out == drawn[0]) && drawn[0].as_array().map(Vec::len) == Some(4),
-        "one schedule for all"
-    );
-    let again = run_in(
-        folder.path(),
-        "local --json --nodes 6 --dimension 3 --run run.toml --output again".split(' '),
-    )
-    .json_of(0);
-    assert_eq!(again["outcome"], "done");
-    let other = read_json(&folder.path().join("again/party-0/receipt.json"));
-    assert_ne!(
-        other["execution"]["out"], drawn[0],
-        "other nonces, another schedule"
-    );
+    for mechanism in ["", "[mechanism]\nkind = \"pairwise\"\n"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(
+            folder.path().join("run.toml"),
+            RUN.replace("[data]\nshape = [3]\n", "")
+                + mechanism
+                + "[run]\njoin_ms = 60000\nround_ms = 30000\nsettle_ms = 30000\n",
+        )
+        .expect("written");
+        let run = |output: &str| {
+            let line = format!("local --json --nodes 6 --dimension 3 --run run.toml --output {output}");
+            run_in(folder.path(), line.split(' ')).json_of(0)
+        };
+        let ended = run("out");
+        let claim = &ended["claims"][0];
+        assert_eq!(
+            (
+                &claim["basis"],
+                &claim["established"],
+                &claim["holds_as_headline"]
+            ),
+            (&json!("draw"), &json!("theorem"), &json!(true))
+        );
+        assert!(claim["draw"]["chance"].as_f64() <= Some(1e-9), "{claim}");
+        assert!(ended["epsilon_claimed"].as_f64() <= Some(1.0), "{ended}");
+        assert!(ended["epsilon"].as_f64() < ended["epsilon_claimed"].as_f64());
+        let plan = read_json(&folder.path().join("out/plan.json"));
+        assert_eq!(
+            (&plan["schedule_seed"], &plan["out"]),
+            (&Value::Null, &Value::Null)
+        );
+        let drawn = |output: &str| {
+            let each = (0..6).map(|party| {
+                let receipt = read_json(&folder.path().join(format!("{output}/party-{party}/receipt.json")));
+                assert_eq!(receipt["connectivity"]["among"], 5, "{receipt}");
+                let draw = &receipt["draw"];
+                assert_eq!(
+                    (&draw["tries"], &draw["delta"]),
+                    (&json!(1), &json!(1e-6)),
+                    "{draw}"
+                );
+                let execution = &receipt["execution"];
+                [&execution["out"], &execution["masks"]].map(Value::clone)
+            });
+            each.collect::<Vec<_>>()
+        };
+        let first = drawn("out");
+        assert!(first.iter().all(|out| *out == first[0]), "one schedule for all");
+        if mechanism.is_empty() {
+            assert_eq!(run("again")["outcome"], "done");
+            assert_ne!(drawn("again")[0], first[0], "other nonces, another schedule");
+        }
+    }
 }
 
 #[test]
-fn sampled_claims_are_for_those_who_accept_them() {
+fn the_quote_says_what_the_draw_is_for_and_what_is_ignored() {
     let parties = Parties::new(6);
-    parties.write("run.toml", RUN);
+    parties.write("run.toml", &RUN.replace("static\"\n", "static\"\ndraws = 100\n"));
     let told = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"]);
+    for words in [
+        "chosen before the schedule is drawn",
+        "unless somebody chooses who departs by the schedule",
+        "but for a draw of chance",
+        "k tries come to k times that chance",
+    ] {
+        assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
+    }
     assert!(
-        told.stdout.contains("fresh draws") && told.stdout.contains("NOT a guarantee"),
+        told.stderr.contains("privacy.draws is ignored"),
         "{}",
-        told.stdout
-    );
-    assert!(
-        told.stdout
-            .contains("unless somebody chooses who departs by the schedule"),
-        "{}",
-        told.stdout
+        told.stderr
     );
     let verified = parties.run(["verify", "plan.json", "--accept-claims", "sampled"]);
+    assert!(verified.stderr.contains("--accept-claims") && verified.stderr.contains("ignored"));
     assert!(
-        verified
-            .stdout
-            .contains("draws of this machine's own do not contradict"),
+        verified.stdout.contains("every claim was recomputed"),
         "{}",
         verified.stdout
     );
-    parties
-        .run(["verify", "plan.json", "--json"])
-        .refused_at(3, "--accept-claims");
     let sure = parties
-        .run(["verify", "plan.json", "--json", "--accept-claims", "sampled"])
-        .json_of(0);
-    assert_eq!(
-        (&sure["verified"], &sure["sample"]["draws"]),
-        (&true.into(), &100.into())
-    );
-    parties
-        .run([
-            "verify",
-            "plan.json",
-            "--json",
-            "--accept-claims",
-            "sampled",
-            "--max-epsilon",
-            "1",
-        ])
-        .json_of(0);
-    parties
-        .run([
-            "verify",
-            "plan.json",
-            "--json",
-            "--accept-claims",
-            "sampled",
-            "--max-epsilon",
-            "0.9",
-        ])
-        .refused_at(3, "--max-epsilon");
-    parties
         .run(["verify", "plan.json", "--json", "--max-epsilon", "1"])
-        .refused_at(3, "--max-epsilon");
-    // What is sure is above the target, and may do.
-    let headline = sure["epsilon_claimed"].as_f64().expect("claimed");
-    parties
-        .run([
-            "verify",
-            "plan.json",
-            "--json",
-            "--max-epsilon",
-            &format!("{}", headline * 1.01),
-        ])
         .json_of(0);
+    assert_eq!(sure["verified"], true);
+    parties
+        .run(["verify", "plan.json", "--json", "--max-epsilon", "0.9"])
+        .refused_at(3, "--max-epsilon");
 }
 
 #[test]
 fn what_static_coalitions_do_not_go_with_is_said() {
     let parties = Parties::new(6);
-    for (line, field) in [
-        ("injection = \"early\"", "mechanism.injection"),
-        ("rollback = false", "mechanism.rollback"),
+    for (lines, field) in [
+        ("[mechanism]\ninjection = \"early\"", "mechanism.correlated"),
+        ("[mechanism]\nrollback = false", "mechanism.correlated"),
+        ("[mechanism]\nkind = \"ppsc\"", "mechanism.kind"),
+        ("[mechanism]\nrounds = 4", "mechanism.rounds"),
+        ("[topology]\nprivate = \"ring\"", "topology.private"),
     ] {
-        parties.write("run.toml", &format!("{RUN}{line}\n"));
+        parties.write("run.toml", &format!("{RUN}{lines}\n"));
         parties.run(PLAN).refused_at(2, field);
     }
-    parties.write(
-        "run.toml",
-        "name = \"test\"\n[data]\nshape = [3]\n[privacy]\ndraws = 100\n",
-    );
-    parties.run(PLAN).refused_at(2, "privacy.draws");
 }
 
+/// Many rounds: with so few parties a draw parts them easily.
 fn plan() -> std::sync::Arc<Plan> {
-    simulated::plan(
-        9,
-        3,
-        "[privacy]\ncoalitions = \"static\"\ndraws = 100\n[mechanism]\nrounds = 5",
-    )
+    let lines =
+        "[privacy]\ncoalitions = \"static\"\n[mechanism]\ncorrelated = \"uniform\"\n[run]\nsealed = true";
+    simulated::plan(9, 3, lines)
 }
 
 #[test]

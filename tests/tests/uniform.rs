@@ -53,7 +53,11 @@ fn assert_connected(receipt: &Value, among: u64) {
 #[test]
 fn a_local_cluster_averages_over_residues_at_the_floor() {
     let _alone = alone();
-    for (mechanism, kind, rounds) in [("", "inca", Some(3)), ("kind = \"ppsc\"", "ppsc", None)] {
+    for (mechanism, kind, rounds) in [
+        ("", "inca", Some(3)),
+        ("kind = \"ppsc\"", "ppsc", None),
+        ("kind = \"pairwise\"", "pairwise", Some(4)),
+    ] {
         let folder = tempfile::tempdir().expect("a folder");
         write_run(folder.path(), mechanism, "");
         let line = format!("local --nodes 8 --dimension {DIMENSION} --run run.toml --output kept --json");
@@ -78,6 +82,14 @@ fn a_local_cluster_averages_over_residues_at_the_floor() {
         if let Some(rounds) = rounds {
             assert_eq!(said["rounds"], rounds);
         }
+        // Masks follow from keys: what two parties say to each other in private is that they are
+        // there.
+        let shares = 8.0 * 3.0 * DIMENSION as f64;
+        assert_eq!(
+            number(&object, "private_bytes") > shares,
+            kind != "pairwise",
+            "{object}"
+        );
         for party in (0..8).map(|party| format!("party-{party}")) {
             assert_eq!(mean(&kept, &party), mean(&kept, "party-0"), "same bits");
             let receipt = receipt::of_local(&kept, &party);
@@ -141,7 +153,7 @@ fn a_kill_among_residues_costs_accuracy_only() {
 #[test]
 fn a_kill_after_the_sealed_final_has_left_costs_nothing() {
     let _alone = alone();
-    for mechanism in ["", "kind = \"ppsc\"\n"] {
+    for mechanism in ["", "kind = \"ppsc\"\n", "kind = \"pairwise\"\n"] {
         let folder = tempfile::tempdir().expect("a folder");
         write_run(folder.path(), mechanism, "");
         let line = format!("local --nodes 8 --dimension {DIMENSION} --run run.toml --output kept --json");
@@ -190,7 +202,6 @@ fn what_does_not_go_with_uniform_noise_is_refused() {
             "mechanism.independent_noise",
         ),
         ("rounds = 1", 2, "mechanism.rounds"),
-        ("[privacy]\ncoalitions = \"static\"", 2, "mechanism.correlated"),
         ("[run]\ndissemination = \"consensus\"", 2, "run.dissemination"),
         ("[topology]\nprivate = \"ring\"", 3, "topology.private"),
     ] {

@@ -159,11 +159,15 @@ pub(super) fn aims(
 }
 
 /// Each headline claim of a plan whose correlated noise is uniform, against a coalition that is as
-/// much of a least cut as the claim lets it be, joined by who departs. (Before publishing no sum is
+/// much of a least cut as the claim lets it be, joined by who departs; or, where START draws the
+/// schedule, against one that knows of none. (Before publishing no sum is
 /// told, and the claim is that nothing is lost.)
 fn on_sums(setting: &Setting, headline: &[&Claim], independent_std: f64) -> Result<Vec<Aim>, ExecutionError> {
     let mut aims = Vec::new();
-    let cut = connectivity(&meetings(&setting.out, setting.parties())).cut;
+    // Where START draws the schedule nobody chooses by it.
+    let known = setting.drawn_share_faults.is_none();
+    let cut = known.then(|| connectivity(&meetings(&setting.out, setting.parties())).cut);
+    let cut = cut.flatten();
     for claim in headline {
         let size = match claim.faults {
             Faults::Class => setting.coalition_size(),

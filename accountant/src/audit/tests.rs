@@ -16,7 +16,7 @@ fn attack(plan: &Plan, pairs: u64, scale: f64) -> Attacked {
         .expect("in range")
 }
 
-const UNIFORM: [&str; 2] = ["", "kind = \"ppsc\"\n"];
+const UNIFORM: [&str; 3] = ["", "kind = \"ppsc\"\n", "kind = \"pairwise\"\n"];
 
 fn uniform(mechanism: &str) -> Plan {
     plan(

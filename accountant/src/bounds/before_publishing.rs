@@ -314,6 +314,7 @@ mod tests {
             dropouts: 0,
             rollback: true,
             uniform: false,
+            drawn_share_faults: None,
         };
         let base = setting.fault_free().expect("a schedule");
         let before = BeforePublishing::of(&setting).expect("executions").expect("few");

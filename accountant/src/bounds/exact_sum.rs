@@ -166,6 +166,7 @@ pub(crate) fn claims(setting: &Setting, pairwise_std: f64, delta: f64) -> Result
             changes: Some(Changes::SameSum),
             basis: None,
             connectivity: None,
+            draw: None,
             sealed: false,
             holds_as_headline: false,
         })

@@ -60,7 +60,11 @@ pub fn withstands(setting: &Setting) -> Option<ConnectivityBasis> {
     Some(ConnectivityBasis {
         kappa,
         removed,
-        share_faults: kappa - removed - 1,
+        share_faults: if setting.mechanism.rules().shares_travel() {
+            kappa - removed - 1
+        } else {
+            0
+        },
         among: pieces.iter().map(|piece| piece.parties).min()? - removed,
     })
 }

@@ -72,9 +72,13 @@ pub(super) fn removed(draft: &Draft) -> usize {
 }
 
 /// The connectivity that each piece of those who meet is to have: one more than may be taken away,
-/// and another for a share between survivors that goes astray, where the private graph has room.
+/// and another for a share between survivors that goes astray, where there are shares and the
+/// private graph has room.
 fn wanted(draft: &Draft) -> Result<usize, CalibrateError> {
     let least = removed(draft) + 1;
+    if !draft.mechanism.kind.rules().mixes() {
+        return Ok(least);
+    }
     let asked = least + draft.privacy.share_faults.unwrap_or(1);
     let short = falls_apart(&draft.private_graph, asked);
     if short.is_none() {
@@ -140,12 +144,16 @@ pub(super) fn fewest(
     wanted: usize,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(u32, SeededSchedule), CalibrateError> {
+    let rules = draft.mechanism.kind.rules();
+    if let Some(rounds) = rules.rounds(draft.parties(), &draft.privacy) {
+        return Ok((rounds, schedule(draft, rounds)?));
+    }
     // In a round of INCA everybody meets two others, in one of PPSC one.
     let least = match draft.mechanism.kind {
         MechanismKind::Inca => wanted.div_ceil(2),
         _ => wanted,
     };
-    let most = draft.mechanism.kind.rules().most_rounds();
+    let most = rules.most_rounds();
     let mut rounds = (least.max(FEWEST_ROUNDS) as u32).min(most);
     loop {
         progress(&format!("{rounds} rounds: who could be separated from whom"));

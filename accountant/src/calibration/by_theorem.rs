@@ -16,7 +16,6 @@ use crate::calibration::by_connectivity::{falls_apart, fewest, removed, schedule
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{CLOSE_ENOUGH, MOST_ROUNDS};
 use crate::calibration::optimum::before_publishing;
-use crate::calibration::static_draws::smallest;
 use crate::class::claim_error::LARGEST_RATIO;
 use crate::class::setting::Setting;
 use crate::mechanism::chosen::Mechanism;
@@ -137,6 +136,20 @@ fn proved(draft: &Draft, drawn: SeededSchedule) -> Result<Option<Proved>, Calibr
         drawn,
         ratio,
     }))
+}
+
+/// The smallest r up to [`LARGEST_RATIO`], to 5 %, from which on something holds.
+fn smallest(holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (1.0f64, LARGEST_RATIO);
+    while high / low > 1.05 {
+        let middle = (low * high).sqrt();
+        if holds(middle) {
+            high = middle
+        } else {
+            low = middle
+        }
+    }
+    high
 }
 
 #[cfg(test)]

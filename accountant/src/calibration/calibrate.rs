@@ -16,13 +16,13 @@ use undertone_protocol::topology::schedule::Schedule;
 use crate::bounds::bound::Bound;
 use crate::bounds::exact_sum;
 use crate::calibration::by_connectivity::{self, removed, stays_joined};
+use crate::calibration::by_draw;
 use crate::calibration::by_theorem::{self, ChosenSchedule};
-use crate::calibration::claims::{claims, predicted, static_claims};
+use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{CLOSE_ENOUGH, FEWEST_ROUNDS, MARGIN, MOST_ROUNDS};
 use crate::calibration::optimum::{Optimum, Problem, before_publishing};
 use crate::calibration::remedy::against_exposure;
-use crate::calibration::static_draws;
 use crate::class::coalitions::{self, MOST_PARTIES};
 use crate::class::setting::Setting;
 use crate::losses::gaussian;
@@ -48,13 +48,13 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
         });
     }
     if draft.mechanism.correlated == CorrelatedNoise::Uniform {
-        return by_connectivity::calibrate(draft, progress);
+        return match draft.privacy.coalitions {
+            Coalitions::Any => by_connectivity::calibrate(draft, progress),
+            Coalitions::Static => by_draw::calibrate(draft, progress),
+        };
     }
     protects_everybody(draft, mechanism.rules())?;
     let budget = gaussian::mu(draft.privacy.epsilon, draft.privacy.delta)?;
-    if draft.privacy.coalitions == Coalitions::Static {
-        return for_static(draft, budget, progress);
-    }
     if draft.mechanism.independent_noise == IndependentNoise::None {
         return without_independent_noise(draft, mechanism.rules(), budget, progress);
     }
@@ -81,29 +81,6 @@ pub fn calibrate(draft: &Draft, progress: &mut dyn FnMut(&str)) -> Result<Calibr
             seed: chosen.seed,
             schedule: chosen.schedule,
         }),
-        independent_std: noise.independent_std,
-        correlated_std: noise.correlated_std,
-    })
-}
-
-/// Calibrates for coalitions that are chosen before START draws the schedule.
-fn for_static(
-    draft: &Draft,
-    budget: f64,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Calibration, CalibrateError> {
-    let static_draws::SampledNoise {
-        rounds,
-        noise,
-        sample,
-    } = static_draws::chosen(draft, budget, progress)?;
-    let setting = Setting::of_draft(draft, &static_draws::example(draft, rounds)?)?;
-    progress("a coalition that knows the schedule is looked for");
-    Ok(Calibration {
-        rounds: rounds as u32,
-        drawn: None,
-        claims: static_claims(draft, &setting, noise, sample)?,
-        predicted: predicted(&setting, noise, budget)?.times(draft.data.scales().root_mean_square()),
         independent_std: noise.independent_std,
         correlated_std: noise.correlated_std,
     })

@@ -1,17 +1,15 @@
 //! What a plan may say: every claim of DESIGN section 3, computed from its own schedule and noise.
 
 use undertone_protocol::plan::claim::{Adversary, Basis, Claim, Established, Faults, Predicted};
-use undertone_protocol::plan::draft::Draft;
 
 use crate::bounds::before_publishing::{BeforePublishing, largest_theorem};
 use crate::bounds::bound::Bound;
-use crate::bounds::draws::Draws;
 use crate::bounds::exact_sum;
+use crate::bounds::static_draw::{delta_of_noise, drawn};
 use crate::bounds::uniform;
-use crate::calibration::static_draws::{self, Sample};
 use crate::calibration::utility::ErrorModel;
 use crate::class::claim_error::{ClaimError, MOST_RATIO};
-use crate::class::setting::{EXAMPLE_SEED, Setting};
+use crate::class::setting::Setting;
 use crate::execution::error::ExecutionError;
 use crate::losses::gaussian::{self, SLACK};
 use crate::losses::loss::Noise;
@@ -101,6 +99,7 @@ impl Stated {
             changes: None,
             basis: None,
             connectivity: None,
+            draw: None,
             sealed: false,
             holds_as_headline: false,
         })
@@ -170,7 +169,9 @@ fn of_uniform(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     let largest = setting.largest_sensitivity().powi(2);
     let anybody = setting.parties().saturating_sub(1);
     let mut claims = Vec::new();
-    if let Some(found) = uniform::withstands(setting) {
+    if setting.drawn_share_faults.is_some() {
+        claims.extend(by_draw(setting, stated)?);
+    } else if let Some(found) = uniform::withstands(setting) {
         claims.push(Claim {
             basis: Some(Basis::Connectivity),
             connectivity: Some(found),
@@ -181,6 +182,31 @@ fn of_uniform(setting: &Setting, noise: Noise, delta: f64) -> Result<Vec<Claim>,
     claims.push(proved(anybody, Faults::Any, largest)?);
     mark_headline(&mut claims);
     Ok(claims)
+}
+
+/// What a draw of the schedule hides from a coalition, and departures, that were fixed before it.
+/// The δ of the claim is that of the noise and the chance of a draw that hides nothing.
+fn by_draw(setting: &Setting, stated: Stated) -> Result<Option<Claim>, ClaimError> {
+    let Some(found) = drawn(setting, stated.delta) else {
+        return Ok(None);
+    };
+    let of_noise = Stated {
+        delta: delta_of_noise(stated.delta),
+        ..stated
+    };
+    let covered = Covered {
+        size: setting.colluding,
+        faults: Faults::Class,
+        established: Established::Theorem,
+        cases: 1,
+    };
+    let square = setting.largest_sensitivity().powi(2) / found.among as f64;
+    Ok(Some(Claim {
+        delta: stated.delta,
+        basis: Some(Basis::Draw),
+        draw: Some(found),
+        ..of_noise.claim(covered, square)?
+    }))
 }
 
 /// What is proved of any coalition.
@@ -201,69 +227,6 @@ fn theorems(setting: &Setting, stated: Stated) -> Result<[Claim; 2], ClaimError>
         )?,
         proved(Faults::Any, setting.largest_sensitivity().powi(2))?,
     ])
-}
-
-/// All claims of a plan whose schedule START draws: what fresh draws showed of coalitions that were
-/// chosen before, what a search found for those that know the schedule, and the theorems, which
-/// alone make the headline. `setting` is that of `static_draws::example`.
-pub fn static_claims(
-    draft: &Draft,
-    setting: &Setting,
-    noise: Noise,
-    sample: Sample,
-) -> Result<Vec<Claim>, ClaimError> {
-    let delta = draft.privacy.delta;
-    let mut claims = vec![sampled(draft, sample)?, found(draft, setting, noise)?];
-    claims.extend(theorems(setting, Stated { noise, delta })?);
-    mark_headline(&mut claims);
-    Ok(claims)
-}
-
-/// The claim of (ε, δ + p): in all but a share p of the draws nobody loses more than the loss that
-/// (ε, δ) allows.
-fn sampled(draft: &Draft, sample: Sample) -> Result<Claim, ClaimError> {
-    let privacy = &draft.privacy;
-    let mu = gaussian::mu(privacy.epsilon, privacy.delta)?;
-    let chance = Draws::chance(sample.failures, sample.draws);
-    Ok(Claim {
-        adversary: Adversary::Coalition,
-        size: privacy.colluding,
-        faults: Faults::Class,
-        mu,
-        epsilon: gaussian::epsilon(privacy.delta, mu)?,
-        // A δ of 1 says nothing, and is none.
-        delta: (privacy.delta + chance).min(1.0f64.next_down()),
-        sampling_delta: 0.0,
-        established: Established::Sampled,
-        cases: sample.draws,
-        seed: Some(sample.seed),
-        changes: None,
-        basis: None,
-        connectivity: None,
-        sealed: false,
-        holds_as_headline: false,
-    })
-}
-
-/// What a coalition that knows the schedule learns at least, with departures that join it (Theorem
-/// R).
-fn found(draft: &Draft, setting: &Setting, noise: Noise) -> Result<Claim, ClaimError> {
-    let delta = draft.privacy.delta;
-    let stated = Stated { noise, delta };
-    let draws = Draws::of_draft(draft, setting.rounds());
-    let found = static_draws::search(&draws, &setting.out, stated.ratio());
-    let square = found.square.min(1.0) * setting.largest_sensitivity().powi(2);
-    let covered = Covered {
-        size: draft.privacy.colluding,
-        faults: Faults::Class,
-        established: Established::Searched,
-        cases: found.cases as usize,
-    };
-    let claim = stated.claim(covered, square)?;
-    Ok(Claim {
-        seed: Some(EXAMPLE_SEED),
-        ..claim
-    })
 }
 
 /// For each fault set the smallest ε among the claims that cover it and are exhaustive, exact or a

@@ -47,15 +47,21 @@ pub enum CalibrateError {
         /// How many departures the draft tolerates.
         found: usize,
     },
-    /// Static coalitions of more parties, over more rounds, than anybody could draw.
+    /// Rounds whose draw leaves somebody apart too often.
     #[error(
-        "privacy.coalitions: a single random draw of {parties} parties over {rounds} rounds takes seconds, and a sampled claim rests on at least a hundred; lower mechanism.rounds, or use \"any\""
+        "mechanism.rounds: a draw of {rounds} rounds leaves those apart who are not among the {removed} that may collude or depart, with a chance above a thousandth of privacy.delta; {}",
+        match fewest {
+            None => "no number of rounds does better: lower privacy.colluding or privacy.dropouts, or write coalitions = \"any\"".to_string(),
+            Some(fewest) => format!("write rounds = \"auto\" (it takes at least {fewest})"),
+        }
     )]
-    Draws {
-        /// How many parties the draft has.
-        parties: usize,
-        /// How many rounds it has.
-        rounds: usize,
+    Drawn {
+        /// How many rounds there are.
+        rounds: u32,
+        /// How many may collude or depart, together.
+        removed: usize,
+        /// The fewest rounds that do, if any number does.
+        fewest: Option<u32>,
     },
     /// A party with too few neighbours for the fan-out.
     #[error(

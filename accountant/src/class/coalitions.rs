@@ -146,6 +146,7 @@ mod tests {
             dropouts: 0,
             rollback: true,
             uniform: false,
+            drawn_share_faults: None,
         };
         assert!(feasible(&nobody_colludes(16, 300)));
         assert!(!feasible(&nobody_colludes(16, 400)));

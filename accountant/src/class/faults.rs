@@ -220,6 +220,7 @@ mod tests {
                 dropouts: 0,
                 rollback: true,
                 uniform: false,
+                drawn_share_faults: None,
             };
             assert_eq!(
                 share_count(&setting),

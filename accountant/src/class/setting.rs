@@ -3,7 +3,7 @@
 use undertone_protocol::lattice::injection::InjectionError;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::settings::CorrelatedNoise;
+use undertone_protocol::plan::run_file::settings::{Coalitions, CorrelatedNoise};
 use undertone_protocol::topology::party::Party;
 use undertone_protocol::topology::schedule::Schedule;
 
@@ -31,6 +31,8 @@ pub struct Setting {
     pub rollback: bool,
     /// Whether the noise that cancels is uniform over residues, and not Gaussian.
     pub uniform: bool,
+    /// Where START draws the schedule: how many shares between survivors may go astray.
+    pub drawn_share_faults: Option<usize>,
 }
 
 impl Setting {
@@ -47,6 +49,7 @@ impl Setting {
             dropouts: draft.privacy.dropouts,
             rollback: draft.mechanism.rollback,
             uniform: draft.mechanism.correlated == CorrelatedNoise::Uniform,
+            drawn_share_faults: drawn_share_faults(draft),
         })
     }
 
@@ -106,6 +109,13 @@ impl Setting {
     pub fn hand_outs(&self, party: Party) -> usize {
         self.out.iter().filter(|round| !round[party].is_empty()).count()
     }
+}
+
+/// One share may go astray where shares are sent, or as many as a run file says.
+pub(crate) fn drawn_share_faults(draft: &Draft) -> Option<usize> {
+    let is_drawn = draft.privacy.coalitions == Coalitions::Static;
+    let sent = usize::from(draft.mechanism.kind.rules().mixes());
+    is_drawn.then(|| draft.privacy.share_faults.unwrap_or(sent))
 }
 
 /// The seed of an example schedule, for what does not depend on which: the one that a search knows.

@@ -148,6 +148,9 @@ impl Execution {
     pub(crate) fn machine(&self, party: Party) -> ways_in::Mechanism<f64> {
         match &self.injection {
             Some(injection) => ways_in::Mechanism::Injection(injection.clone()),
+            None if *self.mechanism() == Mechanism::Pairwise => ways_in::Mechanism::Masks {
+                masks: self.noises(party).len(),
+            },
             None => ways_in::Mechanism::HandOver {
                 hand_outs: self.noises(party).len(),
             },
@@ -234,10 +237,12 @@ impl Execution {
         self.raw.online.as_deref()
     }
 
-    /// Whether the file has `shares` or `rolled_back`: then Lemma 4.4's conditions are not stated
-    /// (CONTRACTS).
+    /// Whether the file has `shares` or `rolled_back`, or is of masks of pairs: then Lemma 4.4's
+    /// conditions are not stated (CONTRACTS).
     pub fn goes_beyond_the_paper(&self) -> bool {
-        self.raw.shares.is_some() || self.raw.rolled_back.is_some()
+        *self.mechanism() == Mechanism::Pairwise
+            || self.raw.shares.is_some()
+            || self.raw.rolled_back.is_some()
     }
 
     fn applied(&self, fault: &ShareFault) -> u32 {

@@ -1,17 +1,20 @@
 //! EXECUTION.json: an execution as text (CONTRACTS). PPSC's are written in a format of their own
-//! ([`ppsc_file`]).
+//! ([`ppsc_file`]), those of masks of pairs in another.
 
 use serde::{Serialize, Serializer};
 
 use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
-use crate::execution::ppsc_file;
 use crate::execution::raw::RawExecution;
+use crate::execution::{masks_file, ppsc_file};
 use crate::mechanism::rules::Format;
 
 impl Execution {
     /// Reads EXECUTION.json; unknown keys are refused.
     pub fn parse(text: &str) -> Result<Self, ExecutionError> {
+        if masks_file::is_of_masks(text) {
+            return masks_file::parse(text);
+        }
         let raw: RawExecution = serde_json::from_str(text).map_err(|error| ExecutionError::syntax(&error))?;
         raw.try_into()
     }
@@ -22,6 +25,7 @@ impl Serialize for Execution {
         match self.mechanism().rules().format() {
             Format::Shares => self.raw().serialize(serializer),
             Format::Exchanges => ppsc_file::serialize(self, serializer),
+            Format::Masks => masks_file::serialize(self, serializer),
         }
     }
 }

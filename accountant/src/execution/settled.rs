@@ -46,7 +46,7 @@ pub(crate) fn check(plan: &Plan, logs: &AgreedLogs) -> Result<(), LogsError> {
                 parties: plan.parties(),
             });
         };
-        log.check(party, plan.parties(), plan.schedule())
+        log.check(party, plan.parties(), plan.exchanges())
             .map_err(|error| LogsError::Log {
                 name: member.name.clone(),
                 error,
@@ -129,7 +129,7 @@ impl Readings {
         }
         for (&party, &until) in &readings.online_until.clone() {
             for round in 1..=until {
-                for &to in plan.schedule().sends_to(round, party) {
+                for &to in plan.exchanges().sends_to(round, party) {
                     readings.sent_by_departed(
                         ShareId {
                             round,

@@ -15,7 +15,7 @@ use crate::bounds::closed_form;
 use crate::bounds::connectivity::among;
 use crate::bounds::uniform::{Piece, among_members, joined};
 use crate::execution::checked::Execution;
-use crate::execution::settled::LogsError;
+use crate::execution::settled::{LogsError, exceptions};
 use crate::execution::share::Fate;
 use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::{Audit, Basis};
@@ -60,6 +60,45 @@ impl Gate<'_> {
             execution: self.against_first(happened, publish)?,
             basis: Basis::Connectivity,
             among: fewest,
+        })
+    }
+
+    /// The largest loss of the members where START has drawn the schedule, for coalitions and
+    /// departures that were fixed before: each value is hidden among all members but the colluding
+    /// ones, as long as no more departed, and no more shares between members went astray, than the
+    /// plan has, and the departed by themselves do not part the members. The δ of the plan includes
+    /// the chance of a draw that hides less.
+    pub(super) fn by_draw(
+        &self,
+        logs: &AgreedLogs,
+        publish: &BTreeSet<Party>,
+        share_faults: usize,
+    ) -> Result<LargestLoss, LogsError> {
+        let happened = self.among_members(logs, publish)?;
+        let members: Vec<Party> = publish.iter().copied().collect();
+        let astray = exceptions(self.plan, logs);
+        let astray = astray.iter().filter(|fault| fault.fate != Fate::Accepted);
+        let between = astray.filter(|fault| publish.contains(&fault.from) && publish.contains(&fault.to));
+        let departed = self.setting.parties() - members.len();
+        let is_covered = departed <= self.setting.dropouts
+            && between.count() <= share_faults
+            && shared(&happened, &members).components().len() == 1;
+        if !is_covered {
+            return Ok(LargestLoss {
+                mu: self.theorem(),
+                execution: self.some_execution(publish)?,
+                basis: Basis::Theorem,
+                among: None,
+            });
+        }
+        let among = members.len() - self.coalition_size(members.len());
+        let deviation = self.noise.independent_std * (among as f64).sqrt();
+        let largest = members.iter().map(|&party| self.setting.sensitivity[party]);
+        Ok(LargestLoss {
+            mu: largest.fold(0.0, f64::max) / deviation * (1.0 + SLACK / 2.0),
+            execution: self.against_first(happened, publish)?,
+            basis: Basis::Draw,
+            among: Some(among),
         })
     }
 

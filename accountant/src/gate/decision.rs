@@ -7,24 +7,16 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 use crate::bounds::closed_form::speaks_of;
-use crate::bounds::draws::hidden::worst_with_a_share_fault;
 use crate::class::coalitions::{self, MOST_SETTLED};
 use crate::execution::settled::{LogsError, check, exceptions};
 use crate::gate::plan_facts::{Gate, LargestLoss};
 use crate::gate::verdict::{Audit, Basis, Verdict};
-
-/// Sets that the gate looks at where START draws the schedule: with 200 parties each takes a
-/// thirtieth of a second.
-const MOST_DRAWN: usize = 4;
 
 /// Sets of which the gate computes the connectivity: with 1,000 parties one takes some seconds.
 const MOST_CONNECTED: usize = 64;
 
 /// Why a member was left out.
 const EXCEEDS: &str = "the loss would exceed the budget";
-
-/// What a receipt says of a run that a sampled claim covers.
-const IN_CLASS: &str = "what happened lies in the tolerated class, which the sampled claim covers if nobody chose by the schedule who departs; epsilon is the theorem's, for any coalition";
 
 /// Decides who may publish. Never panics, whatever the logs say.
 pub fn gate(plan: &Plan, logs: &AgreedLogs) -> Verdict {
@@ -93,9 +85,6 @@ impl Gate<'_> {
                 audit,
             });
         }
-        if self.plan.draws_at_start() {
-            return self.judge_by_class(logs, least);
-        }
         // All of them, or all but one or two.
         let mut smallest = f64::INFINITY;
         for publish in self.candidates(logs, least) {
@@ -128,77 +117,6 @@ impl Gate<'_> {
             reason,
             audit,
         })
-    }
-
-    /// Takes the largest set of members for which what happened lies in the tolerated class: so
-    /// many departures, and at most one share between survivors that did not simply arrive.
-    pub(super) fn judge_by_class(&self, logs: &AgreedLogs, least: usize) -> Result<Verdict, LogsError> {
-        let faults = exceptions(self.plan, logs);
-        let among = |publish: &BTreeSet<Party>| {
-            faults
-                .iter()
-                .filter(|fault| publish.contains(&fault.from) && publish.contains(&fault.to))
-                .count()
-        };
-        let (parties, dropouts) = (self.plan.parties(), self.setting.dropouts);
-        let in_class = |publish: &BTreeSet<Party>| parties - publish.len() <= dropouts && among(publish) <= 1;
-        let mut tolerated = false;
-        for publish in self.sets(logs, least).filter(in_class).take(MOST_DRAWN) {
-            tolerated = true;
-            if self.departed_learn_little(&publish) {
-                let reason = self.left_out(
-                    logs,
-                    &publish,
-                    "more would have gone wrong than the plan tolerates",
-                );
-                let found = LargestLoss {
-                    mu: self.theorem(),
-                    execution: self.some_execution(&publish)?,
-                    basis: Basis::Theorem,
-                    among: None,
-                };
-                let mut sentences = self.sentences(logs, &publish);
-                sentences.push(IN_CLASS.to_string());
-                let audit = self.audit(found, self.departed(&publish), sentences);
-                return Ok(Verdict {
-                    publish: Some(publish),
-                    reason,
-                    audit,
-                });
-            }
-        }
-        let whole: BTreeSet<Party> = logs.keys().copied().collect();
-        let reason = if tolerated {
-            "of one party the departed know so much that its final would tell them more than the plan allows"
-                .to_string()
-        } else {
-            format!(
-                "{} departed and {} shares between the others did not simply arrive: the plan tolerates {dropouts} and one",
-                parties - logs.len(),
-                among(&whole)
-            )
-        };
-        let audit = self.before_publishing(
-            self.departed(&BTreeSet::new()),
-            self.sentences(logs, &BTreeSet::new()),
-        );
-        Ok(Verdict {
-            publish: None,
-            reason,
-            audit,
-        })
-    }
-
-    /// Whether the departed, if they knew each other's shares, would learn no more than the budget:
-    /// a necessary part of what the plan says, that departures chosen by the schedule (all that
-    /// exchanged with one party, say) fail.
-    pub(super) fn departed_learn_little(&self, publish: &BTreeSet<Party>) -> bool {
-        let departed: Vec<Party> = self.departed(publish).into_iter().collect();
-        let ratio = (self.noise.correlated_std / self.noise.independent_std).powi(2);
-        let most = (self.budget * self.noise.independent_std / self.setting.largest_sensitivity()).powi(2);
-        departed.is_empty()
-            || worst_with_a_share_fault(&self.setting.out, &departed, ratio)
-                .is_some_and(|square| square <= most)
     }
 
     /// The sets that the gate looks at: as many of [`Gate::sets`] as it has time for.
@@ -264,6 +182,9 @@ impl Gate<'_> {
     ) -> Result<LargestLoss, LogsError> {
         if self.setting.reveals_sums(self.noise) {
             return self.same_sum(logs, publish);
+        }
+        if let Some(share_faults) = self.setting.drawn_share_faults {
+            return self.by_draw(logs, publish, share_faults);
         }
         if self.setting.uniform {
             return self.by_connectivity(logs, publish);

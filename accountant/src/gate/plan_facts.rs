@@ -8,6 +8,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::bounds::before_publishing::bound;
 use crate::bounds::bound::local_loss;
+use crate::bounds::static_draw::delta_of_noise;
 use crate::class::coalitions::MOST_SETTLED;
 use crate::class::setting::Setting;
 use crate::execution::checked::Execution;
@@ -36,6 +37,15 @@ const WITH_CARE: f64 = 4.0;
 /// Multiplications that the gate takes in all, whatever the logs say: some ten seconds of one core.
 /// What is not computed then counts as unbounded, so that the theorem of local noise stands in.
 const MOST_WORK: f64 = 4.0 * MOST_SETTLED;
+
+/// The δ of the plan's noise: its own, less what is left to the draw of a schedule at START.
+fn delta_of(plan: &Plan) -> f64 {
+    let delta = plan.draft().privacy.delta;
+    match plan.draws_at_start() {
+        true => delta_of_noise(delta),
+        false => delta,
+    }
+}
 
 /// The largest loss if a set of members publishes.
 pub(super) struct LargestLoss {
@@ -66,7 +76,7 @@ impl<'a> Gate<'a> {
             correlated_std: calibration.correlated_std,
         };
         // A δ out of range leaves nothing to spend.
-        let budget = gaussian::mu(privacy.epsilon, privacy.delta).unwrap_or(0.0);
+        let budget = gaussian::mu(privacy.epsilon, delta_of(plan)).unwrap_or(0.0);
         Ok(Gate {
             plan,
             setting,
@@ -155,7 +165,7 @@ impl<'a> Gate<'a> {
 
     /// The ε of a loss at the plan's δ, never below the true one; ∞ where there is none.
     pub(super) fn epsilon(&self, mu: f64) -> f64 {
-        gaussian::epsilon(self.plan.draft().privacy.delta, mu).unwrap_or(f64::INFINITY)
+        gaussian::epsilon(delta_of(self.plan), mu).unwrap_or(f64::INFINITY)
     }
 
     /// Everybody who is not in `publish`.

@@ -11,7 +11,7 @@ use crate::execution::checked::Execution;
 pub struct Audit {
     /// The largest loss of any party, departed ones included: the smallest of the valid statements.
     pub mu: f64,
-    /// The ε of that loss at the plan's δ.
+    /// The ε of that loss at the plan's δ, less what of it is left to the draw of the schedule.
     pub epsilon: f64,
     /// The δ of the plan's privacy target.
     pub delta: f64,
@@ -44,6 +44,9 @@ pub enum Basis {
     /// The connectivity of what happened, any coalition of `colluding` parties; the execution's
     /// loss is not above it.
     Connectivity,
+    /// A draw of the schedule, any coalition of `colluding` parties that was fixed before it; the
+    /// execution's loss is above it only if the draw was a bad one.
+    Draw,
     /// The loss of local noise, any coalition and any faults; the execution's is not above it.
     Theorem,
 }

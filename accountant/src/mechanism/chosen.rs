@@ -5,11 +5,9 @@ use undertone_protocol::lattice::injection::InjectionError;
 use undertone_protocol::plan::run_file::settings::{InjectionChoice, MechanismKind, MechanismSettings};
 
 use crate::mechanism::inca::{CustomInjection, InjectionSpec, NamedInjection};
+use crate::mechanism::pairwise::Pairwise;
 use crate::mechanism::ppsc::Ppsc;
 use crate::mechanism::rules::Rules;
-
-#[cfg(test)]
-use crate::mechanism::local::Local;
 
 /// How value and noise get into states, and what a share is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,10 +23,9 @@ pub enum Mechanism {
     /// fresh noise, which it keeps.
     #[serde(skip)]
     Ppsc,
-    /// Nobody sends anything: for tests of what a mechanism has to answer.
-    #[cfg(test)]
+    /// Masks of pairs: a share is a noise that its sender deducts, and that both expand from a key.
     #[serde(skip)]
-    Local,
+    Pairwise,
 }
 
 impl Mechanism {
@@ -37,8 +34,7 @@ impl Mechanism {
         match self {
             Mechanism::Inca(injection) => injection,
             Mechanism::Ppsc => &Ppsc,
-            #[cfg(test)]
-            Mechanism::Local => &Local,
+            Mechanism::Pairwise => &Pairwise,
         }
     }
 
@@ -48,14 +44,17 @@ impl Mechanism {
         match kind {
             MechanismKind::Inca => Some(InjectionSpec::Named(NamedInjection::Incremental).into()),
             MechanismKind::Ppsc => Some(Mechanism::Ppsc),
+            MechanismKind::Pairwise => Some(Mechanism::Pairwise),
             MechanismKind::Gossip => None,
         }
     }
 
     /// The mechanism of a run of `rounds` rounds with these settings.
     pub fn of_settings(settings: &MechanismSettings, rounds: usize) -> Result<Self, InjectionError> {
-        if settings.kind == MechanismKind::Ppsc {
-            return Ok(Mechanism::Ppsc);
+        match settings.kind {
+            MechanismKind::Ppsc => return Ok(Mechanism::Ppsc),
+            MechanismKind::Pairwise => return Ok(Mechanism::Pairwise),
+            _ => {}
         }
         Ok(Mechanism::Inca(match &settings.injection {
             InjectionChoice::Incremental => InjectionSpec::Named(NamedInjection::Incremental),

@@ -16,6 +16,8 @@ pub enum Format {
     Shares,
     /// The format of `account ppsc`: iterations of exchanges.
     Exchanges,
+    /// Who has a mask in common with whom.
+    Masks,
 }
 
 /// A schedule as lists: for each round, for each party, to whom it sends.
@@ -68,6 +70,11 @@ pub trait Rules: Debug + Send + Sync {
     /// Whether mass that `party` gains at the end of `applied` might as well have come in `round`.
     fn joins_at_once(&self, _sends: &Sends, _party: Party, _round: u32, _applied: u32) -> bool {
         false
+    }
+
+    /// Whether shares are sent, so that they may go astray.
+    fn shares_travel(&self) -> bool {
+        true
     }
 
     /// How many single share faults the tolerated class has; `lost` if it has lost shares, too.

@@ -10,7 +10,6 @@ use crate::losses::gaussian;
 use crate::losses::loss::Noise;
 use crate::verify::claim::{check_claim, exceeds, words};
 use crate::verify::error::VerifyError;
-use crate::verify::sampled;
 
 /// How far a recomputed prediction may differ from the plan's, relatively.
 const PREDICTION: f64 = 1e-6;
@@ -20,10 +19,8 @@ const PREDICTION: f64 = 1e-6;
 ///
 /// `Ok` means: every claim holds, and those that hold as headline cover the tolerated class and
 /// what leaves before publishing, within the plan's (ε, δ). Claims that are worse than the truth
-/// are accepted. Where START draws the schedule the plan's (ε, δ) is for its sampled claim, which
-/// is held against draws from the seed `own` on: a random number that nobody else knew when the
-/// plan was made. Other plans make no use of it.
-pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
+/// are accepted.
+pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     let calibration = plan.calibration();
     let privacy = &plan.draft().privacy;
     let setting = Setting::of_plan(plan)?;
@@ -35,26 +32,20 @@ pub fn verify(plan: &Plan, own: u64) -> Result<(), VerifyError> {
         check_sizes(plan)?;
     }
     // The claims, and that they cover what a headline has to.
-    if plan.draws_at_start() {
-        sampled::check(plan, &setting, noise, own)?;
-    } else {
-        let established = claims_when_sealed(plan.draft(), claims(&setting, noise, privacy.delta)?);
-        for (index, claim) in calibration.claims.iter().enumerate() {
-            check_claim(plan, index, claim, &established)?;
-        }
-        if setting.reveals_sums(noise) {
-            // The plan says that exact sums are revealed, and that this is meant: it has no
-            // headline, and keeps its word for other changes.
-            check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
-                is_sure(claim) && claim.faults == faults
-            })?;
-        } else {
-            check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
-                claim.holds_as_headline && covers(claim, faults)
-            })?;
-        }
+    let established = claims_when_sealed(plan.draft(), claims(&setting, noise, privacy.delta)?);
+    for (index, claim) in calibration.claims.iter().enumerate() {
+        check_claim(plan, index, claim, &established)?;
     }
-    if !setting.reveals_sums(noise) {
+    if setting.reveals_sums(noise) {
+        // The plan says that exact sums are revealed, and that this is meant: it has no
+        // headline, and keeps its word for other changes.
+        check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
+            is_sure(claim) && claim.faults == faults
+        })?;
+    } else {
+        check_cover(&calibration.claims, privacy.epsilon, |claim, faults| {
+            claim.holds_as_headline && covers(claim, faults)
+        })?;
         check_theorems(plan)?;
     }
     let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;

@@ -1,8 +1,9 @@
 //! One claim of a plan against what can be established.
 
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::claim::{Claim, Faults};
+use undertone_protocol::plan::claim::{Claim, DrawBasis, Faults};
 
+use crate::bounds::static_draw::delta_of_noise;
 use crate::calibration::claims::is_sure;
 use crate::losses::gaussian;
 use crate::verify::error::VerifyError;
@@ -34,6 +35,7 @@ pub(super) fn check_claim(
             && truth.established == claim.established
             && truth.changes == claim.changes
             && truth.connectivity == claim.connectivity
+            && is_same_draw(truth, claim)
             && truth.sealed == claim.sealed
             && truth.size >= claim.size
     };
@@ -48,7 +50,11 @@ pub(super) fn check_claim(
             found: truth.mu,
         });
     }
-    let follows = gaussian::epsilon(claim.delta, claim.mu)?;
+    let delta = match claim.draw {
+        Some(_) => delta_of_noise(claim.delta),
+        None => claim.delta,
+    };
+    let follows = gaussian::epsilon(delta, claim.mu)?;
     if exceeds(follows, claim.epsilon) {
         return Err(VerifyError::Epsilon {
             index,
@@ -63,6 +69,19 @@ pub(super) fn check_claim(
     }
     // A larger ε than the true one is as true, at no larger δ.
     check_sampling(plan, index, claim, truth.epsilon.min(claim.epsilon))
+}
+
+/// Whether a claim rests on the draw that it says, or on none, and states no smaller chance of a
+/// bad one than there is.
+fn is_same_draw(truth: &Claim, claim: &Claim) -> bool {
+    match (truth.draw, claim.draw) {
+        (None, None) => true,
+        (Some(truth), Some(said)) => {
+            let chance = said.chance;
+            !exceeds(truth.chance, chance) && said == DrawBasis { chance, ..truth }
+        }
+        _ => false,
+    }
 }
 
 /// Checks that a claim, the plan's number `index`, states what sampling its noise adds to δ of a

@@ -109,26 +109,6 @@ pub enum VerifyError {
         /// What follows from the plan's own schedule and noise.
         found: Option<f64>,
     },
-    /// A sampled claim that does not follow from the draws that it names.
-    #[error("claims[{index}] ({what}): {problem}")]
-    Sample {
-        /// Index of the claim in the plan's list.
-        index: usize,
-        /// The claim, in words.
-        what: String,
-        /// What is wrong with the claim, in words.
-        problem: String,
-    },
-    /// Static coalitions of more parties, over more rounds, than anybody could draw.
-    #[error(
-        "privacy.coalitions: a single random draw of {parties} parties over {rounds} rounds takes seconds: nobody can check a sample of them"
-    )]
-    Draws {
-        /// How many parties the plan has.
-        parties: usize,
-        /// How many rounds it has.
-        rounds: usize,
-    },
     /// The injection is refused.
     #[error(transparent)]
     Injection(#[from] InjectionError),

@@ -7,6 +7,7 @@ mod gaussian;
 mod gossip;
 mod inca;
 mod ppsc;
+mod static_coalitions;
 
 use clap::Subcommand;
 
@@ -28,6 +29,9 @@ pub enum AccountCommand {
     /// How many parties it takes to separate the others, and among how many values each party's own
     /// is hidden then, whoever colludes
     Connectivity(connectivity::ConnectivityArgs),
+    /// The chance that a schedule drawn after coalitions and departures are fixed leaves the others
+    /// in several pieces, and how many rounds make it small
+    Static(static_coalitions::StaticArgs),
     /// The loss of several releases together: μ² adds, adaptively, and is converted to ε once
     Compose(compose::ComposeArgs),
 }
@@ -40,6 +44,7 @@ pub fn run(command: AccountCommand) -> Result<Report, Failure> {
         AccountCommand::Ppsc(arguments) => ppsc::run(&arguments),
         AccountCommand::Gossip(arguments) => gossip::run(&arguments),
         AccountCommand::Connectivity(arguments) => connectivity::run(&arguments),
+        AccountCommand::Static(arguments) => static_coalitions::run(&arguments),
         AccountCommand::Compose(arguments) => compose::run(&arguments),
     }
 }

@@ -16,7 +16,7 @@ use crate::party::events::Events;
 use crate::party::identity::Identity;
 use crate::party::receipt::Account;
 use crate::party::spent::{KeyLock, Spent, User};
-use crate::party::{input, part, signals};
+use crate::party::{input, part, reaching, signals};
 use crate::planning::files;
 use crate::planning::policy::{self, Policy};
 use crate::telling::failure::{Exit, Failure};
@@ -133,7 +133,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         .map_err(|e| Failure::usage(format!("no runtime can be started: {e}")))?;
     let finish = runtime.block_on(async {
         let told = signals::leave();
-        let hub = driver::hub_configuration(&part);
+        let hub = reaching::hub_configuration(&part.plan, part.me, &part.key);
         driver::drive_alone(hub, part, told, deliver).await
     })?;
     let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;

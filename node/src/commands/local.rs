@@ -85,7 +85,7 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
     progress.milestone(&format!(
         "Plan {}: {} rounds, ε = {}",
         &plan.digest_hex()[..12],
-        plan.rounds(),
+        plan.mixing_rounds(),
         plan.draft().privacy.epsilon
     ));
     files::write_plan(&folders.output.join("plan.json"), &plan)?;

@@ -15,6 +15,7 @@ use undertone_protocol::plan::run_file::settings::Unit;
 use undertone_protocol::simulator::scenario::Conditions;
 
 use crate::commands::simulate::totals::Totals;
+use crate::measuring::paper::draws::Draws;
 use crate::measuring::paper::{self, Paper};
 use crate::measuring::trial::{KillPhase, Trial};
 use crate::planning::{files, make, plot};
@@ -35,17 +36,21 @@ pub struct SimulateArgs {
     /// Number of parties
     #[arg(long, value_name = "N", required_unless_present = "paper")]
     parties: Option<usize>,
-    /// Instead of a run: a table of a paper, computed again, beside the numbers that it prints
+    /// Instead of a run: a figure or table of a paper, computed again, beside what it prints
     #[arg(
         long,
         value_enum,
         value_name = "TABLE",
-        conflicts_with_all = ["run", "parties", "runs", "seed", "kills", "plot"]
+        conflicts_with_all = ["run", "parties", "kills", "plot"]
     )]
     paper: Option<Paper>,
-    /// Number of runs, each with fresh noise
-    #[arg(long, value_name = "R", default_value_t = 1)]
-    runs: u64,
+    /// With --paper: write each figure or table into this folder as CSV, figures as SVG, too
+    #[arg(long, value_name = "DIR", requires = "paper")]
+    out: Option<PathBuf>,
+    /// Number of runs, each with fresh noise [default: 1; with --paper, for each point of a figure
+    /// that is drawn: as many as take seconds]
+    #[arg(long, value_name = "R")]
+    runs: Option<u64>,
     /// Seeds inputs, schedule, network, kills and (only here) noise
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
@@ -78,7 +83,17 @@ const RECORDS: u64 = 20;
 /// Simulates the runs and reports what they add up to.
 pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     if let Some(paper) = arguments.paper {
-        return Ok(paper::report(paper));
+        if !paper.is_drawn() && (arguments.runs.is_some() || arguments.seed != 0) {
+            let message = "this figure or table is exact: nothing is drawn";
+            return Err(Failure::usage(message)
+                .field("--paper")
+                .hint("leave out --runs and --seed"));
+        }
+        let draws = Draws {
+            runs: arguments.runs.map(|runs| runs.max(1)),
+            seed: arguments.seed,
+        };
+        return paper::report(paper, draws, arguments.out.as_deref());
     }
     let (Some(path), Some(parties)) = (&arguments.run, arguments.parties) else {
         return Err(Failure::usage("give RUN.toml and --parties, or --paper"));
@@ -97,7 +112,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
         Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(make::make(run, &peers, arguments.seed)?);
     let trial = Trial::new(plan, arguments.seed);
-    let (runs, kills) = (arguments.runs.max(1), arguments.kills);
+    let (runs, kills) = (arguments.runs.unwrap_or(1).max(1), arguments.kills);
     let mut totals = Totals::new();
     let mut progress = Progress::start();
     for number in 0..runs {

@@ -66,7 +66,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         phase: None,
         round: None,
         waiting_for: vec![],
-        rounds: plan.rounds(),
+        rounds: plan.mixing_rounds(),
         parties: plan.parties(),
         dimension: draft.dimension(),
         unit: unit_name(draft.data.unit).into(),

@@ -16,7 +16,7 @@ use crate::daemon::config::layers::{Given, KEYS, Layers, RawDataSet, Source};
 use crate::party::identity::Identity;
 use crate::planning::files::read_text;
 use crate::planning::make;
-use crate::planning::policy::{AcceptClaims, Policy};
+use crate::planning::policy::Policy;
 use crate::telling::failure::Failure;
 
 /// Flags of `node`.
@@ -422,7 +422,7 @@ fn policy(layers: &Layers) -> Result<(Policy, Option<BTreeSet<PeerId>>, usize), 
         min_colluders: raw
             .min_colluders
             .unwrap_or(default_number("policy.min_colluders")),
-        accept_claims: raw.accept_claims.unwrap_or(AcceptClaims::Exact),
+        accept_claims: raw.accept_claims,
     };
     Ok((policy, vouched, max_runs))
 }

@@ -4,7 +4,7 @@ use undertone_protocol::messages::notice::Network;
 
 use crate::daemon::config::Config;
 use crate::network::config::{Listening, PeerAddress};
-use crate::party::driver;
+use crate::party::reaching;
 
 /// Where a hub listens on one graph, and for whom whatever runs there are.
 pub(super) fn listening(config: &Config, graph: Network) -> Listening {
@@ -20,11 +20,11 @@ pub(super) fn listening(config: &Config, graph: Network) -> Listening {
         };
         PeerAddress {
             peer_id: peer.id,
-            address: driver::parse(address.as_str()),
+            address: reaching::parse(address.as_str()),
         }
     });
     Listening {
-        listen: driver::parse(listen.as_str()),
+        listen: reaching::parse(listen.as_str()),
         peers: peers.collect(),
     }
 }

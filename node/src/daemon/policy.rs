@@ -24,7 +24,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::daemon::config::Config;
 use crate::daemon::refusal::{Kind, Refusal};
-use crate::planning::policy::{self, AcceptClaims};
+use crate::planning::policy;
 use crate::telling::failure::Failure;
 
 /// Executions and coalitions that are computed at most; above, Δ/σ* stands in. Our guess: a few
@@ -39,12 +39,6 @@ pub fn check(config: &Config, plan: &Plan, me: Party) -> Result<(), Refusal> {
         return Ok(());
     };
     let strangers = not_vouched_for(plan, me, vouched);
-    let sampled = config.policy.accept_claims == AcceptClaims::Sampled && plan.draws_at_start();
-    if sampled && strangers.len() <= plan.draft().privacy.colluding {
-        // A coalition that was chosen before the schedule, no larger than those of the sampled
-        // claim, which was checked above.
-        return Ok(());
-    }
     let mu = loss_against(plan, me, &strangers)
         .map_err(|e| Refusal::new(Kind::Plan, e.to_string()).field("plan"))?;
     let names: Vec<&str> = strangers
@@ -113,7 +107,6 @@ fn refused_plan(failure: Failure) -> Refusal {
     let key = match failure.field.as_deref() {
         Some("--max-epsilon") => Some("policy.max_epsilon"),
         Some("--min-colluders") => Some("policy.min_colluders"),
-        Some("--accept-claims") => Some("policy.accept_claims"),
         _ => None,
     };
     let refusal = Refusal::from(failure);
@@ -136,11 +129,10 @@ fn not_vouched_for(plan: &Plan, me: Party, vouched: &BTreeSet<PeerId>) -> BTreeS
 }
 
 /// μ that a run of this plan is charged with before it begins: the largest of the claims that its
-/// headline rests on, which cover the tolerated class and what leaves before publishing: a sample
-/// is never charged by, budgets are sure. Δ/σ* if the plan has none: then it reveals exact sums,
-/// and that is without a bound.
+/// headline rests on, which cover the tolerated class and what leaves before publishing. Δ/σ* if
+/// the plan has none: then it reveals exact sums, and that is without a bound.
 pub fn charged_mu(plan: &Plan, me: Party) -> f64 {
-    let sure = |established| !matches!(established, Established::Sampled | Established::Searched);
+    let sure = |established| established != Established::Searched;
     let headline = plan
         .calibration()
         .claims
@@ -170,8 +162,10 @@ fn theorem(plan: &Plan, me: Party) -> f64 {
 pub fn loss_against(plan: &Plan, me: Party, coalition: &BTreeSet<Party>) -> Result<f64, Refused> {
     let bound = theorem(plan, me);
     if plan.draws_at_start() {
-        // Who is not vouched for may know the schedule, and it is not here yet.
-        return Ok(bound);
+        // Who is not vouched for is known before the draw: the claim is against as many. More may
+        // part this party from others, and the schedule is not here yet.
+        let covered = coalition.len() <= plan.draft().privacy.colluding;
+        return Ok(if covered { charged_mu(plan, me) } else { bound });
     }
     // How many systems of equations it takes; beyond our patience the theorem must do.
     let setting = Setting::of_plan(plan).map_err(|e| Refused(e.to_string()))?;

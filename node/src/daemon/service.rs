@@ -31,7 +31,7 @@ use crate::daemon::taking_part::carry;
 use crate::network::config::{HubConfig, Patience};
 use crate::network::hub::Hub;
 use crate::party::spent::{KeyLock, Spent, User};
-use crate::party::{driver, part};
+use crate::party::{part, reaching};
 use crate::planning::{files, instead, make, quote};
 use crate::telling::failure::Failure;
 use crate::telling::process;
@@ -104,7 +104,7 @@ impl Service {
         let offers = Offers::open(state.offers())?;
         let hub = Hub::start(HubConfig {
             key: config.identity.keypair.clone(),
-            version: driver::MESSAGES_VERSION,
+            version: reaching::MESSAGES_VERSION,
             private: listening(&config, Network::Private),
             public: listening(&config, Network::Public),
             patience: Patience::default(),

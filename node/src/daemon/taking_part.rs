@@ -230,6 +230,10 @@ impl Costs for Charged {
         self.spent.spend()
     }
 
+    fn reveal(&mut self) -> Result<u64, Failure> {
+        self.spent.reveal()
+    }
+
     fn settle(&mut self, mu: f64) -> Result<(), Failure> {
         let raised = self.shared.ledger().raise(&self.digest, squared(mu));
         raised.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message))

@@ -1,153 +1,90 @@
 //! `undertone simulate --paper`: numbers that a paper prints, ours, and the ratio.
 
+mod computed;
+mod departing;
+pub(crate) mod draws;
+mod inca;
+mod ppsc;
+
+use std::path::Path;
+
 use clap::ValueEnum;
-use serde_json::{Value, json};
-use undertone_accountant::account::ppsc::paper::{
-    Compared, PRINTED_LAMBDA, lambda_of_the_graph, table_2, table_3,
-};
+use serde_json::json;
 
+use crate::measuring::paper::computed::Computed;
+use crate::measuring::paper::draws::Draws;
+use crate::telling::failure::Failure;
+use crate::telling::progress::Progress;
 use crate::telling::report::Report;
-use crate::telling::table::{Table, number};
 
-/// A table of a paper.
+/// A figure or table of a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Paper {
+    /// INCA: mean squared error over the number of honest parties, and that of other mechanisms
+    IncaFigure1,
+    /// INCA: rounds until the conditions of Theorem 4.5 hold, by parties and share of colluders
+    IncaFigure2,
+    /// INCA: mean squared error over the share of parties that depart, and that of others
+    IncaFigure3,
+    /// INCA: share of runs in which they hold, by rounds and receivers
+    IncaFigure5,
     /// PPSC: iterations until every state has changed with probability ρ
     PpscTable2,
     /// PPSC: rounds of plain averaging on the 10-cycle to reach accuracy ν
     PpscTable3,
+    /// All of these
+    All,
 }
 
-/// Computes a table of a paper. Nothing is sampled: the same numbers every time.
-pub(crate) fn report(paper: Paper) -> Report {
-    let (json, text) = match paper {
-        Paper::PpscTable2 => ppsc_table_2(),
-        Paper::PpscTable3 => ppsc_table_3(),
+impl Paper {
+    /// Whether it rests on draws.
+    pub fn is_drawn(self) -> bool {
+        matches!(self, Paper::IncaFigure2 | Paper::IncaFigure5 | Paper::All)
+    }
+
+    fn compute(self, draws: Draws, progress: &mut Progress) -> Result<Vec<Computed>, Failure> {
+        Ok(match self {
+            Paper::IncaFigure1 => vec![inca::figure_1()?],
+            Paper::IncaFigure2 => vec![inca::figure_2(draws, progress)],
+            Paper::IncaFigure3 => vec![departing::figure_3()?],
+            Paper::IncaFigure5 => vec![inca::figure_5(draws, progress)],
+            Paper::PpscTable2 => vec![ppsc::table_2()],
+            Paper::PpscTable3 => vec![ppsc::table_3()],
+            Paper::All => {
+                let all = Paper::value_variants()
+                    .iter()
+                    .filter(|paper| **paper != Paper::All);
+                let each = all.map(|paper| paper.compute(draws, progress));
+                let each: Vec<Vec<Computed>> = each.collect::<Result<_, _>>()?;
+                each.into_iter().flatten().collect()
+            }
+        })
+    }
+}
+
+/// Computes a figure or table, or all; with a folder it writes each as CSV, and figures as SVG.
+pub(crate) fn report(paper: Paper, draws: Draws, out: Option<&Path>) -> Result<Report, Failure> {
+    let mut progress = Progress::start();
+    let all = paper.compute(draws, &mut progress);
+    progress.end();
+    let all = all?;
+    let mut text: String = all.iter().map(Computed::text).collect::<Vec<_>>().join("\n");
+    let mut written = Vec::new();
+    if let Some(folder) = out {
+        for computed in &all {
+            written.extend(computed.write(folder)?);
+        }
+        text += &format!("\nIn {}: {}\n", folder.display(), written.join(", "));
+    }
+    let mut json = match &all[..] {
+        [one] => one.json(),
+        many => {
+            let objects: Vec<_> = many.iter().map(Computed::json).collect();
+            json!({"paper": "all", "papers": objects, "exit_code": 0})
+        }
     };
-    Report::done(json, text)
-}
-
-fn object(compared: &Compared) -> Value {
-    json!({"paper": compared.paper, "ours": compared.ours, "ratio": compared.ratio()})
-}
-
-fn cells(compared: &Compared) -> [String; 3] {
-    [
-        compared.paper.to_string(),
-        compared.ours.to_string(),
-        format!("{:.3}", compared.ratio()),
-    ]
-}
-
-fn sentences(notes: &[String]) -> String {
-    notes.iter().map(|note| format!("{note}\n")).collect()
-}
-
-fn ppsc_table_2() -> (Value, String) {
-    let rows = table_2();
-    let notes = vec![
-        "The paper's ρ are shares of 10⁶ samples; ours are exact. \
-         \"Least S\" allows for three standard errors of these samples."
-            .to_owned(),
-        "Theorem 2 gives 24 from the printed ρ = 0.9998, not 25: that needs ρ > 0.99985.".to_owned(),
-        "Every state having changed does not give D its full rank, which is what hides a value: \
-         the last column is the chance of that after the paper's S. \
-         Plans compute it from the edges that are really used."
-            .to_owned(),
-    ];
-    let mut table = Table::with_headings([
-        "ρ",
-        "ρ exact",
-        "S, Theorem 2",
-        "ours",
-        "ratio",
-        "least S, Figure 5",
-        "ours",
-        "ratio",
-        "full rank",
-    ]);
-    for row in &rows {
-        let ([a, b, c], [d, e, f]) = (cells(&row.theorem), cells(&row.least));
-        table.row([
-            row.rho.to_string(),
-            format!("{:.5}", row.exact_rho),
-            a,
-            b,
-            c,
-            d,
-            e,
-            f,
-            format!("{:.5}", row.full_rank),
-        ]);
+    if out.is_some() {
+        json["files"] = json!(written);
     }
-    let objects = rows.iter().map(|row| {
-        json!({
-            "rho": row.rho, "exact_rho": row.exact_rho, "full_rank": row.full_rank,
-            "theorem": object(&row.theorem), "least": object(&row.least),
-        })
-    });
-    let json =
-        json!({"paper": "ppsc-table2", "rows": objects.collect::<Vec<_>>(), "notes": notes, "exit_code": 0});
-    let title = "PPSC, Table 2: iterations S until every state has changed with probability ρ \
-                 (Figure 4c: paths of 4, 3 and 3 parties)\n\n";
-    (json, format!("{title}{}\n{}", table.render(), sentences(&notes)))
-}
-
-fn ppsc_table_3() -> (Value, String) {
-    let rows = table_3();
-    let notes = vec![
-        format!(
-            "The paper's σ_γ = κ/λ follows with λ_ppsc = {PRINTED_LAMBDA}; \
-             that of its graph is 2 sin(π/8) = {:.5}, which gives more noise: \
-             the columns \"λ of the graph\".",
-            lambda_of_the_graph()
-        ),
-        "Figure 6a is simulated; ours is the exact expectation over edges and noise. \
-         At ε = 0.1 the two differ by up to 10 %."
-            .to_owned(),
-        "The sums of the components stay public in all of this: no T and no σ_γ hides them.".to_owned(),
-    ];
-    let mut table = Table::with_headings([
-        "ε",
-        "ν",
-        "T, Theorem 2",
-        "ours",
-        "ratio",
-        "λ of the graph",
-        "least T, Figure 6a",
-        "ours",
-        "ratio",
-        "λ of the graph",
-    ]);
-    for row in &rows {
-        let ([a, b, c], [d, e, f]) = (cells(&row.theorem), cells(&row.least));
-        let (theorem, least) = (
-            row.theorem_of_the_graph.to_string(),
-            row.least_of_the_graph.to_string(),
-        );
-        table.row([
-            number(row.epsilon),
-            number(row.accuracy),
-            a,
-            b,
-            c,
-            theorem,
-            d,
-            e,
-            f,
-            least,
-        ]);
-    }
-    let objects = rows.iter().map(|row| {
-        json!({
-            "epsilon": row.epsilon, "accuracy": row.accuracy,
-            "theorem": object(&row.theorem), "theorem_with_lambda_of_the_graph": row.theorem_of_the_graph,
-            "least": object(&row.least), "least_with_lambda_of_the_graph": row.least_of_the_graph,
-        })
-    });
-    let json =
-        json!({"paper": "ppsc-table3", "rows": objects.collect::<Vec<_>>(), "notes": notes, "exit_code": 0});
-    let title = "PPSC, Table 3: rounds T of plain averaging on the cycle of ten (weights 1/10) \
-                 until E‖x − mean‖² ≤ ν, after S = 25\n\n";
-    (json, format!("{title}{}\n{}", table.render(), sentences(&notes)))
+    Ok(Report::done(json, text))
 }

@@ -157,6 +157,7 @@ fn plan(draft: Draft) -> Result<Plan, Failure> {
         changes: None,
         basis: None,
         connectivity: None,
+        draw: None,
         sealed: false,
         holds_as_headline: true,
     };

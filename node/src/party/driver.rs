@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use libp2p::PeerId;
 use libp2p::identity::Keypair;
-use libp2p::{Multiaddr, PeerId};
 use serde_json::json;
 use tokio::sync::mpsc;
 use undertone_accountant::gate::decision;
@@ -21,30 +21,24 @@ use undertone_protocol::messages::wire::Bytes;
 use undertone_protocol::mixing::portion::Noise;
 use undertone_protocol::mixing::ticket::Tickets;
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::run::backlog::Backlog;
 use undertone_protocol::run::interface::{Input, Output};
-use undertone_protocol::run::machine::{Identity, Run};
+use undertone_protocol::run::machine::Identity;
 use undertone_protocol::run::outcome::{Ending, Event, GateVerdict, Outcome};
-use undertone_protocol::sealing::run_key::RunKey;
+use undertone_protocol::sealing::run_key::{PairKey, RunKey};
 use undertone_protocol::task::machine::Task;
 use undertone_protocol::time::Time;
-use undertone_protocol::topology::graph::Graph;
 use undertone_protocol::topology::party::Party;
 
-use crate::network::config::{
-    HubConfig, Listening, NetworkError, Patience, PeerAddress, RunConfig, RunGraph,
-};
+use crate::network::config::{HubConfig, NetworkError};
 use crate::network::event::NetworkEvent;
 use crate::network::handle::Handle;
 use crate::network::hub::Hub;
 use crate::network::queue::Frame;
 use crate::network::run_network::RunNetwork;
 use crate::party::events::Events;
+use crate::party::reaching::run_configuration;
 use crate::party::spent::Costs;
 use crate::telling::failure::Failure;
-
-/// Version of the messages in frames.
-pub const MESSAGES_VERSION: u32 = 5;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
 const OFFENCES_TOLD: u32 = 20;
@@ -77,6 +71,9 @@ pub struct Finish {
     pub outcome: Outcome,
     /// The gate's account of the agreed logs, if it came to that.
     pub gate: Option<Verdict>,
+    /// How often this node has revealed its number for the draw of the plan's schedule; 0 where
+    /// nothing is drawn at START.
+    pub draws: u64,
     /// Seconds from START to the result.
     pub wall_s: f64,
     /// Bytes that this node sent on the private graph.
@@ -98,6 +95,8 @@ struct Driver {
     audits: mpsc::Sender<Verdict>,
     gate: Option<Verdict>,
     finish: Option<(Outcome, Time)>,
+    /// How often this node has revealed its number for the plan's draw, this start included.
+    draws: u64,
     complete: bool,
     offences: BTreeMap<Party, u32>,
     strangers: BTreeSet<PeerId>,
@@ -114,7 +113,7 @@ pub async fn drive_alone(
     leave: impl Future<Output = ()>,
     finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
-    let run = run_configuration(&part);
+    let run = run_configuration(&part.plan, part.me);
     let (network, inbox) = RunNetwork::start(hub, run).await.map_err(refused)?;
     let result = drive_with(network.handle(), inbox, part, leave, finished).await;
     network.shutdown(FLUSH).await;
@@ -128,7 +127,9 @@ pub async fn drive_on(
     leave: impl Future<Output = ()>,
     finished: impl FnMut(&Finish) -> Result<(), Failure>,
 ) -> Result<Finish, Failure> {
-    let (attachment, inbox) = hub.attach(run_configuration(&part)).map_err(refused)?;
+    let (attachment, inbox) = hub
+        .attach(run_configuration(&part.plan, part.me))
+        .map_err(refused)?;
     let result = drive_with(attachment.handle(), inbox, part, leave, finished).await;
     attachment.shutdown(FLUSH).await;
     result
@@ -208,68 +209,6 @@ fn refused(error: NetworkError) -> Failure {
     }
 }
 
-/// A multiaddress that was checked as a plan's or a peer list's are.
-pub fn parse(address: &str) -> Multiaddr {
-    address.parse().expect("a checked plan has checked addresses")
-}
-
-/// Where the plan says that this party listens.
-pub fn hub_configuration(part: &Part) -> HubConfig {
-    let member = &part.plan.draft().members[part.me];
-    let listening = |address: &str| Listening {
-        listen: parse(address),
-        peers: vec![],
-    };
-    HubConfig {
-        key: part.key.clone(),
-        version: MESSAGES_VERSION,
-        private: listening(member.private.as_str()),
-        public: listening(member.public.as_str()),
-        patience: Patience::default(),
-    }
-}
-
-/// What the plan says of this party's neighbours.
-fn run_configuration(part: &Part) -> RunConfig {
-    let plan = &part.plan;
-    let members = &plan.draft().members;
-    let (public_limit, private_limit) = Run::frame_limits(plan);
-    let side = |graph: &Graph, private: bool, limit: usize, owed: Backlog| {
-        let address = |party: Party| {
-            parse(if private {
-                members[party].private.as_str()
-            } else {
-                members[party].public.as_str()
-            })
-        };
-        let peers = graph.neighbours(part.me).iter();
-        let peers = peers
-            .map(|&party| PeerAddress {
-                peer_id: members[party].id,
-                address: address(party),
-            })
-            .collect();
-        RunGraph::new(peers, limit).owing(owed.frames, owed.bytes)
-    };
-    // One neighbour gets a share and an answer a round at most. (What is queued is held anyway:
-    // neither limit bounds memory of ours by much.)
-    let shares = plan.rounds() as usize + 2;
-    let private = Backlog {
-        frames: 2 * shares,
-        bytes: private_limit.saturating_mul(shares),
-    };
-    RunConfig {
-        digest: *plan.digest(),
-        private: side(&plan.draft().private_graph, true, private_limit, private),
-        public: side(
-            &plan.draft().public_graph,
-            false,
-            public_limit,
-            Run::most_owed(plan),
-        ),
-    }
-}
-
 /// A number larger than those of earlier starts of this node, as long as its clock does not run
 /// backwards.
 fn epoch() -> u64 {
@@ -288,17 +227,13 @@ impl Driver {
             costs,
             events,
         } = part;
-        let peers = plan
-            .draft()
-            .members
-            .iter()
-            .enumerate()
-            .map(|(party, member)| (member.id, party))
-            .collect();
+        let members = plan.draft().members.iter().enumerate();
+        let peers = members.map(|(party, member)| (member.id, party)).collect();
         let identity = Identity {
             party: me,
             key,
             run_key: RunKey::draw(&mut rand::rng()),
+            pair_key: PairKey::draw(&mut rand::rng()),
             seal_seed: rand::random(),
             nonce: rand::random(),
             epoch: epoch(),
@@ -317,6 +252,7 @@ impl Driver {
             audits,
             gate: None,
             finish: None,
+            draws: 0,
             complete: false,
             offences: BTreeMap::new(),
             strangers: BTreeSet::new(),
@@ -426,6 +362,7 @@ impl Driver {
         Some(Finish {
             outcome,
             gate: self.gate.take(),
+            draws: self.draws,
             wall_s,
             private_bytes,
             public_bytes,
@@ -436,7 +373,7 @@ impl Driver {
     /// done: the end of the plan's deadlines, and at least one stage from now.
     fn others_end(&self, outcome: &Outcome) -> Time {
         let run = &self.plan.draft().run;
-        let mixing_ms = u64::from(self.plan.rounds()).saturating_mul(run.round_ms);
+        let mixing_ms = u64::from(self.plan.mixing_rounds()).saturating_mul(run.round_ms);
         let deadlines_ms = mixing_ms.saturating_add(run.settle_ms.saturating_mul(2));
         // Averaging takes more than one where somebody holds it up.
         let stages = self.task.release().publishing_stages();
@@ -563,8 +500,12 @@ impl Driver {
                 tracing::info!(ready, waiting_for = names, "gathering");
                 self.emit("ready", json!({ "ready": ready, "waiting_for": names }));
             }
+            Event::Revealing => match self.costs.reveal() {
+                Ok(draws) => self.draws = draws,
+                Err(failure) => self.fault(&failure.message),
+            },
             Event::Round(round) => {
-                tracing::debug!(round, of = self.plan.rounds(), "round");
+                tracing::debug!(round, of = self.plan.mixing_rounds(), "round");
                 self.emit("round", with("round", round.into()));
             }
             Event::Sealed(bytes) => self.emit("sealed", json!({ "bytes": bytes })),

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use libp2p::identity::Keypair;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use undertone_accountant::bounds::static_draw::delta_of_noise;
 use undertone_accountant::calibration::utility::{Realised, realised};
 use undertone_accountant::gate::connected::kappa;
 use undertone_accountant::gate::decision;
@@ -42,6 +43,8 @@ pub struct Account {
     accuracy: Option<Accuracy>,
     weights: Map<String, Value>,
     sealed: Option<Unsealed>,
+    /// Where START drew the schedule: how often this node has revealed its number for that.
+    draws: u64,
     receipt: Value,
 }
 
@@ -108,10 +111,20 @@ impl Account {
             contradicted,
             spoilt: plan.lattice().ring().is_some() && outcome.sum.is_some() && !missing.is_empty(),
             sealed,
+            draws: finish.draws,
             receipt: Value::Null,
         };
         account.receipt = account.object(plan)?;
         Ok(account)
+    }
+
+    /// How often the schedule was drawn, this start included: whoever ends a START once numbers are
+    /// revealed has one draw more to choose from, so that the chances of a bad one add up, and the
+    /// δ of the statement is the noise's and theirs.
+    fn draw(&self, delta: f64, chance: f64) -> Value {
+        let chance = self.draws.max(1) as f64 * chance;
+        let delta = delta.max(delta_of_noise(delta) + chance);
+        json!({ "tries": self.draws, "chance": chance, "delta": delta })
     }
 
     /// The name of the party whose account it is.
@@ -321,6 +334,10 @@ impl Account {
             && let Some(among) = audit.among
         {
             receipt["connectivity"] = json!({ "kappa": kappa(audit), "among": among });
+        }
+        let mut claims = plan.calibration().claims.iter();
+        if let Some(basis) = claims.find_map(|claim| claim.draw) {
+            receipt["draw"] = self.draw(plan.draft().privacy.delta, basis.chance);
         }
         if let Some(sealed) = &self.sealed {
             receipt["opened_for"] = json!(sealed.opened_for);

@@ -12,6 +12,10 @@ pub trait Costs: Send {
     /// Marks the plan as spent, before the first share leaves. If it fails none does.
     fn spend(&mut self) -> Result<(), Failure>;
 
+    /// Notes that this node reveals its number for the draw of the plan's schedule, before it does;
+    /// how often it has, this time included. Each time is a draw of its own.
+    fn reveal(&mut self) -> Result<u64, Failure>;
+
     /// The agreed logs cost μ = `mu`: called before the final leaves. If it fails the final is
     /// withheld.
     fn settle(&mut self, mu: f64) -> Result<(), Failure>;
@@ -20,6 +24,10 @@ pub trait Costs: Send {
 impl Costs for Spent {
     fn spend(&mut self) -> Result<(), Failure> {
         Spent::spend(self)
+    }
+
+    fn reveal(&mut self) -> Result<u64, Failure> {
+        Spent::reveal(self)
     }
 
     fn settle(&mut self, _: f64) -> Result<(), Failure> {
@@ -182,6 +190,28 @@ impl Spent {
         }
     }
 
+    /// Adds a byte to the file of draws, on disk when this returns: how many it has now.
+    pub fn reveal(&self) -> Result<u64, Failure> {
+        let mut name = self.file.clone().into_os_string();
+        name.push(".draws");
+        let path = PathBuf::from(name);
+        let add = || {
+            let mut file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(b".")?;
+            file.sync_all()?;
+            sync_folder(&path)?;
+            Ok(file.metadata()?.len())
+        };
+        let unwritten = |e: io::Error| {
+            Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--identity")
+        };
+        add().map_err(unwritten)
+    }
+
     /// Spends the plan: creates the files exclusively and syncs them and their folders, before the
     /// first share leaves.
     pub fn spend(&self) -> Result<(), Failure> {
@@ -237,6 +267,20 @@ mod tests {
         assert_eq!(open("alice").check().unwrap_err().exit, Exit::PrivacyRefused);
         assert_eq!(open("alice").spend().unwrap_err().exit, Exit::PrivacyRefused);
         open("bob").spend().unwrap();
+    }
+
+    #[test]
+    fn draws_are_counted_for_each_plan_and_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let reveal = |digest, peer| open(folder.path(), "state", digest, peer).reveal().unwrap();
+        let counts = [
+            reveal("d1", "alice"),
+            reveal("d1", "alice"),
+            reveal("d1", "alice"),
+        ];
+        assert_eq!(counts, [1, 2, 3]);
+        assert_eq!((reveal("d2", "alice"), reveal("d1", "bob")), (1, 1));
+        open(folder.path(), "state", "d1", "alice").check().unwrap();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! quote (SEALING sections 3 and 5).
 
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::claim::{ConnectivityBasis, Faults};
+use undertone_protocol::plan::claim::{ConnectivityBasis, DrawBasis, Faults};
 use undertone_protocol::sealing::holders::Threshold;
 
 use crate::telling::table::at_most;
@@ -14,17 +14,16 @@ pub fn sentences(plan: &Plan) -> Vec<String> {
     };
     let mut told = vec![];
     let claims = plan.calibration().claims.iter();
-    told.extend(
-        claims
-            .filter_map(|claim| claim.connectivity)
-            .next()
-            .map(connected),
-    );
+    let basis = claims.clone().filter_map(|claim| claim.connectivity).next();
+    told.extend(basis.map(|basis| connected(plan, basis)));
+    let draw = claims.filter_map(|claim| claim.draw).next();
+    told.extend(draw.map(drawn));
     told.push(
         "Finals stay closed by sealing, which is computational: it holds against who cannot break X25519, \
          ChaCha20-Poly1305, SHA-256 or discrete logarithms"
             .into(),
     );
+    told.extend((!plan.mixes()).then(|| MASKED.into()));
     told.extend(beyond(plan, threshold));
     told.push(recovery(plan, threshold));
     if plan.draft().privacy.colluding > 0 {
@@ -38,6 +37,14 @@ pub fn sentences(plan: &Plan) -> Vec<String> {
     told
 }
 
+/// What masks of pairs lack that mixing has (FLOOR section 6).
+const MASKED: &str = "Masks are the stream of a cipher, under keys that both parties of a pair hold until the \
+                      set is decided. INCA and PPSC remain preferable where what hides a value is to come from \
+                      one party's randomness alone and not from a cipher, where finals are not to be sealed (a \
+                      missing one costs INCA's Gaussian noise a finite error, and masks the mean), where a false \
+                      word in a share is to be refused by its bound, and where parties meet few others, or for \
+                      moments only";
+
 /// The sentences as lines below a quote's tables.
 pub(super) fn text(plan: &Plan) -> String {
     match &sentences(plan)[..] {
@@ -46,13 +53,40 @@ pub(super) fn text(plan: &Plan) -> String {
     }
 }
 
-fn connected(basis: ConnectivityBasis) -> String {
+fn drawn(basis: DrawBasis) -> String {
+    let DrawBasis {
+        chance,
+        removed,
+        share_faults,
+        among,
+    } = basis;
+    let astray = match share_faults {
+        0 => String::new(),
+        1 => ", and for one share of the others that goes astray".to_owned(),
+        faults => format!(", and for {faults} shares of the others that go astray"),
+    };
+    format!(
+        "The schedule is drawn at START, from numbers that nobody chooses: for any {removed} parties that were \
+         to collude or depart before that{astray}, a draw leaves some value hidden among fewer than {among} \
+         with a chance of at most {chance:.1e}, which δ includes. A START that somebody ends by not revealing \
+         its number is another draw: k tries come to k times that chance. Against who chooses by the schedule \
+         the κ that the receipt states is what holds"
+    )
+}
+
+fn connected(plan: &Plan, basis: ConnectivityBasis) -> String {
     let ConnectivityBasis {
         kappa,
         removed,
         share_faults,
         among,
     } = basis;
+    if !plan.mixes() {
+        return format!(
+            "It takes κ = {kappa} parties to separate those who have masks in common, so that with any \
+             {removed} against it each value is hidden among {among}"
+        );
+    }
     let faults = match share_faults {
         0 => "no share".to_owned(),
         1 => "one share".to_owned(),
@@ -119,6 +153,18 @@ mod tests {
         let run = RunFile::parse(&format!("name = \"t\"\n[data]\nshape = [2]\n{lines}"), parties).unwrap();
         let plan = make::make(run, &Peers::simulated(parties, None).unwrap(), 1).unwrap();
         text(&plan)
+    }
+
+    #[test]
+    fn masks_of_pairs_say_what_they_lack() {
+        let masks = told(8, "[mechanism]\nkind = \"pairwise\"\n");
+        for words in [
+            "κ = 7 parties to separate those who have masks in common",
+            "INCA and PPSC remain preferable where",
+        ] {
+            assert!(masks.contains(words), "{words}: {masks}");
+        }
+        assert!(!masks.contains("gone astray"), "{masks}");
     }
 
     #[test]

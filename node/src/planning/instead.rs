@@ -39,7 +39,7 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     let drafted = plan.draft();
     let uniform = drafted.mechanism.correlated == CorrelatedNoise::Uniform;
     let mut ways = Vec::new();
-    for kind in [MechanismKind::Inca, MechanismKind::Ppsc] {
+    for kind in [MechanismKind::Inca, MechanismKind::Ppsc, MechanismKind::Pairwise] {
         if !(uniform && drafted.mechanism.kind == kind) {
             ways.extend(sealed(drafted, kind));
         }
@@ -82,10 +82,12 @@ pub fn text(plan: &Plan, ways: &[Instead]) -> String {
     format!("\nWhat this plan could use instead:\n{}", table.render())
 }
 
+/// A mechanism with even noise.
 fn name(kind: MechanismKind) -> &'static str {
     match kind {
-        MechanismKind::Ppsc => "PPSC",
-        _ => "INCA",
+        MechanismKind::Ppsc => "PPSC, uniform noise",
+        MechanismKind::Pairwise => "masks of pairs",
+        _ => "INCA, uniform noise",
     }
 }
 
@@ -103,7 +105,8 @@ fn drafted(draft: &Draft, kind: MechanismKind, correlated: CorrelatedNoise, roun
     mechanism.independent_noise = IndependentNoise::Calibrated;
     mechanism.accept_exact_sum = false;
     (privacy.coalitions, privacy.draws) = (Coalitions::Any, None);
-    privacy.share_faults = privacy.share_faults.filter(|_| uniform);
+    let mixes = kind.rules().mixes();
+    privacy.share_faults = privacy.share_faults.filter(|_| uniform && mixes);
     (other.run.sealed, other.run.dissemination) = (uniform, Dissemination::Flood);
     other
 }
@@ -123,14 +126,11 @@ fn basis(plan: &Plan) -> Option<ConnectivityBasis> {
 fn sealed(draft: &Draft, kind: MechanismKind) -> Option<Instead> {
     let plan = planned(drafted(draft, kind, CorrelatedNoise::Uniform, Rounds::Auto))?;
     let rests_on = match basis(&plan) {
+        Some(basis) if !plan.mixes() => format!("κ = {} of the masks; a cipher, sealing", basis.kappa),
         Some(basis) => format!("κ = {} of those who share; sealing", basis.kappa),
         None => "sealing; its noise is local".into(),
     };
-    Some(way(
-        format!("{}, uniform noise, sealed finals", name(kind)),
-        &plan,
-        rests_on,
-    ))
+    Some(way(format!("{}, sealed finals", name(kind)), &plan, rests_on))
 }
 
 fn way(mechanism: String, plan: &Plan, rests_on: String) -> Instead {
@@ -146,7 +146,11 @@ fn way(mechanism: String, plan: &Plan, rests_on: String) -> Instead {
 /// Gaussian noise with readable finals; none where it would be no better than local noise.
 fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
     let draft = plan.draft();
-    let (kind, privacy) = (draft.mechanism.kind, &draft.privacy);
+    let privacy = &draft.privacy;
+    let kind = match draft.mechanism.kind {
+        MechanismKind::Pairwise => MechanismKind::Inca,
+        kind => kind,
+    };
     let rounds = match kind {
         MechanismKind::Inca if plan.parties() <= MOST_PARTIES => {
             Rounds::Fixed(GAUSSIAN_ROUNDS.max(privacy.colluding + privacy.dropouts + 2) as u32)
@@ -169,7 +173,12 @@ fn gaussian_unsealed(plan: &Plan) -> Option<Instead> {
         None if kind == MechanismKind::Inca => "a missing final leaves its noise in the mean".into(),
         None => "one missing final may leave no mean".into(),
     };
-    let mechanism = format!("{}, Gaussian noise, finals not sealed", name(kind));
+    let name = if kind == MechanismKind::Ppsc {
+        "PPSC"
+    } else {
+        "INCA"
+    };
+    let mechanism = format!("{name}, Gaussian noise, finals not sealed");
     Some(way(mechanism, &other, format!("{how}; {late}")))
 }
 
@@ -236,12 +245,13 @@ mod tests {
             &eight,
             &[
                 ("PPSC, uniform noise, sealed finals", 1.080),
+                ("masks of pairs, sealed finals", 1.080),
                 ("INCA, Gaussian noise, finals not sealed", 1.152),
                 ("local noise", 2.646),
                 ("a trusted server", 0.935),
             ],
         );
-        let gaussian = &of(&eight)[1].rests_on;
+        let gaussian = &of(&eight)[2].rests_on;
         assert!(
             gaussian.contains("every coalition, computed; one missing final costs 2.1"),
             "{gaussian}"
@@ -253,6 +263,7 @@ mod tests {
             &[
                 ("INCA, uniform noise, sealed finals", 1.080),
                 ("PPSC, uniform noise, sealed finals", 1.080),
+                ("masks of pairs, sealed finals", 1.080),
                 ("local noise", 2.646),
                 ("a trusted server", 0.935),
             ],
@@ -264,12 +275,12 @@ mod tests {
         let fifty = plan(50, "[mechanism]\nkind = \"ppsc\"\n");
         let ways = of(&fifty);
         assert_eq!(ways[0].mechanism, "INCA, uniform noise, sealed finals");
-        assert_eq!(ways[1].mechanism, "PPSC, Gaussian noise, finals not sealed");
+        assert_eq!(ways[2].mechanism, "PPSC, Gaussian noise, finals not sealed");
         assert!(
-            ways[1].rests_on.starts_with("a theorem's closed form, κ = "),
+            ways[2].rests_on.starts_with("a theorem's closed form, κ = "),
             "{ways:?}"
         );
-        let times = ways[1].standard_error / fifty.calibration().predicted.standard_error;
+        let times = ways[2].standard_error / fifty.calibration().predicted.standard_error;
         assert!((1.0..1.1).contains(&times), "{times}");
     }
 

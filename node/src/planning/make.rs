@@ -48,6 +48,9 @@ pub fn make(run: RunFile, peers: &Peers, seed: u64) -> Result<Plan, Failure> {
 /// The first half of [`make`], which takes all of its time.
 pub(crate) fn calibrated(run: RunFile, peers: &Peers, seed: u64) -> Result<(Draft, Calibration), Failure> {
     let draft = Draft::new(run, peers, seed).map_err(|e| Failure::usage(e.to_string()).field(e.field()))?;
+    if draft.privacy.draws.is_some() {
+        tracing::warn!("privacy.draws is ignored: a theorem stands where draws were sampled");
+    }
     let mut progress = Progress::start();
     let calibration = calibrate(&draft, &mut |step| progress.show(step)).map_err(|e| uncalibrated(&e))?;
     progress.end();
@@ -106,10 +109,11 @@ fn uncalibrated(error: &CalibrateError) -> Failure {
         CalibrateError::Thin { .. } => Failure::new(Exit::PlanRefused, error.to_string())
             .field("topology.private")
             .hint("or mechanism.local_noise_ok = true, for noise as large as local privacy needs"),
-        CalibrateError::Separated { .. } => Failure::usage(error.to_string()).field("mechanism.rounds"),
+        CalibrateError::Separated { .. } | CalibrateError::Drawn { .. } => {
+            Failure::usage(error.to_string()).field("mechanism.rounds")
+        }
         CalibrateError::Kind => Failure::usage(error.to_string()).field("mechanism.kind"),
         CalibrateError::TooMany => Failure::usage(error.to_string()).field("mechanism.independent_noise"),
-        CalibrateError::Draws { .. } => Failure::usage(error.to_string()).field("privacy.coalitions"),
         CalibrateError::Dropouts { .. } => Failure::usage(error.to_string()).field("privacy.dropouts"),
         _ => Failure::usage(error.to_string()),
     }

@@ -1,5 +1,5 @@
 //! What quotes and receipts say of a plan's mechanism: all that differs in words and keys between
-//! INCA and PPSC.
+//! INCA, PPSC and masks of pairs.
 
 use undertone_accountant::bounds::connectivity::among;
 use undertone_protocol::plan::checked::Plan;
@@ -12,20 +12,33 @@ enum MechanismFamily {
     Inca,
     /// Multi-gossip, so many iterations of it.
     Ppsc { iterations: u32 },
+    /// Masks of pairs, with so many others at most.
+    Pairwise { others: usize },
 }
 
 fn family(plan: &Plan) -> MechanismFamily {
+    if let Some(masks) = plan.mask_graph() {
+        let others = (0..masks.parties()).map(|party| masks.neighbours(party).len());
+        let others = others.max().unwrap_or(0);
+        return MechanismFamily::Pairwise { others };
+    }
     match plan.iterations() {
         None => MechanismFamily::Inca,
         Some(iterations) => MechanismFamily::Ppsc { iterations },
     }
 }
 
-/// What the private phase does besides its rounds, as the end of a sentence.
+/// What the private phase does, as the end of a sentence.
 pub(super) fn work(plan: &Plan) -> String {
+    let rounds = plan.mixing_rounds();
     match family(plan) {
-        MechanismFamily::Inca => String::new(),
-        MechanismFamily::Ppsc { iterations } => format!(" for {iterations} iterations of multi-gossip"),
+        MechanismFamily::Inca => format!("{rounds} rounds"),
+        MechanismFamily::Ppsc { iterations } => {
+            format!("{rounds} rounds for {iterations} iterations of multi-gossip")
+        }
+        MechanismFamily::Pairwise { others } => {
+            format!("masks from keys with {others} others each, and nothing to mix")
+        }
     }
 }
 
@@ -34,6 +47,7 @@ pub(super) fn correlated_noise(plan: &Plan) -> String {
     let (symbol, per) = match family(plan) {
         MechanismFamily::Inca => ("σ_Δ", "between parties"),
         MechanismFamily::Ppsc { .. } => ("σ_γ", "an exchange"),
+        MechanismFamily::Pairwise { .. } => ("", "a pair, from a cipher"),
     };
     match plan.lattice().ring() {
         Some(_) => format!(
@@ -68,18 +82,20 @@ pub fn independent_std(plan: &Plan) -> Option<f64> {
     Some(plan.calibration().independent_std).filter(|&std| std > 0.0)
 }
 
-/// σ_Δ of INCA, the noise that cancels between parties; null with PPSC, and with uniform noise.
+/// σ_Δ of INCA, the noise that cancels between parties; null with all others, and with uniform
+/// noise.
 pub fn correlated_std(plan: &Plan) -> Option<f64> {
     match family(plan) {
         MechanismFamily::Inca => gaussian_std(plan),
-        MechanismFamily::Ppsc { .. } => None,
+        MechanismFamily::Ppsc { .. } | MechanismFamily::Pairwise { .. } => None,
     }
 }
 
-/// σ_γ of PPSC, the noise that cancels in an exchange; null with INCA, and with uniform noise.
+/// σ_γ of PPSC, the noise that cancels in an exchange; null with all others, and with uniform
+/// noise.
 pub fn pairwise_std(plan: &Plan) -> Option<f64> {
     match family(plan) {
-        MechanismFamily::Inca => None,
+        MechanismFamily::Inca | MechanismFamily::Pairwise { .. } => None,
         MechanismFamily::Ppsc { .. } => gaussian_std(plan),
     }
 }
@@ -96,10 +112,10 @@ pub fn reveals_sums(plan: &Plan) -> bool {
 }
 
 /// PPSC: what multi-gossip alone gives away, and what this plan does about it, in words. None with
-/// INCA.
+/// INCA and with masks of pairs.
 pub fn revealed(plan: &Plan) -> Option<String> {
     match family(plan) {
-        MechanismFamily::Inca => None,
+        MechanismFamily::Inca | MechanismFamily::Pairwise { .. } => None,
         MechanismFamily::Ppsc { .. } => Some(revealed_sums(plan)),
     }
 }

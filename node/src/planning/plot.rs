@@ -16,7 +16,7 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 /// A named line of a chart.
 struct Curve {
-    name: &'static str,
+    name: String,
     color: RGBColor,
     points: Vec<(f64, f64)>,
 }
@@ -24,6 +24,16 @@ struct Curve {
 const OURS: RGBColor = RGBColor(0, 90, 160);
 const CENTRAL: RGBColor = RGBColor(60, 140, 60);
 const LOCAL: RGBColor = RGBColor(190, 70, 40);
+
+/// Colours of lines of equal rank, told apart on paper, too.
+const COLORS: [RGBColor; 6] = [
+    LOCAL,
+    RGBColor(150, 100, 180),
+    OURS,
+    RGBColor(90, 170, 220),
+    CENTRAL,
+    RGBColor(120, 120, 120),
+];
 
 /// Error against ε, and against the share of the parties that are gone for good.
 pub fn quote(plan: &Plan, path: &Path) -> Result<(), Failure> {
@@ -43,17 +53,17 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
         |value: fn(&AtEpsilon) -> f64| curve.iter().map(|at| (at.epsilon, value(at))).collect::<Vec<_>>();
     let lines = [
         Curve {
-            name: "local noise",
+            name: "local noise".into(),
             color: LOCAL,
             points: of(|at| at.local),
         },
         Curve {
-            name: "this plan",
+            name: "this plan".into(),
             color: OURS,
             points: of(|at| at.standard_error),
         },
         Curve {
-            name: "trusted server",
+            name: "trusted server".into(),
             color: CENTRAL,
             points: of(|at| at.central),
         },
@@ -72,6 +82,7 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
         x: "epsilon",
         y: "standard error per coordinate",
         marks: vec![target],
+        legend: Legend::Right,
     };
     chart(
         &left,
@@ -86,7 +97,7 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
         .filter_map(|gone| Some((gone.percent as f64, gone.standard_error?)))
         .collect();
     let lines = [Curve {
-        name: "this plan",
+        name: "this plan".into(),
         color: OURS,
         points: points.clone(),
     }];
@@ -95,6 +106,7 @@ fn draw_quote(svg: &mut String, plan: &Plan, curve: &[AtEpsilon], gone: &[Gone])
         x: "percent of the parties",
         y: "",
         marks: points,
+        legend: Legend::Right,
     };
     chart(&right, &axes, 0.0..20.0, 0.0..extent(&lines).1 * 1.2, &lines)?;
     root.present()?;
@@ -113,8 +125,8 @@ fn draw_simulation(svg: &mut String, runs: &[f64], accounted: f64, plan: &Plan) 
     root.fill(&WHITE)?;
     let last = runs.len().max(2) as f64;
     let predicted = &plan.calibration().predicted;
-    let level = |name, color, error: f64| Curve {
-        name,
+    let level = |name: &str, color, error: f64| Curve {
+        name: name.into(),
         color,
         points: vec![(1.0, error), (last, error)],
     };
@@ -134,8 +146,92 @@ fn draw_simulation(svg: &mut String, runs: &[f64], accounted: f64, plan: &Plan) 
         x: "run",
         y: "root mean square over coordinates",
         marks,
+        legend: Legend::Right,
     };
     chart(&root, &axes, 1.0..last, 0.0..high * 1.1, &lines)?;
+    root.present()?;
+    Ok(())
+}
+
+/// A figure with a line for each of several things that are compared.
+pub struct Chart {
+    /// What it shows.
+    pub title: &'static str,
+    /// What is across.
+    pub x: &'static str,
+    /// What is up.
+    pub y: &'static str,
+    /// Where the legend stands, out of the lines' way.
+    pub legend: Legend,
+    /// Whether what is up is on a logarithmic axis.
+    pub logarithmic: bool,
+    /// What is compared.
+    pub lines: Vec<ChartLine>,
+}
+
+/// Where a chart's legend stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Legend {
+    /// On the right, in the middle.
+    Right,
+    /// On the left, at the top.
+    TopLeft,
+    /// On the right, at the bottom.
+    BottomRight,
+}
+
+/// A named line of a [`Chart`].
+pub struct ChartLine {
+    /// What it is of.
+    pub name: String,
+    /// Its points, across and up.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Draws a chart.
+pub fn figure(chart: &Chart, path: &Path) -> Result<(), Failure> {
+    let mut svg = String::new();
+    draw_figure(&mut svg, chart).map_err(|e| internal(&e))?;
+    write(path, &svg)
+}
+
+fn draw_figure(svg: &mut String, figure: &Chart) -> Drawn {
+    let root = SVGBackend::with_string(svg, (720, 460)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let points = || figure.lines.iter().flat_map(|line| line.points.iter().copied());
+    let least = |of: fn((f64, f64)) -> f64| points().map(of).fold(f64::INFINITY, f64::min);
+    let most = |of: fn((f64, f64)) -> f64| points().map(of).fold(f64::MIN_POSITIVE, f64::max);
+    let (left, right) = (least(|point| point.0), most(|point| point.0));
+    let (low, high) = (least(|point| point.1), most(|point| point.1));
+    let lines: Vec<Curve> = figure
+        .lines
+        .iter()
+        .enumerate()
+        .map(|(index, line)| Curve {
+            name: line.name.clone(),
+            color: COLORS[index % COLORS.len()],
+            points: line.points.clone(),
+        })
+        .collect();
+    let axes = Axes {
+        title: figure.title,
+        x: figure.x,
+        y: figure.y,
+        marks: vec![],
+        legend: figure.legend,
+    };
+    let right = if right > left { right } else { left + 1.0 };
+    if figure.logarithmic {
+        chart(
+            &root,
+            &axes,
+            left..right,
+            (low / 2.0..high * 2.0).log_scale(),
+            &lines,
+        )?;
+    } else {
+        chart(&root, &axes, left..right, 0.0..high * 1.1, &lines)?;
+    }
     root.present()?;
     Ok(())
 }
@@ -214,6 +310,7 @@ struct Axes {
     y: &'static str,
     /// Points that stand out.
     marks: Vec<(f64, f64)>,
+    legend: Legend,
 }
 
 fn chart<X, Y>(
@@ -251,12 +348,17 @@ where
             color.stroke_width(2),
         ))?;
         series
-            .label(line.name)
+            .label(line.name.clone())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
     }
     chart.draw_series(axes.marks.iter().map(|&mark| Circle::new(mark, 3, OURS.filled())))?;
     chart
         .configure_series_labels()
+        .position(match axes.legend {
+            Legend::Right => SeriesLabelPosition::MiddleRight,
+            Legend::TopLeft => SeriesLabelPosition::UpperLeft,
+            Legend::BottomRight => SeriesLabelPosition::LowerRight,
+        })
         .background_style(WHITE)
         .border_style(BLACK)
         .draw()?;

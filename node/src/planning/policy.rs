@@ -3,7 +3,6 @@
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use undertone_protocol::plan::checked::Plan;
-use undertone_protocol::plan::claim::{Established, Faults};
 
 use crate::planning::mechanism;
 use crate::telling::failure::{Exit, Failure};
@@ -21,9 +20,9 @@ pub struct Policy {
     /// Refuse a plan that covers smaller coalitions than this
     #[arg(long, value_name = "C", default_value_t = 1)]
     pub min_colluders: usize,
-    /// The weakest way in which a headline claim may be established
-    #[arg(long, value_enum, default_value_t = AcceptClaims::Exact)]
-    pub accept_claims: AcceptClaims,
+    /// Ignored: earlier plans could rest on a sample, and none does now
+    #[arg(long, value_enum)]
+    pub accept_claims: Option<AcceptClaims>,
 }
 
 /// How claims must be established.
@@ -39,7 +38,7 @@ pub enum AcceptClaims {
 /// The policy first (it is quick), then every claim.
 pub fn check(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     check_policy(plan, policy)?;
-    undertone_accountant::verify(plan, rand::random())
+    undertone_accountant::verify(plan)
         .map_err(|e| Failure::new(Exit::PlanRefused, e.to_string()).field("claims"))
 }
 
@@ -56,6 +55,11 @@ pub fn check_aloud(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
 /// The policy alone: what the plan claims is taken for true.
 pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
     let refused = |message: String, field: &str| Failure::new(Exit::PlanRefused, message).field(field);
+    if policy.accept_claims.is_some() {
+        tracing::warn!(
+            "--accept-claims (policy.accept_claims) is ignored: every claim of a plan is sure now"
+        );
+    }
     // Is it the file that the others have?
     if let Some(digest) = policy
         .digest
@@ -79,7 +83,7 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         return Err(Failure::usage("--max-epsilon must be a number above 0").field("--max-epsilon"));
     }
     // Is the claimed loss within what is allowed, against enough colluders?
-    let claimed = epsilon_for(plan, policy.accept_claims);
+    let claimed = plan.epsilon_claimed();
     within_epsilon(plan, claimed, policy)?;
     let colluding = plan.draft().privacy.colluding;
     if colluding < policy.min_colluders {
@@ -92,47 +96,7 @@ pub fn check_policy(plan: &Plan, policy: &Policy) -> Result<(), Failure> {
         )
         .hint("ask for a plan with privacy.colluding at least that large"));
     }
-    // A sample is no guarantee: whoever wants to rely on one must say so.
-    let target = plan.draft().privacy.epsilon;
-    let sampled = plan
-        .calibration()
-        .claims
-        .iter()
-        .any(|claim| claim.established == Established::Sampled);
-    if sampled
-        && policy.accept_claims == AcceptClaims::Exact
-        && policy.max_epsilon.is_none()
-        && let Some(claimed) = claimed.filter(|&claimed| claimed > target)
-    {
-        let message = format!(
-            "only a sampled claim says that the plan keeps its ε = {target}; what is sure is ε = {claimed}"
-        );
-        return Err(refused(message, "--accept-claims").hint(
-            "join with --accept-claims sampled if a sample is enough for you, or with --max-epsilon at \
-             or above what is sure",
-        ));
-    }
     Ok(())
-}
-
-/// The ε that a plan is judged by: its headline; if samples are accepted and the plan's target
-/// rests on one, that of the sample and of the sure claims before publishing.
-fn epsilon_for(plan: &Plan, accepted: AcceptClaims) -> Option<f64> {
-    let claims = &plan.calibration().claims;
-    let of_sample = claims
-        .iter()
-        .filter(|claim| claim.established == Established::Sampled)
-        .map(|claim| claim.epsilon);
-    let of_sample = of_sample
-        .reduce(f64::min)
-        .filter(|_| accepted == AcceptClaims::Sampled);
-    let Some(epsilon) = of_sample else {
-        return plan.epsilon_claimed();
-    };
-    let before = claims
-        .iter()
-        .filter(|claim| claim.holds_as_headline && claim.faults == Faults::BeforePublishing);
-    Some(before.map(|claim| claim.epsilon).fold(epsilon, f64::max))
 }
 
 /// A plan that reveals exact sums has no ε for the change of one value: whoever states a largest

@@ -1,14 +1,11 @@
 //! What a plan promises, before anything private moves: for people and as an object.
 
-use serde::Serialize;
 use serde_json::{Value, json};
-use undertone_accountant::bounds::draws::{CONFIDENCE, Draws};
 use undertone_accountant::calibration::outlook;
 use undertone_accountant::calibration::remedy::Remedy;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
 use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Unit};
-use undertone_protocol::topology::graph::Graph;
 
 use crate::planning::instead::{self, Instead};
 use crate::planning::{foundations, mechanism};
@@ -25,13 +22,9 @@ fn coalition(plan: &Plan) -> String {
     let (colluding, parties) = (plan.draft().privacy.colluding, plan.parties());
     let who = match colluding {
         _ if plan.draws_at_start() => {
-            let when = if plan.draft().private_graph == Graph::complete(parties) {
-                "chosen before the schedule was drawn"
-            } else {
-                "drawn at random (the private graph is not complete: \
-                 one chosen with it in view may learn more)"
-            };
-            format!("a coalition of {colluding} of the {parties} parties, {when}")
+            format!(
+                "a coalition of {colluding} of the {parties} parties, chosen before the schedule is drawn"
+            )
         }
         0 => return "outsiders who read the public graph".to_owned(),
         1 => format!("any one of the {parties} parties"),
@@ -98,7 +91,7 @@ pub fn json(plan: &Plan) -> Value {
         "name": plan.draft().name,
         "digest": plan.digest_hex(),
         "parties": plan.parties(),
-        "rounds": plan.rounds(),
+        "rounds": plan.mixing_rounds(),
         "iterations": plan.iterations(),
         "epsilon_claimed": plan.epsilon_claimed(),
         "epsilon_searched": plan.epsilon_searched(),
@@ -116,7 +109,6 @@ pub fn json(plan: &Plan) -> Value {
         "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
         "would_help": outlook::against_the_theorem(plan),
         "rests_on": foundations::sentences(plan),
-        "sample": sample(plan),
         "exit_code": 0,
     })
 }
@@ -137,11 +129,10 @@ pub fn comparing_text(plan: &Plan, ways: &[Instead]) -> String {
 pub fn text(plan: &Plan) -> String {
     let (draft, calibration) = (plan.draft(), plan.calibration());
     let mut text = format!(
-        "{}: mean over {} parties, {} coordinates, {} rounds{}\n{}.\n\n",
+        "{}: mean over {} parties, {} coordinates, {}\n{}.\n\n",
         draft.name,
         plan.parties(),
         draft.dimension(),
-        plan.rounds(),
         mechanism::work(plan),
         threat(plan)
     );
@@ -154,7 +145,6 @@ pub fn text(plan: &Plan) -> String {
         protected(plan)
     );
     text += &claims(&calibration.claims);
-    text += &sampled(plan);
     text += &noise(plan);
     text += &errors(plan);
     text += mechanism::caveat(plan);
@@ -185,72 +175,6 @@ fn noise(plan: &Plan) -> String {
         number(calibration.independent_std),
         mechanism::correlated_noise(plan),
         plan.sampling_delta(plan.draft().privacy.epsilon),
-    )
-}
-
-/// What a sampled claim rests on, and what it would take for its p to be no larger than the plan's
-/// δ.
-#[derive(Clone, Debug, Serialize)]
-pub struct SampleInfo {
-    /// Fresh draws of schedule, coalition and departures.
-    pub draws: u64,
-    /// Draws of its own that everybody makes who verifies the plan.
-    pub checked: u64,
-    /// p: the chance of a draw that loses more, at most, with `confidence`.
-    pub chance: f64,
-    /// The confidence with which p is a bound.
-    pub confidence: f64,
-    /// Draws without a failure that would show p ≤ δ.
-    pub draws_for_delta: f64,
-}
-
-/// What the sampled claim of a plan rests on; None where no claim was sampled.
-pub fn sample(plan: &Plan) -> Option<SampleInfo> {
-    let claim = plan
-        .calibration()
-        .claims
-        .iter()
-        .find(|claim| claim.established == Established::Sampled)?;
-    let (draws, delta) = (
-        Draws::of_draft(plan.draft(), plan.rounds() as usize),
-        plan.draft().privacy.delta,
-    );
-    Some(SampleInfo {
-        draws: claim.cases,
-        checked: draws.checked(claim.cases),
-        chance: claim.delta - delta,
-        confidence: CONFIDENCE,
-        draws_for_delta: Draws::needed(delta),
-    })
-}
-
-/// What a sampled claim rests on, as sentences.
-fn sampled(plan: &Plan) -> String {
-    let Some(SampleInfo {
-        draws,
-        checked,
-        chance,
-        confidence,
-        draws_for_delta,
-    }) = sample(plan)
-    else {
-        return String::new();
-    };
-    let told = Draws::chance(0, checked);
-    format!(
-        "\nThe sampled claim is (ε, δ + p): in {draws} fresh draws of schedule, \
-         coalition and departures, each with its worst fault of a share, \
-         p = {} at {} %. For p no larger than δ = {:e} it would take {draws_for_delta:.0} draws \
-         (privacy.draws). A start that a \
-         coalition ends by not revealing its nonce gives it one draw more. p is the planner's word: \
-         whoever verifies the plan holds it against \
-         {checked} draws of its own, which cannot tell a p below {} from 0. \
-         It is for departures that have nothing to do with the schedule; \
-         against those that somebody chooses by it, or causes, the theorem alone holds.\n",
-        at_most(chance),
-        100.0 * confidence,
-        plan.draft().privacy.delta,
-        at_most(told),
     )
 }
 
@@ -286,24 +210,17 @@ fn claims(claims: &[Claim]) -> String {
         let how = match claim.established {
             Established::Exact => "exact formula".to_owned(),
             Established::Exhaustive => format!("all {} cases computed", claim.cases),
-            Established::Theorem => match claim.connectivity {
-                Some(found) => format!("theorem: among {} values, κ = {}", found.among, found.kappa),
-                None => "theorem".to_owned(),
+            Established::Theorem => match (claim.connectivity, claim.draw) {
+                (Some(found), _) => format!("theorem: among {} values, κ = {}", found.among, found.kappa),
+                (None, Some(found)) => format!(
+                    "theorem: among {} values, but for a draw of chance {:.1e}",
+                    found.among, found.chance
+                ),
+                (None, None) => "theorem".to_owned(),
             },
-            Established::Sampled => format!("{} sampled cases: NOT a guarantee", claim.cases),
-            Established::Searched if claim.seed.is_some() => {
-                format!(
-                    "{} searched cases that know the schedule: NOT a guarantee",
-                    claim.cases
-                )
-            }
             Established::Searched => format!("{} searched cases: NOT a guarantee", claim.cases),
         };
-        let delta = match claim.established {
-            Established::Sampled => at_most(claim.delta),
-            _ => format!("{:e}", claim.delta),
-        };
-        let delta = format!("{delta} + {:.0e}", claim.sampling_delta);
+        let delta = format!("{:e} + {:.0e}", claim.delta, claim.sampling_delta);
         let headline = if claim.holds_as_headline { "yes" } else { "" };
         table.row([
             who,

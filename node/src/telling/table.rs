@@ -29,6 +29,16 @@ impl Table {
         self
     }
 
+    /// The rows as comma-separated values (RFC 4180), headings first.
+    pub fn csv(&self) -> String {
+        let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        };
+        let line = |row: &Vec<String>| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        self.rows.iter().map(line).collect()
+    }
+
     /// The text, every line indented by two spaces.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);

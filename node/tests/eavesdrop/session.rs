@@ -11,6 +11,7 @@ use libp2p::Multiaddr;
 use undertone::commands::join::result::{self, Delivery};
 use undertone::party::driver::{self, Finish, Part};
 use undertone::party::events::Events;
+use undertone::party::reaching;
 use undertone::party::receipt::Account;
 use undertone::party::spent::Spent;
 use undertone::planning::make;
@@ -91,7 +92,7 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
         costs: Box::new(spent.expect("a state folder")),
         events: Events::open(Some(&events), begun).expect("a file"),
     };
-    let mut configuration = driver::hub_configuration(&part);
+    let mut configuration = reaching::hub_configuration(&part.plan, part.me, &part.key);
     (configuration.private.listen, configuration.public.listen) = (address(own[0]), address(own[1]));
     let mut delivery = None;
     let receipt = folder.join(format!("{me}.receipt.json"));

@@ -94,6 +94,8 @@ pub struct Flood {
     members: Members,
     /// Whether READYs commit and STARTs reveal.
     commits: bool,
+    /// READYs have a pair key.
+    pairs: bool,
     held: BTreeMap<Slot, Held>,
     /// Other versions of items than the first, each signed by its author: evidence, and what to
     /// pull if a set names them.
@@ -139,6 +141,7 @@ impl Flood {
             me,
             members,
             commits: false,
+            pairs: false,
             held: BTreeMap::new(),
             versions: BTreeMap::new(),
             stages: Stages::READABLE,
@@ -152,6 +155,13 @@ impl Flood {
     /// kind is taken.
     pub fn committing(mut self, commits: bool) -> Self {
         self.commits = commits;
+        self
+    }
+
+    /// With `pairs`, the flood of a plan with masks of pairs: READYs have a pair key, and else
+    /// none.
+    pub fn pairing(mut self, pairs: bool) -> Self {
+        self.pairs = pairs;
         self
     }
 
@@ -387,17 +397,21 @@ impl Flood {
         frame
     }
 
+    /// The one round of a run of one result: rounds of masks of pairs are counted from 1.
+    fn round(&self) -> u32 {
+        u32::from(self.pairs)
+    }
+
     fn well_formed(&self, author: Party, notice: &Notice) -> bool {
         let parties = self.members.len();
         match notice {
-            // No mechanism has masks of pairs: there is nothing that a pair key would be for.
-            Notice::Ready { pair, .. } => !self.commits && pair.is_none(),
+            Notice::Ready { pair, .. } => !self.commits && pair.is_some() == self.pairs,
             Notice::Start { seats } => {
                 !self.commits
                     && ascending(seats, parties, |seat| seat.party)
                     && seat_of(author, notice).is_some()
             }
-            Notice::Commit { pair, .. } => self.commits && pair.is_none(),
+            Notice::Commit { pair, .. } => self.commits && pair.is_some() == self.pairs,
             Notice::Reveal { seats, .. } => {
                 self.commits
                     && ascending(seats, parties, |seat| seat.party)
@@ -410,12 +424,11 @@ impl Flood {
             }
             Notice::Gone { stage, party } => self.stages.has(*stage) && *party < parties,
             Notice::Severed { party, .. } => *party < parties,
-            // A run of one result has one round, of number 0.
-            Notice::Key { round, .. } => self.stages.are_sealed() && *round == 0,
+            Notice::Key { round, .. } => self.stages.are_sealed() && *round == self.round(),
             // Nobody holds a share of its own secret.
             Notice::Share { round, of, .. } => {
                 let of = *of as Party;
-                self.stages.are_sealed() && *round == 0 && of < parties && of != author
+                self.stages.are_sealed() && *round == self.round() && of < parties && of != author
             }
             Notice::Sums { number, unheard, .. } => {
                 *number < MOST_SKETCHES && ascending(unheard, parties, |party| *party)
@@ -466,6 +479,12 @@ impl Flood {
     pub fn run_key(&self, party: Party) -> Option<&[u8; 32]> {
         let (key, _) = self.get(Slot::Ready(party))?.notice.keys()?;
         Some(key)
+    }
+
+    /// The pair key of a party's newest READY, if it has one.
+    pub fn pair_key(&self, party: Party) -> Option<&[u8; 32]> {
+        let (_, pair) = self.get(Slot::Ready(party))?.notice.keys()?;
+        pair
     }
 
     /// Whether a party's newest word is that it leaves.

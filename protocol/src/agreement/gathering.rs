@@ -18,7 +18,7 @@ use crate::agreement::presence::{PULSE_MS, Presence, Standing};
 use crate::messages::commitment::{self, Commitments, Nonce, commitment};
 use crate::messages::notice::{Notice, Seat, Unreached};
 use crate::messages::signature::Digest;
-use crate::sealing::run_key::{RunKey, incarnation};
+use crate::sealing::run_key::{PairKey, RunKey, incarnation};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -104,6 +104,8 @@ pub struct Entrant {
     pub party: Party,
     /// What letters to it are written to, drawn for this start.
     pub key: RunKey,
+    /// What its masks with others follow from, drawn for this start; none where there are none.
+    pub pair: Option<PairKey>,
 }
 
 /// What the plan says about who must come, and by when.
@@ -125,6 +127,7 @@ pub struct Gathering {
     me: Seat,
     /// What the incarnation is made of.
     key: RunKey,
+    pair: Option<PairKey>,
     attendance: Attendance,
     opened: Time,
     draw: Option<Draw>,
@@ -146,24 +149,26 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// The run key, once everybody begins: letters are written and read with it.
-    pub fn into_key(self) -> RunKey {
-        self.key
+    /// The run key, once everybody begins, and the pair key: letters are written and read with the
+    /// one, masks of pairs made of the other.
+    pub fn into_keys(self) -> (RunKey, Option<PairKey>) {
+        (self.key, self.pair)
     }
 
     /// Begins when this node floods its READY. `draw`: what START draws the schedule with, if it
     /// does.
     pub fn new(
-        Entrant { party, key }: Entrant,
+        Entrant { party, key, pair }: Entrant,
         attendance: Attendance,
         presence: Presence,
         opened: Time,
         draw: Option<Draw>,
     ) -> Self {
-        let incarnation = incarnation(key.public(), None);
+        let incarnation = incarnation(key.public(), pair.as_ref().map(PairKey::public));
         Gathering {
             me: Seat { party, incarnation },
             key,
+            pair,
             attendance,
             opened,
             draw,
@@ -180,7 +185,7 @@ impl Gathering {
 
     /// The READY to flood.
     pub fn ready(&self) -> Notice {
-        let (key, pair) = (*self.key.public(), None);
+        let (key, pair) = (*self.key.public(), self.pair.as_ref().map(|pair| *pair.public()));
         match &self.draw {
             None => Notice::Ready { key, pair },
             Some(draw) => Notice::Commit {

@@ -138,6 +138,15 @@ impl Ring {
     }
 }
 
+impl Ring {
+    /// [`Ring::lift`] of a residue of a ring of at most eight bytes: a machine's own word.
+    fn lift_narrow(self, residue: u64) -> i64 {
+        let unused = 64 - 8 * self.width as u32;
+        let lifted = ((residue << unused) as i64) >> unused;
+        lifted + i64::from(self.odd && lifted < 0)
+    }
+}
+
 /// A word that holds a residue of 2^m − 1; `ones` is that modulus.
 trait Residue: Word + PartialEq + Zeroize {
     fn narrow(residue: u128) -> Self;
@@ -309,6 +318,32 @@ impl ResidueVector {
         self.residues().map(|residue| self.ring.lift(residue))
     }
 
+    /// The integers nearest to 0, times a factor.
+    pub fn to_f64(&self, factor: f64) -> Vec<f64> {
+        let ring = self.ring;
+        match &self.cells {
+            Cells::Narrow(cells) => cells
+                .iter()
+                .map(|&cell| ring.lift_narrow(cell) as f64 * factor)
+                .collect(),
+            Cells::Wide(_) => self.lifted().map(|steps| steps as f64 * factor).collect(),
+        }
+    }
+
+    /// Whether the integers nearest to 0 are at most `bound` in absolute value.
+    pub fn within(&self, bound: u128) -> bool {
+        let ring = self.ring;
+        match &self.cells {
+            Cells::Narrow(cells) => {
+                let bound = u64::try_from(bound).unwrap_or(u64::MAX);
+                cells
+                    .iter()
+                    .all(|&cell| ring.lift_narrow(cell).unsigned_abs() <= bound)
+            }
+            Cells::Wide(_) => self.lifted().all(|steps| steps.unsigned_abs() <= bound),
+        }
+    }
+
     /// Adds a vector of the same ring and length.
     pub fn add(&mut self, other: &Self) {
         self.combine(other, Sign::Plus);
@@ -354,8 +389,14 @@ impl ResidueVector {
         if !ring.odd {
             return None;
         }
+        // There is hardly ever one: whole blocks are looked at before one is looked for.
+        let any = match ring.width {
+            ..=8 => any_of_ones::<u64>(ring, bytes),
+            _ => any_of_ones::<u128>(ring, bytes),
+        };
         let ones = |word: &[u8]| word.iter().all(|&byte| byte == u8::MAX);
-        bytes.chunks_exact(ring.width).position(ones)
+        any.then(|| bytes.chunks_exact(ring.width).position(ones))
+            .flatten()
     }
 
     /// Halves every coordinate exactly; for rings of 2^m − 1 only.
@@ -381,6 +422,16 @@ impl ResidueVector {
         let ring = self.ring;
         on_cells!(&mut self.cells, cells => add_words(ring, sign, cells, fill))
     }
+}
+
+fn any_of_ones<R: Residue>(ring: Ring, bytes: &[u8]) -> bool {
+    let mut block = [R::default(); BLOCK];
+    let ones = R::narrow(ring.ones());
+    bytes.chunks(BLOCK * ring.width).any(|bytes| {
+        let block = &mut block[..bytes.len() / ring.width];
+        words::read(bytes, ring.width, block);
+        block.iter().fold(false, |any, cell| any | (*cell == ones))
+    })
 }
 
 fn first_of_ones<R: Residue>(ring: Ring, cells: &[R]) -> Option<usize> {

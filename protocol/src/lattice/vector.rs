@@ -53,6 +53,14 @@ impl LatticeVector {
         }
     }
 
+    /// Whether all coordinates are at most `bound` steps in absolute value.
+    pub(crate) fn within(&self, bound: u128) -> bool {
+        match &self.0 {
+            Words::Residues(residues) => residues.within(bound),
+            Words::Narrow(_) | Words::Wide(_) => self.steps().all(|steps| steps.unsigned_abs() <= bound),
+        }
+    }
+
     /// The coordinates as residues, if they are: for masks.
     pub(crate) fn residues_mut(&mut self) -> Option<&mut ResidueVector> {
         match &mut self.0 {
@@ -107,7 +115,7 @@ impl LatticeVector {
         match &self.0 {
             Words::Narrow(words) => words.iter().map(|&w| w as f64 * factor).collect(),
             Words::Wide(words) => words.iter().map(|&w| w as f64 * factor).collect(),
-            Words::Residues(residues) => residues.lifted().map(|w| w as f64 * factor).collect(),
+            Words::Residues(residues) => residues.to_f64(factor),
         }
     }
 

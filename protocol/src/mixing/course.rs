@@ -26,7 +26,7 @@ pub struct Course {
     pub lattice: Lattice,
     /// Coordinates of a state, d.
     pub dimension: usize,
-    /// The number of rounds T.
+    /// The number of rounds T; none where parties do not mix.
     pub rounds: u32,
     /// Who sends to whom; no rounds yet where START draws it.
     pub schedule: Arc<Schedule>,
@@ -53,13 +53,13 @@ impl Course {
             (0..plan.parties()).fold(0, |sum, party| sum.saturating_add(draft.weight_units(party)));
         Course {
             me,
-            due: due(plan.schedule(), me),
+            due: due(plan.exchanges(), me),
             parties: plan.parties(),
             digest: *plan.digest(),
             lattice: *plan.lattice(),
             dimension: draft.dimension(),
-            rounds: plan.rounds(),
-            schedule: Arc::new(plan.schedule().clone()),
+            rounds: plan.mixing_rounds(),
+            schedule: Arc::new(plan.exchanges().clone()),
             mechanism: plan.mechanism(me),
             round_ms: draft.run.round_ms,
             pace_ms: draft.run.pace_ms,

@@ -4,8 +4,7 @@
 use crate::lattice::payload::Payload;
 use crate::mixing::feed::WayIn;
 use crate::mixing::inca::InjectionWay;
-#[cfg(test)]
-use crate::mixing::local::Unmixed;
+use crate::mixing::masks::MaskWay;
 use crate::mixing::portion::{Portion, Share};
 use crate::mixing::ppsc::HandOverWay;
 use crate::plan::mechanism::ways_in::Mechanism;
@@ -20,8 +19,7 @@ impl<C: 'static> Mechanism<C> {
         match self {
             Mechanism::Injection(injection) => Box::new(InjectionWay(injection.clone())),
             Mechanism::HandOver { hand_outs } => Box::new(HandOverWay(*hand_outs)),
-            #[cfg(test)]
-            Mechanism::Local => Box::new(Unmixed),
+            Mechanism::Masks { masks } => Box::new(MaskWay(*masks)),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::lattice::grid::{Lattice, LatticeRequest};
 use crate::plan::claim::{Claim, Predicted, number};
 use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
-use crate::plan::mechanism::rules::Planned;
+use crate::plan::mechanism::rules::{Occasion, Planned};
 use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise};
 use crate::plan::shares::ShareCounts;
@@ -46,6 +46,7 @@ impl Calibration {
     /// How many shares the run has: of the schedule, or at most of any that can be drawn.
     pub fn shares(&self, draft: &Draft) -> ShareCounts {
         match &self.drawn {
+            _ if !draft.mechanism.kind.rules().mixes() => ShareCounts::NONE,
             Some(drawn) => ShareCounts::of(&drawn.schedule, draft.parties()),
             None => ShareCounts::of_any(
                 &draft.private_graph,
@@ -106,8 +107,13 @@ impl Calibration {
     /// The schedule of `seed` for so many rounds: with PPSC of as many iterations as fit into them.
     /// None if the private graph has parties with too few neighbours.
     pub fn draw_schedule(draft: &Draft, rounds: u32, seed: u64) -> Option<Schedule> {
-        let (graph, settings) = (&draft.private_graph, &draft.mechanism);
-        settings.kind.rules().draw(graph, settings, rounds, seed)
+        let occasion = Occasion {
+            private_graph: &draft.private_graph,
+            settings: &draft.mechanism,
+            privacy: &draft.privacy,
+            rounds,
+        };
+        draft.mechanism.kind.rules().draw(&occasion, seed)
     }
 
     /// The schedule of [`Calibration::draw_schedule`], with its seed.

@@ -23,6 +23,7 @@ use crate::plan::run_file::settings::{Coalitions, Dissemination, Rounds};
 use crate::plan::sensitivity::Scales;
 use crate::plan::shares::ShareCounts;
 use crate::sealing::holders::{Threshold, ThresholdError, Tolerance};
+use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
@@ -161,9 +162,14 @@ impl Plan {
         self.draft.parties()
     }
 
-    /// The number of rounds T.
+    /// The number of rounds T of the schedule.
     pub fn rounds(&self) -> u32 {
         self.calibration.rounds
+    }
+
+    /// The number of rounds in which parties mix; 0 where they do not.
+    pub fn mixing_rounds(&self) -> u32 {
+        if self.mixes() { self.rounds() } else { 0 }
     }
 
     /// To how many parties each sends in a round, k (with PPSC at most 1).
@@ -171,11 +177,32 @@ impl Plan {
         self.draft.mechanism.fanout
     }
 
-    /// Who sends to whom. No rounds where it is drawn at START and was not yet: see
-    /// [`Plan::with_draw`].
+    /// Who sends to whom, or with masks of pairs who has one in common with whom. No rounds where
+    /// it is drawn at START and was not yet: see [`Plan::with_draw`].
     pub fn schedule(&self) -> &Schedule {
         let drawn = self.calibration.drawn.as_ref().or(self.at_start.as_ref());
         drawn.map_or(&NOT_DRAWN, |drawn| &drawn.schedule)
+    }
+
+    /// Whether parties mix: exchange shares, round by round.
+    pub fn mixes(&self) -> bool {
+        self.draft.mechanism.kind.rules().mixes()
+    }
+
+    /// Who sends a share to whom: nobody where no party mixes.
+    pub fn exchanges(&self) -> &Schedule {
+        if self.mixes() { self.schedule() } else { &NOT_DRAWN }
+    }
+
+    /// Who has a mask in common with whom, where nobody mixes.
+    pub fn mask_graph(&self) -> Option<Graph> {
+        (!self.mixes()).then(|| self.schedule().meetings())
+    }
+
+    /// The number of the one result of a run, in all that is sealed and opened for it: 0, or where
+    /// one START may have many results by masks of pairs the first, 1.
+    pub fn sealed_round(&self) -> u32 {
+        if self.mixes() { 0 } else { 1 }
     }
 
     /// The seed that the schedule follows from; none where it is drawn at START and was not yet.
@@ -229,8 +256,15 @@ impl Plan {
         .map(Some)
     }
 
-    /// How value and noise get into the states of `party`.
+    /// How value and noise get into the states of `party`, at its node.
     pub fn mechanism(&self, party: Party) -> Mechanism<Ratio> {
+        self.mechanism.way_in(self.exchanges(), party)
+    }
+
+    /// How value and noise get into the states of `party`, for whoever looks at what a coalition
+    /// learns: masks of pairs are drawn, and handed to the other party of the pair, where nodes
+    /// expand them from a key.
+    pub fn mechanism_as_drawn(&self, party: Party) -> Mechanism<Ratio> {
         self.mechanism.way_in(self.schedule(), party)
     }
 
@@ -272,12 +306,9 @@ impl Plan {
         self.largest_epsilon(|claim| claim.holds_as_headline)
     }
 
-    /// The largest ε that a sample or a search found, which is no guarantee; None if there was
-    /// none.
+    /// The largest ε that a search found, which is no guarantee; None if there was none.
     pub fn epsilon_searched(&self) -> Option<f64> {
-        self.largest_epsilon(|claim| {
-            matches!(claim.established, Established::Sampled | Established::Searched)
-        })
+        self.largest_epsilon(|claim| claim.established == Established::Searched)
     }
 
     fn largest_epsilon(&self, which: impl Fn(&Claim) -> bool) -> Option<f64> {

@@ -37,8 +37,6 @@ pub enum Established {
     Exhaustive,
     /// A theorem: nothing has to be enumerated.
     Theorem,
-    /// Some coalitions, drawn by chance. Not a guarantee.
-    Sampled,
     /// Some coalitions, looked for. Not a guarantee.
     Searched,
 }
@@ -58,6 +56,23 @@ pub enum Changes {
 pub enum Basis {
     /// The connectivity of those who share with each other: see [`ConnectivityBasis`].
     Connectivity,
+    /// A draw of the schedule after coalitions and departures are fixed: see [`DrawBasis`].
+    Draw,
+}
+
+/// The draw that hides every value among others, whoever colludes or departs, if that was fixed
+/// before it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrawBasis {
+    /// p: the chance of a draw that does not, at most. The claim's δ includes it.
+    pub chance: f64,
+    /// s: how many may collude or depart, together.
+    pub removed: usize,
+    /// q: how many shares between the others may go astray besides, whoever chooses them.
+    pub share_faults: usize,
+    /// m: among how many values, its own included, each is hidden then.
+    pub among: usize,
 }
 
 /// The connectivity that hides every value among others, whoever colludes or departs.
@@ -88,7 +103,8 @@ pub struct Claim {
     pub mu: f64,
     /// ε that follows from μ at `delta`.
     pub epsilon: f64,
-    /// The δ at which ε holds, for noise that is really Gaussian.
+    /// The δ at which ε holds, for noise that is really Gaussian; with the chance of a draw that
+    /// hides nothing, where the claim rests on one.
     pub delta: f64,
     /// What sampling and rounding the noise adds to δ at most: what is sent is (ε, δ +
     /// this)-private. [`Plan::assemble`](crate::plan::checked::Plan::assemble) fills it in,
@@ -108,9 +124,12 @@ pub struct Claim {
     /// What a theorem rests on, where it is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
-    /// The numbers of that basis: there if it is.
+    /// The numbers of a basis that is connectivity: there if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connectivity: Option<ConnectivityBasis>,
+    /// The numbers of a basis that is a draw: there if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draw: Option<DrawBasis>,
     /// Whether it holds because finals are sealed: against whoever cannot break the sealing
     /// (X25519, ChaCha20-Poly1305, SHA-256, discrete logarithms), nor hold as many shares of a
     /// secret as make it known. Absent: no.
@@ -172,10 +191,24 @@ impl Claim {
             "above 0 and below 1",
         )?;
         at_least_zero("sampling_delta", self.sampling_delta)?;
-        if self.basis.is_some() != self.connectivity.is_some() {
+        let numbers = match self.basis {
+            None => (false, false),
+            Some(Basis::Connectivity) => (true, false),
+            Some(Basis::Draw) => (false, true),
+        };
+        if numbers != (self.connectivity.is_some(), self.draw.is_some()) {
             return Err(PlanError::Derived {
                 field: field("basis"),
             });
+        }
+        if let Some(DrawBasis { chance, .. }) = self.draw {
+            let fine = chance > 0.0 && chance < self.delta;
+            number(
+                &field("draw.chance"),
+                chance,
+                fine,
+                "above 0 and below the claim's delta",
+            )?;
         }
         number(
             &field("size"),

@@ -96,7 +96,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("privacy", "colluding", "1", "parties", "size of the coalitions that the claims cover"),
     setting("privacy", "coalitions", r#""any""#, r#""any", "static""#, "whether the coalition may know the schedule when it forms"),
     setting("privacy", "dropouts", "1", "parties", "departures that the claims tolerate; 0 where parties − 1 does not exceed (parties + colluding)/2: three parties"),
-    setting("privacy", "draws", "", "draws", "coalitions = \"static\" only: fresh draws of schedule and coalition that the sampled claim rests on; without it 10,000, fewer where that takes long").without_default(),
+    setting("privacy", "draws", "", "draws", "ignored: a theorem stands where draws were sampled").without_default(),
     setting("privacy", "share_faults", "", "shares", "mechanism.correlated = \"uniform\" only: shares between survivors that may go astray without cost; without it 1, or 0 where the private graph has no room").without_default(),
     setting("mechanism", "kind", r#""inca""#, r#""inca", "ppsc", "gossip""#, "family of the mechanism"),
     setting("mechanism", "correlated", "", r#""uniform", "gaussian""#, "the noise that cancels in the sum; default: uniform (over residues, to the error floor at any number of parties), but gaussian where something is asked for that only goes with it").without_default(),

@@ -10,9 +10,11 @@ use crate::plan::named_graph::NamedGraph;
 use crate::plan::peers::{Address, Peer, Peers, public_key};
 use crate::plan::run_file::check::Asked;
 use crate::plan::run_file::parsed::RunFile;
+use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{
-    Data, GraphChoice, MechanismSettings, Privacy, RunSettings, TaskKind, Unit,
+    Coalitions, Data, GraphChoice, MechanismSettings, Privacy, RunSettings, TaskKind, Unit,
 };
+use crate::topology::connectivity::at_least;
 use crate::topology::graph::Graph;
 
 /// A party of the plan.
@@ -74,7 +76,9 @@ impl Draft {
             graph,
             name: &name,
         };
-        let private_graph = graph("topology.private", &file.topology.private, peers, graph_seed)?;
+        let wanted = file.privacy.colluding + file.privacy.dropouts + 2;
+        let private = &file.topology.private;
+        let private_graph = connected_graph("topology.private", private, peers, (graph_seed, wanted))?;
         let rules = file.mechanism.kind.rules();
         rules.check_private_graph(&named("topology.private", &private_graph))?;
         let public_graph = graph(
@@ -123,6 +127,9 @@ impl Draft {
         let rules = self.mechanism.kind.rules();
         rules.check_private_graph(&named("private_graph", &self.private_graph))?;
         named("public_graph", &self.public_graph).check_connected()?;
+        if self.privacy.coalitions == Coalitions::Static && rules.mixes() {
+            self.check_complete()?;
+        }
         for (party, member) in self.members.iter().enumerate() {
             let degree = self.private_graph.neighbours(party).len();
             // To all neighbours in every round is no schedule; with one neighbour and k = 1 there
@@ -142,6 +149,20 @@ impl Draft {
             }
         }
         Ok(())
+    }
+
+    /// A draw of permutations lets everybody send to everybody.
+    fn check_complete(&self) -> Result<(), DraftError> {
+        if self.private_graph.least_degree() + 1 == self.parties() {
+            return Ok(());
+        }
+        Err(DraftError::Setting {
+            field: "topology.private".into(),
+            problem: Problem::NotYet {
+                found: "a graph in which some pair is not joined, while coalitions = \"static\"",
+                instead: "\"complete\"",
+            },
+        })
     }
 
     /// What the run file asked for.
@@ -242,6 +263,33 @@ pub(super) fn members(data: &Data, peers: &[Peer]) -> Result<Vec<Member>, DraftE
         }
     };
     Ok(peers.iter().map(member).collect())
+}
+
+/// Graphs that are drawn until one of them is as connected as is wanted, at most so many.
+const MOST_GRAPHS: u64 = 64;
+
+/// The chosen graph; one that is drawn at random is drawn again while it takes fewer than `wanted`
+/// parties to separate its others, or fewer than everybody has neighbours. Nobody need draw again
+/// by hand what chance made thin.
+fn connected_graph(
+    field: &str,
+    choice: &GraphChoice,
+    peers: &Peers,
+    (seed, wanted): (u64, usize),
+) -> Result<Graph, DraftError> {
+    let first = graph(field, choice, peers, seed)?;
+    let GraphChoice::RandomRegular { degree } = choice else {
+        return Ok(first);
+    };
+    let wanted = wanted.min(*degree);
+    // Other numbers than those of the public graph, which is drawn from the next seed.
+    let others = (1..MOST_GRAPHS).map(|draw| graph(field, choice, peers, seed ^ (draw << 32)));
+    let graphs = std::iter::once(Ok(first.clone())).chain(others);
+    let mut connected = graphs.filter(|graph| {
+        let enough = |graph: &Graph| at_least(graph, wanted).is_ok();
+        graph.as_ref().map_or(true, enough)
+    });
+    connected.next().unwrap_or(Ok(first))
 }
 
 fn graph(field: &str, choice: &GraphChoice, peers: &Peers, seed: u64) -> Result<Graph, DraftError> {

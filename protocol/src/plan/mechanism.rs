@@ -11,8 +11,7 @@
 
 pub mod family;
 mod inca;
-#[cfg(test)]
-mod local;
+mod pairwise;
 mod ppsc;
 pub mod rules;
 pub mod ways_in;

@@ -18,6 +18,14 @@ pub struct ShareCounts {
 }
 
 impl ShareCounts {
+    /// No shares.
+    pub const NONE: ShareCounts = ShareCounts {
+        all: 0,
+        most_sent: 0,
+        most_received: 0,
+        most_at_once: 0,
+    };
+
     /// The counts of a schedule for `parties` parties.
     pub fn of(schedule: &Schedule, parties: usize) -> Self {
         let sent = (0..parties).map(|party| schedule.hand_outs(party));

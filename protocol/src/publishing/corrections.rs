@@ -16,11 +16,15 @@
 //! Where somebody departs before it has given its correction, the others give a second one, which
 //! is a *difference*: as (a) for the departed, less what (b) gave back of shares to them already.
 //! Without the difference a share would be given back twice.
+//!
+//! With masks of pairs nothing is exchanged. A member's correction is then the keys of the masks
+//! that it has in common with those who are left out, each told once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lattice::residue::Sign;
 use crate::messages::log::{AgreedLogs, Log, ShareId};
+use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
 /// A share that a correction adds or subtracts.
@@ -53,6 +57,22 @@ pub fn next_corrections(
     let out = |share: &ShareId| departed(&share.to) && is_listed(logs, share);
     let into = |share: &ShareId| departed(&share.from);
     corrections(logs, remaining, out, into)
+}
+
+/// Where parties have masks in common instead of shares: for each of `of`, with which of its
+/// neighbours it has a mask whose key it owes, those for whom `departed` holds, ascending. Who owes
+/// none is not in it.
+pub fn masks_owed(
+    graph: &Graph,
+    of: &BTreeSet<Party>,
+    departed: impl Fn(Party) -> bool,
+) -> BTreeMap<Party, Vec<Party>> {
+    let owed = |&party: &Party| {
+        let neighbours = graph.neighbours(party).iter().copied();
+        let with: Vec<Party> = neighbours.filter(|&other| departed(other)).collect();
+        (!with.is_empty()).then_some((party, with))
+    };
+    of.iter().filter_map(owed).collect()
 }
 
 /// Whether the receiver's log has a share.

@@ -112,6 +112,14 @@ pub enum FinalError {
     /// What is sealed is residues.
     #[error("finals that are no residues cannot be sealed")]
     NoResidues,
+    /// Another number of keys of masks than is owed.
+    #[error("{found} bytes of keys of masks, {expected} are owed")]
+    Keys {
+        /// The bytes that are there.
+        found: usize,
+        /// The bytes that are owed.
+        expected: usize,
+    },
     /// A vector that no mask covers.
     #[error(transparent)]
     Mask(#[from] MaskTooLong),

@@ -325,11 +325,11 @@ impl SetOpening {
             .collect()
     }
 
-    /// Members that have not told their secret themselves, ascending: this node among them, if it
-    /// withholds.
+    /// Other members that have not told their secret themselves, ascending.
     pub fn untold(&self) -> Vec<Party> {
         let untold = self.set.iter().filter(|(_, opened)| !opened.by_owner);
-        untold.map(|(party, _)| *party).collect()
+        let others = untold.map(|(party, _)| *party).filter(|party| *party != self.me);
+        others.collect()
     }
 
     fn lacking(&self) -> impl Iterator<Item = Unopened> {

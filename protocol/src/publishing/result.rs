@@ -62,8 +62,7 @@ impl Sum {
     /// Whether the sum is one that the parties' values and noise can have: of residues, no further
     /// out than the plan says. Integers that are too large are refused final by final.
     pub(crate) fn is_in_range(&self, lattice: &Lattice) -> bool {
-        let inside = |steps: i128| steps.unsigned_abs() <= lattice.own_reach.unsigned_abs();
-        lattice.ring().is_none() || self.value.steps().all(inside)
+        lattice.ring().is_none() || self.value.within(lattice.own_reach.unsigned_abs())
     }
 
     /// The sum with its weight: where weights do not travel the plan says what those of `included`

@@ -14,13 +14,30 @@ use crate::messages::notice::Stage;
 use crate::messages::signature::Digest;
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
+use crate::plan::checked::Plan;
 use crate::publishing::interface::{FinalError, OwnItem};
 use crate::sealing::deal::Secret;
 use crate::sealing::mask::{EVERYBODY, MaskKey, MaskPlace};
+use crate::sealing::pair_masks::{KEY_BYTES, PairMasks, take_out};
 use crate::topology::party::Party;
 
-/// The round of everything that is sealed in a run of one result.
-pub const ONE_RESULT: u32 = 0;
+/// What a party gives to correct what it has sealed.
+pub enum Correction {
+    /// To be added to it.
+    Vector(LatticeVector),
+    /// The keys of its masks with those who are left out, in their order.
+    Keys(Vec<u8>),
+}
+
+/// The keys of masks that a party has told.
+pub struct ToldKeys<'a> {
+    /// Who told them.
+    pub giver: Party,
+    /// With whom it has these masks in common, ascending.
+    pub with: &'a [Party],
+    /// A key each.
+    pub keys: &'a [u8],
+}
 
 /// What sealed finals are, in a plan that seals them.
 #[derive(Clone)]
@@ -28,25 +45,37 @@ pub struct SealedFinals {
     lattice: Lattice,
     dimension: usize,
     digest: Digest,
+    /// The round of everything that is sealed.
+    round: u32,
+    /// The most parties with whom one has masks in common.
+    most_masks: usize,
 }
 
 impl SealedFinals {
     /// The sealed finals of a plan.
-    pub(super) fn of(course: &Course) -> Self {
+    pub(super) fn of(plan: &Plan, course: &Course) -> Self {
         SealedFinals {
             lattice: course.lattice,
             dimension: course.dimension,
             digest: course.digest,
+            round: plan.sealed_round(),
+            most_masks: if plan.mixes() { 0 } else { plan.parties() - 1 },
         }
     }
 
-    /// The bytes of a sealed final, and of a correction: residues of the ring's width, nothing
-    /// else.
+    /// The bytes of a sealed final, and of a correction by a vector: residues of the ring's width,
+    /// nothing else.
     pub fn bytes(&self) -> usize {
         self.dimension * self.lattice.final_bytes as usize
     }
 
-    /// Whether bytes are a sealed final, or a correction: as many residues as the plan says.
+    /// The most bytes that an item has.
+    pub fn item_limit(&self) -> usize {
+        self.bytes().max(KEY_BYTES * self.most_masks)
+    }
+
+    /// Whether bytes are a sealed final, or a correction by a vector: as many residues as the plan
+    /// says.
     ///
     /// # Errors
     /// They are none, whoever signed their hash.
@@ -55,20 +84,51 @@ impl SealedFinals {
         Ok(())
     }
 
-    /// A party's state under the mask that follows from its secret, as the item that leaves.
+    /// Whether bytes are the keys of so many masks. Whether they are the right ones nobody sees
+    /// before all is opened: with a wrong one the sum is an even vector.
+    ///
+    /// # Errors
+    /// They are more or fewer bytes.
+    pub fn check_keys(&self, bytes: &Bytes, count: usize) -> Result<(), FinalError> {
+        let (found, expected) = (bytes.len(), KEY_BYTES * count);
+        if found == expected {
+            Ok(())
+        } else {
+            Err(FinalError::Keys { found, expected })
+        }
+    }
+
+    /// A party's state under the mask that follows from its secret, and under those that it has in
+    /// common with others, as the item that leaves.
     ///
     /// # Errors
     /// The plan's finals are no residues, or too long for a mask: no plan's are.
-    pub fn seal(&self, me: Party, state: &LatticeVector, secret: &Secret) -> Result<OwnItem, FinalError> {
+    pub fn seal(
+        &self,
+        me: Party,
+        state: &LatticeVector,
+        masks: Option<&PairMasks>,
+        secret: &Secret,
+    ) -> Result<OwnItem, FinalError> {
         let mut sealed = state.clone();
-        let mask = MaskKey::own(secret, &self.place(me));
-        mask.add_to(residues(&mut sealed)?)?;
+        let vector = residues(&mut sealed)?;
+        masks.map_or(Ok(()), |masks| masks.add_to(vector))?;
+        MaskKey::own(secret, &self.place(me)).add_to(vector)?;
         Ok(self.item(Stage::Sealed, me, &sealed))
     }
 
     /// A party's correction of what it has sealed, as the item that leaves.
-    pub fn correction(&self, number: u32, me: Party, correction: &LatticeVector) -> OwnItem {
-        self.item(Stage::Correction(number), me, correction)
+    pub fn correction(&self, number: u32, me: Party, correction: &Correction) -> OwnItem {
+        let stage = Stage::Correction(number);
+        match correction {
+            Correction::Vector(vector) => self.item(stage, me, vector),
+            Correction::Keys(keys) => {
+                let write = |bytes: &mut [u8]| bytes.copy_from_slice(keys);
+                let (frame, ()) = wire::body_frame_with(&self.digest, stage, me, keys.len(), write);
+                let length = keys.len();
+                OwnItem { frame, length }
+            }
+        }
     }
 
     fn item(&self, stage: Stage, me: Party, vector: &LatticeVector) -> OwnItem {
@@ -84,13 +144,15 @@ impl SealedFinals {
     }
 
     /// Σ x̃ of the parties whose `secrets` are given, to the bit: the sum of all `items`, which are
-    /// their sealed finals and the corrections of these, less their masks.
+    /// their sealed finals and the corrections of these by vectors, less their masks; `keys` are
+    /// the corrections by keys.
     ///
     /// # Errors
     /// An item has another length than the plan's: none that was checked has.
     pub fn open<'a>(
         &self,
         items: impl Iterator<Item = &'a Bytes>,
+        keys: &[ToldKeys<'_>],
         secrets: &BTreeMap<Party, &Secret>,
     ) -> Result<LatticeVector, FinalError> {
         let read = |bytes: &Bytes| self.lattice.final_state(bytes.clone(), self.dimension, 1);
@@ -102,6 +164,9 @@ impl SealedFinals {
         for (&party, secret) in secrets {
             MaskKey::own(secret, &self.place(party)).subtract_from(residues(&mut sum)?)?;
         }
+        for ToldKeys { giver, with, keys } in keys {
+            take_out(residues(&mut sum)?, *giver, with, keys)?;
+        }
         Ok(self.lattice.sum(sum))
     }
 
@@ -109,7 +174,7 @@ impl SealedFinals {
         MaskPlace {
             digest: &self.digest,
             author,
-            round: ONE_RESULT,
+            round: self.round,
             circle: EVERYBODY,
         }
     }

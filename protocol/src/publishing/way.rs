@@ -37,7 +37,7 @@ impl Way {
     /// The way of a plan.
     pub fn of(plan: &Plan, course: &Course) -> Self {
         if plan.draft().run.sealed {
-            return Way::Sealed(SealedFinals::of(course));
+            return Way::Sealed(SealedFinals::of(plan, course));
         }
         Way::Readable(match plan.terms() {
             None => ReadableFinals::Flood(FloodedFinals::of(plan, course)),
@@ -48,7 +48,7 @@ impl Way {
     /// The most bytes that a final has, or what stands for one.
     pub fn item_limit(&self) -> usize {
         match self {
-            Way::Sealed(finals) => finals.bytes(),
+            Way::Sealed(finals) => finals.item_limit(),
             Way::Readable(ReadableFinals::Flood(way)) => way.item_limit(),
             Way::Readable(ReadableFinals::Averaging(way)) => way.item_limit(),
         }

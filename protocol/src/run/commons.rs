@@ -17,7 +17,7 @@ use crate::messages::signing::Signer;
 use crate::messages::wire::{self, Bytes, PublicFrame};
 use crate::publishing::interface::{OwnItem, Surroundings};
 use crate::run::interface::Output;
-use crate::run::item_rules::ItemRules;
+use crate::run::item_rules::{ItemRules, Owing};
 use crate::run::outcome::Event;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -105,9 +105,9 @@ impl Commons {
 
     /// This node has come to a stage of corrections, in which these owe one and the others' items
     /// are empty.
-    pub(super) fn begin_corrections(&mut self, number: u32, owing: BTreeSet<Party>) {
+    pub(super) fn begin_corrections(&mut self, number: u32, owing: Owing) {
         let parties = 0..self.flood.members().len();
-        let others: Vec<Party> = parties.filter(|party| !owing.contains(party)).collect();
+        let others: Vec<Party> = parties.filter(|&party| owing.of(party).is_none()).collect();
         self.rules.owing.insert(number, owing);
         self.items_mut(Stage::Correction(number)).open(others.into_iter());
     }

@@ -13,6 +13,39 @@ use crate::publishing::way::Way;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
+/// What a party owes in a stage of corrections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owed {
+    /// A vector.
+    Vector,
+    /// The keys of so many masks.
+    Keys(usize),
+}
+
+/// Who owes what in a stage of corrections.
+pub(super) enum Owing {
+    /// These, a vector each.
+    Vectors(BTreeSet<Party>),
+    /// The keys of masks with these.
+    Keys(BTreeMap<Party, Vec<Party>>),
+}
+
+impl Owing {
+    pub(super) fn of(&self, party: Party) -> Option<Owed> {
+        match self {
+            Owing::Vectors(owing) => owing.contains(&party).then_some(Owed::Vector),
+            Owing::Keys(owing) => Some(Owed::Keys(owing.get(&party)?.len())),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Owing::Vectors(owing) => owing.is_empty(),
+            Owing::Keys(owing) => owing.is_empty(),
+        }
+    }
+}
+
 /// What makes bytes an item, from the plan.
 pub(super) struct ItemRules {
     /// No rounds until START has drawn it, where it does.
@@ -29,13 +62,13 @@ pub(super) struct ItemRules {
     /// What finals are.
     pub(super) way: Way,
     /// Who owes a correction, by stage: those of stages that this node has come to.
-    pub(super) owing: BTreeMap<u32, BTreeSet<Party>>,
+    pub(super) owing: BTreeMap<u32, Owing>,
 }
 
 impl ItemRules {
     pub(super) fn of(plan: &Plan, course: &Course) -> Self {
-        let rounds = plan.rounds() as usize;
-        let sent = (1..=plan.rounds()).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
+        let rounds = course.rounds as usize;
+        let sent = (1..=course.rounds).flat_map(|round| (0..plan.parties()).map(move |party| (round, party)));
         let fanout = sent
             .map(|(round, party)| course.schedule.sends_to(round, party).len())
             .max()
@@ -99,14 +132,12 @@ impl ItemRules {
         let checked = match (&self.way, stage) {
             (Way::Readable(finals), _) => finals.check_item(bytes),
             (Way::Sealed(finals), Stage::Correction(number)) => {
-                let owes = self
-                    .owing
-                    .get(&number)
-                    .is_some_and(|owing| owing.contains(&author));
-                match (owes, bytes.is_empty()) {
-                    (false, true) => Ok(()),
-                    (false, false) => return Err("a correction of a party that owes none".to_string()),
-                    (true, _) => finals.check(bytes),
+                let owed = self.owing.get(&number).and_then(|owing| owing.of(author));
+                match owed {
+                    None if bytes.is_empty() => Ok(()),
+                    None => return Err("a correction of a party that owes none".to_string()),
+                    Some(Owed::Vector) => finals.check(bytes),
+                    Some(Owed::Keys(count)) => finals.check_keys(bytes, count),
                 }
             }
             (Way::Sealed(finals), _) => finals.check(bytes),

@@ -20,7 +20,7 @@
 //! # use undertone_protocol::run::interface::{Input, Output};
 //! # use undertone_protocol::run::machine::{Identity, Run};
 //! # use undertone_protocol::run::outcome::Ending;
-//! # use undertone_protocol::sealing::run_key::RunKey;
+//! # use undertone_protocol::sealing::run_key::{PairKey, RunKey};
 //! # use undertone_protocol::simulator::cluster::permissive_gate as gate;
 //! # use undertone_protocol::time::Time;
 //! # let n = 4;
@@ -30,7 +30,7 @@
 //! #     adversary: Adversary::Coalition, size: draft.privacy.colluding, faults: Faults::Class,
 //! #     mu: 0.2, epsilon: draft.privacy.epsilon, delta: draft.privacy.delta,
 //! #     established: Established::Theorem, cases: 1, seed: None, changes: None,
-//! #     basis: None, connectivity: None, sealed: false,
+//! #     basis: None, connectivity: None, draw: None, sealed: false,
 //! #     sampling_delta: 0.0, holds_as_headline: true,
 //! # };
 //! # let calibration = Calibration {
@@ -51,6 +51,7 @@
 //! #     let identity = Identity {
 //! #         party, key: simulated_keypair(party),
 //! #         run_key: RunKey::from_secret([party as u8; 32]),
+//! #         pair_key: PairKey::from_secret([party as u8 + 100; 32]),
 //! #         seal_seed: [party as u8; 32], nonce: [party as u8; 32], epoch: 0,
 //! #     };
 //! #     let value = plan.lattice().encode([0.1 * party as f64, 0.2].into_iter());
@@ -135,7 +136,7 @@ use zeroize::Zeroizing;
 
 use crate::agreement::agreeing::{Agreement, Electorate};
 use crate::agreement::flood::Flood;
-use crate::agreement::gathering::{Attendance, Draw, Entrant, Gathering};
+use crate::agreement::gathering::{Draw, Entrant, Gathering};
 use crate::agreement::presence::Presence;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
@@ -155,11 +156,12 @@ use crate::publishing::publication::Publication;
 use crate::run::commons::Commons;
 use crate::run::interface::{Input, InputError, Output};
 use crate::run::item_rules::{ItemRules, stages};
+use crate::run::members::{attendance, electorate};
 use crate::run::outcome::{Ending, Event, Outcome, Progress};
 use crate::run::record::Record;
 use crate::run::seals::Seals;
 use crate::run::unsealing::Unsealing;
-use crate::sealing::run_key::RunKey;
+use crate::sealing::run_key::{PairKey, RunKey};
 use crate::time::Time;
 use crate::topology::party::Party;
 
@@ -171,6 +173,9 @@ pub struct Identity {
     pub key: Keypair,
     /// Drawn for this start: its public half is in READY, and makes the incarnation.
     pub run_key: RunKey,
+    /// Drawn for this start, too: its masks with others follow from it, where the plan has such
+    /// masks.
+    pub pair_key: PairKey,
     /// Fresh randomness: what the secret of this start's sealed final, and its letters, are drawn
     /// from.
     pub seal_seed: [u8; 32],
@@ -251,19 +256,6 @@ pub struct Run {
     record: Record,
 }
 
-/// The members of a plan, as far as votes go.
-fn electorate(plan: &Plan, me: Party) -> Electorate {
-    let draft = plan.draft();
-    Electorate {
-        me,
-        parties: plan.parties(),
-        colluding: draft.privacy.colluding,
-        min_parties: draft.run.min_parties,
-        private: Arc::new(draft.private_graph.clone()),
-        public: Arc::new(draft.public_graph.clone()),
-    }
-}
-
 impl Run {
     /// This node's part. `value` is x̃ = clipped, rounded x + η*; `noise` draws η, all of it here,
     /// while nobody waits. Floods READY at once: all checks of the input are done, and the plan is
@@ -276,6 +268,7 @@ impl Run {
             party: me,
             key,
             run_key,
+            pair_key,
             seal_seed,
             nonce,
             epoch,
@@ -291,6 +284,7 @@ impl Run {
         let draws = plan.draws_at_start();
         let flood = Flood::new(me, members)
             .committing(draws)
+            .pairing(!plan.mixes())
             .with_stages(stages(&plan));
         let electorate = electorate(&plan, me);
         let neighbours = draft.public_graph.neighbours(me).to_vec();
@@ -303,19 +297,14 @@ impl Run {
         let entrant = Entrant {
             party: me,
             key: run_key,
-        };
-        let attendance = Attendance {
-            parties: plan.parties(),
-            min_parties: draft.run.min_parties,
-            join_ms: draft.run.join_ms,
-            grace_ms: draft.run.grace_ms,
+            pair: (!plan.mixes()).then_some(pair_key),
         };
         let draw = draws.then_some(Draw {
             digest: *plan.digest(),
             nonce,
         });
         let presence = Presence::new(electorate.clone());
-        let gathering = Gathering::new(entrant, attendance, presence, now, draw);
+        let gathering = Gathering::new(entrant, attendance(&plan), presence, now, draw);
         let ready = gathering.ready();
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
         let mixing = course.begin(value, weight, noise);

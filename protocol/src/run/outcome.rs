@@ -117,6 +117,9 @@ pub enum Event {
     Ready(usize),
     /// Before START: these are waited for; after this node has signed it: for their START.
     Awaiting(Vec<Party>),
+    /// This node is about to reveal its number for the draw of the schedule. Its START follows,
+    /// and from then on others may end this attempt knowing what it draws.
+    Revealing,
     /// A round begins.
     Round(u32),
     /// This node's final has left, sealed: so many bytes of it.

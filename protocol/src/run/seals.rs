@@ -7,6 +7,7 @@ use rand::rngs::ChaCha20Rng;
 use crate::messages::notice::ItemHash;
 use crate::sealing::deal::Secret;
 use crate::sealing::holders::{HolderOrder, Threshold};
+use crate::sealing::pair_masks::PairMasks;
 use crate::sealing::run_key::RunKey;
 use crate::topology::party::Party;
 
@@ -19,6 +20,9 @@ pub(super) struct Seals {
     pub(super) keys: BTreeMap<Party, [u8; 32]>,
     pub(super) threshold: Threshold,
     pub(super) order: HolderOrder,
+    /// This node's masks with its neighbours in the mask graph; none where there is none, or once
+    /// nothing is corrected any more.
+    pub(super) masks: Option<PairMasks>,
     /// What this node's final is sealed with, once it is.
     pub(super) own: Option<Secret>,
     /// The log that this node's final left with, once it has, until others are seen to hold it.

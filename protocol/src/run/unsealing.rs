@@ -1,6 +1,6 @@
 //! The way from agreed logs to a set of sealed finals that nothing is corrected in any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::messages::log::AgreedLogs;
@@ -15,6 +15,9 @@ pub(super) struct Unsealing {
     pub(super) members: BTreeSet<Party>,
     /// The agreed items of each stage of corrections that is over.
     pub(super) corrections: Vec<ItemSet>,
+    /// With masks of pairs: of each stage of corrections that has begun, who owes the keys of masks
+    /// with whom.
+    pub(super) masks: Vec<BTreeMap<Party, Vec<Party>>>,
 }
 
 impl Unsealing {
@@ -24,6 +27,7 @@ impl Unsealing {
             logs,
             members: BTreeSet::new(),
             corrections: Vec::new(),
+            masks: Vec::new(),
         }
     }
 

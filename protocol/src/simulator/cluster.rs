@@ -23,7 +23,7 @@ use crate::plan::peers::simulated_keypair;
 use crate::run::interface::{Input, Output};
 use crate::run::machine::Identity;
 use crate::run::outcome::{Event, GateVerdict, Outcome};
-use crate::sealing::run_key::RunKey;
+use crate::sealing::run_key::{PairKey, RunKey};
 use crate::simulator::checks::Checks;
 use crate::simulator::equivocator;
 use crate::simulator::invariants::trace::Trace;
@@ -139,6 +139,7 @@ fn identity_of(seed: u64, party: Party) -> Identity {
         party,
         key: simulated_keypair(party),
         run_key: RunKey::draw(&mut stream(seed, "run key", party)),
+        pair_key: PairKey::draw(&mut stream(seed, "pair key", party)),
         seal_seed: stream(seed, "seal", party).random(),
         nonce: stream(seed, "nonce", party).random(),
         epoch: 0,

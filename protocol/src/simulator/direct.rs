@@ -36,7 +36,7 @@ use crate::topology::party::Party;
 pub struct Leaving {
     /// Who.
     pub party: Party,
-    /// In which round, 1…T.
+    /// In which round, 1…T; where nothing is mixed before anything leaves it.
     pub round: u32,
     /// Whether its share of that round still leaves.
     pub sends: bool,
@@ -124,6 +124,9 @@ impl World {
             world.nodes.push(Some(Exchange::new(course, mixing, outset)));
             world.noised.push(value);
             world.weights.push(weight);
+        }
+        if !plan.mixes() {
+            leaving.iter().for_each(|leaving| world.leave(leaving.party));
         }
         world
     }
@@ -242,15 +245,17 @@ impl World {
             }
         }
         if leaves {
-            self.nodes[party] = None;
-            self.departed.insert(party);
-            self.nodes
-                .iter_mut()
-                .flatten()
-                .for_each(|node| node.gone(party, true));
+            self.leave(party);
         } else if recalled {
             self.advance(party);
         }
+    }
+
+    fn leave(&mut self, party: Party) {
+        self.nodes[party] = None;
+        self.departed.insert(party);
+        let others = self.nodes.iter_mut().flatten();
+        others.for_each(|node| node.gone(party, true));
     }
 
     /// Logs, gate, finals, sum.

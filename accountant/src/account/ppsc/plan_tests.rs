@@ -11,7 +11,6 @@ use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults};
 use crate::account::ppsc::{PpscAccount, account};
 use crate::gate::verdict::{Audit, Basis};
 use crate::losses::loss::Noise;
-use crate::testing::OWN_DRAWS;
 use crate::verify::check::verify;
 use crate::verify::error::VerifyError;
 
@@ -71,8 +70,5 @@ fn assert_audit(plan: &Plan, audit: &Audit) {
 fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> {
     let mut value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
     change(&mut value);
-    verify(
-        &Plan::parse(value.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}")),
-        OWN_DRAWS,
-    )
+    verify(&Plan::parse(value.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}")))
 }

@@ -190,6 +190,7 @@ fn setting(ppsc: bool, parties: usize, rounds: usize, seed: u64) -> Setting {
         dropouts: 1,
         rollback: true,
         uniform: false,
+        drawn_share_faults: None,
     }
 }
 

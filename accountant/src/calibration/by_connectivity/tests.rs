@@ -1,3 +1,5 @@
+mod pairwise;
+
 use std::collections::BTreeSet;
 
 use undertone_protocol::messages::log::AgreedLogs;
@@ -8,7 +10,7 @@ use super::*;
 use crate::calibration::calibrate::calibrate;
 use crate::calibration::utility::realised;
 use crate::gate::decision::gate;
-use crate::testing::{OWN_DRAWS, draft, draft_of, logs, plan, plan_of};
+use crate::testing::{draft, draft_of, logs, plan, plan_of};
 use crate::verify::check::verify;
 
 fn lines(privacy: &str, mechanism: &str, topology: &str) -> String {
@@ -47,7 +49,7 @@ fn errors_come_to_the_floor_at_any_number_of_parties() {
             assert!((found - expected).abs() < 0.002, "{parties}: {found} {expected}");
         }
         assert_eq!(plan.rounds(), 3, "{parties}");
-        assert_eq!(verify(&plan, OWN_DRAWS), Ok(()), "{parties}");
+        assert_eq!(verify(&plan), Ok(()), "{parties}");
     }
     // Rounds × bytes of a coordinate.
     let eight = plan_of(draft_of(1000, 8, &one_and_one("")));
@@ -64,7 +66,7 @@ fn twenty_who_collude_and_twenty_who_depart_cost_little() {
     let [calm, departed, ..] = over_floor(&plan);
     assert!(calm <= 1.07 && departed <= 1.07, "{calm} {departed}");
     assert_eq!((plan.rounds(), plan.lattice().wire_bytes), (21, 4));
-    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
+    assert_eq!(verify(&plan), Ok(()));
 }
 
 /// Each share more that may go astray takes half a round more.
@@ -99,7 +101,7 @@ fn the_headline_rests_on_connectivity_and_nothing_is_lost_before_publishing() {
         assert_eq!(of(Faults::BeforePublishing).mu, 0.0);
         assert!(of(Faults::Class).epsilon <= 1.0 && of(Faults::Any).epsilon > 2.0);
         assert!(claims.iter().filter(|claim| claim.holds_as_headline).count() == 2);
-        assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
+        assert_eq!(verify(&plan), Ok(()));
     }
 }
 
@@ -135,7 +137,7 @@ fn what_becomes_of_a_late_departure_depends_on_the_sealing() {
 fn claims_say_what_rests_on_sealing() {
     let said = |run: &str| {
         let plan = plan(8, &format!("{}\n[run]\n{run}", one_and_one("")));
-        assert_eq!(verify(&plan, OWN_DRAWS), Ok(()), "{run}");
+        assert_eq!(verify(&plan), Ok(()), "{run}");
         let claims = plan.calibration().claims.iter();
         claims
             .map(|claim| (claim.faults, claim.size, claim.sealed))
@@ -167,7 +169,7 @@ fn a_plan_that_says_otherwise_of_its_sealing_is_refused() {
         let mut calibration = honest.calibration().clone();
         change(&mut calibration);
         let plan = Plan::assemble(honest.draft().clone(), calibration, [7; 16]).expect("it is a plan");
-        verify(&plan, OWN_DRAWS).expect_err("a lie").to_string()
+        verify(&plan).expect_err("a lie").to_string()
     };
     for index in 0..3 {
         let said = lie(&|calibration| calibration.claims[index].sealed ^= true);
@@ -202,7 +204,7 @@ fn a_plan_that_says_more_than_its_schedule_withstands_is_refused() {
             _ => calibration.independent_std *= 0.99,
         }
         let plan = Plan::assemble(honest.draft().clone(), calibration, [7; 16]).expect("it is a plan");
-        said.push(verify(&plan, OWN_DRAWS).expect_err("a lie").to_string());
+        said.push(verify(&plan).expect_err("a lie").to_string());
     }
     println!("{said:#?}");
 }
@@ -216,7 +218,7 @@ fn sparse_graphs_and_pieces_plan_and_what_falls_apart_is_named() {
         ("colluding = 1\ndropouts = 0", "private = \"ring\"".into()),
     ] {
         let plan = plan(8, &lines(privacy, "", &topology));
-        assert_eq!(verify(&plan, OWN_DRAWS), Ok(()), "{privacy} {topology}");
+        assert_eq!(verify(&plan), Ok(()), "{privacy} {topology}");
     }
     let refused = |parties: usize, lines: &str| {
         calibrate(&draft(parties, lines), &mut |_| {})
@@ -249,7 +251,7 @@ fn sparse_graphs_and_pieces_plan_and_what_falls_apart_is_named() {
     );
     let basis = plan.calibration().claims[0].connectivity.expect("its basis");
     assert_eq!(basis.among, 3);
-    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
+    assert_eq!(verify(&plan), Ok(()));
 }
 
 fn judged(plan: &Plan, logs: &AgreedLogs) -> (Option<BTreeSet<Party>>, f64) {

@@ -17,7 +17,7 @@ use crate::class::setting::Setting;
 use crate::gate::decision::{gate, withheld};
 use crate::gate::verdict::{Audit, Basis};
 use crate::losses::loss::Noise;
-use crate::testing::{OWN_DRAWS, draft, logs, plan, with_fault};
+use crate::testing::{draft, logs, plan, with_fault};
 use crate::verify::check::verify;
 use crate::verify::error::VerifyError;
 
@@ -63,7 +63,7 @@ fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> 
     let mut value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
     change(&mut value);
     let changed = Plan::parse(value.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    verify(&changed, OWN_DRAWS)
+    verify(&changed)
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn errors_come_close_to_the_floor_with_more_parties_than_are_computed() {
         let least = ((parties as f64 - 1.0) / (parties as f64 - 2.0)).sqrt();
         assert!(factor <= 1.051 * least, "{parties} {lines:?}: {factor}");
         assert!(correlated_std <= 1e3 * independent_std * (1.0 + 1e-9));
-        assert_eq!(verify(&plan, OWN_DRAWS), Ok(()), "{parties} {lines:?}");
+        assert_eq!(verify(&plan), Ok(()), "{parties} {lines:?}");
     }
 }
 
@@ -239,7 +239,7 @@ fn too_thin_graphs_and_too_few_rounds_have_local_noise_or_say_what_would_do() {
         &few.replace("rounds = 3", "rounds = 3\nlocal_noise_ok = true"),
     );
     assert!(is_local(&local));
-    assert_eq!(verify(&local, OWN_DRAWS), Ok(()));
+    assert_eq!(verify(&local), Ok(()));
     let verdict = gate(&local, &logs(&local, &(0..20).collect::<Vec<_>>()));
     assert_eq!(verdict.publish, Some((0..20).collect()), "{}", verdict.reason);
     // Where nothing is left for a share that goes astray the claim says so.

@@ -29,6 +29,7 @@ fn setting(mechanism: Mechanism, parties: usize, rounds: u32, seed: u64) -> Sett
         dropouts: 1,
         rollback: true,
         uniform: false,
+        drawn_share_faults: None,
     }
 }
 

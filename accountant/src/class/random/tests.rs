@@ -21,6 +21,7 @@ fn setting() -> Setting {
         dropouts: 1,
         rollback: true,
         uniform: false,
+        drawn_share_faults: None,
     }
 }
 

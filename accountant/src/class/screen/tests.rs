@@ -22,6 +22,7 @@ fn the_way_taken_in_doubt_agrees_with_the_fast_one() {
         dropouts: 1,
         rollback: true,
         uniform: false,
+        drawn_share_faults: None,
     };
     let base = setting.fault_free().expect("a schedule");
     let screen = Screen::of(&Trace::of(&base, &setting.weights), &base);
@@ -60,6 +61,7 @@ fn any_setting(random: &mut ChaCha8Rng) -> Setting {
         dropouts: 1,
         rollback: false,
         uniform: false,
+        drawn_share_faults: None,
     }
 }
 

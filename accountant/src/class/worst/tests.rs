@@ -32,6 +32,7 @@ fn setting(parties: usize, rounds: usize, fanout: usize, injection: InjectionSpe
         dropouts: 1,
         rollback: true,
         uniform: false,
+        drawn_share_faults: None,
     }
 }
 

@@ -11,6 +11,9 @@ use crate::mechanism::chosen::Mechanism;
 use crate::mechanism::inca::{CustomInjection, InjectionSpec};
 use crate::testing::{self, power, random_out};
 
+mod masks;
+mod sealed;
+
 /// 2^61 − 1, and primes that divide 2^24 − 1, 2^32 − 1 or 2^40 − 1: each of the last ones divides
 /// the modulus of a plan.
 const PRIMES: [i128; 8] = [(1 << 61) - 1, 3, 5, 7, 13, 17, 241, 65_537];
@@ -56,8 +59,12 @@ fn rank(mut m: Matrix, prime: i128) -> usize {
 
 /// Whether the view of `execution` tells of the honest values the sums of these sets, and no more.
 fn tells(execution: &Execution, sets: &[Vec<Party>], prime: i128) -> bool {
-    let view = View::of(execution);
-    let halvings = execution.rounds() as u32;
+    view_tells(&View::of(execution), execution.rounds() as u32, sets, prime)
+}
+
+/// Whether a view whose factors are multiples of 2^-`halvings` tells of the honest values the sums
+/// of these sets, and no more.
+fn view_tells(view: &View, halvings: u32, sets: &[Vec<Party>], prime: i128) -> bool {
     let of_row = |(a, b): (ndarray::ArrayView1<f64>, ndarray::ArrayView1<f64>)| {
         residues(&[a.to_vec(), b.to_vec()].concat(), halvings, prime)
     };
@@ -121,6 +128,38 @@ fn a_view_tells_the_sums_of_the_pieces_and_nothing_else() {
         whole > 50 && apart > 50 && nothing > 20,
         "{whole} {apart} {nothing}"
     );
+}
+
+/// Masks of pairs tell as much: the sums over those whom masks join that nobody of the coalition
+/// knows, if all of them are opened.
+#[test]
+fn masks_tell_the_sums_of_the_pieces_and_nothing_else() {
+    let mut several = 0;
+    for case in 0..300 {
+        let random = &mut ChaCha8Rng::seed_from_u64(5000 + case);
+        let parties = random.random_range(3..=8);
+        let rounds = random.random_range(1..=3);
+        let mut out = random_out(parties, rounds, random, |_| 1);
+        out.iter_mut().flatten().for_each(|to| {
+            let _ = random.random_bool(0.4) && to.pop().is_some();
+        });
+        let run = Execution::fault_free(Mechanism::Pairwise, out).expect("a run");
+        let some = |random: &mut ChaCha8Rng, chance: f64| -> Vec<Party> {
+            (0..parties).filter(|_| random.random_bool(chance)).collect()
+        };
+        let (corrupted, published) = (some(random, 0.25), some(random, 0.9));
+        let run = run.with_corrupted(corrupted).expect("a coalition");
+        let execution = run.with_published(published).expect("parties");
+        let pieces = told(&execution);
+        for prime in PRIMES {
+            assert!(
+                tells(&execution, &pieces, prime),
+                "case {case}, {prime}: {pieces:?}"
+            );
+        }
+        several += usize::from(pieces.len() > 1);
+    }
+    assert!(several > 50, "{several}");
 }
 
 /// Before anybody publishes nothing at all is told, whatever became of shares.

@@ -48,7 +48,7 @@ fn who_knows_no_verdict_states_no_less_than_the_others_may_have_published_at() {
             "{lines}"
         );
     }
-    let drawn_at_start = "[privacy]\ncoalitions = \"static\"\ndraws = 200";
+    let drawn_at_start = "[privacy]\ncoalitions = \"static\"\n[mechanism]\ncorrelated = \"uniform\"";
     for lines in of_mechanism.into_iter().chain([drawn_at_start]) {
         let plan = plan(5, lines);
         let unknown = without_verdict(&plan, "late");
@@ -403,116 +403,6 @@ fn a_departed_party_that_the_bound_does_not_cover_is_computed() {
 }
 
 #[test]
-fn where_start_draws_the_schedule_the_class_decides_and_the_theorem_speaks() {
-    let plan = plan(
-        12,
-        "[privacy]\ncoalitions = \"static\"\ndraws = 100\n[mechanism]\nrounds = 5",
-    )
-    .with_draw(77);
-    let theorem = plan.epsilon_claimed().expect("claimed");
-    let everybody: Vec<Party> = (0..12).collect();
-    let calm = gate(&plan, &logs(&plan, &everybody));
-    assert_eq!(
-        (calm.publish, calm.audit.basis),
-        (Some((0..12).collect()), Basis::Theorem)
-    );
-    assert!((calm.audit.epsilon / theorem - 1.0).abs() < 1e-9);
-    assert_eq!(
-        calm.audit.execution.out(3, 4),
-        plan.schedule().sends_to(3, 4),
-        "the schedule that was drawn"
-    );
-    assert_audit(&plan, &calm.audit);
-    // One departure and one share that went back: in the class.
-    let mut one = logs(&plan, &everybody[1..]);
-    let from = (1..12)
-        .find(|&party| plan.schedule().sends_to(2, party)[0] != 0)
-        .expect("most do not");
-    unanswered(&plan, &mut one, 2, from);
-    one.get_mut(&from).expect("a member").sent[1].left = true;
-    let verdict = gate(&plan, &one);
-    assert_eq!(verdict.publish, Some((1..12).collect()));
-    assert!(
-        verdict
-            .audit
-            .faults
-            .iter()
-            .any(|fault| fault.contains("tolerated class")),
-        "{:?}",
-        verdict.audit.faults
-    );
-    // Two shares: the run goes on without whoever has most of them, which uses up the departure.
-    let mut two = logs(&plan, &everybody);
-    for round in [2, 3] {
-        unanswered(&plan, &mut two, round, 5);
-    }
-    let verdict = gate(&plan, &two);
-    assert_eq!(
-        verdict.publish,
-        Some((0..12).filter(|&party| party != 5).collect())
-    );
-    assert!(verdict.reason.contains("party-5"), "{}", verdict.reason);
-    // After a departure there is none left.
-    let mut late = logs(&plan, &everybody[1..]);
-    let faulty = (1..12)
-        .filter(|&party| plan.schedule().sends_to(2, party)[0] != 0)
-        .take(2)
-        .collect::<Vec<_>>();
-    faulty
-        .iter()
-        .for_each(|&from| unanswered(&plan, &mut late, 2, from));
-    let verdict = gate(&plan, &late);
-    assert_eq!(verdict.publish, None);
-    assert!(
-        verdict.reason.contains("the plan tolerates 1 and one"),
-        "{}",
-        verdict.reason
-    );
-    assert!(verdict.audit.epsilon < theorem, "nothing but shares has left");
-}
-
-#[test]
-fn departures_that_somebody_chose_by_the_schedule_stop_a_run_that_a_sample_is_for() {
-    let lines = "[privacy]\ncoalitions = \"static\"\ncolluding = 0\ndropouts = 6\ndraws = 100\n[mechanism]\nrounds = 3";
-    let plan = plan(24, lines).with_draw(77);
-    // With so few parties calibration ends at local noise, which nobody can break.
-    let mut gate = Gate::of(&plan).expect("a plan");
-    gate.noise.independent_std *= 0.9;
-    gate.noise.correlated_std = 30.0 * gate.noise.independent_std;
-    // All that exchange anything with one party know all of it but its own noise once its final is
-    // out.
-    let victim = 3;
-    let touches = |round: u32, party: Party| {
-        plan.schedule().sends_to(round, party).contains(&victim)
-            || plan.schedule().sends_to(round, victim).contains(&party)
-    };
-    let contacts: Vec<Party> = (0..24)
-        .filter(|&party| (1..=3).any(|round| touches(round, party)))
-        .collect();
-    let rest = |departed: &[Party]| {
-        (0..24)
-            .filter(|party| !departed.contains(party))
-            .collect::<Vec<_>>()
-    };
-    let verdict = gate.judge(&logs(&plan, &rest(&contacts))).expect("sane logs");
-    assert_eq!(verdict.publish, None);
-    assert!(
-        verdict.reason.contains("of one party the departed know so much"),
-        "{}",
-        verdict.reason
-    );
-    // As many that nobody chose.
-    let some: Vec<Party> = (16..16 + contacts.len()).collect();
-    let verdict = gate.judge(&logs(&plan, &rest(&some))).expect("sane logs");
-    assert_eq!(
-        verdict.publish,
-        Some(rest(&some).into_iter().collect()),
-        "{}",
-        verdict.reason
-    );
-}
-
-#[test]
 fn what_there_is_no_time_to_compute_counts_as_unbounded() {
     let plan = plan(6, "[mechanism]\nrounds = 4");
     let logs = logs(&plan, &[0, 1, 2, 3, 4, 5]);
@@ -534,4 +424,5 @@ fn what_there_is_no_time_to_compute_counts_as_unbounded() {
     }
 }
 
+mod drawn;
 mod planted;

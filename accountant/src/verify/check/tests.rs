@@ -1,22 +1,19 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{OWN_DRAWS, plan};
+use crate::testing::plan;
 
 fn changed(plan: &Plan, change: impl Fn(&mut Value)) -> Result<(), VerifyError> {
     let mut value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
     change(&mut value);
     let text = serde_json::to_string_pretty(&value).expect("serialises");
-    verify(
-        &Plan::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}")),
-        OWN_DRAWS,
-    )
+    verify(&Plan::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}")))
 }
 
 #[test]
 fn an_honest_plan_is_accepted_and_each_lie_named() {
     let plan = plan(5, "[mechanism]\nrounds = 4");
-    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
+    assert_eq!(verify(&plan), Ok(()));
     assert_eq!(changed(&plan, |_| {}), Ok(()));
     let less_noise = changed(&plan, |value| {
         let std = &mut value["mechanism"]["independent_std"];
@@ -150,12 +147,9 @@ fn a_claim_that_leaves_out_what_sampling_adds_is_refused() {
 
 #[test]
 fn a_plan_without_a_theorem_on_all_others_is_refused() {
-    for lines in [
-        "[mechanism]\nrounds = 4",
-        "[privacy]\ncoalitions = \"static\"\ndraws = 200",
-    ] {
+    for lines in ["[mechanism]\nrounds = 4", "[mechanism]\nkind = \"ppsc\""] {
         let plan = plan(5, lines);
-        assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
+        assert_eq!(verify(&plan), Ok(()));
         let value: Value = serde_json::from_str(plan.to_json()).expect("a plan is JSON");
         let theorems = claims_with(&value, "established", &json!("theorem"));
         assert_eq!(theorems.len(), 2);
@@ -188,70 +182,4 @@ fn a_claim_that_says_more_than_the_truth_is_no_lie() {
         claim["epsilon"] = json!(follows);
     });
     assert_eq!(careful, Ok(()));
-}
-
-#[test]
-fn a_sample_follows_from_its_draws_or_is_refused() {
-    let plan = plan(
-        12,
-        "[privacy]\ncoalitions = \"static\"\ndraws = 200\n[mechanism]\nrounds = 5",
-    );
-    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
-    let refused = |change: &dyn Fn(&mut Value)| match changed(&plan, change) {
-        Err(VerifyError::Sample { problem, .. }) => problem,
-        other => panic!("{other:?}"),
-    };
-    assert!(refused(&|value| value["claims"][0]["delta"] = json!(1e-3)).contains("200 draws can show"));
-    assert!(refused(&|value| value["claims"][0]["cases"] = json!(10_000_000)).contains("200 are due"));
-    assert!(refused(&|value| value["claims"][0]["adversary"] = json!("public")).contains("of coalitions"));
-    assert!(refused(&|value| value["claims"][0]["seed"] = json!(1)).contains("fresh draws"));
-    assert!(
-        refused(&|value| value["claims"][0]["holds_as_headline"] = json!(true)).contains("never a headline")
-    );
-    assert!(refused(&|value| value["claims"][0]["size"] = json!(2)).contains("coalitions of 1"));
-    // Less noise: other parameters, other fresh draws; and with their seed, own draws that fail.
-    let less = |factor: f64, seed: Option<u64>, draws: u64, delta: Option<f64>| {
-        changed(&plan, |value| {
-            let std = &mut value["mechanism"]["independent_std"];
-            *std = json!(std.as_f64().expect("a number") * factor);
-            let theorems =
-                [2usize, 3].map(|index| value["claims"][index]["mu"].as_f64().expect("a number") / factor);
-            for (index, mu) in [2, 3].into_iter().zip(theorems) {
-                value["claims"][index]["mu"] = json!(mu * 1.001);
-                value["claims"][index]["epsilon"] =
-                    json!(gaussian::epsilon(1e-6, mu * 1.001).expect("in range"));
-            }
-            value["claims"][1]["mu"] = json!(5.0);
-            value["claims"][1]["epsilon"] = json!(gaussian::epsilon(1e-6, 5.0).expect("in range"));
-            if let Some(seed) = seed {
-                value["claims"][0]["seed"] = json!(seed);
-            }
-            (value["privacy"]["draws"], value["claims"][0]["cases"]) = (json!(draws), json!(draws));
-            if let Some(delta) = delta {
-                value["claims"][0]["delta"] = json!(delta);
-            }
-        })
-    };
-    let Err(VerifyError::Sample { problem, .. }) = less(0.8, None, 200, None) else {
-        panic!("another seed is due")
-    };
-    let seed = problem
-        .rsplit(' ')
-        .next()
-        .and_then(|seed| seed.parse().ok())
-        .expect("it names the seed");
-    // However many draws it says that it made.
-    for (draws, delta) in [(200, None), (10_000_000, Some(1e-5))] {
-        let Err(VerifyError::Sample { problem, .. }) = less(0.8, Some(seed), draws, delta) else {
-            panic!("the draws fail")
-        };
-        assert!(
-            problem.contains("draws of this machine's own lose more than mu"),
-            "{problem}"
-        );
-    }
-    let promise = changed(&plan, |value| {
-        value["claims"].as_array_mut().expect("a list").truncate(0)
-    });
-    assert!(matches!(promise, Err(VerifyError::Missing { .. })), "{promise:?}");
 }

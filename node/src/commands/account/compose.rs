@@ -158,7 +158,7 @@ fn of_file(path: &Path) -> Result<OfFile, Failure> {
     // What a plan says that nobody has checked is a wish.
     let mut progress = Progress::start();
     progress.show(&format!("recomputing every claim of {name}"));
-    let verified = undertone_accountant::verify(&plan, rand::random());
+    let verified = undertone_accountant::verify(&plan);
     progress.end();
     verified.map_err(|error| {
         Failure::new(Exit::PlanRefused, format!("{name}: {error}"))

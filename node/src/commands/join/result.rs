@@ -86,7 +86,7 @@ fn object(
         "error_floor": plan.calibration().predicted.error_floor,
         "weights": account.weights(),
         "departed": account.departed(),
-        "rounds": plan.rounds(),
+        "rounds": plan.mixing_rounds(),
         "wall_s": finish.wall_s,
         "total_wall_s": begun.elapsed().as_secs_f64(),
         "private_bytes": finish.private_bytes,

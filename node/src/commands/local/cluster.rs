@@ -209,7 +209,7 @@ const AT_WORK: Duration = Duration::from_secs(1800);
 /// publishing, which may take two stages more.
 fn deadlines(plan: &Plan) -> Duration {
     let run = &plan.draft().run;
-    let rounds_ms = u64::from(plan.rounds()).saturating_mul(run.round_ms);
+    let rounds_ms = u64::from(plan.mixing_rounds()).saturating_mul(run.round_ms);
     let all_ms = (run.join_ms.saturating_mul(2))
         .saturating_add(rounds_ms)
         .saturating_add(run.settle_ms.saturating_mul(4));
@@ -255,8 +255,6 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Resul
         "--checked",
         "--min-colluders",
         "0",
-        "--accept-claims",
-        "sampled",
     ]);
     command.args([
         "--events",
@@ -333,7 +331,7 @@ impl Picture {
     fn new(plan: &Plan) -> Self {
         Picture {
             parties: plan.parties(),
-            rounds: plan.rounds(),
+            rounds: plan.mixing_rounds(),
             ready: 0,
             awaited: String::new(),
             phase: BTreeMap::new(),

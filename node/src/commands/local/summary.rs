@@ -291,7 +291,7 @@ fn of_nodes(plan: &Plan, ends: &Ends<'_>) -> Map<String, Value> {
         "weights": ends.said_first("weights"),
         "central": plan.calibration().predicted.central,
         "local": plan.calibration().predicted.local,
-        "rounds": plan.rounds(),
+        "rounds": plan.mixing_rounds(),
         "wall_s": ends.largest("wall_s"),
         "private_bytes": ends.total("private_bytes"),
         "public_bytes": ends.total("public_bytes"),

@@ -205,7 +205,7 @@ impl Totals {
             "rms_error": rms, "rms_error_interval": interval, "max_abs_error": self.largest,
             "runs_with_the_survivors_exact_sum": self.exact, "runs_with_everybody": self.whole,
             "runs_with_the_same_bits": self.same_bits,
-            "rounds": plan.rounds(),
+            "rounds": plan.mixing_rounds(),
             "private_bytes": self.private_bytes, "public_bytes": self.public_bytes,
             "dissemination": plan.draft().run.dissemination,
             "predicted_bytes_per_party": predicted.bytes_per_party,

@@ -45,7 +45,7 @@ pub const KEYS: &[Setting] = &[
     key("api", "max_body_bytes", Some("268435456"), "bytes", "longest request body of the API"),
     key("policy", "max_epsilon", None, "above 0", "refuse plans that claim more than this ε; needed for auto_accept"),
     key("policy", "min_colluders", Some("1"), "parties", "refuse plans that cover smaller coalitions"),
-    key("policy", "accept_claims", Some(r#""exact""#), r#""exact", "sampled""#, "the weakest way in which a headline claim may be established"),
+    key("policy", "accept_claims", None, r#""exact", "sampled""#, "ignored: earlier plans could rest on a sample, and none does now"),
     key("policy", "vouched", None, "peer ids", "members that you vouch for: the loss against all others together must be within max_epsilon, too"),
     key("policy", "max_runs", Some("8"), "1 to 24", "runs at once; others wait"),
     key("data_set", "name", None, "[a-z0-9-], 1 to 32", "[[data_set]]: what submissions call it"),

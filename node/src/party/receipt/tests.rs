@@ -94,6 +94,7 @@ fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finis
     Finish {
         outcome,
         gate,
+        draws: 0,
         wall_s: 0.1,
         private_bytes: 0,
         public_bytes: 0,

@@ -245,6 +245,35 @@ fn a_pair_key_that_nothing_needs_is_refused() {
 }
 
 #[test]
+fn where_masks_of_pairs_are_made_each_ready_has_a_pair_key_and_rounds_count_from_1() {
+    let mut signer = Signer::new(1, [1; 32], key(1), 0);
+    let stages = Stages::sealed(1);
+    let mut flood = flood().pairing(true).with_stages(stages);
+    let refused = Err(FloodError::Malformed(1));
+    let (key, secret) = ([7; 32], Disclosed([5; 32]));
+    for notice in [
+        Notice::Ready { key, pair: None },
+        Notice::Key { round: 0, secret },
+        Notice::Key { round: 2, secret },
+    ] {
+        let (frame, notice) = signed(&mut signer, notice);
+        assert_eq!(flood.receive(&frame, notice, false), refused);
+    }
+    let small = Notice::Ready {
+        key,
+        pair: Some([0; 32]),
+    };
+    let (frame, notice) = signed(&mut signer, small);
+    assert_eq!(flood.receive(&frame, notice, false), Err(FloodError::SmallKey(1)));
+    let pair = Some([8; 32]);
+    for notice in [Notice::Ready { key, pair }, Notice::Key { round: 1, secret }] {
+        let (frame, notice) = signed(&mut signer, notice);
+        assert!(flood.receive(&frame, notice, false).is_ok());
+    }
+    assert_eq!((flood.run_key(1), flood.pair_key(1)), (Some(&key), pair.as_ref()));
+}
+
+#[test]
 fn a_ready_is_told_by_the_hash_of_its_key() {
     let mut flood = flood();
     let mut signer = Signer::new(1, [1; 32], key(1), 0);

@@ -22,6 +22,7 @@ fn machine(draw: Option<Draw>) -> Gathering {
     let me = Entrant {
         party: 0,
         key: run_key(0),
+        pair: None,
     };
     let attendance = Attendance {
         parties: 4,

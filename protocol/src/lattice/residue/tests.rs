@@ -208,3 +208,22 @@ fn nothing_prints_the_residues() {
     let ring = Ring::even(3).expect("a width");
     assert_eq!(format!("{:?}", ResidueVector::of(ring, [77])), "ResidueVector(1)");
 }
+
+/// Both ways of looking at a vector's integers say the same, at the edges of every width.
+#[test]
+fn numbers_and_bounds_are_those_of_the_lifted_integers() {
+    for ring in (1..=15).flat_map(|width| [Ring::even(width), Ring::odd(width)]) {
+        let ring = ring.expect("a width");
+        let half = 1i128 << (8 * ring.width() - 1);
+        let edges = [0, 1, -1, half - 1, -(half - 1), half - 2, 77, -77];
+        let vector = ResidueVector::of(ring, edges);
+        let numbers: Vec<f64> = vector.lifted().map(|steps| steps as f64 * 0.25).collect();
+        assert_eq!(vector.to_f64(0.25), numbers);
+        let largest = vector.lifted().map(i128::unsigned_abs).max().expect("some");
+        assert!(
+            vector.within(largest) && !vector.within(largest - 1),
+            "{}",
+            ring.width()
+        );
+    }
+}

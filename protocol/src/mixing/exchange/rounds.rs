@@ -117,7 +117,9 @@ impl Exchange {
 
     pub(super) fn begin_round(&mut self, now: Time, round: u32) {
         (self.round, self.began) = (round, now);
-        self.deeds.push(Deed::Round(round));
+        if !self.is_over() {
+            self.deeds.push(Deed::Round(round));
+        }
         let schedule = self.course.schedule.clone();
         let to = schedule.sends_to(round, self.course.me);
         self.hand_out(round, to);

@@ -45,6 +45,7 @@ fn calibration(draft: &Draft, rounds: u32) -> Calibration {
         changes: None,
         basis: None,
         connectivity: None,
+        draw: None,
         sealed: false,
         holds_as_headline,
     };

@@ -1,8 +1,7 @@
 //! From the kind that a run file names to the rules of its mechanism.
 
 use crate::plan::mechanism::inca::Inca;
-#[cfg(test)]
-use crate::plan::mechanism::local::Local;
+use crate::plan::mechanism::pairwise::Pairwise;
 use crate::plan::mechanism::ppsc::Ppsc;
 use crate::plan::mechanism::rules::Rules;
 use crate::plan::run_file::problem::{Checked, Problem, refuse};
@@ -14,8 +13,7 @@ impl MechanismKind {
         match self {
             MechanismKind::Inca => &Inca,
             MechanismKind::Ppsc => &Ppsc,
-            #[cfg(test)]
-            MechanismKind::Local => &Local,
+            MechanismKind::Pairwise => &Pairwise,
             // No plan carries it yet ([`MechanismKind::check_carried`]); what a run file says of it
             // is read as INCA's.
             MechanismKind::Gossip => &Inca,
@@ -29,7 +27,7 @@ impl MechanismKind {
                 "mechanism.kind",
                 Problem::NotYet {
                     found: "\"gossip\"",
-                    instead: "\"inca\" or \"ppsc\"",
+                    instead: "\"inca\", \"ppsc\" or \"pairwise\"",
                 },
             ),
             _ => Ok(()),

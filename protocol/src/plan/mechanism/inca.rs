@@ -8,13 +8,13 @@ use crate::lattice::grid::{LatticeError, Travel};
 use crate::lattice::injection::{Injection, InjectionError};
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
-use crate::plan::mechanism::rules::{Planned, Rules};
+use crate::plan::mechanism::rules::{Occasion, Planned, Rules};
 use crate::plan::mechanism::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::MOST_ROUNDS;
 use crate::plan::run_file::problem::{Checked, Problem, refuse, require};
 use crate::plan::run_file::settings::{
-    CorrelatedNoise, Fraction, IndependentNoise, InjectionChoice, MechanismSettings,
+    Coalitions, CorrelatedNoise, Fraction, IndependentNoise, InjectionChoice, MechanismSettings,
 };
 use crate::plan::shares::ShareCounts;
 use crate::topology::graph::Graph;
@@ -22,6 +22,15 @@ use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
 
 pub(super) struct Inca;
+
+/// Refuses noise of which the theorem of a draw says nothing.
+pub(super) fn check_even(settings: &MechanismSettings) -> Checked {
+    let uniform = settings.correlated == CorrelatedNoise::Uniform;
+    require(uniform, "mechanism.correlated", || Problem::NotYet {
+        found: "\"gaussian\" while coalitions = \"static\"",
+        instead: "\"uniform\"",
+    })
+}
 
 impl Rules for Inca {
     fn most_rounds(&self) -> u32 {
@@ -47,20 +56,7 @@ impl Rules for Inca {
     }
 
     fn check_static(&self, settings: &MechanismSettings) -> Checked {
-        let gaussian = settings.correlated == CorrelatedNoise::Gaussian;
-        require(gaussian, "mechanism.correlated", || Problem::NotYet {
-            found: "\"uniform\" while coalitions = \"static\"",
-            instead: "\"gaussian\"",
-        })?;
-        let incremental = settings.injection == InjectionChoice::Incremental;
-        require(incremental, "mechanism.injection", || Problem::NotYet {
-            found: "another injection than \"incremental\" while coalitions = \"static\"",
-            instead: "\"incremental\"",
-        })?;
-        require(settings.rollback, "mechanism.rollback", || Problem::NotYet {
-            found: "false while coalitions = \"static\"",
-            instead: "true",
-        })
+        check_even(settings)
     }
 
     fn check_private_graph(&self, graph: &NamedGraph<'_>) -> Result<(), DraftError> {
@@ -91,12 +87,16 @@ impl Rules for Inca {
         fanout..=fanout
     }
 
-    fn draw(&self, graph: &Graph, settings: &MechanismSettings, rounds: u32, seed: u64) -> Option<Schedule> {
-        match settings.correlated {
+    fn draw(&self, occasion: &Occasion<'_>, seed: u64) -> Option<Schedule> {
+        let (graph, rounds) = (occasion.private_graph, occasion.rounds as usize);
+        if occasion.privacy.coalitions == Coalitions::Static {
+            return Some(Schedule::independent(graph.parties(), rounds, seed));
+        }
+        match occasion.settings.correlated {
             CorrelatedNoise::Gaussian => {
-                Schedule::draw(graph, settings.fanout as usize, rounds as usize, seed)
+                Schedule::draw(graph, occasion.settings.fanout as usize, rounds, seed)
             }
-            CorrelatedNoise::Uniform => Schedule::apart(graph, rounds as usize, seed),
+            CorrelatedNoise::Uniform => Schedule::apart(graph, rounds, seed),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::lattice::grid::{LatticeError, Travel};
 use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
-use crate::plan::mechanism::rules::{Planned, Rules};
+use crate::plan::mechanism::rules::{Occasion, Planned, Rules};
 use crate::plan::mechanism::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::MOST_EXCHANGE_ROUNDS;
@@ -43,7 +43,7 @@ impl Rules for Ppsc {
         require(said, "mechanism.independent_noise", || Problem::ExactSum)
     }
 
-    /// Random draws are computed by a fast path that knows INCA only.
+    /// Multi-gossip draws no permutations, and of no other draw a chance is known.
     fn check_static(&self, _: &MechanismSettings) -> Checked {
         refuse(
             "mechanism.kind",
@@ -87,8 +87,8 @@ impl Rules for Ppsc {
     }
 
     /// Draws as many iterations as fit into so many rounds.
-    fn draw(&self, graph: &Graph, _: &MechanismSettings, rounds: u32, seed: u64) -> Option<Schedule> {
-        Some(MultiGossip::fitting(graph, rounds, seed)?.schedule())
+    fn draw(&self, occasion: &Occasion<'_>, seed: u64) -> Option<Schedule> {
+        Some(MultiGossip::fitting(occasion.private_graph, occasion.rounds, seed)?.schedule())
     }
 
     fn planned(&self, settings: &MechanismSettings, _: u32) -> Result<Arc<dyn Planned>, InjectionError> {

@@ -12,11 +12,24 @@ use crate::plan::error::DraftError;
 use crate::plan::mechanism::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::problem::Checked;
-use crate::plan::run_file::settings::MechanismSettings;
+use crate::plan::run_file::settings::{MechanismSettings, Privacy};
 use crate::plan::shares::ShareCounts;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
+
+/// What a schedule is drawn for.
+#[derive(Clone, Copy)]
+pub struct Occasion<'a> {
+    /// Who may exchange shares.
+    pub private_graph: &'a Graph,
+    /// How noise is shared out.
+    pub settings: &'a MechanismSettings,
+    /// How many may collude or depart.
+    pub privacy: &'a Privacy,
+    /// The number of rounds T.
+    pub rounds: u32,
+}
 
 /// What a mechanism says of settings, graphs and schedules.
 pub trait Rules: Sync {
@@ -49,9 +62,20 @@ pub trait Rules: Sync {
     /// To how many parties each sends in a round, with a fan-out of `fanout`.
     fn sent_a_round(&self, fanout: usize) -> RangeInclusive<usize>;
 
-    /// Who sends to whom on this private graph, drawn from `seed`. None if a party has too few
-    /// neighbours.
-    fn draw(&self, graph: &Graph, settings: &MechanismSettings, rounds: u32, seed: u64) -> Option<Schedule>;
+    /// Who sends to whom, drawn from `seed`; who has a mask in common with whom, where there are no
+    /// shares. None if a party has too few neighbours, or there is nothing of so many rounds.
+    fn draw(&self, occasion: &Occasion<'_>, seed: u64) -> Option<Schedule>;
+
+    /// Whether parties mix: exchange shares, round by round. Else a schedule says who has a mask in
+    /// common with whom.
+    fn mixes(&self) -> bool {
+        true
+    }
+
+    /// The number of rounds, where it follows from how many there are and may be against a party.
+    fn rounds(&self, _parties: usize, _privacy: &Privacy) -> Option<u32> {
+        None
+    }
 
     /// The mechanism of `rounds` rounds; refused if an injection that the settings spell out is not
     /// valid or for another number of rounds.

@@ -16,9 +16,13 @@ pub enum Mechanism<C> {
         /// How often this party hands out in the whole run.
         hand_outs: usize,
     },
-    /// The value at first, and no shares: for tests of what a mechanism has to answer.
-    #[cfg(test)]
-    Local,
+    /// Masks of pairs: the value at first. A share is a fresh noise, which its sender deducts: no
+    /// more than what two parties expand from a key that they have in common. So a node sends none;
+    /// whoever looks at what a coalition learns draws them.
+    Masks {
+        /// How many masks this party draws, and its neighbours add.
+        masks: usize,
+    },
 }
 
 impl<C> From<Arc<Injection<C>>> for Mechanism<C> {

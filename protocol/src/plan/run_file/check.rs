@@ -9,11 +9,6 @@ use crate::plan::run_file::limits::*;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::*;
 
-/// Fresh draws that a sampled claim rests on: below, it says next to nothing; above, nobody waits
-/// for them.
-const FEWEST_DRAWS: u64 = 100;
-const MOST_DRAWS: u64 = 10_000_000;
-
 pub(super) fn count_parties(parties: usize) -> Checked {
     count("the number of parties", parties as u64, 3, MOST_PARTIES as u64)
 }
@@ -52,6 +47,7 @@ impl Asked<'_> {
         self.data.check()?;
         self.privacy.check(parties)?;
         self.mechanism.check(parties)?;
+        self.check_unmixed(parties)?;
         if let Some(share_faults) = self.privacy.share_faults {
             let only = || Problem::OnlyFor {
                 only: "mechanism.correlated = \"uniform\"",
@@ -70,6 +66,26 @@ impl Asked<'_> {
             only: "mechanism.correlated = \"uniform\"",
         })?;
         self.run.check(parties, self.privacy.dropouts)
+    }
+
+    /// Where nothing is mixed there are no shares to go astray, the number of rounds follows, and
+    /// what leaves is sealed.
+    fn check_unmixed(&self, parties: usize) -> Checked {
+        let rules = self.mechanism.kind.rules();
+        if let (Rounds::Fixed(found), Some(only)) =
+            (self.mechanism.rounds, rules.rounds(parties, self.privacy))
+        {
+            count("mechanism.rounds", found.into(), only.into(), only.into())?;
+        }
+        if rules.mixes() {
+            return Ok(());
+        }
+        let other = || Problem::OnlyFor {
+            only: "another mechanism.kind than \"pairwise\"",
+        };
+        require(self.run.sealed, "run.sealed", other)?;
+        let none = self.privacy.share_faults.is_none();
+        require(none, "privacy.share_faults", other)
     }
 
     /// Refuses what parses, and will run one day, but that this version's plans do not carry.
@@ -240,13 +256,7 @@ impl Privacy {
                 parties,
                 half: (parties + self.colluding) as f64 / 2.0,
             },
-        )?;
-        let Some(draws) = self.draws else { return Ok(()) };
-        let only = Problem::OnlyFor {
-            only: "privacy.coalitions = \"static\"",
-        };
-        require(self.coalitions == Coalitions::Static, "privacy.draws", || only)?;
-        count("privacy.draws", draws, FEWEST_DRAWS, MOST_DRAWS)
+        )
     }
 }
 

@@ -12,8 +12,8 @@ use crate::plan::run_file::raw::{
     RawData, RawMechanism, RawPrivacy, RawRunFile, RawRunSettings, RawTopology,
 };
 use crate::plan::run_file::settings::{
-    Coalitions, CorrelatedNoise, Data, Dissemination, IndependentNoise, InjectionChoice, MechanismSettings,
-    Privacy, RunSettings, Topology,
+    CorrelatedNoise, Data, Dissemination, IndependentNoise, InjectionChoice, MechanismKind,
+    MechanismSettings, Privacy, RunSettings, Topology,
 };
 
 impl RawRunFile {
@@ -57,15 +57,16 @@ impl RawRunFile {
     }
 
     /// The noise that cancels, where the run file leaves it open: even residues, unless it asks for
-    /// something that only Gaussian noise goes with. Called once the gaps are filled.
+    /// something that only Gaussian noise goes with. Masks of pairs are always even.
+    /// Called once the gaps are filled.
     fn correlated(&self) -> CorrelatedNoise {
         let mechanism = &self.mechanism;
         let own_noise = mechanism.independent_noise != Some(IndependentNoise::None);
         let late = matches!(mechanism.injection, None | Some(InjectionChoice::Late));
         let halved = mechanism.fanout == Some(1) && mechanism.rollback == Some(true) && late;
         let summed = self.run.dissemination != Some(Dissemination::Consensus);
-        let any = self.privacy.coalitions == Some(Coalitions::Any);
-        let uniform = own_noise && halved && summed && any && self.run.sealed != Some(false);
+        let uniform = own_noise && halved && summed && self.run.sealed != Some(false)
+            || mechanism.kind == Some(MechanismKind::Pairwise);
         mechanism.correlated.unwrap_or(if uniform {
             CorrelatedNoise::Uniform
         } else {

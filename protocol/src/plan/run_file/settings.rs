@@ -166,8 +166,7 @@ pub struct Privacy {
     pub coalitions: Coalitions,
     /// Departures that the claims tolerate.
     pub dropouts: usize,
-    /// `coalitions = "static"` only: how many fresh draws the sampled claim rests on; none: as many
-    /// as are quick, 10,000 at most.
+    /// Read and ignored: earlier versions drew so many schedules where a theorem stands now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,
     /// `correlated = "uniform"` only: how many shares between survivors may go astray without cost;
@@ -186,9 +185,8 @@ pub enum MechanismKind {
     Ppsc,
     /// Gossip averaging of noisy values (KK's DP-GossipAvg).
     Gossip,
-    /// Nobody sends anything: for tests of what a mechanism has to answer.
-    #[cfg(test)]
-    Local,
+    /// Masks of pairs, which follow from keys: nothing is mixed, and nothing travels in private.
+    Pairwise,
 }
 
 /// An exact fraction as a person writes it: "1/3", "-1/2", "0.25", "2". Prints as "1/3" or "2".

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::messages::log::AgreedLogs;
 use crate::mixing::exchange::Exchange;
-use crate::publishing::corrections::{first_corrections, next_corrections};
+use crate::publishing::corrections::{first_corrections, masks_owed, next_corrections};
 use crate::publishing::interface::Published;
-use crate::publishing::sealed::ONE_RESULT;
+use crate::publishing::sealed::Correction;
 use crate::publishing::way::Way;
+use crate::run::item_rules::Owing;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event, SealedFinal};
 use crate::run::unsealing::Unsealing;
@@ -29,11 +30,7 @@ impl Run {
         publishers: BTreeSet<Party>,
         mut unsealing: Unsealing,
     ) {
-        let logs = unsealing.logs.clone();
-        let owing = match unsealing.corrections.is_empty() {
-            true => first_corrections(&logs, &publishers),
-            false => next_corrections(&logs, &unsealing.members, &publishers),
-        };
+        let owing = self.owing(&unsealing, &publishers);
         unsealing.members = publishers;
         if owing.is_empty() {
             return self.begin_opening(unsealing);
@@ -43,7 +40,9 @@ impl Run {
             // The gate leaves so few to nobody: this is no plan's way.
             return self.remain_closed("more parties departed than the plan tolerates");
         }
-        let owing = owing.into_keys().collect();
+        if let Owing::Keys(masks) = &owing {
+            unsealing.masks.push(masks.clone());
+        }
         self.give_correction(&mut exchange, &unsealing, &owing);
         self.commons.begin_corrections(unsealing.next(), owing);
         let agreement = Agreement::new(
@@ -60,6 +59,22 @@ impl Run {
         };
     }
 
+    /// Who owes a correction, now that of all who might be opened only `publishers` remain.
+    fn owing(&self, unsealing: &Unsealing, publishers: &BTreeSet<Party>) -> Owing {
+        let (logs, before) = (&unsealing.logs, &unsealing.members);
+        let is_first = unsealing.corrections.is_empty();
+        if let Some(graph) = &self.plan.mask_graph() {
+            let before = if is_first { &self.record.started } else { before };
+            let departed = |party: Party| before.contains(&party) && !publishers.contains(&party);
+            return Owing::Keys(masks_owed(graph, publishers, departed));
+        }
+        let owing = match is_first {
+            true => first_corrections(logs, publishers),
+            false => next_corrections(logs, before, publishers),
+        };
+        Owing::Vectors(owing.into_keys().collect())
+    }
+
     /// When the next stage begins: by the plan's clock, so that all nodes' halves and quarters fall
     /// together, or from now if that is later.
     pub(super) fn stage_begins(&self, unsealing: &Unsealing) -> Time {
@@ -72,31 +87,56 @@ impl Run {
 
     /// Gives this node's correction, if it owes one and nothing is opened yet: with a correction
     /// that comes after a secret somebody could read what was sealed as it was, and as it is.
-    fn give_correction(&mut self, exchange: &mut Exchange, unsealing: &Unsealing, owing: &BTreeSet<Party>) {
+    fn give_correction(&mut self, exchange: &mut Exchange, unsealing: &Unsealing, owing: &Owing) {
         let me = self.course.me;
         if self.record.withheld.is_some() {
             return;
         }
-        let correction = match exchange.correct(&unsealing.logs, &unsealing.members) {
+        let correction = match self.correction(exchange, unsealing, owing) {
             Ok(correction) => correction,
             Err(denier) => {
                 let name = &self.plan.draft().members[denier].name;
                 return self.withhold(format!("{name} signed for a share that its log denies"));
             }
         };
-        if !owing.contains(&me) {
+        if owing.of(me).is_none() {
             return;
         }
-        let flood = &self.commons.flood;
-        let is_opened = flood.keys(ONE_RESULT).next().is_some() || flood.shares(ONE_RESULT).next().is_some();
+        let (flood, round) = (&self.commons.flood, self.plan.sealed_round());
+        let is_opened = flood.keys(round).next().is_some() || flood.shares(round).next().is_some();
         if is_opened {
             let reason = "others have begun to open what this node would have to correct first";
             self.commons.event(Event::Fault(reason.to_string()));
             return self.withhold(reason.to_string());
         }
-        if let Way::Sealed(finals) = &self.commons.rules.way {
+        if let (Way::Sealed(finals), Some(correction)) = (&self.commons.rules.way, correction) {
             let item = finals.correction(unsealing.next(), me, &correction);
             self.commons.give_body(unsealing.stage(), item);
+        }
+    }
+
+    /// This node's correction: what it exchanged with those who are left out, or the keys of its
+    /// masks with them.
+    ///
+    /// # Errors
+    /// A member's log denies a share that it has signed for.
+    fn correction(
+        &self,
+        exchange: &mut Exchange,
+        unsealing: &Unsealing,
+        owing: &Owing,
+    ) -> Result<Option<Correction>, Party> {
+        match owing {
+            Owing::Vectors(_) => {
+                let vector = exchange.correct(&unsealing.logs, &unsealing.members)?;
+                Ok(Some(Correction::Vector(vector)))
+            }
+            Owing::Keys(masks) => {
+                let masks_of = self.seals.as_ref().and_then(|seals| seals.masks.as_ref());
+                let with = masks.get(&self.course.me);
+                let keys = masks_of.zip(with).and_then(|(masks, with)| masks.reveal(with));
+                Ok(keys.map(Correction::Keys))
+            }
         }
     }
 

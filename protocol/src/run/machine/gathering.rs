@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::agreement::gathering::{GatheringStep, Unstarted};
 use crate::agreement::presence::Standing;
 use crate::messages::log::ShareId;
-use crate::messages::notice::Phase;
+use crate::messages::notice::{Notice, Phase};
 use crate::mixing::exchange::{Exchange, Outset};
 use crate::plan::run_file::settings::RunSettings;
 use crate::publishing::interface::Published;
@@ -26,7 +26,12 @@ fn listed(parts: &[(Vec<Party>, &str)], names: impl Fn(&[Party]) -> String) -> S
 impl Run {
     pub(super) fn gather(&mut self, step: GatheringStep) {
         match step {
-            GatheringStep::Say(notice) => self.commons.say(notice),
+            GatheringStep::Say(notice) => {
+                if matches!(notice, Notice::Reveal { .. }) {
+                    self.commons.event(Event::Revealing);
+                }
+                self.commons.say(notice);
+            }
             GatheringStep::Call => self.commons.call(),
             GatheringStep::Pulse => self.commons.pulse(),
             GatheringStep::Await(parties) => self.commons.event(Event::Awaiting(parties)),
@@ -51,7 +56,7 @@ impl Run {
                     return;
                 };
                 (self.record.started, self.record.started_at) = (parties, Some(self.now));
-                if let Err(reason) = self.prepare_seals(gathering.into_key()) {
+                if let Err(reason) = self.prepare_seals(gathering.into_keys()) {
                     let reason = reason.to_string();
                     return self.finish(Ending::Aborted { reason }, Published::default());
                 }
@@ -136,7 +141,7 @@ impl Run {
     /// START has drawn the schedule.
     pub(super) fn draw(&mut self, seed: u64) {
         self.plan = Arc::new(self.plan.with_draw(seed));
-        let schedule = Arc::new(self.plan.schedule().clone());
+        let schedule = Arc::new(self.plan.exchanges().clone());
         self.course.draw(schedule.clone());
         self.commons.rules.schedule = schedule;
         let due = |id: &ShareId| self.course.is_due(id.round, id.from);

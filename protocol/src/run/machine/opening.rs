@@ -11,6 +11,7 @@ use crate::messages::wire::Bytes;
 use crate::publishing::interface::{FinalError, Published};
 use crate::publishing::opening::{Dealt, OpeningSights, OpeningStep, Unopened};
 use crate::publishing::result::Sum;
+use crate::publishing::sealed::ToldKeys;
 use crate::publishing::way::Way;
 use crate::run::machine::{Machine, Run};
 use crate::run::outcome::{Ending, Event, SealedFinal};
@@ -27,6 +28,8 @@ impl Run {
             Some((*party, (log.sealed.clone()?, self.dealt(*party, deal)?)))
         };
         let of: BTreeMap<Party, (Sealed, Dealt)> = unsealing.members.iter().filter_map(dealt).collect();
+        // Nothing is corrected any more: nobody needs the keys of masks again.
+        self.seals.iter_mut().for_each(|seals| seals.masks = None);
         let Some(kept) = self.keep_secrets(&of) else {
             return self.remain_closed("this plan seals nothing");
         };
@@ -104,14 +107,27 @@ impl Run {
         let corrections = corrections.flat_map(|(set, number)| {
             let items = self.commons.items(Stage::Correction(number));
             let of_members = set.iter().filter(|(party, _)| unsealing.members.contains(party));
-            of_members.filter_map(|(party, hash)| Some(items.version(*party, hash)?.bytes()))
+            let given =
+                of_members.filter_map(|(party, hash)| Some((*party, items.version(*party, hash)?.bytes())));
+            given.map(move |(giver, bytes)| (number as usize - 1, giver, bytes))
         });
-        let corrections: Vec<&Bytes> = corrections.filter(|bytes| !bytes.is_empty()).collect();
+        let corrections = corrections.filter(|(_, _, bytes)| !bytes.is_empty());
+        let (mut vectors, mut told) = (Vec::new(), Vec::new());
+        for (stage, giver, bytes) in corrections {
+            match unsealing.masks.get(stage).map(|masks| masks.get(&giver)) {
+                None => vectors.push(bytes),
+                Some(with) => told.extend(with.map(|with| ToldKeys {
+                    giver,
+                    with,
+                    keys: bytes,
+                })),
+            }
+        }
         // All of it is held, or the set would not be agreed.
         if sealed.len() < unsealing.members.len() || secrets.len() < sealed.len() {
             return Err(FinalError::NoResidues);
         }
-        finals.open(sealed.into_iter().chain(corrections), &secrets)
+        finals.open(sealed.into_iter().chain(vectors), &told, &secrets)
     }
 
     /// The stage is over, and a secret is lacking: there is no mean, and no smaller set is opened.

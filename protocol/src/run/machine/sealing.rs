@@ -9,19 +9,22 @@ use crate::messages::log::{SealTerms, Sealed};
 use crate::messages::notice::{ItemHash, ItemSet, Stage};
 use crate::mixing::exchange::Exchange;
 use crate::publishing::opening::{Dealt, Kept};
-use crate::publishing::sealed::ONE_RESULT;
 use crate::publishing::way::Way;
 use crate::run::machine::Run;
 use crate::run::outcome::{Event, SealedFinal};
 use crate::run::seals::Seals;
 use crate::sealing::deal::{CheckedDeal, Dealer};
 use crate::sealing::holders::{HolderOrder, ThresholdError};
-use crate::sealing::run_key::RunKey;
+use crate::sealing::pair_masks::PairMasks;
+use crate::sealing::run_key::{PairKey, RunKey};
 use crate::topology::party::Party;
 
 impl Run {
     /// Fixes what everybody seals with, where the plan seals: START names whose keys count.
-    pub(super) fn prepare_seals(&mut self, run_key: RunKey) -> Result<(), ThresholdError> {
+    pub(super) fn prepare_seals(
+        &mut self,
+        (run_key, pair_key): (RunKey, Option<PairKey>),
+    ) -> Result<(), ThresholdError> {
         let started = &self.record.started;
         let Some(threshold) = self.plan.threshold(started.len())? else {
             return Ok(());
@@ -36,17 +39,29 @@ impl Run {
         };
         let keys = started.iter().filter_map(key).collect();
         let seed = self.plan.schedule_seed().unwrap_or(0);
+        let masks = pair_key.map(|pair_key| self.pair_masks(pair_key));
         self.seals = Some(Box::new(Seals {
             rng: ChaCha20Rng::from_seed(*self.seal_seed),
             run_key,
             keys,
             threshold,
+            masks,
             order: HolderOrder::draw(seed, self.electorate.parties),
             own: None,
             left_with: None,
         }));
         self.commons.begin(SealTerms { threshold, bytes });
         Ok(())
+    }
+
+    /// This node's masks with its neighbours in the mask graph who have started.
+    fn pair_masks(&self, pair_key: PairKey) -> PairMasks {
+        let (me, started) = (self.course.me, &self.record.started);
+        let graph = self.plan.mask_graph();
+        let neighbours = graph.iter().flat_map(|graph| graph.neighbours(me));
+        let others = neighbours.filter(|other| started.contains(other));
+        let keys = others.filter_map(|&other| Some((other, *self.commons.flood.pair_key(other)?)));
+        PairMasks::of(me, pair_key, &self.course.digest, &keys.collect())
     }
 
     /// Seals the state that this node's log tells of, and gives it: what the log says of it. None
@@ -65,10 +80,11 @@ impl Run {
             key: &seals.run_key,
             party: me,
             digest: &self.course.digest,
-            round: ONE_RESULT,
+            round: self.plan.sealed_round(),
         };
         let (secret, deal) = dealer.deal(seals.threshold.needed(), &to, &mut seals.rng);
-        let item = match finals.seal(me, &exchange.state().value, &secret) {
+        let state = exchange.state().value;
+        let item = match finals.seal(me, &state, seals.masks.as_ref(), &secret) {
             Ok(item) => item,
             Err(reason) => {
                 self.commons.event(Event::Fault(reason.to_string()));
@@ -128,7 +144,11 @@ impl Run {
         let me = self.course.me;
         let may_open = self.record.withheld.is_none();
         let seals = self.seals.as_mut()?;
-        let mut kept = Kept::new(me, ONE_RESULT, seals.own.take().filter(|_| may_open));
+        let mut kept = Kept::new(
+            me,
+            self.plan.sealed_round(),
+            seals.own.take().filter(|_| may_open),
+        );
         for (&party, (sealed, dealt)) in of.iter().filter(|(party, _)| **party != me) {
             let Some(key) = seals.keys.get(&party) else {
                 continue;

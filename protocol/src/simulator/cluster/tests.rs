@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::sealed::{SEALED, SEALED_PPSC};
+use self::sealed::{PAIRWISE, SEALED, SEALED_PPSC};
 use super::*;
 use crate::messages::log::{Fate, fates};
 use crate::messages::notice::{Phase, Stage, Stages};
@@ -46,6 +46,7 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
         changes: None,
         basis: None,
         connectivity: None,
+        draw: None,
         sealed: false,
         holds_as_headline: true,
     };
@@ -106,7 +107,8 @@ const UNIFORM_PPSC: &str = "[mechanism]\ncorrelated = \"uniform\"\nkind = \"ppsc
 #[test]
 fn without_faults_everybody_holds_the_exact_sum() {
     let readable = [("", 7), (UNIFORM, 3), (UNIFORM_PPSC, 14)];
-    let lines = [&readable[..], &[(SEALED, 3), (SEALED_PPSC, 14)]].concat();
+    let sealed = [(SEALED, 3), (SEALED_PPSC, 14), (PAIRWISE, 4)];
+    let lines = [&readable[..], &sealed].concat();
     for plan in lines.into_iter().map(|(lines, rounds)| plan(8, lines, rounds)) {
         everybody_holds_the_exact_sum(&plan);
     }
@@ -486,7 +488,7 @@ fn the_papers_protocol_runs_without_roll_back() {
     assert_eq!(sum, report.sum_over(&everybody));
 }
 
-const STATIC: &str = "[privacy]\ncoalitions = \"static\"";
+const STATIC: &str = "[run]\nsealed = true\n[privacy]\ncoalitions = \"static\"";
 
 #[test]
 fn a_schedule_that_start_draws_is_everybodys() {

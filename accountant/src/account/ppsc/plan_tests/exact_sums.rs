@@ -7,7 +7,7 @@ use undertone_protocol::topology::party::Party;
 use super::{accounted, changed, claim, in_components};
 use crate::gate::decision::{gate, withheld, without_verdict};
 use crate::gate::verdict::Basis;
-use crate::testing::{OWN_DRAWS, logs, plan};
+use crate::testing::{logs, plan};
 use crate::verify::check::verify;
 use crate::verify::error::VerifyError;
 
@@ -43,7 +43,7 @@ fn without_independent_noise_there_is_no_headline() {
         0.0,
         "the mean is exact"
     );
-    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
+    assert_eq!(verify(&plan), Ok(()));
     let less = changed(&plan, |value| {
         let std = &mut value["mechanism"]["pairwise_std"];
         *std = json!(std.as_f64().expect("a number") * 0.99);

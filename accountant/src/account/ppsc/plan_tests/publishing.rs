@@ -139,6 +139,7 @@ fn before_publishing_the_bound_holds_and_is_reached() {
             dropouts: 0,
             rollback: true,
             uniform: false,
+            drawn_share_faults: None,
         };
         let base = setting.fault_free().expect("a schedule");
         let noise = Noise {

@@ -10,7 +10,7 @@ use crate::calibration::error::CalibrateError;
 use crate::class::setting::Setting;
 use crate::class::worst::Class;
 use crate::losses::gaussian;
-use crate::testing::{OWN_DRAWS, draft, plan};
+use crate::testing::{draft, plan};
 use crate::verify::check::verify;
 use crate::verify::error::VerifyError;
 
@@ -52,7 +52,7 @@ fn components_count_without_the_colluder_inside() {
         readers.mu,
         worst.mu
     );
-    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
+    assert_eq!(verify(&plan), Ok(()));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn eight_parties_on_a_complete_graph() {
         Adversary::Coalition,
     );
     assert!(before.holds_as_headline && before.epsilon <= 1.0);
-    assert_eq!(verify(&plan, OWN_DRAWS), Ok(()));
+    assert_eq!(verify(&plan), Ok(()));
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn what_no_plan_carries_yet_is_refused() {
     for (pointer, new, field) in [
         ("/mechanism/kind", json!("gossip"), "mechanism.kind"),
         ("/mechanism/kind", json!("ppsc"), "mechanism.injection"),
-        ("/privacy/coalitions", json!("static"), "schedule_seed"),
+        ("/privacy/coalitions", json!("static"), "mechanism.correlated"),
     ] {
         assert_eq!(
             parse(&with(&plan, pointer, new)).unwrap_err().field(),

@@ -256,16 +256,12 @@ fn what_no_plan_carries_yet_is_said() {
             .supported()
             .unwrap_err()
             .field(),
-        Some("mechanism.injection")
+        Some("mechanism.correlated")
     );
-    assert_eq!(
-        parse(&with_static("rollback = false"), 8)
-            .supported()
-            .unwrap_err()
-            .field(),
-        Some("mechanism.rollback")
-    );
-    assert_eq!(parse(&with_static("fanout = 2"), 8).supported(), Ok(()));
+    for line in ["rollback = false", "fanout = 2", "kind = \"ppsc\""] {
+        assert!(parse(&with_static(line), 8).supported().is_err(), "{line}");
+    }
+    assert_eq!(parse(&with_static("kind = \"pairwise\""), 8).supported(), Ok(()));
     for (section, line) in [
         ("mechanism", "injection = \"early\""),
         ("mechanism", "fanout = 2"),

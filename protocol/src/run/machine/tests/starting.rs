@@ -91,6 +91,7 @@ impl Room {
             party,
             key: simulated_keypair(party),
             run_key: run_key(self.starts),
+            pair_key: PairKey::from_secret([109; 32]),
             seal_seed: [9; 32],
             nonce: [self.starts; 32],
             epoch: u64::from(self.starts) << 32,

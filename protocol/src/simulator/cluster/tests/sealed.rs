@@ -1,6 +1,7 @@
 //! Sealed finals under kills, liars and partitions: what is opened, and what it costs.
 
 mod holders;
+mod pairwise;
 
 use super::*;
 use crate::run::outcome::SealedFinal;
@@ -9,6 +10,9 @@ use crate::run::outcome::SealedFinal;
 pub(super) const SEALED: &str = "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"";
 pub(super) const SEALED_PPSC: &str =
     "[run]\nsealed = true\n[mechanism]\ncorrelated = \"uniform\"\nkind = \"ppsc\"";
+
+/// Masks of pairs, which of 8 parties everybody has with everybody.
+pub(super) const PAIRWISE: &str = "[run]\nsealed = true\n[mechanism]\nkind = \"pairwise\"";
 
 /// When each party told that its sealed final has left, and when the first one finished, in a run
 /// without faults of this seed.
@@ -96,7 +100,7 @@ fn kills_after_sealed(plan: &Arc<Plan>, runs: u64, loud: bool) -> u64 {
 
 #[test]
 fn who_vanishes_after_its_sealed_final_has_left_is_in_the_mean() {
-    for plan in [plan(8, SEALED, 3), plan(8, SEALED_PPSC, 14)] {
+    for plan in [plan(8, SEALED, 3), plan(8, SEALED_PPSC, 14), plan(8, PAIRWISE, 4)] {
         let counts = [true, false].map(|loud| kills_after_sealed(&plan, 12, loud));
         assert_eq!(counts, [12, 12]);
     }
@@ -124,25 +128,27 @@ fn kills_at_any_moment(plan: &Arc<Plan>, runs: u64, kills: usize) -> u64 {
 
 #[test]
 fn whoever_vanishes_whenever_all_others_hold_one_exact_sum_or_nothing_is_opened() {
-    let plan = plan(8, SEALED, 3);
-    let means = kills_at_any_moment(&plan, 40, 1);
-    assert!(means >= 38, "{means} of 40");
-    let two = kills_at_any_moment(&plan, 40, 2);
-    assert!(
-        (1..40).contains(&two),
-        "two before their logs leave no mean: {two}"
-    );
+    for plan in [plan(8, SEALED, 3), plan(8, PAIRWISE, 4)] {
+        let means = kills_at_any_moment(&plan, 40, 1);
+        assert!(means >= 38, "{means} of 40");
+        let two = kills_at_any_moment(&plan, 40, 2);
+        assert!(
+            (1..40).contains(&two),
+            "two before their logs leave no mean: {two}"
+        );
+    }
 }
 
 /// `cargo test --release -p undertone-protocol --lib -- --ignored --nocapture sealed`
 #[test]
 #[ignore = "minutes; the figures of the README"]
 fn a_thousand_kills() {
-    let plan = plan(8, SEALED, 3);
-    println!("after sealed, loud: {}", kills_after_sealed(&plan, 1000, true));
-    println!("after sealed, silent: {}", kills_after_sealed(&plan, 1000, false));
-    println!("one, any moment: {} means", kills_at_any_moment(&plan, 1000, 1));
-    println!("two, any moment: {} means", kills_at_any_moment(&plan, 1000, 2));
+    for (name, plan) in [("inca", plan(8, SEALED, 3)), ("pairwise", plan(8, PAIRWISE, 4))] {
+        let after = [true, false].map(|loud| kills_after_sealed(&plan, 1000, loud));
+        println!("{name}: after sealed, loud and silent: {after:?}");
+        let any = [1, 2].map(|kills| kills_at_any_moment(&plan, 1000, kills));
+        println!("{name}: one and two, any moment: {any:?} means");
+    }
 }
 
 #[test]
@@ -173,14 +179,19 @@ fn two_that_vanish_before_their_logs_leave_no_mean_and_cost_nothing() {
 /// has given its own, and else corrected for in turn.
 #[test]
 fn who_vanishes_while_corrections_are_out_is_in_the_mean_or_corrected_for_in_turn() {
-    let lines = format!("{SEALED}\n[privacy]\ndropouts = 2");
-    let plan = plan(9, &lines, 4);
+    for (lines, rounds) in [(SEALED, 4), (PAIRWISE, 4)] {
+        let lines = format!("{lines}\n[privacy]\ndropouts = 2");
+        one_while_corrections_are_out(&plan(9, &lines, rounds));
+    }
+}
+
+fn one_while_corrections_are_out(plan: &Arc<Plan>) {
     let mut sizes = BTreeMap::new();
     for seed in 0..30 {
-        let (sealed, _) = windows(&plan, seed);
+        let (sealed, _) = windows(plan, seed);
         let start = *sealed.values().min().expect("all seal");
         let first = kill(0, Time::from_nanos(start.as_nanos() / 2), true);
-        let one = run(&plan, seed, vec![first.clone()]);
+        let one = run(plan, seed, vec![first.clone()]);
         let ends = *one.finished_at.iter().flatten().min().expect("it ends");
         let mut rng = stream(seed, "kill", 3);
         let second = rng.random_range(1..9);
@@ -188,8 +199,8 @@ fn who_vanishes_while_corrections_are_out_is_in_the_mean_or_corrected_for_in_tur
             |(_, party, event): &&(Time, Party, Event)| *party == second && matches!(event, Event::Sealed(_));
         let begins = one.events.iter().find(has_left).expect("it seals").0;
         let at = moment(&mut rng, begins, ends);
-        let report = run(&plan, seed, vec![first, kill(second, at, seed % 2 == 0)]);
-        let set = opened(&report, &others(&plan, &[0, second]));
+        let report = run(plan, seed, vec![first, kill(second, at, seed % 2 == 0)]);
+        let set = opened(&report, &others(plan, &[0, second]));
         *sizes.entry(set.map_or(0, |set| set.len())).or_insert(0) += 1;
     }
     assert!(sizes.keys().all(|size| [7, 8].contains(size)), "{sizes:?}");

@@ -15,6 +15,8 @@ fn what_only_gaussian_noise_goes_with_means_it() {
     assert_eq!(chosen(&[("mechanism", "kind = \"ppsc\"")]), (Uniform, true));
     assert_eq!(chosen(&[("mechanism", "injection = \"late\"")]), (Uniform, true));
     assert_eq!(chosen(&[("run", "dissemination = \"auto\"")]), (Uniform, true));
+    assert_eq!(chosen(&[("privacy", "coalitions = \"static\"")]), (Uniform, true));
+    assert_eq!(chosen(&[("mechanism", "kind = \"pairwise\"")]), (Uniform, true));
     for (section, line) in [
         ("run", "sealed = false"),
         ("run", "dissemination = \"consensus\""),
@@ -23,7 +25,6 @@ fn what_only_gaussian_noise_goes_with_means_it() {
         ("mechanism", "injection = \"early\""),
         ("mechanism", "injection = \"incremental\""),
         ("mechanism", "rollback = false"),
-        ("privacy", "coalitions = \"static\""),
     ] {
         assert_eq!(chosen(&[(section, line)]), (Gaussian, false), "{line}");
     }

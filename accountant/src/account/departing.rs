@@ -1,0 +1,216 @@
+//! INCA's Figure 3: the mean squared error of a mean over the share of parties that depart, by
+//! mechanism, each with exact accounting.
+//!
+//! Where masks of pairs are Gaussian (GOPA, CorDP-DME) the finals of the honest parties show their
+//! values through noise of covariance σ*² I + σ_Δ² L, L the Laplacian of the graph of masks among
+//! them, so that μ² = Δ² max_i [(σ*² I + σ_Δ² L)⁻¹]_ii. What is left of masks when somebody departs
+//! decides how large σ_Δ may be: of all ratios of both noises the one of least error is taken.
+
+use faer::{Mat, Side};
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand::seq::index::sample;
+
+use crate::losses::gaussian::{self, GaussianError};
+
+/// Who averages, at what ε and δ, and who is against them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Departing {
+    /// n.
+    pub parties: usize,
+    /// How many collude.
+    pub colluding: usize,
+    /// ε.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+}
+
+/// What the caption of Figure 3 says: n = 200, ε = 0.2, δ = 10⁻⁵, a tenth colludes.
+pub const PRINTED: Departing = Departing {
+    parties: 200,
+    colluding: 20,
+    epsilon: 0.2,
+    delta: 1e-5,
+};
+
+/// With how many others a party of GOPA draws masks.
+pub const EXCHANGES: usize = 20;
+
+/// Draws of GOPA's graph, of which the one of the largest loss counts.
+const GRAPHS: u64 = 5;
+
+/// Gaussian masks over a graph, as the honest parties have them.
+struct Masks {
+    /// The eigenvalues of the Laplacian, and for each party the squares of its entries in the
+    /// eigenvectors.
+    eigenvalues: Vec<f64>,
+    squares: Vec<Vec<f64>>,
+}
+
+impl Masks {
+    fn of(parties: usize, edges: &[(usize, usize)]) -> Option<Self> {
+        let mut laplacian = Mat::<f64>::zeros(parties, parties);
+        for &(a, b) in edges {
+            laplacian[(a, a)] += 1.0;
+            laplacian[(b, b)] += 1.0;
+            laplacian[(a, b)] -= 1.0;
+            laplacian[(b, a)] -= 1.0;
+        }
+        let found = laplacian.self_adjoint_eigen(Side::Lower).ok()?;
+        let vectors = found.U();
+        let row = |party: usize| (0..parties).map(|k| vectors[(party, k)].powi(2)).collect();
+        Some(Masks {
+            eigenvalues: (0..parties).map(|k| found.S()[k].max(0.0)).collect(),
+            squares: (0..parties).map(row).collect(),
+        })
+    }
+
+    /// The largest μ² at σ* = 1 and Δ = 1, with σ_Δ² = `ratio`.
+    fn square(&self, ratio: f64) -> f64 {
+        let of = |squares: &Vec<f64>| -> f64 {
+            let each = squares.iter().zip(&self.eigenvalues);
+            each.map(|(square, value)| square / (1.0 + ratio * value)).sum()
+        };
+        self.squares.iter().map(of).fold(0.0, f64::max)
+    }
+}
+
+impl Departing {
+    /// Noise once, by a server that everybody trusts.
+    pub fn central(&self) -> Result<f64, GaussianError> {
+        Ok(self.alone()? / (self.parties as f64).powi(2))
+    }
+
+    /// A party's own noise for its own number, of those who stay.
+    pub fn local(&self, departed: usize) -> Result<f64, GaussianError> {
+        Ok(self.alone()? / (self.parties - departed) as f64)
+    }
+
+    /// Sums in which nothing is left of who departed, and of whose noise the colluding and the
+    /// departed count for nothing: plans of this project, and secure aggregation with distributed
+    /// noise.
+    pub fn taken_out(&self, departed: usize) -> Result<f64, GaussianError> {
+        let hidden = (self.parties - self.colluding - departed) as f64;
+        Ok(self.alone()? / (hidden * (self.parties - departed) as f64))
+    }
+
+    /// CorDP-DME: masks with everybody, none taken out. A lower bound, as the paper's: what is
+    /// missing of the departed's values is not counted, nor that they may tell the colluding of
+    /// their masks.
+    pub fn masks_that_stay(&self, departed: usize) -> Result<f64, GaussianError> {
+        let honest = (self.parties - self.colluding) as f64;
+        // 1/(h σ*²) for the sum, and all else behind h times the mask's variance.
+        let square = |ratio: f64| 1.0 / honest + (1.0 - 1.0 / honest) / (1.0 + honest * ratio);
+        let stay = (self.parties - departed) as f64;
+        let open = departed as f64 * stay;
+        self.least_error(square, stay, open)
+    }
+
+    /// GOPA: masks with [`EXCHANGES`] others that each party draws; `second` of the departed leave
+    /// while the others take out the masks of the first ones, so that theirs with these stay. Their
+    /// numbers are in the mean.
+    pub fn masks_taken_out_by_who_stays(
+        &self,
+        departed: usize,
+        second: usize,
+        seed: u64,
+    ) -> Result<Option<f64>, GaussianError> {
+        let mut graphs = Vec::new();
+        for draw in 0..GRAPHS {
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            random.set_stream(draw);
+            let honest = self.parties - self.colluding;
+            let Some(masks) = Masks::of(honest, &self.edges(&mut random)) else {
+                return Ok(None);
+            };
+            graphs.push(masks);
+        }
+        let square = |ratio: f64| graphs.iter().map(|masks| masks.square(ratio)).fold(0.0, f64::max);
+        let first = departed - second;
+        let stay = (self.parties - first) as f64;
+        // As many masks a pair has on average.
+        let share = 2.0 * EXCHANGES as f64 / (self.parties - 1) as f64;
+        self.least_error(square, stay, first as f64 * second as f64 * share)
+            .map(Some)
+    }
+
+    /// The masks among honest parties: who draws whom, of all.
+    fn edges(&self, random: &mut ChaCha8Rng) -> Vec<(usize, usize)> {
+        let honest = self.parties - self.colluding;
+        let mut edges = Vec::new();
+        for party in 0..self.parties {
+            for other in sample(random, self.parties - 1, EXCHANGES) {
+                let other = other + usize::from(other >= party);
+                if party < honest && other < honest {
+                    edges.push((party, other));
+                }
+            }
+        }
+        edges
+    }
+
+    /// The least (stay σ*² + open σ_Δ²)/stay² over the ratio of both noises that meets (ε, δ).
+    fn least_error(&self, square: impl Fn(f64) -> f64, stay: f64, open: f64) -> Result<f64, GaussianError> {
+        let alone = self.alone()?;
+        // μ² = square/σ*²: σ*² is `alone` times the square.
+        let error = |ln: f64| alone * square(ln.exp()) * (stay + open * ln.exp()) / (stay * stay);
+        let (mut low, mut high) = (-12.0f64, 16.0f64);
+        for _ in 0..80 {
+            let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
+            if error(left) < error(right) {
+                high = right;
+            } else {
+                low = left;
+            }
+        }
+        Ok(error((low + high) / 2.0))
+    }
+
+    /// 1/μ²: the variance that one number needs by itself.
+    fn alone(&self) -> Result<f64, GaussianError> {
+        Ok(gaussian::mu(self.epsilon, self.delta)?.powi(-2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_eigenvalues_give_the_losses_of_the_complete_graph_and_of_none() {
+        let complete: Vec<(usize, usize)> = (0..9).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
+        let masks = Masks::of(9, &complete).expect("symmetric");
+        for ratio in [0.01, 1.0, 300.0] {
+            let expected = 1.0 / 9.0 + (8.0 / 9.0) / (1.0 + 9.0 * ratio);
+            assert!((masks.square(ratio) / expected - 1.0).abs() < 1e-9, "{ratio}");
+        }
+        let none = Masks::of(9, &[]).expect("symmetric");
+        assert!((none.square(7.0) - 1.0).abs() < 1e-12);
+    }
+
+    /// The caption's trusted server, and a plan of ours with 20 that departed.
+    #[test]
+    fn what_is_taken_out_costs_the_least_of_what_is_accounted_here() {
+        let central = PRINTED.central().expect("in range");
+        assert!((central / 0.0066 - 1.0).abs() < 0.02, "{central}");
+        let ours = PRINTED.taken_out(20).expect("in range");
+        assert!((ours / 0.0092 - 1.0).abs() < 0.01, "{ours}");
+        let cordp = PRINTED.masks_that_stay(20).expect("in range");
+        let gopa = |second| {
+            let found = PRINTED.masks_taken_out_by_who_stays(20, second, 1);
+            found.expect("in range").expect("a graph")
+        };
+        let (half, one) = (gopa(10), gopa(1));
+        assert!(
+            central < ours && ours < half && one < half && half < cordp,
+            "{one} {half} {cordp}"
+        );
+        // With everybody there all of them come to the floor.
+        let floor = PRINTED.taken_out(0).expect("in range");
+        let calm = PRINTED.masks_that_stay(0).expect("in range");
+        assert!((calm / floor - 1.0).abs() < 1e-3, "{calm} {floor}");
+        let local = PRINTED.local(20).expect("in range");
+        assert!(cordp < local, "{cordp} {local}");
+    }
+}

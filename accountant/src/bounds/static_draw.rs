@@ -1,0 +1,287 @@
+//! Coalitions and departures that are fixed before the schedule is drawn: the chance that a draw
+//! leaves those whom they are not in several pieces.
+//!
+//! **Theorem.** T independent even permutations of n parties say who sends to whom; who is mapped
+//! to itself sends nothing. Take any s parties away, chosen before the draw, and then any q shares,
+//! whoever chooses them. With h = n − s the others are in several pieces with a chance of at most
+//!
+//! p = Σ_{a=1}^{⌊h/2⌋} C(h, a) C(h − a, q) P(a, h − a − q, s + q)^T,
+//!
+//! P(a, b, s) = (s!/n!) Σ_{i,j} C(a, i) (a)_i C(b, j) (b)_j (s)_{a−i+b−j},
+//!
+//! (x)_k a falling factorial. *Proof.* In several pieces, some set A of a ≤ h/2 parties has no
+//! share to or from the others but the q that were taken away; take one end of each of these away,
+//! too, on the larger side. P is the chance that one permutation has no share between A and the b
+//! others: i of A go to A and j of the others to the others, injectively, the rest of both to those
+//! taken away, whose own images are free. Rounds are independent; the sum is over all A and all
+//! ends. ∎ (FLOOR section 5.)
+
+use undertone_protocol::plan::claim::DrawBasis;
+
+use crate::class::setting::Setting;
+use crate::parallel::in_parallel;
+
+/// Terms so far below the largest, in nats, add nothing to a sum of as many as there are here: they
+/// fall from there on, faster and faster.
+const NEGLIGIBLE: f64 = 80.0;
+
+/// What rounding and neglected terms may take from ln p at most, and more: sums of fewer than 10⁸
+/// terms, each of logarithms below 10⁵ that are right to 10⁻¹⁶.
+const ROUNDING: f64 = 1e-8;
+
+/// The share of δ that is left to the chance of a bad draw: noise hardly grows for it, and each
+/// factor of a thousand costs two rounds.
+pub const CHANCE_OF_DELTA: f64 = 1e-3;
+
+/// The δ that is left to the noise of a plan whose schedule START draws.
+pub fn delta_of_noise(delta: f64) -> f64 {
+    delta * (1.0 - CHANCE_OF_DELTA)
+}
+
+/// What the draw of a setting hides, if the chance that it hides nothing is within its share of δ;
+/// none where it is not, or where nothing is drawn at START.
+pub fn drawn(setting: &Setting, delta: f64) -> Option<DrawBasis> {
+    let draw = StaticDraw {
+        parties: setting.parties(),
+        removed: setting.coalition_size(),
+        share_faults: setting.drawn_share_faults?,
+    };
+    let ln_chance = draw.ln_chance(setting.rounds() as u32);
+    let basis = DrawBasis {
+        // No chance is 0, and the smallest are below what a number holds.
+        chance: ln_chance.exp().max(f64::MIN_POSITIVE),
+        removed: draw.removed,
+        share_faults: draw.share_faults,
+        among: draw.parties - draw.removed,
+    };
+    (ln_chance <= (delta * CHANCE_OF_DELTA).ln()).then_some(basis)
+}
+
+/// A draw, and who is taken away before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StaticDraw {
+    /// n, from 2.
+    pub parties: usize,
+    /// s: those who collude or depart, at most n − 2.
+    pub removed: usize,
+    /// q: shares between others that may go astray.
+    pub share_faults: usize,
+}
+
+impl StaticDraw {
+    /// An upper bound of ln p for each of these numbers of rounds; 0 where nothing better is known.
+    pub fn ln_chances(&self, rounds: &[u32]) -> Vec<f64> {
+        let honest = self.parties.saturating_sub(self.removed);
+        let factorials = Factorials::up_to(self.parties);
+        // In one permutation: (how many sets and ends, the chance of each), as logarithms.
+        let of_size = |index: usize| {
+            let a = index + 1;
+            let b = (honest - a).checked_sub(self.share_faults)?;
+            let ways = factorials.choose(honest, a) + factorials.choose(honest - a, self.share_faults);
+            Some((ways, factorials.no_share(a, b, self.removed + self.share_faults)))
+        };
+        let terms = in_parallel(honest / 2, of_size);
+        let chance = |&rounds: &u32| {
+            let each = terms.iter().map(|(ways, one)| ways + f64::from(rounds) * one);
+            (ln_sum(each) + ROUNDING).min(0.0)
+        };
+        rounds.iter().map(chance).collect()
+    }
+
+    /// An upper bound of ln p for so many rounds.
+    pub fn ln_chance(&self, rounds: u32) -> f64 {
+        self.ln_chances(&[rounds])[0]
+    }
+
+    /// The fewest rounds, up to `most`, for which p is at most each of these chances; none where no
+    /// such number is enough.
+    pub fn fewest_rounds(&self, chances: &[f64], most: u32) -> Vec<Option<u32>> {
+        let all: Vec<u32> = (1..=most).collect();
+        let found = self.ln_chances(&all);
+        let fewest = |chance: &f64| {
+            let enough = found.iter().position(|found| *found <= chance.ln());
+            enough.map(|index| all[index])
+        };
+        chances.iter().map(fewest).collect()
+    }
+}
+
+/// ln k! by k.
+struct Factorials(Vec<f64>);
+
+impl Factorials {
+    fn up_to(largest: usize) -> Self {
+        let (mut sum, mut lost) = (0.0f64, 0.0f64);
+        let mut table = vec![0.0];
+        for k in 1..=largest {
+            // Kahan's sum: what a step loses the next one adds.
+            let step = (k as f64).ln() - lost;
+            let next = sum + step;
+            (lost, sum) = ((next - sum) - step, next);
+            table.push(sum);
+        }
+        Factorials(table)
+    }
+
+    fn choose(&self, of: usize, some: usize) -> f64 {
+        match of.checked_sub(some) {
+            None => f64::NEG_INFINITY,
+            Some(rest) => self.0[of] - self.0[some] - self.0[rest],
+        }
+    }
+
+    /// ln P(a, b, s): u of A and v of the b others go to the s.
+    fn no_share(&self, a: usize, b: usize, s: usize) -> f64 {
+        let stay = |of: usize, leave: usize| self.choose(of, leave) + self.0[of] - self.0[leave];
+        let mut peak = 0;
+        let row = |u: usize| {
+            let term = |v: usize| stay(b, v) + self.0[s] - self.0[s - u - v];
+            let inner = around_peak(&mut peak, b.min(s - u), term);
+            stay(a, u) + inner
+        };
+        let all = ln_sum((0..=a.min(s)).map(row));
+        self.0[s] - self.0[a + b + s] + all
+    }
+}
+
+/// The logarithm of a sum of terms, of which the logarithms at 0…`last` first rise and then fall;
+/// `peak` is where they are largest, near where it was.
+fn around_peak(peak: &mut usize, last: usize, term: impl Fn(usize) -> f64) -> f64 {
+    *peak = (*peak).min(last);
+    while *peak < last && term(*peak + 1) > term(*peak) {
+        *peak += 1;
+    }
+    while *peak > 0 && term(*peak - 1) > term(*peak) {
+        *peak -= 1;
+    }
+    let top = term(*peak);
+    let counts = |found: &f64| *found > top - NEGLIGIBLE;
+    let above = (*peak..=last).map(&term).take_while(counts);
+    let below = (0..*peak).rev().map(&term).take_while(counts);
+    top + above
+        .chain(below)
+        .map(|found| (found - top).exp())
+        .sum::<f64>()
+        .ln()
+}
+
+fn ln_sum(terms: impl Iterator<Item = f64>) -> f64 {
+    let terms: Vec<f64> = terms.collect();
+    let top = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if top == f64::NEG_INFINITY {
+        return top;
+    }
+    top + terms.iter().map(|term| (term - top).exp()).sum::<f64>().ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::ChaCha8Rng;
+    use rand::seq::SliceRandom;
+
+    use super::*;
+    use crate::bounds::uniform::joined;
+
+    fn draw(parties: usize, removed: usize, share_faults: usize) -> StaticDraw {
+        StaticDraw {
+            parties,
+            removed,
+            share_faults,
+        }
+    }
+
+    /// Every permutation of so many.
+    fn permutations(count: usize) -> Vec<Vec<usize>> {
+        if count == 0 {
+            return vec![vec![]];
+        }
+        let longer = |shorter: Vec<usize>| {
+            (0..count).map(move |at| {
+                let mut longer = shorter.clone();
+                longer.insert(at, count - 1);
+                longer
+            })
+        };
+        permutations(count - 1).into_iter().flat_map(longer).collect()
+    }
+
+    #[test]
+    fn the_chance_of_no_share_is_that_of_all_permutations() {
+        let mut cases = 0;
+        for parties in 2..=7 {
+            let all = permutations(parties);
+            for a in 1..parties {
+                for b in 1..=parties - a {
+                    let s = parties - a - b;
+                    let apart = |to: &&Vec<usize>| {
+                        let side = |party: usize| usize::from(party >= a) + usize::from(party >= a + b);
+                        let split = |from: usize| side(from) + side(to[from]) == 1;
+                        !(0..a + b).any(split)
+                    };
+                    let found = all.iter().filter(apart).count() as f64 / all.len() as f64;
+                    let ln = Factorials::up_to(parties).no_share(a, b, s);
+                    assert!(
+                        (ln.exp() - found).abs() < 1e-12,
+                        "{a} {b} {s}: {} {found}",
+                        ln.exp()
+                    );
+                    cases += 1;
+                }
+            }
+        }
+        assert_eq!(cases, 56);
+    }
+
+    /// Draws of which those who stay are in several pieces: no more than the bound says, and not
+    /// many fewer where it is small.
+    #[test]
+    fn draws_fall_into_pieces_as_often_as_the_bound_says() {
+        for (parties, removed, rounds, count) in [(12, 2, 2, 4000), (50, 10, 3, 4000), (20, 4, 3, 4000)] {
+            let random = &mut ChaCha8Rng::seed_from_u64(parties as u64);
+            let honest = parties - removed;
+            let mut apart = 0;
+            for _ in 0..count {
+                let mut edges = Vec::new();
+                for _ in 0..rounds {
+                    let mut to: Vec<usize> = (0..parties).collect();
+                    to.shuffle(random);
+                    let kept = (0..honest).filter(|&from| to[from] < honest && to[from] != from);
+                    edges.extend(kept.map(|from| (from.min(to[from]), from.max(to[from]))));
+                }
+                apart += usize::from(joined(honest, edges).components().len() > 1);
+            }
+            let bound = draw(parties, removed, 0).ln_chance(rounds).exp();
+            let (found, error) = (apart as f64 / f64::from(count), (bound / f64::from(count)).sqrt());
+            assert!(found < bound + 4.0 * error, "{parties}: {found} {bound}");
+            assert!(found > 0.7 * bound - 4.0 * error, "{parties}: {found} {bound}");
+        }
+    }
+
+    #[test]
+    fn fewest_rounds_are_those_of_the_table() {
+        for (parties, removed, share_faults, expected) in [
+            (50, 10, 0, [9, 10, 12]),
+            (200, 40, 0, [9, 10, 11]),
+            (1000, 200, 0, [9, 10, 11]),
+            (50, 2, 0, [7, 7, 9]),
+        ] {
+            let found = draw(parties, removed, share_faults).fewest_rounds(&[1e-9, 1e-10, 1e-12], 40);
+            assert_eq!(found[0], Some(expected[0]), "{parties} {removed}: {found:?}");
+            if removed > 2 {
+                assert_eq!(found, expected.map(Some), "{parties} {removed}");
+            }
+        }
+        for parties in [50, 200, 1000] {
+            let found = draw(parties, parties / 5, 1).fewest_rounds(&[1e-9], 40);
+            assert_eq!(found, [Some(11)], "one share that goes astray");
+        }
+    }
+
+    #[test]
+    fn nothing_is_claimed_where_the_sum_says_nothing() {
+        assert_eq!(draw(4, 2, 0).ln_chance(1).min(0.0), draw(4, 2, 0).ln_chance(1));
+        assert!(draw(3, 1, 0).ln_chance(40) > -60.0);
+        assert_eq!(draw(8, 2, 0).fewest_rounds(&[1e-300], 10), [None]);
+    }
+}

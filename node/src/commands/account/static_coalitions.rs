@@ -1,0 +1,56 @@
+//! `undertone account static`: what a schedule does that is drawn after coalitions are fixed.
+
+use clap::Args;
+use undertone_accountant::account::static_coalitions::{self, MOST_ROUNDS};
+use undertone_accountant::bounds::static_draw::StaticDraw;
+
+use crate::commands::account::answer::report;
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
+use crate::telling::table::Table;
+
+/// Flags of `account static`.
+#[derive(Args, Debug)]
+pub struct StaticArgs {
+    /// n
+    #[arg(long, value_name = "N")]
+    parties: usize,
+    /// s: how many of them collude or depart, fixed before the draw
+    #[arg(long, value_name = "S")]
+    removed: usize,
+    /// T: so many independent permutations say who sends to whom
+    #[arg(long, value_name = "T")]
+    rounds: u32,
+    /// q: so many shares between the others go astray, whoever chooses them
+    #[arg(long, value_name = "Q", default_value_t = 0)]
+    share_faults: usize,
+}
+
+pub(super) fn run(arguments: &StaticArgs) -> Result<Report, Failure> {
+    let StaticArgs {
+        parties,
+        removed,
+        rounds,
+        share_faults,
+    } = *arguments;
+    let draw = StaticDraw {
+        parties,
+        removed,
+        share_faults,
+    };
+    let refuse = |error: static_coalitions::OutOfRange| Failure::usage(error.to_string()).field(error.flag);
+    let answer = static_coalitions::account(draw, rounds).map_err(refuse)?;
+    let fewest = |found: Option<u32>| found.map_or(format!("more than {MOST_ROUNDS}"), |t| t.to_string());
+    let mut table = Table::with_headings(["p at most", "rounds"]);
+    table
+        .row([format!("{:.2e}", answer.ln_p.exp()), rounds.to_string()])
+        .row(["1e-9".into(), fewest(answer.rounds.billionth)])
+        .row(["1e-12".into(), fewest(answer.rounds.trillionth)]);
+    let text = format!(
+        "A draw leaves the other {} parties in several pieces with a chance of at most p (ln p = {:.6}).\n\n{}",
+        parties - removed,
+        answer.ln_p,
+        table.render()
+    );
+    report(&answer, text)
+}

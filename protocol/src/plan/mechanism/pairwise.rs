@@ -1,0 +1,142 @@
+//! Masks of pairs (`kind = "pairwise"`): the sum of everybody from keys that each two parties have
+//! in common. Nothing is mixed: a schedule says who has a mask in common with whom, whatever the
+//! private graph.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use crate::lattice::grid::{LatticeError, Travel};
+use crate::lattice::injection::InjectionError;
+use crate::lattice::payload::Ratio;
+use crate::plan::error::DraftError;
+use crate::plan::mechanism::inca::check_even;
+use crate::plan::mechanism::rules::{Occasion, Planned, Rules};
+use crate::plan::mechanism::ways_in::Mechanism;
+use crate::plan::named_graph::NamedGraph;
+use crate::plan::run_file::limits::MOST_PARTIES;
+use crate::plan::run_file::problem::{Checked, Problem, refuse, require};
+use crate::plan::run_file::settings::{
+    Coalitions, CorrelatedNoise, IndependentNoise, MechanismSettings, Privacy,
+};
+use crate::plan::shares::ShareCounts;
+use crate::topology::graph::Graph;
+use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
+
+/// Up to so many parties everybody has a mask in common with everybody: a mask of a million
+/// coordinates takes some three milliseconds, and whoever is left stays joined.
+const MOST_COMPLETE: usize = 32;
+
+/// The rules of masks of pairs.
+#[derive(Debug)]
+pub(super) struct Pairwise;
+
+/// How many neighbours each has masks in common with: one more than may be against it, so that
+/// whoever these are, all others stay joined.
+fn degree(parties: usize, privacy: &Privacy) -> usize {
+    match parties <= MOST_COMPLETE {
+        true => parties - 1,
+        false => privacy.colluding + privacy.dropouts + 1,
+    }
+}
+
+impl Rules for Pairwise {
+    /// A graph of masks has two neighbours of everybody in a round.
+    fn most_rounds(&self) -> u32 {
+        MOST_PARTIES as u32 / 2
+    }
+
+    fn check(&self, settings: &MechanismSettings) -> Checked {
+        let uniform = settings.correlated == CorrelatedNoise::Uniform;
+        require(uniform, "mechanism.correlated", || Problem::OnlyFor {
+            only: "another mechanism.kind than \"pairwise\"",
+        })?;
+        let only = Problem::OnlyFor {
+            only: "mechanism.kind = \"ppsc\"",
+        };
+        let foreign = [
+            (
+                "mechanism.independent_noise",
+                settings.independent_noise != IndependentNoise::Calibrated,
+            ),
+            ("mechanism.accept_exact_sum", settings.accept_exact_sum),
+            ("mechanism.local_noise_ok", settings.local_noise_ok),
+        ];
+        match foreign.into_iter().find(|&(_, set)| set) {
+            Some((field, _)) => refuse(field, only),
+            None => Ok(()),
+        }
+    }
+
+    fn check_static(&self, settings: &MechanismSettings) -> Checked {
+        check_even(settings)
+    }
+
+    /// No share travels, so that any will do.
+    fn check_private_graph(&self, _: &NamedGraph<'_>) -> Result<(), DraftError> {
+        Ok(())
+    }
+
+    fn keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Masks are even, and have no scale.
+    fn correlated_key(&self) -> &'static str {
+        "correlated_std"
+    }
+
+    fn check_rounds(&self, _: u32, _: u32) -> Result<(), LatticeError> {
+        Ok(())
+    }
+
+    fn rounds_widen_states(&self) -> bool {
+        false
+    }
+
+    fn sent_a_round(&self, _: usize) -> RangeInclusive<usize> {
+        0..=1
+    }
+
+    fn draw(&self, occasion: &Occasion<'_>, seed: u64) -> Option<Schedule> {
+        let parties = occasion.private_graph.parties();
+        if occasion.privacy.coalitions == Coalitions::Static {
+            return Some(Schedule::independent(parties, occasion.rounds as usize, seed));
+        }
+        let degree = degree(parties, occasion.privacy);
+        let has_rounds = Schedule::harary_rounds(parties, degree) == occasion.rounds;
+        has_rounds.then(|| Schedule::harary(parties, degree, seed))
+    }
+
+    fn mixes(&self) -> bool {
+        false
+    }
+
+    fn rounds(&self, parties: usize, privacy: &Privacy) -> Option<u32> {
+        let any = privacy.coalitions == Coalitions::Any;
+        any.then(|| Schedule::harary_rounds(parties, degree(parties, privacy)))
+    }
+
+    fn planned(&self, _: &MechanismSettings, _: u32) -> Result<Arc<dyn Planned>, InjectionError> {
+        Ok(Arc::new(PlannedPairwise))
+    }
+}
+
+#[derive(Debug)]
+struct PlannedPairwise;
+
+impl Planned for PlannedPairwise {
+    fn travel(&self, _: &ShareCounts) -> Travel<'_> {
+        Travel::Residues { halved: false }
+    }
+
+    fn way_in(&self, schedule: &Schedule, party: Party) -> Mechanism<Ratio> {
+        Mechanism::Masks {
+            masks: schedule.hand_outs(party),
+        }
+    }
+
+    fn iterations(&self, _: &Graph, _: &Schedule) -> Option<u32> {
+        None
+    }
+}
