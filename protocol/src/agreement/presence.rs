@@ -9,9 +9,10 @@
 //! - Each node says every [`PULSE_MS`] to its public neighbours that it is here. Of whom it hears
 //!   nothing for [`SILENT_MS`] over a connection that stands, it may be stopped: its READY does not
 //!   count until it speaks again.
-//! - A public neighbour that is not connected may be stopped or about to refuse: its READY, which
-//!   others have passed on, counts only once `join_ms` is over. Somebody who reaches both proposes
-//!   earlier.
+//! - A public neighbour that is not connected may be stopped or about to refuse, and one that has
+//!   just connected may have started anew: its READY, which others have passed on, counts only once
+//!   it says the same itself over the connection that stands, or once `join_ms` is over. Somebody
+//!   who reaches both proposes earlier.
 //! - Of a party that is no neighbour, what its neighbours say counts: all who are ready and not
 //!   called away themselves, and more than `colluding` of them, about the very READY that is here.
 //!   So nobody is left out at the word of liars alone, and a liar who keeps silent about a
@@ -42,7 +43,8 @@ pub enum Standing {
     Ready,
     /// It is not ready yet, and its address does not refuse connections.
     Awaited,
-    /// It is ready by what others pass on, and not connected to this node.
+    /// It is ready by what others pass on; it is not connected to this node, or has not said so
+    /// itself since it is.
     Apart,
     /// It was ready and says nothing any more.
     Silent,
@@ -57,6 +59,8 @@ pub struct Presence {
     vouched: Vec<Party>,
     /// When each public neighbour that is connected was last heard.
     heard: BTreeMap<Party, Time>,
+    /// Public neighbours that are connected and have not said their READY since.
+    unconfirmed: BTreeSet<Party>,
     /// Neighbours whose addresses refused connections, and that were not connected since.
     refusing: BTreeSet<Party>,
     /// Starts of neighbours that are over.
@@ -70,6 +74,7 @@ impl Presence {
             electorate,
             vouched: Vec::new(),
             heard: BTreeMap::new(),
+            unconfirmed: BTreeSet::new(),
             refusing: BTreeSet::new(),
             over: BTreeMap::new(),
         };
@@ -89,11 +94,13 @@ impl Presence {
         presence
     }
 
-    /// A neighbour is connected (again).
+    /// A neighbour is connected (again). It may have started anew: a READY of it that is held is
+    /// perhaps of a process that is gone, until it says that READY itself.
     pub fn connected(&mut self, network: Network, peer: Party, now: Time) {
         self.refusing.remove(&peer);
         if network == Network::Public {
             self.heard.insert(peer, now);
+            self.unconfirmed.insert(peer);
         }
     }
 
@@ -102,16 +109,17 @@ impl Presence {
         self.heard.remove(&peer);
     }
 
-    /// A public neighbour has said something. `repeated`: its own READY, which was here already.
-    /// True: it was missed.
-    pub fn heard(&mut self, peer: Party, now: Time, repeated: Option<Incarnation>) -> bool {
+    /// A public neighbour has said something. `said`: its own READY, which is held now. True: the
+    /// neighbour was missed.
+    pub fn heard(&mut self, peer: Party, now: Time, said: Option<Incarnation>) -> bool {
         let before = self.heard.get_mut(&peer).map(|at| std::mem::replace(at, now));
         let silent = before.is_some_and(|at| now >= at.plus_millis(SILENT_MS));
-        let over = repeated.is_some() && self.over.get(&peer) == repeated.as_ref();
+        let over = said.is_some() && self.over.get(&peer) == said.as_ref();
         if over {
             self.over.remove(&peer);
         }
-        silent || over
+        let confirmed = said.is_some() && self.unconfirmed.remove(&peer);
+        silent || over || confirmed
     }
 
     /// A neighbour's address refuses connections. `lost`: the READY that is held of one that was
@@ -124,7 +132,8 @@ impl Presence {
     }
 
     fn is_apart(&self, party: Party) -> bool {
-        self.electorate.public.joins(self.electorate.me, party) && !self.heard.contains_key(&party)
+        let is_heard = self.heard.contains_key(&party) && !self.unconfirmed.contains(&party);
+        self.electorate.public.joins(self.electorate.me, party) && !is_heard
     }
 
     fn is_neighbour(&self, party: Party) -> bool {

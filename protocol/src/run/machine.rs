@@ -350,8 +350,9 @@ impl Run {
             Input::Public { from, frame } => {
                 let gathered =
                     !matches!(&self.machine, Machine::Gathering { gathering, .. } if !gathering.has_signed());
+                let news = self.commons.receive(self.now, from, &frame, gathered);
                 let back = self.heard(from, &frame);
-                if !self.commons.receive(self.now, from, &frame, gathered) && !due && !back {
+                if !news && !due && !back {
                     return Ok(());
                 }
                 self.hand_on_rounds();

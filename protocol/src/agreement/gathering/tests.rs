@@ -4,6 +4,7 @@ use libp2p_identity::Keypair;
 
 use super::*;
 use crate::agreement::agreeing::Electorate;
+use crate::agreement::flood::slot::Slot;
 use crate::messages::notice::{Network, Recipient};
 use crate::messages::signing::{Members, Signer};
 use crate::messages::testing::{ready, run_key, started};
@@ -76,9 +77,15 @@ impl Bench {
             .sign(Recipient::All, notice)
             .expect("signs");
         let frame: Arc<[u8]> = wire::notice_frame(&signed);
+        let slot = Slot::of(party, &signed.notice);
         self.flood
             .receive(&frame, signed, self.machine.has_signed())
             .expect("good");
+        let said = self
+            .flood
+            .ready(party)
+            .filter(|_| slot == Some(Slot::Ready(party)));
+        self.machine.presence.heard(party, Time::ZERO, said);
     }
 
     fn ready(&mut self, party: Party) {

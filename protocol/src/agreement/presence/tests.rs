@@ -42,6 +42,14 @@ impl Ring {
             said: 0,
         };
         (1..PARTIES).for_each(|party| ring.say(party, ready(party as u8)));
+        for near in [1, 5] {
+            assert_eq!(
+                ring.standing(near),
+                Standing::Apart,
+                "others may have passed it on"
+            );
+            assert!(ring.presence.heard(near, Time::ZERO, Some(started(near as u8))));
+        }
         ring
     }
 
@@ -106,13 +114,15 @@ fn a_neighbour_that_was_lost_counts_once_it_repeats_its_ready_or_starts_again() 
         Standing::Away,
         "its READY is of a process that is gone"
     );
-    assert!(!ring.presence.heard(1, Time::ZERO, Some(started(8))));
+    assert!(!ring.presence.heard(1, Time::ZERO, None));
     assert_eq!(ring.standing(1), Standing::Away);
     assert!(ring.presence.heard(1, Time::ZERO, Some(started(1))));
     assert_eq!(ring.standing(1), Standing::Ready, "it was the network");
     ring.presence.refused(1, ring.flood.ready(1));
     ring.presence.connected(Network::Public, 1, Time::ZERO);
     ring.say(1, ready(7));
+    assert_eq!(ring.standing(1), Standing::Apart, "told by somebody else");
+    assert!(ring.presence.heard(1, Time::ZERO, Some(started(7))));
     assert_eq!(ring.standing(1), Standing::Ready);
 }
 

@@ -69,15 +69,15 @@ impl Run {
         }
     }
 
-    /// A public neighbour has said something. True: it was missed.
+    /// A public neighbour has said something, which was received already. True: it was missed.
     pub(super) fn heard(&mut self, from: Party, frame: &[u8]) -> bool {
         let now = self.now;
         let Machine::Gathering { gathering, .. } = &mut self.machine else {
             return false;
         };
         let ready = self.commons.flood.get(Slot::Ready(from));
-        let repeats = ready.is_some_and(|held| held.frame[..] == *frame);
-        let repeated = self.commons.flood.ready(from).filter(|_| repeats);
-        gathering.presence.heard(from, now, repeated)
+        let is_its_ready = ready.is_some_and(|held| held.frame[..] == *frame);
+        let said = self.commons.flood.ready(from).filter(|_| is_its_ready);
+        gathering.presence.heard(from, now, said)
     }
 }

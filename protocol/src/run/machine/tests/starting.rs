@@ -85,6 +85,12 @@ impl Room {
 
     /// A party's node starts, anew if it ran before, and reaches all that run.
     fn start(&mut self, party: Party) {
+        self.launch(party);
+        self.settle();
+    }
+
+    /// As [`start`](Self::start), and nothing that anybody says has arrived yet.
+    fn launch(&mut self, party: Party) {
         self.starts += 1;
         let value = inputs(&self.plan).swap_remove(party);
         let identity = Identity {
@@ -99,7 +105,6 @@ impl Room {
         let noise = Box::new(Quiet(*self.plan.lattice()));
         self.runs[party] = Some(Run::new(self.plan.clone(), identity, value, noise, self.now));
         self.connect(party);
-        self.settle();
     }
 
     /// With all that run and answer.
@@ -116,15 +121,22 @@ impl Room {
         }
     }
 
-    /// A party's process is gone: connections break, its address refuses new ones.
-    fn gone(&mut self, party: Party) {
+    /// A party's process is gone: connections break.
+    fn lost(&mut self, party: Party) {
         self.runs[party] = None;
         for other in (0..self.runs.len()).filter(|&other| other != party) {
             for network in [Network::Private, Network::Public] {
                 self.feed(other, Input::Disconnected { network, peer: party });
             }
-            self.feed(other, Input::Gone { peer: party });
         }
+        self.settle();
+    }
+
+    /// As [`lost`](Self::lost), and its address refuses new connections.
+    fn gone(&mut self, party: Party) {
+        self.lost(party);
+        let others = (0..self.runs.len()).filter(|&other| other != party);
+        others.for_each(|other| self.feed(other, Input::Gone { peer: party }));
         self.settle();
     }
 
@@ -256,6 +268,19 @@ fn a_restart_before_start_joins_again() {
     room.start(3);
     room.until(1700);
     room.start(4);
+    assert_eq!(room.begun(), [0, 1, 2, 3, 4], "{:?}", room.ends);
+}
+
+#[test]
+fn nobody_starts_over_the_ready_of_a_process_whose_successor_is_connected() {
+    let mut room = Room::new(5, "");
+    (0..4).for_each(|party| room.start(party));
+    // Too fast for its address to refuse anybody. What the others tell the last party of the old
+    // process arrives before the new one has said a word.
+    room.lost(3);
+    room.launch(3);
+    room.launch(4);
+    room.settle();
     assert_eq!(room.begun(), [0, 1, 2, 3, 4], "{:?}", room.ends);
 }
 

@@ -132,8 +132,10 @@ fn whoever_vanishes_whenever_all_others_hold_one_exact_sum_or_nothing_is_opened(
         let means = kills_at_any_moment(&plan, 40, 1);
         assert!(means >= 38, "{means} of 40");
         let two = kills_at_any_moment(&plan, 40, 2);
+        // Where nothing is mixed, logs leave with START.
+        let most = if plan.mixes() { 39 } else { 40 };
         assert!(
-            (1..40).contains(&two),
+            (1..=most).contains(&two),
             "two before their logs leave no mean: {two}"
         );
     }
