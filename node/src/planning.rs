@@ -8,3 +8,4 @@ pub mod mechanism;
 pub mod plot;
 pub mod policy;
 pub mod quote;
+pub mod worth;

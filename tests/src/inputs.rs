@@ -23,10 +23,17 @@ pub fn input(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     fs::write(folder.join("inputs").join(name), content).expect("writable");
 }
 
-/// Runs `local` on the folder's inputs with this `[data]` section, keeping everything in `kept`.
+/// Runs `local` on the folder's inputs with this `[data]` section, keeping everything in `kept`. The
+/// range is the unit ball unless it says another one, and noise alone is good enough.
 pub fn local(folder: &Path, data: &str) -> Ended {
     let _alone = alone();
-    fs::write(folder.join("run.toml"), format!("{data}\n{LOUD}")).expect("writable");
+    let ball = match data.contains("clip") {
+        true => "",
+        false => "clip = { kind = \"l2\", radius = 1.0 }\n",
+    };
+    let lines = data.strip_prefix("[data]\n").unwrap_or_default();
+    let run = format!("[data]\nnoise_ok = true\n{ball}{lines}\n{LOUD}");
+    fs::write(folder.join("run.toml"), run).expect("writable");
     run_in(
         folder,
         [

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::pty::{OpenptyResult, openpty};
 use nix::sys::signal::{kill, killpg};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
@@ -125,6 +126,14 @@ pub fn run_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item 
     start_in(folder, arguments).wait()
 }
 
+/// Runs `undertone` as a person does who looks on: its standard output is a terminal.
+pub fn run_on_terminal<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Ended {
+    let OpenptyResult { master, slave } = openpty(None, None).expect("a pseudo-terminal");
+    let mut command = Command::new(undertone());
+    command.args(arguments).current_dir(folder).stdout(slave);
+    Running::spawn(command, None, Some(master.into())).wait()
+}
+
 /// Starts `undertone` with these arguments and `--events`, and follows what it tells.
 pub fn follow_in<S: AsRef<OsStr>>(
     folder: &Path,
@@ -179,15 +188,22 @@ impl Running {
     /// Starts a command as a process group of its own. `pipe`: a named pipe whose reader must not
     /// wait for ever if the process never opens it.
     pub fn start(mut command: Command, pipe: Option<PathBuf>) -> Self {
+        command.stdout(Stdio::piped());
+        Running::spawn(command, pipe, None)
+    }
+
+    /// `shown`: where its standard output comes from, if that is no pipe.
+    fn spawn(mut command: Command, pipe: Option<PathBuf>, shown: Option<File>) -> Self {
         let what = format!("{command:?}");
         command
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{what}: {e}"));
+        // A terminal ends once the last one has closed it.
+        drop(command);
         let group = Pid::from_raw(child.id() as i32);
-        let stdout = child.stdout.take().map(drain);
+        let stdout = shown.map(drain).or_else(|| child.stdout.take().map(drain));
         let stderr = child.stderr.take().map(drain);
         let (sender, ended) = channel();
         std::thread::spawn(move || {

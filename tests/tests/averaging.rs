@@ -204,7 +204,7 @@ fn what_cannot_be_averaged_is_refused_with_its_field() {
 fn counted(parties: usize, dimension: usize, dissemination: &str) -> (String, f64, f64) {
     let folder = tempfile::tempdir().expect("a folder");
     let run = format!(
-        "version = 1\nname = \"many\"\n[data]\nshape = [{dimension}]\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 5\n[topology]\n\
+        "version = 1\nname = \"many\"\n[data]\nnoise_ok = true\nshape = [{dimension}]\n[mechanism]\ncorrelated = \"gaussian\"\nrounds = 5\n[topology]\n\
          public = {{ kind = \"random-regular\", degree = 4 }}\n[run]\ndissemination = \"{dissemination}\"\n"
     );
     std::fs::write(folder.path().join("run.toml"), run).expect("writable");

@@ -11,7 +11,8 @@ use nix::unistd::mkfifo;
 use undertone_tests::daemon::Daemon;
 use undertone_tests::{Parties, Running, alone, undertone};
 
-const RUN: &str = "version = 1\nname = \"pipe\"\n[data]\nshape = [8]\n[run]\njoin_ms = 60000\n";
+const RUN: &str =
+    "version = 1\nname = \"pipe\"\n[data]\nnoise_ok = true\nshape = [8]\n[run]\njoin_ms = 60000\n";
 
 /// What a shell shows for a process that SIGPIPE ended.
 const NO_READER: i32 = 141;

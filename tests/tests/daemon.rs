@@ -9,7 +9,8 @@ use serde_json::Value;
 use undertone_tests::daemon::Daemon;
 use undertone_tests::{Parties, Running, alone, read_npy};
 
-const RUN: &str = "version = 1\nname = \"daemon\"\n[data]\nshape = [8]\n[run]\njoin_ms = 60000\n";
+const RUN: &str =
+    "version = 1\nname = \"daemon\"\n[data]\nnoise_ok = true\nshape = [8]\n[run]\njoin_ms = 60000\n";
 
 /// One data set that two runs of ε = 1 at δ = 1e-6 fit into, and no third.
 const WARD: &str = "output = \"NAME.out\"\n[[data_set]]\nname = \"ward\"\nfile = \"ward.npy\"\nepsilon = 1.5\ndelta = 1e-5\n";

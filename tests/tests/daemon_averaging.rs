@@ -73,7 +73,7 @@ fn largest_difference(means: &[Vec<f64>]) -> f64 {
 /// On a ring, where a node averages for more than one round.
 fn run(dimension: usize, mechanism: &str, lines: &str) -> String {
     format!(
-        "version = 1\nname = \"averaged\"\n[data]\nshape = [{dimension}]\n[mechanism]\n{mechanism}\n[topology]\npublic = \"ring\"\n\
+        "version = 1\nname = \"averaged\"\n[data]\nnoise_ok = true\nshape = [{dimension}]\n[mechanism]\n{mechanism}\n[topology]\npublic = \"ring\"\n\
          [run]\ndissemination = \"consensus\"\njoin_ms = 60000\n{lines}"
     )
 }
@@ -84,7 +84,7 @@ fn daemons_add_up_what_masks_of_pairs_hide() {
     let _alone = alone();
     let parties = Parties::new(4);
     let inputs = parties.write_inputs(&[40]);
-    let text = "version = 1\nname = \"masked\"\n[data]\nshape = [40]\n[mechanism]\nkind = \"pairwise\"\n\
+    let text = "version = 1\nname = \"masked\"\n[data]\nnoise_ok = true\nshape = [40]\n[mechanism]\nkind = \"pairwise\"\n\
                 [run]\njoin_ms = 60000\n";
     let digest = parties.plan("masked", text);
     let daemons = daemons(&parties);

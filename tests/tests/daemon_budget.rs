@@ -107,7 +107,7 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
     let parties = Parties::new(4);
     // One share is longer than all handshakes together.
     let dimension = 20_000;
-    let run = format!("{RUN}[data]\nshape = [{dimension}]\n");
+    let run = format!("{RUN}[data]\nnoise_ok = true\nshape = [{dimension}]\n");
     let digests = ["first", "second"].map(|name| parties.plan(name, &run));
     let daemons = daemons(&parties, dimension, |party| survives_full_files(&parties, party));
     let (alice, others) = daemons.split_first().expect("four");
@@ -180,7 +180,7 @@ fn a_withheld_run_costs_no_more_than_its_claim_and_stays_charged() {
     let _alone = alone();
     let parties = Parties::new(4);
     let run = format!(
-        "{RUN}round_ms = 1000\nsettle_ms = 2000\npace_ms = 300\n[data]\nshape = [8]\n[mechanism]\nrounds = 12\n"
+        "{RUN}round_ms = 1000\nsettle_ms = 2000\npace_ms = 300\n[data]\nnoise_ok = true\nshape = [8]\n[mechanism]\nrounds = 12\n"
     );
     let digest = parties.plan("plan", &run);
     let mut daemons = daemons(&parties, 8, |party| Daemon::start(&parties, party, WARD));

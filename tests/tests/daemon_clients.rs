@@ -16,7 +16,7 @@ use undertone_tests::openapi::Document;
 use undertone_tests::{Parties, alone, assert_mean_of, read_npy, write_npy};
 
 /// Four parties whose gathering lasts until somebody ends it.
-const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"api\"\n[data]\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 60000\n";
+const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"api\"\n[data]\nnoise_ok = true\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 60000\n";
 
 /// Small enough that a test can be over it.
 const LIMITS: &str = "[api]\nmax_body_bytes = 1048576\n";

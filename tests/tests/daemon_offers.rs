@@ -7,7 +7,7 @@ use undertone_tests::daemon::Daemon;
 use undertone_tests::openapi::Document;
 use undertone_tests::{Parties, alone, assert_mean_of};
 
-const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"offered\"\n[data]\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 60000\n";
+const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"offered\"\n[data]\nnoise_ok = true\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 60000\n";
 
 const WARD: &str = "[[data_set]]\nname = \"ward\"\nfile = \"ward.npy\"\nepsilon = 3.0\ndelta = 1e-5\n";
 

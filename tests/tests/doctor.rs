@@ -4,7 +4,7 @@
 use serde_json::Value;
 use undertone_tests::{Followed, Parties, Running, Signal, alone, follow_in, free_ports, signal};
 
-const RUN: &str = "version = 1\nname = \"examined\"\n[data]\nshape = [1000]\n[mechanism]\nrounds = 4\n[run]\njoin_ms = 60000\n";
+const RUN: &str = "version = 1\nname = \"examined\"\n[data]\nnoise_ok = true\nshape = [1000]\n[mechanism]\nrounds = 4\n[run]\njoin_ms = 60000\n";
 
 /// Lets these parties join and wait for the others.
 fn gather(parties: &Parties, who: std::ops::Range<usize>) -> Vec<(Running, Followed)> {

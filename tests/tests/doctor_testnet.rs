@@ -15,7 +15,7 @@ const WEATHER: Weather = Weather {
     loss_percent: 5,
     delay: Duration::from_millis(20),
 };
-const RUN: &str = "version = 1\nname = \"doctor\"\n[data]\nshape = [1000]\n[mechanism]\nrounds = 4\n\
+const RUN: &str = "version = 1\nname = \"doctor\"\n[data]\nnoise_ok = true\nshape = [1000]\n[mechanism]\nrounds = 4\n\
                    [run]\njoin_ms = 100000\nround_ms = 4000\n";
 
 /// A party waits for the others on its host.

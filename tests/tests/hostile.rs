@@ -23,7 +23,7 @@ use undertone_tests::{Parties, alone, follow_in};
 
 /// Rounds of a second, so that the attack has time; deadlines of a minute, for the attackers take
 /// the nodes' processor time, too.
-const RUN: &str = "version = 1\nname = \"attacked\"\n[data]\nshape = [1000]\n[mechanism]\nrounds = 4\n[run]\njoin_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 1000\n";
+const RUN: &str = "version = 1\nname = \"attacked\"\n[data]\nnoise_ok = true\nshape = [1000]\n[mechanism]\nrounds = 4\n[run]\njoin_ms = 60000\nround_ms = 60000\nsettle_ms = 60000\npace_ms = 1000\n";
 /// Resident memory at its peak; 13 MiB when nobody attacks.
 const MOST_MIB: u64 = 64;
 

@@ -21,6 +21,9 @@ fn local(folder: &Path, line: &str) -> Ended {
     run_in(folder, format!("local --json {line}").split_whitespace())
 }
 
+/// Long vectors of few parties, for the way that they go.
+const IN_A_BALL: &str = "[data]\nclip = { kind = \"l2\", radius = 1.0 }\nnoise_ok = true\n";
+
 /// Runs `local` with the patience of [`PATIENT`] and these lines of a run file that lies
 /// elsewhere.
 fn patient(folder: &Path, line: &str, lines: &str) -> Ended {
@@ -148,7 +151,7 @@ fn inputs_come_back_in_their_shape_and_all_that_is_kept_can_be_checked() {
     let object = patient(
         folder.path(),
         "--inputs inputs --nodes 4 --output kept --events events.jsonl",
-        "",
+        IN_A_BALL,
     )
     .json_of(0);
     check_final_object(&object, 4);
@@ -316,7 +319,7 @@ fn single_precision_and_clipping() {
     let object = patient(
         folder.path(),
         "--inputs inputs --output kept --epsilon 4 --delta 1e-5",
-        "",
+        IN_A_BALL,
     )
     .json_of(0);
     check_final_object(&object, 3);

@@ -124,7 +124,8 @@ fn assert_exact_sum(receipt: &Value, victim: &str, survivors: &[&String]) {
 fn a_kill_among_eight_leaves_the_survivors_exact_mean() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
-    let lines = "[mechanism]\nkind = \"ppsc\"\nindependent_noise = \"none\"\naccept_exact_sum = true\n[run]\npace_ms = 60\n";
+    let lines = "[data]\nclip = { kind = \"l2\", radius = 1.0 }\n[mechanism]\nkind = \"ppsc\"\n\
+                 independent_noise = \"none\"\naccept_exact_sum = true\n[run]\npace_ms = 60\n";
     write_run(folder.path(), &format!("{lines}{PATIENT}"));
     std::fs::create_dir(folder.path().join("inputs")).expect("writable");
     let inputs: Vec<Vec<f64>> = undertone_tests::write_inputs(&folder.path().join("inputs"), 8, &[DIMENSION]);
@@ -224,7 +225,7 @@ fn members_of_a_peer_list_plan_verify_and_join() {
     let parties = Parties::new(4);
     let inputs = parties.write_inputs(&[20]);
     let run = format!(
-        "version = 1\nname = \"pairs\"\n[data]\nshape = [20]\n[privacy]\nepsilon = 2.0\n[mechanism]\nkind = \"ppsc\"\n[run]\n{PATIENT}"
+        "version = 1\nname = \"pairs\"\n[data]\nnoise_ok = true\nshape = [20]\n[privacy]\nepsilon = 2.0\n[mechanism]\nkind = \"ppsc\"\n[run]\n{PATIENT}"
     );
     let digest = parties.plan("p", &run);
     let quote = parties

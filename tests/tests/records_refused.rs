@@ -118,7 +118,10 @@ fn join_wants_as_many_records_as_the_plan_has() {
         })
         .collect();
     parties.write("peers.toml", &counted);
-    let run = format!("version = 1\nname = \"rows\"\n[data]\nshape = [2]\nunit = \"record\"\n{LOUD}");
+    let run = format!(
+        "version = 1\nname = \"rows\"\n[data]\nnoise_ok = true\nshape = [2]\nunit = \"record\"\n\
+         clip = {{ kind = \"l2\", radius = 1.0 }}\n{LOUD}"
+    );
     parties.plan("plan", &run);
     let join = |file: &str| {
         let arguments = [
@@ -166,7 +169,7 @@ fn join_wants_as_many_records_as_the_plan_has() {
 #[test]
 fn columns_in_another_order_are_refused() {
     let parties = Parties::new(4);
-    let run = "version = 1\nname = \"c\"\n[data]\nshape = [3]\ncolumns = [\"age\", \"height\", \"weight\"]\n[mechanism]\nrounds = 3\n";
+    let run = "version = 1\nname = \"c\"\n[data]\nnoise_ok = true\nshape = [3]\ncolumns = [\"age\", \"height\", \"weight\"]\n[mechanism]\nrounds = 3\n";
     parties.plan("run", run);
     assert_eq!(
         read_json(&parties.path("run.json"))["data"]["columns"],

@@ -8,7 +8,7 @@ use undertone_tests::daemon::Daemon;
 use undertone_tests::{Followed, Parties, Running, Signal, alone, follow_in, run_in, signal};
 
 /// `join_ms` is so long that whoever waits for it fails by the harness's watchdog.
-const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"starting\"\n[data]\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 600000\n";
+const RUN: &str = "version = 1\ntask = \"mean\"\nname = \"starting\"\n[data]\nnoise_ok = true\nshape = [8]\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n[run]\njoin_ms = 600000\n";
 
 const WARD: &str = "[[data_set]]\nname = \"ward\"\nfile = \"ward.npy\"\nepsilon = 3.0\ndelta = 1e-5\n";
 
@@ -216,7 +216,7 @@ fn a_plan_is_spent_once_by_its_key_whoever_runs_it() {
 fn a_node_that_is_stopped_for_good_is_killed_and_counted() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
-    let run = "name = \"stopped\"\n[data]\nshape = [8]\n[run]\njoin_ms = 500\nround_ms = 300\nsettle_ms = 400\npace_ms = 200\n";
+    let run = "name = \"stopped\"\n[data]\nnoise_ok = true\nshape = [8]\n[run]\njoin_ms = 500\nround_ms = 300\nsettle_ms = 400\npace_ms = 200\n";
     std::fs::write(folder.path().join("run.toml"), run).expect("writable");
     let line = "local --nodes 5 --dimension 8 --run run.toml --json";
     let (running, mut followed) = follow_in(folder.path(), line.split(' '));

@@ -18,7 +18,7 @@ const WEATHER: Weather = Weather {
 /// A lost packet is sent again after 0.2 s, 0.4 s, …: a round has time for four losses in a row.
 fn run_file() -> String {
     String::from(
-        "version = 1\nname = \"testnet\"\n[data]\nshape = [1000]\n[mechanism]\nrounds = 4\n\
+        "version = 1\nname = \"testnet\"\n[data]\nnoise_ok = true\nshape = [1000]\n[mechanism]\nrounds = 4\n\
          [run]\njoin_ms = 60000\nround_ms = 4000\nsettle_ms = 8000\n",
     )
 }

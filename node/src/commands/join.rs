@@ -10,16 +10,17 @@ use clap::Args;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::commands::join::result::Delivery;
+use crate::commands::join::result::{Delivery, Owners};
 use crate::party::driver::{self, Finish, Part};
 use crate::party::events::Events;
 use crate::party::identity::Identity;
 use crate::party::receipt::Account;
 use crate::party::spent::{KeyLock, Spent, User};
 use crate::party::{input, part, reaching, signals};
-use crate::planning::files;
 use crate::planning::policy::{self, Policy};
+use crate::planning::{files, worth};
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::output;
 use crate::telling::report::Report;
 use crate::telling::table::bytes;
 use crate::vector_file::formats;
@@ -137,7 +138,12 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         driver::drive_alone(hub, part, told, deliver).await
     })?;
     let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
-    let clipped = arguments.show_private.then_some(clipped);
+    let owners = Owners {
+        clipped: arguments.show_private.then_some(clipped.changed),
+        sentence: clipped
+            .sentence(&plan.draft().data)
+            .filter(|_| output::is_terminal()),
+    };
     let name = &plan.draft().members[me].name;
     let outcome = delivery.account.outcome();
     events.emit(
@@ -145,7 +151,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         "finished",
         serde_json::json!({ "exit_code": delivery.exit().code(), "outcome": outcome }),
     );
-    Ok(result::report(&plan, &finish, &delivery, clipped, begun))
+    Ok(result::report(&plan, &finish, &delivery, owners, begun))
 }
 
 fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
@@ -167,6 +173,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
     if arguments.checked {
         policy::check_policy(&plan, &arguments.policy)?;
     } else {
+        worth::check(&plan)?;
         policy::check_aloud(&plan, &arguments.policy)?;
     }
     let me = part::member(&plan, peer_id)?;

@@ -9,7 +9,7 @@ mod parties;
 mod summary;
 mod truth;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
@@ -20,7 +20,7 @@ use undertone_protocol::plan::run_file::raw::RawRunFile;
 use crate::commands::local::folders::Folders;
 use crate::commands::local::parties::LocalParty;
 use crate::party::events::Events;
-use crate::planning::{files, make};
+use crate::planning::{files, make, worth};
 use crate::telling::failure::Failure;
 use crate::telling::logging::GlobalFlags;
 use crate::telling::progress::Progress;
@@ -82,6 +82,10 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
         None => failure,
     };
     let plan = make::make(run, cluster.peers(), seed).map_err(in_file)?;
+    // Made-up vectors are there to be timed: nobody takes their mean for one.
+    if arguments.inputs.is_some() {
+        worth::check(&plan).map_err(in_file)?;
+    }
     progress.milestone(&format!(
         "Plan {}: {} rounds, ε = {}",
         &plan.digest_hex()[..12],
@@ -128,6 +132,20 @@ fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
     Ok(raw)
 }
 
+/// No range is right for whatever vectors there are.
+fn no_clip(place: &Path) -> Failure {
+    Failure::usage(format!(
+        "{}: data.clip is missing: noise is made for a public range, and there is none for these vectors",
+        place.display()
+    ))
+    .field("data.clip")
+    .hint(
+        "write it into a run file (--run): clip = { kind = \"l2\", radius = 1.0 } under [data] for vectors \
+         of norm at most 1, or { kind = \"box\", low = [18, 80], high = [100, 220] } for columns; take it \
+         from what is known of the quantities, never from the data",
+    )
+}
+
 fn gather_parties(
     arguments: &LocalArgs,
     mut raw: RawRunFile,
@@ -147,6 +165,9 @@ fn gather_parties(
     if let Some(inputs) = &arguments.inputs {
         let mut parties = parties::read(inputs, arguments.nodes)?;
         parties::shape(&mut raw, &mut parties)?;
+        if raw.data.clip.is_none() {
+            return Err(no_clip(&place));
+        }
         return Ok((resolve(raw, parties.len())?, parties));
     }
     // Else made-up data: of patients in the demonstration, or plain vectors of a given length.

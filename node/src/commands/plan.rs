@@ -6,6 +6,7 @@ use clap::Args;
 use undertone_protocol::plan::peers::Peers;
 
 use crate::planning::policy::{self, Policy};
+use crate::planning::worth::Worth;
 use crate::planning::{files, instead, make, plot, quote};
 use crate::telling::failure::Failure;
 use crate::telling::report::Report;
@@ -47,6 +48,9 @@ pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     files::write_plan(&arguments.out, &plan)?;
     if let Some(path) = &arguments.plot {
         plot::quote(&plan, path)?;
+    }
+    if Worth::of(&plan).is_noise() {
+        tracing::warn!("the result of this plan would be nothing but noise: see what its quote says");
     }
     let ways = instead::of(&plan);
     let mut text = quote::comparing_text(&plan, &ways);

@@ -13,6 +13,7 @@ use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus};
 use crate::daemon::taking_part::Job;
 use crate::party::part;
 use crate::planning::files;
+use crate::planning::worth::{self, Worth};
 
 /// A plan that was checked, and what this party brings to it.
 pub(super) struct Admitted {
@@ -34,6 +35,7 @@ pub(super) fn admit(
     let plan = files::parse(plan, "the plan").map_err(|failure| Refusal::from(failure.field("plan")))?;
     let me = part::member(&plan, config.identity.peer_id())
         .map_err(|failure| Refusal::from(failure.field("plan")))?;
+    worth::check(&plan)?;
     policy::check(config, &plan, me)?;
     if unasked {
         policy::check_unasked(config, &plan, me)?;
@@ -86,6 +88,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
         included: vec![],
         opened_for: vec![],
         standard_error: None,
+        worth: Some(Worth::of(plan).sentence()),
         private_bytes: 0,
         public_bytes: 0,
     }

@@ -88,6 +88,10 @@ pub struct RunStatus {
     pub opened_for: Vec<String>,
     /// Standard error of the mean, per coordinate, of noise only.
     pub standard_error: Option<f64>,
+    /// What a mean can be and what the noise is, in a sentence: as the plan expects it, and once
+    /// there is a mean, as it is.
+    #[serde(default)]
+    pub worth: Option<String>,
     /// Bytes sent on the private graph.
     pub private_bytes: u64,
     /// Bytes sent on the public graph.

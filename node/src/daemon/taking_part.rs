@@ -328,6 +328,9 @@ fn describe(status: &mut RunStatus, account: &Account) {
     status.included = account.included().to_vec();
     status.opened_for = account.opened_for().to_vec();
     status.standard_error = account.standard_error();
+    if let Some(worth) = account.worth() {
+        status.worth = Some(worth.to_owned());
+    }
 }
 
 /// Writes mean and receipt; the name of the mean's file if there is one.

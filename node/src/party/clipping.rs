@@ -7,9 +7,11 @@ use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{Clip, Data, Unit};
 
-/// Clips in place, as the plan says; returns whether that changed anything. Bounds are public, and
-/// not to be taken from the data.
-pub fn clip(bounds: &Clip, values: &mut [f64]) -> bool {
+use crate::telling::table::number;
+
+/// Clips in place, as the plan says; where that changed anything, what the vector was scaled by (1
+/// in a box). Bounds are public, and not to be taken from the data.
+pub fn clip(bounds: &Clip, values: &mut [f64]) -> Option<f64> {
     match bounds {
         Clip::L2 { radius } => clip_to_ball(*radius, values),
         Clip::Box { low, high } => {
@@ -19,32 +21,89 @@ pub fn clip(bounds: &Clip, values: &mut [f64]) -> bool {
                 changed |= clipped != *value;
                 *value = clipped;
             }
-            changed
+            changed.then_some(1.0)
         }
     }
 }
 
-fn clip_to_ball(radius: f64, values: &mut [f64]) -> bool {
+fn clip_to_ball(radius: f64, values: &mut [f64]) -> Option<f64> {
     // Scaled, so that it neither overflows nor loses small vectors.
     let largest = values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
     if largest == 0.0 {
-        return false;
+        return None;
     }
     let relative = values.iter().map(|v| (v / largest).powi(2)).sum::<f64>().sqrt();
     if largest * relative <= radius {
-        return false;
+        return None;
     }
     let factor = radius / relative;
     values.iter_mut().for_each(|v| *v = *v / largest * factor);
-    true
+    Some(factor / largest)
 }
 
-/// Clips a party's vector, or each of its records; returns how many of them that changed.
-pub fn clip_all(data: &Data, values: &mut [f64]) -> usize {
-    values
-        .chunks_mut(data.dimension())
-        .map(|vector| usize::from(clip(&data.clip, vector)))
-        .sum()
+/// What clipping did to a party's vector, or to its records. For its owner's eyes alone: it never
+/// goes to a file, a log or another party, and does not print itself.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Clipped {
+    /// How many vectors or records were changed.
+    pub changed: usize,
+    /// How many there are.
+    pub of: usize,
+    /// What the vector that lost most was multiplied by, where the range is a ball; else 1.
+    scaled: f64,
+}
+
+impl Clipped {
+    /// A sentence for the owner; none where everything was within the range.
+    pub fn sentence(&self, data: &Data) -> Option<String> {
+        let Clipped { changed, of, scaled } = *self;
+        let what = match (data.unit, &data.clip) {
+            _ if changed == 0 => return None,
+            (Unit::Party, Clip::L2 { .. }) => format!("your vector was scaled by {}", number(scaled)),
+            (Unit::Party, Clip::Box { .. }) => "your vector was moved into its bounds".to_owned(),
+            (Unit::Record, Clip::L2 { .. }) => format!(
+                "{} of {} rows clipped, the longest scaled by {}",
+                grouped(changed),
+                grouped(of),
+                number(scaled)
+            ),
+            (Unit::Record, Clip::Box { .. }) => {
+                format!("{} of {} rows clipped", grouped(changed), grouped(of))
+            }
+        };
+        Some(format!(
+            "{what} (data.clip); the error that is stated is the noise's only and does not know of it"
+        ))
+    }
+}
+
+/// A count with its thousands apart.
+fn grouped(count: usize) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).expect("digits"))
+        .collect();
+    groups.join(",")
+}
+
+/// Clips a party's vector, or each of its records.
+pub fn clip_all(data: &Data, values: &mut [f64]) -> Clipped {
+    let mut clipped = Clipped {
+        changed: 0,
+        of: 0,
+        scaled: 1.0,
+    };
+    for vector in values.chunks_mut(data.dimension()) {
+        clipped.of += 1;
+        if let Some(factor) = clip(&data.clip, vector) {
+            clipped.changed += 1;
+            clipped.scaled = clipped.scaled.min(factor);
+        }
+    }
+    clipped
 }
 
 /// The mean of rows of `dimension` coordinates each, of which there is at least one.
@@ -121,11 +180,11 @@ mod tests {
     fn clipping_keeps_what_is_inside_and_reports_what_it_changed() {
         let ball = Clip::L2 { radius: 5.0 };
         let mut inside = [3.0, 4.0];
-        assert!(!clip(&ball, &mut inside));
+        assert_eq!(clip(&ball, &mut inside), None);
         assert_eq!(inside, [3.0, 4.0]);
         for outside in [[6.0, 8.0], [1e300, 1e300], [1.7e308, -1.7e308]] {
             let mut values = outside;
-            assert!(clip(&ball, &mut values));
+            assert!(clip(&ball, &mut values).is_some());
             assert!((values[0].hypot(values[1]) - 5.0).abs() < 1e-12);
         }
         let cube = Clip::Box {
@@ -133,7 +192,7 @@ mod tests {
             high: Bound::Each(vec![1.0, 1.0, 3.0]),
         };
         let mut values = [0.5, -3.0, 2.0];
-        assert!(clip(&cube, &mut values));
+        assert_eq!(clip(&cube, &mut values), Some(1.0));
         assert_eq!(values, [0.5, -1.0, 2.0]);
     }
 
@@ -154,7 +213,7 @@ mod tests {
     fn records_are_clipped_and_rounded_one_by_one() {
         let plan = plan_of_records("clip = { kind = \"l2\", radius = 1.0 }");
         let mut values = vec![3.0, 4.0, 0.6, 0.8, -0.3, 0.0];
-        assert_eq!(clip_all(&plan.draft().data, &mut values), 1);
+        assert_eq!(clip_all(&plan.draft().data, &mut values).changed, 1);
         let sum = in_units(&plan, &onto_lattice(&plan, 0, &values));
         let cell = plan.lattice().value_step();
         // Each of three rows is rounded towards zero by less than a cell.
@@ -195,7 +254,7 @@ mod tests {
     fn columns_meet_the_lattice_in_widths() {
         let plan = plan_of_records("clip = { kind = \"box\", low = [0, 40], high = [1, 500] }");
         let mut values = vec![1.0, 500.0, 0.0, 40.0, 0.5, 1e9];
-        assert_eq!(clip_all(&plan.draft().data, &mut values), 1);
+        assert_eq!(clip_all(&plan.draft().data, &mut values).changed, 1);
         assert_eq!(values[5], 500.0);
         let sum = in_units(&plan, &onto_lattice(&plan, 1, &values));
         let cell = plan.lattice().value_step();

@@ -10,7 +10,8 @@ use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
-use crate::party::{clipping, input};
+use crate::party::clipping::{self, Clipped};
+use crate::party::input;
 use crate::telling::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::vector::VectorFile;
@@ -42,12 +43,12 @@ pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure
 pub type SystemNoise = LatticeNoise<ChaCha12Rng>;
 
 /// Clips, weighs or sums up, rounds and adds the independent noise η*: from here on only the noisy
-/// value x̃ exists. Returns how many vectors or records clipping changed.
+/// value x̃ exists. Returns what clipping did, too, for the party's owner.
 pub fn privatise(
     plan: &Plan,
     me: Party,
     vector: VectorFile,
-) -> Result<(LatticeVector, SystemNoise, usize), Failure> {
+) -> Result<(LatticeVector, SystemNoise, Clipped), Failure> {
     let calibration = plan.calibration();
     let mut values = vector.values;
     let clipped = clipping::clip_all(&plan.draft().data, &mut values);

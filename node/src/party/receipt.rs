@@ -24,6 +24,7 @@ use undertone_protocol::topology::party::Party;
 use crate::party::driver::Finish;
 use crate::party::sealing::{self, opened_for, opened_for_sentence};
 use crate::planning::mechanism;
+use crate::planning::worth::Worth;
 use crate::telling::failure::{Exit, Failure};
 
 /// What is said of a run as it turned out. No private value is in it.
@@ -264,6 +265,11 @@ impl Account {
             .filter(|e| e.is_finite())
     }
 
+    /// What the result is worth, in a sentence; none where its noise is not known.
+    pub fn worth(&self) -> Option<&str> {
+        self.receipt["worth"]["sentence"].as_str()
+    }
+
     /// The result is Σ bᵢxᵢ + noise: bᵢ by name.
     pub fn weights(&self) -> &Map<String, Value> {
         &self.weights
@@ -330,6 +336,9 @@ impl Account {
             "departed": self.departed,
             "execution": execution,
         });
+        if let Some(error) = self.standard_error() {
+            receipt["worth"] = Worth::with_error(plan, error).json();
+        }
         if let Some(audit) = &self.audit
             && let Some(among) = audit.among
         {

@@ -8,6 +8,7 @@ use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Fa
 use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Unit};
 
 use crate::planning::instead::{self, Instead};
+use crate::planning::worth::Worth;
 use crate::planning::{foundations, mechanism};
 use crate::telling::table::{Table, at_most, bytes, number};
 
@@ -105,6 +106,7 @@ pub fn json(plan: &Plan) -> Value {
         "protected": protected(plan),
         "claims": calibration.claims,
         "predicted": calibration.predicted,
+        "worth": Worth::of(plan).json_by_column(),
         "error_with_parties_gone": outlook::gone(plan),
         "error_by_epsilon": outlook::curve(plan).unwrap_or_default(),
         "would_help": outlook::against_the_theorem(plan),
@@ -139,6 +141,7 @@ pub fn text(plan: &Plan) -> String {
     if let Some(revealed) = mechanism::revealed(plan) {
         text += &format!("{revealed}.\n\n");
     }
+    text += &worth(plan);
     text += &format!(
         "Protected: {}.\n\
          The clipping range is public: take it from what is known of the quantity, never from the data.\n\n",
@@ -159,6 +162,17 @@ pub fn text(plan: &Plan) -> String {
                  `unit = \"record\"` protects single rows at a fraction of the error.\n";
     }
     text
+}
+
+/// What a result of the plan is worth, and where that is nothing, loudly.
+fn worth(plan: &Plan) -> String {
+    let worth = Worth::of(plan);
+    let said = worth.warning().unwrap_or_else(|| worth.sentence() + ".");
+    let table = worth.table();
+    match table.is_empty() {
+        true => format!("{said}\n\n"),
+        false => format!("{said}\n\n{table}\n"),
+    }
 }
 
 /// How much noise of which kind.

@@ -2,7 +2,7 @@
 //! would have read is dropped, and whoever wrote it goes on.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 use crate::telling::failure::Failure;
 
@@ -19,6 +19,11 @@ pub fn print(text: impl Display) -> Result<bool, Failure> {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
         Err(e) => Err(Failure::usage(format!("standard output cannot be written: {e}"))),
     }
+}
+
+/// Whether somebody reads standard output as it is written, and no file or program.
+pub fn is_terminal() -> bool {
+    stdout().is_terminal()
 }
 
 /// Writes a line to standard error, if that can be written.

@@ -78,6 +78,9 @@ pub(super) fn run(run: &RunStatus) -> String {
     if let Some(error) = run.standard_error {
         table.row(["standard error per coordinate".into(), number(error)]);
     }
+    if let Some(worth) = &run.worth {
+        table.row(["worth".into(), worth.clone()]);
+    }
     if run.private_bytes + run.public_bytes > 0 {
         let sent = format!(
             "{} on the private graph, {} on the public one",

@@ -9,6 +9,7 @@ use undertone_protocol::plan::run_file::settings::Unit;
 use crate::party::driver::Finish;
 use crate::party::receipt::Account;
 use crate::planning::quote;
+use crate::planning::worth::Worth;
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::process;
 use crate::telling::report::Report;
@@ -42,17 +43,21 @@ impl Delivery {
     }
 }
 
-/// The report of `join`. `clipped` is a statistic of the private input: None unless its owner asked
-/// to see it.
-pub fn report(
-    plan: &Plan,
-    finish: &Finish,
-    delivery: &Delivery,
-    clipped: Option<usize>,
-    begun: Instant,
-) -> Report {
-    let json = object(plan, finish, delivery, clipped, begun);
-    let text = text(plan, &json, delivery);
+/// What is told of the private input, to its owner only.
+pub struct Owners {
+    /// How many of its vectors or records were clipped; none unless asked for.
+    pub clipped: Option<usize>,
+    /// The same in words; none unless a terminal shows them.
+    pub sentence: Option<String>,
+}
+
+/// The report of `join`.
+pub fn report(plan: &Plan, finish: &Finish, delivery: &Delivery, owners: Owners, begun: Instant) -> Report {
+    let json = object(plan, finish, delivery, owners.clipped, begun);
+    let mut text = text(plan, &json, delivery);
+    if let Some(sentence) = owners.sentence {
+        text += &format!("\nOnly this terminal shows it: {sentence}.\n");
+    }
     Report {
         json,
         text,
@@ -112,6 +117,9 @@ fn object(
     }
     if let Some(clipped) = clipped {
         object["clipped"] = clipped.into();
+    }
+    if let Some(error) = account.standard_error() {
+        object["worth"] = Worth::with_error(plan, error).json();
     }
     if let Some(errors) = account
         .standard_error()
@@ -176,7 +184,14 @@ fn table(plan: &Plan, object: &Value, account: &Account) -> Table {
     row("protected against", quote::threat(plan));
     row("ε claimed before the run", claimed);
     row("ε as it turned out", shown("epsilon", at_most));
-    row("standard error per coordinate", shown("standard_error", number));
+    row(
+        "standard error per coordinate (of the noise)",
+        shown("standard_error", number),
+    );
+    row(
+        "worth",
+        object["worth"]["sentence"].as_str().unwrap_or("–").to_owned(),
+    );
     row("a trusted server would have given", number(predicted.central));
     row("local noise alone would have given", number(predicted.local));
     if let Some(accuracy) = account.accuracy() {

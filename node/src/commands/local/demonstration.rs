@@ -188,7 +188,7 @@ mod tests {
         for party in &parties {
             let again = formats::read(&party.input).unwrap();
             assert!(again.layout == party.vector.layout && again.values == party.vector.values);
-            clipped += clipping::clip_all(&run.data, &mut party.vector.values.clone());
+            clipped += clipping::clip_all(&run.data, &mut party.vector.values.clone()).changed;
         }
         assert!(
             (1..=14 * PATIENTS / 20).contains(&clipped),

@@ -14,7 +14,9 @@ use crate::commands::local::ends::Ends;
 use crate::commands::local::parties::LocalParty;
 use crate::commands::local::truth::Truths;
 use crate::planning::quote;
+use crate::planning::worth::Worth;
 use crate::telling::failure::Failure;
+use crate::telling::output;
 use crate::telling::table::{Table, at_most, bytes, number};
 
 /// Rows of the table of columns; the object has more.
@@ -27,6 +29,8 @@ pub(super) struct Summary<'a> {
     exit: i32,
     same_bits: bool,
     demonstration: bool,
+    /// Whose data were clipped, for whoever looks on.
+    clipping: Vec<String>,
     /// What nodes said that have no mean.
     reasons: BTreeMap<String, String>,
 }
@@ -48,6 +52,9 @@ impl<'a> Summary<'a> {
         object.insert("total_wall_s".into(), begun.elapsed().as_secs_f64().into());
         object.insert("same_bits".into(), same_bits.into());
         object.insert("clipped".into(), truths.clipped().into());
+        if let Some(error) = ends.standard_error() {
+            object.insert("worth".into(), Worth::with_error(plan, error).json());
+        }
         add_errors(&mut object, &ends, &truths, &means);
         add_columns(&mut object, plan, &ends, &truths, &means);
         if plan.terms().is_some() {
@@ -68,6 +75,7 @@ impl<'a> Summary<'a> {
             exit: ends.exit(),
             same_bits,
             demonstration: false,
+            clipping: truths.clipping(),
             reasons: ends.reasons(),
         })
     }
@@ -95,6 +103,12 @@ impl<'a> Summary<'a> {
         text += &self.column_table();
         text += &self.protection();
         text += &self.errors();
+        if output::is_terminal() && !self.clipping.is_empty() {
+            text += &format!(
+                "\nOnly this terminal shows it:\n  {}\n",
+                self.clipping.join("\n  ")
+            );
+        }
         text += &self.sentence();
         let seconds = |key: &str| {
             self.object[key]
@@ -145,6 +159,13 @@ impl<'a> Summary<'a> {
             self.plan.draft().dimension()
         );
         text += &self.nodes_that_failed();
+        if let Some(worth) = self
+            .object
+            .get("worth")
+            .and_then(|worth| worth["sentence"].as_str())
+        {
+            text += &format!("{worth}.\n");
+        }
         text + "\n"
     }
 

@@ -6,7 +6,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::Data;
 
 use crate::commands::local::parties::LocalParty;
-use crate::party::clipping;
+use crate::party::clipping::{self, Clipped};
 
 /// Columns of the object. Our choice: what is longer is a vector.
 const MOST_LISTED: usize = 10_000;
@@ -27,8 +27,7 @@ struct Truth {
     plain: Vec<f64>,
     /// The party's vector, or the mean of its records, after clipping.
     kept: Vec<f64>,
-    /// How many vectors or records clipping changed.
-    clipped: usize,
+    clipped: Clipped,
 }
 
 impl Truth {
@@ -63,7 +62,18 @@ impl<'a> Truths<'a> {
 
     /// How many vectors or records clipping changed.
     pub(super) fn clipped(&self) -> usize {
-        self.each.iter().map(|truth| truth.clipped).sum()
+        self.each.iter().map(|truth| truth.clipped.changed).sum()
+    }
+
+    /// A line for each party whose data were not within the range: on this machine all are one's
+    /// own.
+    pub(super) fn clipping(&self) -> Vec<String> {
+        let data = &self.plan.draft().data;
+        let told = |(party, truth): (&LocalParty, &Truth)| {
+            let sentence = truth.clipped.sentence(data)?;
+            Some(format!("{}: {sentence}", party.name))
+        };
+        self.parties.iter().zip(&self.each).filter_map(told).collect()
     }
 
     /// Σ bᵢxᵢ with these weights b, over what `of` takes of each party.

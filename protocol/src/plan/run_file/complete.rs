@@ -13,8 +13,13 @@ use crate::plan::run_file::raw::{
 };
 use crate::plan::run_file::settings::{
     CorrelatedNoise, Data, Dissemination, IndependentNoise, InjectionChoice, MechanismKind,
-    MechanismSettings, Privacy, RunSettings, Topology,
+    MechanismSettings, Privacy, RunSettings, Topology, Unit,
 };
+
+/// No range is right for whatever rows there are: outside of it they count for less than they are,
+/// and too wide a one is paid for in noise.
+const CLIP_OF_RECORDS: &str = "clip = { kind = \"box\", low = [18, 80], high = [100, 220] }, a range \
+                               for each column from what is known of it, never from the data";
 
 impl RawRunFile {
     /// Fills the gaps from the table of defaults, which depend on the number of parties, and checks
@@ -38,6 +43,9 @@ impl RawRunFile {
             if !majority(parties, colluding, 1) {
                 self.privacy.dropouts = Some(0);
             }
+        }
+        if self.data.unit == Some(Unit::Record) {
+            given(self.data.clip.as_ref(), "data.clip", CLIP_OF_RECORDS)?;
         }
         self.fill(table);
         let version = given(self.version, "version", "version = 1")?;
@@ -84,6 +92,7 @@ impl RawData {
             clip: given(self.clip, "data.clip", "clip = { kind = \"l2\", radius = 1.0 }")?,
             weights: self.weights.map(on_weight_grid),
             columns: self.columns,
+            noise_ok: given(self.noise_ok, "data.noise_ok", "noise_ok = false")?,
         })
     }
 }

@@ -37,6 +37,7 @@ pub struct RawData {
     pub clip: Option<Clip>,
     pub weights: Option<BTreeMap<String, f64>>,
     pub columns: Option<Vec<String>>,
+    pub noise_ok: Option<bool>,
 }
 
 /// The section `[privacy]`, with gaps.
@@ -132,7 +133,7 @@ impl RawRunFile {
     pub(super) fn fill(&mut self, from: RawRunFile) {
         fill!(self, from, version, task, name);
         fill!(
-            self.data, from.data, shape, unit, adjacency, clip, weights, columns
+            self.data, from.data, shape, unit, adjacency, clip, weights, columns, noise_ok
         );
         fill!(
             self.privacy,

@@ -130,6 +130,14 @@ pub struct Data {
     /// names, or in another order, is unusable input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
+    /// Whether a result is meant whose noise is larger than any mean can be. Nothing else depends
+    /// on it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub noise_ok: bool,
+}
+
+fn is_false(said: &bool) -> bool {
+    !said
 }
 
 impl Data {

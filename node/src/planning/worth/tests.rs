@@ -1,0 +1,151 @@
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+
+use super::*;
+use crate::planning::make;
+
+fn planned(parties: usize, records: Option<u64>, data: &str, rest: &str) -> Plan {
+    let text = format!("name = \"worth\"\n[data]\n{data}\n{rest}");
+    let run = RunFile::parse(&text, parties).expect("a run file");
+    make::make(run, &Peers::simulated(parties, records).expect("peers"), 1).expect("a plan")
+}
+
+const PATIENTS: &str = "unit = \"record\"\nshape = [2]\ncolumns = [\"age\", \"pulse\"]\n\
+                        clip = { kind = \"box\", low = [18, 40], high = [100, 160] }";
+
+#[test]
+fn the_noise_of_a_ball_is_its_norm() {
+    let plan = planned(8, None, "shape = [1000]", "");
+    let worth = Worth::with_error(&plan, 1.22);
+    assert!((worth.ratio() - 1.22 * 1000f64.sqrt()).abs() < 1e-9);
+    assert!(worth.is_noise());
+    assert_eq!(
+        worth.sentence(),
+        "A mean here has norm at most 1.000, the noise has norm 38.58: the result is noise, \
+         38.58 times as large"
+    );
+    let wide = planned(
+        8,
+        None,
+        "shape = [4]\nclip = { kind = \"l2\", radius = 50.0 }",
+        "",
+    );
+    let worth = Worth::with_error(&wide, 0.5);
+    assert_eq!(worth.ratio(), 0.02);
+    assert_eq!(
+        worth.sentence(),
+        "A mean here has norm at most 50.00, the noise has norm 1.000: 2.000 % of that"
+    );
+    assert_eq!((worth.warning(), worth.table()), (None, String::new()));
+}
+
+#[test]
+fn the_noise_of_columns_is_beside_each_ones_range() {
+    let plan = planned(8, Some(1000), PATIENTS, "");
+    let scales = plan.scales().root_mean_square();
+    // Noise of a hundredth of each column's width.
+    let worth = Worth::with_error(&plan, 0.01 * scales);
+    assert!((worth.ratio() - 0.02).abs() < 1e-12);
+    assert_eq!(
+        worth.sentence(),
+        "A mean here lies within its public bounds, the noise is at most 2.000 % of half of their distance \
+         (age from 18.00 to 100.0: ± 0.8200; pulse from 40.00 to 160.0: ± 1.200)"
+    );
+    assert!(
+        worth
+            .table()
+            .contains("age     18.00           100.0  0.8200   2.000"),
+        "{}",
+        worth.table()
+    );
+    let worth = Worth::with_error(&plan, 0.6 * scales);
+    assert!(
+        worth.is_noise() && worth.sentence().contains("up to 1.200 times half"),
+        "{}",
+        worth.sentence()
+    );
+}
+
+/// Each change that is said to help is made, and the plan calibrated again.
+#[test]
+fn what_would_help_does() {
+    let cases = [
+        (8, None, "shape = [4]", ""),
+        (
+            5,
+            None,
+            "shape = [16]\nclip = { kind = \"box\", low = 0, high = 1 }",
+            "",
+        ),
+        (4, None, "shape = [3]", "[mechanism]\nkind = \"pairwise\""),
+        (
+            5,
+            Some(3),
+            "unit = \"record\"\nshape = [3]\nclip = { kind = \"l2\", radius = 2.0 }",
+            "",
+        ),
+    ];
+    let mut changes = 0;
+    for (parties, records, data, rest) in cases {
+        let plan = planned(parties, records, data, rest);
+        let worth = Worth::of(&plan);
+        assert!(worth.is_noise(), "{}", worth.sentence());
+        for help in worth.would_help() {
+            let number = |text: &str| text.parse::<f64>().expect("a number");
+            let better = if let Some(epsilon) = help.strip_prefix("privacy.epsilon = ") {
+                planned(
+                    parties,
+                    records,
+                    data,
+                    &format!("[privacy]\nepsilon = {epsilon}\n{rest}"),
+                )
+            } else if let Some(count) = help
+                .strip_prefix("some ")
+                .and_then(|it| it.strip_suffix(" parties"))
+            {
+                planned(number(count) as usize, records, data, rest)
+            } else if let Some(count) = help
+                .strip_prefix("some ")
+                .and_then(|it| it.strip_suffix(" records"))
+            {
+                planned(
+                    parties,
+                    Some((number(count) / parties as f64).ceil() as u64),
+                    data,
+                    rest,
+                )
+            } else if let Some(count) = help
+                .strip_prefix("at most ")
+                .and_then(|it| it.strip_suffix(" coordinates"))
+            {
+                let from = format!("shape = [{}]", plan.draft().dimension());
+                planned(
+                    parties,
+                    records,
+                    &data.replace(&from, &format!("shape = [{count}]")),
+                    rest,
+                )
+            } else {
+                assert_eq!(help, "unit = \"record\", where each party has many rows");
+                continue;
+            };
+            let found = Worth::of(&better);
+            assert!(!found.is_noise(), "{help}: {}", found.sentence());
+            changes += 1;
+        }
+    }
+    assert!(changes >= 8, "{changes}");
+}
+
+#[test]
+fn noise_is_refused_unless_it_is_meant() {
+    let refused = check(&planned(5, None, "shape = [8]", "")).unwrap_err();
+    assert_eq!(refused.field.as_deref(), Some("data.noise_ok"));
+    assert!(
+        refused.message.contains("a mean here has norm at most"),
+        "{}",
+        refused.message
+    );
+    check(&planned(5, None, "shape = [8]\nnoise_ok = true", "")).expect("it is meant");
+    check(&planned(8, Some(1000), PATIENTS, "")).expect("patients have a mean");
+}
