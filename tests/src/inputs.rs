@@ -23,8 +23,8 @@ pub fn input(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     fs::write(folder.join("inputs").join(name), content).expect("writable");
 }
 
-/// Runs `local` on the folder's inputs with this `[data]` section, keeping everything in `kept`. The
-/// range is the unit ball unless it says another one, and noise alone is good enough.
+/// Runs `local` on the folder's inputs with this `[data]` section, keeping everything in `kept`.
+/// The range is the unit ball unless the section has another one, and noise alone is good enough.
 pub fn local(folder: &Path, data: &str) -> Ended {
     let _alone = alone();
     let ball = match data.contains("clip") {

@@ -31,14 +31,14 @@ fn joined(run: fn(&Path, Vec<String>) -> Ended) -> (Parties, Ended) {
 #[test]
 fn join_tells_whoever_looks_on_by_how_much_a_vector_was_scaled() {
     let _alone = alone();
-    let (parties, ended) = joined(|folder, line| run_on_terminal(folder, line));
+    let (parties, ended) = joined(run_on_terminal);
     let told = "your vector was scaled by 0.01000 (data.clip); the error that is stated is the noise's only";
     assert!(ended.stdout.contains(told), "{}", ended.stdout);
     let receipt = std::fs::read_to_string(parties.path("plan-alice.receipt.json")).expect("a receipt");
     for text in [&ended.stderr, &receipt] {
         assert!(!text.contains("scaled") && !text.contains("clipped\""), "{text}");
     }
-    let (_, ended) = joined(|folder, line| run_in(folder, line));
+    let (_, ended) = joined(run_in);
     for text in [&ended.stdout, &ended.stderr] {
         assert!(!text.contains("scaled"), "no file and no log has it: {text}");
     }

@@ -324,6 +324,7 @@ impl Account {
             "adjacency": plan.draft().data.adjacency,
             "mu": self.mu().map_or(Value::Null, finite),
             "standard_error": self.standard_error(),
+            "worth": self.standard_error().map(|error| Worth::with_error(plan, error).json()),
             "independent_std": mechanism::independent_std(plan),
             "correlated_std": mechanism::correlated_std(plan),
             "pairwise_std": mechanism::pairwise_std(plan),
@@ -336,9 +337,6 @@ impl Account {
             "departed": self.departed,
             "execution": execution,
         });
-        if let Some(error) = self.standard_error() {
-            receipt["worth"] = Worth::with_error(plan, error).json();
-        }
         if let Some(audit) = &self.audit
             && let Some(among) = audit.among
         {

@@ -32,14 +32,14 @@ pub struct Worth<'a> {
 }
 
 /// A column with its public range and its noise.
-struct Column {
+struct ColumnNoise {
     name: String,
     low: f64,
     high: f64,
     error: f64,
 }
 
-impl Column {
+impl ColumnNoise {
     /// The noise over half of the range: what the middle of the range is off by at most.
     fn ratio(&self) -> f64 {
         self.error / ((self.high - self.low) / 2.0)
@@ -77,7 +77,7 @@ impl<'a> Worth<'a> {
     }
 
     /// Each coordinate of a box; one stands for all where these are alike.
-    fn columns(&self) -> impl Iterator<Item = Column> {
+    fn columns(&self) -> impl Iterator<Item = ColumnNoise> {
         let data = &self.plan.draft().data;
         let (low, high) = match &data.clip {
             Clip::Box { low, high } => (low.clone(), high.clone()),
@@ -93,7 +93,7 @@ impl<'a> Worth<'a> {
             None if alike => "each coordinate".to_owned(),
             None => format!("coordinate {}", coordinate + 1),
         };
-        (0..count).map(move |coordinate| Column {
+        (0..count).map(move |coordinate| ColumnNoise {
             name: name(coordinate),
             low: low.at(coordinate),
             high: high.at(coordinate),
@@ -117,7 +117,7 @@ impl<'a> Worth<'a> {
                 verdict(ratio)
             ),
             Clip::Box { .. } => {
-                let of = |column: Column| {
+                let of = |column: ColumnNoise| {
                     let [low, high, error] = [column.low, column.high, column.error].map(number);
                     format!("{} from {low} to {high}: ± {error}", column.name)
                 };
@@ -178,7 +178,7 @@ impl<'a> Worth<'a> {
     pub fn json_by_column(&self) -> Value {
         let mut object = self.json();
         if let Clip::Box { .. } = &self.plan.draft().data.clip {
-            let row = |column: Column| {
+            let row = |column: ColumnNoise| {
                 json!({
                     "column": column.name,
                     "low": column.low,

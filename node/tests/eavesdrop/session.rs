@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use libp2p::Multiaddr;
-use undertone::commands::join::result::{self, Delivery};
+use undertone::commands::join::result::{self, Delivery, Owners};
 use undertone::party::driver::{self, Finish, Part};
 use undertone::party::events::Events;
 use undertone::party::reaching;
@@ -109,7 +109,13 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
     let finish = driver::drive_alone(configuration, part, pending(), delivered)
         .await
         .expect("a run");
-    let report = result::report(&plan, &finish, &delivery.expect("a result"), None, begun);
+    let report = result::report(
+        &plan,
+        &finish,
+        &delivery.expect("a result"),
+        Owners::default(),
+        begun,
+    );
     assert_eq!(report.exit, 0, "{}", report.json);
     let mut told = format!("{}\n{}\n{finish:?}\n", report.json, report.text).into_bytes();
     for file in [events, receipt] {

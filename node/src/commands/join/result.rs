@@ -44,10 +44,11 @@ impl Delivery {
 }
 
 /// What is told of the private input, to its owner only.
+#[derive(Default)]
 pub struct Owners {
     /// How many of its vectors or records were clipped; none unless asked for.
     pub clipped: Option<usize>,
-    /// The same in words; none unless a terminal shows them.
+    /// What clipping did, in words; none unless a terminal shows them.
     pub sentence: Option<String>,
 }
 

@@ -272,7 +272,7 @@ fn weights_and_records_are_exact() {
     assert_eq!(weighted.sensitivity(1), 5.0);
     assert_eq!(weighted.value_bound(), 2.5);
     assert_eq!(weighted.largest_sensitivity(), 5.0);
-    let records = draft(4, "unit = \"record\"");
+    let records = draft(4, "unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }");
     assert_eq!(
         (
             records.weight(0),

@@ -185,7 +185,10 @@ fn drafts_check_what_run_file_and_peers_say_together() {
     };
     for (lines, field) in [
         ("weights = { alice = 2.0 }", "data.weights.alice"),
-        ("unit = \"record\"", "peer.records"),
+        (
+            "unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }",
+            "peer.records",
+        ),
         (
             "[mechanism]\nfanout = 3\n[topology]\nprivate = \"ring\"",
             "mechanism.fanout",

@@ -233,7 +233,10 @@ fn graphs_injections_and_units_parse_in_short() {
         &with(&[
             ("topology", "private = \"ring\""),
             ("mechanism", "injection = \"early\""),
-            ("data", "unit = \"record\""),
+            (
+                "data",
+                "unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }",
+            ),
         ]),
         5,
     );
@@ -267,7 +270,10 @@ fn what_no_plan_carries_yet_is_said() {
         ("mechanism", "fanout = 2"),
         ("mechanism", "kind = \"ppsc\""),
         ("data", "adjacency = \"zero-out\""),
-        ("data", "unit = \"record\""),
+        (
+            "data",
+            "unit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }",
+        ),
         ("data", "weights = { alice = 3 }"),
     ] {
         assert_eq!(parse(&with(&[(section, line)]), 8).supported(), Ok(()));
@@ -402,10 +408,12 @@ fn data_that_make_no_sense_are_refused_by_field() {
         ("data", "weights = { alice = 1e9 }", "data.weights.alice"),
         (
             "data",
-            "weights = { alice = 1.0 }\nunit = \"record\"",
+            "weights = { alice = 1.0 }\nunit = \"record\"\nclip = { kind = \"l2\", radius = 1.0 }",
             "data.weights",
         ),
     ]);
+    let rows = refusal(&with(&[("data", "unit = \"record\"")]), 5);
+    assert_eq!(rows.field(), Some("data.clip"), "{rows}");
 }
 
 #[test]
