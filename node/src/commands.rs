@@ -6,6 +6,7 @@ pub mod benchmark;
 pub mod cli;
 pub mod client;
 pub mod doctor;
+pub mod example;
 pub mod identity;
 pub mod join;
 pub mod local;

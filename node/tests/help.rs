@@ -25,7 +25,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 18] = [
+const COMMANDS: [(&str, &str); 19] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -39,6 +39,7 @@ const COMMANDS: [(&str, &str); 18] = [
         "local",
         "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed",
     ),
+    ("example", "<DIR> --hospitals --seed"),
     ("testnet", "--node --nodes --folder --meet --output --meet-ms"),
     (
         "submit",
@@ -115,10 +116,24 @@ fn the_first_page_tells_commands_exit_codes_and_where_to_begin() {
     ] {
         assert!(text.contains(code), "{code} is missing from\n{text}");
     }
-    assert!(
-        text.contains("undertone local --nodes 8 --dimension 1000 --epsilon 1 --delta 1e-6"),
-        "{text}"
-    );
+    assert!(text.contains("undertone local eight hospitals"), "{text}");
+}
+
+/// A command that is broken in two cannot be pasted, and what every command takes is explained on
+/// the first page alone.
+#[test]
+fn pages_are_narrow_and_tell_the_flags_of_all_commands_once() {
+    for command in COMMANDS.map(|(command, _)| command).into_iter().chain([""]) {
+        let arguments: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        let page = String::from_utf8(undertone(&arguments).stdout).expect("help is text");
+        let wide = page.lines().find(|line| line.chars().count() > 100);
+        assert_eq!(wide, None, "{command} --help");
+        let told = page.matches("--log ").count();
+        assert_eq!(told, 1, "{command} --help:\n{page}");
+    }
+    let page = String::from_utf8(undertone(&["--help"]).stdout).expect("help is text");
+    let whole = "\n  undertone identity new --out me.key --name alice --private ADDRESS --public ADDRESS\n";
+    assert!(page.contains(whole), "{page}");
 }
 
 #[test]

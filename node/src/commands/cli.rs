@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::fmt::Display;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use undertone_protocol::plan::defaults::{self, Defaults};
 
 use crate::commands::{
-    account, audit, benchmark, client, doctor, identity, join, local, plan, simulate, testnet,
+    account, audit, benchmark, client, doctor, example, identity, join, local, plan, simulate, testnet,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -29,17 +29,44 @@ struct Cli {
     shared: GlobalFlags,
 }
 
+/// No line is longer than [`WIDTH`]: a command that is broken in two cannot be pasted.
 const AFTER_HELP: &str = "\
-Try it:     undertone local --nodes 8 --dimension 1000 --epsilon 1 --delta 1e-6
-Together:   undertone identity new --out me.key --name alice --private /ip4/…/tcp/7001 --public /ip4/…/tcp/7002
-            undertone plan run.toml --peers peers.toml --out plan.json     (one of you; send plan.json to all)
-            undertone verify plan.json
-            undertone join plan.json --identity me.key --input vector.npy --output mean.npy
-A daemon:   undertone node --config node.toml                          (stays up, keeps a budget, answers an HTTP API)
-            undertone submit plan.json --input vector.npy · status · watch DIGEST · result DIGEST --output mean.npy
+Try it
+  undertone local                               eight hospitals, and what they learn together
+  undertone example hospitals                   their tables as files, and a run file
+  undertone local --inputs hospitals/tables --run hospitals/run.toml
+Together: each makes an identity, one of you plans and sends plan.json to all
+  undertone identity new --out me.key --name alice --private ADDRESS --public ADDRESS
+  undertone plan run.toml --peers peers.toml --out plan.json
+  undertone verify plan.json
+  undertone join plan.json --identity me.key --input table.csv --output mean.csv
+A daemon: stays up, keeps a budget, answers an HTTP API
+  undertone node --config node.toml
+  undertone submit plan.json --input table.csv
+  undertone status
+  undertone result DIGEST --output mean.csv
 
-Exit codes: 0 done · 2 usage · 3 plan refused · 4 aborted, nothing private has left · 5 finished degraded ·
-            6 privacy refused (budget, plan spent, final withheld) · 7 input unusable · 70 our bug";
+Every command takes
+  --json             exactly one JSON object on standard output, also when it fails
+  --log text|json    how the log on standard error looks: for people, or an object a line
+  -v, --verbose      log more (-v debug, -vv trace); private values are never logged
+
+Exit codes
+  0 done
+  2 usage
+  3 plan refused
+  4 aborted, nothing private has left
+  5 finished degraded
+  6 privacy refused (budget, plan spent, final withheld)
+  7 input unusable
+  70 our bug";
+
+/// What each command's page says of the flags that all have.
+const EVERY_COMMAND: &str =
+    "Every command takes --json, --log text|json and -v, --verbose: see undertone --help.";
+
+/// Columns of a help page. Our choice: a window of that many is common, and text stays readable.
+const WIDTH: usize = 98;
 
 #[derive(Debug, Subcommand)]
 enum AnyCommand {
@@ -68,6 +95,8 @@ enum AnyCommand {
     /// Launch a cluster of real nodes on this machine and average over it
     #[command(after_help = run_file_help())]
     Local(local::LocalArgs),
+    /// Write the demonstration's hospitals as files, to try the other commands with
+    Example(example::ExampleArgs),
     /// Drive the same machines in one process, over a simulated network
     #[command(after_help = run_file_help())]
     Simulate(simulate::SimulateArgs),
@@ -101,20 +130,49 @@ fn run_file_help() -> String {
             Some(local) => format!("; local: {local}"),
             None => String::new(),
         };
-        text += &format!(
-            "  {:<28} {} ({default}{local})\n",
-            setting.field(),
-            setting.explanation
-        );
+        let said = format!("{} ({default}{local})", setting.explanation);
+        text += &hanging(&format!("  {:<28} ", setting.field()), &said);
     }
     text += "Clipping bounds are public: take them from what you know of the quantity, never from the data.";
     text
 }
 
+/// A first column and a text beside it, which stays in its column.
+fn hanging(first: &str, text: &str) -> String {
+    let (indent, mut lines) = (first.chars().count(), vec![String::new()]);
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is one");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if indent + line.chars().count() + 1 + word.chars().count() <= WIDTH {
+            *line += &format!(" {word}");
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    let rest = format!("\n{}", " ".repeat(indent));
+    format!("{first}{}\n", lines.join(&rest))
+}
+
+/// The command line, whose pages tell once what every command takes.
+fn command() -> Command {
+    fn with_flags_of_all(command: Command) -> Command {
+        let page = command.get_after_help().map(ToString::to_string);
+        let page = page.map_or(EVERY_COMMAND.to_owned(), |page| {
+            format!("{page}\n\n{EVERY_COMMAND}")
+        });
+        command.after_help(page).mut_subcommands(with_flags_of_all)
+    }
+    Cli::command()
+        .max_term_width(WIDTH)
+        .mut_subcommands(with_flags_of_all)
+}
+
 /// Runs the command line and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let parsed = command().try_get_matches_from(&arguments);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error, arguments.iter().any(|a| a == "--json")),
     };
@@ -129,6 +187,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Node(arguments) => running::run(arguments),
         AnyCommand::Testnet(arguments) => testnet::run(arguments),
         AnyCommand::Local(arguments) => local::run(arguments, &shared),
+        AnyCommand::Example(arguments) => example::run(arguments),
         AnyCommand::Simulate(arguments) => simulate::run(arguments),
         AnyCommand::Submit(arguments) => client::submit::submit(arguments, shared.json),
         AnyCommand::Accept(arguments) => client::submit::accept(arguments, shared.json),

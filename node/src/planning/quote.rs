@@ -200,6 +200,7 @@ fn claims(claims: &[Claim]) -> String {
         "δ",
         "how it was established",
         "headline",
+        "what it means",
     ]);
     for claim in claims {
         // Whom it is against, and under which faults.
@@ -243,9 +244,25 @@ fn claims(claims: &[Claim]) -> String {
             delta,
             how,
             headline.into(),
+            meaning(claim),
         ]);
     }
     table.render()
+}
+
+/// A claim in words that need no others.
+fn meaning(claim: &Claim) -> String {
+    let who = match (claim.adversary, claim.size) {
+        (Adversary::Public, _) | (_, 0) => "whoever reads the network".to_owned(),
+        (_, 1) => "any one party, with all that it sees".to_owned(),
+        (_, size) => format!("any {size} parties that pool all they see"),
+    };
+    match (claim.faults, claim.established) {
+        (_, Established::Searched) => format!("{who}: the worst that was found, and there may be worse"),
+        (Faults::Class, _) => format!("{who}, whoever leaves as tolerated: what to rely on"),
+        (Faults::BeforePublishing, _) => format!("{who}, if the run breaks off before there is a result"),
+        (Faults::Any, _) => format!("{who}, whatever goes wrong and whatever is broken"),
+    }
 }
 
 fn errors(plan: &Plan) -> String {

@@ -4,17 +4,17 @@
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-/// Flags of every command.
+/// Flags of every command, which the first help page explains, and no other.
 #[derive(Args, Clone, Debug)]
 pub struct GlobalFlags {
     /// Print exactly one JSON object on standard output, also when it fails
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide = true)]
     pub json: bool,
     /// Format of the log on standard error
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, global = true, hide = true, value_enum, default_value_t = LogFormat::Text)]
     pub log: LogFormat,
     /// Log more (-v debug, -vv trace); private values are never logged
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, hide = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
 

@@ -102,9 +102,40 @@ pub(super) fn describe(raw: &mut RawRunFile) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What is computed of the patients, as a run file that a person can change.
+pub(crate) fn run_file() -> String {
+    let list = |of: &dyn Fn(&Column) -> String| COLUMNS.iter().map(of).collect::<Vec<_>>().join(", ");
+    format!(
+        "# The means of twelve columns over all patients of all hospitals, so that nobody learns more than\n\
+         # ε about any one patient. `undertone plan --help` lists every key.\n\
+         version = 1\n\
+         task = \"mean\"\n\
+         name = \"hospitals\"\n\n\
+         [data]\n\
+         shape = [{}]\n\
+         unit = \"record\"    # one row of a table is protected, not a whole table\n\
+         columns = [{}]\n\
+         # Bounds that any physician would name before having seen a single patient: they are public, and\n\
+         # noise is made for them.\n\
+         clip = {{ kind = \"box\", low = [{}], high = [{}] }}\n\n\
+         [privacy]\n\
+         epsilon = 1.0\n\
+         delta = 1e-6\n\
+         colluding = 1\n\
+         dropouts = 1\n\n\
+         [run]\n\
+         join_ms = 60000\n\
+         grace_ms = 20000    # started by hand: who is not up yet is waited for as long (default: 2 s)\n",
+        COLUMNS.len(),
+        list(&|column| format!("{:?}", column.name)),
+        list(&|column| format!("{:?}", column.low)),
+        list(&|column| format!("{:?}", column.high)),
+    )
+}
+
 /// Hospitals with their patients, one `.csv` each in a folder. The same seed makes the same
 /// patients.
-pub(super) fn parties(nodes: usize, seed: u64, folder: &Path) -> Result<Vec<LocalParty>, Failure> {
+pub(crate) fn parties(nodes: usize, seed: u64, folder: &Path) -> Result<Vec<LocalParty>, Failure> {
     let party = |index: usize| {
         let name = CITIES
             .get(index)

@@ -18,8 +18,8 @@ use crate::vector_file::vector::VectorFile;
 
 /// A party with its raw vector, which `local` knows since it is on this machine. It prints no
 /// values.
-pub(super) struct LocalParty {
-    pub(super) name: String,
+pub(crate) struct LocalParty {
+    pub(crate) name: String,
     /// The file that its node reads.
     pub(super) input: PathBuf,
     pub(super) vector: VectorFile,
