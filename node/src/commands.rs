@@ -11,5 +11,6 @@ pub mod identity;
 pub mod join;
 pub mod local;
 pub mod plan;
+pub mod receipt;
 pub mod simulate;
 pub mod testnet;

@@ -25,7 +25,7 @@ fn help(command: &str) -> String {
 const POLICY: &str = "--digest --max-epsilon --min-colluders --accept-claims";
 
 /// Every command with the arguments that the contract gives it.
-const COMMANDS: [(&str, &str); 19] = [
+const COMMANDS: [(&str, &str); 20] = [
     ("identity new", "--out --name --private --public"),
     ("identity show", "<FILE>"),
     ("plan", "<RUN.toml> --peers --out"),
@@ -39,6 +39,7 @@ const COMMANDS: [(&str, &str); 19] = [
         "local",
         "--nodes --inputs --dimension --run --epsilon --delta --output --events --pace-ms --round-ms --seed",
     ),
+    ("receipt", "<FILE> --plan --peers"),
     ("example", "<DIR> --hospitals --seed"),
     ("testnet", "--node --nodes --folder --meet --output --meet-ms"),
     (

@@ -7,7 +7,8 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use undertone_protocol::plan::defaults::{self, Defaults};
 
 use crate::commands::{
-    account, audit, benchmark, client, doctor, example, identity, join, local, plan, simulate, testnet,
+    account, audit, benchmark, client, doctor, example, identity, join, local, plan, receipt, simulate,
+    testnet,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -115,6 +116,8 @@ enum AnyCommand {
     /// Compute what an adversary learns from an explicit execution
     #[command(subcommand)]
     Account(account::AccountCommand),
+    /// Check a signed receipt, and say in five sentences what it states
+    Receipt(receipt::ReceiptArgs),
     /// Attack a plan: simulated runs bound ε from below, whatever the accountant says
     Audit(audit::AuditArgs),
     /// Measure a local run beside what its bytes take over the same transport
@@ -196,6 +199,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Result(arguments) => client::result::result(arguments),
         AnyCommand::Withdraw(arguments) => client::status::withdraw(arguments),
         AnyCommand::Account(command) => account::run(command),
+        AnyCommand::Receipt(arguments) => receipt::run(&arguments),
         AnyCommand::Audit(arguments) => audit::run(&arguments),
         AnyCommand::Benchmark(arguments) => benchmark::run(arguments),
     };

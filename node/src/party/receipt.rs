@@ -387,12 +387,17 @@ fn finite(number: f64) -> Value {
     }
 }
 
-/// Over the ASCII bytes `undertone/receipt/1`, one zero byte, then SHA-256 of the file.
-fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
+/// What is signed of a receipt's file: the ASCII bytes `undertone/receipt/1`, one zero byte, then
+/// SHA-256 of the text.
+pub fn signed_bytes(receipt: &str) -> Vec<u8> {
     let mut bytes = b"undertone/receipt/1\0".to_vec();
     bytes.extend_from_slice(&Sha256::digest(receipt.as_bytes()));
+    bytes
+}
+
+fn signature(receipt: &str, key: &Keypair) -> Result<String, Failure> {
     let signature = key
-        .sign(&bytes)
+        .sign(&signed_bytes(receipt))
         .map_err(|e| Failure::new(Exit::Internal, format!("the receipt cannot be signed: {e}")))?;
     Ok(STANDARD.encode(signature))
 }

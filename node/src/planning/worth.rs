@@ -11,6 +11,7 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 
 use crate::telling::failure::Failure;
+use crate::telling::report::lower_first;
 use crate::telling::table::{Table, number};
 
 /// Columns that a sentence names. Our choice: what fits on two lines.
@@ -264,14 +265,6 @@ pub fn check(plan: &Plan) -> Result<(), Failure> {
          if noise is meant",
         worth.would_help().join("; ")
     )))
-}
-
-/// A sentence inside of another one.
-fn lower_first(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or(String::new(), |first| {
-        first.to_lowercase().chain(letters).collect()
-    })
 }
 
 #[cfg(test)]

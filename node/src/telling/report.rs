@@ -23,3 +23,10 @@ impl Report {
         }
     }
 }
+
+/// A sentence as it stands inside of another one.
+pub fn lower_first(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(char::to_lowercase);
+    first.into_iter().flatten().chain(letters).collect()
+}
