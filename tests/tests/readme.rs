@@ -173,3 +173,61 @@ fn blocks_are_found_with_the_reasons_for_which_they_are_not_run() {
         ]
     );
 }
+
+/// The glossary of the README: what stands in bold under its heading "Words".
+fn words(text: &str) -> String {
+    let section = text.split("\n## Words\n").nth(1).expect("the README has words");
+    section.split("\n## ").next().expect("a section").to_lowercase()
+}
+
+/// Headings of tables: the lines above a line of dashes, split where there are two blanks.
+fn headings(quote: &str) -> Vec<String> {
+    let lines: Vec<&str> = quote.lines().collect();
+    let under = |line: &&str| !line.trim().is_empty() && line.chars().all(|c| c == '-' || c == ' ');
+    let above = lines
+        .windows(2)
+        .filter(|pair| under(&pair[1]))
+        .map(|pair| pair[0]);
+    let cells = above.flat_map(|line| line.split("  ").map(str::trim).collect::<Vec<_>>());
+    cells.filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_words_of_a_quote_are_explained() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let words = words(&std::fs::read_to_string(readme).expect("there is a README"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |line: &str| {
+        let ended = undertone_tests::run_in(folder.path(), line.split(' '));
+        assert_eq!(ended.code, 0, "{line}: {}", ended.stderr);
+        ended.stdout
+    };
+    let _alone = alone();
+    run("example hospitals");
+    run("local --inputs hospitals/tables --run hospitals/run.toml --output rows");
+    run("local --nodes 4 --dimension 3 --output vectors");
+    let parties = undertone_tests::Parties::new(4);
+    parties.write("run.toml", "name = \"words\"\n[data]\nshape = [3]\n");
+    let planned = parties.run(["plan", "run.toml", "--peers", "peers.toml", "--out", "plan.json"]);
+    let quotes = [
+        run("verify rows/plan.json"),
+        run("verify vectors/plan.json"),
+        planned.stdout,
+    ];
+    let mut found = 0;
+    for quote in &quotes {
+        for heading in headings(quote) {
+            let heading = heading.to_lowercase();
+            assert!(words.contains(&heading), "{heading:?} is not among the words");
+            found += 1;
+        }
+        for letter in quote
+            .chars()
+            .filter(|c| ('α'..='ω').contains(c) || ('Α'..='Ω').contains(c))
+        {
+            let letter = letter.to_lowercase().to_string();
+            assert!(words.contains(&letter), "{letter} is not among the words");
+        }
+    }
+    assert!(found > 25, "{found} headings");
+}

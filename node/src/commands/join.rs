@@ -122,6 +122,10 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
             account,
             mean: mean.and_then(unwritten),
             receipt: receipt.and_then(unwritten),
+            places: std::iter::once(&arguments.output)
+                .chain(&arguments.receipt)
+                .cloned()
+                .collect(),
         });
         Ok(())
     };

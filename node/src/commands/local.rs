@@ -38,7 +38,7 @@ pub struct LocalArgs {
     inputs: Option<PathBuf>,
     /// Coordinates of synthetic vectors, drawn within the clipping range. Without this
     /// and --inputs: a demonstration with hospitals
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", value_parser = whole)]
     dimension: Option<usize>,
     /// A run file; what it leaves out the flags and the defaults give
     #[arg(long, value_name = "RUN.toml")]
@@ -64,6 +64,17 @@ pub struct LocalArgs {
     /// Seeds synthetic data and the schedule; never noise
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+}
+
+/// A count, also as people write large ones: 1e6.
+fn whole(text: &str) -> Result<usize, String> {
+    let count = text.parse::<usize>().ok();
+    let written = text.parse::<f64>().ok();
+    // Above 2⁵³ a number with an exponent may mean its neighbour.
+    let exact = written.filter(|count| count.fract() == 0.0 && (0.0..9e15).contains(count));
+    count
+        .or(exact.map(|count| count as usize))
+        .ok_or_else(|| "write a whole number, such as 1000000 or 1e6".to_owned())
 }
 
 /// Starts a node for each party, waits for all of them, and sums up.

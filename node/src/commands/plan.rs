@@ -42,7 +42,9 @@ pub struct VerifyArgs {
 pub fn plan(arguments: PlanArgs) -> Result<Report, Failure> {
     let peers = Peers::parse(&files::read_text(&arguments.peers, "--peers")?)
         .map_err(|e| make::peers_failure(&arguments.peers, &e))?;
-    let text = files::read_text(&arguments.run, "RUN.toml")?;
+    let text = files::read_text(&arguments.run, "RUN.toml").map_err(|failure| {
+        failure.hint("`undertone example DIR` writes a run file to start from, DIR/run.toml")
+    })?;
     let run = make::run_file(&text, &peers, &arguments.run)?;
     let plan = make::make(run, &peers, rand::random()).map_err(|failure| failure.in_file(&arguments.run))?;
     files::write_plan(&arguments.out, &plan)?;

@@ -131,8 +131,9 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
         plot::simulation(&totals.errors, totals.accounted_error(), &trial.plan, path)?;
     }
     let title = format!(
-        "{} parties, {runs} runs, {kills} kills each, seed {}\n",
+        "{} parties, {runs} runs, {kills} kill{} each, seed {}\n",
         trial.plan.parties(),
+        if kills == 1 { "" } else { "s" },
         arguments.seed
     );
     Ok(totals.report(&trial.plan, title))

@@ -17,11 +17,27 @@ pub fn load(path: &Path) -> Result<Plan, Failure> {
 pub fn parse(bytes: &[u8], name: &str) -> Result<Plan, Failure> {
     Plan::parse(bytes).map_err(|e| {
         let failure = Failure::new(Exit::PlanRefused, format!("{name}: {e}"));
-        match e.field() {
+        let failure = match e.field() {
             Some(field) => failure.field(field),
+            None => failure,
+        };
+        match instead_of_a_plan(bytes) {
+            Some(hint) => failure.hint(hint),
             None => failure,
         }
     })
+}
+
+/// What to do with a file that is something else than a plan.
+fn instead_of_a_plan(bytes: &[u8]) -> Option<&'static str> {
+    let object = serde_json::from_slice::<serde_json::Value>(bytes).unwrap_or_default();
+    if object.get("outcome").is_some() {
+        Some("this is a receipt: `undertone receipt FILE` reads it")
+    } else if object.get("mechanism").is_none() {
+        Some("this is no plan: give the PLAN.json that `undertone plan` wrote")
+    } else {
+        None
+    }
 }
 
 /// Reads a text file that a person wrote.

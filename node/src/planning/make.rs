@@ -76,6 +76,9 @@ pub(crate) fn assemble(draft: Draft, calibration: Calibration) -> Result<Plan, F
     })
 }
 
+/// No larger δ is ever proposed: it is the chance that nothing is hidden. Our choice.
+const LARGEST_DELTA: f64 = 1e-3;
+
 /// What would fit on a lattice, with numbers that suffice each by itself.
 fn would_fit(draft: &Draft, calibration: &Calibration, error: &PlanError) -> Option<String> {
     match error {
@@ -83,9 +86,13 @@ fn would_fit(draft: &Draft, calibration: &Calibration, error: &PlanError) -> Opt
             .most_rounds(draft)
             .map(|rounds| format!("mechanism.rounds = {rounds} suffices")),
         // What sampling adds does not depend on δ; two digits, rounded up.
-        PlanError::Lattice(LatticeError::Sampling { added, .. }) => {
+        PlanError::Lattice(LatticeError::Sampling { added, .. }) if 10.0 * added < LARGEST_DELTA => {
             Some(format!("privacy.delta = {:.1e} suffices", 10.0 * added * 1.05))
         }
+        PlanError::Lattice(LatticeError::Sampling { .. }) => Some(
+            "choose privacy.epsilon = 10 or less: one that large hides nothing, and no delta helps"
+                .to_owned(),
+        ),
         _ => None,
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, UnusableFile> 
             if record.iter().all(|cell| cell.parse::<f64>().is_err())
                 && record.iter().any(|cell| !cell.is_empty())
             {
-                header = Some(record.iter().map(str::to_owned).collect::<Vec<_>>());
+                header = Some(names(&record)?);
                 continue;
             }
         }
@@ -63,6 +63,20 @@ pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, UnusableFile> 
     })
 }
 
+/// The first row as names. What says that the table is of another kind is refused.
+fn names(record: &StringRecord) -> Result<Vec<String>, UnusableFile> {
+    if record.len() == 1 && record[0].contains(';') {
+        return Err(UnusableFile::new("semicolons separate its columns", AS_COMMAS));
+    }
+    if record.len() > 1 && record[0].is_empty() {
+        return Err(UnusableFile::new(
+            "column 1 has no name: a table from pandas has its row numbers there, which are no data",
+            "leave them out, table.to_csv(path, index=False), or give the column a name",
+        ));
+    }
+    Ok(record.iter().map(str::to_owned).collect())
+}
+
 fn next(
     reader: &mut ::csv::Reader<File>,
     record: &mut StringRecord,
@@ -81,6 +95,10 @@ fn next(
     })
 }
 
+/// How a table that a spreadsheet wrote in much of Europe becomes one of numbers.
+const AS_COMMAS: &str = "write 3.14 and put commas between columns; with pandas: \
+                         pandas.read_csv(path, sep=';', decimal=',').to_csv(path, index=False)";
+
 /// Why a cell has no mean; never what stands there.
 #[derive(Clone, Copy, Debug, Error)]
 enum WrongCell {
@@ -92,6 +110,10 @@ enum WrongCell {
     Empty,
     #[error("not a number")]
     Word,
+    #[error("a number with a decimal comma")]
+    DecimalComma,
+    #[error("several numbers between semicolons")]
+    Semicolons,
 }
 
 fn number(cell: &str) -> Result<f64, WrongCell> {
@@ -100,6 +122,8 @@ fn number(cell: &str) -> Result<f64, WrongCell> {
         Ok(number) if number.is_nan() => Err(WrongCell::Nan),
         Ok(_) => Err(WrongCell::Infinite),
         Err(_) if cell.is_empty() => Err(WrongCell::Empty),
+        Err(_) if cell.replacen(',', ".", 1).parse::<f64>().is_ok() => Err(WrongCell::DecimalComma),
+        Err(_) if cell.contains(';') => Err(WrongCell::Semicolons),
         Err(_) => Err(WrongCell::Word),
     }
 }
@@ -115,7 +139,10 @@ fn wrong_cell(
     let name = header
         .and_then(|names| names.get(column))
         .map_or(String::new(), |name| format!(" ({name:?})"));
-    let hint = "correct or drop that row (a first row of names may not contain numbers)";
+    let hint = match what {
+        WrongCell::DecimalComma | WrongCell::Semicolons => AS_COMMAS,
+        _ => "correct or drop that row (a first row of names may not contain numbers)",
+    };
     UnusableFile::new(
         format!("row {row} (line {line}), column {}{name} is {what}", column + 1),
         hint,

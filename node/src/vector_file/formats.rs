@@ -15,6 +15,10 @@ pub const EXTENSIONS: [&str; 4] = ["npy", "csv", "json", "safetensors"];
 
 const FORMATS: &str = "save it as .npy (numpy.save(path, vector)), .csv, .json or .safetensors";
 
+/// What PyTorch pickles may run any program when it is read.
+const OF_TORCH: &str =
+    "save it as .safetensors: safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")";
+
 /// Reads a `.npy`, `.csv`, `.json` or `.safetensors`; there is at least one coordinate, and all are
 /// finite. Allocates no more than a small multiple of what is really in the file, whatever its
 /// header says.
@@ -34,10 +38,16 @@ pub fn read(path: &Path) -> Result<VectorFile, Failure> {
         Some("json") => json::read,
         Some("safetensors") => safetensors::read,
         _ => {
-            let found = extension.map_or("no extension".to_owned(), |e| format!(".{e}"));
+            let found = extension
+                .as_ref()
+                .map_or("no extension".to_owned(), |e| format!(".{e}"));
+            let hint = match extension.as_deref() {
+                Some("pt" | "pth" | "bin" | "ckpt") => OF_TORCH,
+                _ => FORMATS,
+            };
             return Err(refused(UnusableFile::new(
                 format!("{found} is not a format that can be read"),
-                FORMATS,
+                hint,
             )));
         }
     };

@@ -36,7 +36,10 @@ pub(super) fn read(mut file: File, _bytes: u64) -> Result<VectorFile, UnusableFi
                 "tensor {name:?} has dtype {:?}, which cannot be averaged",
                 view.dtype()
             );
-            UnusableFile::new(what, "leave it out, or convert it to F32, F16, BF16 or F64")
+            UnusableFile::new(
+                what,
+                "leave it out, or convert it to F32, F16, BF16 or F64: tensor.float()",
+            )
         })?;
         let from = values.len();
         extend(&mut values, dtype, view.data());

@@ -1,5 +1,6 @@
 //! What `join` ends with: the final object, and a text for people.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ pub struct Delivery {
     pub mean: Option<Failure>,
     /// Why the receipt could not be written.
     pub receipt: Option<Failure>,
+    /// Where the mean goes, and where the receipt goes if anywhere.
+    pub places: Vec<PathBuf>,
 }
 
 impl Delivery {
@@ -150,9 +153,14 @@ fn text(plan: &Plan, object: &Value, delivery: &Delivery) -> String {
         text += &format!("Not everything is written: {failure}\n\n");
     } else if account.finished() {
         text += &format!(
-            "The mean of {} of {} parties is written.\n\n",
+            "The mean of {} of {} parties is in {}{}.\n\n",
             account.included().len(),
-            plan.parties()
+            plan.parties(),
+            delivery.places[0].display(),
+            match delivery.places.get(1) {
+                Some(receipt) => format!(", its receipt in {}", receipt.display()),
+                None => String::new(),
+            }
         );
     } else {
         text += &format!("No mean: {}.\n\n", account.outcome());

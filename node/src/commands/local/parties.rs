@@ -136,7 +136,11 @@ pub(super) fn shape(raw: &mut RawRunFile, parties: &mut [LocalParty]) -> Result<
                 return Err(
                     Failure::input(format!("{} is {own}, but {} is {its}", party.name, other.name))
                         .field(party.input.display())
-                        .hint("all parties' files must have one shape, one dtype and the same names"),
+                        .hint(
+                            "all parties' files must have one shape, one dtype and the same names; tables \
+                             may have as many rows as they like if rows are what is protected: \
+                             unit = \"record\" under [data]",
+                        ),
                 );
             }
         }

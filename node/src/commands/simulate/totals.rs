@@ -237,8 +237,8 @@ impl Totals {
         row("largest ε as it turned out", at_most(self.epsilon));
         row("accounted error per coordinate", accounted);
         row("measured error per coordinate (rms)", shown(rms));
+        row("  95 % interval of it", interval);
         row("  its square", shown(rms.map(|rms| rms * rms)));
-        row("  95 % interval", interval);
         row("a trusted server", number(predicted.central));
         row("local noise alone", number(predicted.local));
         row("invariants broken", self.violations.len().to_string());

@@ -48,7 +48,7 @@ impl Token {
             |what: String| Failure::usage(format!("token {}: {what}", path.display())).field("api.token");
         let file = File::open(path).map_err(|e| {
             at(format!("cannot be opened: {e}"))
-                .hint("name the file that the daemon uses: its `[api] token`, by default STATE/api.token")
+                .hint("start a daemon with `undertone node --config node.toml`, or name the one that runs: --config node.toml")
         })?;
         identity::only_ours(&file).map_err(|mode| {
             at(format!("others can read it (mode {mode:04o})")).hint(format!("chmod 600 {}", path.display()))
