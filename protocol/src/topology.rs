@@ -6,6 +6,7 @@ pub mod graph;
 mod harary;
 mod independent;
 pub mod multi_gossip;
+mod pairings;
 pub mod party;
 pub(crate) mod public_draw;
 pub mod schedule;

@@ -156,6 +156,7 @@ fn five_containers_average_and_survive_a_kill() {
     );
     a_kill_in_the_second_run(&composition, &task);
     it_is_back_for_the_third(&composition, &task);
+    the_fourth_has_masks_of_pairs(&composition, &task);
 }
 
 /// The digest of a node's newest run.
@@ -167,26 +168,39 @@ fn newest(composition: &Composition, node: &str) -> String {
         .to_owned()
 }
 
+/// Node 1 proposes this run file; the plan's digest.
+fn propose(composition: &Composition, run: &str) -> String {
+    std::fs::write(composition.results("node-1").join("run.toml"), run).expect("writable by root");
+    let line = [
+        "submit",
+        "--propose",
+        "/results/run.toml",
+        "--data-set",
+        "patients",
+        "--json",
+    ];
+    let proposed = composition.exec("node-1", line).json_of(0);
+    proposed["digest"].as_str().expect("a digest").to_owned()
+}
+
+/// Nothing is mixed: the private graph carries hardly a byte.
+fn the_fourth_has_masks_of_pairs(composition: &Composition, task: &Task) {
+    let run = format!("{}\n[mechanism]\nkind = \"pairwise\"\n", task.text);
+    let digest = propose(composition, &run);
+    for node in NODES {
+        assert_eq!(watch(composition, node, &digest), 0, "{node}");
+    }
+    let receipt = task.check(composition, &NODES, &digest);
+    assert_eq!(receipt["execution"]["kind"], "pairwise", "{receipt}");
+}
+
 fn a_kill_in_the_second_run(composition: &Composition, task: &Task) {
     // Docker takes its time to kill, on a machine that does other things; the rounds take more.
     let slow = task
         .text
         .replace("[run]", "[run]\nround_ms = 8000\npace_ms = 2000");
     let victim = composition.container("node-4");
-    std::fs::write(composition.results("node-1").join("slow.toml"), slow).expect("writable by root");
-    let proposed = composition.exec(
-        "node-1",
-        [
-            "submit",
-            "--propose",
-            "/results/slow.toml",
-            "--data-set",
-            "patients",
-            "--json",
-        ],
-    );
-    let proposed = proposed.json_of(0);
-    let digest = proposed["digest"].as_str().expect("a digest");
+    let digest = &propose(composition, &slow);
     let (watching, mut events) = composition.follow("node-2", digest);
     events.until("the second round", |event| {
         event["event"] == "round" && event["round"] == 2

@@ -47,7 +47,8 @@ pub struct OutOfRange {
     pub most: usize,
 }
 
-/// The chance that `rounds` independent even permutations leave the others in several pieces.
+/// The chance that `rounds` independent even permutations, or pairings, leave the others in several
+/// pieces.
 ///
 /// # Errors
 /// A number is out of its range.
@@ -56,6 +57,7 @@ pub fn account(draw: StaticDraw, rounds: u32) -> Result<DrawnApart, OutOfRange> 
         parties,
         removed,
         share_faults,
+        ..
     } = draw;
     let others = parties.saturating_sub(2);
     for (flag, found, least, most) in [

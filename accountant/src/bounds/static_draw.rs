@@ -15,10 +15,21 @@
 //! others: i of A go to A and j of the others to the others, injectively, the rest of both to those
 //! taken away, whose own images are free. Rounds are independent; the sum is over all A and all
 //! ends. ∎ (FLOOR section 5.)
+//!
+//! **Pairings.** Where a round pairs everybody, evenly, and one of each pair hands over to the
+//! other, the same holds with
+//!
+//! P(a, b, s) = Σ_{i,j} C(a, i) C(b, j) (s)_{i+j} (a−i−1)!! (b−j−1)!! (s−i−j−1)!! / (a+b+s−1)!!
+//!
+//! over i and j for which a − i and b − j are even: i of A and j of the others are paired with as
+//! many of those taken away, and the rest of each of the three among themselves; (2m − 1)!! is the
+//! number of pairings of 2m. Of an odd number of parties one is alone: as if it were paired with
+//! one more that is taken away, so that s + 1 stands for s.
 
 use undertone_protocol::plan::claim::DrawBasis;
 
 use crate::class::setting::Setting;
+use crate::mechanism::chosen::Mechanism;
 use crate::parallel::in_parallel;
 
 /// Terms so far below the largest, in nats, add nothing to a sum of as many as there are here: they
@@ -42,6 +53,7 @@ pub fn delta_of_noise(delta: f64) -> f64 {
 /// none where it is not, or where nothing is drawn at START.
 pub fn drawn(setting: &Setting, delta: f64) -> Option<DrawBasis> {
     let draw = StaticDraw {
+        round: drawn_round(setting),
         parties: setting.parties(),
         removed: setting.coalition_size(),
         share_faults: setting.drawn_share_faults?,
@@ -57,9 +69,28 @@ pub fn drawn(setting: &Setting, delta: f64) -> Option<DrawBasis> {
     (ln_chance <= (delta * CHANCE_OF_DELTA).ln()).then_some(basis)
 }
 
+/// What START draws for a setting.
+fn drawn_round(setting: &Setting) -> DrawnRound {
+    match setting.mechanism {
+        Mechanism::Ppsc => DrawnRound::Pairing,
+        Mechanism::Inca(_) | Mechanism::Pairwise => DrawnRound::Permutation,
+    }
+}
+
+/// What is drawn in each round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrawnRound {
+    /// A permutation says who sends to whom.
+    Permutation,
+    /// A pairing says who hands over to whom, or takes over from whom.
+    Pairing,
+}
+
 /// A draw, and who is taken away before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StaticDraw {
+    /// What each of its rounds is.
+    pub round: DrawnRound,
     /// n, from 2.
     pub parties: usize,
     /// s: those who collude or depart, at most n − 2.
@@ -72,13 +103,17 @@ impl StaticDraw {
     /// An upper bound of ln p for each of these numbers of rounds; 0 where nothing better is known.
     pub fn ln_chances(&self, rounds: &[u32]) -> Vec<f64> {
         let honest = self.parties.saturating_sub(self.removed);
-        let factorials = Factorials::up_to(self.parties);
+        let factorials = Factorials::up_to(self.parties + 1);
+        let no_share = |a: usize, b: usize, s: usize| match self.round {
+            DrawnRound::Permutation => factorials.no_share(a, b, s),
+            DrawnRound::Pairing => factorials.no_pair(a, b, s + self.parties % 2),
+        };
         // In one permutation: (how many sets and ends, the chance of each), as logarithms.
         let of_size = |index: usize| {
             let a = index + 1;
             let b = (honest - a).checked_sub(self.share_faults)?;
             let ways = factorials.choose(honest, a) + factorials.choose(honest - a, self.share_faults);
-            Some((ways, factorials.no_share(a, b, self.removed + self.share_faults)))
+            Some((ways, no_share(a, b, self.removed + self.share_faults)))
         };
         let terms = in_parallel(honest / 2, of_size);
         let chance = |&rounds: &u32| {
@@ -130,6 +165,28 @@ impl Factorials {
         }
     }
 
+    /// ln (2m − 1)!!, the number of pairings of 2m; none of an odd number.
+    fn pairings(&self, count: usize) -> f64 {
+        match count % 2 {
+            0 => self.0[count] - (count / 2) as f64 * std::f64::consts::LN_2 - self.0[count / 2],
+            _ => f64::NEG_INFINITY,
+        }
+    }
+
+    /// ln P(a, b, s) of a pairing: u of A and v of the b others are paired with some of the s, of
+    /// whom there are enough that a + b + s is even.
+    fn no_pair(&self, a: usize, b: usize, s: usize) -> f64 {
+        let leave = |of: usize, some: usize| self.choose(of, some) + self.pairings(of - some);
+        let row = |u: usize| {
+            let term = |v: usize| {
+                let rest = s - u - v;
+                leave(b, v) + self.0[s] - self.0[rest] + self.pairings(rest)
+            };
+            leave(a, u) + ln_sum((0..=b.min(s - u)).map(term))
+        };
+        ln_sum((0..=a.min(s)).map(row)) - self.pairings(a + b + s)
+    }
+
     /// ln P(a, b, s): u of A and v of the b others go to the s.
     fn no_share(&self, a: usize, b: usize, s: usize) -> f64 {
         let stay = |of: usize, leave: usize| self.choose(of, leave) + self.0[of] - self.0[leave];
@@ -176,15 +233,14 @@ fn ln_sum(terms: impl Iterator<Item = f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
-    use rand::rngs::ChaCha8Rng;
-    use rand::seq::SliceRandom;
+    use undertone_protocol::topology::schedule::Schedule;
 
     use super::*;
     use crate::bounds::uniform::joined;
 
     fn draw(parties: usize, removed: usize, share_faults: usize) -> StaticDraw {
         StaticDraw {
+            round: DrawnRound::Permutation,
             parties,
             removed,
             share_faults,
@@ -233,28 +289,94 @@ mod tests {
         assert_eq!(cases, 56);
     }
 
+    /// Every way to pair these, with nobody or one left over.
+    fn pairings_of(left: &[usize]) -> Vec<Vec<(usize, usize)>> {
+        let [first, rest @ ..] = left else {
+            return vec![vec![]];
+        };
+        let without = |at: usize| {
+            let others: Vec<usize> = rest.iter().copied().filter(|&other| other != rest[at]).collect();
+            pairings_of(&others)
+                .into_iter()
+                .map(move |pairs| [vec![(*first, rest[at])], pairs].concat())
+        };
+        let mut all: Vec<_> = (0..rest.len()).flat_map(without).collect();
+        if left.len() % 2 == 1 {
+            all.extend(pairings_of(rest));
+        }
+        all
+    }
+
+    #[test]
+    fn the_chance_of_no_pair_is_that_of_all_pairings() {
+        let mut cases = 0;
+        for parties in 2..=9 {
+            let everybody: Vec<usize> = (0..parties).collect();
+            let all = pairings_of(&everybody);
+            for a in 1..parties {
+                for b in 1..=parties - a {
+                    let s = parties - a - b;
+                    let side = |party: usize| usize::from(party >= a) + usize::from(party >= a + b);
+                    let apart =
+                        |pairs: &&Vec<(usize, usize)>| !pairs.iter().any(|&(x, y)| side(x) + side(y) == 1);
+                    let found = all.iter().filter(apart).count() as f64 / all.len() as f64;
+                    let ln = Factorials::up_to(parties + 1).no_pair(a, b, s + parties % 2);
+                    assert!(
+                        (ln.exp() - found).abs() < 1e-12,
+                        "{a} {b} {s}: {} {found}",
+                        ln.exp()
+                    );
+                    cases += 1;
+                }
+            }
+        }
+        assert_eq!(cases, 120);
+    }
+
     /// Draws of which those who stay are in several pieces: no more than the bound says, and not
     /// many fewer where it is small.
     #[test]
     fn draws_fall_into_pieces_as_often_as_the_bound_says() {
-        for (parties, removed, rounds, count) in [(12, 2, 2, 4000), (50, 10, 3, 4000), (20, 4, 3, 4000)] {
-            let random = &mut ChaCha8Rng::seed_from_u64(parties as u64);
+        use DrawnRound::{Pairing, Permutation};
+        for (round, parties, removed, rounds) in [
+            (Permutation, 12, 2, 2),
+            (Permutation, 50, 10, 3),
+            (Permutation, 20, 4, 3),
+            (Pairing, 12, 2, 5),
+            (Pairing, 50, 10, 7),
+            (Pairing, 21, 4, 6),
+        ] {
+            let count = 4000;
             let honest = parties - removed;
-            let mut apart = 0;
-            for _ in 0..count {
-                let mut edges = Vec::new();
-                for _ in 0..rounds {
-                    let mut to: Vec<usize> = (0..parties).collect();
-                    to.shuffle(random);
-                    let kept = (0..honest).filter(|&from| to[from] < honest && to[from] != from);
-                    edges.extend(kept.map(|from| (from.min(to[from]), from.max(to[from]))));
-                }
-                apart += usize::from(joined(honest, edges).components().len() > 1);
-            }
-            let bound = draw(parties, removed, 0).ln_chance(rounds).exp();
-            let (found, error) = (apart as f64 / f64::from(count), (bound / f64::from(count)).sqrt());
-            assert!(found < bound + 4.0 * error, "{parties}: {found} {bound}");
-            assert!(found > 0.7 * bound - 4.0 * error, "{parties}: {found} {bound}");
+            let is_apart = |seed: &u64| {
+                let schedule = match round {
+                    Permutation => Schedule::independent(parties, rounds, *seed),
+                    Pairing => Schedule::pairings(parties, rounds, *seed),
+                };
+                let sent = schedule.out().iter().flat_map(|round| {
+                    let each = round.iter().enumerate();
+                    each.flat_map(|(from, to)| to.iter().map(move |&to| (from.min(to), from.max(to))))
+                });
+                joined(honest, sent.filter(|&(_, to)| to < honest).collect())
+                    .components()
+                    .len()
+                    > 1
+            };
+            let apart = (0..count).filter(is_apart).count();
+            let drawn = StaticDraw {
+                round,
+                ..draw(parties, removed, 0)
+            };
+            let bound = drawn.ln_chance(rounds as u32).exp();
+            let (found, error) = (apart as f64 / count as f64, (bound / count as f64).sqrt());
+            assert!(
+                found < bound + 4.0 * error,
+                "{round:?} {parties}: {found} {bound}"
+            );
+            assert!(
+                found > 0.7 * bound - 4.0 * error,
+                "{round:?} {parties}: {found} {bound}"
+            );
         }
     }
 

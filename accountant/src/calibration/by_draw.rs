@@ -4,9 +4,9 @@
 use undertone_protocol::plan::calibration::Calibration;
 use undertone_protocol::plan::claim::Predicted;
 use undertone_protocol::plan::draft::Draft;
-use undertone_protocol::plan::run_file::settings::Rounds;
+use undertone_protocol::plan::run_file::settings::{MechanismKind, Rounds};
 
-use crate::bounds::static_draw::{CHANCE_OF_DELTA, StaticDraw, delta_of_noise};
+use crate::bounds::static_draw::{CHANCE_OF_DELTA, DrawnRound, StaticDraw, delta_of_noise};
 use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::MARGIN;
@@ -23,6 +23,10 @@ pub(super) fn calibrate(
 ) -> Result<Calibration, CalibrateError> {
     let privacy = &draft.privacy;
     let draw = StaticDraw {
+        round: match draft.mechanism.kind {
+            MechanismKind::Ppsc => DrawnRound::Pairing,
+            _ => DrawnRound::Permutation,
+        },
         parties: draft.parties(),
         removed: privacy.colluding + privacy.dropouts,
         share_faults: drawn_share_faults(draft).unwrap_or(0),

@@ -18,7 +18,7 @@ const MANY: &str = "epsilon = 0.2\ndelta = 1e-5\ncolluding = 20\ndropouts = 20";
 
 #[test]
 fn two_hundred_of_whom_forty_are_against_the_others_come_close_to_a_trusted_server() {
-    for (mechanism, rounds) in [("", 10), ("kind = \"pairwise\"", 8)] {
+    for (mechanism, rounds) in [("", 10), ("kind = \"pairwise\"", 8), ("kind = \"ppsc\"", 19)] {
         let plan = plan(200, &lines(MANY, mechanism));
         assert_eq!(plan.rounds(), rounds, "{mechanism}");
         let predicted = &plan.calibration().predicted;

@@ -1,13 +1,23 @@
 //! `undertone account static`: what a schedule does that is drawn after coalitions are fixed.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use undertone_accountant::account::static_coalitions::{self, MOST_ROUNDS};
-use undertone_accountant::bounds::static_draw::StaticDraw;
+use undertone_accountant::bounds::static_draw::{DrawnRound, StaticDraw};
 
 use crate::commands::account::answer::report;
 use crate::telling::failure::Failure;
 use crate::telling::report::Report;
 use crate::telling::table::Table;
+
+/// What a round draws.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Draws {
+    /// A permutation.
+    #[default]
+    Permutations,
+    /// A pairing.
+    Pairings,
+}
 
 /// Flags of `account static`.
 #[derive(Args, Debug)]
@@ -18,9 +28,12 @@ pub struct StaticArgs {
     /// s: how many of them collude or depart, fixed before the draw
     #[arg(long, value_name = "S")]
     removed: usize,
-    /// T: so many independent permutations say who sends to whom
+    /// T: so many independent permutations say who sends to whom, or pairings who hands over to whom
     #[arg(long, value_name = "T")]
     rounds: u32,
+    /// What a round draws: a permutation as with INCA and masks of pairs, or a pairing as with PPSC
+    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+    draw: Draws,
     /// q: so many shares between the others go astray, whoever chooses them
     #[arg(long, value_name = "Q", default_value_t = 0)]
     share_faults: usize,
@@ -32,8 +45,13 @@ pub(super) fn run(arguments: &StaticArgs) -> Result<Report, Failure> {
         removed,
         rounds,
         share_faults,
+        draw,
     } = *arguments;
     let draw = StaticDraw {
+        round: match draw {
+            Draws::Permutations => DrawnRound::Permutation,
+            Draws::Pairings => DrawnRound::Pairing,
+        },
         parties,
         removed,
         share_faults,

@@ -8,13 +8,14 @@ use crate::lattice::grid::{LatticeError, Travel};
 use crate::lattice::injection::InjectionError;
 use crate::lattice::payload::Ratio;
 use crate::plan::error::DraftError;
+use crate::plan::mechanism::inca::check_even;
 use crate::plan::mechanism::rules::{Occasion, Planned, Rules};
 use crate::plan::mechanism::ways_in::Mechanism;
 use crate::plan::named_graph::NamedGraph;
 use crate::plan::run_file::limits::MOST_EXCHANGE_ROUNDS;
-use crate::plan::run_file::problem::{Checked, Problem, count, refuse, require};
+use crate::plan::run_file::problem::{Checked, Problem, count, require};
 use crate::plan::run_file::settings::{
-    CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismSettings,
+    Coalitions, CorrelatedNoise, IndependentNoise, InjectionChoice, MechanismSettings,
 };
 use crate::plan::shares::ShareCounts;
 use crate::topology::graph::Graph;
@@ -43,15 +44,8 @@ impl Rules for Ppsc {
         require(said, "mechanism.independent_noise", || Problem::ExactSum)
     }
 
-    /// Multi-gossip draws no permutations, and of no other draw a chance is known.
-    fn check_static(&self, _: &MechanismSettings) -> Checked {
-        refuse(
-            "mechanism.kind",
-            Problem::NotYet {
-                found: "\"ppsc\" while coalitions = \"static\"",
-                instead: "\"inca\"",
-            },
-        )
+    fn check_static(&self, settings: &MechanismSettings) -> Checked {
+        check_even(settings)
     }
 
     /// There may be several components, each with a sum of its own, but nobody may be alone.
@@ -86,20 +80,27 @@ impl Rules for Ppsc {
         0..=fanout
     }
 
-    /// Draws as many iterations as fit into so many rounds.
+    /// Draws as many iterations as fit into so many rounds. Where START draws, each round pairs
+    /// everybody: how many exchanges multi-gossip fits into its rounds depends on the draw, and of
+    /// that no chance is known.
     fn draw(&self, occasion: &Occasion<'_>, seed: u64) -> Option<Schedule> {
+        if occasion.privacy.coalitions == Coalitions::Static {
+            let parties = occasion.private_graph.parties();
+            return Some(Schedule::pairings(parties, occasion.rounds as usize, seed));
+        }
         Some(MultiGossip::fitting(occasion.private_graph, occasion.rounds, seed)?.schedule())
     }
 
-    fn planned(&self, settings: &MechanismSettings, _: u32) -> Result<Arc<dyn Planned>, InjectionError> {
+    fn planned(&self, settings: &MechanismSettings, rounds: u32) -> Result<Arc<dyn Planned>, InjectionError> {
         let correlated = settings.correlated;
-        Ok(Arc::new(PlannedPpsc { correlated }))
+        Ok(Arc::new(PlannedPpsc { correlated, rounds }))
     }
 }
 
 #[derive(Debug)]
 struct PlannedPpsc {
     correlated: CorrelatedNoise,
+    rounds: u32,
 }
 
 impl Planned for PlannedPpsc {
@@ -118,8 +119,12 @@ impl Planned for PlannedPpsc {
         }
     }
 
-    /// An iteration has one exchange for each component of the private graph.
+    /// An iteration has one exchange for each component of the private graph. Before START has
+    /// drawn its pairings it is known how many they are.
     fn iterations(&self, private_graph: &Graph, schedule: &Schedule) -> Option<u32> {
+        if schedule.rounds() == 0 {
+            return Some(self.rounds * (private_graph.parties() / 2) as u32);
+        }
         let components = private_graph.components().len().max(1);
         Some((schedule.shares() / components) as u32)
     }
