@@ -71,11 +71,12 @@ pub struct WhatStays {
 /// Variances of the mean that the finals of one execution give.
 #[derive(Debug, Clone, Copy, Default)]
 struct Remainder {
-    /// Of all parties' own noises, at σ* = 1.
+    /// What all parties' own noises come to, at σ* = 1.
     own: f64,
-    /// Of all noises that were to cancel, at σ_Δ = 1.
+    /// What all noises that were to cancel come to, at σ_Δ = 1.
     uncancelled: f64,
-    /// Of what is missing of some values and too much of others, each value uniform from 0 to 1.
+    /// What missing parts of some values, and too much of others, come to: each value is uniform
+    /// from 0 to 1.
     values: f64,
 }
 
@@ -103,8 +104,8 @@ impl Remainder {
 }
 
 impl WithoutRollBack {
-    /// Both experiments, on the same `runs` draws (at least 1) of the stream `seed`; none if in some
-    /// draw no σ_Δ² meets (ε, δ) at this σ*².
+    /// Both experiments, on the same `runs` draws (at least 1), from `seed`; none if in some draw
+    /// no σ_Δ² meets (ε, δ) at this σ*².
     pub fn measure(&self, runs: u64, seed: u64) -> Result<Option<WhatStays>, AccountError> {
         let Departing {
             parties, colluding, ..
@@ -139,7 +140,8 @@ impl WithoutRollBack {
         }))
     }
 
-    /// What one draw's finals come to, and the σ_Δ²/σ*² that it needs, or `known` if that is enough.
+    /// What one draw's finals come to, and the σ_Δ²/σ*² that it needs, or `known` if that is
+    /// enough.
     fn draw(
         &self,
         draw: u64,
