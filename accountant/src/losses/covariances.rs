@@ -2,8 +2,8 @@
 
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
-use faer::{Accum, Mat, Par, Side};
-use ndarray::Array2;
+use faer::{Accum, Mat, MatRef, Par, Side};
+use ndarray::{Array2, Axis};
 
 use crate::losses::loss::{Noise, squared_losses};
 use crate::losses::view::View;
@@ -11,6 +11,9 @@ use crate::losses::view::View;
 /// A pivot that lost more digits than this is not trusted, as in [`crate::execution::rows`]: the
 /// losses are computed with care.
 const DOUBT: f64 = 1e-7;
+
+/// Columns that are multiplied at once: our choice, a few of which fit into a cache.
+const COLUMNS: usize = 128;
 
 /// A view y = B x̃ + A η, and B Bᵀ and A Aᵀ, of which only what is on and below the diagonal is
 /// filled.
@@ -23,6 +26,13 @@ pub(crate) struct Covariances {
 impl Covariances {
     /// Computes both products.
     pub(crate) fn of(view: View) -> Self {
+        let mut order: Vec<usize> = (0..view.a.nrows()).collect();
+        order.sort_by_cached_key(|&row| view.a.row(row).iter().filter(|&&x| x != 0.0).count());
+        let view = View {
+            b: view.b.select(Axis(0), &order),
+            a: view.a.select(Axis(0), &order),
+            honest: view.honest,
+        };
         Covariances {
             values: product(&view.b),
             noises: product(&view.a),
@@ -64,20 +74,43 @@ fn dense(array: &Array2<f64>) -> Mat<f64> {
 }
 
 /// `array` times its transpose, on and below the diagonal.
+///
+/// States know nothing of later noises, so that most of A is 0 where rows are in the order of what
+/// they know: columns that begin further down are multiplied from there on only.
 fn product(array: &Array2<f64>) -> Mat<f64> {
-    let rows = array.nrows();
-    let (left, mut product) = (dense(array), Mat::zeros(rows, rows));
-    triangular::matmul(
-        product.as_mut(),
-        BlockStructure::TriangularLower,
-        Accum::Replace,
-        left.as_ref(),
-        BlockStructure::Rectangular,
-        left.transpose(),
-        BlockStructure::Rectangular,
-        1.0,
-        Par::Seq,
-    );
+    let (rows, columns) = array.dim();
+    let mut begins = vec![rows; columns];
+    for (index, row) in array.rows().into_iter().enumerate() {
+        for (begin, x) in begins.iter_mut().zip(row) {
+            if *x != 0.0 {
+                *begin = index.min(*begin);
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..columns).collect();
+    order.sort_by_key(|&column| begins[column]);
+    let mut product = Mat::zeros(rows, rows);
+    for chunk in order.chunks(COLUMNS) {
+        let begin = begins[chunk[0]];
+        let part = Array2::from_shape_fn((rows - begin, chunk.len()), |(row, column)| {
+            array[[begin + row, chunk[column]]]
+        });
+        let part =
+            MatRef::from_row_major_slice(part.as_slice().expect("row-major"), part.nrows(), part.ncols());
+        triangular::matmul(
+            product
+                .as_mut()
+                .submatrix_mut(begin, begin, rows - begin, rows - begin),
+            BlockStructure::TriangularLower,
+            Accum::Add,
+            part,
+            BlockStructure::Rectangular,
+            part.transpose(),
+            BlockStructure::Rectangular,
+            1.0,
+            Par::Seq,
+        );
+    }
     product
 }
 

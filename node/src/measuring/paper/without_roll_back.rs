@@ -12,7 +12,7 @@ use crate::telling::failure::{Exit, Failure};
 use crate::telling::progress::Progress;
 use crate::telling::table::Table;
 
-/// Draws for each point; the paper has 1,000. About two minutes on two cores.
+/// Draws for each point; the paper has 1,000. About a minute on two cores.
 const RUNS: u64 = 30;
 /// k and T of each curve.
 const CURVES: [(usize, usize); 6] = [(1, 10), (1, 20), (3, 10), (3, 20), (5, 10), (5, 20)];
