@@ -12,3 +12,4 @@ pub mod inca;
 mod mixing_graph;
 pub mod ppsc;
 pub mod static_coalitions;
+pub mod without_roll_back;

@@ -1,5 +1,6 @@
 //! What a linear-Gaussian view costs those whose values it shows.
 
+pub(crate) mod covariances;
 pub mod gaussian;
 pub mod loss;
 pub mod same_sum;

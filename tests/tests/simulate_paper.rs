@@ -149,6 +149,58 @@ fn inca_figure_3() {
     assert!((error("here, and secure aggregation", 0.1) / 0.0092 - 1.0).abs() < 0.01);
 }
 
+/// Figure 3a: what the paper says of T, and what it says of k while few depart; with two draws a
+/// point.
+#[test]
+fn inca_figure_3a() {
+    let answer = computed("inca-figure3a --runs 2 --seed 1");
+    let rows = answer["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 18);
+    let calm = computed("inca-figure3");
+    let of = |mechanism: &str, departed: &Value| {
+        let rows = rows_of(&calm, "mechanism", &mechanism.into());
+        let found = rows.iter().find(|row| row["departed"] == *departed);
+        found.expect("a row")["error"].as_f64().expect("a number")
+    };
+    let error = |fanout: u64, rounds: u64, departed: &Value| {
+        let found = rows
+            .iter()
+            .find(|row| row["fanout"] == fanout && row["rounds"] == rounds && row["departed"] == *departed);
+        found.expect("a row")["error"].as_f64().expect("a number")
+    };
+    for row in rows {
+        let (departed, found) = (&row["departed"], row["error"].as_f64().expect("a number"));
+        let central = of("trusted server", departed);
+        assert_close(&row["ratio"], found / central, 1e-12, "over the trusted server");
+        assert!(found > of("here, and secure aggregation", departed), "{row}");
+        assert!(
+            row["uncancelled"].as_f64().expect("a number") < found,
+            "own noise counts, too: {row}"
+        );
+    }
+    for departed in [0.05, 0.1, 0.2].map(Value::from) {
+        for fanout in [1, 3, 5] {
+            assert!(
+                error(fanout, 20, &departed) < error(fanout, 10, &departed),
+                "{fanout}"
+            );
+        }
+    }
+    for departed in [0.05, 0.1].map(Value::from) {
+        for rounds in [10, 20] {
+            assert!(
+                error(1, rounds, &departed) < error(5, rounds, &departed),
+                "{rounds}"
+            );
+        }
+    }
+    let notes = answer["notes"].to_string();
+    assert!(
+        notes.contains("so in 9 of 9") && notes.contains("2 drawn ones"),
+        "{notes}"
+    );
+}
+
 #[test]
 fn inca_figure_2_and_5() {
     let answer = computed("inca-figure2 --runs 50 --seed 3");
@@ -178,12 +230,13 @@ fn inca_figure_2_and_5() {
 #[test]
 fn everything_is_written_into_a_folder() {
     let folder = tempfile::tempdir().expect("a folder");
-    let line = "simulate --paper all --runs 5 --out papers --json";
+    let line = "simulate --paper all --runs 2 --out papers --json";
     let answer = run_in(folder.path(), line.split(' ')).json_of(0);
     let names = [
         "inca-figure1",
         "inca-figure2",
         "inca-figure3",
+        "inca-figure3a",
         "inca-figure5",
         "ppsc-table2",
         "ppsc-table3",

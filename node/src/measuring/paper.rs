@@ -5,6 +5,7 @@ mod departing;
 pub(crate) mod draws;
 mod inca;
 mod ppsc;
+mod without_roll_back;
 
 use std::path::Path;
 
@@ -26,6 +27,8 @@ pub enum Paper {
     IncaFigure2,
     /// INCA: mean squared error over the share of parties that depart, and that of others
     IncaFigure3,
+    /// INCA: that of its protocol without roll-back, by rounds and receivers
+    IncaFigure3a,
     /// INCA: share of runs in which they hold, by rounds and receivers
     IncaFigure5,
     /// PPSC: iterations until every state has changed with probability ρ
@@ -39,7 +42,8 @@ pub enum Paper {
 impl Paper {
     /// Whether it rests on draws.
     pub fn is_drawn(self) -> bool {
-        matches!(self, Paper::IncaFigure2 | Paper::IncaFigure5 | Paper::All)
+        use Paper::{All, IncaFigure2, IncaFigure3a, IncaFigure5};
+        matches!(self, IncaFigure2 | IncaFigure3a | IncaFigure5 | All)
     }
 
     fn compute(self, draws: Draws, progress: &mut Progress) -> Result<Vec<Computed>, Failure> {
@@ -47,6 +51,7 @@ impl Paper {
             Paper::IncaFigure1 => vec![inca::figure_1()?],
             Paper::IncaFigure2 => vec![inca::figure_2(draws, progress)],
             Paper::IncaFigure3 => vec![departing::figure_3()?],
+            Paper::IncaFigure3a => vec![without_roll_back::figure_3a(draws, progress)?],
             Paper::IncaFigure5 => vec![inca::figure_5(draws, progress)],
             Paper::PpscTable2 => vec![ppsc::table_2()],
             Paper::PpscTable3 => vec![ppsc::table_3()],
