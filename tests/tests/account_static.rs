@@ -36,6 +36,16 @@ fn it_says_how_many_rounds_are_enough() {
     assert_eq!(answer["rounds"], json!({"1e-9": 9, "1e-12": 11}));
     let few = ask("--parties 3 --removed 1 --rounds 4").json_of(0);
     assert_eq!(few["rounds"], json!({"1e-9": 31, "1e-12": 41}));
+    // Of three, the two who stay meet in one of three pairings: 2 (2/3)^T, either of them apart.
+    let pairs = ask("--parties 3 --removed 1 --rounds 10 --draw pairings").json_of(0);
+    assert_close(
+        &pairs["ln_p"],
+        2f64.ln() + 10.0 * (2.0f64 / 3.0).ln(),
+        1e-7,
+        "pairings",
+    );
+    let many = ask("--parties 200 --removed 40 --rounds 20 --draw pairings").json_of(0);
+    assert!(many["ln_p"].as_f64() < Some(1e-8f64.ln()), "{many}");
 }
 
 #[test]

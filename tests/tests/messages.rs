@@ -17,9 +17,9 @@ fn refused(ended: &Ended, code: i32, parts: &[&str]) {
     }
 }
 
-/// Three parties with this file each, refused by `local`.
+/// Three parties with this file each, refused by `local`; what it said.
 #[track_caller]
-fn inputs_refused(extension: &str, content: &[u8], parts: &[&str]) {
+fn inputs_refused(extension: &str, content: &[u8], parts: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("inputs")).expect("writable");
     for name in ["ann", "ben", "cleo"] {
@@ -30,6 +30,7 @@ fn inputs_refused(extension: &str, content: &[u8], parts: &[&str]) {
     std::fs::write(folder.path().join("run.toml"), run).expect("writable");
     let ended = undertone(folder.path(), "local --inputs inputs --run run.toml --json");
     refused(&ended, 7, parts);
+    ended.stdout
 }
 
 #[test]
@@ -93,6 +94,12 @@ fn tables_of_other_programs_are_told_apart() {
     for table in comma {
         inputs_refused("csv", table, &["decimal=','", "write 3.14"]);
     }
+    let said = inputs_refused(
+        "csv",
+        b"\"61,14\",\"2,71\"\n\"3,5\",\"1,5\"\n",
+        &["decimal comma"],
+    );
+    assert!(!said.contains("61"), "no cell is quoted: {said}");
     inputs_refused("pt", b"PK", &["safetensors.torch.save_file"]);
     let whole = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 1), }";
     let mut npy = b"\x93NUMPY\x01\x00".to_vec();

@@ -14,7 +14,8 @@ const RUN: &str = "name = \"test\"\n[data]\nshape = [3]\n[privacy]\ncoalitions =
 #[test]
 fn a_local_run_draws_its_schedule_and_says_so() {
     let _alone = alone();
-    for mechanism in ["", "[mechanism]\nkind = \"pairwise\"\n"] {
+    let kinds = ["pairwise", "ppsc"].map(|kind| format!("[mechanism]\nkind = \"{kind}\"\n"));
+    for mechanism in [String::new()].iter().chain(&kinds) {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(
             folder.path().join("run.toml"),
@@ -56,7 +57,7 @@ fn a_local_run_draws_its_schedule_and_says_so() {
                     "{draw}"
                 );
                 let execution = &receipt["execution"];
-                [&execution["out"], &execution["masks"]].map(Value::clone)
+                [&execution["out"], &execution["masks"], &execution["edges"]].map(Value::clone)
             });
             each.collect::<Vec<_>>()
         };
@@ -109,7 +110,10 @@ fn what_static_coalitions_do_not_go_with_is_said() {
     for (lines, field) in [
         ("[mechanism]\ninjection = \"early\"", "mechanism.correlated"),
         ("[mechanism]\nrollback = false", "mechanism.correlated"),
-        ("[mechanism]\nkind = \"ppsc\"", "mechanism.kind"),
+        (
+            "[mechanism]\nkind = \"ppsc\"\ncorrelated = \"gaussian\"",
+            "mechanism.correlated",
+        ),
         ("[mechanism]\nrounds = 4", "mechanism.rounds"),
         ("[topology]\nprivate = \"ring\"", "topology.private"),
     ] {

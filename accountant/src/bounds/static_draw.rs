@@ -16,6 +16,9 @@
 //! taken away, whose own images are free. Rounds are independent; the sum is over all A and all
 //! ends. ∎ (FLOOR section 5.)
 //!
+//! Fewer than s against the others are covered, for each value by itself: with whomever else beside
+//! its own party they are s, who see more. So are fewer shares that go astray.
+//!
 //! **Pairings.** Where a round pairs everybody, evenly, and one of each pair hands over to the
 //! other, the same holds with
 //!
@@ -111,7 +114,10 @@ impl StaticDraw {
         // In one permutation: (how many sets and ends, the chance of each), as logarithms.
         let of_size = |index: usize| {
             let a = index + 1;
-            let b = (honest - a).checked_sub(self.share_faults)?;
+            let Some(b) = (honest - a).checked_sub(self.share_faults) else {
+                // All that these share with the others may go astray.
+                return Some((0.0, 0.0));
+            };
             let ways = factorials.choose(honest, a) + factorials.choose(honest - a, self.share_faults);
             Some((ways, no_share(a, b, self.removed + self.share_faults)))
         };
@@ -405,5 +411,9 @@ mod tests {
         assert_eq!(draw(4, 2, 0).ln_chance(1).min(0.0), draw(4, 2, 0).ln_chance(1));
         assert!(draw(3, 1, 0).ln_chance(40) > -60.0);
         assert_eq!(draw(8, 2, 0).fewest_rounds(&[1e-300], 10), [None]);
+        // As many shares may go astray as somebody shares with all others.
+        for share_faults in [6, 7, 8, 50] {
+            assert_eq!(draw(8, 2, share_faults).ln_chance(63), 0.0, "{share_faults}");
+        }
     }
 }

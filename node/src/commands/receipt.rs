@@ -180,6 +180,16 @@ impl Stated {
                 return Err(self.refused(format!("its {key} is not the plan's")));
             }
         }
+        // A smaller coalition than the plan is about would have learned less.
+        let corrupted = self.object["execution"]["corrupted"]
+            .as_array()
+            .map_or(0, Vec::len);
+        if !self.object["execution"].is_null() && corrupted < plan.draft().privacy.colluding {
+            return Err(self.refused(format!(
+                "its execution has a coalition of {corrupted}, the plan is about {}",
+                plan.draft().privacy.colluding
+            )));
+        }
         let sensitivities: Vec<f64> = (0..plan.parties())
             .map(|party| plan.draft().sensitivity(party))
             .collect();

@@ -68,6 +68,12 @@ fn names(record: &StringRecord) -> Result<Vec<String>, UnusableFile> {
     if record.len() == 1 && record[0].contains(';') {
         return Err(UnusableFile::new("semicolons separate its columns", AS_COMMAS));
     }
+    if record.iter().any(has_decimal_comma) {
+        return Err(UnusableFile::new(
+            "its first row has numbers with a decimal comma",
+            AS_COMMAS,
+        ));
+    }
     if record.len() > 1 && record[0].is_empty() {
         return Err(UnusableFile::new(
             "column 1 has no name: a table from pandas has its row numbers there, which are no data",
@@ -116,13 +122,17 @@ enum WrongCell {
     Semicolons,
 }
 
+fn has_decimal_comma(cell: &str) -> bool {
+    cell.contains(',') && cell.replacen(',', ".", 1).parse::<f64>().is_ok()
+}
+
 fn number(cell: &str) -> Result<f64, WrongCell> {
     match cell.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
         Ok(number) if number.is_nan() => Err(WrongCell::Nan),
         Ok(_) => Err(WrongCell::Infinite),
         Err(_) if cell.is_empty() => Err(WrongCell::Empty),
-        Err(_) if cell.replacen(',', ".", 1).parse::<f64>().is_ok() => Err(WrongCell::DecimalComma),
+        Err(_) if has_decimal_comma(cell) => Err(WrongCell::DecimalComma),
         Err(_) if cell.contains(';') => Err(WrongCell::Semicolons),
         Err(_) => Err(WrongCell::Word),
     }

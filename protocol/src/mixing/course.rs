@@ -78,9 +78,25 @@ impl Course {
         }
     }
 
-    /// START has drawn the schedule.
-    pub(crate) fn draw(&mut self, schedule: Arc<Schedule>) {
-        (self.due, self.schedule) = (due(&schedule, self.me), schedule);
+    /// START has drawn the schedule, and with it how value and noise get into this party's states.
+    pub(crate) fn draw(&mut self, schedule: Arc<Schedule>, mechanism: Mechanism<Ratio>) {
+        (self.due, self.schedule, self.mechanism) = (due(&schedule, self.me), schedule, mechanism);
+    }
+
+    /// [`Course::begin`], at once where it does not depend on the draw at START, so that nobody
+    /// waits for the noise; else once START has drawn: a noise for each round would be several
+    /// times the memory.
+    pub(crate) fn begin_once_drawn(
+        &self,
+        value: LatticeVector,
+        weight: LatticeWeight,
+        noise: Noise,
+    ) -> Onset {
+        let by_draw = matches!(self.mechanism, Mechanism::HandOver { .. });
+        match by_draw && self.schedule.rounds() == 0 {
+            true => Onset::Waiting { value, weight, noise },
+            false => Onset::Prepared(self.begin(value, weight, noise)),
+        }
     }
 
     /// The mixing machine of this party, with all noise drawn ahead: a node never skips a round.
@@ -133,6 +149,31 @@ impl Course {
     /// end without it. Our guess: long enough for an idle transport to take it, far below a round.
     pub(super) fn handover_patience_ms(&self) -> u64 {
         self.round_ms / 16
+    }
+}
+
+/// A party that will mix as soon as there is a START.
+pub(crate) enum Onset {
+    /// All noise is drawn.
+    Prepared(Mixing<LatticeVector, LatticeWeight>),
+    /// The schedule that START draws says how often this party hands out.
+    Waiting {
+        /// x̃.
+        value: LatticeVector,
+        /// The party's own weight.
+        weight: LatticeWeight,
+        /// Draws a noise for each hand-out.
+        noise: Noise,
+    },
+}
+
+impl Onset {
+    /// The mixing machine, with the schedule that the course has by now.
+    pub(crate) fn mixing(self, course: &Course) -> Mixing<LatticeVector, LatticeWeight> {
+        match self {
+            Onset::Prepared(mixing) => mixing,
+            Onset::Waiting { value, weight, noise } => course.begin(value, weight, noise),
+        }
     }
 }
 

@@ -144,7 +144,7 @@ use crate::messages::commitment::Nonce;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::messages::notice::{Phase, Stage};
 use crate::messages::signing::{Members, Signer};
-use crate::mixing::course::Course;
+use crate::mixing::course::{Course, Onset};
 use crate::mixing::exchange::{ArrivedShare, Exchange};
 use crate::mixing::machine::Mixing;
 use crate::mixing::portion::Noise;
@@ -190,7 +190,7 @@ pub struct Identity {
 enum Machine {
     Gathering {
         gathering: Gathering,
-        mixing: Mixing<LatticeVector, LatticeWeight>,
+        onset: Onset,
     },
     Spending {
         mixing: Mixing<LatticeVector, LatticeWeight>,
@@ -258,8 +258,8 @@ pub struct Run {
 
 impl Run {
     /// This node's part. `value` is x̃ = clipped, rounded x + η*; `noise` draws η, all of it here,
-    /// while nobody waits. Floods READY at once: all checks of the input are done, and the plan is
-    /// not spent.
+    /// while nobody waits, unless START says how much it takes. Floods READY at once: all checks of
+    /// the input are done, and the plan is not spent.
     ///
     /// # Panics
     /// If the party is not in the plan.
@@ -307,14 +307,14 @@ impl Run {
         let gathering = Gathering::new(entrant, attendance(&plan), presence, now, draw);
         let ready = gathering.ready();
         let weight = LatticeWeight(plan.lattice().weight(draft.weight_units(me)));
-        let mixing = course.begin(value, weight, noise);
+        let onset = course.begin_once_drawn(value, weight, noise);
         let mut run = Run {
             plan: plan.clone(),
             settle_ms: draft.run.settle_ms,
             course,
             electorate,
             commons,
-            machine: Machine::Gathering { gathering, mixing },
+            machine: Machine::Gathering { gathering, onset },
             now,
             private: BTreeSet::new(),
             pull_at: Time::FAR,

@@ -11,7 +11,7 @@ use crate::telling::table::Table;
 
 /// What a round draws.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Draws {
+enum RoundOf {
     /// A permutation.
     #[default]
     Permutations,
@@ -28,12 +28,12 @@ pub struct StaticArgs {
     /// s: how many of them collude or depart, fixed before the draw
     #[arg(long, value_name = "S")]
     removed: usize,
-    /// T: so many independent permutations say who sends to whom, or pairings who hands over to whom
+    /// T: so many independent permutations say who sends to whom (or pairings, who hands over)
     #[arg(long, value_name = "T")]
     rounds: u32,
     /// What a round draws: a permutation as with INCA and masks of pairs, or a pairing as with PPSC
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
-    draw: Draws,
+    draw: RoundOf,
     /// q: so many shares between the others go astray, whoever chooses them
     #[arg(long, value_name = "Q", default_value_t = 0)]
     share_faults: usize,
@@ -49,8 +49,8 @@ pub(super) fn run(arguments: &StaticArgs) -> Result<Report, Failure> {
     } = *arguments;
     let draw = StaticDraw {
         round: match draw {
-            Draws::Permutations => DrawnRound::Permutation,
-            Draws::Pairings => DrawnRound::Pairing,
+            RoundOf::Permutations => DrawnRound::Permutation,
+            RoundOf::Pairings => DrawnRound::Pairing,
         },
         parties,
         removed,

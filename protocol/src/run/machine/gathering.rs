@@ -50,7 +50,7 @@ impl Run {
             }
             GatheringStep::Begin(parties, seed) => {
                 seed.into_iter().for_each(|seed| self.draw(seed));
-                let Machine::Gathering { gathering, mixing } =
+                let Machine::Gathering { gathering, onset } =
                     std::mem::replace(&mut self.machine, Machine::Over)
                 else {
                     return;
@@ -60,6 +60,7 @@ impl Run {
                     let reason = reason.to_string();
                     return self.finish(Ending::Aborted { reason }, Published::default());
                 }
+                let mixing = onset.mixing(&self.course);
                 self.machine = Machine::Spending { mixing };
                 self.commons.outbox.push_back(Output::Spend);
             }
@@ -142,7 +143,8 @@ impl Run {
     pub(super) fn draw(&mut self, seed: u64) {
         self.plan = Arc::new(self.plan.with_draw(seed));
         let schedule = Arc::new(self.plan.exchanges().clone());
-        self.course.draw(schedule.clone());
+        let mechanism = self.plan.mechanism(self.course.me);
+        self.course.draw(schedule.clone(), mechanism);
         self.commons.rules.schedule = schedule;
         let due = |id: &ShareId| self.course.is_due(id.round, id.from);
         let undue: Vec<ShareId> = self.early.keys().copied().filter(|id| !due(id)).collect();

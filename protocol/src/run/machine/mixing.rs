@@ -67,7 +67,7 @@ impl Run {
     }
 
     /// Whether a share may be due to this node. Until START has drawn the schedule here, when
-    /// others may have begun: as many of a neighbour as any schedule has.
+    /// others may have begun: as many of a neighbour as schedules have on average, and one more.
     pub(super) fn may_be_due(&self, id: ShareId) -> bool {
         if !self.plan.draws_at_start() || self.plan.seed_at_start().is_some() {
             return self.course.is_due(id.round, id.from);
@@ -81,7 +81,7 @@ impl Run {
             .count();
         (1..=self.plan.rounds()).contains(&id.round)
             && graph.joins(id.from, id.to)
-            && held < sent.div_ceil(graph.neighbours(id.from).len().max(1))
+            && held <= sent.div_ceil(graph.neighbours(id.from).len().max(1))
     }
 
     pub(super) fn receive_answer(&mut self, from: Party, id: ShareId, answer: Answer) {

@@ -195,19 +195,21 @@ fn a_kill_in_multi_gossip_costs_its_own_value_only() {
 
 #[test]
 fn static_runs_survive_kills_duplicates_and_absence() {
-    let plan = plan(8, STATIC, 5);
-    assert_eq!(kills(&plan, 6, true).0, 6);
-    assert_eq!(kills(&plan, 4, false).0, 4);
-    let absent = Conditions {
-        absent: BTreeSet::from([3]),
-        duplicates: 0.2,
-        ..Conditions::new(5)
-    };
-    let report = simulate(&plan, absent);
-    assert_eq!(report.violations, []);
-    let rest = others(&plan, &[3]);
-    for &party in &rest {
-        let outcome = report.outcomes[party].as_ref().expect("finished");
-        assert_eq!((&outcome.ending, &outcome.included), (&Ending::Degraded, &rest));
+    let pairings = format!("{STATIC}\n[mechanism]\nkind = \"ppsc\"");
+    for plan in [plan(8, STATIC, 5), plan(8, &pairings, 14)] {
+        assert_eq!(kills(&plan, 6, true).0, 6);
+        assert_eq!(kills(&plan, 4, false).0, 4);
+        let absent = Conditions {
+            absent: BTreeSet::from([3]),
+            duplicates: 0.2,
+            ..Conditions::new(5)
+        };
+        let report = simulate(&plan, absent);
+        assert_eq!(report.violations, []);
+        let rest = others(&plan, &[3]);
+        for &party in &rest {
+            let outcome = report.outcomes[party].as_ref().expect("finished");
+            assert_eq!((&outcome.ending, &outcome.included), (&Ending::Degraded, &rest));
+        }
     }
 }
