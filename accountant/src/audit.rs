@@ -30,7 +30,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::audit::aims::{Aim, aims, corrupted};
 use crate::bounds::confidence;
-use crate::class::setting::Setting;
+use crate::class::setting::{EXAMPLE_SEED, Setting};
 use crate::execution::error::ExecutionError;
 use crate::execution::trace::rerun;
 use crate::losses::loss::Noise;
@@ -77,8 +77,9 @@ pub const SHARED: &str = "shared with the claims, so that a mistake there may hi
      weighed. Not shared: the runs, by a node's own machines, lattice and noise, and the counts";
 
 /// An attack on one plan, ready to be run.
-pub struct Attack<'a> {
-    plan: &'a Plan,
+pub struct Attack {
+    /// With the schedule that the aims are for, where START draws one.
+    plan: Plan,
     aims: Vec<Aim>,
 }
 
@@ -114,10 +115,10 @@ pub struct Attacked {
     pub mistaken: u64,
 }
 
-impl<'a> Attack<'a> {
+impl Attack {
     /// Prepares an attack on each claim that the headline rests on; executions are drawn from
     /// `seed` on.
-    pub fn of(plan: &'a Plan, seed: u64) -> Result<Self, AuditError> {
+    pub fn of(plan: &Plan, seed: u64) -> Result<Self, AuditError> {
         let calibration = plan.calibration();
         let claims = calibration.claims.iter();
         let headline: Vec<&Claim> = claims.filter(|claim| claim.holds_as_headline).collect();
@@ -129,6 +130,7 @@ impl<'a> Attack<'a> {
         if aims.is_empty() {
             return Err(AuditError::NoClaim);
         }
+        let plan = plan.with_draw(EXAMPLE_SEED);
         Ok(Attack { plan, aims })
     }
 
@@ -249,7 +251,7 @@ impl<'a> Attack<'a> {
     /// All other honest values are in the middle, and what corrupted parties inject, which the
     /// attacker knows, is nothing.
     fn ratios(&self, aim: &Aim, changed: bool, (noise_scale, seed): (f64, u64), batch: u64) -> Vec<f64> {
-        let (plan, calibration) = (self.plan, self.plan.calibration());
+        let (plan, calibration) = (&self.plan, self.plan.calibration());
         let corrupted = corrupted(&aim.execution);
         let size = BATCH as usize;
         let half = plan.draft().sensitivity(aim.victim) / 2.0;

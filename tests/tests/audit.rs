@@ -47,3 +47,25 @@ fn an_attack_on_a_plan_stays_below_its_claim() {
     parties.write("plan.json", "{}");
     audit("").refused(3, "plan.json");
 }
+
+/// START draws the schedule of these: the attack draws one, too.
+#[test]
+fn plans_without_a_schedule_are_attacked_whatever_their_mechanism() {
+    for kind in ["inca", "pairwise", "ppsc"] {
+        let parties = Parties::new(6);
+        let run = RUN.replace("[privacy]\n", "[privacy]\ncoalitions = \"static\"\n");
+        parties.plan("plan", &format!("{run}[mechanism]\nkind = \"{kind}\"\n"));
+        let audit = |flags: &str| {
+            let line = format!("audit plan.json --json --pairs 30000 {flags}");
+            run_in(parties.folder(), line.split_whitespace()).json_of(0)
+        };
+        let answer = audit("--seed 3");
+        let within = answer["epsilon_lower"].as_f64() < answer["epsilon_claimed"].as_f64();
+        assert!(within, "{kind}: {answer}");
+        let caught = audit("--noise-scale 0.3");
+        assert!(
+            caught["epsilon_lower"].as_f64() > caught["epsilon_claimed"].as_f64(),
+            "{kind}: {caught}"
+        );
+    }
+}

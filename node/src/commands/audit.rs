@@ -53,7 +53,7 @@ fn refuse(error: AuditError) -> Failure {
     }
 }
 
-fn report(plan: &Plan, attack: &Attack<'_>, attacked: &Attacked, arguments: &AuditArgs) -> Report {
+fn report(plan: &Plan, attack: &Attack, attacked: &Attacked, arguments: &AuditArgs) -> Report {
     let aim = &attack.aims()[attacked.aim];
     let claim = aim.claim();
     let victim = &plan.draft().members[aim.victim()].name;

@@ -6,7 +6,7 @@ use crate::plan::draft::Draft;
 use crate::plan::error::PlanError;
 use crate::plan::mechanism::rules::{Occasion, Planned};
 use crate::plan::run_file::problem::Problem;
-use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise};
+use crate::plan::run_file::settings::{Coalitions, CorrelatedNoise, IndependentNoise, MechanismKind};
 use crate::plan::shares::ShareCounts;
 use crate::topology::schedule::Schedule;
 
@@ -48,11 +48,14 @@ impl Calibration {
         match &self.drawn {
             _ if !draft.mechanism.kind.rules().mixes() => ShareCounts::NONE,
             Some(drawn) => ShareCounts::of(&drawn.schedule, draft.parties()),
-            None => ShareCounts::of_any(
-                &draft.private_graph,
-                draft.mechanism.fanout as usize,
-                self.rounds as usize,
-            ),
+            None => {
+                let (fanout, rounds) = (draft.mechanism.fanout as usize, self.rounds as usize);
+                let any = ShareCounts::of_any(&draft.private_graph, fanout, rounds);
+                match draft.mechanism.kind {
+                    MechanismKind::Ppsc => any.of_pairs(),
+                    _ => any,
+                }
+            }
         }
     }
 

@@ -49,4 +49,12 @@ impl ShareCounts {
             most_at_once,
         }
     }
+
+    /// Where of each two who meet in a round only one sends: half of all shares at most.
+    pub fn of_pairs(self) -> Self {
+        ShareCounts {
+            all: self.all / 2,
+            ..self
+        }
+    }
 }
