@@ -17,11 +17,12 @@ fn sample(name: &str) -> String {
 fn the_sample_run_can_be_planned_for_the_sample_peers() {
     let folder = tempfile::tempdir().expect("a folder");
     let (run, peers) = (sample("run.toml"), sample("peers.toml"));
-    run_in(
+    let quote = run_in(
         folder.path(),
         ["plan", &run, "--peers", &peers, "--out", "plan.json", "--json"],
     )
     .json_of(0);
+    assert_eq!(quote["worth"]["is_noise"], false, "{quote}");
     run_in(
         folder.path(),
         [

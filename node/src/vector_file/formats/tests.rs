@@ -151,7 +151,8 @@ fn a_bad_table_says_where() {
     refused("csv", b"a,b\n", "no rows");
     refused("csv", b"\n\n", "no rows");
     refused("csv", b"1,2\n\xff,3\n", "row 2 is not UTF-8");
-    refused("csv", b"\"1,2\n", "no rows");
+    refused("csv", b"\"a,b\n", "no rows");
+    refused("csv", b"\"1,2\n", "decimal comma");
 }
 
 fn json(shape: &[usize]) -> Layout {
