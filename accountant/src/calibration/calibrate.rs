@@ -6,7 +6,7 @@
 //! others. With PPSC T is the number of network rounds that the exchanges take, and a schedule is
 //! only tried if those who meet in it stay joined as their private graph joins them, whoever is
 //! against them. Where coalitions are not computed a theorem about all of them decides
-//! ([`crate::calibration::by_theorem`]), and where that says nothing noise is local.
+//! (`by_theorem`), and where that says nothing noise is local.
 
 use undertone_protocol::plan::calibration::{Calibration, SeededSchedule};
 use undertone_protocol::plan::draft::Draft;

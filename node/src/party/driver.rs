@@ -107,6 +107,8 @@ struct Driver {
 /// before this node lingers for the others' sake; if it fails, the node still lingers, and this
 /// fails afterwards. If `leave` comes before the run's end, this node ends its part at once and
 /// closes its connections, so that its neighbours find it gone and do not wait for it.
+///
+/// [`hub_configuration`]: crate::party::reaching::hub_configuration
 pub async fn drive_alone(
     hub: HubConfig,
     part: Part,
