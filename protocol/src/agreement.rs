@@ -5,4 +5,7 @@ pub mod flood;
 pub mod gathering;
 pub mod gone;
 pub mod items;
+pub mod lookout;
 pub mod presence;
+pub mod trees;
+pub mod wanted_sets;

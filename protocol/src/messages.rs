@@ -2,10 +2,13 @@
 
 pub mod ask;
 pub mod commitment;
+pub mod holding;
 pub mod log;
 pub mod notice;
+mod placed_log;
 pub mod question;
-pub mod repeats;
+pub mod row;
+pub mod set;
 pub mod signature;
 pub mod signing;
 #[cfg(test)]

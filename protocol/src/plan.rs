@@ -9,6 +9,7 @@ pub mod error;
 mod file;
 mod hex;
 pub mod lines;
+mod links;
 pub mod mechanism;
 pub mod named_graph;
 pub mod peers;

@@ -44,7 +44,7 @@ fn who_may_not_publish_enters_nothing() {
     let mut notice = |notice| wire::notice_frame(&signer.sign(Recipient::All, notice).expect("signs"));
     let frames = [
         notice(item),
-        wire::body_frame(ring().digest(), Stage::Publishing, HOSTILE, &entry),
+        wire::body_frame(Stage::Publishing, HOSTILE, &entry),
         round(Form::Fast, 0, &opening),
         notice(Notice::Missed),
         notice(Notice::Severed {
@@ -110,10 +110,7 @@ fn with_entry(change: impl Fn(FinalEntry) -> FinalEntry) -> Table {
                 };
                 let lie = lie.get_or_insert_with(|| {
                     let item = wire::notice_frame(&signer.sign(Recipient::All, announces).expect("signs"));
-                    [
-                        item,
-                        wire::body_frame(ring().digest(), Stage::Publishing, HOSTILE, &bytes),
-                    ]
+                    [item, wire::body_frame(Stage::Publishing, HOSTILE, &bytes)]
                 });
                 Turn::instead(lie.iter().map(|frame| to(*peer, frame.clone())).collect())
             }

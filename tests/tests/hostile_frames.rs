@@ -9,6 +9,7 @@ use undertone_protocol::messages::log::ShareId;
 use undertone_protocol::messages::notice::{
     Disclosed, Network, Notice, Phase, Recipient, SignedNotice, Stage, item_hash,
 };
+use undertone_protocol::messages::row::Row;
 use undertone_protocol::messages::signing::Signer;
 use undertone_protocol::messages::wire;
 use undertone_protocol::plan::checked::Plan;
@@ -134,7 +135,7 @@ fn a_public_message_that_is_not_its_authors_is_told_and_ignored() {
         // In the name of a party that the plan does not have.
         ("author 9", sign(9, digest, stranger, call_gone())),
         (
-            "belongs to plan",
+            "its signature",
             sign(HOSTILE, [0xee; 32], simulated_keypair(HOSTILE), call_gone()),
         ),
     ];
@@ -321,7 +322,12 @@ fn flood_with_valid_frames(plan: &Arc<Plan>) {
     let mut frames = vec![];
     for turn in 0..400u64 {
         let hash = [turn as u8; 32];
-        let mut all = vec![ready(turn as u8)];
+        // Sets that nobody can supply, and another one with every start.
+        let start = Notice::Start {
+            incarnation: [turn as u8; 16],
+            seats: hash,
+        };
+        let mut all = vec![ready(turn as u8), start];
         for stage in [
             Stage::Settling,
             Stage::Publishing,
@@ -331,7 +337,13 @@ fn flood_with_valid_frames(plan: &Arc<Plan>) {
             all.extend([
                 Notice::List {
                     stage,
-                    set: vec![(1, hash)],
+                    held: Row::of(PARTIES, [1]),
+                    versions: vec![(1, hash)],
+                },
+                Notice::Vote {
+                    stage,
+                    early: true,
+                    set: hash,
                 },
                 Notice::Gone {
                     stage,
@@ -344,7 +356,13 @@ fn flood_with_valid_frames(plan: &Arc<Plan>) {
                 .map(|notice| signer.sign(Recipient::All, notice).expect("signs")),
         );
         let to_victim = Recipient::Party(VICTIM);
-        frames.push(signer.sign(to_victim, Notice::Call).expect("signs"));
+        let everything = Notice::Summary {
+            gathered: false,
+            holdings: Vec::new(),
+        };
+        for asked in [everything, Notice::WantSet { set: hash }] {
+            frames.push(signer.sign(to_victim, asked).expect("signs"));
+        }
     }
     let frames: Vec<_> = frames
         .iter()
@@ -557,10 +575,7 @@ fn a_sealed_final_that_no_log_names_is_told_and_the_true_one_still_counts() {
         let item = sign(HOSTILE, *plan.digest(), simulated_keypair(HOSTILE), item);
         let frames = vec![
             (Network::Public, wire::notice_frame(&item)),
-            (
-                Network::Public,
-                wire::body_frame(plan.digest(), stage, HOSTILE, &body),
-            ),
+            (Network::Public, wire::body_frame(stage, HOSTILE, &body)),
         ];
         let told = told_by_anybody(&plan, frames);
         assert!(

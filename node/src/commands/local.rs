@@ -7,6 +7,7 @@ mod ends;
 mod folders;
 mod parties;
 mod summary;
+mod time_outs;
 mod truth;
 
 use std::path::{Path, PathBuf};
@@ -164,7 +165,10 @@ fn gather_parties(
     seed: u64,
 ) -> Result<(RunFile, Vec<LocalParty>), Failure> {
     let place = arguments.run.clone().unwrap_or_else(|| PathBuf::from("local"));
-    let resolve = |raw: RawRunFile, parties: usize| {
+    let resolve = |mut raw: RawRunFile, parties: usize| {
+        let shape = raw.data.shape.iter().flatten();
+        let dimension = shape.fold(1usize, |all, extent| all.saturating_mul(*extent));
+        time_outs::stretch(&mut raw.run, parties, dimension, time_outs::cores());
         let run = raw
             .resolve(parties, Defaults::Local)
             .map_err(|e| make::run_failure(&place, &e))?;

@@ -1,9 +1,8 @@
 //! Frames on an established edge: one task writes on the stream that we opened, one reads from the
 //! stream that the peer opened.
 //!
-//! A frame is its length (4 bytes, big endian) and that many bytes; on the public graph a frame
-//! that repeats most of an earlier one of the same stream is shortened ([`Repeats`]). Nothing is
-//! allocated ahead of what arrived. After the last frame the writer closes its half; the reader
+//! A frame is its length (4 bytes, big endian) and that many bytes. Nothing is allocated ahead of
+//! what arrived. After the last frame the writer closes its half; the reader
 //! closes its own when it has passed everything on. So a writer that sees the end of its stream
 //! knows that all was read.
 
@@ -15,8 +14,6 @@ use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::StreamProtocol;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use undertone_protocol::messages::notice::Network;
-use undertone_protocol::messages::repeats::Repeats;
 
 use crate::network::event::NetworkEvent;
 use crate::network::line::Line;
@@ -69,8 +66,6 @@ async fn write_all_frames<S>(stream: &mut S, line: &Line, reports: &Reports) -> 
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    // What is private is never compared with anything.
-    let mut repeats = (line.graph == Network::Public).then(Repeats::default);
     loop {
         if let Some(frame) = line.queue.pop() {
             if let Some(ticket) = &frame.ticket {
@@ -85,8 +80,7 @@ where
                     })
                     .await;
             }
-            let short = repeats.as_mut().and_then(|repeats| repeats.shorten(&frame.bytes));
-            write_frame(stream, short.as_deref().unwrap_or(&frame.bytes), line).await?;
+            write_frame(stream, &frame.bytes, line).await?;
             continue;
         }
         in_time(line.stall, stream.flush()).await?;
@@ -134,15 +128,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let budget = Arc::new(Semaphore::new(line.inbound_bytes));
-    let mut repeats = (line.graph == Network::Public).then(Repeats::default);
     loop {
         match read_frame(&mut stream, line, &budget).await {
-            Ok(Some(mut bytes)) => {
-                // A restored frame is no longer than one that this stream has carried in full, and
-                // few wait at once.
-                if let Some(restored) = repeats.as_mut().and_then(|repeats| repeats.restore(&bytes)) {
-                    bytes.bytes = restored;
-                }
+            Ok(Some(bytes)) => {
                 reports
                     .tell(NetworkEvent::Frame {
                         graph: line.graph,

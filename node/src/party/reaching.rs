@@ -11,7 +11,7 @@ use undertone_protocol::topology::party::Party;
 use crate::network::config::{HubConfig, Listening, Patience, PeerAddress, RunConfig, RunGraph};
 
 /// Version of the messages in frames.
-pub const MESSAGES_VERSION: u32 = 5;
+pub const MESSAGES_VERSION: u32 = 6;
 
 /// A multiaddress that was checked as a plan's or a peer list's are.
 pub fn parse(address: &str) -> Multiaddr {
@@ -64,12 +64,7 @@ pub(super) fn run_configuration(plan: &Plan, me: Party) -> RunConfig {
     };
     RunConfig {
         digest: *plan.digest(),
-        private: side(&plan.draft().private_graph, true, private_limit, private),
-        public: side(
-            &plan.draft().public_graph,
-            false,
-            public_limit,
-            Run::most_owed(plan),
-        ),
+        private: side(&plan.private_links(), true, private_limit, private),
+        public: side(&plan.public_links(), false, public_limit, Run::most_owed(plan)),
     }
 }

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::marked::{key, markers};
 use crate::proxy::Capture;
 use crate::session::{Seen, run};
-use crate::wire::{frames, restored, streams, verify};
+use crate::wire::{frames, streams, verify};
 
 const PARTIES: usize = 3;
 const DIMENSION: usize = 3000;
@@ -102,17 +102,20 @@ fn the_public_graph_is_readable(seen: &Seen) {
     let keys: Vec<PublicKey> = (0..PARTIES).map(|party| key(party).public()).collect();
     let (mut kinds, mut hashes, mut bodies) = (BTreeSet::new(), vec![], vec![]);
     for (_, stream) in sides(&seen.public).flat_map(|side| streams(side)) {
-        for frame in restored(frames(&stream)) {
+        for frame in frames(&stream) {
             match &frame[..2] {
                 [1, 1] => {
-                    let (author, kind) = verify(&frame, digest, &keys);
+                    let (author, kind, rest) = verify(frame, digest, &keys);
                     kinds.insert((author, kind));
+                    // An item: its stage, and the hash of its body.
                     if kind == 2 {
-                        let body = &frame[48 + 64..];
-                        hashes.push(body[8..40].to_vec());
+                        hashes.push(rest[1..33].to_vec());
                     }
                 }
-                [1, 2] => bodies.push(Sha256::digest(&frame[2 + 32 + 4 + 4..]).to_vec()),
+                // A body: the stage, the author, the bytes.
+                [1, 2] => bodies.push(Sha256::digest(&frame[2 + 1 + 1..]).to_vec()),
+                // A set that somebody asked for.
+                [1, 8] => {}
                 other => panic!("an unknown frame {other:?}"),
             }
         }

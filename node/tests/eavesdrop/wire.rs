@@ -2,7 +2,6 @@
 
 use libp2p::identity::PublicKey;
 use sha2::{Digest, Sha256};
-use undertone_protocol::messages::repeats::Repeats;
 
 /// Takes a length in base 128 and as many bytes.
 fn chunk<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -74,72 +73,58 @@ pub(crate) fn frames(mut stream: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
-/// The frames in full: `01 08 which start length before after` stands for one with a run of the
-/// `which`th of the last four long notices in between.
-pub(crate) fn restored(frames: Vec<&[u8]>) -> Vec<Vec<u8>> {
-    let mut kept: Vec<Vec<u8>> = vec![];
-    let mut restored = vec![];
-    for frame in frames {
-        let number = |at: usize| u32::from_le_bytes(frame[at..at + 4].try_into().expect("four")) as usize;
-        if frame[..2] == [1, 8] {
-            let (start, length) = (number(3), number(7));
-            let (before, after) = frame[11..].split_at(start);
-            let run = &kept[usize::from(frame[2])][start..start + length];
-            restored.push([before, run, after].concat());
-            continue;
+/// Takes a number: one byte up to 250, else 251, 252 or 253 and two, four or eight bytes.
+fn number(bytes: &mut &[u8]) -> u64 {
+    let (&first, rest) = bytes.split_first().expect("a number");
+    let length = match first {
+        251 => 2,
+        252 => 4,
+        253 => 8,
+        small => {
+            *bytes = rest;
+            return u64::from(small);
         }
-        if frame[..2] == [1, 1] && (256..=64 << 10).contains(&frame.len()) {
-            if kept.len() == 4 {
-                kept.remove(0);
-            }
-            kept.push(frame.to_vec());
-        }
-        restored.push(frame.to_vec());
-    }
-    restored
+    };
+    let (digits, rest) = rest.split_at(length);
+    *bytes = rest;
+    let mut number = [0; 8];
+    number[..length].copy_from_slice(digits);
+    u64::from_le_bytes(number)
 }
 
-/// Verifies a notice `01 01 author digest phase sequence recipient signature body`; returns its
-/// author and kind.
-pub(crate) fn verify(frame: &[u8], digest: &[u8; 32], keys: &[PublicKey]) -> (u32, u32) {
-    let author: [u8; 4] = frame[2..6].try_into().expect("four");
-    assert_eq!(&frame[6..38], digest, "of this run");
-    let (phase, sequence) = (frame[38], &frame[39..47]);
-    let direct = frame[47] == 1;
-    let rest = &frame[if direct { 52 } else { 48 }..];
+/// The phase of a notice of this kind: of logs and votes on them, that of the logs.
+fn phase(kind: u8, stage: u8) -> u8 {
+    match kind {
+        // An item, a list, a vote, a call, and asking for an item.
+        2..=7 if stage == 0 || stage == 2 => 2,
+        2..=7 => 3,
+        0 | 1 | 8 | 13 | 14 | 16 | 17 | 18 | 21 | 22 => 0,
+        _ => 3,
+    }
+}
+
+/// Verifies a notice `01 01 author sequence recipient signature body`; returns its author and kind,
+/// and what follows these in the body.
+pub(crate) fn verify<'a>(frame: &'a [u8], digest: &[u8; 32], keys: &[PublicKey]) -> (u32, u32, &'a [u8]) {
+    let mut rest = &frame[2..];
+    let (author, sequence) = (number(&mut rest), number(&mut rest));
+    let direct = number(&mut rest) == 1;
+    let recipient = if direct { number(&mut rest) } else { 0 };
     let (signature, body) = rest.split_at(64);
     let mut signed = b"undertone/public/1\0".to_vec();
     signed.extend_from_slice(digest);
-    signed.push(phase);
-    signed.extend_from_slice(sequence);
+    signed.push(phase(body[0], *body.get(1).unwrap_or(&0)));
+    signed.extend_from_slice(&sequence.to_le_bytes());
     signed.push(u8::from(direct));
     if direct {
-        signed.extend_from_slice(&frame[48..52]);
-        signed.extend_from_slice(&[0; 4]);
+        signed.extend_from_slice(&recipient.to_le_bytes());
     }
-    signed.extend_from_slice(&author);
-    signed.extend_from_slice(&[0; 4]);
+    signed.extend_from_slice(&author.to_le_bytes());
     signed.extend_from_slice(&Sha256::digest(body));
-    let author = u32::from_le_bytes(author);
     assert!(
         keys[author as usize].verify(&signed, signature),
-        "its author's signature"
+        "its author's signature of kind {}",
+        body[0]
     );
-    (author, u32::from_le_bytes(body[..4].try_into().expect("four")))
-}
-
-/// Sets of few parties are too short for it.
-#[test]
-fn frames_that_repeat_a_part_of_an_earlier_one_are_read_in_full() {
-    let mut sender = Repeats::default();
-    let notice = |author: u8| [&[1, 1][..], &[author; 70], &[7; 250], &[author; 9]].concat();
-    let in_full: Vec<Vec<u8>> = (0..6)
-        .flat_map(|author| [notice(author), vec![1, 1, author]])
-        .collect();
-    let sent: Vec<Vec<u8>> = in_full
-        .iter()
-        .map(|frame| sender.shorten(frame).unwrap_or(frame.clone()))
-        .collect();
-    assert_eq!(sent.iter().filter(|frame| frame[1] == 8).count(), 5);
-    assert_eq!(restored(sent.iter().map(|frame| &frame[..]).collect()), in_full);
+    (author as u32, u32::from(body[0]), &body[1..])
 }

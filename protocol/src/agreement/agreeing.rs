@@ -30,6 +30,8 @@ use crate::agreement::flood::held::HeldVote;
 use crate::agreement::gone::{self, Calls, Enough, Heard};
 use crate::agreement::items::Items;
 use crate::messages::notice::{ItemHash, ItemSet, Notice, Stage};
+use crate::messages::row::Row;
+use crate::messages::set::SetHash;
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -185,6 +187,13 @@ impl StageSights<'_> {
 pub enum Step {
     /// Sign this notice and flood it.
     Say(Notice),
+    /// Sign a vote for this set, which is early or not, and flood it.
+    Vote {
+        /// Whether it is signed before half-time, since the set is complete.
+        early: bool,
+        /// What is voted for.
+        set: ItemSet,
+    },
     /// A set is agreed, and all of its items are held.
     Agreed(ItemSet),
     /// The stage ended without an agreed set.
@@ -253,16 +262,13 @@ impl Agreement {
             }));
         }
         if let Some(vote) = self.vote(now, sights, &excluded) {
-            return Some(Step::Say(vote));
+            return Some(vote);
         }
         if now >= self.clock.half && !self.listed && self.voted.is_none() {
             self.listed = true;
             let mut set = sights.items.set();
             set.retain(|(party, _)| self.expected.contains(party) && !excluded.contains(party));
-            return Some(Step::Say(Notice::List {
-                stage: self.stage,
-                set,
-            }));
+            return Some(Step::Say(self.list(sights, &set)));
         }
         if !self.agreed
             && let Some(set) = self.agreed(sights)
@@ -275,6 +281,15 @@ impl Agreement {
             return Some(Step::Over);
         }
         None
+    }
+
+    fn list(&self, sights: &StageSights<'_>, set: &ItemSet) -> Notice {
+        let several = |entry: &&(Party, ItemHash)| sights.flood.signed_two(self.stage, entry.0);
+        Notice::List {
+            stage: self.stage,
+            held: Row::of(self.electorate.parties, set.iter().map(|entry| entry.0)),
+            versions: set.iter().filter(several).copied().collect(),
+        }
     }
 
     /// When to step again although nothing happened.
@@ -356,7 +371,7 @@ impl Agreement {
         }) && count > self.electorate.colluding
     }
 
-    fn vote(&mut self, now: Time, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<Notice> {
+    fn vote(&mut self, now: Time, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> Option<Step> {
         if self.voted.is_some() {
             return None;
         }
@@ -368,11 +383,7 @@ impl Agreement {
             return None;
         };
         self.voted = Some(set.clone());
-        Some(Notice::Vote {
-            stage: self.stage,
-            early,
-            set,
-        })
+        Some(Step::Vote { early, set })
     }
 
     /// The items of all who are expected and not excluded, if they are held and none of them was
@@ -402,23 +413,34 @@ impl Agreement {
         };
         let least = self.electorate.least(self.stage);
         let patient = now < self.clock.seven_eighths;
-        let early = sights.flood.votes(self.stage).filter(|vote| {
-            let at_hand = patient || sights.items.hold_all(vote.set);
-            vote.early && vote.set.len() >= least && admissible(vote.set) && at_hand
-        });
+        let counts = |set: &ItemSet| {
+            let at_hand = patient || sights.items.hold_all(set);
+            set.len() >= least && admissible(set) && at_hand
+        };
+        let votes = sights.flood.votes(self.stage);
+        let early = votes.filter(|vote| vote.early && vote.set.is_some_and(counts));
         let set = match most_signed(early) {
-            Some((vote, signers)) if signers > self.electorate.colluding => vote.set.clone(),
+            Some((Some(set), signers)) if signers > self.electorate.colluding => set.clone(),
             _ => self.listed_by_most(sights, excluded),
         };
         (!set.is_empty() && sights.items.hold_all(&set)).then_some(set)
     }
 
     fn listed_by_most(&self, sights: &StageSights<'_>, excluded: &BTreeSet<Party>) -> ItemSet {
-        let votes = sights.flood.votes(self.stage).map(|vote| (vote.signer, vote.set));
+        let flood = sights.flood;
+        let votes = flood.votes(self.stage);
+        let votes = votes.filter_map(|vote| Some((vote.signer, vote.set?.clone())));
+        let lists = flood.lists(self.stage);
+        // An item that is empty for whoever owes none is announced by nobody.
+        let known = |party| {
+            let announced = || flood.item(self.stage, party).map(|item| item.0);
+            sights.items.get(party).or_else(announced)
+        };
+        let lists = lists.map(|list| (list.author, list.items(flood, self.stage, known)));
         // A signed set counts as a list, and replaces the signer's list.
-        let lists: BTreeMap<Party, &ItemSet> = sights.flood.lists(self.stage).chain(votes).collect();
+        let lists: BTreeMap<Party, ItemSet> = lists.chain(votes).collect();
         let mut counts: BTreeMap<(Party, ItemHash), usize> = BTreeMap::new();
-        for &entry in lists.values().copied().flatten() {
+        for entry in lists.into_values().flatten() {
             *counts.entry(entry).or_insert(0) += 1;
         }
         let elected = |((party, _), count): &((Party, ItemHash), usize)| {
@@ -432,23 +454,23 @@ impl Agreement {
     }
 
     fn agreed(&self, sights: &StageSights<'_>) -> Option<ItemSet> {
-        let (vote, signers) = most_signed(sights.flood.votes(self.stage))?;
-        let agreed =
-            signers >= self.electorate.quorum() && !vote.set.is_empty() && sights.items.hold_all(vote.set);
-        agreed.then(|| vote.set.clone())
+        let (set, signers) = most_signed(sights.flood.votes(self.stage))?;
+        let agrees = |set: &&ItemSet| !set.is_empty() && sights.items.hold_all(set);
+        let enough = signers >= self.electorate.quorum();
+        set.filter(|_| enough).filter(agrees).cloned()
     }
 }
 
-/// The set with most signatures, then the smaller hash, if anybody has signed one.
+/// The set with most signatures, then the smaller hash, if anybody has signed one and it is here.
 pub fn most_signed_set(flood: &Flood, stage: Stage) -> Option<&ItemSet> {
-    most_signed(flood.votes(stage)).map(|(vote, _)| vote.set)
+    most_signed(flood.votes(stage))?.0
 }
 
-/// A vote for the set with most signatures, then the smaller hash, and how many signed it.
-fn most_signed<'a>(votes: impl Iterator<Item = HeldVote<'a>>) -> Option<(HeldVote<'a>, usize)> {
-    let mut counts: BTreeMap<ItemHash, (HeldVote<'a>, usize)> = BTreeMap::new();
+/// The set with most signatures, then the smaller hash, if it is here, and how many signed it.
+fn most_signed<'a>(votes: impl Iterator<Item = HeldVote<'a>>) -> Option<(Option<&'a ItemSet>, usize)> {
+    let mut counts: BTreeMap<SetHash, (Option<&'a ItemSet>, usize)> = BTreeMap::new();
     for vote in votes {
-        counts.entry(vote.hash).or_insert((vote, 0)).1 += 1;
+        counts.entry(vote.hash).or_insert((vote.set, 0)).1 += 1;
     }
     // The last of equal ones is taken: ascending hashes, reversed.
     counts.into_values().rev().max_by_key(|(_, count)| *count)

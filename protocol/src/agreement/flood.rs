@@ -18,8 +18,10 @@
 
 pub mod disclosures;
 pub mod held;
+pub mod named_sets;
 mod of_averaging;
 pub mod slot;
+mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,13 +29,15 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::agreement::flood::disclosures::{Disclosures, ToldShare};
-use crate::agreement::flood::held::{Held, HeldVote};
+use crate::agreement::flood::held::{Held, HeldList, HeldVote};
+use crate::agreement::flood::named_sets::NamedSets;
 use crate::agreement::flood::slot::Slot;
 use crate::averaging::sketch::MOST_SKETCHES;
 use crate::messages::commitment::{self, Commitment, Commitments, Nonce};
 use crate::messages::notice::{
-    Disclosed, Incarnation, ItemHash, ItemSet, Notice, Seat, SignedNotice, Stage, Stages, Unreached,
+    Disclosed, Incarnation, ItemHash, Notice, Seat, SignedNotice, Stage, Stages, Unreached,
 };
+use crate::messages::set::{SetHash, ascending};
 use crate::messages::signing::{Members, MessageError};
 use crate::messages::wire;
 use crate::topology::party::Party;
@@ -74,6 +78,9 @@ pub enum FloodError {
     /// The notice names parties that do not exist, or not in order.
     #[error("a notice of party {0} is malformed")]
     Malformed(Party),
+    /// A set that names parties that do not exist, or not in order, or is not what it is named for.
+    #[error("a set that nobody may sign")]
+    MalformedSet,
     /// A READY with a key that makes no secret in common with anybody's: it counts as none.
     #[error("party {0} is ready with a key of small order")]
     SmallKey(Party),
@@ -107,6 +114,8 @@ pub struct Flood {
     passed_over: BTreeSet<Party>,
     /// Parties that signed two STARTs of one start of their node.
     two_starts: BTreeSet<Party>,
+    /// The sets that STARTs and votes name.
+    sets: NamedSets,
 }
 
 /// What a notice means for the one that its slot holds.
@@ -120,18 +129,12 @@ enum Succession {
     Contradicts,
 }
 
-fn ascending<T>(entries: &[T], parties: usize, party: impl Fn(&T) -> Party) -> bool {
-    entries.windows(2).all(|pair| party(&pair[0]) < party(&pair[1]))
-        && entries.last().is_none_or(|last| party(last) < parties)
-}
-
-/// The start of the author's node that its START is of: a START names its author.
-fn seat_of(author: Party, notice: &Notice) -> Option<Incarnation> {
-    let (Notice::Start { seats } | Notice::Reveal { seats, .. }) = notice else {
-        return None;
-    };
-    let own = seats.iter().find(|seat| seat.party == author)?;
-    Some(own.incarnation)
+/// The start of the author's node that its START is of.
+fn signed_by(notice: &Notice) -> Option<Incarnation> {
+    match notice {
+        Notice::Start { incarnation, .. } | Notice::Reveal { incarnation, .. } => Some(*incarnation),
+        _ => None,
+    }
 }
 
 impl Flood {
@@ -148,6 +151,7 @@ impl Flood {
             disclosures: Disclosures::default(),
             passed_over: BTreeSet::new(),
             two_starts: BTreeSet::new(),
+            sets: NamedSets::default(),
         }
     }
 
@@ -189,7 +193,6 @@ impl Flood {
         gathered: bool,
     ) -> Result<Receipt, FloodError> {
         let author = signed.author;
-        self.members.same_plan(&signed.digest)?;
         if author >= self.members.len() {
             return Err(MessageError::Author(author).into());
         }
@@ -232,7 +235,7 @@ impl Flood {
         // Only now the signature: nobody is accused of what somebody else made up.
         let replaced = known.map_or(0, |known| known.replaced + 1);
         let second = matches!(slot, Slot::Start(_))
-            && known.is_some_and(|known| seat_of(author, &known.notice) == seat_of(author, &signed.notice));
+            && known.is_some_and(|known| signed_by(&known.notice) == signed_by(&signed.notice));
         self.members.verify(&signed)?;
         if signed.notice.has_small_key() {
             return Err(FloodError::SmallKey(author));
@@ -283,7 +286,7 @@ impl Flood {
             Slot::Unreached(_) if newer => Succession::Replaces,
             Slot::Ready(_) | Slot::Unreached(_) => Succession::Stale,
             Slot::Start(author) => {
-                let same = seat_of(author, &known.notice) == seat_of(author, &signed.notice);
+                let same = signed_by(&known.notice) == signed_by(&signed.notice);
                 match (self.is_own_start(author, &known.notice), same) {
                     (true, true) => Succession::Contradicts,
                     (true, false) => Succession::Stale,
@@ -301,22 +304,35 @@ impl Flood {
     /// also whether it reveals what the party's READY committed to.
     fn is_own_start(&self, author: Party, notice: &Notice) -> bool {
         let own = self.get(Slot::Start(self.me)).map(|own| &own.notice);
+        let (Some(own), Some(incarnation)) = (own, signed_by(notice)) else {
+            return false;
+        };
+        let seat = Seat {
+            party: author,
+            incarnation,
+        };
+        let names = |seats: &SetHash| {
+            self.seats(seats)
+                .is_some_and(|seats| seats.binary_search(&seat).is_ok())
+        };
         match (own, notice) {
-            (Some(Notice::Start { seats: ours }), Notice::Start { seats }) => seats == ours,
+            (Notice::Start { seats: ours, .. }, Notice::Start { seats, .. }) => seats == ours && names(seats),
             (
-                Some(Notice::Reveal {
+                Notice::Reveal {
                     seats: ours,
                     commitments: all,
                     ..
-                }),
+                },
                 Notice::Reveal {
                     seats,
                     commitments,
                     nonce,
+                    ..
                 },
             ) => {
                 let committed = commitment::commitment(self.members.digest(), author, nonce);
-                seats == ours && commitments == all && self.commitment(author) == Some(&committed)
+                let same = seats == ours && commitments == all;
+                same && names(seats) && self.commitment(author) == Some(&committed)
             }
             _ => false,
         }
@@ -406,22 +422,20 @@ impl Flood {
         let parties = self.members.len();
         match notice {
             Notice::Ready { pair, .. } => !self.commits && pair.is_some() == self.pairs,
-            Notice::Start { seats } => {
-                !self.commits
-                    && ascending(seats, parties, |seat| seat.party)
-                    && seat_of(author, notice).is_some()
-            }
+            Notice::Start { .. } => !self.commits,
             Notice::Commit { pair, .. } => self.commits && pair.is_some() == self.pairs,
-            Notice::Reveal { seats, .. } => {
-                self.commits
-                    && ascending(seats, parties, |seat| seat.party)
-                    && seat_of(author, notice).is_some()
-            }
+            Notice::Reveal { .. } => self.commits,
             Notice::Unreached { parties: unreached } => ascending(unreached, parties, |entry| entry.party),
             Notice::Item { stage, .. } => self.stages.has(*stage),
-            Notice::List { stage, set } | Notice::Vote { stage, set, .. } => {
-                self.stages.agree_in(*stage) && ascending(set, parties, |entry| entry.0)
+            Notice::List {
+                stage,
+                held,
+                versions,
+            } => {
+                let of_plan = held.is_of(parties) && ascending(versions, parties, |entry| entry.0);
+                of_plan && self.stages.agree_in(*stage)
             }
+            Notice::Vote { stage, .. } => self.stages.agree_in(*stage),
             Notice::Gone { stage, party } => self.stages.has(*stage) && *party < parties,
             Notice::Severed { party, .. } => *party < parties,
             Notice::Key { round, .. } => self.stages.are_sealed() && *round == self.round(),
@@ -533,10 +547,13 @@ impl Flood {
         (0..self.members.len()).filter_map(seat).collect()
     }
 
-    /// The set of a party's START.
-    pub fn start(&self, party: Party) -> Option<&[Seat]> {
-        match &self.get(Slot::Start(party))?.notice {
-            Notice::Start { seats } | Notice::Reveal { seats, .. } => Some(seats),
+    /// What a party's START names who takes part by, and the start of its node that has signed it.
+    pub fn start(&self, party: Party) -> Option<(SetHash, Incarnation)> {
+        match self.get(Slot::Start(party))?.notice {
+            Notice::Start { incarnation, seats }
+            | Notice::Reveal {
+                incarnation, seats, ..
+            } => Some((seats, incarnation)),
             _ => None,
         }
     }
@@ -555,20 +572,24 @@ impl Flood {
                 (Slot::Vote(_, signer), Notice::Vote { early, set, .. }) => Some(HeldVote {
                     signer: *signer,
                     early: *early,
-                    set,
-                    hash: held.set_hash,
+                    set: self.items(set),
+                    hash: *set,
                 }),
                 _ => None,
             })
     }
 
     /// All lists of a stage.
-    pub fn lists(&self, stage: Stage) -> impl Iterator<Item = (Party, &ItemSet)> {
+    pub fn lists(&self, stage: Stage) -> impl Iterator<Item = HeldList<'_>> {
         let all = Slot::List(stage, 0)..=Slot::List(stage, Party::MAX);
         self.held
             .range(all)
             .filter_map(|(slot, held)| match (slot, &held.notice) {
-                (Slot::List(_, author), Notice::List { set, .. }) => Some((*author, set)),
+                (Slot::List(_, author), Notice::List { held, versions, .. }) => Some(HeldList {
+                    author: *author,
+                    held,
+                    versions,
+                }),
                 _ => None,
             })
     }

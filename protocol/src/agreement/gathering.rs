@@ -14,19 +14,32 @@
 use std::collections::BTreeSet;
 
 use crate::agreement::flood::Flood;
-use crate::agreement::presence::{PULSE_MS, Presence, Standing};
+use crate::agreement::presence::{Presence, Standing};
 use crate::messages::commitment::{self, Commitments, Nonce, commitment};
 use crate::messages::notice::{Notice, Seat, Unreached};
+use crate::messages::set::{Set, SetHash};
 use crate::messages::signature::Digest;
 use crate::sealing::run_key::{PairKey, RunKey, incarnation};
 use crate::time::Time;
 use crate::topology::party::Party;
+
+/// Whom a node waits for is told as it changes while these are few, and else so often: many come at
+/// once, and everybody's log names all who are missing. Our choice.
+const FEW: usize = 16;
+const TELL_MS: u64 = 1000;
 
 /// What gathering wants done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GatheringStep {
     /// Sign this notice and flood it.
     Say(Notice),
+    /// Sign START over these, which it names by their hash, and flood it.
+    Start {
+        /// Who takes part, ascending by party.
+        seats: Vec<Seat>,
+        /// The START.
+        notice: Notice,
+    },
     /// Ask all public neighbours for the READYs that they hold.
     Call,
     /// Everybody of this set begins, with the seed of the schedule where START draws it.
@@ -74,20 +87,20 @@ pub struct Draw {
 /// What a party's START says, as it is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct HeldStart<'a> {
-    seats: &'a [Seat],
+    seats: SetHash,
     commitments: Option<&'a Commitments>,
 }
 
 impl<'a> HeldStart<'a> {
     fn of(flood: &'a Flood, party: Party) -> Option<Self> {
         Some(HeldStart {
-            seats: flood.start(party)?,
+            seats: flood.start(party)?.0,
             commitments: flood.reveal(party).map(|(commitments, _)| commitments),
         })
     }
 
     fn is(&self, signed: &Signed) -> bool {
-        self.seats == signed.seats && self.commitments == signed.commitments.as_ref()
+        self.seats == signed.hash && self.commitments == signed.commitments.as_ref()
     }
 }
 
@@ -95,6 +108,7 @@ impl<'a> HeldStart<'a> {
 /// schedule.
 struct Signed {
     seats: Vec<Seat>,
+    hash: SetHash,
     commitments: Option<Commitments>,
 }
 
@@ -142,8 +156,11 @@ pub struct Gathering {
     pulse: Time,
     /// What was said last of neighbours that are not reached.
     unreached: Vec<Unreached>,
-    /// Whom the last step waited for.
+    /// When something else of them may be said: while all come up, much changes within a moment.
+    next_word: Time,
+    /// Whom the last step waited for, and when that was told.
     awaited: Option<Vec<Party>>,
+    told: Time,
     /// Since when all who can be reached are ready, and who these are.
     complete: Option<(Time, Vec<Seat>)>,
 }
@@ -175,10 +192,12 @@ impl Gathering {
             signed: None,
             called: BTreeSet::new(),
             recalled: false,
+            pulse: opened.plus_millis(presence.pulse_ms()),
             presence,
-            pulse: opened.plus_millis(PULSE_MS),
             unreached: Vec::new(),
+            next_word: opened,
             awaited: None,
+            told: Time::ZERO,
             complete: None,
         }
     }
@@ -219,7 +238,19 @@ impl Gathering {
             Some((at, _)) => deadline(*at),
             None => before(deadline(self.opened)),
         };
-        phase.min(self.pulse)
+        let told = self
+            .awaited
+            .as_ref()
+            .map_or(Time::FAR, |awaited| match awaited.len() > FEW {
+                true => self.told.plus_millis(TELL_MS).max(now.plus_millis(1)),
+                false => Time::FAR,
+            });
+        let word = if self.next_word > now {
+            self.next_word
+        } else {
+            Time::FAR
+        };
+        phase.min(self.pulse).min(told).min(word)
     }
 
     /// The next thing to do; call again until there is none.
@@ -233,13 +264,16 @@ impl Gathering {
     /// What neighbours and people want to know on the way.
     fn tell(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
         if now >= self.pulse {
-            self.pulse = now.plus_millis(PULSE_MS);
+            self.pulse = now.plus_millis(self.presence.pulse_ms());
             return Some(GatheringStep::Pulse);
         }
-        let unreached = self.presence.unreached(flood, now);
-        if self.signed.is_none() && unreached != self.unreached {
-            self.unreached.clone_from(&unreached);
-            return Some(GatheringStep::Say(Notice::Unreached { parties: unreached }));
+        if self.signed.is_none() && now >= self.next_word {
+            let unreached = self.presence.unreached(flood, now);
+            if unreached != self.unreached {
+                self.unreached.clone_from(&unreached);
+                self.next_word = now.plus_millis(self.presence.pulse_ms());
+                return Some(GatheringStep::Say(Notice::Unreached { parties: unreached }));
+            }
         }
         let awaited: Vec<Party> = match &self.signed {
             None => {
@@ -252,6 +286,10 @@ impl Gathering {
         if self.awaited.as_ref() == Some(&awaited) {
             return None;
         }
+        if awaited.len() > FEW && now < self.told.plus_millis(TELL_MS) {
+            return None;
+        }
+        self.told = now;
         self.awaited = Some(awaited.clone());
         Some(GatheringStep::Await(awaited))
     }
@@ -259,11 +297,14 @@ impl Gathering {
     /// Whose START is not the one that was signed, or reveals another nonce than its READY
     /// committed to.
     fn lacking(&self, flood: &Flood, signed: &Signed) -> Vec<Party> {
-        let said = |party: Party| HeldStart::of(flood, party).is_some_and(|said| said.is(signed));
-        let members = signed.seats.iter().map(|seat| seat.party);
-        members
-            .filter(|&party| !said(party) || self.lies(flood, party))
-            .collect()
+        let said = |seat: &Seat| {
+            let same = HeldStart::of(flood, seat.party).is_some_and(|said| said.is(signed));
+            same && flood
+                .start(seat.party)
+                .is_some_and(|(_, by)| by == seat.incarnation)
+        };
+        let lacks = |seat: &&Seat| !said(seat) || self.lies(flood, seat.party);
+        signed.seats.iter().filter(lacks).map(|seat| seat.party).collect()
     }
 
     fn begin(&mut self, now: Time, flood: &Flood) -> Option<GatheringStep> {
@@ -370,27 +411,40 @@ impl Gathering {
 
     fn signed(&mut self, now: Time, flood: &Flood, seats: Vec<Seat>) -> GatheringStep {
         let commitments = self.commitments(flood, &seats);
-        self.signed = Some((
-            now,
-            Signed {
-                seats: seats.clone(),
-                commitments,
-            },
-        ));
-        GatheringStep::Say(match (&self.draw, commitments) {
+        let set = Set::Seats(seats.clone());
+        let (hash, incarnation) = (set.hash(), self.me.incarnation);
+        let signed = Signed {
+            seats: seats.clone(),
+            hash,
+            commitments,
+        };
+        self.signed = Some((now, signed));
+        let notice = match (&self.draw, commitments) {
             (Some(draw), Some(commitments)) => Notice::Reveal {
-                seats,
+                incarnation,
+                seats: hash,
                 commitments,
                 nonce: draw.nonce,
             },
-            _ => Notice::Start { seats },
-        })
+            _ => Notice::Start {
+                incarnation,
+                seats: hash,
+            },
+        };
+        GatheringStep::Start { seats, notice }
+    }
+
+    /// Whom a party's START names, if that is known, this node and its signer among them.
+    fn proposal<'a>(&self, flood: &'a Flood, party: Party) -> Option<&'a [Seat]> {
+        let (seats, incarnation) = flood.start(party)?;
+        let seats = flood.seats(&seats)?;
+        let names = |seat: &Seat| seats.binary_search(seat).is_ok();
+        let named = names(&self.me) && names(&Seat { party, incarnation });
+        (named && seats.len() >= self.attendance.min_parties).then_some(seats)
     }
 
     fn names_me(&self, flood: &Flood, party: Party) -> bool {
-        flood
-            .start(party)
-            .is_some_and(|seats| seats.len() >= self.attendance.min_parties && seats.contains(&self.me))
+        self.proposal(flood, party).is_some()
     }
 
     /// The START of somebody else to join: it names this start of this node, and every READY that
@@ -398,18 +452,26 @@ impl Gathering {
     /// signed one signs no other, so joining beats proposing.
     fn joined(&self, flood: &Flood) -> Option<Vec<Seat>> {
         let current = |seat: &Seat| flood.ready(seat.party) == Some(seat.incarnation);
-        let authors = (0..self.attendance.parties).filter(|&party| self.names_me(flood, party));
-        let same = |said: &HeldStart<'_>| said.commitments.copied() == self.commitments(flood, said.seats);
-        let candidates: Vec<HeldStart<'_>> = authors
-            .filter_map(|party| HeldStart::of(flood, party))
-            .filter(|said| said.seats.iter().all(current) && same(said))
-            .collect();
-        let signers = |said: &HeldStart<'_>| candidates.iter().filter(|other| *other == said).count();
-        candidates
-            .iter()
-            .rev()
-            .max_by_key(|said| signers(said))
-            .map(|said| said.seats.to_vec())
+        // Every distinct one is looked at once, however many have signed it.
+        let mut candidates: Vec<(HeldStart<'_>, Option<&[Seat]>, usize)> = Vec::new();
+        for party in 0..self.attendance.parties {
+            let (Some(said), Some(seats)) = (HeldStart::of(flood, party), self.proposal(flood, party)) else {
+                continue;
+            };
+            if let Some((_, _, signers)) = candidates.iter_mut().find(|(other, ..)| *other == said) {
+                *signers += 1;
+                continue;
+            }
+            let same = || said.commitments.copied() == self.commitments(flood, seats);
+            let joinable = seats.iter().all(current) && same();
+            candidates.push((said, joinable.then_some(seats), 1));
+        }
+        let joinable = candidates
+            .into_iter()
+            .filter_map(|(_, seats, signers)| Some((seats?, signers)));
+        // The first of equal ones is taken.
+        let most = joinable.rev().max_by_key(|(_, signers)| *signers);
+        most.map(|(seats, _)| seats.to_vec())
     }
 }
 

@@ -6,9 +6,10 @@
 //!   (it was the network that failed), to be counted again.
 //! - A party that has said no READY and whose address refuses connections is away as well. Silence
 //!   never says that: a silent party is not started with, and waited for.
-//! - Each node says every [`PULSE_MS`] to its public neighbours that it is here. Of whom it hears
-//!   nothing for [`SILENT_MS`] over a connection that stands, it may be stopped: its READY does not
-//!   count until it speaks again.
+//! - Each node says every [`PULSE_MS`] to its public neighbours that it is here, less often where
+//!   these are many ([`pulse_ms`]). Of whom it hears nothing for three and a half times as long
+//!   over a connection that stands, it may be stopped: its READY does not count until it speaks
+//!   again.
 //! - A public neighbour that is not connected may be stopped or about to refuse, and one that has
 //!   just connected may have started anew: its READY, which others have passed on, counts only once
 //!   it says the same itself over the connection that stands, or once `join_ms` is over. Somebody
@@ -32,9 +33,21 @@ use crate::topology::party::Party;
 /// second and neighbour.
 pub const PULSE_MS: u64 = 1000;
 
-/// A party of which nothing was heard for this long, three pulses and some delay, is silent. Our
-/// choice: a busy machine holds up a process for less.
-pub const SILENT_MS: u64 = 3500;
+/// How much less often for each of its public neighbours. Our choice: signing, sending and checking
+/// it takes some 100 µs, so that a machine on which all parties run spends a few hundredths of its
+/// time on it.
+const PULSE_MS_PER_NEIGHBOUR: u64 = 40;
+
+/// How often a node with so many public neighbours says that it is here.
+pub fn pulse_ms(neighbours: usize) -> u64 {
+    PULSE_MS.max(PULSE_MS_PER_NEIGHBOUR.saturating_mul(neighbours as u64))
+}
+
+/// A party with so many public neighbours of which nothing was heard for this long, three pulses
+/// and some delay, is silent. Our choice: a busy machine holds up a process for less.
+pub fn silent_ms(neighbours: usize) -> u64 {
+    pulse_ms(neighbours).saturating_mul(7) / 2
+}
 
 /// Where a party stands before START.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,7 +126,7 @@ impl Presence {
     /// neighbour was missed.
     pub fn heard(&mut self, peer: Party, now: Time, said: Option<Incarnation>) -> bool {
         let before = self.heard.get_mut(&peer).map(|at| std::mem::replace(at, now));
-        let silent = before.is_some_and(|at| now >= at.plus_millis(SILENT_MS));
+        let silent = before.is_some_and(|at| now >= self.falls_silent(peer, at));
         let over = said.is_some() && self.over.get(&peer) == said.as_ref();
         if over {
             self.over.remove(&peer);
@@ -129,6 +142,16 @@ impl Presence {
         if let Some(incarnation) = lost {
             self.over.insert(peer, incarnation);
         }
+    }
+
+    /// How often this node says that it is here.
+    pub fn pulse_ms(&self) -> u64 {
+        pulse_ms(self.electorate.public.neighbours(self.electorate.me).len())
+    }
+
+    /// When a neighbour that was heard then is silent, if it says nothing since.
+    fn falls_silent(&self, peer: Party, heard: Time) -> Time {
+        heard.plus_millis(silent_ms(self.electorate.public.neighbours(peer).len()))
     }
 
     fn is_apart(&self, party: Party) -> bool {
@@ -150,7 +173,7 @@ impl Presence {
 
     /// Where a party stands by what this node finds itself.
     fn found(&self, flood: &Flood, party: Party, now: Time) -> Standing {
-        let silent = |at: &Time| now >= at.plus_millis(SILENT_MS);
+        let silent = |at: &Time| now >= self.falls_silent(party, *at);
         match flood.ready(party) {
             Some(_) if party == self.electorate.me => Standing::Ready,
             Some(ready) if self.over.get(&party) == Some(&ready) => Standing::Away,
@@ -231,7 +254,7 @@ impl Presence {
 
     /// When somebody falls silent next, if nothing is heard.
     pub fn wake(&self, now: Time) -> Time {
-        let falls = self.heard.values().map(|at| at.plus_millis(SILENT_MS));
+        let falls = self.heard.iter().map(|(&peer, &at)| self.falls_silent(peer, at));
         falls.filter(|&at| at > now).min().unwrap_or(Time::FAR)
     }
 }

@@ -9,6 +9,11 @@ use crate::lattice::handed_over::EXACT_GRID_LOG2;
 use crate::lattice::residue::Ring;
 use crate::lattice::width;
 
+/// A step may be 2^4 times as coarse where that saves a byte of every coordinate. Values and noise
+/// lie on one grid, however coarse, so that no claim changes; what rounding adds to the variance of
+/// a mean is then 2^-24/12 of what independent noise does.
+const COARSER: i32 = 4;
+
 impl Lattice {
     /// The residues modulo 2^w − 1 where states are `halved`, else modulo 2^w.
     pub(super) fn fit_residues(request: &LatticeRequest<'_>, halved: bool) -> Result<Self, LatticeError> {
@@ -25,18 +30,19 @@ impl Lattice {
         };
         // Each row is rounded: so much finer that their sum is off by no more than one vector is.
         let finer = request.rows.max(1).next_power_of_two().trailing_zeros() as i32;
-        let step_log2 = of_vector.saturating_sub(finer);
-        if !(-1000..=900).contains(&step_log2) {
+        let finest = of_vector.saturating_sub(finer);
+        if !(-1000..=900).contains(&finest) {
             return Err(unusable());
         }
-        let bits = width::bits_at(
-            request.parties,
-            request.value_bound,
-            request.independent_std,
-            step_log2,
-        )
-        .ok_or(LatticeError::TooWide { bits: 128 })?;
-        let bytes = width::whole_bytes(bits, request.dimension);
+        let coarser = if request.independent_std > 0.0 { COARSER } else { 0 };
+        let (bytes, step_log2, bits) = (finest..=finest + coarser)
+            .filter_map(|step_log2| {
+                let (bound, std) = (request.value_bound, request.independent_std);
+                let bits = width::bits_at(request.parties, bound, std, step_log2)?;
+                Some((width::whole_bytes(bits, request.dimension), step_log2, bits))
+            })
+            .min()
+            .ok_or(LatticeError::TooWide { bits: 128 })?;
         let ring = if halved {
             Ring::odd(bytes)
         } else {
@@ -89,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn eight_parties_take_three_bytes_and_a_thousand_four() {
+    fn two_hundred_parties_take_three_bytes_and_a_thousand_four() {
         for halved in [true, false] {
-            for (parties, bytes) in [(8, 3), (200, 4), (1000, 4)] {
+            for (parties, bytes) in [(8, 3), (100, 3), (200, 3), (1000, 4)] {
                 let lattice = Lattice::fit(&request(parties, halved)).expect("it fits");
                 assert_eq!(
                     (lattice.wire_bytes, lattice.final_bytes),
@@ -106,6 +112,16 @@ mod tests {
                 assert!(lattice.sampling_delta(&request(parties, halved)) <= 1e-7);
             }
         }
+    }
+
+    /// The step is no coarser than it takes.
+    #[test]
+    fn a_step_is_coarser_only_where_that_saves_a_byte() {
+        let step = |parties| Lattice::fit(&request(parties, true)).expect("it fits").step_log2;
+        let finest = |parties| width::step_log2(request(parties, true).independent_std).expect("a deviation");
+        assert_eq!(step(8), finest(8));
+        assert!((1..=COARSER).contains(&(step(100) - finest(100))));
+        assert_eq!(step(1000), finest(1000), "four bytes either way");
     }
 
     /// A vector of few coordinates has more bits for each, so that an even one shows.
@@ -134,7 +150,8 @@ mod tests {
         };
         assert_eq!(
             Lattice::fit(&rows).expect("it fits").step_log2,
-            one.step_log2 - 10
+            one.step_log2 - 8,
+            "ten bits, and two coarser to save a byte"
         );
         let exact = LatticeRequest {
             independent_std: 0.0,

@@ -7,6 +7,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::averaging::sketch;
 use crate::messages::commitment::{Commitment, Commitments, Nonce};
+use crate::messages::holding::Holding;
+use crate::messages::row::Row;
+use crate::messages::set::SetHash;
 use crate::messages::signature::{Digest, Signature};
 use crate::sealing::run_key::{incarnation, is_small_order};
 use crate::topology::party::Party;
@@ -197,8 +200,10 @@ pub enum Notice {
     },
     /// The author begins with exactly these, if they all say so.
     Start {
-        /// Who takes part, ascending by party.
-        seats: Vec<Seat>,
+        /// Which start of the author's node has signed it.
+        incarnation: Incarnation,
+        /// Names who takes part.
+        seats: SetHash,
     },
     /// The author's item of a stage; its bytes travel apart.
     Item {
@@ -213,8 +218,11 @@ pub enum Notice {
     List {
         /// The stage that the items belong to.
         stage: Stage,
-        /// The items that the author holds.
-        set: ItemSet,
+        /// Whose items the author holds.
+        held: Row,
+        /// Those of parties that have signed more than one, as far as the author knows, ascending
+        /// by party.
+        versions: ItemSet,
     },
     /// The author's one vote of a stage.
     Vote {
@@ -222,8 +230,8 @@ pub enum Notice {
         stage: Stage,
         /// Whether it was signed before the author's half-time, since the set was complete.
         early: bool,
-        /// The items that the author votes for.
-        set: ItemSet,
+        /// Names the items that the author votes for.
+        set: SetHash,
     },
     /// The author found the party gone while it did not hold its item of the stage; of sealed
     /// finals, while it did not know what opens the party's.
@@ -247,8 +255,13 @@ pub enum Notice {
         /// The author of the item.
         item: Party,
     },
-    /// To one neighbour: I lack READYs that a START names; send me all that you hold.
-    Call,
+    /// To one neighbour: this is what I hold; send me what is missing.
+    Summary {
+        /// Whether the author needs no more of what is said before START.
+        gathered: bool,
+        /// What it holds, each kind once.
+        holdings: Vec<Holding>,
+    },
     /// Averaging: the author missed a message. All fall back to ratio consensus.
     Missed,
     /// Averaging: the author has cut its edge to this party and taken back its net flow over it. So
@@ -280,8 +293,10 @@ pub enum Notice {
     },
     /// START where the schedule is drawn at START.
     Reveal {
-        /// Who takes part, ascending by party.
-        seats: Vec<Seat>,
+        /// Which start of the author's node has signed it.
+        incarnation: Incarnation,
+        /// Names who takes part.
+        seats: SetHash,
         /// One hash over the commitments in their READYs.
         commitments: Commitments,
         /// The nonce that the author had committed to.
@@ -325,6 +340,13 @@ pub enum Notice {
         /// The share, in its canonical encoding.
         share: Disclosed,
     },
+    /// To one neighbour: this node has sent what its summary lacks.
+    Told,
+    /// To one neighbour: send me the set that notices name by this hash.
+    WantSet {
+        /// The hash of the set.
+        set: SetHash,
+    },
 }
 
 /// Which form of averaging a message belongs to. Each is begun once, from the same opening.
@@ -363,12 +385,14 @@ impl Notice {
         match self {
             Notice::Ready { .. }
             | Notice::Start { .. }
-            | Notice::Call
+            | Notice::Summary { .. }
             | Notice::Commit { .. }
             | Notice::Reveal { .. }
             | Notice::Withdraw { .. }
             | Notice::Unreached { .. }
-            | Notice::Here => Phase::Gathering,
+            | Notice::Here
+            | Notice::Told
+            | Notice::WantSet { .. } => Phase::Gathering,
             Notice::Item { stage, .. }
             | Notice::List { stage, .. }
             | Notice::Vote { stage, .. }
@@ -413,11 +437,31 @@ impl Notice {
             .is_some_and(|(key, pair)| is_small_order(key) || pair.is_some_and(is_small_order))
     }
 
+    /// Whether its author may say several in turn, so that they are numbered.
+    pub fn is_numbered(&self) -> bool {
+        self.is_direct()
+            || matches!(
+                self,
+                Notice::Ready { .. }
+                    | Notice::Commit { .. }
+                    | Notice::Withdraw { .. }
+                    | Notice::Start { .. }
+                    | Notice::Reveal { .. }
+                    | Notice::Unreached { .. }
+            )
+    }
+
     /// Whether it is for one neighbour only; all others are flooded.
     pub fn is_direct(&self) -> bool {
         matches!(
             self,
-            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting | Notice::Here
+            Notice::Want { .. }
+                | Notice::Lack { .. }
+                | Notice::WantSet { .. }
+                | Notice::Summary { .. }
+                | Notice::Waiting
+                | Notice::Here
+                | Notice::Told
         )
     }
 }
@@ -436,9 +480,8 @@ pub enum Recipient {
 pub struct SignedNotice {
     /// The party that speaks.
     pub author: Party,
-    /// The digest of the plan that it belongs to.
-    pub digest: Digest,
-    /// Grows with every message of an author, also from one start of its node to the next.
+    /// Where it matters which of an author's is newer ([`Notice::is_numbered`]): grows with every
+    /// message, also from one start of its node to the next. Else 0.
     pub sequence: u64,
     /// To whom it is said.
     pub recipient: Recipient,

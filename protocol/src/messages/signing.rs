@@ -48,9 +48,9 @@ const ROUND_DOMAIN: &[u8] = b"undertone/averaging/1\0";
 const SEED_DOMAIN: &[u8] = b"undertone/signs/2\0";
 
 /// What the signature of a public message covers; its own signature is not looked at.
-fn public_bytes(signed: &SignedNotice) -> Vec<u8> {
+fn public_bytes(digest: &Digest, signed: &SignedNotice) -> Vec<u8> {
     let mut bytes = PUBLIC_DOMAIN.to_vec();
-    bytes.extend_from_slice(&signed.digest);
+    bytes.extend_from_slice(digest);
     bytes.push(signed.notice.phase() as u8);
     bytes.extend_from_slice(&signed.sequence.to_le_bytes());
     match signed.recipient {
@@ -119,10 +119,9 @@ impl Members {
         &self.digest
     }
 
-    /// Checks author, digest and signature.
+    /// Checks author and signature, which is for this plan only.
     pub fn verify(&self, signed: &SignedNotice) -> Result<(), MessageError> {
-        self.same_plan(&signed.digest)?;
-        let bytes = public_bytes(signed);
+        let bytes = public_bytes(&self.digest, signed);
         self.verify_bytes(signed.author, &bytes, &signed.signature)
     }
 
@@ -204,14 +203,16 @@ impl Signer {
     pub fn sign(&mut self, recipient: Recipient, notice: Notice) -> Result<SignedNotice, MessageError> {
         let mut signed = SignedNotice {
             author: self.me,
-            digest: self.digest,
-            sequence: self.sequence.saturating_add(1),
+            sequence: 0,
             recipient,
             notice,
             signature: Signature([0; 64]),
         };
-        signed.signature = self.signature(&public_bytes(&signed))?;
-        self.sequence = signed.sequence;
+        if signed.notice.is_numbered() {
+            signed.sequence = self.sequence.saturating_add(1);
+        }
+        signed.signature = self.signature(&public_bytes(&self.digest, &signed))?;
+        self.sequence = self.sequence.max(signed.sequence);
         Ok(signed)
     }
 
@@ -278,15 +279,12 @@ mod tests {
     fn a_signature_binds_everything_in_the_envelope() {
         let mut signer = Signer::new(1, [7; 32], party_key(2), 100);
         let signed = signer
-            .sign(
-                Recipient::All,
-                Notice::Gone {
-                    stage: Stage::Settling,
-                    party: 0,
-                },
-            )
+            .sign(Recipient::All, Notice::Withdraw { incarnation: [3; 16] })
             .expect("signs");
         assert_eq!(signed.sequence, 101);
+        let vote = Notice::Missed;
+        let vote = signer.sign(Recipient::All, vote).expect("signs");
+        assert_eq!(vote.sequence, 0, "said once");
         assert_eq!(members().verify(&signed), Ok(()));
         let forged = |change: &dyn Fn(&mut SignedNotice)| {
             let mut forged = signed.clone();
@@ -295,17 +293,10 @@ mod tests {
         };
         assert!(forged(&|m| m.author = 0));
         assert!(forged(&|m| m.author = 5));
-        assert!(forged(&|m| m.digest = [8; 32]));
         assert!(forged(&|m| m.sequence += 1));
         assert!(forged(&|m| m.recipient = Recipient::Party(0)));
-        assert!(forged(&|m| m.notice = Notice::Gone {
-            stage: Stage::Publishing,
-            party: 0
-        }));
-        assert!(forged(&|m| m.notice = Notice::Gone {
-            stage: Stage::Settling,
-            party: 1
-        }));
+        assert!(forged(&|m| m.notice = Notice::Withdraw { incarnation: [4; 16] }));
+        assert!(forged(&|m| m.notice = Notice::Missed));
         assert!(forged(&|m| m.signature.0[5] ^= 1));
     }
 

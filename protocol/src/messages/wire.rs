@@ -10,19 +10,23 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
+use bincode::config::{Config, Configuration, Fixint, Limit, LittleEndian, Varint};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::lattice::grid::LatticeWeight;
+use crate::messages::holding::Holding;
 use crate::messages::log::{Answer, Log, ShareId};
-use crate::messages::notice::{Form, ItemSet, Notice, Recipient, Round, SignedNotice, Stage};
+use crate::messages::notice::{Form, Notice, Recipient, Round, SignedNotice, Stage};
+use crate::messages::placed_log::PlacedLog;
 use crate::messages::question::{Question, Reply};
+use crate::messages::set::Set;
 use crate::messages::signature::{Digest, Signature};
 use crate::sealing::holders::Threshold;
 use crate::sealing::letter::LETTER_BYTES;
 use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 pub use bytes::Bytes;
 
@@ -30,20 +34,25 @@ pub use bytes::Bytes;
 pub const VERSION: u8 = 1;
 
 /// A frame's first bytes: version and kind.
-pub(super) const PREFIX: usize = 2;
-pub(super) const NOTICE: u8 = 1;
+const PREFIX: usize = 2;
+const NOTICE: u8 = 1;
 const BODY: u8 = 2;
 const SHARE: u8 = 3;
 const ANSWER: u8 = 4;
 const QUESTION: u8 = 5;
 const REPLY: u8 = 6;
 const ROUND: u8 = 7;
+const SET: u8 = 8;
 
 /// No bincode part is larger: a log or a set of 1,000 parties is well below. (Without a limit, a
 /// 72-byte message aborts the process.)
 const BINCODE_LIMIT: usize = 16 << 20;
 const CONFIG: Configuration<LittleEndian, Fixint, Limit<BINCODE_LIMIT>> =
     bincode::config::legacy().with_limit::<BINCODE_LIMIT>();
+/// What is public anyway, and sent to everybody, takes as few bytes as it can. (Of a private number
+/// a varint would tell the magnitude.)
+const COMPACT: Configuration<LittleEndian, Varint, Limit<BINCODE_LIMIT>> =
+    bincode::config::standard().with_limit::<BINCODE_LIMIT>();
 
 /// What is wrong with bytes from the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -76,8 +85,6 @@ pub enum WireError {
 #[derive(Serialize, Deserialize)]
 struct NoticeHeader {
     author: u32,
-    digest: Digest,
-    phase: u8,
     sequence: u64,
     recipient: Option<u32>,
     signature: Signature,
@@ -85,7 +92,6 @@ struct NoticeHeader {
 
 #[derive(Serialize, Deserialize)]
 struct BodyHeader {
-    digest: Digest,
     stage: Stage,
     author: u32,
 }
@@ -127,8 +133,6 @@ pub enum PublicFrame {
     Notice(SignedNotice),
     /// An item's bytes; a signed notice of its author has their hash.
     Body {
-        /// The digest of the plan that it belongs to.
-        digest: Digest,
         /// The stage that the item belongs to.
         stage: Stage,
         /// The party whose item it is.
@@ -136,6 +140,8 @@ pub enum PublicFrame {
         /// Where in the frame the bytes are.
         bytes: Range<usize>,
     },
+    /// A set; notices name it by its hash.
+    Set(Set),
     /// A round of averaging. Its signature is not checked yet.
     Round {
         /// What is said in the round.
@@ -174,44 +180,70 @@ fn index(party: Party) -> u32 {
     u32::try_from(party).expect("a plan has far fewer than 2^32 parties")
 }
 
-fn encode(value: &impl Serialize) -> Vec<u8> {
-    bincode::serde::encode_to_vec(value, CONFIG)
+fn encode_as(value: &impl Serialize, config: impl Config) -> Vec<u8> {
+    bincode::serde::encode_to_vec(value, config)
         .expect("our own messages are far smaller than the limit and have no failing serialiser")
+}
+
+fn encode(value: &impl Serialize) -> Vec<u8> {
+    encode_as(value, CONFIG)
+}
+
+fn compact(value: &impl Serialize) -> Vec<u8> {
+    encode_as(value, COMPACT)
 }
 
 /// A frame whose tail of `length` bytes is written where it stays: a long one is never copied.
 fn frame_with<R>(
     kind: u8,
-    header: &impl Serialize,
+    header: &[u8],
     length: usize,
     write: impl FnOnce(&mut [u8]) -> R,
 ) -> (Arc<[u8]>, R) {
-    let header = encode(header);
     let mut frame: Arc<[u8]> = (0..PREFIX + header.len() + length).map(|_| 0).collect();
     let bytes = Arc::get_mut(&mut frame).expect("nobody else has it yet");
     let (start, tail) = bytes.split_at_mut(PREFIX + header.len());
     start[..PREFIX].copy_from_slice(&[VERSION, kind]);
-    start[PREFIX..].copy_from_slice(&header);
+    start[PREFIX..].copy_from_slice(header);
     let written = write(tail);
     (frame, written)
 }
 
-fn frame(kind: u8, header: &impl Serialize, tail: &[u8]) -> Arc<[u8]> {
+fn frame(kind: u8, header: &[u8], tail: &[u8]) -> Arc<[u8]> {
     frame_with(kind, header, tail.len(), |bytes| bytes.copy_from_slice(tail)).0
 }
 
-fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<(T, usize), WireError> {
-    bincode::serde::decode_from_slice(bytes, CONFIG).map_err(|_| WireError::Malformed(what))
+fn decode_as<T: DeserializeOwned>(
+    what: &'static str,
+    bytes: &[u8],
+    config: impl Config,
+) -> Result<(T, usize), WireError> {
+    bincode::serde::decode_from_slice(bytes, config).map_err(|_| WireError::Malformed(what))
 }
 
-fn decode_all<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, WireError> {
-    let (value, used) = decode(what, bytes)?;
+fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<(T, usize), WireError> {
+    decode_as(what, bytes, CONFIG)
+}
+
+fn whole<T>(what: &'static str, bytes: &[u8], (value, used): (T, usize)) -> Result<T, WireError> {
     let left = bytes.len() - used;
     if left == 0 {
         Ok(value)
     } else {
         Err(WireError::Leftover { what, left })
     }
+}
+
+fn decode_all<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, WireError> {
+    whole(what, bytes, decode(what, bytes)?)
+}
+
+fn expand<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<(T, usize), WireError> {
+    decode_as(what, bytes, COMPACT)
+}
+
+fn expand_all<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, WireError> {
+    whole(what, bytes, expand(what, bytes)?)
 }
 
 fn kind(frame: &[u8]) -> Result<(u8, &[u8]), WireError> {
@@ -224,20 +256,23 @@ fn kind(frame: &[u8]) -> Result<(u8, &[u8]), WireError> {
 
 /// A notice's bytes: what its signature covers by hash.
 pub fn notice_to_bytes(notice: &Notice) -> Vec<u8> {
-    encode(notice)
+    compact(notice)
 }
 
-/// A set's bytes: their hash breaks ties between sets.
-pub fn set_to_bytes(set: &ItemSet) -> Vec<u8> {
-    encode(set)
+/// A set's bytes: their hash names it, and breaks ties between sets.
+pub fn set_to_bytes(set: &Set) -> Vec<u8> {
+    compact(set)
+}
+
+/// The frame of a set.
+pub fn set_frame(set: &Set) -> Arc<[u8]> {
+    frame(SET, &set_to_bytes(set), &[])
 }
 
 /// The frame of a signed notice.
 pub fn notice_frame(signed: &SignedNotice) -> Arc<[u8]> {
     let header = NoticeHeader {
         author: index(signed.author),
-        digest: signed.digest,
-        phase: signed.notice.phase() as u8,
         sequence: signed.sequence,
         recipient: match signed.recipient {
             Recipient::All => None,
@@ -245,40 +280,29 @@ pub fn notice_frame(signed: &SignedNotice) -> Arc<[u8]> {
         },
         signature: signed.signature,
     };
-    frame(NOTICE, &header, &notice_to_bytes(&signed.notice))
+    frame(NOTICE, &compact(&header), &notice_to_bytes(&signed.notice))
 }
 
 /// The frame of an item's bytes.
-pub fn body_frame(digest: &Digest, stage: Stage, author: Party, bytes: &[u8]) -> Arc<[u8]> {
-    frame(
-        BODY,
-        &BodyHeader {
-            digest: *digest,
-            stage,
-            author: index(author),
-        },
-        bytes,
-    )
+pub fn body_frame(stage: Stage, author: Party, bytes: &[u8]) -> Arc<[u8]> {
+    frame(BODY, &body_header(stage, author), bytes)
+}
+
+fn body_header(stage: Stage, author: Party) -> Vec<u8> {
+    compact(&BodyHeader {
+        stage,
+        author: index(author),
+    })
 }
 
 /// The frame of an item's bytes, `length` of them, which `write` writes; and what it says of them.
 pub fn body_frame_with<R>(
-    digest: &Digest,
     stage: Stage,
     author: Party,
     length: usize,
     write: impl FnOnce(&mut [u8]) -> R,
 ) -> (Arc<[u8]>, R) {
-    frame_with(
-        BODY,
-        &BodyHeader {
-            digest: *digest,
-            stage,
-            author: index(author),
-        },
-        length,
-        write,
-    )
+    frame_with(BODY, &body_header(stage, author), length, write)
 }
 
 /// The frame of a round of averaging; `values` are fixed-width integers.
@@ -292,7 +316,7 @@ pub fn round_frame(round: &Round, values: &[u8]) -> Arc<[u8]> {
         spread: round.spread.to_bits(),
         signature: round.signature,
     };
-    frame(ROUND, &header, values)
+    frame(ROUND, &encode(&header), values)
 }
 
 /// The frame of a share; `values` as the lattice encodes them.
@@ -319,7 +343,7 @@ pub fn share_frame_with<R>(
         to: index(id.to),
         weight: weight.0,
     };
-    frame_with(SHARE, &header, length, write)
+    frame_with(SHARE, &encode(&header), length, write)
 }
 
 /// The frame of an answer.
@@ -331,25 +355,23 @@ pub fn answer_frame(digest: &Digest, id: ShareId, answer: &Answer) -> Arc<[u8]> 
         to: index(id.to),
         answer: answer.clone(),
     };
-    frame(ANSWER, &header, &[])
+    frame(ANSWER, &encode(&header), &[])
 }
 
 /// Reads a frame from the public graph. The signature of a notice is not checked yet.
 pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
     match kind(frame)? {
         (NOTICE, rest) => {
-            let (header, used): (NoticeHeader, usize) = decode("envelope", rest)?;
-            let notice: Notice = decode_all("notice", &rest[used..])?;
+            let (header, used): (NoticeHeader, usize) = expand("envelope", rest)?;
+            let notice: Notice = expand_all("notice", &rest[used..])?;
             let recipient = header
                 .recipient
                 .map_or(Recipient::All, |party| Recipient::Party(party as Party));
-            // What the envelope says beside the notice must be what follows from it.
-            if header.phase != notice.phase() as u8 || notice.is_direct() != (recipient != Recipient::All) {
+            if notice.is_direct() != (recipient != Recipient::All) {
                 return Err(WireError::Malformed("envelope"));
             }
             Ok(PublicFrame::Notice(SignedNotice {
                 author: header.author as Party,
-                digest: header.digest,
                 sequence: header.sequence,
                 recipient,
                 notice,
@@ -357,16 +379,16 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
             }))
         }
         (BODY, rest) => {
-            let (header, used): (BodyHeader, usize) = decode("item's header", rest)?;
+            let (header, used): (BodyHeader, usize) = expand("item's header", rest)?;
             // An item is all that is left of the frame.
             let bytes = PREFIX + used..frame.len();
             Ok(PublicFrame::Body {
-                digest: header.digest,
                 stage: header.stage,
                 author: header.author as Party,
                 bytes,
             })
         }
+        (SET, rest) => Ok(PublicFrame::Set(expand_all("set", rest)?)),
         (ROUND, rest) => {
             let (header, used): (RoundHeader, usize) = decode("round's header", rest)?;
             let RoundHeader {
@@ -427,14 +449,15 @@ pub fn read_private(frame: &[u8]) -> Result<PrivateFrame, WireError> {
     }
 }
 
-/// The bytes of a log, as it travels.
-pub fn log_to_bytes(log: &Log) -> Vec<u8> {
-    encode(log)
+/// The bytes of a log, as it travels: shares are named by their place in the schedule.
+pub fn log_to_bytes(log: &Log, schedule: &Schedule) -> Vec<u8> {
+    compact(&PlacedLog::of(log, schedule))
 }
 
-/// A log from its bytes; check it against the schedule afterwards.
-pub fn log_from_bytes(bytes: &[u8]) -> Result<Log, WireError> {
-    decode_all("log", bytes)
+/// A party's log from its bytes; check it against the schedule afterwards.
+pub fn log_from_bytes(bytes: &[u8], party: Party, schedule: &Schedule) -> Result<Log, WireError> {
+    let placed: PlacedLog = expand_all("log", bytes)?;
+    placed.log(party, schedule).ok_or(WireError::Malformed("log"))
 }
 
 /// What a log grows by where the plan seals: a hash, three lengths, t commitments and h letters.
@@ -478,30 +501,22 @@ pub fn reply_to_bytes(reply: &Reply) -> Vec<u8> {
 
 /// The frame of a signed question with the bytes beside it.
 pub fn question_frame(nonce: [u8; 16], signature: Signature, question: &Question, payload: &[u8]) -> Vec<u8> {
-    frame(
-        QUESTION,
-        &AskHeader {
-            nonce,
-            signature,
-            message: question,
-        },
-        payload,
-    )
-    .to_vec()
+    let header = AskHeader {
+        nonce,
+        signature,
+        message: question,
+    };
+    frame(QUESTION, &encode(&header), payload).to_vec()
 }
 
 /// The frame of a signed reply with the bytes beside it.
 pub fn reply_frame(nonce: [u8; 16], signature: Signature, reply: &Reply, payload: &[u8]) -> Vec<u8> {
-    frame(
-        REPLY,
-        &AskHeader {
-            nonce,
-            signature,
-            message: reply,
-        },
-        payload,
-    )
-    .to_vec()
+    let header = AskHeader {
+        nonce,
+        signature,
+        message: reply,
+    };
+    frame(REPLY, &encode(&header), payload).to_vec()
 }
 
 /// What a frame of the ask protocol holds: nonce, signature (not checked yet), message, payload.
@@ -531,18 +546,24 @@ fn letter<'a, T: DeserializeOwned>(
     }
 }
 
-/// No notice is longer, sums of a result included, but for the set that it names, and no header of
-/// a frame.
+/// No notice is longer, sums of a result included, but for the parties that it names, and no header
+/// of a frame.
 pub(crate) const NOTICE_BYTES: usize = 512;
 
-/// The longest list or vote of a stage: party and hash, so many times.
+/// The longest set, or list: party and hash, so many times, and a row of bits.
 pub(crate) const fn set_bytes(parties: usize) -> usize {
-    NOTICE_BYTES + parties * (8 + 32)
+    NOTICE_BYTES + parties * (8 + 32) + parties.div_ceil(8)
 }
 
-/// The longest START: party and incarnation, so many times.
-pub(crate) const fn start_bytes(parties: usize) -> usize {
-    NOTICE_BYTES + parties * (8 + 16)
+/// What a summary may take of a frame: some bytes for each kind of notice; and of a party marks of
+/// its READY, its START and some items, and bits of rows.
+pub(crate) const fn summary_room(parties: usize) -> usize {
+    4096 + parties * 40
+}
+
+/// What a summary grows by for one kind of notice.
+pub(crate) fn holding_bytes(holding: &Holding) -> usize {
+    compact(holding).len()
 }
 
 /// The longest word about neighbours that are not reached: party, incarnation and two flags, so
@@ -556,9 +577,10 @@ pub(crate) const fn body_bytes(item: usize) -> usize {
     NOTICE_BYTES + item
 }
 
-/// The longest public frame of a run: a set of all parties, or the largest item.
+/// The longest public frame of a run: a set of all parties, a summary, or the largest item.
 pub fn public_frame_limit(parties: usize, largest_item: usize) -> usize {
-    set_bytes(parties).max(body_bytes(largest_item))
+    let summary = NOTICE_BYTES + summary_room(parties);
+    set_bytes(parties).max(summary).max(body_bytes(largest_item))
 }
 
 /// The longest private frame of a run.

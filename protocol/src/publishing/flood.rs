@@ -58,8 +58,8 @@ impl FloodedFinals {
         final_state: &Portion<LatticeVector, LatticeWeight>,
         setup: &Setup,
     ) -> Result<(OwnItem, Box<dyn Publication>), FinalError> {
-        let (digest, length) = (setup.signer.digest(), self.item_limit());
-        let (frame, written) = wire::body_frame_with(digest, Stage::Publishing, setup.me, length, |bytes| {
+        let length = self.item_limit();
+        let (frame, written) = wire::body_frame_with(Stage::Publishing, setup.me, length, |bytes| {
             let (weight, values) = bytes.split_at_mut(wire::FINAL_HEADER);
             weight.copy_from_slice(&final_state.weight.0.to_le_bytes());
             self.lattice.write_final(&final_state.value, values)

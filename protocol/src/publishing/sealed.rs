@@ -124,7 +124,7 @@ impl SealedFinals {
             Correction::Vector(vector) => self.item(stage, me, vector),
             Correction::Keys(keys) => {
                 let write = |bytes: &mut [u8]| bytes.copy_from_slice(keys);
-                let (frame, ()) = wire::body_frame_with(&self.digest, stage, me, keys.len(), write);
+                let (frame, ()) = wire::body_frame_with(stage, me, keys.len(), write);
                 let length = keys.len();
                 OwnItem { frame, length }
             }
@@ -139,7 +139,7 @@ impl SealedFinals {
                 .write_final(vector, bytes)
                 .expect("residues fit into as many bytes as they have")
         };
-        let (frame, ()) = wire::body_frame_with(&self.digest, stage, me, length, write);
+        let (frame, ()) = wire::body_frame_with(stage, me, length, write);
         OwnItem { frame, length }
     }
 

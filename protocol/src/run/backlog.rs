@@ -66,8 +66,8 @@ impl Run {
 
     /// The most that a public neighbour is owed at once, as long as no more parties depart or lie
     /// than the plan's `dropouts` and `colluding`: all notices held, every item, and what goes on
-    /// meanwhile. The notices of n parties, of whom none departs, are 15n frames and about 242 n²
-    /// bytes: START names everybody once, sums do, and two lists and two votes each do with a hash.
+    /// meanwhile. START and votes name their sets by a hash, and a list is
+    /// a row of bits.
     /// It takes little memory to let these wait: notices and items are held anyway, once for all
     /// neighbours, and a frame in a queue is some 40 bytes beside them. Only rounds of averaging
     /// are held by nothing else, hence few of them.
@@ -82,10 +82,7 @@ impl Run {
         let about = suspects * parties * about;
         let sums = MOST_SKETCHES as usize * parties * size_of::<Party>();
         // Of all but one stage of sealed finals parties sign lists and votes.
-        let sets = wire::start_bytes(parties)
-            + wire::unreached_bytes(parties)
-            + 2 * stages * wire::set_bytes(parties)
-            + sums;
+        let sets = wire::unreached_bytes(parties) + stages * wire::set_bytes(parties) + sums;
         let of_a_party = NOTICES_OF_A_PARTY + stages * NOTICES_OF_A_STAGE + rules.told_by_a_party();
         let held = Backlog {
             frames: parties * of_a_party + about,

@@ -11,8 +11,13 @@ use crate::agreement::flood::slot::Slot;
 use crate::agreement::flood::{Flood, FloodError, Receipt};
 use crate::agreement::gone::Calls;
 use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
+use crate::agreement::lookout::Lookout;
+use crate::agreement::trees::Trees;
+use crate::agreement::wanted_sets::WantedSets;
+use crate::messages::holding::Holding;
 use crate::messages::log::{Log, SealTerms};
 use crate::messages::notice::{ItemHash, ItemSet, Notice, Recipient, Round, SignedNotice, Stage, item_hash};
+use crate::messages::set::{Set, SetHash};
 use crate::messages::signing::Signer;
 use crate::messages::wire::{self, Bytes, PublicFrame};
 use crate::publishing::interface::{OwnItem, Surroundings};
@@ -20,10 +25,20 @@ use crate::run::interface::Output;
 use crate::run::item_rules::{ItemRules, Owing};
 use crate::run::outcome::Event;
 use crate::time::Time;
+use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
-/// How often a neighbour gets all READYs and STARTs because it asked.
-const CALLS_ANSWERED: u32 = 64;
+/// So many times the bytes of all notices a neighbour gets at most because it lacks some. Our guess:
+/// who asks for more is after our time.
+const ANSWERS: usize = 4;
+
+/// So many times longer a node waits before START than after until it asks for what it lacks. Our
+/// guess.
+const GATHERING_PATIENCE: u64 = 8;
+
+/// How many sets a neighbour is sent: each node asks for a set that it lacks, and as a rule for
+/// none. Our guess.
+const SETS_SERVED: u32 = 64;
 
 pub(super) struct Commons {
     signer: Signer,
@@ -36,10 +51,15 @@ pub(super) struct Commons {
     pub(super) in_logs: Calls,
     pub(super) rules: ItemRules,
     neighbours: Vec<Party>,
+    trees: Trees,
+    lookout: Lookout,
     connected: BTreeSet<Party>,
     /// The newest notice that each neighbour addressed to this node alone: older ones are replays.
     direct: BTreeMap<Party, u64>,
-    calls_answered: BTreeMap<Party, u32>,
+    /// The bytes that each neighbour got in answer to summaries.
+    answered: BTreeMap<Party, usize>,
+    sets_served: BTreeMap<Party, u32>,
+    wanted_sets: WantedSets,
     /// When each neighbour last said something of averaging to this node.
     pub(super) heard: BTreeMap<Party, Time>,
     /// Rounds of averaging that just came in.
@@ -48,8 +68,9 @@ pub(super) struct Commons {
 }
 
 impl Commons {
-    pub(super) fn new(signer: Signer, flood: Flood, rules: ItemRules, neighbours: Vec<Party>) -> Self {
+    pub(super) fn new(signer: Signer, flood: Flood, rules: ItemRules, public: Arc<Graph>, now: Time) -> Self {
         let (sealed, me) = (rules.stages.are_sealed(), signer.me());
+        let neighbours = public.neighbours(me).to_vec();
         let items = |stage: Stage| {
             let largest = match stage {
                 Stage::Settling => rules.log_limit(),
@@ -62,6 +83,10 @@ impl Commons {
             flood,
             items: rules.stages.all().into_iter().map(items).collect(),
             sealed: NamedBodies::new(),
+            wanted_sets: WantedSets::new(rules.settle_ms),
+            // Before START there is no hurry: most of what is lacking is not said yet.
+            lookout: Lookout::new(me, GATHERING_PATIENCE.saturating_mul(rules.settle_ms), now),
+            trees: Trees::new(me, public),
             signer,
             logs: BTreeMap::new(),
             in_logs: Calls::new(),
@@ -69,7 +94,8 @@ impl Commons {
             neighbours,
             connected: BTreeSet::new(),
             direct: BTreeMap::new(),
-            calls_answered: BTreeMap::new(),
+            answered: BTreeMap::new(),
+            sets_served: BTreeMap::new(),
             heard: BTreeMap::new(),
             rounds: Vec::new(),
             outbox: VecDeque::new(),
@@ -93,6 +119,11 @@ impl Commons {
             }
             _ => HeldItems::alone(self.items(stage)),
         }
+    }
+
+    /// This node is gathered: what it waits for from now on should come soon.
+    pub(super) fn gathered(&mut self, now: Time) {
+        self.lookout.restart(now, self.rules.settle_ms);
     }
 
     /// START is known: from now on logs, and what they say is sealed, are taken.
@@ -181,15 +212,30 @@ impl Commons {
         to.into_iter().for_each(|peer| self.send(peer, frame.clone()));
     }
 
+    /// Sends a frame of this author's to those who get it from this node, but not to these.
+    fn pass_on(&mut self, author: Party, frame: &Arc<[u8]>, but: &[Party]) {
+        let children = self.trees.children(author).iter().copied();
+        let to: Vec<Party> = children
+            .filter(|peer| self.connected.contains(peer) && !but.contains(peer))
+            .collect();
+        to.into_iter().for_each(|peer| self.send(peer, frame.clone()));
+    }
+
     /// Signs a notice, keeps it and floods it.
     pub(super) fn say(&mut self, notice: Notice) {
         match self.signer.sign(Recipient::All, notice) {
             Ok(signed) => {
                 let frame = self.flood.publish(signed);
-                self.flood_but(&frame, &[]);
+                self.pass_on(self.signer.me(), &frame, &[]);
             }
             Err(reason) => self.event(Event::Fault(reason.to_string())),
         }
+    }
+
+    /// Signs a vote for a set and floods it.
+    pub(super) fn vote(&mut self, stage: Stage, early: bool, set: ItemSet) {
+        let set = self.flood.keep_set(Set::Items(set));
+        self.say(Notice::Vote { stage, early, set });
     }
 
     pub(super) fn tell(&mut self, peer: Party, notice: Notice) {
@@ -216,15 +262,65 @@ impl Commons {
         peers.into_iter().for_each(|peer| self.tell(peer, Notice::Here));
     }
 
-    /// Asks every neighbour for the READYs that it holds.
-    pub(super) fn call(&mut self) {
-        let peers: Vec<Party> = self.connected.iter().copied().collect();
-        peers.into_iter().for_each(|peer| self.tell(peer, Notice::Call));
+    /// A neighbour is asked for what is missing, as soon as this node has done what it can.
+    pub(super) fn hurry(&mut self, now: Time) {
+        self.lookout.hurry(now);
+    }
+
+    /// Compares what is held with a neighbour, if it is one's turn; returns when the next one's is.
+    pub(super) fn look_out(&mut self, now: Time, gathered: bool) -> Time {
+        while let Some(peer) = self.lookout.turn(now, &self.connected) {
+            let has_body = |stage, author| self.has_first(stage, author);
+            let holdings = self.flood.summary(gathered, has_body);
+            self.tell(peer, Notice::Summary { gathered, holdings });
+        }
+        self.lookout.wake()
+    }
+
+    /// Sends a neighbour what its summary lacks.
+    fn answer(&mut self, peer: Party, gathered: bool, theirs: &[Holding]) {
+        let parties = self.flood.members().len();
+        if !theirs.iter().all(|holding| holding.is_of(parties)) {
+            return self.offence(peer, "a summary of another plan");
+        }
+        let mut frames = Vec::new();
+        for slot in self.flood.lacking(gathered, theirs) {
+            frames.extend(self.frames_of(slot));
+        }
+        let held: usize = self.flood.held().map(|(_, held)| held.frame.len()).sum();
+        let answered = self.answered.entry(peer).or_insert(0);
+        for frame in frames {
+            if *answered > ANSWERS * (held + frame.len()) {
+                break;
+            }
+            *answered += frame.len();
+            self.outbox.push_back(Output::Public { to: peer, frame });
+        }
+        self.tell(peer, Notice::Told);
+    }
+
+    /// What goes to somebody who gets what a slot holds: with an item whose body is here and small,
+    /// that, too; nothing of an item whose body is not here, since who announces one can serve it.
+    fn frames_of(&mut self, slot: Slot) -> Vec<Arc<[u8]>> {
+        let (Some(held), Slot::Item(stage, author)) = (self.flood.get(slot), slot) else {
+            return self
+                .flood
+                .get(slot)
+                .map(|held| held.frame.clone())
+                .into_iter()
+                .collect();
+        };
+        let (announcement, items) = (held.frame.clone(), self.items.get_mut(&stage));
+        match items.and_then(|items| items.pushed(author)) {
+            None => Vec::new(),
+            Some(None) => vec![announcement],
+            Some(Some(body)) => vec![announcement, body],
+        }
     }
 
     /// Keeps this node's own log, announces it, and pushes it if it is small.
     pub(super) fn give_log(&mut self, log: Log) -> ItemHash {
-        let bytes = wire::log_to_bytes(&log);
+        let bytes = wire::log_to_bytes(&log, &self.rules.schedule);
         if let Some(sealed) = &log.sealed {
             self.sealed.insert((log.party, item_hash(&bytes)), sealed.hash);
         }
@@ -234,7 +330,7 @@ impl Commons {
     }
 
     fn give_item(&mut self, stage: Stage, bytes: &[u8]) -> ItemHash {
-        let frame = wire::body_frame(self.flood.members().digest(), stage, self.signer.me(), bytes);
+        let frame = wire::body_frame(stage, self.signer.me(), bytes);
         let length = bytes.len();
         self.give_body(stage, OwnItem { frame, length })
     }
@@ -250,7 +346,7 @@ impl Commons {
             bytes: length as u64,
         });
         if length as u64 <= PUSH_LIMIT_BYTES {
-            self.flood_but(&frame, &[]);
+            self.pass_on(me, &frame, &[]);
         }
         hash
     }
@@ -269,37 +365,21 @@ impl Commons {
         }
     }
 
-    /// Everything held goes out on a new connection: whatever was on the way on an old one may be
-    /// lost.
+    /// What the peer gets from this node goes out on a new connection: whatever was on the way on an
+    /// old one may be lost.
     pub(super) fn connected(&mut self, peer: Party) {
         if !self.neighbours.contains(&peer) {
             return;
         }
         self.connected.insert(peer);
-        let me = self.signer.me();
+        let slots: Vec<Slot> = self.flood.held().map(|(slot, _)| slot).collect();
         let mut frames = Vec::new();
-        for (slot, held) in self.flood.held() {
-            let Slot::Item(stage, author) = slot else {
-                frames.push(held.frame.clone());
-                continue;
-            };
-            let Some(items) = self.items.get_mut(&stage) else {
-                continue;
-            };
-            let Some(length) = items.get(author).map(|body| body.bytes().len() as u64) else {
-                continue;
-            };
-            frames.push(held.frame.clone());
-            if author == me && length <= PUSH_LIMIT_BYTES {
-                frames.extend(items.own_frame(me));
+        for slot in slots {
+            let (_, author) = slot.kind();
+            if self.trees.children(author).contains(&peer) {
+                frames.extend(self.frames_of(slot));
             }
         }
-        // Like first versions: who announces one can serve it.
-        let versions = self
-            .flood
-            .versions()
-            .filter(|(stage, author, hash, _)| self.items(*stage).version(*author, hash).is_some());
-        frames.extend(versions.map(|(.., held)| held.frame.clone()));
         frames.into_iter().for_each(|frame| self.send(peer, frame));
     }
 
@@ -317,18 +397,13 @@ impl Commons {
                 return self.receive_flooded(now, from, frame, signed, gathered);
             }
             Ok(PublicFrame::Notice(signed)) => self.receive_direct(now, from, signed),
+            Ok(PublicFrame::Set(set)) => self.receive_set(from, set),
             Ok(PublicFrame::Round { round, values }) => {
                 self.receive_round(now, from, round, frame.slice(values))
             }
-            Ok(PublicFrame::Body {
-                digest,
-                stage,
-                author,
-                bytes,
-            }) => match self.flood.members().same_plan(&digest) {
-                Ok(()) => self.receive_body(from, frame, stage, author, bytes),
-                Err(reason) => self.offence(from, reason),
-            },
+            Ok(PublicFrame::Body { stage, author, bytes }) => {
+                self.receive_body(now, from, frame, (stage, author, bytes));
+            }
         }
         true
     }
@@ -371,13 +446,20 @@ impl Commons {
                         author,
                         format!("it signed more than one item of {}", stage.phase().name()),
                     );
+                    self.show_both(stage, author, frame);
                 }
                 let item = self.flood.version(stage, author, &hash).and_then(Held::item);
                 self.announced(now, stage, author, item, from);
             }
             Ok(Receipt::New(slot)) => {
+                self.lookout.news(now);
                 if let Some(frame) = self.flood.get(slot).map(|held| held.frame.clone()) {
-                    self.flood_but(&frame, &[from]);
+                    self.pass_on(slot.kind().1, &frame, &[from]);
+                }
+                if matches!(slot, Slot::Ready(_) | Slot::Start(_)) && self.flood.lacks_sets() {
+                    // As a rule a START is over all who are ready.
+                    let all = Set::Seats(self.flood.readies());
+                    let _ = self.flood.take_set(all);
                 }
                 if ready {
                     let ready = self.flood.readies().len();
@@ -386,6 +468,23 @@ impl Commons {
             }
         }
         true
+    }
+
+    /// That somebody signed two versions of its item is told to all neighbours at once: which of
+    /// them got the one, and which the other, nobody knows.
+    fn show_both(&mut self, stage: Stage, author: Party, second: &Bytes) {
+        let first = self
+            .flood
+            .get(Slot::Item(stage, author))
+            .map(|held| held.frame.clone());
+        let both = first.into_iter().chain([Arc::from(&second[..])]);
+        both.for_each(|frame| self.flood_but(&frame, &[]));
+    }
+
+    /// Whether the body of a party's item that was announced first is here.
+    fn has_first(&self, stage: Stage, author: Party) -> bool {
+        let first = self.flood.item(stage, author);
+        first.is_some_and(|(hash, _)| self.items(stage).version(author, &hash).is_some())
     }
 
     /// Whether the body of the version that was announced first is not here: who announces it can
@@ -410,7 +509,13 @@ impl Commons {
         }
     }
 
-    fn receive_body(&mut self, from: Party, frame: &Bytes, stage: Stage, author: Party, bytes: Range<usize>) {
+    fn receive_body(
+        &mut self,
+        now: Time,
+        from: Party,
+        frame: &Bytes,
+        (stage, author, bytes): (Stage, Party, Range<usize>),
+    ) {
         let members = self.flood.members();
         let mut log = None;
         let Some(items) = self.items.get_mut(&stage) else {
@@ -429,6 +534,7 @@ impl Commons {
             ),
             Taken::Void(reason) => self.offence(author, format!("its item is none: {reason}")),
             Taken::New(hash) => {
+                self.lookout.news(now);
                 // A later version calls nobody gone: what this node has said rests on the first.
                 let first = self
                     .items(stage)
@@ -444,12 +550,20 @@ impl Commons {
                     self.note_calls(author);
                 }
                 let announcers = self.items(stage).announcers(author, hash).to_vec();
-                if let Some(held) = self.flood.version(stage, author, &hash) {
-                    let frame = held.frame.clone();
-                    self.flood_but(&frame, &announcers);
+                let announcement = self.flood.version(stage, author, &hash);
+                let announcement = announcement.map(|held| held.frame.clone());
+                let body = self.items_mut(stage).pushed(author).flatten().filter(|_| first);
+                for frame in announcement.into_iter().chain(body) {
+                    self.pass_on(author, &frame, &announcers);
                 }
                 self.items_mut(stage).passed_on(author, hash);
             }
+        }
+    }
+
+    fn receive_set(&mut self, from: Party, set: Set) {
+        if let Err(reason) = self.flood.take_set(set) {
+            self.offence(from, reason);
         }
     }
 
@@ -504,23 +618,40 @@ impl Commons {
                 frames.into_iter().for_each(|frame| self.send(from, frame));
             }
             Notice::Lack { stage, item } => self.items_mut(stage).lacks(item, from),
+            Notice::WantSet { set } => self.serve_set(from, &set),
             Notice::Waiting => {
                 self.heard.insert(from, now);
             }
-            Notice::Call => {
-                let answered = self.calls_answered.entry(from).or_insert(0);
-                *answered += 1;
-                if *answered <= CALLS_ANSWERED {
-                    let frames = self
-                        .flood
-                        .held()
-                        .filter(|(slot, _)| matches!(slot, Slot::Ready(_) | Slot::Start(_)));
-                    let frames: Vec<Arc<[u8]>> = frames.map(|(_, held)| held.frame.clone()).collect();
-                    frames.into_iter().for_each(|frame| self.send(from, frame));
-                }
-            }
+            Notice::Summary { gathered, holdings } => self.answer(from, gathered, &holdings),
+            Notice::Told => self.lookout.answered(now, from),
             _ => {}
         }
+    }
+
+    /// Sends a neighbour a set that it asks for, if it is here and was not sent too often.
+    fn serve_set(&mut self, peer: Party, hash: &SetHash) {
+        let Some(set) = self.flood.set_named(hash) else {
+            return;
+        };
+        let served = self.sets_served.entry(peer).or_insert(0);
+        *served += 1;
+        if *served <= SETS_SERVED {
+            let frame = wire::set_frame(set);
+            self.send(peer, frame);
+        }
+    }
+
+    /// Asks for sets that notices name and that are not here; returns when to look again.
+    fn pull_sets(&mut self, now: Time) -> Time {
+        if self.wanted_sets.is_empty() && !self.flood.lacks_sets() {
+            return Time::FAR;
+        }
+        let unknown = self.flood.unknown_sets();
+        let asks = self.wanted_sets.asks(now, &unknown, &self.connected);
+        for (peer, set) in asks {
+            self.tell(peer, Notice::WantSet { set });
+        }
+        self.wanted_sets.wake()
     }
 
     /// Which of several versions of an item count: sealed finals that logs name, and of other items
@@ -535,7 +666,7 @@ impl Commons {
 
     /// Asks for what is lacking; returns when to look again.
     pub(super) fn pull(&mut self, now: Time) -> Time {
-        let mut later = Time::FAR;
+        let mut later = self.pull_sets(now);
         for stage in self.rules.stages.all() {
             if self.flood.has_versions(stage)
                 && let Some(set) = self.named_versions(stage)

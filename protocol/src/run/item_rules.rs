@@ -105,7 +105,7 @@ impl ItemRules {
     }
 
     pub(super) fn log(&self, author: Party, members: &Members, bytes: &[u8]) -> Result<Log, String> {
-        let log = wire::log_from_bytes(bytes).map_err(|reason| reason.to_string())?;
+        let log = wire::log_from_bytes(bytes, author, &self.schedule).map_err(|reason| reason.to_string())?;
         log.check(author, members.len(), &self.schedule)
             .map_err(|reason| reason.to_string())?;
         log.check_sealed(self.terms.as_ref())

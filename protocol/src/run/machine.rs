@@ -285,14 +285,15 @@ impl Run {
         let flood = Flood::new(me, members)
             .committing(draws)
             .pairing(!plan.mixes())
-            .with_stages(stages(&plan));
+            .with_stages(stages(&plan))
+            .with_colluding(draft.privacy.colluding);
         let electorate = electorate(&plan, me);
-        let neighbours = draft.public_graph.neighbours(me).to_vec();
         let commons = Commons::new(
             Signer::new(me, *plan.digest(), key, epoch),
             flood,
             rules,
-            neighbours,
+            electorate.public.clone(),
+            now,
         );
         let entrant = Entrant {
             party: me,
@@ -477,6 +478,9 @@ impl Run {
         }
         self.carry_out();
         self.pull_at = self.commons.pull(self.now);
+        if let Some(gathered) = self.waits_in_public() {
+            self.pull_at = self.pull_at.min(self.commons.look_out(self.now, gathered));
+        }
     }
 
     /// One step of the present phase. False: it wants nothing more now.
@@ -507,7 +511,7 @@ impl Run {
             } => {
                 let stage = unsealing.stage();
                 match self.commons.step(agreement, stage, self.now, &self.gone) {
-                    Some(step) => self.correct(step),
+                    Some(step) => self.correct(stage, step),
                     None => return false,
                 }
             }

@@ -26,7 +26,7 @@ pub(super) fn electorate(plan: &Plan, me: Party) -> Electorate {
         parties: plan.parties(),
         colluding: draft.privacy.colluding,
         min_parties: draft.run.min_parties,
-        private: Arc::new(draft.private_graph.clone()),
-        public: Arc::new(draft.public_graph.clone()),
+        private: Arc::new(plan.private_links()),
+        public: Arc::new(plan.public_links()),
     }
 }

@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_frame_that_passed_is_looked_at_again_when_a_share_turns_out_to_be_in_it() {
         let values: Vec<u8> = (1..40).collect();
-        let public = wire::body_frame(&[0; 32], Stage::Settling, 0, &values);
+        let public = wire::body_frame(Stage::Settling, 0, &values);
         let mut checks = Checks::new(None, 0);
         let passes = (Some(Purpose::Logs), vec![]);
         assert_eq!(
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_final_passes_only_after_its_verdict() {
-        let final_state = wire::body_frame(&[0; 32], Stage::Publishing, 1, b"final");
+        let final_state = wire::body_frame(Stage::Publishing, 1, b"final");
         let mut checks = Checks::new(None, 0);
         assert_eq!(checks.public(&final_state).1.len(), 1);
         checks.verdict(

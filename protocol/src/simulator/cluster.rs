@@ -198,7 +198,7 @@ impl<'a> Simulation<'a> {
             .map(|equivocation| equivocation.party)
             .or(conditions.false_reveal)
             .or(conditions.telling.map(|(liar, _)| liar));
-        let links = Links::new(&plan.draft().private_graph, &plan.draft().public_graph);
+        let links = Links::new(&plan.private_links(), &plan.public_links());
         let checks = Checks::new(liar, plan.terms().map_or(0, |terms| terms.opening_bytes));
         let mut simulation = Simulation {
             rng: stream(conditions.seed, "network", 0),
@@ -366,13 +366,7 @@ impl<'a> Simulation<'a> {
         let Some(epoch) = self.links.epoch(network, from, to) else {
             return 0;
         };
-        let travels = self.links.travels(network, from, to, &frame).unwrap_or_else(|| {
-            self.violations.push(Violation::new(
-                "wire",
-                format!("party {to} would not get what party {from} sent"),
-            ));
-            frame.len()
-        }) as u64;
+        let travels = frame.len() as u64;
         let bytes = &mut self.nodes[from].bytes;
         match network {
             Network::Private => bytes.0 += travels,
@@ -528,7 +522,10 @@ impl<'a> Simulation<'a> {
             .filter(|equivocation| equivocation.party == party);
         match equivocation.and_then(|it| Some((it, self.nodes[party].task.release().item(it.stage, party)?)))
         {
-            Some((equivocation, item)) => Some(equivocation.frame(self.plan.digest(), item, to, frame)),
+            Some((equivocation, item)) => {
+                let schedule = self.nodes[party].task.plan().exchanges();
+                Some(equivocation.frame((self.plan.digest(), schedule), item, to, frame))
+            }
             None => Some(frame),
         }
     }

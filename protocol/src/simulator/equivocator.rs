@@ -10,6 +10,7 @@ use crate::messages::signing::Signer;
 use crate::messages::wire::{self, PublicFrame};
 use crate::plan::peers::simulated_keypair;
 use crate::topology::party::Party;
+use crate::topology::schedule::Schedule;
 
 /// Who shows whom another version, of which stage's item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,12 +101,14 @@ pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>)
     match wire::read_public(&frame) {
         Ok(PublicFrame::Notice(signed)) if signed.author == party => match signed.notice {
             Notice::Reveal {
+                incarnation,
                 seats,
                 commitments,
                 mut nonce,
             } => {
                 nonce[0] ^= 1;
                 let notice = Notice::Reveal {
+                    incarnation,
                     seats,
                     commitments,
                     nonce,
@@ -121,17 +124,23 @@ pub(super) fn with_false_reveal(party: Party, digest: &Digest, frame: Arc<[u8]>)
 impl Equivocation {
     /// What really goes to `to` when the party's machine, whose item is `item`, wants this frame
     /// sent.
-    pub(super) fn frame(&self, digest: &Digest, item: &[u8], to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+    pub(super) fn frame(
+        &self,
+        (digest, schedule): (&Digest, &Schedule),
+        item: &[u8],
+        to: Party,
+        frame: Arc<[u8]>,
+    ) -> Arc<[u8]> {
         if !self.fooled.contains(&to) {
             return frame;
         }
         match wire::read_public(&frame) {
             Ok(PublicFrame::Body { stage, author, .. }) if (stage, author) == (self.stage, self.party) => {
-                wire::body_frame(digest, stage, author, &self.other(item))
+                wire::body_frame(stage, author, &self.other(item, schedule))
             }
             Ok(PublicFrame::Notice(signed)) if signed.author == self.party => match signed.notice {
                 Notice::Item { stage, .. } if stage == self.stage => {
-                    let other = self.other(item);
+                    let other = self.other(item, schedule);
                     let notice = Notice::Item {
                         stage,
                         hash: item_hash(&other),
@@ -146,17 +155,17 @@ impl Equivocation {
     }
 
     /// Another item that is one.
-    fn other(&self, item: &[u8]) -> Vec<u8> {
+    fn other(&self, item: &[u8], schedule: &Schedule) -> Vec<u8> {
         match self.stage {
             Stage::Settling => {
-                let mut log = wire::log_from_bytes(item).expect("its own log");
+                let mut log = wire::log_from_bytes(item, self.party, schedule).expect("its own log");
                 match (self.version, &mut log.sealed) {
                     (OtherVersion::Letters, Some(sealed)) => {
                         sealed.deal.letters.iter_mut().for_each(|letter| letter[40] ^= 1);
                     }
                     _ => log.received[0].applied += 1,
                 }
-                wire::log_to_bytes(&log)
+                wire::log_to_bytes(&log, schedule)
             }
             Stage::Sealed | Stage::Correction(_) => {
                 let mut other = item.to_vec();

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::messages::notice::Network;
-use crate::messages::repeats::Repeats;
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -43,8 +42,6 @@ struct Link {
     epoch: u64,
     /// When the latest message of each direction arrives.
     arrives: [Time; 2],
-    /// Both ends of each direction.
-    repeats: [(Repeats, Repeats); 2],
 }
 
 pub(super) struct Links {
@@ -102,7 +99,6 @@ impl Links {
         link.up = true;
         link.epoch += 1;
         link.arrives = [Time::ZERO; 2];
-        link.repeats = Default::default();
         true
     }
 
@@ -120,23 +116,5 @@ impl Links {
         let arrives = &mut link.arrives[usize::from(from > to)];
         *arrives = at.max(*arrives);
         *arrives
-    }
-
-    /// How many bytes of a frame travel; what arrives is the same frame. None if it were another.
-    pub(super) fn travels(
-        &mut self,
-        network: Network,
-        from: Party,
-        to: Party,
-        frame: &[u8],
-    ) -> Option<usize> {
-        if network == Network::Private {
-            return Some(frame.len());
-        }
-        let (here, there) = &mut self.link(network, from, to)?.repeats[usize::from(from > to)];
-        let short = here.shorten(frame);
-        let restored = there.restore(short.as_deref().unwrap_or(frame));
-        (restored.as_deref().unwrap_or(frame) == frame)
-            .then(|| short.map_or(frame.len(), |short| short.len()))
     }
 }

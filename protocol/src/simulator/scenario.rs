@@ -7,6 +7,7 @@ use rand::RngExt;
 use crate::lattice::payload::Payload;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::notice::{Network, Notice, Phase, Stage};
+use crate::messages::set::Set;
 use crate::messages::wire::{self, PublicFrame};
 use crate::plan::checked::Plan;
 use crate::run::outcome::{Event, Outcome};
@@ -177,6 +178,8 @@ impl Purpose {
                 ..
             } => return Some(Purpose::Finals),
             PublicFrame::Round { .. } => return Some(Purpose::Averaging),
+            PublicFrame::Set(Set::Seats(_)) => return Some(Purpose::Gathering),
+            PublicFrame::Set(Set::Items(_)) => return Some(Purpose::Votes),
             PublicFrame::Notice(signed) => signed.notice,
         };
         Some(match (&notice, notice.phase()) {
@@ -214,8 +217,7 @@ pub struct Report {
     pub trace: Trace,
     /// Invariants that did not hold.
     pub violations: Vec<Violation>,
-    /// Bytes of frames sent on the private and on the public graph, by party, as they travel
-    /// ([`Repeats`](crate::messages::repeats::Repeats)).
+    /// Bytes of frames sent on the private and on the public graph, by party.
     pub bytes: Vec<(u64, u64)>,
     /// The public ones of all parties, by what they are for.
     pub purposes: BTreeMap<Purpose, u64>,

@@ -106,6 +106,19 @@ impl Graph {
         Self::from_sorted(parties, edges)
     }
 
+    /// Each party with those so many places before and after it in plan order, the last being
+    /// followed by the first. Distances are from 1 to half of `parties`.
+    pub fn circulant(parties: usize, distances: &[usize]) -> Self {
+        let pairs = (0..parties).flat_map(|from| {
+            let to = distances.iter().map(move |distance| (from + distance) % parties);
+            to.map(move |to| (from.min(to), from.max(to)))
+        });
+        let mut edges: Vec<(usize, usize)> = pairs.filter(|(from, to)| from != to).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        Self::from_sorted(parties, edges)
+    }
+
     /// A connected graph in which everybody has `degree` neighbours, drawn from `seed`.
     ///
     /// Starts from a circulant graph and switches random pairs of edges (a–b, c–d become a–c, b–d)
@@ -167,6 +180,27 @@ impl Graph {
         let mut reached = vec![false; self.parties()];
         self.reach(0, &mut reached);
         reached.iter().position(|&r| !r)
+    }
+
+    /// How many edges each party is away from this one (below `parties`); none where no way leads.
+    pub fn distances(&self, from: usize) -> Vec<Option<usize>> {
+        let mut distances = vec![None; self.parties()];
+        distances[from] = Some(0);
+        let mut front = vec![from];
+        for distance in 1.. {
+            let mut next = Vec::new();
+            for party in front.into_iter().flat_map(|party| &self.neighbours[party]) {
+                if distances[*party].is_none() {
+                    distances[*party] = Some(distance);
+                    next.push(*party);
+                }
+            }
+            if next.is_empty() {
+                break;
+            }
+            front = next;
+        }
+        distances
     }
 
     /// A tree of all parties with those of these edges that are none of it: connected, and
@@ -283,6 +317,14 @@ mod tests {
         assert_eq!(ring.edges(), [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)]);
         assert!(ring.connected() && complete.connected());
         assert!(ring.joins(4, 0) && !ring.joins(0, 2) && !ring.joins(9, 0));
+    }
+
+    #[test]
+    fn distances_count_edges() {
+        let ring = Graph::ring(5);
+        assert_eq!(ring.distances(1), [1, 0, 1, 2, 2].map(Some));
+        let split = Graph::from_edges(4, &[(0, 1)]).unwrap();
+        assert_eq!(split.distances(0), [Some(0), Some(1), None, None]);
     }
 
     #[test]

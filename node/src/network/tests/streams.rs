@@ -230,54 +230,6 @@ async fn frame_bytes_are_pinned() {
     assert_eq!(Hex(&bytes).to_string(), "00000002abcd00000000");
 }
 
-/// Frames that are written on a line and read at its other end, and how many bytes of them
-/// travelled.
-async fn carried(graph: Network, frames: &[Vec<u8>]) -> (Vec<Vec<u8>>, u64) {
-    let (out, inward) = sockets().await;
-    let (reports, mut events, stop) = reports();
-    let (here, there) = (
-        Line {
-            graph,
-            ..line(1000, DEADLINE)
-        },
-        Line {
-            graph,
-            ..line(1000, DEADLINE)
-        },
-    );
-    frames
-        .iter()
-        .for_each(|frame| here.queue.push(Frame::new(frame[..].into())).unwrap());
-    let (writer, reader) = (
-        write_frames(out, &here, &reports),
-        read_frames(inward, &there, &reports),
-    );
-    let reading = async {
-        let mut read = Vec::new();
-        while read.len() < frames.len() {
-            match events.recv().await {
-                Some(NetworkEvent::Frame { bytes, .. }) => read.push(bytes.to_vec()),
-                other => panic!("{other:?}"),
-            }
-        }
-        stop.send(true).unwrap();
-        read
-    };
-    let (_, _, read) = soon(futures::future::join3(writer, reader, reading)).await;
-    (read, here.sent.load(std::sync::atomic::Ordering::Relaxed))
-}
-
-#[tokio::test]
-async fn what_notices_repeat_travels_once_on_the_public_graph_only() {
-    let notice = |author: u8| [vec![1, 1], vec![author; 100], vec![7; 800], vec![author; 30]].concat();
-    let frames: Vec<Vec<u8>> = (1..=10).map(notice).collect();
-    let (read, sent) = carried(Network::Public, &frames).await;
-    assert_eq!(read, frames);
-    assert!((900..900 + 10 * 200).contains(&sent), "{sent}");
-    let (read, sent) = carried(Network::Private, &frames).await;
-    assert_eq!((read, sent), (frames, 10 * (4 + 932)));
-}
-
 #[tokio::test]
 async fn a_length_above_the_limit_is_refused_before_anything_is_read() {
     let (mut out, inward) = sockets().await;

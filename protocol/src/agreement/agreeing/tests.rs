@@ -4,8 +4,8 @@ use libp2p_identity::Keypair;
 
 use super::*;
 use crate::messages::notice::{Recipient, item_hash};
+use crate::messages::set::Set;
 use crate::messages::signing::{Members, Signer};
-use crate::messages::wire;
 
 const SETTLE_MS: u64 = 1600;
 const STAGE: Stage = Stage::Settling;
@@ -48,6 +48,14 @@ impl Bench {
 
     fn item(&mut self, party: Party) {
         self.items.keep_own(party, item(party).into(), 4);
+        self.say(
+            party,
+            Notice::Item {
+                stage: STAGE,
+                hash: hash(party),
+                bytes: 4,
+            },
+        );
         self.in_logs.insert(party, BTreeSet::new());
     }
 
@@ -59,24 +67,19 @@ impl Bench {
     }
 
     fn vote(&mut self, party: Party, early: bool, set: &[Party]) {
+        let set = self.flood.keep_set(Set::Items(set_of(set)));
         self.say(
             party,
             Notice::Vote {
                 stage: STAGE,
                 early,
-                set: set_of(set),
+                set,
             },
         );
     }
 
     fn list(&mut self, party: Party, set: &[Party]) {
-        self.say(
-            party,
-            Notice::List {
-                stage: STAGE,
-                set: set_of(set),
-            },
-        );
+        self.say(party, listing(set));
     }
 
     /// The next step at this time; what is said is heard.
@@ -88,8 +91,13 @@ impl Bench {
             in_logs: &self.in_logs,
         };
         let step = self.machine.step(Time::from_millis(ms), &sights);
-        if let Some(Step::Say(notice)) = &step {
-            self.say(0, notice.clone());
+        match &step {
+            Some(Step::Say(notice)) => self.say(0, notice.clone()),
+            Some(Step::Vote { early, set }) => {
+                let parties: Vec<Party> = set.iter().map(|entry| entry.0).collect();
+                self.vote(0, *early, &parties);
+            }
+            _ => {}
         }
         step
     }
@@ -108,18 +116,21 @@ fn set_of(parties: &[Party]) -> ItemSet {
 }
 
 fn vote(early: bool, set: &[Party]) -> Option<Step> {
-    Some(Step::Say(Notice::Vote {
+    let set = set_of(set);
+    Some(Step::Vote { early, set })
+}
+
+/// The list of somebody who holds these parties' items, of which nobody has signed two.
+fn listing(set: &[Party]) -> Notice {
+    Notice::List {
         stage: STAGE,
-        early,
-        set: set_of(set),
-    }))
+        held: Row::of(6, set.iter().copied()),
+        versions: Vec::new(),
+    }
 }
 
 fn list(set: &[Party]) -> Option<Step> {
-    Some(Step::Say(Notice::List {
-        stage: STAGE,
-        set: set_of(set),
-    }))
+    Some(Step::Say(listing(set)))
 }
 
 fn gone(party: Party) -> Option<Step> {
@@ -194,7 +205,7 @@ fn ties_go_to_the_smaller_hash_whatever_the_order() {
     let sets: [&[Party]; 2] = [&[0, 1, 2, 3], &[0, 1, 2, 4]];
     let smaller = *sets
         .iter()
-        .min_by_key(|set| item_hash(&wire::set_to_bytes(&set_of(set))))
+        .min_by_key(|set| Set::Items(set_of(set)).hash())
         .expect("two");
     for order in [[2, 3, 4, 5], [4, 5, 3, 2]] {
         let mut bench = Bench::new();
@@ -325,16 +336,18 @@ fn what_as_many_as_collude_sign_early_beats_no_lists() {
 
 #[test]
 fn a_set_that_nobody_can_show_stops_no_run() {
-    // A hash of nothing; and the item of somebody who signed early and fell silent.
+    // Hashes of nothing; the hash of no set; and the item of somebody who signed early and fell
+    // silent.
     let mut bench = listed_by_all_but(&[5]);
-    bench.say(
-        5,
-        Notice::Vote {
-            stage: STAGE,
-            early: true,
-            set: vec![(0, [7; 32]), (1, [8; 32]), (2, [9; 32]), (3, [1; 32])],
-        },
-    );
+    let items = vec![(0, [7; 32]), (1, [8; 32]), (2, [9; 32]), (3, [1; 32])];
+    let set = bench.flood.keep_set(Set::Items(items));
+    let vote_for = |set| Notice::Vote {
+        stage: STAGE,
+        early: true,
+        set,
+    };
+    bench.say(5, vote_for(set));
+    bench.say(4, vote_for([3; 32]));
     assert_eq!(bench.step(THREE_QUARTERS), vote(false, &[0, 1, 2, 3, 4]));
     let mut bench = listed_by_all_but(&[]);
     bench.vote(4, true, &ALL);

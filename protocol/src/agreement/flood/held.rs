@@ -3,8 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::messages::notice::{Incarnation, ItemHash, ItemSet, Notice, SignedNotice, item_hash};
-use crate::messages::wire;
+use crate::agreement::flood::Flood;
+use crate::messages::notice::{Incarnation, ItemHash, ItemSet, Notice, SignedNotice, Stage};
+use crate::messages::row::Row;
+use crate::messages::set::SetHash;
+use crate::messages::signature::Signature;
 use crate::topology::party::Party;
 
 /// A notice that is kept.
@@ -16,8 +19,8 @@ pub struct Held {
     pub frame: Arc<[u8]>,
     /// What the notice says.
     pub notice: Notice,
-    /// SHA-256 of a vote's set: sets are counted by it.
-    pub(super) set_hash: ItemHash,
+    /// Its author's signature.
+    pub(super) signature: Signature,
     /// The start of the author's node that a READY is of.
     pub(super) incarnation: Option<Incarnation>,
     /// How many notices were here before it.
@@ -33,16 +36,12 @@ impl fmt::Debug for Held {
 
 impl Held {
     pub(super) fn new(signed: SignedNotice, frame: Arc<[u8]>) -> Self {
-        let set_hash = match &signed.notice {
-            Notice::Vote { set, .. } => item_hash(&wire::set_to_bytes(set)),
-            _ => [0; 32],
-        };
         Held {
             sequence: signed.sequence,
             incarnation: signed.notice.incarnation(),
             frame,
+            signature: signed.signature,
             notice: signed.notice,
-            set_hash,
             replaced: 0,
         }
     }
@@ -63,8 +62,37 @@ pub struct HeldVote<'a> {
     pub signer: Party,
     /// Whether it was signed before the signer's half-time.
     pub early: bool,
-    /// The set of items that is voted for.
-    pub set: &'a ItemSet,
-    /// SHA-256 of the set.
-    pub hash: ItemHash,
+    /// The set of items that is voted for, once it is here.
+    pub set: Option<&'a ItemSet>,
+    /// The set's hash: sets are counted by it.
+    pub hash: SetHash,
+}
+
+/// A list that is held.
+#[derive(Clone, Copy, Debug)]
+pub struct HeldList<'a> {
+    /// The member that signed the list.
+    pub author: Party,
+    /// Whose items it holds.
+    pub held: &'a Row,
+    /// Which ones, of parties that have signed more than one.
+    pub versions: &'a ItemSet,
+}
+
+impl HeldList<'_> {
+    /// The items of the list, as far as one can tell here: of a party that has signed several, only
+    /// the one that the list names; of another, the one that there is, which is `known` here, and a
+    /// hash of nothing while it is not.
+    pub fn items(&self, flood: &Flood, stage: Stage, known: impl Fn(Party) -> Option<ItemHash>) -> ItemSet {
+        let item = |party| {
+            let place = self.versions.binary_search_by_key(&party, |entry| entry.0);
+            let hash = match place {
+                Ok(place) => self.versions[place].1,
+                Err(_) if flood.signed_two(stage, party) => return None,
+                Err(_) => known(party).unwrap_or([0; 32]),
+            };
+            Some((party, hash))
+        };
+        self.held.parties().filter_map(item).collect()
+    }
 }

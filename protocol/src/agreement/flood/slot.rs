@@ -1,5 +1,6 @@
 //! What there is at most one notice for.
 
+use crate::messages::holding::Kind;
 use crate::messages::notice::{Notice, Stage};
 use crate::topology::party::Party;
 
@@ -41,6 +42,25 @@ impl Slot {
         matches!(self, Slot::Key(..) | Slot::Share(..))
     }
 
+    /// What kind of notice it is for, and whose.
+    pub fn kind(self) -> (Kind, Party) {
+        match self {
+            Slot::Unreached(author) => (Kind::Unreached, author),
+            Slot::Ready(author) => (Kind::Ready, author),
+            Slot::Start(author) => (Kind::Start, author),
+            Slot::Item(stage, author) => (Kind::Item(stage), author),
+            Slot::List(stage, author) => (Kind::List(stage), author),
+            Slot::Vote(stage, author) => (Kind::Vote(stage), author),
+            Slot::Gone(stage, author, party) => (Kind::Gone(stage, party), author),
+            Slot::Missed(author) => (Kind::Missed, author),
+            Slot::Severed(author, party) => (Kind::Severed(party), author),
+            Slot::Averaged(author) => (Kind::Averaged, author),
+            Slot::Sums(author, number) => (Kind::Sums(number), author),
+            Slot::Key(round, author) => (Kind::Key(round), author),
+            Slot::Share(round, author, of) => (Kind::Share(round, of), author),
+        }
+    }
+
     /// The slot of an author's notice; none for one that is not flooded.
     pub fn of(author: Party, notice: &Notice) -> Option<Slot> {
         match *notice {
@@ -59,7 +79,13 @@ impl Slot {
             Notice::Unreached { .. } => Some(Slot::Unreached(author)),
             Notice::Key { round, .. } => Some(Slot::Key(round, author)),
             Notice::Share { round, of, .. } => Some(Slot::Share(round, author, of as Party)),
-            Notice::Want { .. } | Notice::Lack { .. } | Notice::Call | Notice::Waiting | Notice::Here => None,
+            Notice::Want { .. }
+            | Notice::Lack { .. }
+            | Notice::WantSet { .. }
+            | Notice::Told
+            | Notice::Summary { .. }
+            | Notice::Waiting
+            | Notice::Here => None,
         }
     }
 }

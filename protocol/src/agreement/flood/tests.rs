@@ -2,6 +2,7 @@ use libp2p_identity::Keypair;
 
 use super::*;
 use crate::messages::notice::{Recipient, Sketch};
+use crate::messages::row::Row;
 use crate::messages::signing::Signer;
 use crate::messages::testing::{ready, run_key, started};
 
@@ -30,7 +31,7 @@ fn each_notice_is_new_once_and_a_second_one_is_an_offence() {
         Notice::Vote {
             stage,
             early: true,
-            set: vec![(0, [0; 32])],
+            set: [0; 32],
         },
     );
     let slot = Slot::Vote(stage, 1);
@@ -41,7 +42,7 @@ fn each_notice_is_new_once_and_a_second_one_is_an_offence() {
         Notice::Vote {
             stage,
             early: true,
-            set: vec![(1, [0; 32])],
+            set: [1; 32],
         },
     );
     let mut forged = other.clone();
@@ -101,10 +102,8 @@ fn a_members_flood_fills_its_slots_and_no_more() {
         let mut notices = vec![
             ready(turn),
             Notice::Start {
-                seats: vec![Seat {
-                    party: 2,
-                    incarnation: [turn; 16],
-                }],
+                incarnation: [turn; 16],
+                seats: hash,
             },
         ];
         for stage in Stages::READABLE.all() {
@@ -115,12 +114,13 @@ fn a_members_flood_fills_its_slots_and_no_more() {
             });
             notices.push(Notice::List {
                 stage,
-                set: vec![(0, hash)],
+                held: Row::of(3, []),
+                versions: vec![(0, hash)],
             });
             notices.push(Notice::Vote {
                 stage,
                 early: true,
-                set: vec![(1, hash)],
+                set: hash,
             });
             notices.extend((0..3).map(|party| Notice::Gone { stage, party }));
         }
@@ -169,13 +169,13 @@ fn strangers_and_disorder_are_refused() {
         },
         Notice::List {
             stage: Stage::Settling,
-            set: vec![(1, [0; 32]), (1, [0; 32])],
+            held: Row::of(3, []),
+            versions: vec![(1, [0; 32]), (1, [0; 32])],
         },
-        Notice::Start {
-            seats: vec![Seat {
-                party: 3,
-                incarnation: [0; 16],
-            }],
+        Notice::List {
+            stage: Stage::Settling,
+            held: Row::of(4, [3]),
+            versions: Vec::new(),
         },
         sums(MOST_SKETCHES, vec![], 0),
         sums(0, vec![2, 0], 0),
@@ -191,7 +191,7 @@ fn strangers_and_disorder_are_refused() {
     let (frame, notice) = signed(&mut elsewhere, ready(0));
     assert!(matches!(
         flood.receive(&frame, notice, false),
-        Err(FloodError::Message(MessageError::Digest { .. }))
+        Err(FloodError::Message(MessageError::Signature(1)))
     ));
 }
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::agreement::agreeing::Electorate;
 use crate::agreement::flood::slot::Slot;
 use crate::messages::notice::{Network, Recipient};
+use crate::messages::set::Set;
 use crate::messages::signing::{Members, Signer};
 use crate::messages::testing::{ready, run_key, started};
 use crate::messages::wire;
@@ -88,6 +89,12 @@ impl Bench {
         self.machine.presence.heard(party, Time::ZERO, said);
     }
 
+    /// A party's START over these, and the set that it names.
+    fn hear_start(&mut self, party: Party, seats: &[Seat]) {
+        self.hear(party, start_of(party, seats));
+        self.flood.take_set(Set::Seats(seats.to_vec())).expect("a set");
+    }
+
     fn ready(&mut self, party: Party) {
         self.hear(party, ready(party as u8));
     }
@@ -100,34 +107,50 @@ impl Bench {
         while told(&step) {
             step = self.machine.step(Time::from_millis(ms), &self.flood);
         }
-        if let Some(GatheringStep::Say(notice)) = &step {
-            self.own(notice.clone());
+        match &step {
+            Some(GatheringStep::Say(notice)) => self.own(notice.clone()),
+            Some(GatheringStep::Start { seats, notice }) => {
+                self.flood.keep_set(Set::Seats(seats.clone()));
+                self.own(notice.clone());
+            }
+            _ => {}
         }
         step
     }
 }
 
-fn start(parties: &[Party]) -> Notice {
+fn seats(parties: &[Party]) -> Vec<Seat> {
+    let seat = |&party: &Party| Seat {
+        party,
+        incarnation: started(party as u8),
+    };
+    parties.iter().map(seat).collect()
+}
+
+/// The START of a party over these.
+fn start_of(author: Party, seats: &[Seat]) -> Notice {
     Notice::Start {
-        seats: parties
-            .iter()
-            .map(|&party| Seat {
-                party,
-                incarnation: started(party as u8),
-            })
-            .collect(),
+        incarnation: started(author as u8),
+        seats: Set::Seats(seats.to_vec()).hash(),
     }
+}
+
+/// Party 0 signs START over these.
+fn signs(parties: &[Party]) -> Option<GatheringStep> {
+    let seats = seats(parties);
+    let notice = start_of(0, &seats);
+    Some(GatheringStep::Start { seats, notice })
 }
 
 #[test]
 fn everybody_ready_starts_at_once_and_begins_when_all_say_so() {
     let mut bench = Bench::new();
     (1..4).for_each(|party| bench.ready(party));
-    assert_eq!(bench.step(5), Some(GatheringStep::Say(start(&[0, 1, 2, 3]))));
+    assert_eq!(bench.step(5), signs(&[0, 1, 2, 3]));
     assert_eq!(bench.step(5), None);
-    (1..3).for_each(|party| bench.hear(party, start(&[0, 1, 2, 3])));
+    (1..3).for_each(|party| bench.hear_start(party, &seats(&[0, 1, 2, 3])));
     assert_eq!(bench.step(6), None);
-    bench.hear(3, start(&[0, 1, 2, 3]));
+    bench.hear_start(3, &seats(&[0, 1, 2, 3]));
     assert_eq!(bench.step(7), Some(GatheringStep::Begin((0..4).collect(), None)));
 }
 
@@ -141,7 +164,7 @@ fn enough_start_without_the_absent_after_the_deadline_and_too_few_abort() {
     bench.ready(1);
     bench.ready(2);
     assert_eq!(bench.step(JOIN_MS - 1), None);
-    assert_eq!(bench.step(JOIN_MS), Some(GatheringStep::Say(start(&[0, 1, 2]))));
+    assert_eq!(bench.step(JOIN_MS), signs(&[0, 1, 2]));
     assert_eq!(bench.step(2 * JOIN_MS - 1), None);
     assert!(
         matches!(bench.step(2 * JOIN_MS), Some(GatheringStep::Abort(_))),
@@ -153,14 +176,14 @@ fn enough_start_without_the_absent_after_the_deadline_and_too_few_abort() {
 fn a_start_that_names_me_is_joined_once_its_readies_are_here() {
     let mut bench = Bench::new();
     bench.ready(1);
-    bench.hear(1, start(&[0, 1, 2]));
+    bench.hear_start(1, &seats(&[0, 1, 2]));
     assert_eq!(bench.step(1), Some(GatheringStep::Call));
     assert_eq!(bench.step(1), None, "asked once");
     bench.ready(2);
     bench.ready(3);
     assert_eq!(
         bench.step(2),
-        Some(GatheringStep::Say(start(&[0, 1, 2]))),
+        signs(&[0, 1, 2]),
         "joining beats proposing all four"
     );
     assert_eq!(bench.step(2), None, "exactly one START, ever");
@@ -170,16 +193,14 @@ fn a_start_that_names_me_is_joined_once_its_readies_are_here() {
 fn a_start_without_me_or_of_another_incarnation_or_too_small_is_not_joined() {
     let mut bench = Bench::new();
     (1..3).for_each(|party| bench.ready(party));
-    bench.hear(1, start(&[1, 2, 3]));
-    let Notice::Start { mut seats } = start(&[0, 1, 2]) else {
-        unreachable!("it is one")
-    };
-    seats[0].incarnation = started(9);
-    bench.hear(2, Notice::Start { seats });
+    bench.hear_start(1, &seats(&[1, 2, 3]));
+    let mut other = seats(&[0, 1, 2]);
+    other[0].incarnation = started(9);
+    bench.hear_start(2, &other);
     assert_eq!(bench.step(1), None);
     let mut bench = Bench::new();
     (1..3).for_each(|party| bench.ready(party));
-    bench.hear(1, start(&[0, 1]));
+    bench.hear_start(1, &seats(&[0, 1]));
     assert_eq!(bench.step(1), None);
 }
 
@@ -195,10 +216,7 @@ fn committed(party: Party) -> Notice {
     }
 }
 
-fn reveal(parties: &[Party], nonce: Nonce) -> Notice {
-    let Notice::Start { seats } = start(parties) else {
-        unreachable!("it is one")
-    };
+fn reveal(author: Party, parties: &[Party], nonce: Nonce) -> Notice {
     let each: Vec<_> = parties
         .iter()
         .map(|&party| (party, commitment(&[1; 32], party, &self::nonce(party))))
@@ -208,7 +226,8 @@ fn reveal(parties: &[Party], nonce: Nonce) -> Notice {
         each.iter().map(|(party, commitment)| (*party, commitment)),
     );
     Notice::Reveal {
-        seats,
+        incarnation: started(author as u8),
+        seats: Set::Seats(seats(parties)).hash(),
         commitments,
         nonce,
     }
@@ -238,9 +257,12 @@ fn nonces_are_shown_once_all_commitments_are_fixed_and_give_the_seed() {
     (1..4).for_each(|party| bench.hear(party, committed(party)));
     assert_eq!(
         bench.step(5),
-        Some(GatheringStep::Say(reveal(&[0, 1, 2, 3], nonce(0))))
+        Some(GatheringStep::Start {
+            seats: seats(&[0, 1, 2, 3]),
+            notice: reveal(0, &[0, 1, 2, 3], nonce(0)),
+        })
     );
-    (1..4).for_each(|party| bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party))));
+    (1..4).for_each(|party| bench.hear(party, reveal(party, &[0, 1, 2, 3], nonce(party))));
     let nonces: Vec<_> = (0..4).map(|party| (party, nonce(party))).collect();
     let seed = commitment::seed(&[1; 32], nonces.iter().map(|(party, nonce)| (*party, nonce)));
     assert_eq!(
@@ -255,9 +277,9 @@ fn another_nonce_than_the_committed_one_names_its_party() {
     (1..4).for_each(|party| bench.hear(party, committed(party)));
     bench.step(5);
     for party in [1, 3] {
-        bench.hear(party, reveal(&[0, 1, 2, 3], nonce(party)));
+        bench.hear(party, reveal(party, &[0, 1, 2, 3], nonce(party)));
     }
-    bench.hear(2, reveal(&[0, 1, 2, 3], [0; 32]));
+    bench.hear(2, reveal(2, &[0, 1, 2, 3], [0; 32]));
     // The one that was committed to may still come.
     assert_eq!(bench.step(JOIN_MS + 4), None);
     assert_eq!(bench.step(JOIN_MS + 5), Some(GatheringStep::Liar(2)));
@@ -267,27 +289,28 @@ fn another_nonce_than_the_committed_one_names_its_party() {
 fn a_start_over_other_commitments_is_another_start() {
     let mut bench = drawing();
     (1..3).for_each(|party| bench.hear(party, committed(party)));
-    let Notice::Reveal { seats, nonce, .. } = reveal(&[0, 1, 2], nonce(1)) else {
-        unreachable!("it is one")
-    };
-    bench.hear(
-        1,
-        Notice::Reveal {
-            seats,
-            commitments: [7; 32],
-            nonce,
-        },
-    );
+    let mut other = reveal(1, &[0, 1, 2], nonce(1));
+    if let Notice::Reveal { commitments, .. } = &mut other {
+        *commitments = [7; 32];
+    }
+    bench.hear(1, other);
+    bench
+        .flood
+        .take_set(Set::Seats(seats(&[0, 1, 2])))
+        .expect("a set");
     assert_eq!(
         bench.step(1),
         Some(GatheringStep::Call),
         "its READYs are not those that are here"
     );
     assert_eq!(bench.step(1), None);
-    bench.hear(2, reveal(&[0, 1, 2], self::nonce(2)));
+    bench.hear(2, reveal(2, &[0, 1, 2], nonce(2)));
     assert_eq!(
         bench.step(2),
-        Some(GatheringStep::Say(reveal(&[0, 1, 2], self::nonce(0))))
+        Some(GatheringStep::Start {
+            seats: seats(&[0, 1, 2]),
+            notice: reveal(0, &[0, 1, 2], nonce(0)),
+        })
     );
     // What others replace afterwards changes nothing here.
     bench.hear(
@@ -313,10 +336,7 @@ fn those_who_refuse_cost_the_grace_and_those_who_are_silent_the_deadline() {
         Time::from_millis(20 + GRACE_MS)
     );
     assert_eq!(bench.step(19 + GRACE_MS), None);
-    assert_eq!(
-        bench.step(20 + GRACE_MS),
-        Some(GatheringStep::Say(start(&[0, 1, 2])))
-    );
+    assert_eq!(bench.step(20 + GRACE_MS), signs(&[0, 1, 2]));
     // Who is connected again within the grace is waited for.
     let mut bench = Bench::new();
     (1..3).for_each(|party| bench.ready(party));
@@ -328,10 +348,7 @@ fn those_who_refuse_cost_the_grace_and_those_who_are_silent_the_deadline() {
         .connected(Network::Public, 3, Time::from_millis(50));
     assert_eq!(bench.step(20 + GRACE_MS), None);
     bench.ready(3);
-    assert_eq!(
-        bench.step(21 + GRACE_MS),
-        Some(GatheringStep::Say(start(&[0, 1, 2, 3])))
-    );
+    assert_eq!(bench.step(21 + GRACE_MS), signs(&[0, 1, 2, 3]));
 }
 
 #[test]
@@ -360,7 +377,7 @@ fn a_withdrawal_voids_the_ready_before_it_and_no_later_one() {
     assert_eq!(bench.step(5), None);
     assert!(bench.flood.has_withdrawn(3));
     bench.hear(3, ready(9));
-    let Some(GatheringStep::Say(Notice::Start { seats })) = bench.step(6) else {
+    let Some(GatheringStep::Start { seats, .. }) = bench.step(6) else {
         panic!("all are ready")
     };
     assert_eq!(seats[3].incarnation, started(9));
@@ -378,28 +395,56 @@ fn a_withdrawal_voids_the_ready_before_it_and_no_later_one() {
 fn who_refused_a_start_before_it_signed_the_same_asks_for_it_once() {
     let mut bench = Bench::new();
     (1..3).for_each(|party| bench.ready(party));
-    bench.hear(2, start(&[1, 2, 3]));
+    bench.hear_start(2, &seats(&[1, 2, 3]));
     let second = Signer::new(2, [1; 32], key(2), 99)
-        .sign(Recipient::All, start(&[0, 1, 2, 3]))
+        .sign(Recipient::All, start_of(2, &seats(&[0, 1, 2, 3])))
         .expect("signs");
     let frame = wire::notice_frame(&second);
     assert!(bench.flood.receive(&frame, second.clone(), false).is_err());
     bench.ready(3);
-    assert!(matches!(bench.step(1), Some(GatheringStep::Say(_))));
+    assert!(matches!(bench.step(1), Some(GatheringStep::Start { .. })));
     assert_eq!(bench.step(2), Some(GatheringStep::Call));
     assert_eq!(bench.step(3), None, "once");
     assert!(bench.flood.receive(&frame, second, true).is_ok());
-    bench.hear(1, start(&[0, 1, 2, 3]));
-    bench.hear(3, start(&[0, 1, 2, 3]));
+    bench.hear_start(1, &seats(&[0, 1, 2, 3]));
+    bench.hear_start(3, &seats(&[0, 1, 2, 3]));
     assert!(matches!(bench.step(4), Some(GatheringStep::Begin(..))));
 }
 
 #[test]
 fn a_start_that_does_not_name_its_author_is_none() {
     let mut bench = Bench::new();
-    let signed = Signer::new(1, [1; 32], key(1), 0)
-        .sign(Recipient::All, start(&[0, 2, 3]))
-        .expect("signs");
-    let frame = wire::notice_frame(&signed);
-    assert!(bench.flood.receive(&frame, signed, false).is_err());
+    (1..3).for_each(|party| bench.ready(party));
+    bench.hear_start(1, &seats(&[0, 2, 3]));
+    bench.ready(3);
+    let all = [0, 1, 2, 3];
+    assert_eq!(bench.step(1), signs(&all), "it is not joined");
+    // Nor does one count by another start of its author's node than the one that it names.
+    (2..4).for_each(|party| bench.hear_start(party, &seats(&all)));
+    bench.hear(1, {
+        let seats = Set::Seats(seats(&all)).hash();
+        Notice::Start {
+            incarnation: started(9),
+            seats,
+        }
+    });
+    assert_eq!(bench.step(2), Some(GatheringStep::Call));
+    assert_eq!(bench.step(3), None);
+}
+
+#[test]
+fn a_start_is_joined_once_the_set_that_it_names_is_known() {
+    let mut bench = Bench::new();
+    (1..4).for_each(|party| bench.ready(party));
+    bench.machine.presence.disconnected(3);
+    let three = seats(&[0, 1, 2]);
+    bench.hear(1, start_of(1, &three));
+    assert_eq!(bench.step(1), None, "nobody knows over whom it is");
+    assert_eq!(bench.flood.take_set(Set::Seats(three.clone())), Ok(true));
+    assert_eq!(
+        bench.flood.take_set(Set::Seats(three)),
+        Ok(false),
+        "not wanted twice"
+    );
+    assert_eq!(bench.step(2), signs(&[0, 1, 2]));
 }

@@ -129,11 +129,11 @@ fn a_neighbour_that_was_lost_counts_once_it_repeats_its_ready_or_starts_again() 
 #[test]
 fn silence_is_told_to_strangers_and_ends_with_a_word() {
     let mut ring = Ring::new();
-    let late = Time::from_millis(SILENT_MS);
+    let late = Time::from_millis(silent_ms(2));
     assert_eq!(ring.presence.wake(Time::ZERO), late);
     assert!(
         ring.presence
-            .unreached(&ring.flood, Time::from_millis(SILENT_MS - 1))
+            .unreached(&ring.flood, Time::from_millis(silent_ms(2) - 1))
             .is_empty()
     );
     let told = ring.presence.unreached(&ring.flood, late);

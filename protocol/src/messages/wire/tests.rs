@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::messages::log::{ReceivedEntry, SentEntry, Verdict};
-use crate::messages::notice::{Disclosed, Seat, Sketch, Unreached};
+use crate::messages::notice::{Disclosed, Sketch, Unreached};
+use crate::messages::row::Row;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -18,12 +19,18 @@ fn final_to_bytes(weight: LatticeWeight, values: &[u8]) -> Vec<u8> {
 fn signed(notice: Notice, recipient: Recipient) -> SignedNotice {
     SignedNotice {
         author: 3,
-        digest: [0xaa; 32],
         sequence: 258,
         recipient,
         notice,
         signature: Signature([0xcc; 64]),
     }
+}
+
+/// In round 1 party 1 sends to 2 and 2 to it; in round 2 it sends to 0, and 3 to it.
+fn schedule() -> Schedule {
+    let first = vec![vec![3], vec![2], vec![1], vec![0]];
+    let second = vec![vec![2], vec![0], vec![3], vec![1]];
+    Schedule::from_out(vec![first, second])
 }
 
 fn ready() -> Notice {
@@ -46,14 +53,11 @@ fn sums(sum: i64) -> Notice {
 
 fn notices() -> Vec<Notice> {
     let stage = Stage::Publishing;
-    let set = vec![(0, [1; 32]), (2, [3; 32])];
     vec![
         ready(),
         Notice::Start {
-            seats: vec![Seat {
-                party: 1,
-                incarnation: [6; 16],
-            }],
+            incarnation: [6; 16],
+            seats: [7; 32],
         },
         Notice::Item {
             stage,
@@ -62,17 +66,23 @@ fn notices() -> Vec<Notice> {
         },
         Notice::List {
             stage,
-            set: set.clone(),
+            held: Row::of(11, [0, 2, 9]),
+            versions: vec![(0, [1; 32]), (2, [3; 32])],
         },
         Notice::Vote {
             stage,
             early: true,
-            set,
+            set: [4; 32],
         },
         Notice::Gone { stage, party: 4 },
         Notice::Want { stage, item: 4 },
         Notice::Lack { stage, item: 4 },
-        Notice::Call,
+        Notice::Summary {
+            gathered: true,
+            holdings: Vec::new(),
+        },
+        Notice::WantSet { set: [3; 32] },
+        Notice::Told,
         Notice::Missed,
         Notice::Severed { party: 4, held: true },
         Notice::Averaged { whole: true },
@@ -84,10 +94,8 @@ fn notices() -> Vec<Notice> {
             commitment: [7; 32],
         },
         Notice::Reveal {
-            seats: vec![Seat {
-                party: 1,
-                incarnation: [6; 16],
-            }],
+            incarnation: [6; 16],
+            seats: [7; 32],
             commitments: [8; 32],
             nonce: [9; 32],
         },
@@ -219,7 +227,8 @@ fn share_id() -> ShareId {
 
 #[test]
 fn the_bytes_of_gatherings_notices_are_pinned() {
-    let (aa, cc) = ("aa".repeat(32), "cc".repeat(64));
+    // From party 3, number 258, to all.
+    let envelope = format!("0101 03 fb0201 00 {}", "cc".repeat(64));
     let ready = notice_frame(&signed(ready(), Recipient::All));
     let keys = format!("{} 00", "05".repeat(32));
     // A static plan's kinds came later: the numbers of the others, and so their frames, stayed.
@@ -232,35 +241,27 @@ fn the_bytes_of_gatherings_notices_are_pinned() {
         Recipient::All,
     ));
     let seven = "07".repeat(32);
-    let commit_hex = format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 0d000000 {keys} {seven}");
+    let commit_hex = format!("{envelope} 0d {keys} {seven}");
     assert_eq!(hex(&commit), commit_hex.replace(' ', ""));
-    let seats = vec![Seat {
-        party: 1,
-        incarnation: [6; 16],
-    }];
     let reveal = Notice::Reveal {
-        seats,
+        incarnation: [6; 16],
+        seats: [7; 32],
         commitments: [8; 32],
         nonce: [9; 32],
     };
     let (six, eight, nine) = ("06".repeat(16), "08".repeat(32), "09".repeat(32));
-    let seat = format!("0100000000000000 {six}");
-    let reveal_hex = format!(
-        "0101 03000000 {aa} 00 0201000000000000 00 {cc} 0e000000 0100000000000000 {seat} {eight} {nine}"
-    );
+    let reveal_hex = format!("{envelope} 0e {six} {seven} {eight} {nine}");
     assert_eq!(
         hex(&notice_frame(&signed(reveal, Recipient::All))),
         reveal_hex.replace(' ', "")
     );
-    assert_eq!(
-        hex(&ready),
-        format!("0101 03000000 {aa} 00 0201000000000000 00 {cc} 00000000 {keys}").replace(' ', "")
-    );
+    assert_eq!(hex(&ready), format!("{envelope} 00 {keys}").replace(' ', ""));
 }
 
 #[test]
 fn the_bytes_of_later_notices_are_pinned() {
-    let (aa, cc) = ("aa".repeat(32), "cc".repeat(64));
+    let cc = "cc".repeat(64);
+    let envelope = format!("0101 03 fb0201 00 {cc}");
     let want = notice_frame(&signed(
         Notice::Want {
             stage: Stage::Publishing,
@@ -270,32 +271,20 @@ fn the_bytes_of_later_notices_are_pinned() {
     ));
     assert_eq!(
         hex(&want),
-        format!("0101 03000000 {aa} 03 0201000000000000 01 07000000 {cc} 06000000 01000000 0400000000000000")
-            .replace(' ', "")
+        format!("0101 03 fb0201 01 07 {cc} 06 01 04").replace(' ', "")
     );
-    let body = body_frame(&[0xaa; 32], Stage::Settling, 5, b"xyz");
-    assert_eq!(
-        hex(&body),
-        format!("0102 {aa} 00000000 05000000 78797a").replace(' ', "")
-    );
+    let body = body_frame(Stage::Settling, 5, b"xyz");
+    assert_eq!(hex(&body), "010200057879 7a".replace(' ', ""));
     let severed = notice_frame(&signed(Notice::Severed { party: 4, held: true }, Recipient::All));
-    let party = "0400000000000000";
-    assert_eq!(
-        hex(&severed),
-        format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0a000000 {party} 01").replace(' ', "")
-    );
+    assert_eq!(hex(&severed), format!("{envelope} 0a 04 01").replace(' ', ""));
     let averaged = notice_frame(&signed(Notice::Averaged { whole: true }, Recipient::All));
-    assert_eq!(
-        hex(&averaged),
-        format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0b000000 01").replace(' ', "")
-    );
+    assert_eq!(hex(&averaged), format!("{envelope} 0b 01").replace(' ', ""));
     let told = notice_frame(&signed(sums(-2), Recipient::All));
-    let unheard = "0100000000000000 0200000000000000";
-    let (seed, sums) = ("04".repeat(16), format!("fe{}", "ff".repeat(7)).repeat(32));
+    // Signed numbers in turn: 0, −1, 1, −2.
+    let (seed, sums) = ("04".repeat(16), "03".repeat(32));
     assert_eq!(
         hex(&told),
-        format!("0101 03000000 {aa} 03 0201000000000000 00 {cc} 0f000000 01 {unheard} {seed} {sums}")
-            .replace(' ', "")
+        format!("{envelope} 0f 01 01 02 {seed} {sums}").replace(' ', "")
     );
     // Where a plan has least room.
     assert!(told.len() <= public_frame_limit(2, 0), "{}", told.len());
@@ -351,13 +340,11 @@ fn the_bytes_of_shares_answers_finals_and_logs_are_pinned() {
         format!("03{}09", "00".repeat(15))
     );
     let ee = "ee".repeat(64);
-    let unsent = "02000000 0000000000000000 00 00";
-    let sent = format!("0200000000000000 01000000 0200000000000000 01 01 00000000 02000000 {ee} {unsent}");
-    let received = "0100000000000000 01000000 0200000000000000 02000000";
-    let gone = "0100000000000000 0300000000000000";
+    // One accepted a round late, one kept; one joined a round late, one did not; 3 is gone; nothing
+    // is sealed.
     assert_eq!(
-        hex(&log_to_bytes(&log())),
-        format!("0100000000000000 {sent} {received} {gone} 00").replace(' ', "")
+        hex(&log_to_bytes(&log(), &schedule())),
+        format!("02 03 01 {ee} 00  02 02 00  01 03  00").replace(' ', "")
     );
 }
 
@@ -375,10 +362,9 @@ fn what_is_written_is_read() {
             other => panic!("{other:?}"),
         }
     }
-    let frame = body_frame(&[2; 32], Stage::Publishing, 5, b"xyz");
+    let frame = body_frame(Stage::Publishing, 5, b"xyz");
     match read_public(&frame) {
         Ok(PublicFrame::Body {
-            digest: [2, ..],
             stage: Stage::Publishing,
             author: 5,
             bytes,
@@ -399,7 +385,13 @@ fn what_is_written_is_read() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(log_from_bytes(&log_to_bytes(&log())), Ok(log()));
+    let schedule = schedule();
+    let bytes = log_to_bytes(&log(), &schedule);
+    assert_eq!(log_from_bytes(&bytes, 1, &schedule), Ok(log()));
+    // Of another party's shares, or of another schedule's, it says nothing.
+    for other in [Schedule::none(), Schedule::from_out(schedule.out()[..1].to_vec())] {
+        assert!(log_from_bytes(&bytes, 1, &other).is_err());
+    }
     assert_eq!(
         final_from_bytes(&final_to_bytes(LatticeWeight(-4), &[8])),
         Ok((LatticeWeight(-4), &[8u8][..]))
@@ -430,7 +422,13 @@ fn what_is_no_frame_is_refused() {
             left: 1
         })
     );
-    let misdirected = notice_frame(&signed(Notice::Call, Recipient::All));
+    let misdirected = notice_frame(&signed(
+        Notice::Summary {
+            gathered: true,
+            holdings: Vec::new(),
+        },
+        Recipient::All,
+    ));
     assert_eq!(
         read_public(&misdirected).err(),
         Some(WireError::Malformed("envelope"))
@@ -439,34 +437,41 @@ fn what_is_no_frame_is_refused() {
 
 #[test]
 fn hostile_lengths_allocate_nothing() {
-    let mut start = notice_frame(&signed(Notice::Start { seats: Vec::new() }, Recipient::All)).to_vec();
-    let length = start.len() - 8;
-    for hostile in [1u64 << 40, u64::MAX, 1 << 20] {
-        start[length..].copy_from_slice(&hostile.to_le_bytes());
-        assert_eq!(read_public(&start).err(), Some(WireError::Malformed("notice")));
+    let notice = Notice::Unreached { parties: Vec::new() };
+    let unreached = notice_frame(&signed(notice, Recipient::All)).to_vec();
+    let set = set_frame(&Set::Seats(Vec::new())).to_vec();
+    for (frame, what) in [(unreached, "notice"), (set, "set")] {
+        // The last byte is the length, 0; a marker makes it eight bytes.
+        for hostile in [1u64 << 40, u64::MAX, 1 << 20] {
+            let length = [&[253][..], &hostile.to_le_bytes()].concat();
+            let frame = [&frame[..frame.len() - 1], &length].concat();
+            assert_eq!(read_public(&frame).err(), Some(WireError::Malformed(what)));
+        }
     }
 }
 
 #[test]
 fn limits_hold_the_largest_messages() {
     let (parties, rounds) = (200, 40);
+    let everybody_to_the_next = (0..parties).map(|party| vec![(party + 1) % parties]).collect();
+    let schedule = Schedule::from_out(vec![everybody_to_the_next; rounds]);
     let answer = Answer {
         verdict: Verdict::Accepted { applied: 40 },
         signature: Signature([1; 64]),
     };
-    let sent = (0..rounds)
-        .map(|_| SentEntry {
-            round: 40,
+    let sent = (1..=rounds as u32)
+        .map(|round| SentEntry {
+            round,
             to: 1,
             left: true,
             answer: Some(answer.clone()),
         })
         .collect();
-    let received = (0..60)
-        .map(|_| ReceivedEntry {
-            round: 1,
-            from: 1,
-            applied: 1,
+    let received = (1..=rounds as u32)
+        .map(|round| ReceivedEntry {
+            round,
+            from: parties - 1,
+            applied: 40,
         })
         .collect();
     let log = Log {
@@ -476,21 +481,22 @@ fn limits_hold_the_largest_messages() {
         gone: (0..parties).collect(),
         sealed: None,
     };
-    let bytes = log_to_bytes(&log);
-    assert!(bytes.len() <= log_limit(parties, rounds, 1, 60));
-    assert!(
-        body_frame(&[0; 32], Stage::Settling, 0, &bytes).len() <= public_frame_limit(parties, bytes.len())
-    );
-    let set = (0..parties).map(|party| (party, [0; 32])).collect();
-    let vote = notice_frame(&signed(
-        Notice::Vote {
+    let bytes = log_to_bytes(&log, &schedule);
+    assert_eq!(log_from_bytes(&bytes, 0, &schedule), Ok(log));
+    assert!(bytes.len() > 65 * rounds && bytes.len() <= log_limit(parties, rounds, 1, rounds));
+    assert!(body_frame(Stage::Settling, 0, &bytes).len() <= public_frame_limit(parties, bytes.len()));
+    let items = || (0..parties).map(|party| (party, [0; 32])).collect();
+    let list = notice_frame(&signed(
+        Notice::List {
             stage: Stage::Settling,
-            early: true,
-            set,
+            held: Row::of(parties, 0..parties),
+            versions: items(),
         },
         Recipient::All,
     ));
-    assert!(vote.len() <= public_frame_limit(parties, 0));
+    assert!(list.len() <= public_frame_limit(parties, 0));
+    let set = set_frame(&Set::Items(items()));
+    assert!(set.len() <= public_frame_limit(parties, 0));
     assert!(share_frame(&[0; 32], share_id(), LatticeWeight(1), &[0; 500]).len() <= private_frame_limit(500));
 }
 
@@ -499,7 +505,7 @@ proptest! {
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = read_public(&bytes);
         let _ = read_private(&bytes);
-        let _ = log_from_bytes(&bytes);
+        let _ = log_from_bytes(&bytes, 1, &schedule());
         let _ = final_from_bytes(&bytes);
     }
 
@@ -517,10 +523,10 @@ proptest! {
         frame[place] = byte;
         let _ = read_public(&frame[..cut.index(frame.len() + 1)]);
         for log in [log(), sealing::sealed_log()] {
-            let mut log = log_to_bytes(&log);
+            let mut log = log_to_bytes(&log, &schedule());
             let place = at.index(log.len());
             log[place] = byte;
-            let _ = log_from_bytes(&log);
+            let _ = log_from_bytes(&log, 1, &schedule());
         }
     }
 }

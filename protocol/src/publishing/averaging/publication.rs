@@ -71,7 +71,7 @@ impl AveragedFinals {
         let opening = Opening::of(&self.terms, final_state.value.steps(), final_state.weight)?;
         let entry = opening.entry.to_bytes();
         let item = OwnItem {
-            frame: wire::body_frame(setup.signer.digest(), Stage::Publishing, setup.me, &entry),
+            frame: wire::body_frame(Stage::Publishing, setup.me, &entry),
             length: entry.len(),
         };
         let mut averaging = Averaging::new(setup, self.terms.clone(), self.lattice, opening, connected);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::messages::log::AgreedLogs;
+use crate::messages::notice::Stage;
 use crate::mixing::exchange::Exchange;
 use crate::publishing::corrections::{first_corrections, masks_owed, next_corrections};
 use crate::publishing::interface::Published;
@@ -141,9 +142,10 @@ impl Run {
     }
 
     /// A step of the agreement on corrections.
-    pub(super) fn correct(&mut self, step: Step) {
+    pub(super) fn correct(&mut self, stage: Stage, step: Step) {
         let set = match step {
             Step::Say(notice) => return self.commons.say(notice),
+            Step::Vote { early, set } => return self.commons.vote(stage, early, set),
             Step::Over => {
                 let reason = "no set of corrections was agreed on in time".to_string();
                 self.withhold(reason.clone());

@@ -6,6 +6,7 @@ use crate::agreement::gathering::{GatheringStep, Unstarted};
 use crate::agreement::presence::Standing;
 use crate::messages::log::ShareId;
 use crate::messages::notice::{Notice, Phase};
+use crate::messages::set::Set;
 use crate::mixing::exchange::{Exchange, Outset};
 use crate::plan::run_file::settings::RunSettings;
 use crate::publishing::interface::Published;
@@ -26,13 +27,16 @@ fn listed(parts: &[(Vec<Party>, &str)], names: impl Fn(&[Party]) -> String) -> S
 impl Run {
     pub(super) fn gather(&mut self, step: GatheringStep) {
         match step {
-            GatheringStep::Say(notice) => {
+            GatheringStep::Say(notice) => self.commons.say(notice),
+            GatheringStep::Start { seats, notice } => {
                 if matches!(notice, Notice::Reveal { .. }) {
                     self.commons.event(Event::Revealing);
                 }
+                self.commons.flood.keep_set(Set::Seats(seats));
                 self.commons.say(notice);
+                self.commons.gathered(self.now);
             }
-            GatheringStep::Call => self.commons.call(),
+            GatheringStep::Call => self.commons.hurry(self.now),
             GatheringStep::Pulse => self.commons.pulse(),
             GatheringStep::Await(parties) => self.commons.event(Event::Awaiting(parties)),
             GatheringStep::Abort(why) => {

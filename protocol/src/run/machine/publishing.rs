@@ -85,6 +85,7 @@ impl Run {
     pub(super) fn publish(&mut self, step: Step) {
         let (set, agreed) = match step {
             Step::Say(notice) => return self.commons.say(notice),
+            Step::Vote { early, set } => return self.commons.vote(Stage::Publishing, early, set),
             Step::Agreed(set) => (set, true),
             Step::Over => (self.items_held(), false),
         };

@@ -49,10 +49,28 @@ impl Run {
         }
     }
 
+    /// Whether this node waits for what others say in public; if so, whether it needs nothing more
+    /// of what is said before START.
+    pub(super) fn waits_in_public(&self) -> Option<bool> {
+        match self.machine {
+            Machine::Gathering { .. } => Some(false),
+            Machine::Settling { .. }
+            | Machine::Publishing { .. }
+            | Machine::Correcting { .. }
+            | Machine::Opening { .. }
+                if !self.record.finished =>
+            {
+                Some(true)
+            }
+            _ => None,
+        }
+    }
+
     /// A peer's connection is lost, and its address refuses a new one.
     pub(super) fn lost(&mut self, peer: Party) {
         self.notice_presence(|presence, ready| presence.refused(peer, ready(peer)));
         self.gone.entry(peer).or_insert(self.now);
+        self.commons.hurry(self.now);
         if let Some(exchange) = self.exchange() {
             exchange.gone(peer, true);
         }

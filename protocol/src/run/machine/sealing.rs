@@ -115,10 +115,15 @@ impl Run {
             return false;
         };
         let (flood, bytes) = (&self.commons.flood, finals.bytes() as u64);
-        let votes = flood.votes(Stage::Settling).map(|vote| (vote.signer, vote.set));
-        let named = |(signer, set): (Party, &ItemSet)| signer != me && set.binary_search(&own).is_ok();
-        let is_held = flood.lists(Stage::Settling).chain(votes).any(named);
-        if is_held {
+        // This node has signed one log only: a list that has it has that one.
+        let listed = flood
+            .lists(Stage::Settling)
+            .any(|list| list.author != me && list.held.has(me));
+        let voted = flood.votes(Stage::Settling).any(|vote| {
+            let names = |set: &ItemSet| set.binary_search(&own).is_ok();
+            vote.signer != me && vote.set.is_some_and(names)
+        });
+        if listed || voted {
             self.left_with_log(None);
             self.commons.event(Event::Sealed(bytes));
         }

@@ -80,6 +80,7 @@ impl Run {
     pub(super) fn settle(&mut self, step: Step) {
         match step {
             Step::Say(notice) => self.commons.say(notice),
+            Step::Vote { early, set } => self.commons.vote(Stage::Settling, early, set),
             Step::Over => {
                 let reason = "no set of logs was agreed on in time".to_string();
                 self.withhold(reason.clone());
@@ -122,7 +123,7 @@ impl Run {
     /// lacks only where somebody did not want it.
     fn voted_out(&self, set: &ItemSet) -> String {
         let votes = self.commons.flood.votes(Stage::Settling);
-        let signers = votes.filter(|vote| vote.set == set).map(|vote| vote.signer);
+        let signers = votes.filter(|vote| vote.set == Some(set)).map(|vote| vote.signer);
         let members = &self.plan.draft().members;
         let names: Vec<&str> = signers.map(|party| members[party].name.as_str()).collect();
         format!(

@@ -6,8 +6,11 @@ use super::*;
 use crate::agreement::agreeing::Clock;
 use crate::lattice::grid::Lattice;
 use crate::lattice::packed::PackedVector;
+use crate::messages::holding::{Holding, Kind};
 use crate::messages::log::Verdict;
-use crate::messages::notice::Network;
+use crate::messages::notice::{Network, Notice, Recipient};
+use crate::messages::row::Row;
+use crate::messages::signing::Signer;
 use crate::messages::testing::run_key;
 use crate::messages::wire;
 use crate::messages::wire::Bytes;
@@ -179,7 +182,7 @@ fn our_callers_mistakes_are_errors_and_change_nothing() {
 }
 
 #[test]
-fn a_new_public_connection_gets_all_that_is_held() {
+fn a_new_public_connection_gets_what_its_tree_brings_and_all_else_if_it_asks() {
     let plan = plan(3, "", 2);
     let (mut run, _) = up_to_start(&plan);
     run.handle(
@@ -198,11 +201,29 @@ fn a_new_public_connection_gets_all_that_is_held() {
         },
     )
     .expect("in the plan");
-    assert_eq!(
-        public_frames(&drain(&mut run)).len(),
-        6,
-        "three READYs, three STARTs"
-    );
+    let own = public_frames(&drain(&mut run)).len();
+    assert_eq!(own, 2, "a READY and a START of this node");
+    let mut signer = Signer::new(2, *plan.digest(), simulated_keypair(2), 1 << 40);
+    let mut asks = |gathered, holdings| {
+        let notice = Notice::Summary { gathered, holdings };
+        let signed = signer.sign(Recipient::Party(0), notice).expect("signs");
+        let frame = Bytes::from_owner(wire::notice_frame(&signed));
+        run.handle(at(7), Input::Public { from: 2, frame })
+            .expect("in the plan");
+        public_frames(&drain(&mut run)).len()
+    };
+    // Each answer ends with the word that it is one.
+    assert_eq!(asks(false, Vec::new()), 7, "three READYs, three STARTs");
+    let readies = Holding {
+        kind: Kind::Ready,
+        held: Row::of(3, [1]),
+        marks: vec![[0; 4]],
+    };
+    assert_eq!(asks(false, vec![readies]), 7, "another READY of 1 than that one");
+    assert_eq!(asks(true, Vec::new()), 1, "nothing else is said yet");
+    // Nobody gets everything over and over.
+    let answers: usize = (0..20).map(|_| asks(false, Vec::new())).sum();
+    assert!(answers < 20 + 6 * 4, "{answers}");
 }
 
 /// A flood brings everything more than once. One such frame at the very end of a round once hid
@@ -252,7 +273,7 @@ fn a_public_message_that_brings_nothing_new_does_not_hide_a_deadline() {
 }
 
 #[test]
-fn a_peer_with_another_plan_is_named_with_both_digests() {
+fn what_is_said_for_another_plan_is_not_taken() {
     let (ours, theirs) = (plan(3, "", 2), plan(3, "", 3));
     let mut run = run_of(&ours, 0);
     let mut other = run_of(&theirs, 1);
@@ -277,10 +298,12 @@ fn a_peer_with_another_plan_is_named_with_both_digests() {
     .expect("in the plan");
     let offences = offences(&drain(&mut run));
     assert_eq!(offences.len(), 1);
+    // A stream belongs to one plan, which its hello names: frames do not.
     assert!(
-        offences[0].contains(&ours.digest_hex()) && offences[0].contains(&theirs.digest_hex()),
+        offences[0].contains("its signature is not party 1's"),
         "{offences:?}"
     );
+    assert_eq!(run.progress().ready, 1);
 }
 
 #[test]

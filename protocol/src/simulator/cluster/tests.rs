@@ -336,8 +336,18 @@ fn logs_that_reach_only_some_never_make_two_sets_and_those_cut_off_withhold() {
 #[test]
 fn who_is_voted_out_says_who_signed_that() {
     let plan = plan(8, "", 7);
-    let (started, settling, _) = milestones(&plan);
+    let (started, _, _) = milestones(&plan);
     let run = &plan.draft().run;
+    let settles =
+        |(_, party, event): &&(Time, Party, Event)| (*party, event) == (2, &Event::Phase(Phase::Settling));
+    let whole = simulate(&plan, Conditions::new(3));
+    let settling = whole
+        .events
+        .iter()
+        .find(settles)
+        .expect("it settles")
+        .0
+        .as_nanos();
     // Party 2 loses everybody just before it would give its log, and is back after the vote.
     let deadlines_ms = u64::from(plan.rounds()) * run.round_ms + run.settle_ms;
     let at = Time::from_nanos(settling - 1);
@@ -351,10 +361,15 @@ fn who_is_voted_out_says_who_signed_that() {
         panic!("{:?}", outcome.ending);
     };
     let (_, signers) = reason.split_once("was signed by ").expect("it says who");
-    // It may have signed that itself, once it saw what the others had agreed on.
+    // It may have signed that itself, once it saw what the others had agreed on, and ends as soon as
+    // it has heard of enough.
     let named: Vec<&str> = signers.split(", ").filter(|name| *name != "party-2").collect();
     let others = [0, 1, 3, 4, 5, 6, 7].map(|party| format!("party-{party}"));
-    assert_eq!(named, others, "{reason}");
+    assert!(
+        named.iter().all(|name| others.iter().any(|other| other == name)),
+        "{reason}"
+    );
+    assert!(named.len() >= 4, "{reason}");
 }
 
 #[test]

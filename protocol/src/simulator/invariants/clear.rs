@@ -94,12 +94,12 @@ mod tests {
         assert!(clear.public(&share).is_err(), "the share itself");
         assert!(
             clear
-                .public(&wire::body_frame(&[0; 32], Stage::Settling, 0, &values))
+                .public(&wire::body_frame(Stage::Settling, 0, &values))
                 .is_err(),
             "inside of a log"
         );
         assert_eq!(
-            clear.public(&wire::body_frame(&[0; 32], Stage::Settling, 0, &values[1..])),
+            clear.public(&wire::body_frame(Stage::Settling, 0, &values[1..])),
             Ok(())
         );
         assert!(clear.public(b"junk").is_err());

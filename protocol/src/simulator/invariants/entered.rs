@@ -174,7 +174,7 @@ mod tests {
 
     fn committed(author: Party, values: [i64; 2], range: u64) -> Vec<u8> {
         let entry = FinalEntry::new(LatticeWeight(1), range, &opening(values));
-        wire::body_frame(&[0; 32], Stage::Publishing, author, &entry.to_bytes()).to_vec()
+        wire::body_frame(Stage::Publishing, author, &entry.to_bytes()).to_vec()
     }
 
     fn start(values: [i128; 3]) -> Vec<u8> {

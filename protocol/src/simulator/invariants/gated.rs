@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_final_before_its_verdict_is_seen() {
-        let final_of = |author| wire::body_frame(&[0; 32], Stage::Publishing, author, b"final");
+        let final_of = |author| wire::body_frame(Stage::Publishing, author, b"final");
         let mut gated = Gated::default();
         assert!(gated.public(&final_of(1)).is_err());
         gated.verdict(
@@ -99,7 +99,7 @@ mod tests {
         assert!(gated.public(&final_of(2)).is_err(), "left out");
         assert!(gated.public(&final_of(3)).is_err(), "withheld");
         assert_eq!(
-            gated.public(&wire::body_frame(&[0; 32], Stage::Settling, 2, b"log")),
+            gated.public(&wire::body_frame(Stage::Settling, 2, b"log")),
             Ok(())
         );
         let round = |author| {

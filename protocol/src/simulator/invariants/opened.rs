@@ -89,7 +89,6 @@ mod tests {
     fn said(author: Party, notice: Notice) -> Vec<u8> {
         let signed = SignedNotice {
             author,
-            digest: [0; 32],
             sequence: 1,
             recipient: Recipient::All,
             notice,

@@ -19,15 +19,11 @@ pub(super) fn sealed_log() -> Log {
 
 #[test]
 fn the_bytes_of_notices_that_open_are_pinned() {
-    let envelope = format!(
-        "0101 03000000 {} 03 0201000000000000 00 {}",
-        "aa".repeat(32),
-        "cc".repeat(64)
-    );
+    let envelope = format!("0101 03 fb0201 00 {}", "cc".repeat(64));
     let (one, two) = ("a1".repeat(32), "a2".repeat(32));
     let pinned = [
-        format!("{envelope} 13000000 02000000 {one}"),
-        format!("{envelope} 14000000 02000000 04000000 {two}"),
+        format!("{envelope} 13 02 {one}"),
+        format!("{envelope} 14 02 04 {two}"),
     ];
     let opening = notices()
         .into_iter()
@@ -38,23 +34,22 @@ fn the_bytes_of_notices_that_open_are_pinned() {
     assert_eq!(frames.len(), pinned.len());
     for (frame, pinned) in frames.iter().zip(pinned) {
         assert_eq!(hex(frame), pinned.replace(' ', ""));
-        // "One more notice of 190 bytes" a party, with its length prefix.
-        assert!(frame.len() <= 190, "{}", frame.len());
+        assert!(frame.len() <= 120, "{}", frame.len());
     }
 }
 
 #[test]
 fn the_bytes_of_what_a_log_seals_are_pinned_and_counted() {
-    let bytes = log_to_bytes(&sealed_log());
-    let (none, hash) = ("0000000000000000".repeat(3), "9a".repeat(32));
-    let commitments = format!("0300000000000000 {}", "c0".repeat(3 * 32));
-    let letters = format!("0400000000000000 {}", "1e".repeat(4 * 80));
+    let none = Schedule::none();
+    let bytes = log_to_bytes(&sealed_log(), &none);
+    let hash = "9a".repeat(32);
+    let commitments = format!("03 {}", "c0".repeat(3 * 32));
+    let letters = format!("04 {}", "1e".repeat(4 * 80));
     assert_eq!(
         hex(&bytes),
-        format!("0100000000000000 {none} 01 {hash} 0201000000000000 {commitments} {letters}")
-            .replace(' ', "")
+        format!("00 00 00 01 {hash} fb0201 {commitments} {letters}").replace(' ', "")
     );
-    assert_eq!(log_from_bytes(&bytes), Ok(sealed_log()));
+    assert_eq!(log_from_bytes(&bytes, 1, &none), Ok(sealed_log()));
     let tolerance = Tolerance {
         members: 8,
         started: 8,
@@ -62,17 +57,18 @@ fn the_bytes_of_what_a_log_seals_are_pinned_and_counted() {
         dropouts: 1,
     };
     let threshold = Threshold::of(tolerance).expect("enough members");
-    let plain = log_to_bytes(&Log {
+    let unsealed = Log {
         sealed: None,
         ..sealed_log()
-    });
-    assert_eq!(bytes.len() - plain.len(), sealed_bytes(threshold));
+    };
+    let plain = log_to_bytes(&unsealed, &none);
+    assert!(bytes.len() - plain.len() <= sealed_bytes(threshold));
     // Less than one letter is left of what would have to be there.
-    for place in [plain.len() + 32 + 8, bytes.len() - 4 * 80 - 8] {
+    for place in [plain.len() + 32 + 3, bytes.len() - 4 * 80 - 1] {
         for hostile in [5, 1 << 20, 1 << 40, u64::MAX] {
-            let mut log = bytes.clone();
-            log[place..place + 8].copy_from_slice(&u64::to_le_bytes(hostile));
-            assert!(log_from_bytes(&log).is_err(), "{place} {hostile}");
+            let length = [&[253][..], &u64::to_le_bytes(hostile)].concat();
+            let log = [&bytes[..place], &length, &bytes[place + 1..]].concat();
+            assert!(log_from_bytes(&log, 1, &none).is_err(), "{place} {hostile}");
         }
     }
 }

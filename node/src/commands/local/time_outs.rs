@@ -1,0 +1,72 @@
+//! Time-outs of a cluster on one machine, from what there is to do: many parties share its cores.
+//!
+//! The defaults of the run file are for few parties and short vectors, for which nothing changes.
+
+use std::num::NonZeroUsize;
+
+use undertone_protocol::plan::run_file::raw::RawRunSettings;
+
+/// What each pair of parties takes of a core, in milliseconds: measured with 50 to 200 parties of
+/// 1,000 coordinates each, from START to the result.
+const PAIR_MS: f64 = 1.0;
+/// What each coordinate of each pair takes more, in milliseconds: measured with 30 parties of a
+/// million coordinates.
+const COORDINATE_MS: f64 = 55e-6;
+/// What connecting each pair takes, and starting the nodes. Measured alike.
+const JOIN_MS: f64 = 1.5;
+/// A deadline is so many times what it all takes on an idle machine. Our choice.
+const MARGIN: f64 = 4.0;
+
+/// Sets the time-outs that nobody has set, where the defaults are too short for so many parties and
+/// coordinates on so many cores.
+pub(super) fn stretch(run: &mut RawRunSettings, parties: usize, dimension: usize, cores: usize) {
+    let pairs = (parties * parties) as f64;
+    let each = |ms: f64| MARGIN * pairs * ms / cores.max(1) as f64;
+    let work = each(PAIR_MS + COORDINATE_MS * dimension as f64);
+    let atleast = |field: &mut Option<u64>, default: u64, ms: f64| {
+        if field.is_none() && ms > default as f64 {
+            *field = Some(ms as u64);
+        }
+    };
+    atleast(&mut run.join_ms, 10_000, each(JOIN_MS) + work);
+    atleast(&mut run.settle_ms, 2000, work);
+    // A round has one share of each party, where all else has one vector of each pair.
+    let share = MARGIN * parties as f64 * COORDINATE_MS * dimension as f64 / cores.max(1) as f64;
+    atleast(&mut run.round_ms, 1000, each(PAIR_MS) / 8.0 + share);
+}
+
+/// The cores of this machine.
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretched(parties: usize, dimension: usize, cores: usize) -> [Option<u64>; 3] {
+        let mut run = RawRunSettings::default();
+        stretch(&mut run, parties, dimension, cores);
+        [run.join_ms, run.round_ms, run.settle_ms]
+    }
+
+    #[test]
+    fn few_parties_keep_the_defaults_and_many_have_time() {
+        assert_eq!(stretched(8, 1000, 2), [None; 3]);
+        assert_eq!(stretched(20, 1000, 2), [None; 3]);
+        let [join, round, settle] = stretched(100, 1000, 2).map(|ms| ms.expect("stretched"));
+        assert!(
+            join > 40_000 && round > 2000 && settle > 15_000,
+            "{join} {round} {settle}"
+        );
+        assert!(stretched(100, 1000, 64)[2] < Some(settle), "many cores are fast");
+        let [_, _, long] = stretched(30, 1_000_000, 2);
+        assert!(long > Some(60_000), "{long:?}");
+        let mut run = RawRunSettings {
+            settle_ms: Some(7),
+            ..RawRunSettings::default()
+        };
+        stretch(&mut run, 100, 1000, 2);
+        assert_eq!(run.settle_ms, Some(7), "what was asked for stays");
+    }
+}

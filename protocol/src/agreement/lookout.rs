@@ -1,0 +1,164 @@
+//! When a node that waits compares what it holds with a neighbour, and with which one.
+//!
+//! What travels along the [`trees`](crate::agreement::trees) may be lost: somebody on the way is
+//! gone, or a liar. So a node that waits for something in public, and has heard no news for a
+//! while, sends one neighbour a summary of what it holds; that one sends what is missing. The
+//! neighbours take turns, more and more slowly while none has any news. A liar that keeps something
+//! to itself so costs a turn, and nothing is lost that an honest neighbour has.
+
+use std::collections::BTreeSet;
+
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// The longest wait between two turns, in shares of the shortest. Our guess: what nobody has now
+/// will hardly be lost on its way later.
+const LONGEST: u64 = 16;
+
+/// So long an answer is waited for, in shares of the shortest wait, before the next one is asked.
+/// Our guess.
+const ANSWER: u64 = 4;
+
+/// So many neighbours are asked at once where something is known to be missing. Our guess: of a
+/// party that died while it spoke, most have heard what it said.
+const AT_ONCE: u32 = 3;
+
+/// Whose turn it is, and when.
+pub struct Lookout {
+    /// Who was asked last and has not answered.
+    asked: Option<Party>,
+    /// So many are asked without a wait.
+    at_once: u32,
+    patience_ms: u64,
+    wait_ms: u64,
+    next: Time,
+    /// Who was asked last, or this node.
+    last: Party,
+}
+
+impl Lookout {
+    /// Nobody was asked; neighbours after `me` are asked first. Patience is a share of `settle_ms`
+    /// (our guess: 1/32, several times a message's way through a wide-area network).
+    pub fn new(me: Party, settle_ms: u64, now: Time) -> Self {
+        let patience_ms = (settle_ms / 32).max(1);
+        Lookout {
+            asked: None,
+            at_once: 0,
+            patience_ms,
+            wait_ms: patience_ms,
+            next: now.plus_millis(patience_ms),
+            last: me,
+        }
+    }
+
+    /// There is news.
+    pub fn news(&mut self, now: Time) {
+        self.wait_ms = self.patience_ms;
+        if self.asked.is_none() {
+            self.next = now.plus_millis(self.wait_ms);
+        }
+    }
+
+    /// A neighbour has sent all that was missing.
+    pub fn answered(&mut self, now: Time, peer: Party) {
+        if self.asked == Some(peer) {
+            self.asked = None;
+            self.next = now.plus_millis(self.wait_ms);
+        }
+    }
+
+    /// Nobody is asked before this; from now on patience is a share of this `settle_ms`.
+    pub fn restart(&mut self, now: Time, settle_ms: u64) {
+        self.patience_ms = (settle_ms / 32).max(1);
+        self.asked = None;
+        self.news(now);
+    }
+
+    /// Something is known to be missing: some are asked at once.
+    pub fn hurry(&mut self, now: Time) {
+        self.news(now);
+        self.at_once = AT_ONCE;
+    }
+
+    /// Whom to ask now, if it is time and anybody is connected.
+    pub fn turn(&mut self, now: Time, connected: &BTreeSet<Party>) -> Option<Party> {
+        if self.at_once > 0 {
+            self.at_once -= 1;
+        } else if now < self.next {
+            return None;
+        } else {
+            self.wait_ms = (2 * self.wait_ms).min(LONGEST * self.patience_ms);
+        }
+        // Whoever is slow is not helped by others that send the same; whoever is silent is not
+        // waited for without end.
+        self.next = now.plus_millis(self.wait_ms.max(ANSWER * self.patience_ms));
+        let after = connected.range(self.last + 1..).next();
+        let peer = *after.or_else(|| connected.first())?;
+        self.last = peer;
+        self.asked = Some(peer);
+        Some(peer)
+    }
+
+    /// When the next turn is.
+    pub fn wake(&self) -> Time {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    #[test]
+    fn neighbours_take_turns_more_slowly_while_there_is_no_news() {
+        let near = BTreeSet::from([0, 2, 5]);
+        let mut lookout = Lookout::new(2, 320, Time::ZERO);
+        let mut turns = Vec::new();
+        for ms in 0..800 {
+            if let Some(peer) = lookout.turn(at(ms), &near) {
+                turns.push((ms, peer));
+                lookout.answered(at(ms), peer);
+            }
+        }
+        let expected = [
+            (10, 5),
+            (30, 0),
+            (70, 2),
+            (150, 5),
+            (310, 0),
+            (470, 2),
+            (630, 5),
+            (790, 0),
+        ];
+        assert_eq!(turns, expected);
+        lookout.news(at(1000));
+        assert_eq!(lookout.wake(), at(1010));
+        assert_eq!(lookout.turn(at(1010), &BTreeSet::new()), None);
+    }
+
+    #[test]
+    fn who_is_slow_is_waited_for_and_who_is_silent_not_for_ever() {
+        let near = BTreeSet::from([1, 2]);
+        let mut lookout = Lookout::new(0, 320, Time::ZERO);
+        assert_eq!(lookout.turn(at(10), &near), Some(1));
+        lookout.news(at(12));
+        lookout.answered(at(13), 2);
+        assert_eq!(lookout.turn(at(49), &near), None);
+        assert_eq!(lookout.turn(at(50), &near), Some(2));
+        lookout.answered(at(51), 2);
+        assert_eq!(lookout.wake(), at(71), "without news since");
+    }
+
+    #[test]
+    fn some_are_asked_at_once_where_something_is_missing() {
+        let near = BTreeSet::from([0, 2, 5]);
+        let mut lookout = Lookout::new(2, 320, Time::ZERO);
+        lookout.hurry(at(1));
+        let asked: Vec<_> = (0..5).map(|_| lookout.turn(at(1), &near)).collect();
+        assert_eq!(asked, [Some(5), Some(0), Some(2), None, None]);
+    }
+}

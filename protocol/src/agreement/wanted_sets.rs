@@ -1,0 +1,131 @@
+//! Asking for the sets that notices name: one neighbour after the other, each set once at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::agreement::flood::named_sets::UnknownSet;
+use crate::messages::set::SetHash;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// How far the search for a set has come.
+struct Search {
+    /// When the next neighbour is asked.
+    next: Time,
+    /// Who was asked already.
+    asked: BTreeSet<Party>,
+}
+
+/// The sets that this node lacks.
+pub struct WantedSets {
+    /// A vote's set is waited for that long before it is asked for, since this node will most likely
+    /// make the same one, and any set so long before the next neighbour is asked.
+    patience_ms: u64,
+    searches: BTreeMap<SetHash, Search>,
+}
+
+impl WantedSets {
+    /// None is wanted. Patience is a sixteenth of `settle_ms`, our guess: as long as a pushed item
+    /// is waited for.
+    pub fn new(settle_ms: u64) -> Self {
+        WantedSets {
+            patience_ms: (settle_ms / 16).max(1),
+            searches: BTreeMap::new(),
+        }
+    }
+
+    /// Whether nothing is searched for.
+    pub fn is_empty(&self) -> bool {
+        self.searches.is_empty()
+    }
+
+    /// Whom to ask for which set now: signers first, then anybody who is connected, and then all
+    /// over again.
+    pub fn asks(
+        &mut self,
+        now: Time,
+        unknown: &[UnknownSet],
+        connected: &BTreeSet<Party>,
+    ) -> Vec<(Party, SetHash)> {
+        self.searches
+            .retain(|hash, _| unknown.iter().any(|set| set.hash == *hash));
+        let mut asks = Vec::new();
+        for UnknownSet {
+            hash,
+            of_start,
+            signers,
+        } in unknown
+        {
+            let patience_ms = if *of_start { 0 } else { self.patience_ms };
+            let begun = Search {
+                next: now.plus_millis(patience_ms),
+                asked: BTreeSet::new(),
+            };
+            let search = self.searches.entry(*hash).or_insert(begun);
+            if now < search.next {
+                continue;
+            }
+            search.next = now.plus_millis(self.patience_ms);
+            let near = signers.iter().filter(|signer| connected.contains(signer));
+            let peers = || near.clone().chain(connected);
+            if peers().all(|peer| search.asked.contains(peer)) {
+                search.asked.clear();
+            }
+            if let Some(&peer) = peers().find(|peer| !search.asked.contains(peer)) {
+                search.asked.insert(peer);
+                asks.push((peer, *hash));
+            }
+        }
+        asks
+    }
+
+    /// When to ask on.
+    pub fn wake(&self) -> Time {
+        let next = self.searches.values().map(|search| search.next);
+        next.min().unwrap_or(Time::FAR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown(hash: u8, signers: &[Party]) -> UnknownSet {
+        UnknownSet {
+            hash: [hash; 32],
+            of_start: false,
+            signers: signers.to_vec(),
+        }
+    }
+
+    #[test]
+    fn signers_are_asked_first_then_the_others_and_nobody_twice_in_a_turn() {
+        let mut wanted = WantedSets::new(1600);
+        let (at, near) = (Time::from_millis, BTreeSet::from([1, 2, 3]));
+        let sets = [unknown(7, &[3, 9])];
+        assert!(wanted.asks(at(0), &sets, &near).is_empty(), "it may be made here");
+        assert_eq!(wanted.wake(), at(100));
+        let mut asked = |ms| wanted.asks(at(ms), &sets, &near);
+        assert_eq!(asked(100), [(3, [7; 32])]);
+        assert!(asked(199).is_empty());
+        assert_eq!(asked(200), [(1, [7; 32])]);
+        assert_eq!(asked(300), [(2, [7; 32])]);
+        assert_eq!(asked(400), [(3, [7; 32])], "all over again");
+        assert!(wanted.asks(at(500), &[], &near).is_empty());
+        assert!(wanted.is_empty() && wanted.wake() == Time::FAR);
+    }
+
+    #[test]
+    fn nobody_is_asked_while_nobody_is_connected() {
+        let mut wanted = WantedSets::new(1600);
+        let sets = [unknown(7, &[3])];
+        wanted.asks(Time::ZERO, &sets, &BTreeSet::new());
+        let later = Time::from_millis(200);
+        assert!(wanted.asks(later, &sets, &BTreeSet::new()).is_empty());
+        assert_eq!(
+            wanted
+                .asks(Time::from_millis(400), &sets, &BTreeSet::from([5]))
+                .len(),
+            1
+        );
+    }
+}

@@ -1,0 +1,77 @@
+//! What a node holds of one kind of notice: a bit for each party that has said one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::messages::notice::Stage;
+use crate::messages::row::Row;
+use crate::topology::party::Party;
+
+/// A kind of notice of which each party says one at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Kind {
+    /// Whom the author does not reach before START.
+    Unreached,
+    /// A READY, or its withdrawal.
+    Ready,
+    /// A START.
+    Start,
+    /// An item of a stage, with its body.
+    Item(Stage),
+    /// A list of a stage.
+    List(Stage),
+    /// A vote of a stage.
+    Vote(Stage),
+    /// A call in a stage that this party is gone.
+    Gone(Stage, Party),
+    /// That the author missed a message of averaging.
+    Missed,
+    /// That the author cut its edge to this party.
+    Severed(Party),
+    /// That the author has its result of averaging.
+    Averaged,
+    /// Sums of the author's result of averaging, by number.
+    Sums(u8),
+    /// The author's own secret of a round.
+    Key(u32),
+    /// The author's share of this party's secret of a round.
+    Share(u32, Party),
+}
+
+impl Kind {
+    /// Whether an author may have said several, of which nodes may hold different ones: then each
+    /// has a mark.
+    pub fn has_marks(self) -> bool {
+        matches!(self, Kind::Unreached | Kind::Ready | Kind::Start | Kind::Item(_))
+    }
+
+    /// Whether it matters before START only.
+    pub fn is_of_gathering(self) -> bool {
+        matches!(self, Kind::Unreached | Kind::Ready | Kind::Start)
+    }
+}
+
+/// The first bytes of a notice's signature.
+pub type Mark = [u8; 4];
+
+/// What a node holds of one kind of notice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holding {
+    /// The kind.
+    pub kind: Kind,
+    /// Whose notice it holds.
+    pub held: Row,
+    /// Which one, where the kind has marks, in the order of the authors; else empty.
+    pub marks: Vec<Mark>,
+}
+
+impl Holding {
+    /// Whether it is one of a plan with so many parties.
+    pub fn is_of(&self, parties: usize) -> bool {
+        let marks = if self.kind.has_marks() {
+            self.held.parties().count()
+        } else {
+            0
+        };
+        self.held.is_of(parties) && self.marks.len() == marks
+    }
+}
