@@ -15,6 +15,7 @@ pub mod config;
 mod contribution;
 mod counters;
 pub mod event_log;
+mod glance;
 pub mod ledger;
 mod listening;
 mod offers;

@@ -50,6 +50,7 @@ mod roster;
 pub mod run_network;
 mod session;
 mod swarm;
+mod vestibule;
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ pub mod input;
 pub mod part;
 pub mod reaching;
 pub mod receipt;
+pub mod room;
 mod sealing;
 pub mod signals;
 pub mod spent;

@@ -2,7 +2,7 @@
 
 pub mod ask;
 pub mod commitment;
-pub mod holding;
+pub mod held_kind;
 pub mod log;
 pub mod notice;
 mod placed_log;
@@ -11,6 +11,7 @@ pub mod row;
 pub mod set;
 pub mod signature;
 pub mod signing;
+pub mod stage;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wire;

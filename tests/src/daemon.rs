@@ -1,5 +1,6 @@
 //! A daemon of one party, as an operator would run it.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -29,6 +30,17 @@ impl Daemon {
         Daemon::start_by(Command::new(undertone()), parties, party, configuration)
     }
 
+    /// Starts the daemon of a party with its API at a TCP address.
+    pub fn start_at(parties: &Parties, party: usize, api: SocketAddr) -> Self {
+        let file = Daemon::configure(parties, party, &format!("[api]\nlisten = \"{api}\"\n"));
+        let running = crate::start_in(parties.folder(), ["node", "--config", &file, "-vv"]);
+        let (name, state) = (
+            &parties.names()[party],
+            parties.path(&format!("{}.state", parties.names()[party])),
+        );
+        Daemon::answering(running, name, parties.folder(), &state, api.to_string())
+    }
+
     /// Starts it by a command that starts `undertone` somewhere, such as on a host of a testnet.
     pub fn start_by(mut command: Command, parties: &Parties, party: usize, configuration: &str) -> Self {
         let file = Daemon::configure(parties, party, configuration);
@@ -54,6 +66,10 @@ impl Daemon {
     /// folder.
     pub fn of(running: Running, name: &str, folder: &Path, state: &Path) -> Self {
         let address = format!("unix:{}", state.join("api.sock").display());
+        Daemon::answering(running, name, folder, state, address)
+    }
+
+    fn answering(running: Running, name: &str, folder: &Path, state: &Path, address: String) -> Self {
         let mut daemon = Daemon {
             name: name.into(),
             http: Http { address, token: None },
@@ -79,7 +95,8 @@ impl Daemon {
         file
     }
 
-    fn until_ready(&self) {
+    /// Waits until it is ready.
+    pub fn until_ready(&self) {
         // Nobody sends: it only paces the asking.
         let (_sender, pace) = channel::<()>();
         let begun = Instant::now();
@@ -96,6 +113,18 @@ impl Daemon {
             "the daemon of {} is not ready within {READY:?}: {last}",
             self.name
         );
+    }
+
+    /// Waits until it is not ready any more, since it looks at its disk once a second; what it says.
+    pub fn until_unready(&self) -> Reply {
+        let begun = Instant::now();
+        while begun.elapsed() < READY {
+            let reply = self.http.get("/readyz");
+            if reply.status != 200 {
+                return reply;
+            }
+        }
+        panic!("the daemon of {} is ready still", self.name);
     }
 
     /// Runs one of its clients with `--json`.

@@ -114,6 +114,10 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
     let ledger = parties.path("alice.state/ledger");
     let before = std::fs::read(&ledger).expect("a ledger");
     submit(alice, &parties.path("first.json"));
+    // It has taken room for its result.
+    let gathering = |event: &Value| event["phase"] == "gathering";
+    let events = format!("/v1/runs/{}/events", digests[0]);
+    alice.http.events(&events, &[], gathering);
     // Room for a part of the line: what was written of it is taken back.
     limit_files(alice.pid(), &(before.len() + 30).to_string());
     others
@@ -141,7 +145,7 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
             .flatten()
             .any(|file| { file.file_name().to_string_lossy().starts_with(&digests[0]) })
     );
-    assert_eq!(alice.http.get("/readyz").status, 200, "it goes on");
+    alice.until_unready().refused(503, "cannot be written");
     let spent = budget(alice);
     assert_eq!(
         (&spent["runs"], &spent["reserved_mu_squared"]),
@@ -150,6 +154,7 @@ fn a_charge_that_does_not_fit_on_the_disk_lets_no_share_leave_and_the_daemon_goe
     );
 
     limit_files(alice.pid(), "unlimited");
+    alice.until_ready();
     daemons
         .iter()
         .for_each(|daemon| submit(daemon, &parties.path("second.json")));

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use libp2p_identity::Keypair;
 use undertone_protocol::lattice::grid::LatticeWeight;
 use undertone_protocol::messages::log::ShareId;
-use undertone_protocol::messages::notice::{
-    Disclosed, Network, Notice, Phase, Recipient, SignedNotice, Stage, item_hash,
-};
+use undertone_protocol::messages::notice::{Disclosed, Network, Notice, Recipient, SignedNotice, item_hash};
 use undertone_protocol::messages::row::Row;
 use undertone_protocol::messages::signing::Signer;
+use undertone_protocol::messages::stage::Phase;
+use undertone_protocol::messages::stage::Stage;
 use undertone_protocol::messages::wire;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::simulated_keypair;

@@ -20,7 +20,7 @@ use undertone_protocol::topology::party::Party;
 use undertone_tests::simulated::others;
 use undertone_tests::table::hostile::{
     self, DIMENSION, FAR, Moment, OTHER, PARTIES, VICTIM, fell_back, kept, last_round, lies, once, path,
-    ring, round, says, sends, sends_round, signer_of, to, victim_averages, victim_publishes, victim_settles,
+    ring, round, says, sends, signer_of, to, victim_averages, victim_publishes, victim_settles,
 };
 use undertone_tests::table::{HOSTILE, Slip, Table, Turn};
 
@@ -227,14 +227,24 @@ fn a_second_message_of_a_round_is_told_and_the_first_one_counts() {
         let told = table.told_by(VICTIM);
         assert!(
             told.len() == 1 && told[0].0 == HOSTILE && told[0].1.contains("two different messages"),
-            "{told:?}"
+            "round {number}: {told:?}"
         );
     }
-    let at: [Moment; 2] = [victim_averages, |party, output| {
-        party == VICTIM && sends_round(output, Form::Fast, 2)
-    }];
-    for (at, number) in at.into_iter().zip([0, 1]) {
-        let told = told_of(at, vec![to(VICTIM, round(Form::Fast, number, &[0; DIMENSION]))]);
+    let mut table = Table::new(&ring());
+    table.play(|party, output| match sends(output) {
+        Some((VICTIM, round, values)) if party == HOSTILE && round.round == 2 => Turn::instead(vec![
+            to(VICTIM, hostile::round(Form::Fast, 1, &[0; DIMENSION])),
+            to(VICTIM, wire::round_frame(&round, &values)),
+        ]),
+        _ => Turn::none(),
+    });
+    let later: Vec<(Party, String)> = table
+        .told_by(VICTIM)
+        .into_iter()
+        .map(|(of, text)| (of, text.to_owned()))
+        .collect();
+    let opened = to(VICTIM, round(Form::Fast, 0, &[0; DIMENSION]));
+    for told in [later, told_of(victim_averages, vec![opened])] {
         assert!(
             told.len() == 1 && told[0].1.contains("two different messages"),
             "{told:?}"

@@ -13,7 +13,7 @@ use undertone::party::receipt::Account;
 use undertone_accountant::calibration::utility::realised;
 use undertone_accountant::gate::decision::gate;
 use undertone_protocol::lattice::grid::LatticeWeight;
-use undertone_protocol::messages::notice::Phase;
+use undertone_protocol::messages::stage::Phase;
 use undertone_protocol::messages::wire::{self, PrivateFrame};
 use undertone_protocol::mixing::course::Course;
 use undertone_protocol::mixing::exchange::{Deed, Exchange, Outset};

@@ -4,9 +4,10 @@ pub mod result;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use libp2p::identity::Keypair;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
@@ -15,6 +16,7 @@ use crate::party::driver::{self, Finish, Part};
 use crate::party::events::Events;
 use crate::party::identity::Identity;
 use crate::party::receipt::Account;
+use crate::party::room::{self, Room};
 use crate::party::spent::{KeyLock, Spent, User};
 use crate::party::{input, part, reaching, signals};
 use crate::planning::policy::{self, Policy};
@@ -24,6 +26,7 @@ use crate::telling::output;
 use crate::telling::report::Report;
 use crate::telling::table::bytes;
 use crate::vector_file::formats;
+use crate::vector_file::layout::Layout;
 use crate::vector_file::vector::VectorFile;
 
 /// Flags of `join`.
@@ -69,6 +72,58 @@ pub struct JoinArgs {
     policy: Policy,
 }
 
+/// How often a result that could not be written is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Where a mean and its receipt go.
+struct ResultFiles<'a> {
+    arguments: &'a JoinArgs,
+    layout: &'a Layout,
+    key: &'a Keypair,
+}
+
+impl ResultFiles<'_> {
+    /// Both are tried, and neither failure ends this node: the others still need it.
+    fn deliver(&self, account: Account, mean: Option<Vec<f64>>) -> Delivery {
+        let mut delivery = Delivery {
+            account,
+            values: mean,
+            mean: None,
+            receipt: None,
+            places: std::iter::once(&self.arguments.output)
+                .chain(&self.arguments.receipt)
+                .cloned()
+                .collect(),
+        };
+        self.write(&mut delivery);
+        delivery
+    }
+
+    fn write(&self, delivery: &mut Delivery) {
+        let receipt = self.arguments.receipt.as_ref();
+        let receipt = receipt.map(|path| delivery.account.write(path, self.key));
+        let mean = delivery.values.as_ref();
+        let mean = mean.map(|mean| formats::write(&self.arguments.output, self.layout, mean));
+        delivery.mean = mean.and_then(unwritten);
+        delivery.receipt = receipt.and_then(unwritten);
+    }
+
+    /// Keeps a result while the disk is full, unless somebody ends this process.
+    async fn until_written(&self, delivery: &mut Delivery) {
+        let mut stops = signals::StopSignals::listen();
+        let mut given_up = false;
+        let full = || delivery_folders(self.arguments).any(room::is_full);
+        while delivery.is_unwritten() && !given_up && full() {
+            tracing::warn!("the result is kept and tried again; Ctrl-C gives it up");
+            given_up = tokio::select! {
+                _ = stops.next() => true,
+                () = tokio::time::sleep(AGAIN) => false,
+            };
+            self.write(delivery);
+        }
+    }
+}
+
 /// Everything that is checked before a byte is sent.
 struct Prepared {
     plan: Arc<Plan>,
@@ -78,6 +133,8 @@ struct Prepared {
     /// No daemon takes part with this key meanwhile.
     lock: KeyLock,
     vector: VectorFile,
+    /// For the mean and the receipt.
+    room: Room,
     events: Events,
 }
 
@@ -94,6 +151,7 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         spent,
         lock: _lock,
         vector,
+        room,
         events,
     } = prepared;
     let layout = input::layout_of_mean(&plan, &vector.layout);
@@ -107,26 +165,17 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         costs: Box::new(spent),
         events: events.clone(),
     };
-    let mut delivery = None;
+    let destination = ResultFiles {
+        arguments: &arguments,
+        layout: &layout,
+        key: &identity.keypair,
+    };
+    let (mut room, mut delivery) = (Some(room), None);
     let deliver = |finish: &Finish| {
+        room = None;
         let account = Account::of(&plan, me, finish)?;
-        // Both are tried, and neither failure ends this node: the others still need it.
-        let receipt = arguments
-            .receipt
-            .as_ref()
-            .map(|path| account.write(path, &identity.keypair));
-        let mean = account
-            .mean(&plan, &finish.outcome)
-            .map(|mean| formats::write(&arguments.output, &layout, &mean));
-        delivery = Some(Delivery {
-            account,
-            mean: mean.and_then(unwritten),
-            receipt: receipt.and_then(unwritten),
-            places: std::iter::once(&arguments.output)
-                .chain(&arguments.receipt)
-                .cloned()
-                .collect(),
-        });
+        let mean = account.mean(&plan, &finish.outcome);
+        delivery = Some(destination.deliver(account, mean));
         Ok(())
     };
     // One thread carries the network, this one works on vectors: a second worker made long runs no
@@ -141,6 +190,9 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         let hub = reaching::hub_configuration(&part.plan, part.me, &part.key);
         driver::drive_alone(hub, part, told, deliver).await
     })?;
+    if let Some(delivery) = &mut delivery {
+        runtime.block_on(destination.until_written(delivery));
+    }
     let delivery = delivery.ok_or_else(|| Failure::new(Exit::Internal, "the run ended without a result"))?;
     let owners = Owners {
         clipped: arguments.show_private.then_some(clipped.changed),
@@ -190,10 +242,8 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         .into_iter()
         .flatten()
         .try_for_each(|(path, flag)| writable(path, flag))?;
-    room(
-        &arguments.output,
-        input::layout_of_mean(&plan, &vector.layout).written_bytes(),
-    )?;
+    let needed = room::needed(&plan, &input::layout_of_mean(&plan, &vector.layout));
+    let room = take_room(&arguments.output, needed)?;
     let events = Events::open(arguments.events.as_deref(), begun)?;
     Ok(Prepared {
         plan,
@@ -202,6 +252,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         spent,
         lock,
         vector,
+        room,
         events,
     })
 }
@@ -230,29 +281,22 @@ fn writable(path: &Path, flag: &str) -> Result<(), Failure> {
 const UNWRITTEN: &str =
     "the run itself is over and its plan is spent: ask another party for the mean, which is the same for all";
 
-/// Refuses a folder without room for the mean. What others write meanwhile is not known.
-fn room(path: &Path, needed: u64) -> Result<(), Failure> {
-    // A file system that does not tell may have room.
-    let Ok(volume) = nix::sys::statvfs::statvfs(folder_of(path)) else {
-        return Ok(());
-    };
-    let free = count(volume.blocks_available()).saturating_mul(count(volume.fragment_size()));
-    if free >= needed {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "{}: {} are free there, the mean takes up to {}",
-        path.display(),
-        bytes(free),
-        bytes(needed)
-    ))
-    .field("--output")
-    .hint("make room, or name a file on another disk"))
+/// Takes room beside the mean's place; refused if there is not enough.
+fn take_room(path: &Path, needed: u64) -> Result<Room, Failure> {
+    Room::take(folder_of(path), needed).map_err(|e| {
+        let needed = bytes(needed);
+        Failure::usage(format!(
+            "{}: no room for the mean and its receipt, up to {needed}: {e}",
+            path.display()
+        ))
+        .field("--output")
+        .hint("make room, or name a file on another disk")
+    })
 }
 
-/// A count of a file system: its type differs from system to system.
-fn count(of_system: impl Into<u64>) -> u64 {
-    of_system.into()
+fn delivery_folders(arguments: &JoinArgs) -> impl Iterator<Item = &Path> {
+    let files = std::iter::once(&arguments.output).chain(&arguments.receipt);
+    files.map(|path| folder_of(path))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -276,9 +320,9 @@ mod tests {
     fn a_disk_without_room_for_the_mean_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mean.npy");
-        room(&path, 1).unwrap();
-        room(Path::new("mean.npy"), 1).unwrap();
-        let failure = room(&path, u64::MAX).unwrap_err();
+        take_room(&path, 1).unwrap();
+        take_room(Path::new("mean.npy"), 1).unwrap();
+        let failure = take_room(&path, u64::MAX).unwrap_err();
         assert_eq!(
             (failure.exit, failure.field.as_deref()),
             (Exit::Usage, Some("--output")),

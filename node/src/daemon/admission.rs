@@ -96,7 +96,7 @@ fn run_status(plan: &Plan, data_set: Option<String>, proposer: Option<String>) -
 
 /// A plan that was just offered.
 pub(super) fn offer_status(plan: &Plan, proposer: &str) -> OfferStatus {
-    let draft = plan.draft();
+    let (draft, received_ms) = (plan.draft(), now_ms());
     OfferStatus {
         digest: plan.digest_hex(),
         name: draft.name.clone(),
@@ -108,6 +108,7 @@ pub(super) fn offer_status(plan: &Plan, proposer: &str) -> OfferStatus {
         unit: unit_name(draft.data.unit).into(),
         epsilon_claimed: plan.epsilon_claimed(),
         delta: draft.privacy.delta,
-        received_ms: now_ms(),
+        received_ms,
+        expires_ms: received_ms.saturating_add(draft.run.join_ms),
     }
 }

@@ -6,6 +6,8 @@
 //!   state of a run of its own.
 //! - `/healthz` and `/readyz` answer anybody; everything else needs the token, which is compared in
 //!   constant time, before the body is read.
+//! - Who shows no token is in nobody's way: it waits for its own kind only, and gives its place to
+//!   the next.
 //! - Every bound is checked while bytes come: connections, headers, bodies (bytes and time), slow
 //!   readers, uploads and results under way.
 //! - A vector goes from the socket to a file that only the daemon's user can read and that is
@@ -28,3 +30,4 @@ mod runs;
 pub(crate) mod server;
 mod status;
 pub mod token;
+mod visitors;

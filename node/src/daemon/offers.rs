@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use crate::daemon::ledger::now_ms;
 use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::runs::unwritten;
 use crate::daemon::state::{checksum, read_record, write_record, write_whole};
@@ -15,6 +16,9 @@ use crate::telling::failure::Failure;
 /// Offers that are kept; of more, the oldest that are not open go. Our choice: many more than an
 /// operator looks through.
 const MOST_OFFERS: usize = 128;
+
+/// Offers of one proposer that may be open: so that no peer keeps another's out. Our choice.
+const MOST_OF_A_PROPOSER: usize = 8;
 
 /// Plans that others offered, in memory and on disk.
 pub(super) struct Offers {
@@ -42,17 +46,28 @@ impl Offers {
         })
     }
 
+    /// As they are at this moment: who has not answered in time has not answered.
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, OfferStatus>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        let (mut known, now) = (
+            self.known.lock().unwrap_or_else(PoisonError::into_inner),
+            now_ms(),
+        );
+        for offer in known.values_mut() {
+            if offer.state == OfferState::Open && offer.expires_ms <= now {
+                offer.state = OfferState::Expired;
+            }
+        }
+        known
     }
 
     /// Keeps an offer with its plan's very text. One that is known already stays as it is; refused
-    /// if too many are open.
+    /// if too many are open, of this proposer or of all.
     pub(super) fn insert(&self, offer: OfferStatus, plan: &str) -> Result<(), Refusal> {
         let mut known = self.known();
         if known.contains_key(&offer.digest) {
             return Ok(());
         }
+        has_room_for(&known, &offer.proposer)?;
         if known.len() >= MOST_OFFERS {
             let settled = known.values().filter(|offer| offer.state != OfferState::Open);
             let Some(oldest) = settled
@@ -74,6 +89,11 @@ impl Offers {
             .map_err(|e| unwritten(&folder, &e))?;
         known.insert(offer.digest.clone(), offer);
         Ok(())
+    }
+
+    /// Refused if too many offers of this proposer wait for an answer.
+    pub(super) fn has_room_for(&self, proposer: &str) -> Result<(), Refusal> {
+        has_room_for(&self.known(), proposer)
     }
 
     /// Says what became of it.
@@ -117,4 +137,14 @@ impl Offers {
             .hint("ask its proposer to offer it again")
         })
     }
+}
+
+fn has_room_for(known: &BTreeMap<String, OfferStatus>, proposer: &str) -> Result<(), Refusal> {
+    let open = |kept: &&OfferStatus| kept.state == OfferState::Open && kept.proposer == proposer;
+    if known.values().filter(open).count() < MOST_OF_A_PROPOSER {
+        return Ok(());
+    }
+    let what = format!("{MOST_OF_A_PROPOSER} offers of {proposer} wait for an answer");
+    Err(Refusal::new(Kind::Busy, what)
+        .hint("accept or decline some of them; one that nobody accepts ends with its join_ms"))
 }

@@ -115,6 +115,15 @@ impl Refusal {
         }
     }
 
+    /// What another node may read of it: what is wrong with this one's disk is nobody else's.
+    pub fn for_others(self) -> String {
+        match self.kind {
+            Kind::Storage | Kind::Internal => "this node cannot keep it now; its operator is told why".into(),
+            Kind::Input | Kind::Unknown => "this node has nothing to bring to it".into(),
+            _ => self.message,
+        }
+    }
+
     /// Names what is at fault.
     pub fn field(mut self, field: impl fmt::Display) -> Self {
         self.field = Some(field.to_string());

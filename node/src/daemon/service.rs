@@ -24,9 +24,7 @@ use crate::daemon::refusal::{Kind, Refusal};
 use crate::daemon::runs::{Run, Runs, Stop, twice};
 use crate::daemon::shared::Shared;
 use crate::daemon::state::{State, checksum};
-use crate::daemon::status::{
-    BudgetStatus, Metrics, OfferState, OfferStatus, Readiness, RunState, RunStatus, Status,
-};
+use crate::daemon::status::{OfferState, OfferStatus, RunState, RunStatus, Status};
 use crate::daemon::taking_part::carry;
 use crate::network::config::{HubConfig, Patience};
 use crate::network::hub::Hub;
@@ -34,12 +32,11 @@ use crate::party::spent::{KeyLock, Spent, User};
 use crate::party::{part, reaching};
 use crate::planning::{files, instead, make, quote};
 use crate::telling::failure::Failure;
-use crate::telling::process;
 use crate::vector_file::formats;
 use crate::vector_file::vector::VectorFile;
 
 /// Runs that may wait for a place. Our choice.
-const MOST_WAITING: usize = 64;
+pub(super) const MOST_WAITING: usize = 64;
 
 /// How long runs may take to leave when the daemon ends.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -70,7 +67,7 @@ pub struct Receipt {
 /// The daemon, from the inside. Cheap to clone.
 #[derive(Clone)]
 pub struct Service {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// A [`Service`] that keeps no daemon alive.
@@ -234,6 +231,13 @@ impl Service {
     /// Takes part in an offered plan.
     pub async fn accept(&self, digest: &str, brings: Contribution) -> Result<RunStatus, Refusal> {
         let offer = self.offer(digest)?;
+        if offer.state == OfferState::Expired {
+            return Err(
+                Refusal::new(Kind::Conflict, "the offer has expired: the others wait no more")
+                    .field("digest")
+                    .hint("ask its proposer for a new one, with a longer run.join_ms"),
+            );
+        }
         let plan = self.shared.offers.plan(digest)?;
         let run = self.take(plan, brings, Some(offer.proposer), false).await?;
         self.shared.offers.settle(digest, OfferState::Accepted, None);
@@ -242,13 +246,16 @@ impl Service {
 
     /// Says no to an offer.
     pub async fn decline(&self, digest: &str) -> Result<OfferStatus, Refusal> {
-        if self.offer(digest)?.state == OfferState::Accepted {
-            return Err(Refusal::new(Kind::Conflict, "the offer was accepted")
+        match self.offer(digest)?.state {
+            OfferState::Accepted => Err(Refusal::new(Kind::Conflict, "the offer was accepted")
                 .field("digest")
-                .hint("withdraw the run instead"));
+                .hint("withdraw the run instead")),
+            OfferState::Expired => self.offer(digest),
+            OfferState::Open | OfferState::Declined => {
+                self.shared.offers.settle(digest, OfferState::Declined, None);
+                self.offer(digest)
+            }
         }
-        self.shared.offers.settle(digest, OfferState::Declined, None);
-        self.offer(digest)
     }
 
     /// Takes a run back, before anything private has left.
@@ -353,55 +360,6 @@ impl Service {
         }
     }
 
-    fn budgets(&self) -> Vec<BudgetStatus> {
-        let ledger = self.shared.ledger();
-        self.config()
-            .data_sets
-            .iter()
-            .map(|set| ledger.budget(set))
-            .collect()
-    }
-
-    /// Whether a run can be taken now.
-    pub fn readiness(&self) -> Readiness {
-        let mut problems = vec![];
-        if self.stopping() {
-            problems.push("the daemon is ending".into());
-        }
-        let waiting = self.shared.runs.count(|state| state == RunState::Waiting);
-        if waiting >= MOST_WAITING {
-            problems.push(format!("{waiting} runs wait for a place"));
-        }
-        if !self.shared.ledger().is_sound() {
-            problems
-                .push("the ledger cannot be written: make room on its disk and restart the daemon".into());
-        }
-        Readiness {
-            ready: problems.is_empty(),
-            problems,
-        }
-    }
-
-    /// What `GET /metrics` shows.
-    pub fn metrics(&self) -> Metrics {
-        let count = |state: fn(RunState) -> bool| self.shared.runs.count(state) as u64;
-        let (peers_private, peers_public) = self.shared.peers.answering();
-        let mut metrics = Metrics {
-            uptime_s: self.shared.begun.elapsed().as_secs_f64(),
-            cpu_s: process::cpu_s(),
-            resident_bytes: process::resident_bytes(),
-            open_files: process::open_files(),
-            runs_waiting: count(|state| state == RunState::Waiting),
-            runs_active: count(|state| matches!(state, RunState::Gathering | RunState::Running)),
-            peers_private,
-            peers_public,
-            budgets: self.budgets(),
-            ..Metrics::default()
-        };
-        self.shared.counters.tell(&mut metrics);
-        metrics
-    }
-
     /// Withdraws what has not begun, tells the neighbours, and ends. Later calls do nothing.
     pub async fn shutdown(&self) {
         let mut tasks = {
@@ -425,7 +383,7 @@ impl Service {
         self.shared.hub.clone().shutdown().await;
     }
 
-    fn stopping(&self) -> bool {
+    pub(super) fn stopping(&self) -> bool {
         *self.shared.stopping.borrow()
     }
 
@@ -532,6 +490,7 @@ impl Service {
         if let Some(offer) = self.shared.offers.get(&checksum(&plan)) {
             return Ok(offer.state);
         }
+        self.shared.offers.has_room_for(&proposer)?;
         let shared = self.shared.clone();
         let me = self.config().identity.peer_id();
         let plan = self.check(move || {

@@ -1,7 +1,7 @@
 //! The state directory: who may use it, what lies where, and records that cannot rot unseen.
 //!
 //! ```text
-//! lock                      held by the daemon that runs; its process id
+//! lock                      the process id of the daemon that runs, which holds the folder itself
 //! ledger                    what data sets have spent (module `ledger`)
 //! spent/DIGEST-PEERID       plans that it took part in; the registry is beside the key
 //! runs/DIGEST/              plan.json, run.json (a record), mean.EXT, receipt.json, its .sig
@@ -10,15 +10,18 @@
 //! api.token, api.sock       of the API, unless the configuration says otherwise
 //! ```
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::party::room::Room;
 use crate::party::spent::make_folders;
 use crate::telling::failure::Failure;
 
@@ -27,7 +30,15 @@ use crate::telling::failure::Failure;
 pub struct State {
     folder: PathBuf,
     _lock: File,
+    /// When somebody last looked whether it can be written, and whether it could.
+    probed: Mutex<Option<(Instant, bool)>>,
 }
+
+/// What is written to see whether there is room: a record, a line of the ledger and a receipt.
+const PROBE: u64 = 64 << 10;
+
+/// For how long what was seen is good: whoever asks often does not make the disk work.
+const FRESH: Duration = Duration::from_secs(1);
 
 impl State {
     /// Makes the directory (mode 0700) and takes its lock. Refused (exit 2) if another daemon holds
@@ -64,6 +75,7 @@ impl State {
         let state = State {
             folder: folder.to_owned(),
             _lock: lock,
+            probed: Mutex::default(),
         };
         // Uploads of an earlier daemon belong to no run any more.
         let incoming = state.incoming();
@@ -87,6 +99,19 @@ impl State {
         &self.folder
     }
 
+    /// Whether a small file can be written now, or could a moment ago.
+    pub fn can_be_written(&self) -> bool {
+        let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        match *probed {
+            Some((at, could)) if at.elapsed() < FRESH => could,
+            _ => {
+                let can = Room::take(&self.folder, PROBE).is_ok();
+                *probed = Some((Instant::now(), can));
+                can
+            }
+        }
+    }
+
     /// The folder of uploads that no run has read yet.
     pub fn incoming(&self) -> PathBuf {
         self.folder.join("incoming")
@@ -103,24 +128,25 @@ impl State {
     }
 }
 
+/// Locks the folder, not a file in it: that could be removed and made anew, by a clean-up or a
+/// restored backup, and then be locked twice.
 fn lock(folder: &Path) -> Result<File, Failure> {
-    let path = folder.join("lock");
-    let refused =
-        |e: io::Error| Failure::usage(format!("{}: cannot be locked: {e}", path.display())).field("state");
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(refused)?;
-    match file.try_lock() {
+    let refused = |e: io::Error| {
+        Failure::usage(format!(
+            "state folder {}: cannot be locked: {e}",
+            folder.display()
+        ))
+        .field("state")
+    };
+    let (holds, named) = (File::open(folder).map_err(refused)?, folder.join("lock"));
+    match holds.try_lock() {
         Ok(()) => {}
         Err(TryLockError::Error(e)) => return Err(refused(e)),
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            let _ = file.take(20).read_to_string(&mut holder);
+            if let Ok(file) = File::open(&named) {
+                let _ = file.take(20).read_to_string(&mut holder);
+            }
             let holder = if holder.is_empty() {
                 "another daemon".into()
             } else {
@@ -133,11 +159,8 @@ fn lock(folder: &Path) -> Result<File, Failure> {
             );
         }
     }
-    file.set_len(0)
-        .and_then(|()| write!(file, "{}", std::process::id()))
-        .and_then(|()| file.sync_all())
-        .map_err(refused)?;
-    Ok(file)
+    write_whole(&named, std::process::id().to_string().as_bytes()).map_err(refused)?;
+    Ok(holds)
 }
 
 /// Longer than any record.
@@ -212,6 +235,9 @@ mod tests {
             "{failure}"
         );
         std::fs::write(first.incoming().join("x.npy"), "private").unwrap();
+        // Nor after somebody has cleaned up.
+        std::fs::remove_file(place.join("lock")).unwrap();
+        State::open(&place).unwrap_err();
         drop(first);
         let second = State::open(&place).unwrap();
         assert!(

@@ -108,6 +108,8 @@ pub enum OfferState {
     Accepted,
     /// The operator of this node said no.
     Declined,
+    /// Nobody answered for as long as the others would have waited.
+    Expired,
 }
 
 /// A plan that somebody proposes.
@@ -135,6 +137,9 @@ pub struct OfferStatus {
     pub delta: f64,
     /// When it came, in milliseconds since 1970 (UTC).
     pub received_ms: u64,
+    /// When it is of no use any more: the others wait for the plan's `join_ms`.
+    #[serde(default)]
+    pub expires_ms: u64,
 }
 
 /// Whether a peer answers on one graph: the listed identity, in our protocol.

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempPath;
@@ -18,9 +18,11 @@ use crate::daemon::state::write_whole;
 use crate::daemon::status::{RunState, RunStatus};
 use crate::party::driver::{self, Finish, Part};
 use crate::party::receipt::Account;
+use crate::party::room::{self, Room};
 use crate::party::spent::{Costs, Spent};
 use crate::party::{input, part};
 use crate::telling::failure::{Exit, Failure};
+use crate::telling::table::bytes;
 use crate::vector_file::formats;
 use crate::vector_file::layout::Layout;
 
@@ -121,8 +123,10 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let layout = input::layout_of_mean(&plan, &file.layout);
     let (value, noise, _) = part::privatise(&plan, me, file)?;
     let key = shared.config.identity.keypair.clone();
-    // The part, which is charged through the ledger before anything private leaves.
-    let costs = Charged::of(shared, run, digest)?;
+    // Room for what the run leaves; then the part, which is charged through the ledger before
+    // anything private leaves.
+    let rooms = Rooms::take(shared, run, &plan, &layout)?;
+    let costs = Charged::of(shared, run, digest, rooms.clone())?;
     let (noise, costs, events) = (Box::new(noise), Box::new(costs), run.listener());
     let part = Part {
         plan: plan.clone(),
@@ -134,19 +138,23 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         events,
     };
     // What comes of it is written while the run still serves the others.
-    let mut aborted = None;
+    let destination = Destination {
+        shared,
+        run,
+        plan: &plan,
+        layout: &layout,
+    };
+    let (mut aborted, mut unwritten) = (None, None);
     let finished = |finish: &Finish| {
         if run.taken_back().is_some() {
             return Ok(());
         }
-        let destination = Destination {
-            shared,
-            run,
-            plan: &plan,
-            layout: &layout,
-        };
+        rooms.give();
         let delivered = deliver(&destination, me, finish);
         match delivered.charged {
+            Some(_) if delivered.account.is_some() && delivered.problem.is_some() => {
+                unwritten = Some(delivered);
+            }
             Some(_) => end(run, delivered),
             // It can be submitted again once it is over: so not before it has left the hub.
             None => aborted = Some(delivered),
@@ -175,7 +183,78 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
         shared.ledger().release(&run.status().digest);
         end(run, delivered);
     }
+    if let Some(delivered) = unwritten {
+        end(run, until_written(&destination, delivered).await);
+    }
     left
+}
+
+/// How often a result that could not be written is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Keeps a result until it is written, or the daemon ends.
+async fn until_written(destination: &Destination<'_>, mut delivered: Delivered) -> Delivered {
+    let run = destination.run;
+    let mut ending = false;
+    while let (Some(account), Some(failure)) = (&delivered.account, &delivered.problem) {
+        if ending {
+            break;
+        }
+        tracing::error!(
+            digest = run.status().digest,
+            "{failure}; the result is kept and tried again"
+        );
+        let reason = format!(
+            "the result is there and cannot be written, which is tried again: {}",
+            failure.message
+        );
+        run.update(|status| status.reason = Some(reason));
+        ending = tokio::select! {
+            _ = run.stopped() => true,
+            () = tokio::time::sleep(AGAIN) => false,
+        };
+        let written = write_results(destination, account, delivered.values.as_deref());
+        (delivered.mean, delivered.problem) = sorted(written);
+    }
+    run.update(|status| status.reason = None);
+    delivered
+}
+
+/// The name of the mean's file, or why there is none.
+fn sorted(written: Result<Option<String>, Failure>) -> (Option<String>, Option<Failure>) {
+    match written {
+        Ok(mean) => (mean, None),
+        Err(failure) => (None, Some(failure)),
+    }
+}
+
+/// Room on the disks that a run's mean and receipt go to, until it is needed.
+#[derive(Clone, Debug)]
+struct Rooms(Arc<Mutex<Vec<Room>>>);
+
+impl Rooms {
+    fn take(shared: &Shared, run: &Run, plan: &Plan, layout: &Layout) -> Result<Self, Failure> {
+        let needed = room::needed(plan, layout);
+        let output = shared.config.output.as_deref().map(|output| (output, "output"));
+        let places = std::iter::once((run.folder(), "state")).chain(output);
+        let rooms = places.map(|(folder, field)| {
+            Room::take(folder, needed).map_err(|e| {
+                Failure::usage(format!(
+                    "{}: no room for the mean and its receipt, up to {}: {e}",
+                    folder.display(),
+                    bytes(needed)
+                ))
+                .field(field)
+                .hint("make room on that disk and submit again: nothing private has left")
+            })
+        });
+        Ok(Rooms(Arc::new(Mutex::new(rooms.collect::<Result<_, _>>()?))))
+    }
+
+    /// Gives it all back, for what has to be written now.
+    fn give(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 /// Comes when somebody has stopped the run and it has had the time to say so.
@@ -193,10 +272,11 @@ struct Charged {
     run: Arc<Run>,
     digest: String,
     spent: Spent,
+    rooms: Rooms,
 }
 
 impl Charged {
-    fn of(shared: &Arc<Shared>, run: &Arc<Run>, digest: String) -> Result<Self, Failure> {
+    fn of(shared: &Arc<Shared>, run: &Arc<Run>, digest: String, rooms: Rooms) -> Result<Self, Failure> {
         let identity = &shared.config.identity;
         let spent = Spent::open(
             &shared.config.identity_file,
@@ -209,6 +289,7 @@ impl Charged {
             run: run.clone(),
             digest,
             spent,
+            rooms,
         })
     }
 }
@@ -235,7 +316,11 @@ impl Costs for Charged {
     }
 
     fn settle(&mut self, mu: f64) -> Result<(), Failure> {
-        let raised = self.shared.ledger().raise(&self.digest, squared(mu));
+        let raise = || self.shared.ledger().raise(&self.digest, squared(mu));
+        let raised = raise().or_else(|_| {
+            self.rooms.give();
+            raise()
+        });
         raised.map_err(|refusal| Failure::new(refusal.kind.exit(), refusal.message))
     }
 }
@@ -243,6 +328,9 @@ impl Costs for Charged {
 /// What a run that ended by itself left.
 struct Delivered {
     account: Option<Account>,
+    /// The mean, until it is written.
+    values: Option<Vec<f64>>,
+    /// The name of its file.
     mean: Option<String>,
     problem: Option<Failure>,
     charged: Option<f64>,
@@ -264,12 +352,13 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
     } = *destination;
     let digest = run.status().digest;
     // What happened is told also where its files cannot be written.
-    let (account, mean, problem) = match Account::of(plan, me, finish) {
-        Ok(account) => match write_results(destination, finish, &account) {
-            Ok(mean) => (Some(account), mean, None),
-            Err(failure) => (Some(account), None, Some(failure)),
-        },
-        Err(failure) => (None, None, Some(failure)),
+    let (account, values, (mean, problem)) = match Account::of(plan, me, finish) {
+        Ok(account) => {
+            let values = account.mean(plan, &finish.outcome);
+            let written = write_results(destination, &account, values.as_deref());
+            (Some(account), values, sorted(written))
+        }
+        Err(failure) => (None, None, (None, Some(failure))),
     };
     if let Some(mu) = account.as_ref().and_then(Account::mu)
         && let Err(refusal) = shared.ledger().raise_charged(&digest, squared(mu))
@@ -287,6 +376,7 @@ fn deliver(destination: &Destination<'_>, me: Party, finish: &Finish) -> Deliver
     let charged = shared.ledger().charged(&digest);
     Delivered {
         account,
+        values,
         mean,
         problem,
         charged,
@@ -301,6 +391,7 @@ fn end(run: &Run, delivered: Delivered) {
         problem,
         charged,
         bytes,
+        ..
     } = delivered;
     run.end(mean, |status| {
         (status.state, status.phase, status.charged) = (RunState::Ended, Some("done".into()), charged);
@@ -336,8 +427,8 @@ fn describe(status: &mut RunStatus, account: &Account) {
 /// Writes mean and receipt; the name of the mean's file if there is one.
 fn write_results(
     destination: &Destination<'_>,
-    finish: &Finish,
     account: &Account,
+    mean: Option<&[f64]>,
 ) -> Result<Option<String>, Failure> {
     let Destination {
         shared,
@@ -346,11 +437,8 @@ fn write_results(
         layout,
     } = *destination;
     let folder = run.folder();
-    let mean = account.mean(plan, &finish.outcome);
-    let name = mean
-        .as_ref()
-        .map(|_| format!("mean.{}", layout.format.extension()));
-    if let (Some(mean), Some(name)) = (&mean, &name) {
+    let name = mean.map(|_| format!("mean.{}", layout.format.extension()));
+    if let (Some(mean), Some(name)) = (mean, &name) {
         formats::write(&folder.join(name), layout, mean)?;
     }
     account.write(&folder.join("receipt.json"), &shared.config.identity.keypair)?;

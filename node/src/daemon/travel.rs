@@ -74,6 +74,7 @@ impl Service {
             (Some(RunState::Ended | RunState::Withdrawn | RunState::Interrupted), _) => Some("over".into()),
             (None, Some(OfferState::Open)) => Some("open".into()),
             (None, Some(OfferState::Declined)) => Some("declined".into()),
+            (None, Some(OfferState::Expired)) => Some("over".into()),
             (None, None) => None,
         }
     }
@@ -96,7 +97,7 @@ impl Service {
             Ok(_) => drop(tell(Ok(()))),
             Err(refusal) => {
                 tracing::warn!(%from, "an offered plan was refused: {refusal}");
-                tell(Err(NotTaken::Unacceptable(refusal.message)));
+                tell(Err(NotTaken::Unacceptable(refusal.for_others())));
             }
         }
     }

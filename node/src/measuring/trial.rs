@@ -10,7 +10,7 @@ use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Verdict;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::messages::log::AgreedLogs;
-use undertone_protocol::messages::notice::Phase;
+use undertone_protocol::messages::stage::Phase;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::run::outcome::{Event, GateVerdict};
 use undertone_protocol::simulator::cluster::Simulation;

@@ -57,6 +57,14 @@ impl Place {
         Ok(Place { host, port })
     }
 
+    /// The IP address, unless it is a name.
+    pub(super) fn ip(&self) -> Option<IpAddr> {
+        match self.host {
+            Host::Ip(ip) => Some(ip),
+            Host::Name(..) => None,
+        }
+    }
+
     /// All socket addresses that the place stands for now. A name is looked up anew each time,
     /// since a peer that comes back may have moved.
     pub(super) async fn resolve(&self) -> io::Result<Vec<SocketAddr>> {

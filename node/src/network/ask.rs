@@ -93,6 +93,9 @@ pub enum DialFault {
     /// Nobody listens at the address.
     #[error("it refuses connections")]
     Refused,
+    /// It took the connection and closed it before a word was said.
+    #[error("it closed the connection")]
+    Closed,
     /// Nothing came back in time.
     #[error("it does not answer")]
     Silent,

@@ -114,7 +114,7 @@ impl Hub {
         for (graph, listen, peers) in &mut listed {
             let roster = Arc::new(Roster::new(only));
             for (peer, known) in std::mem::replace(peers, Ok(Neighbours::default()))?.0 {
-                roster.list(peer, &known.key, &known.place);
+                roster.keep(peer, &known.key, &known.place);
             }
             let mut swarm = build::build(*graph, &key, &roster, protocols, patience.dial)?;
             let address = build::listen(&mut swarm, listen).await?;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use libp2p::PeerId;
 use libp2p::identity::PublicKey;
 use libp2p::swarm::ConnectionId;
-use tokio::sync::{Notify, mpsc, watch};
+use libp2p::{Multiaddr, PeerId};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::network::address::Place;
@@ -17,6 +17,7 @@ use crate::network::hello::Verdict;
 use crate::network::lane::Lane;
 use crate::network::offence::Offence;
 use crate::network::reports::Reports;
+use crate::network::vestibule::Vestibule;
 
 /// A peer stays listed for this long after the last run with it: neighbours that still ask are told
 /// that the run is over, not turned away as strangers.
@@ -44,8 +45,10 @@ pub(super) enum Arrival {
 
 struct Listed {
     key: PublicKey,
-    /// Where it was last listed.
+    /// Where the operator has it, else where a run had it last.
     place: Place,
+    /// The place is the operator's.
+    kept: bool,
     uses: usize,
     unused_since: Option<Instant>,
     link: watch::Sender<Link>,
@@ -63,7 +66,8 @@ pub(super) struct Roster {
     /// The hub serves this run only, and names it to whoever asks for another.
     only: Option<[u8; 32]>,
     lists: Mutex<Lists>,
-    changed: Notify,
+    /// Where those wait who have not said who they are.
+    vestibule: Vestibule,
 }
 
 impl Roster {
@@ -71,7 +75,7 @@ impl Roster {
         Roster {
             only,
             lists: Mutex::default(),
-            changed: Notify::new(),
+            vestibule: Vestibule::default(),
         }
     }
 
@@ -79,22 +83,34 @@ impl Roster {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists a peer once more.
+    /// Lists a peer for good, at the place that the operator gave it.
+    pub(super) fn keep(&self, peer: PeerId, key: &PublicKey, place: &Place) {
+        self.list(peer, key, place);
+        if let Some(listed) = self.lock().peers.get_mut(&peer) {
+            listed.kept = true;
+        }
+    }
+
+    /// Lists a peer once more. A run does not move whom the operator has listed.
     pub(super) fn list(&self, peer: PeerId, key: &PublicKey, place: &Place) {
         let mut lists = self.lock();
         let listed = lists.peers.entry(peer).or_insert_with(|| Listed {
             key: key.clone(),
             place: place.clone(),
+            kept: false,
             uses: 0,
             unused_since: None,
             link: watch::channel(Link::default()).0,
             runs: BTreeMap::new(),
         });
-        listed.place = place.clone();
+        if !listed.kept {
+            listed.place = place.clone();
+        }
         listed.uses += 1;
         listed.unused_since = None;
-        drop(lists);
-        self.changed.notify_one();
+        if let Some(host) = place.ip() {
+            self.vestibule.know(&Multiaddr::from(host));
+        }
     }
 
     /// Takes one listing back.
@@ -118,9 +134,9 @@ impl Roster {
         expired
     }
 
-    /// Waits until somebody was listed.
-    pub(super) async fn changed(&self) {
-        self.changed.notified().await;
+    /// Where those wait who have not said who they are.
+    pub(super) fn vestibule(&self) -> &Vestibule {
+        &self.vestibule
     }
 
     pub(super) fn len(&self) -> usize {

@@ -27,19 +27,15 @@ pub fn check_columns(columns: &[String], layout: &Layout, path: &Path) -> Result
     let Some(found) = layout.columns().filter(|found| found.len() == columns.len()) else {
         return Ok(());
     };
-    let Some(at) = found
-        .iter()
-        .zip(columns)
-        .position(|(found, planned)| found != planned)
-    else {
+    let differs = |(found, planned): (&String, &String)| found != planned;
+    let Some(at) = found.iter().zip(columns).position(differs) else {
         return Ok(());
     };
     Err(unusable(
         path,
         &format!(
-            "column {} is {:?}, the plan has {:?} there (data.columns)",
+            "column {} is not called {:?}, as in the plan (data.columns)",
             at + 1,
-            found[at],
             columns[at]
         ),
         "put the columns into the plan's order and call them as it does",

@@ -26,6 +26,7 @@ use crate::party::sealing::{self, opened_for, opened_for_sentence};
 use crate::planning::mechanism;
 use crate::planning::worth::Worth;
 use crate::telling::failure::{Exit, Failure};
+use crate::vector_file::formats;
 
 /// What is said of a run as it turned out. No private value is in it.
 #[derive(Clone, Debug)]
@@ -365,16 +366,18 @@ impl Account {
         Ok(receipt)
     }
 
-    /// Writes the receipt and, beside it, its signature.
+    /// Writes the receipt and, beside it, its signature. Each appears whole or not at all.
     pub fn write(&self, path: &Path, key: &Keypair) -> Result<(), Failure> {
         let refused = |e: std::io::Error| {
             Failure::usage(format!("{}: cannot be written: {e}", path.display())).field("--receipt")
         };
         let text = format!("{:#}\n", self.receipt);
-        std::fs::write(path, &text).map_err(refused)?;
-        let mut signed = path.as_os_str().to_owned();
-        signed.push(".sig");
-        std::fs::write(signed, signature(&text, key)? + "\n").map_err(refused)
+        let signed = signature(&text, key)? + "\n";
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".sig");
+        formats::write_whole(path, |out| out.write_all(text.as_bytes()))
+            .and_then(|()| formats::write_whole(beside.as_ref(), |out| out.write_all(signed.as_bytes())))
+            .map_err(refused)
     }
 }
 

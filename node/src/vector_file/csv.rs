@@ -44,8 +44,7 @@ pub(super) fn read(file: File, _bytes: u64) -> Result<VectorFile, UnusableFile> 
             ));
         }
         for (column, cell) in record.iter().enumerate() {
-            values
-                .push(number(cell).map_err(|what| wrong_cell(what, rows, line, column, header.as_deref()))?);
+            values.push(number(cell).map_err(|what| wrong_cell(what, rows, line, column))?);
         }
     }
     if rows == 0 {
@@ -138,23 +137,15 @@ fn number(cell: &str) -> Result<f64, WrongCell> {
     }
 }
 
-/// Says where, not what: what stands there is private.
-fn wrong_cell(
-    what: WrongCell,
-    row: usize,
-    line: u64,
-    column: usize,
-    header: Option<&[String]>,
-) -> UnusableFile {
-    let name = header
-        .and_then(|names| names.get(column))
-        .map_or(String::new(), |name| format!(" ({name:?})"));
+/// Says where, not what: what stands there is private. So may be what stands in the first row,
+/// which only looks like names.
+fn wrong_cell(what: WrongCell, row: usize, line: u64, column: usize) -> UnusableFile {
     let hint = match what {
         WrongCell::DecimalComma | WrongCell::Semicolons => AS_COMMAS,
         _ => "correct or drop that row (a first row of names may not contain numbers)",
     };
     UnusableFile::new(
-        format!("row {row} (line {line}), column {}{name} is {what}", column + 1),
+        format!("row {row} (line {line}), column {} is {what}", column + 1),
         hint,
     )
 }

@@ -28,10 +28,7 @@ pub fn read(path: &Path) -> Result<VectorFile, Failure> {
             .field(path.display())
             .hint(problem.hint)
     };
-    let extension = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .map(str::to_ascii_lowercase);
+    let extension = extension_of(path);
     let reader = match extension.as_deref() {
         Some("npy") => npy::read,
         Some("csv") => csv::read,
@@ -68,26 +65,42 @@ pub fn read(path: &Path) -> Result<VectorFile, Failure> {
     reader(file, metadata.len()).map_err(refused)
 }
 
+fn extension_of(path: &Path) -> Option<String> {
+    let extension = path.extension().and_then(|e| e.to_str());
+    extension.map(str::to_ascii_lowercase)
+}
+
+/// Whether the file's extension is one of those that can be read.
+pub fn can_be_read(path: &Path) -> bool {
+    extension_of(path).is_some_and(|extension| EXTENSIONS.contains(&extension.as_str()))
+}
+
 /// Writes values in C order with a layout. The file appears whole or not at all.
 pub fn write(path: &Path, layout: &Layout, values: &[f64]) -> Result<(), Failure> {
-    let refused = |e: std::io::Error| {
+    write_whole(path, |out| write_to(out, layout, values)).map_err(|e| {
         Failure::new(Exit::Usage, format!("{}: cannot be written: {e}", path.display()))
             .field(path.display())
             .hint("choose another --output, or make room")
-    };
+    })
+}
+
+/// Writes a file for everybody to read; it appears whole or not at all, and is on disk when this
+/// returns.
+pub fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let folder = path
         .parent()
         .filter(|p| !p.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(refused)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
     let mut out = BufWriter::with_capacity(1 << 20, file.as_file_mut());
-    write_to(&mut out, layout, values)
-        .and_then(|()| out.flush())
-        .map_err(refused)?;
+    write(&mut out).and_then(|()| out.flush())?;
     drop(out);
-    file.as_file().sync_all().map_err(refused)?;
-    readable(file.as_file()).map_err(refused)?;
-    file.persist(path).map_err(|e| refused(e.error))?;
+    readable(file.as_file())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
     Ok(())
 }
 

@@ -162,7 +162,7 @@ impl Layout {
     }
 
     /// If this and another party's file cannot be averaged, what each of them is; `shapes` are
-    /// those that must agree.
+    /// those that must agree. (A column's name is not said: a first row of words may be data.)
     pub fn mismatch(&self, other: &Layout, shapes: [&[usize]; 2]) -> Option<[String; 2]> {
         if let (Format::Safetensors { tensors: own, .. }, Format::Safetensors { tensors: others, .. }) =
             (&self.format, &other.format)
@@ -187,7 +187,11 @@ impl Layout {
             ),
             (.., Some(one), Some(two)) if one != two => {
                 let at = one.iter().zip(two).position(|(a, b)| a != b).unwrap_or(0);
-                Some([one, two].map(|names| format!("a table whose column {} is {:?}", at + 1, names[at])))
+                let column = at + 1;
+                Some([
+                    format!("a table with a name of its own for column {column}"),
+                    format!("one with another name for column {column}"),
+                ])
             }
             _ => None,
         }

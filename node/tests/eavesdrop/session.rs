@@ -100,6 +100,7 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
         let account = Account::of(&plan, me, finish)?;
         account.write(&receipt, &key(me))?;
         delivery = Some(Delivery {
+            values: None,
             account,
             mean: None,
             receipt: None,

@@ -29,9 +29,9 @@ use crate::agreement::flood::Flood;
 use crate::agreement::flood::held::HeldVote;
 use crate::agreement::gone::{self, Calls, Enough, Heard};
 use crate::agreement::items::Items;
-use crate::messages::notice::{ItemHash, ItemSet, Notice, Stage};
+use crate::messages::notice::{ItemHash, ItemSet, Notice, SetHash};
 use crate::messages::row::Row;
-use crate::messages::set::SetHash;
+use crate::messages::stage::Stage;
 use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
@@ -436,7 +436,8 @@ impl Agreement {
             let announced = || flood.item(self.stage, party).map(|item| item.0);
             sights.items.get(party).or_else(announced)
         };
-        let lists = lists.map(|list| (list.author, list.items(flood, self.stage, known)));
+        let several = |party| flood.signed_two(self.stage, party);
+        let lists = lists.map(|list| (list.author, list.items(several, known)));
         // A signed set counts as a list, and replaces the signer's list.
         let lists: BTreeMap<Party, ItemSet> = lists.chain(votes).collect();
         let mut counts: BTreeMap<(Party, ItemHash), usize> = BTreeMap::new();

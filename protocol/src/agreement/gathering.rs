@@ -16,9 +16,10 @@ use std::collections::BTreeSet;
 use crate::agreement::flood::Flood;
 use crate::agreement::presence::{Presence, Standing};
 use crate::messages::commitment::{self, Commitments, Nonce, commitment};
-use crate::messages::notice::{Notice, Seat, Unreached};
-use crate::messages::set::{Set, SetHash};
+use crate::messages::notice::{Notice, Seat, SetHash, Unreached};
+use crate::messages::set::Set;
 use crate::messages::signature::Digest;
+use crate::messages::wire;
 use crate::sealing::run_key::{PairKey, RunKey, incarnation};
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -412,7 +413,7 @@ impl Gathering {
     fn signed(&mut self, now: Time, flood: &Flood, seats: Vec<Seat>) -> GatheringStep {
         let commitments = self.commitments(flood, &seats);
         let set = Set::Seats(seats.clone());
-        let (hash, incarnation) = (set.hash(), self.me.incarnation);
+        let (hash, incarnation) = (wire::set_hash(&set), self.me.incarnation);
         let signed = Signed {
             seats: seats.clone(),
             hash,

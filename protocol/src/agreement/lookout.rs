@@ -99,6 +99,11 @@ impl Lookout {
         Some(peer)
     }
 
+    /// Whether several were asked one after another, and none had any news.
+    pub fn has_asked_around(&self) -> bool {
+        self.wait_ms >= LONGEST * self.patience_ms
+    }
+
     /// When the next turn is.
     pub fn wake(&self) -> Time {
         self.next

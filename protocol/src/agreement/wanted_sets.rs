@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agreement::flood::named_sets::UnknownSet;
-use crate::messages::set::SetHash;
+use crate::agreement::flood::of_sets::UnknownSet;
+use crate::messages::notice::SetHash;
 use crate::time::Time;
 use crate::topology::party::Party;
 
 /// How far the search for a set has come.
-struct Search {
+struct SetSearch {
     /// When the next neighbour is asked.
     next: Time,
     /// Who was asked already.
@@ -17,10 +17,10 @@ struct Search {
 
 /// The sets that this node lacks.
 pub struct WantedSets {
-    /// A vote's set is waited for that long before it is asked for, since this node will most likely
-    /// make the same one, and any set so long before the next neighbour is asked.
+    /// A vote's set is waited for that long before it is asked for, since this node will most
+    /// likely make the same one, and any set so long before the next neighbour is asked.
     patience_ms: u64,
-    searches: BTreeMap<SetHash, Search>,
+    searches: BTreeMap<SetHash, SetSearch>,
 }
 
 impl WantedSets {
@@ -56,7 +56,7 @@ impl WantedSets {
         } in unknown
         {
             let patience_ms = if *of_start { 0 } else { self.patience_ms };
-            let begun = Search {
+            let begun = SetSearch {
                 next: now.plus_millis(patience_ms),
                 asked: BTreeSet::new(),
             };

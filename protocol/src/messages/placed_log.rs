@@ -9,7 +9,7 @@ use crate::topology::schedule::Schedule;
 
 /// What became of a share that was due to be sent.
 #[derive(Serialize, Deserialize)]
-enum Sent {
+enum PlacedShare {
     /// No byte of it left.
     Kept,
     /// It left, and was not answered.
@@ -24,7 +24,7 @@ enum Sent {
 #[derive(Serialize, Deserialize)]
 pub(super) struct PlacedLog {
     /// By (round, receiver), as the schedule has them.
-    sent: Vec<Sent>,
+    sent: Vec<PlacedShare>,
     /// By (round, sender), as the schedule has them: how many rounds after its own a share joined,
     /// and one; 0 for one that did not.
     received: Vec<u32>,
@@ -57,13 +57,13 @@ impl PlacedLog {
                 .find(|entry| (entry.round, entry.to) == (round, to));
             match entry.map(|entry| (entry.left, &entry.answer)) {
                 Some((true, Some(Answer { verdict, signature }))) => match *verdict {
-                    Verdict::Refused => Sent::Refused(*signature),
+                    Verdict::Refused => PlacedShare::Refused(*signature),
                     Verdict::Accepted { applied } => {
-                        Sent::Accepted(applied.saturating_sub(round), *signature)
+                        PlacedShare::Accepted(applied.saturating_sub(round), *signature)
                     }
                 },
-                Some((true, None)) => Sent::Unanswered,
-                _ => Sent::Kept,
+                Some((true, None)) => PlacedShare::Unanswered,
+                _ => PlacedShare::Kept,
             }
         };
         let received = |(round, from)| {
@@ -90,10 +90,10 @@ impl PlacedLog {
         let sent = due_from.into_iter().zip(self.sent).map(|((round, to), sent)| {
             let answered = |verdict, signature| Some(Answer { verdict, signature });
             let (left, answer) = match sent {
-                Sent::Kept => (false, None),
-                Sent::Unanswered => (true, None),
-                Sent::Refused(signature) => (true, answered(Verdict::Refused, signature)),
-                Sent::Accepted(late, signature) => {
+                PlacedShare::Kept => (false, None),
+                PlacedShare::Unanswered => (true, None),
+                PlacedShare::Refused(signature) => (true, answered(Verdict::Refused, signature)),
+                PlacedShare::Accepted(late, signature) => {
                     let applied = round.checked_add(late)?;
                     (true, answered(Verdict::Accepted { applied }, signature))
                 }

@@ -2,14 +2,9 @@
 //! hash, so that what everybody signs travels once and not n times.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::messages::notice::{ItemSet, Seat};
-use crate::messages::wire;
 use crate::topology::party::Party;
-
-/// SHA-256 of a set's bytes.
-pub type SetHash = [u8; 32];
 
 /// A set that a notice names, ascending by party.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,11 +16,6 @@ pub enum Set {
 }
 
 impl Set {
-    /// What notices name it by.
-    pub fn hash(&self) -> SetHash {
-        Sha256::digest(wire::set_to_bytes(self)).into()
-    }
-
     /// Whether it names parties of a plan with so many only, each once and in order.
     pub fn is_of(&self, parties: usize) -> bool {
         match self {

@@ -265,7 +265,7 @@ impl Signer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::notice::Stage;
+    use crate::messages::stage::Stage;
 
     fn party_key(seed: u8) -> Keypair {
         Keypair::ed25519_from_bytes([seed; 32]).expect("32 bytes")

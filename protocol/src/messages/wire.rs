@@ -13,16 +13,18 @@ use std::sync::Arc;
 use bincode::config::{Config, Configuration, Fixint, Limit, LittleEndian, Varint};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::lattice::grid::LatticeWeight;
-use crate::messages::holding::Holding;
+use crate::messages::held_kind::HeldKind;
 use crate::messages::log::{Answer, Log, ShareId};
-use crate::messages::notice::{Form, Notice, Recipient, Round, SignedNotice, Stage};
+use crate::messages::notice::{Form, Notice, Recipient, Round, SetHash, SignedNotice};
 use crate::messages::placed_log::PlacedLog;
 use crate::messages::question::{Question, Reply};
 use crate::messages::set::Set;
 use crate::messages::signature::{Digest, Signature};
+use crate::messages::stage::Stage;
 use crate::sealing::holders::Threshold;
 use crate::sealing::letter::LETTER_BYTES;
 use crate::topology::party::Party;
@@ -259,14 +261,14 @@ pub fn notice_to_bytes(notice: &Notice) -> Vec<u8> {
     compact(notice)
 }
 
-/// A set's bytes: their hash names it, and breaks ties between sets.
-pub fn set_to_bytes(set: &Set) -> Vec<u8> {
-    compact(set)
+/// What notices name a set by, and what breaks ties between sets: the hash of its bytes.
+pub fn set_hash(set: &Set) -> SetHash {
+    Sha256::digest(compact(set)).into()
 }
 
 /// The frame of a set.
 pub fn set_frame(set: &Set) -> Arc<[u8]> {
-    frame(SET, &set_to_bytes(set), &[])
+    frame(SET, &compact(set), &[])
 }
 
 /// The frame of a signed notice.
@@ -562,7 +564,7 @@ pub(crate) const fn summary_room(parties: usize) -> usize {
 }
 
 /// What a summary grows by for one kind of notice.
-pub(crate) fn holding_bytes(holding: &Holding) -> usize {
+pub(crate) fn held_kind_bytes(holding: &HeldKind) -> usize {
     compact(holding).len()
 }
 

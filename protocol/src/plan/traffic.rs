@@ -20,8 +20,8 @@ const LOG_ENTRY_BYTES: u64 = 67;
 
 impl Plan {
     /// Bytes that a party sends on average in a run without faults: its shares and their answers,
-    /// what everybody says once to everybody (notices, logs, sets, finals), and rounds of averaging.
-    /// (Within 10 % of what 10 to 200 simulated parties sent.)
+    /// what everybody says once to everybody (notices, logs, sets, finals), and rounds of
+    /// averaging. (Within 10 % of what 10 to 200 simulated parties sent.)
     pub(super) fn bytes_per_party(&self) -> u64 {
         let others = self.parties() as u64 - 1;
         let dimension = self.draft().dimension() as u64;

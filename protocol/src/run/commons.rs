@@ -14,11 +14,11 @@ use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
 use crate::agreement::lookout::Lookout;
 use crate::agreement::trees::Trees;
 use crate::agreement::wanted_sets::WantedSets;
-use crate::messages::holding::Holding;
 use crate::messages::log::{Log, SealTerms};
-use crate::messages::notice::{ItemHash, ItemSet, Notice, Recipient, Round, SignedNotice, Stage, item_hash};
-use crate::messages::set::{Set, SetHash};
+use crate::messages::notice::{ItemHash, ItemSet, Notice, Recipient, Round, SignedNotice, item_hash};
+use crate::messages::set::Set;
 use crate::messages::signing::Signer;
+use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes, PublicFrame};
 use crate::publishing::interface::{OwnItem, Surroundings};
 use crate::run::interface::Output;
@@ -28,17 +28,9 @@ use crate::time::Time;
 use crate::topology::graph::Graph;
 use crate::topology::party::Party;
 
-/// So many times the bytes of all notices a neighbour gets at most because it lacks some. Our guess:
-/// who asks for more is after our time.
-const ANSWERS: usize = 4;
-
 /// So many times longer a node waits before START than after until it asks for what it lacks. Our
 /// guess.
 const GATHERING_PATIENCE: u64 = 8;
-
-/// How many sets a neighbour is sent: each node asks for a set that it lacks, and as a rule for
-/// none. Our guess.
-const SETS_SERVED: u32 = 64;
 
 pub(super) struct Commons {
     signer: Signer,
@@ -262,62 +254,6 @@ impl Commons {
         peers.into_iter().for_each(|peer| self.tell(peer, Notice::Here));
     }
 
-    /// A neighbour is asked for what is missing, as soon as this node has done what it can.
-    pub(super) fn hurry(&mut self, now: Time) {
-        self.lookout.hurry(now);
-    }
-
-    /// Compares what is held with a neighbour, if it is one's turn; returns when the next one's is.
-    pub(super) fn look_out(&mut self, now: Time, gathered: bool) -> Time {
-        while let Some(peer) = self.lookout.turn(now, &self.connected) {
-            let has_body = |stage, author| self.has_first(stage, author);
-            let holdings = self.flood.summary(gathered, has_body);
-            self.tell(peer, Notice::Summary { gathered, holdings });
-        }
-        self.lookout.wake()
-    }
-
-    /// Sends a neighbour what its summary lacks.
-    fn answer(&mut self, peer: Party, gathered: bool, theirs: &[Holding]) {
-        let parties = self.flood.members().len();
-        if !theirs.iter().all(|holding| holding.is_of(parties)) {
-            return self.offence(peer, "a summary of another plan");
-        }
-        let mut frames = Vec::new();
-        for slot in self.flood.lacking(gathered, theirs) {
-            frames.extend(self.frames_of(slot));
-        }
-        let held: usize = self.flood.held().map(|(_, held)| held.frame.len()).sum();
-        let answered = self.answered.entry(peer).or_insert(0);
-        for frame in frames {
-            if *answered > ANSWERS * (held + frame.len()) {
-                break;
-            }
-            *answered += frame.len();
-            self.outbox.push_back(Output::Public { to: peer, frame });
-        }
-        self.tell(peer, Notice::Told);
-    }
-
-    /// What goes to somebody who gets what a slot holds: with an item whose body is here and small,
-    /// that, too; nothing of an item whose body is not here, since who announces one can serve it.
-    fn frames_of(&mut self, slot: Slot) -> Vec<Arc<[u8]>> {
-        let (Some(held), Slot::Item(stage, author)) = (self.flood.get(slot), slot) else {
-            return self
-                .flood
-                .get(slot)
-                .map(|held| held.frame.clone())
-                .into_iter()
-                .collect();
-        };
-        let (announcement, items) = (held.frame.clone(), self.items.get_mut(&stage));
-        match items.and_then(|items| items.pushed(author)) {
-            None => Vec::new(),
-            Some(None) => vec![announcement],
-            Some(Some(body)) => vec![announcement, body],
-        }
-    }
-
     /// Keeps this node's own log, announces it, and pushes it if it is small.
     pub(super) fn give_log(&mut self, log: Log) -> ItemHash {
         let bytes = wire::log_to_bytes(&log, &self.rules.schedule);
@@ -365,8 +301,8 @@ impl Commons {
         }
     }
 
-    /// What the peer gets from this node goes out on a new connection: whatever was on the way on an
-    /// old one may be lost.
+    /// What the peer gets from this node goes out on a new connection: whatever was on the way on
+    /// an old one may be lost.
     pub(super) fn connected(&mut self, peer: Party) {
         if !self.neighbours.contains(&peer) {
             return;
@@ -627,66 +563,8 @@ impl Commons {
             _ => {}
         }
     }
-
-    /// Sends a neighbour a set that it asks for, if it is here and was not sent too often.
-    fn serve_set(&mut self, peer: Party, hash: &SetHash) {
-        let Some(set) = self.flood.set_named(hash) else {
-            return;
-        };
-        let served = self.sets_served.entry(peer).or_insert(0);
-        *served += 1;
-        if *served <= SETS_SERVED {
-            let frame = wire::set_frame(set);
-            self.send(peer, frame);
-        }
-    }
-
-    /// Asks for sets that notices name and that are not here; returns when to look again.
-    fn pull_sets(&mut self, now: Time) -> Time {
-        if self.wanted_sets.is_empty() && !self.flood.lacks_sets() {
-            return Time::FAR;
-        }
-        let unknown = self.flood.unknown_sets();
-        let asks = self.wanted_sets.asks(now, &unknown, &self.connected);
-        for (peer, set) in asks {
-            self.tell(peer, Notice::WantSet { set });
-        }
-        self.wanted_sets.wake()
-    }
-
-    /// Which of several versions of an item count: sealed finals that logs name, and of other items
-    /// those of the set with most signatures.
-    fn named_versions(&self, stage: Stage) -> Option<ItemSet> {
-        if stage != Stage::Sealed {
-            return agreeing::most_signed_set(&self.flood, stage).cloned();
-        }
-        let named = self.sealed.iter();
-        Some(named.map(|((author, _), hash)| (*author, *hash)).collect())
-    }
-
-    /// Asks for what is lacking; returns when to look again.
-    pub(super) fn pull(&mut self, now: Time) -> Time {
-        let mut later = self.pull_sets(now);
-        for stage in self.rules.stages.all() {
-            if self.flood.has_versions(stage)
-                && let Some(set) = self.named_versions(stage)
-            {
-                self.items_mut(stage).name(&set);
-            }
-            loop {
-                let connected = self.connected.clone();
-                match self.items_mut(stage).pull(now, |peer| connected.contains(&peer)) {
-                    Ok((peer, item)) => self.tell(peer, Notice::Want { stage, item }),
-                    Err(at) => {
-                        later = later.min(at);
-                        break;
-                    }
-                }
-            }
-        }
-        later
-    }
 }
 
+mod asking;
 #[cfg(test)]
 mod tests;

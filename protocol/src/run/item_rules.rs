@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::messages::log::{Log, SealTerms, ShareId};
-use crate::messages::notice::{Stage, Stages};
 use crate::messages::signing::Members;
+use crate::messages::stage::{Stage, Stages};
 use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
 use crate::plan::checked::Plan;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::messages::log::{AgreedLogs, Log};
-use crate::messages::notice::Phase;
+use crate::messages::stage::Phase;
 use crate::mixing::exchange::Tally;
 use crate::plan::checked::Plan;
 use crate::publishing::opening::Unopened;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::messages::log::AgreedLogs;
-use crate::messages::notice::{ItemSet, Stage};
+use crate::messages::notice::ItemSet;
+use crate::messages::stage::Stage;
 use crate::topology::party::Party;
 
 /// How far a run has come since its logs were agreed.

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::lattice::grid::LatticeWeight;
     use crate::messages::log::ShareId;
-    use crate::messages::notice::Stage;
+    use crate::messages::stage::Stage;
     use crate::messages::wire;
 
     #[test]

@@ -14,7 +14,8 @@ use rand::rngs::ChaCha8Rng;
 
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, ShareId};
-use crate::messages::notice::{Network, Stage};
+use crate::messages::notice::Network;
+use crate::messages::stage::Stage;
 use crate::messages::wire::{self, Bytes, PrivateFrame};
 use crate::mixing::noise::LatticeNoise;
 use crate::mixing::ticket::Tickets;

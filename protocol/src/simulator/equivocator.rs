@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::messages::notice::{Disclosed, Notice, Recipient, Stage, item_hash};
+use crate::messages::notice::{Disclosed, Notice, Recipient, item_hash};
 use crate::messages::signature::Digest;
 use crate::messages::signing::Signer;
+use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PublicFrame};
 use crate::plan::peers::simulated_keypair;
 use crate::topology::party::Party;

@@ -6,8 +6,10 @@ use rand::RngExt;
 
 use crate::lattice::payload::Payload;
 use crate::lattice::vector::LatticeVector;
-use crate::messages::notice::{Network, Notice, Phase, Stage};
+use crate::messages::notice::{Network, Notice};
 use crate::messages::set::Set;
+use crate::messages::stage::Phase;
+use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PublicFrame};
 use crate::plan::checked::Plan;
 use crate::run::outcome::{Event, Outcome};

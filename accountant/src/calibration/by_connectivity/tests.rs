@@ -65,7 +65,7 @@ fn twenty_who_collude_and_twenty_who_depart_cost_little() {
     ));
     let [calm, departed, ..] = over_floor(&plan);
     assert!(calm <= 1.07 && departed <= 1.07, "{calm} {departed}");
-    assert_eq!((plan.rounds(), plan.lattice().wire_bytes), (21, 4));
+    assert_eq!((plan.rounds(), plan.lattice().wire_bytes), (21, 3));
     assert_eq!(verify(&plan), Ok(()));
 }
 

@@ -194,6 +194,10 @@ impl Subject {
                 "{name} refuses connections at {address} ({graph} graph): \
                  start its node, or correct the port in the peer list"
             ),
+            AskFault::Dial(DialFault::Closed) => format!(
+                "{name} took the connection to {address} ({graph} graph) and closed it: its node may \
+                 be overloaded or under attack, or another program listens there; look at its log"
+            ),
             AskFault::Dial(DialFault::Silent) => format!(
                 "nothing answers at {address} ({name}, {graph} graph): check that the host is up, \
                  that the address is right, and that no firewall keeps TCP out"

@@ -17,10 +17,11 @@ use crate::telling::report::Report;
 use crate::telling::table::{Table, at_most, bytes, number};
 
 /// A result, and whether its files could be written.
-#[derive(Debug)]
 pub struct Delivery {
     /// The account of the run.
     pub account: Account,
+    /// The mean, if there is one.
+    pub values: Option<Vec<f64>>,
     /// Why the mean could not be written, although there is one.
     pub mean: Option<Failure>,
     /// Why the receipt could not be written.
@@ -39,6 +40,11 @@ impl Delivery {
     /// Whether a mean was written.
     pub fn finished(&self) -> bool {
         self.account.finished() && self.mean.is_none()
+    }
+
+    /// Whether something that there is was not written.
+    pub fn is_unwritten(&self) -> bool {
+        self.unwritten().is_some()
     }
 
     fn unwritten(&self) -> Option<&Failure> {

@@ -48,6 +48,8 @@ pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty
             files.push(path);
         }
     }
+    files.sort();
+    files.iter().try_for_each(|path| is_vector(path))?;
     let mut named: Vec<(String, PathBuf)> = files.into_iter().map(name_of).collect::<Result<_, _>>()?;
     named.sort();
     if let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -80,6 +82,20 @@ pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty
         })
     };
     named.into_iter().map(read).collect()
+}
+
+/// Refuses a file that nobody can have meant as a party's.
+fn is_vector(path: &Path) -> Result<(), Failure> {
+    if formats::can_be_read(path) {
+        return Ok(());
+    }
+    let formats = formats::EXTENSIONS.join(", .");
+    Err(Failure::usage(format!(
+        "{} is no vector, and each file here is a party's",
+        path.display()
+    ))
+    .field("--inputs")
+    .hint(format!("keep it in another folder; vectors are .{formats}")))
 }
 
 fn name_of(path: PathBuf) -> Result<(String, PathBuf), Failure> {
@@ -251,6 +267,16 @@ mod tests {
             failure.message.contains("[2]") && failure.message.contains("[3]"),
             "{failure}"
         );
+    }
+
+    #[test]
+    fn a_file_that_is_no_vector_is_named() {
+        let among = |name| parties(&[TABLES[0], TABLES[1], TABLES[2], (name, "")]).unwrap_err();
+        for name in ["run.toml", "notes", "model.pt"] {
+            let failure = among(name);
+            assert!(failure.message.contains(name), "{failure}");
+            assert_eq!(failure.field.as_deref(), Some("--inputs"));
+        }
     }
 
     #[test]

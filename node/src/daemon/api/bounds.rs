@@ -1,9 +1,9 @@
 //! Places for heavy work, and the pace of requests.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::daemon::api::problem::Problem;
@@ -22,6 +22,7 @@ pub(super) struct Bounds {
     heavy: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
     pace: Pace,
+    strangers: Pace,
 }
 
 impl Default for Bounds {
@@ -30,6 +31,7 @@ impl Default for Bounds {
             heavy: Arc::new(Semaphore::new(HEAVY)),
             watchers: Arc::new(Semaphore::new(WATCHERS)),
             pace: Pace::new(Instant::now()),
+            strangers: Pace::new(Instant::now()),
         }
     }
 }
@@ -41,7 +43,8 @@ const INTERVAL: Duration = Duration::from_millis(2);
 /// Requests that need not wait after a quiet time.
 const BURST: u32 = 100;
 
-/// Lets requests through one after another (a leaky bucket).
+/// Lets requests through one after another, in the order in which they came (a leaky bucket). Who
+/// goes away while it waits has taken no turn, so that no debt can pile up.
 #[derive(Debug)]
 struct Pace {
     next: Mutex<Instant>,
@@ -50,18 +53,29 @@ struct Pace {
 impl Pace {
     fn new(now: Instant) -> Self {
         Pace {
-            next: Mutex::new(now.checked_sub(INTERVAL * BURST).unwrap_or(now)),
+            next: Mutex::new(earliest(now)),
         }
     }
 
-    /// When a request that comes now has its turn. Nobody waits for long: each connection has one
-    /// request at a time.
-    fn turn(&self, now: Instant) -> Instant {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = (*next).max(now.checked_sub(INTERVAL * BURST).unwrap_or(now));
+    async fn turn(&self) {
+        let mut next = self.next.lock().await;
+        let now = Instant::now();
+        let turn = turn(*next, now);
+        if turn > now {
+            tokio::time::sleep_until(turn).await;
+        }
         *next = turn + INTERVAL;
-        turn
     }
+}
+
+/// The turn of who is next in line.
+fn turn(next: Instant, now: Instant) -> Instant {
+    next.max(earliest(now))
+}
+
+/// After a quiet time there is one burst, not all that was not used.
+fn earliest(now: Instant) -> Instant {
+    now.checked_sub(INTERVAL * BURST).unwrap_or(now)
 }
 
 impl Bounds {
@@ -74,13 +88,14 @@ impl Bounds {
             .ok_or_else(|| busy(format!("{HEAVY} uploads and results are under way")))
     }
 
-    /// Waits for the request's turn.
+    /// Waits for the turn of a request with the token.
     pub(super) async fn turn(&self) {
-        let now = Instant::now();
-        let turn = self.pace.turn(now);
-        if turn > now {
-            tokio::time::sleep_until(turn).await;
-        }
+        self.pace.turn().await;
+    }
+
+    /// Waits for the turn of a request without it.
+    pub(super) async fn strangers_turn(&self) {
+        self.strangers.turn().await;
     }
 
     /// A place for a watcher, at once or not at all.
@@ -98,21 +113,34 @@ fn busy(what: String) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
 
     #[test]
     fn a_burst_goes_through_at_once_and_a_flood_one_by_one() {
         let begun = Instant::now() + Duration::from_secs(3600);
-        let pace = Pace::new(begun);
-        assert!((0..BURST).all(|_| pace.turn(begun) <= begun));
-        let flood: Vec<Instant> = (0..50).map(|_| pace.turn(begun)).collect();
+        let mut next = earliest(begun);
+        let mut come = |now: Instant| {
+            let turn = turn(next, now);
+            next = turn + INTERVAL;
+            turn
+        };
+        assert!((0..BURST).all(|_| come(begun) <= begun));
+        let flood: Vec<Instant> = (0..50).map(|_| come(begun)).collect();
         assert_eq!(flood[0], begun);
         assert!(flood.windows(2).all(|pair| pair[1] - pair[0] == INTERVAL));
         // After a quiet hour there is one burst again, not an hour's worth.
         let later = begun + Duration::from_secs(3600);
-        assert_eq!(
-            (0..10 * BURST).filter(|_| pace.turn(later) <= later).count() as u32,
-            BURST + 1
-        );
+        let at_once = (0..10 * BURST).filter(|_| come(later) <= later).count() as u32;
+        assert_eq!(at_once, BURST + 1);
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_takes_no_turn() {
+        let later = Instant::now() + Duration::from_secs(3600);
+        let pace = Pace::new(later + INTERVAL * BURST);
+        assert!((0..10_000).all(|_| pace.turn().now_or_never().is_none()));
+        assert_eq!(*pace.next.lock().await, later);
     }
 }

@@ -1,7 +1,7 @@
 //! What stands before every route: the pace, the token, the count of requests, and headers of
 //! every answer.
 
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
@@ -10,29 +10,51 @@ use hyper::header::{self, HeaderValue};
 use crate::daemon::api::at_hand::Api;
 use crate::daemon::api::body::Incoming;
 use crate::daemon::api::problem::Problem;
+use crate::daemon::api::visitors::Visiting;
 
 /// Answers without a token; the rest never reads a byte of the body without it.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Lets a request through to its route.
-pub(super) async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let under_way = api.requests.begin();
-    let open = OPEN.contains(&request.uri().path());
-    api.bounds.turn().await;
-    let mut response = if open || api.token.admits(request.headers()) {
-        next.run(request).await
-    } else {
+/// Lets a request through to its route. Those with the token wait for each other only; what anybody
+/// may ask is answered at once.
+pub(super) async fn guard(
+    State(api): State<Api>,
+    Extension(visit): Extension<Visiting>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut response = if OPEN.contains(&request.uri().path()) {
+        visit.asks(true);
+        let response = answer(&api, request, next).await;
+        visit.asks(false);
+        response
+    } else if !api.token.admits(request.headers()) {
+        api.bounds.strangers_turn().await;
         let (head, body) = request.into_parts();
         Incoming::new(&head.headers, body, 0).linger().await;
-        stranger(head.headers.contains_key(header::AUTHORIZATION)).into_response()
+        let refused = stranger(head.headers.contains_key(header::AUTHORIZATION));
+        api.requests.count(refused.status);
+        refused.into_response()
+    } else if let Err(full) = visit.is_known() {
+        api.requests.count(full.status);
+        full.into_response()
+    } else {
+        api.bounds.turn().await;
+        answer(&api, request, next).await
     };
-    under_way.end(response.status());
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
     );
+    response
+}
+
+async fn answer(api: &Api, request: Request, next: Next) -> Response {
+    let under_way = api.requests.begin();
+    let response = next.run(request).await;
+    under_way.end(response.status());
     response
 }
 

@@ -1,6 +1,7 @@
 //! Where the API listens: a Unix socket that only its owner can open, or a TCP address.
 
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -55,16 +56,20 @@ impl Listener {
         }
     }
 
-    /// Waits for the next connection.
-    pub(super) async fn accept(&self) -> std::io::Result<Stream> {
+    /// Waits for the next connection; with the address that it comes from, unless it is a Unix
+    /// socket.
+    pub(super) async fn accept(&self) -> std::io::Result<(Stream, Option<IpAddr>)> {
         match self {
             Listener::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, from) = listener.accept().await?;
                 // Answers are written whole; events are small and late ones are useless.
                 let _ = stream.set_nodelay(true);
-                Ok(Stream::new(Socket::Tcp(stream)))
+                Ok((Stream::new(Socket::Tcp(stream)), Some(from.ip())))
             }
-            Listener::Unix(listener, _) => Ok(Stream::new(Socket::Unix(listener.accept().await?.0))),
+            Listener::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Stream::new(Socket::Unix(stream)), None))
+            }
         }
     }
 }

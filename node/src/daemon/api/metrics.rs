@@ -29,13 +29,18 @@ impl Requests {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         UnderWay(self)
     }
+
+    /// Counts an answer; by itself, that to a request which did not get as far as its route.
+    pub(super) fn count(&self, status: u16) {
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        *answered.entry(status).or_insert(0) += 1;
+    }
 }
 
 impl UnderWay<'_> {
     /// Counts the request as answered with this status.
     pub(super) fn end(self, status: StatusCode) {
-        let mut answered = self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        *answered.entry(status.as_u16()).or_insert(0) += 1;
+        self.0.count(status.as_u16());
     }
 }
 

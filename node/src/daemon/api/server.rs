@@ -1,28 +1,28 @@
-//! Connections: so many at once, each with deadlines, all ended soon after the daemon is told to
-//! end.
+//! Connections: each with deadlines, all ended soon after the daemon is told to end.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::daemon::api::at_hand::{Api, ended};
 use crate::daemon::api::listen::{Listener, Stream};
 use crate::daemon::api::routes::router;
 use crate::daemon::api::token::Token;
+use crate::daemon::api::visitors::{Visiting, Visitors};
 use crate::daemon::config::ApiConfig;
 use crate::daemon::service::Service;
 use crate::telling::failure::Failure;
 
-/// Connections at once; further ones wait in the kernel's queue. Each may hold 64 KiB in each
-/// direction.
-const CONNECTIONS: usize = 512;
 /// The buffer of a connection, and so the longest head of a request, in bytes.
 const BUFFER: usize = 64 << 10;
 /// From an idle connection, or the first byte of a request, to the end of its head.
@@ -68,23 +68,22 @@ impl Server {
     /// Answers until `shutdown` is ready; then event streams end, other answers have a second, and
     /// all connections close.
     pub(crate) async fn serve(self, shutdown: impl Future<Output = ()>) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let visitors = Visitors::default();
         let mut connections = JoinSet::new();
         tokio::pin!(shutdown);
         loop {
-            let accepted = async {
-                let place = places.clone().acquire_owned().await;
-                (place, self.listener.accept().await)
-            };
             tokio::select! {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => {}
-                (place, stream) = accepted => match stream {
-                    Ok(stream) => {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, source)) => {
                         let (router, closing) = (self.router.clone(), self.closing.subscribe());
+                        let visit = visitors.enter(source);
                         connections.spawn(async move {
-                            carry(stream, router, closing).await;
-                            drop(place);
+                            tokio::select! {
+                                () = visit.sent_away() => {}
+                                () = carry(stream, router, &visit, closing) => {}
+                            }
                         });
                     }
                     Err(e) => {
@@ -102,12 +101,17 @@ impl Server {
     }
 }
 
-async fn carry(stream: Stream, router: Router, mut closing: watch::Receiver<bool>) {
+async fn carry(stream: Stream, router: Router, visit: &Visiting, mut closing: watch::Receiver<bool>) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(BUFFER);
-    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let (routes, visit) = (TowerToHyperService::new(router), visit.clone());
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(visit.clone());
+        routes.call(request)
+    });
+    let connection = http.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let end = tokio::select! {
         end = connection.as_mut() => end,

@@ -39,7 +39,12 @@ pub(super) async fn health() -> Response {
 
 /// A run can be taken.
 pub(super) async fn ready(State(api): State<Api>) -> Response {
-    let readiness = api.service.readiness();
+    let service = api.service.clone();
+    // A disk may take its time.
+    let looked = tokio::task::spawn_blocking(move || service.readiness()).await;
+    let Ok(readiness) = looked else {
+        return Problem::from(Refusal::new(Kind::Internal, "readiness cannot be looked at")).into_response();
+    };
     if readiness.ready {
         return json(StatusCode::OK, &readiness);
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use libp2p::connection_limits::{self, ConnectionLimits};
-use libp2p::core::transport::TransportError;
+use libp2p::core::muxing::StreamMuxerBox;
+use libp2p::core::transport::{Transport, TransportError};
 use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
 use libp2p::swarm::{NetworkBehaviour, SwarmEvent};
@@ -53,7 +54,8 @@ impl Behaviour {
     }
 }
 
-/// A swarm of the given graph. `patience` bounds dialling and both handshakes of a connection.
+/// A swarm of the given graph. `patience` bounds dialling and both handshakes of a connection; who
+/// comes in waits in the roster's vestibule until its handshake is over.
 pub(in crate::network) fn build(
     graph: Network,
     key: &Keypair,
@@ -64,38 +66,44 @@ pub(in crate::network) fn build(
     let setup = |error: &dyn std::fmt::Display| NetworkError::Setup {
         reason: error.to_string(),
     };
-    let tcp = SwarmBuilder::with_existing_identity(key.clone()).with_tokio();
-    let configure = |config: libp2p::swarm::Config| {
-        config
-            .with_idle_connection_timeout(IDLE)
-            .with_max_negotiating_inbound_streams(NEGOTIATING)
-            .with_substream_upgrade_protocol_override(Version::V1Lazy)
-    };
-    // The builder's type differs with the security, up to the finished swarm.
-    let swarm = match graph {
-        Network::Private => tcp
-            .with_tcp(tcp::Config::default(), noise::Config::new, || {
-                Yamux::new(PIECE_PRIVATE)
+    let waiting = roster.vestibule().clone();
+    let sockets = tcp::tokio::Transport::new(tcp::Config::default())
+        .map(move |socket, point| waiting.enter(socket, &point))
+        .upgrade(Version::V1Lazy);
+    let inside = roster.vestibule().clone();
+    // The transports' types differ with the security, until they are boxed.
+    let transport = match graph {
+        Network::Private => sockets
+            .authenticate(noise::Config::new(key).map_err(|error| setup(&error))?)
+            .multiplex(Yamux::new(PIECE_PRIVATE))
+            .map(move |(peer, muxer), point| {
+                inside.leave(&point);
+                (peer, StreamMuxerBox::new(muxer))
             })
-            .map_err(|error| setup(&error))?
-            .with_behaviour(|_| Behaviour::new(roster, protocols))
-            .map_err(|error| setup(&error))?
-            .with_swarm_config(configure)
-            .with_connection_timeout(patience)
-            .build(),
-        Network::Public => tcp
-            .with_tcp(
-                tcp::Config::default(),
-                |key: &Keypair| Ok::<_, std::convert::Infallible>(plaintext::Config::new(key)),
-                || Yamux::new(PIECE_PUBLIC),
-            )
-            .map_err(|error| setup(&error))?
-            .with_behaviour(|_| Behaviour::new(roster, protocols))
-            .map_err(|error| setup(&error))?
-            .with_swarm_config(configure)
-            .with_connection_timeout(patience)
-            .build(),
+            .boxed(),
+        Network::Public => sockets
+            .authenticate(plaintext::Config::new(key))
+            .multiplex(Yamux::new(PIECE_PUBLIC))
+            .map(move |(peer, muxer), point| {
+                inside.leave(&point);
+                (peer, StreamMuxerBox::new(muxer))
+            })
+            .boxed(),
     };
+    let swarm = SwarmBuilder::with_existing_identity(key.clone())
+        .with_tokio()
+        .with_other_transport(|_| transport)
+        .map_err(|error| setup(&error))?
+        .with_behaviour(|_| Behaviour::new(roster, protocols))
+        .map_err(|error| setup(&error))?
+        .with_swarm_config(|config| {
+            config
+                .with_idle_connection_timeout(IDLE)
+                .with_max_negotiating_inbound_streams(NEGOTIATING)
+                .with_substream_upgrade_protocol_override(Version::V1Lazy)
+        })
+        .with_connection_timeout(patience)
+        .build();
     Ok(swarm)
 }
 

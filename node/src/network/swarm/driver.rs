@@ -43,8 +43,6 @@ const EXAMINED: usize = 32;
 const EXAMINED_UNPROVED: usize = 4;
 /// How often what has run out is looked for.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Connections in their security handshake, beyond one for each peer.
-const STRANGERS_AT_ONCE: u32 = 32;
 /// Different strangers, and different addresses that sent rubbish, that are reported; later ones
 /// are only logged.
 const REPORTED: usize = 64;
@@ -112,7 +110,6 @@ impl SwarmDriver {
 
     /// Runs until nobody can command it any more.
     pub(in crate::network) async fn run(mut self) {
-        self.admit();
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -128,7 +125,6 @@ impl SwarmDriver {
                     Some(command) => self.on_command(command),
                     None => return,
                 },
-                () = self.roster.changed() => self.admit(),
                 _ = sweep.tick() => self.sweep(),
             }
         }
@@ -222,6 +218,9 @@ impl SwarmDriver {
             && !known.proved
         {
             known.proved = true;
+            if let Some(host) = known.host.as_deref().and_then(|host| host.parse().ok()) {
+                self.roster.vestibule().know(&host);
+            }
             self.relink(peer);
         }
     }
@@ -241,15 +240,6 @@ impl SwarmDriver {
                 .map(|(id, _)| *id);
             link.changes += 1;
         });
-    }
-
-    /// As many handshakes at once as there are peers, and some for strangers.
-    fn admit(&mut self) {
-        let pending = u32::try_from(self.roster.len())
-            .unwrap_or(u32::MAX)
-            .saturating_add(STRANGERS_AT_ONCE);
-        let limits = self.swarm.behaviour_mut().limits.limits_mut();
-        *limits = limits.clone().with_max_pending_incoming(Some(pending));
     }
 
     /// Closes connections on which nobody has said hello in time, and those of peers that are no
@@ -361,6 +351,9 @@ impl SwarmDriver {
             users: Arc::new(()),
             examined: 0,
         };
+        if connection.proved {
+            self.roster.vestibule().know(endpoint.get_remote_address());
+        }
         let usable = connection.is_usable();
         port.connections.insert(id, connection);
         if usable {

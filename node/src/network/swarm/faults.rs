@@ -26,6 +26,10 @@ pub(super) fn fault(error: &DialError) -> DialFault {
         cause = match error.downcast_ref::<io::Error>() {
             Some(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => return DialFault::Refused,
+                io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe => return DialFault::Closed,
                 io::ErrorKind::TimedOut
                 | io::ErrorKind::HostUnreachable
                 | io::ErrorKind::NetworkUnreachable => {
@@ -43,6 +47,12 @@ pub(super) fn fault(error: &DialError) -> DialFault {
     // one.
     match last.to_lowercase() {
         text if text.contains("refused") => DialFault::Refused,
+        text if ["end of file", "eof", "reset by peer", "broken pipe", "aborted"]
+            .iter()
+            .any(|word| text.contains(word)) =>
+        {
+            DialFault::Closed
+        }
         text if ["timeout", "timed out", "unreachable", "no route"]
             .iter()
             .any(|word| text.contains(word)) =>

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::agreement::flood::Flood;
-use crate::messages::notice::{Incarnation, ItemHash, ItemSet, Notice, SignedNotice, Stage};
+use crate::messages::notice::{Incarnation, ItemHash, ItemSet, Notice, SetHash, SignedNotice};
 use crate::messages::row::Row;
-use crate::messages::set::SetHash;
 use crate::messages::signature::Signature;
 use crate::topology::party::Party;
 
@@ -83,12 +81,16 @@ impl HeldList<'_> {
     /// The items of the list, as far as one can tell here: of a party that has signed several, only
     /// the one that the list names; of another, the one that there is, which is `known` here, and a
     /// hash of nothing while it is not.
-    pub fn items(&self, flood: &Flood, stage: Stage, known: impl Fn(Party) -> Option<ItemHash>) -> ItemSet {
+    pub fn items(
+        &self,
+        signed_several: impl Fn(Party) -> bool,
+        known: impl Fn(Party) -> Option<ItemHash>,
+    ) -> ItemSet {
         let item = |party| {
             let place = self.versions.binary_search_by_key(&party, |entry| entry.0);
             let hash = match place {
                 Ok(place) => self.versions[place].1,
-                Err(_) if flood.signed_two(stage, party) => return None,
+                Err(_) if signed_several(party) => return None,
                 Err(_) => known(party).unwrap_or([0; 32]),
             };
             Some((party, hash))

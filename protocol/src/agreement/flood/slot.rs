@@ -1,7 +1,8 @@
 //! What there is at most one notice for.
 
-use crate::messages::holding::Kind;
-use crate::messages::notice::{Notice, Stage};
+use crate::messages::held_kind::Kind;
+use crate::messages::notice::Notice;
+use crate::messages::stage::Stage;
 use crate::topology::party::Party;
 
 /// What there is at most one notice for.

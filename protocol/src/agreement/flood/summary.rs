@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::agreement::flood::Flood;
 use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
-use crate::messages::holding::{Holding, Kind, Mark};
-use crate::messages::notice::Stage;
+use crate::messages::held_kind::{HeldKind, Kind, Mark};
 use crate::messages::row::Row;
+use crate::messages::stage::Stage;
 use crate::messages::wire;
 use crate::topology::party::Party;
 
@@ -19,7 +19,7 @@ fn mark(held: &Held) -> Mark {
 
 impl Flood {
     /// What this node holds, as far as it fits a frame; of items, those whose body `has_body`.
-    pub fn summary(&self, gathered: bool, has_body: impl Fn(Stage, Party) -> bool) -> Vec<Holding> {
+    pub fn summary(&self, gathered: bool, has_body: impl Fn(Stage, Party) -> bool) -> Vec<HeldKind> {
         let mut authors: BTreeMap<Kind, Vec<(Party, Mark)>> = BTreeMap::new();
         for (slot, held) in self.held() {
             let (kind, author) = slot.kind();
@@ -36,7 +36,7 @@ impl Flood {
         let mut room = wire::summary_room(parties);
         let holding = |(kind, of_kind): (Kind, Vec<(Party, Mark)>)| {
             let marks = of_kind.iter().filter(|_| kind.has_marks()).map(|(_, mark)| *mark);
-            Holding {
+            HeldKind {
                 kind,
                 held: Row::of(parties, of_kind.iter().map(|(author, _)| *author)),
                 marks: marks.collect(),
@@ -48,7 +48,7 @@ impl Flood {
         needed
             .map(holding)
             .take_while(|holding| {
-                let left = room.checked_sub(wire::holding_bytes(holding));
+                let left = room.checked_sub(wire::held_kind_bytes(holding));
                 room = left.unwrap_or(0);
                 left.is_some()
             })
@@ -57,7 +57,7 @@ impl Flood {
 
     /// What this node holds and whoever sent this summary does not, or holds another one of; in the
     /// order in which it is to be told.
-    pub fn lacking(&self, gathered: bool, theirs: &[Holding]) -> Vec<Slot> {
+    pub fn lacking(&self, gathered: bool, theirs: &[HeldKind]) -> Vec<Slot> {
         let theirs: BTreeMap<Kind, (&Row, BTreeMap<Party, Mark>)> = theirs
             .iter()
             .map(|holding| {

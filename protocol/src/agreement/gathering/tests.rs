@@ -131,7 +131,7 @@ fn seats(parties: &[Party]) -> Vec<Seat> {
 fn start_of(author: Party, seats: &[Seat]) -> Notice {
     Notice::Start {
         incarnation: started(author as u8),
-        seats: Set::Seats(seats.to_vec()).hash(),
+        seats: wire::set_hash(&Set::Seats(seats.to_vec())),
     }
 }
 
@@ -227,7 +227,7 @@ fn reveal(author: Party, parties: &[Party], nonce: Nonce) -> Notice {
     );
     Notice::Reveal {
         incarnation: started(author as u8),
-        seats: Set::Seats(seats(parties)).hash(),
+        seats: wire::set_hash(&Set::Seats(seats(parties))),
         commitments,
         nonce,
     }
@@ -422,7 +422,7 @@ fn a_start_that_does_not_name_its_author_is_none() {
     // Nor does one count by another start of its author's node than the one that it names.
     (2..4).for_each(|party| bench.hear_start(party, &seats(&all)));
     bench.hear(1, {
-        let seats = Set::Seats(seats(&all)).hash();
+        let seats = wire::set_hash(&Set::Seats(seats(&all)));
         Notice::Start {
             incarnation: started(9),
             seats,

@@ -9,8 +9,9 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
 use super::*;
-use crate::messages::notice::{Recipient, SignedNotice, Stages};
+use crate::messages::notice::{Recipient, SignedNotice};
 use crate::messages::signing::{Members, Signer};
+use crate::messages::stage::Stages;
 use crate::messages::wire;
 use crate::sealing::deal::{Dealer, Polynomial};
 use crate::sealing::holders::{HolderOrder, Threshold, Tolerance};

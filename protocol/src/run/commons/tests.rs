@@ -1,10 +1,11 @@
 use super::*;
 use crate::averaging::sketch;
 use crate::messages::log::{SentEntry, ShareId, Verdict};
-use crate::messages::notice::{Disclosed, Sketch, Stages, Unreached};
+use crate::messages::notice::{Disclosed, Sketch, Unreached};
 use crate::messages::row::Row;
 use crate::messages::signature::Signature;
 use crate::messages::signing::Members;
+use crate::messages::stage::Stages;
 use crate::mixing::course::Course;
 use crate::plan::checked::Plan;
 use crate::plan::peers::simulated_keypair;

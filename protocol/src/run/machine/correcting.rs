@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::messages::log::AgreedLogs;
-use crate::messages::notice::Stage;
+use crate::messages::stage::Stage;
 use crate::mixing::exchange::Exchange;
 use crate::publishing::corrections::{first_corrections, masks_owed, next_corrections};
 use crate::publishing::interface::Published;

@@ -6,7 +6,7 @@ use crate::agreement::agreeing::Clock;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::Sealed;
-use crate::messages::notice::Stage;
+use crate::messages::stage::Stage;
 use crate::messages::wire::Bytes;
 use crate::publishing::interface::{FinalError, Published};
 use crate::publishing::opening::{Dealt, OpeningSights, OpeningStep, Unopened};

@@ -54,11 +54,10 @@ impl Run {
     pub(super) fn waits_in_public(&self) -> Option<bool> {
         match self.machine {
             Machine::Gathering { .. } => Some(false),
-            Machine::Settling { .. }
-            | Machine::Publishing { .. }
-            | Machine::Correcting { .. }
-            | Machine::Opening { .. }
-                if !self.record.finished =>
+            Machine::Settling { .. } | Machine::Correcting { .. } if !self.record.finished => Some(true),
+            // For a while also for those who wait still, to whom what it has not heard may matter.
+            Machine::Publishing { .. } | Machine::Opening { .. }
+                if !self.record.finished || !(self.record.complete || self.commons.has_asked_around()) =>
             {
                 Some(true)
             }

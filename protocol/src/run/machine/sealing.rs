@@ -6,7 +6,8 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha20Rng;
 
 use crate::messages::log::{SealTerms, Sealed};
-use crate::messages::notice::{ItemHash, ItemSet, Stage};
+use crate::messages::notice::{ItemHash, ItemSet};
+use crate::messages::stage::Stage;
 use crate::mixing::exchange::Exchange;
 use crate::publishing::opening::{Dealt, Kept};
 use crate::publishing::way::Way;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::agreement::agreeing::{Agreement, Clock, Step};
 use crate::messages::log::AgreedLogs;
-use crate::messages::notice::{ItemSet, Phase, Stage};
+use crate::messages::notice::ItemSet;
+use crate::messages::stage::Phase;
+use crate::messages::stage::Stage;
 use crate::mixing::exchange::Exchange;
 use crate::publishing::interface::Published;
 use crate::run::interface::Output;

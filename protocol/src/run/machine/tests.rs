@@ -6,7 +6,7 @@ use super::*;
 use crate::agreement::agreeing::Clock;
 use crate::lattice::grid::Lattice;
 use crate::lattice::packed::PackedVector;
-use crate::messages::holding::{Holding, Kind};
+use crate::messages::held_kind::{HeldKind, Kind};
 use crate::messages::log::Verdict;
 use crate::messages::notice::{Network, Notice, Recipient};
 use crate::messages::row::Row;
@@ -214,7 +214,7 @@ fn a_new_public_connection_gets_what_its_tree_brings_and_all_else_if_it_asks() {
     };
     // Each answer ends with the word that it is one.
     assert_eq!(asks(false, Vec::new()), 7, "three READYs, three STARTs");
-    let readies = Holding {
+    let readies = HeldKind {
         kind: Kind::Ready,
         held: Row::of(3, [1]),
         marks: vec![[0; 4]],

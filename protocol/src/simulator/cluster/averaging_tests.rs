@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::messages::notice::Phase;
+use crate::messages::stage::Phase;
 use crate::publishing::result::Accuracy;
 use crate::run::outcome::Ending;
 use crate::simulator::cluster::tests::{inputs, plan};

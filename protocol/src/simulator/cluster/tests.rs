@@ -3,7 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::sealed::{PAIRWISE, SEALED, SEALED_PPSC};
 use super::*;
 use crate::messages::log::{Fate, fates};
-use crate::messages::notice::{Phase, Stage, Stages};
+use crate::messages::stage::Phase;
+use crate::messages::stage::{Stage, Stages};
 use crate::plan::calibration::Calibration;
 use crate::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 use crate::plan::defaults::Defaults;
@@ -361,8 +362,8 @@ fn who_is_voted_out_says_who_signed_that() {
         panic!("{:?}", outcome.ending);
     };
     let (_, signers) = reason.split_once("was signed by ").expect("it says who");
-    // It may have signed that itself, once it saw what the others had agreed on, and ends as soon as
-    // it has heard of enough.
+    // It may have signed that itself, once it saw what the others had agreed on, and ends as soon
+    // as it has heard of enough.
     let named: Vec<&str> = signers.split(", ").filter(|name| *name != "party-2").collect();
     let others = [0, 1, 3, 4, 5, 6, 7].map(|party| format!("party-{party}"));
     assert!(
@@ -390,85 +391,6 @@ fn the_same_seed_gives_the_same_trace() {
     assert_eq!(trace::check(&one.trace, &again.trace), Ok(()));
     assert!(one.trace.len() > 100);
     assert!(trace::check(&one.trace, &other.trace).is_err());
-}
-
-#[test]
-fn whom_the_gate_leaves_out_withholds_and_is_rolled_back() {
-    let plan = plan(8, "", 7);
-    let without = |left_out: Party| {
-        move |_: &Plan, logs: &AgreedLogs| GateVerdict {
-            publish: Some(logs.keys().copied().filter(|&party| party != left_out).collect()),
-            reason: format!("{left_out} is left out"),
-        }
-    };
-    let report = Simulation::new(plan.clone(), inputs(&plan), &without(5), Conditions::new(8)).run();
-    assert_eq!(report.violations, []);
-    let publishers = others(&plan, &[5]);
-    for (party, outcome) in report.outcomes.iter().enumerate() {
-        let outcome = outcome.as_ref().expect("no violation of liveness");
-        assert!(outcome.agreed && outcome.included == publishers);
-        if party == 5 {
-            assert_eq!(
-                outcome.ending,
-                Ending::Withheld {
-                    reason: "5 is left out".into()
-                }
-            );
-            assert!(outcome.sum.is_none());
-        } else {
-            assert_eq!(outcome.ending, Ending::Degraded);
-            assert_eq!(
-                outcome.sum.as_ref().map(|sum| &sum.value),
-                report.sum_over(&publishers).as_ref()
-            );
-        }
-    }
-}
-
-#[test]
-fn when_the_gate_refuses_everybody_withholds_and_no_final_leaves() {
-    let plan = plan(8, "", 7);
-    let refuse = |_: &Plan, _: &AgreedLogs| GateVerdict {
-        publish: None,
-        reason: "over budget".into(),
-    };
-    let report = Simulation::new(plan.clone(), inputs(&plan), &refuse, Conditions::new(9)).run();
-    assert_eq!(report.violations, [], "an item of the second stage would be one");
-    for outcome in report
-        .outcomes
-        .iter()
-        .map(|outcome| outcome.as_ref().expect("no violation of liveness"))
-    {
-        assert_eq!(
-            outcome.ending,
-            Ending::Withheld {
-                reason: "over budget".into()
-            }
-        );
-        assert!(outcome.included.is_empty() && outcome.own_log.is_some());
-    }
-}
-
-#[test]
-fn who_gets_no_verdict_withholds_and_the_others_have_their_mean() {
-    let plan = plan_of(4, 6, "[privacy]\ncolluding = 1\ndropouts = 1\n", 4);
-    let conditions = Conditions {
-        no_verdict: Some(2),
-        ..Conditions::new(1)
-    };
-    let report = simulate(&plan, conditions);
-    assert_eq!(report.violations, []);
-    for (party, outcome) in report.outcomes.iter().enumerate() {
-        let outcome = outcome.as_ref().expect("nobody waits for ever");
-        if party == 2 {
-            let Ending::Withheld { reason } = &outcome.ending else {
-                panic!("{:?}", outcome.ending);
-            };
-            assert!(reason.contains("verdict"), "{reason}");
-        } else {
-            assert_eq!(outcome.included, others(&plan, &[2]), "{:?}", outcome.ending);
-        }
-    }
 }
 
 #[test]
@@ -608,6 +530,7 @@ fn without_the_talk_around_them_the_machines_come_to_the_same() {
     }
 }
 
+mod gated;
 mod kills;
 mod liars;
 mod sealed;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::messages::notice::Stage;
+use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PrivateFrame, PublicFrame};
 use crate::simulator::invariants::violation::Violation;
 

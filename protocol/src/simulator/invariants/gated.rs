@@ -4,7 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::messages::notice::{Notice, Stage};
+use crate::messages::notice::Notice;
+use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PublicFrame};
 use crate::run::outcome::GateVerdict;
 use crate::simulator::invariants::violation::Violation;

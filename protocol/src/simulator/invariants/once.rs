@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::agreement::flood::slot::Slot;
 use crate::messages::log::{ShareId, Verdict};
-use crate::messages::notice::{Form, Notice, SignedNotice, Stage};
+use crate::messages::notice::{Form, Notice, SignedNotice};
+use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PrivateFrame, PublicFrame};
 use crate::simulator::invariants::violation::Violation;
 use crate::topology::party::Party;

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::messages::notice::{Notice, Recipient, Seat};
-use crate::messages::set::{Set, SetHash};
+use crate::messages::notice::{Notice, Recipient, Seat, SetHash};
+use crate::messages::set::Set;
 use crate::messages::testing::{ready, started};
+use crate::messages::wire;
 
 const JOIN_MS: u64 = 120_000;
 
@@ -214,7 +215,7 @@ fn a_second_start_of_one_incarnation_neither_replaces_nor_delays() {
     };
     let all: Vec<Seat> = (0..4).map(|party| seat(party, party as u8 + 1)).collect();
     let three: Vec<Seat> = vec![seat(1, 2), seat(2, 3), seat(3, 4)];
-    let over = |seats: &[Seat]| Set::Seats(seats.to_vec()).hash();
+    let over = |seats: &[Seat]| wire::set_hash(&Set::Seats(seats.to_vec()));
     let start = |seats: &[Seat]| Notice::Start {
         incarnation: started(4),
         seats: over(seats),

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::messages::notice::Stage;
 use crate::messages::row::Row;
+use crate::messages::stage::Stage;
 use crate::topology::party::Party;
 
 /// A kind of notice of which each party says one at a time.
@@ -55,7 +55,7 @@ pub type Mark = [u8; 4];
 
 /// What a node holds of one kind of notice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holding {
+pub struct HeldKind {
     /// The kind.
     pub kind: Kind,
     /// Whose notice it holds.
@@ -64,7 +64,7 @@ pub struct Holding {
     pub marks: Vec<Mark>,
 }
 
-impl Holding {
+impl HeldKind {
     /// Whether it is one of a plan with so many parties.
     pub fn is_of(&self, parties: usize) -> bool {
         let marks = if self.kind.has_marks() {

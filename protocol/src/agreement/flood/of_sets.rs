@@ -1,0 +1,161 @@
+//! What is held of the sets that notices name, and what is lacking.
+
+use std::collections::BTreeMap;
+
+use crate::agreement::flood::named_sets::{SPARE_SETS, SetPurpose};
+use crate::agreement::flood::slot::Slot;
+use crate::agreement::flood::{Flood, FloodError};
+use crate::messages::notice::{ItemSet, Notice, Seat, SetHash};
+use crate::messages::set::Set;
+use crate::messages::wire;
+use crate::topology::party::Party;
+
+/// A set that held notices name, and that is not here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownSet {
+    /// What they name it by.
+    pub hash: SetHash,
+    /// Whether it is of those who take part.
+    pub of_start: bool,
+    /// Who has signed it.
+    pub signers: Vec<Party>,
+}
+
+/// What a notice names a set for, and by which hash.
+fn naming(notice: &Notice) -> Option<(SetPurpose, SetHash)> {
+    match notice {
+        Notice::Start { seats, .. } | Notice::Reveal { seats, .. } => Some((None, *seats)),
+        Notice::Vote { stage, set, .. } => Some((Some(*stage), *set)),
+        _ => None,
+    }
+}
+
+impl Flood {
+    /// In a plan in which up to so many parties may lie.
+    pub fn with_colluding(mut self, colluding: usize) -> Self {
+        self.sets.colluding = colluding;
+        self
+    }
+
+    fn set(&self, hash: &SetHash) -> Option<&Set> {
+        let pulled = || self.sets.pulled.get(hash).map(|(_, set)| set);
+        self.sets.own.get(hash).or_else(pulled)
+    }
+
+    /// Who takes part, by the set with this hash, if it is here and one of those.
+    pub fn seats(&self, hash: &SetHash) -> Option<&[Seat]> {
+        match self.set(hash)? {
+            Set::Seats(seats) => Some(seats),
+            Set::Items(_) => None,
+        }
+    }
+
+    /// Which items count, by the set with this hash, if it is here and one of those.
+    pub fn items(&self, hash: &SetHash) -> Option<&ItemSet> {
+        match self.set(hash)? {
+            Set::Items(items) => Some(items),
+            Set::Seats(_) => None,
+        }
+    }
+
+    /// The set with this hash, for whoever asks for it.
+    pub fn set_named(&self, hash: &SetHash) -> Option<&Set> {
+        self.set(hash)
+    }
+
+    /// Keeps a set that this node signs; returns what to name it by.
+    pub fn keep_set(&mut self, set: Set) -> SetHash {
+        let hash = wire::set_hash(&set);
+        self.sets.own.insert(hash, set);
+        hash
+    }
+
+    /// Takes a set from a peer, or one that this node made up of what it holds. True: it was
+    /// wanted, and is here now.
+    ///
+    /// # Errors
+    /// Nobody may sign such a set.
+    pub fn take_set(&mut self, set: Set) -> Result<bool, FloodError> {
+        if !set.is_of(self.members.len()) {
+            return Err(FloodError::MalformedSet);
+        }
+        let hash = wire::set_hash(&set);
+        let wanted = self
+            .unknown_sets()
+            .into_iter()
+            .any(|unknown| unknown.hash == hash);
+        if !wanted {
+            return Ok(false);
+        }
+        let purposes = self.namings().filter(|(_, _, named)| *named == hash);
+        let fits = |purpose: &SetPurpose| purpose.is_none() == matches!(set, Set::Seats(_));
+        let Some(purpose) = purposes.map(|(_, purpose, _)| purpose).find(fits) else {
+            return Err(FloodError::MalformedSet);
+        };
+        self.sets.pulled.insert(hash, (purpose, set));
+        Ok(true)
+    }
+
+    /// Every set that a held notice names: by whom, for what, its hash.
+    fn namings(&self) -> impl Iterator<Item = (Party, SetPurpose, SetHash)> {
+        let starts = self
+            .held
+            .range(Slot::Start(0)..=Slot::Start(Party::MAX))
+            .filter_map(|(slot, held)| match slot {
+                Slot::Start(author) => Some((*author, &held.notice)),
+                _ => None,
+            });
+        let votes = self.stages.all().into_iter().flat_map(|stage| {
+            let votes = Slot::Vote(stage, 0)..=Slot::Vote(stage, Party::MAX);
+            self.held.range(votes).filter_map(|(slot, held)| match slot {
+                Slot::Vote(_, author) => Some((*author, &held.notice)),
+                _ => None,
+            })
+        });
+        let named = |(author, notice)| {
+            let (purpose, hash) = naming(notice)?;
+            Some((author, purpose, hash))
+        };
+        starts.chain(votes).filter_map(named)
+    }
+
+    /// Whether some set that a held notice names is not here.
+    pub fn lacks_sets(&self) -> bool {
+        self.namings().any(|(.., hash)| self.set(&hash).is_none())
+    }
+
+    /// Sets that are named and not here, as many of a purpose as there is room for, those first
+    /// that most have signed. Sets that no notice names any more give their room back.
+    pub fn unknown_sets(&mut self) -> Vec<UnknownSet> {
+        let mut signers: BTreeMap<(SetPurpose, SetHash), Vec<Party>> = BTreeMap::new();
+        for (author, purpose, hash) in self.namings() {
+            signers.entry((purpose, hash)).or_default().push(author);
+        }
+        self.sets
+            .pulled
+            .retain(|hash, (purpose, _)| signers.contains_key(&(*purpose, *hash)));
+        let most = self.sets.colluding + SPARE_SETS;
+        let mut room: BTreeMap<SetPurpose, usize> = BTreeMap::new();
+        for (purpose, _) in self.sets.pulled.values() {
+            *room.entry(*purpose).or_insert(0) += 1;
+        }
+        let unknown = signers
+            .into_iter()
+            .filter(|((_, hash), _)| self.set(hash).is_none());
+        let mut unknown: Vec<((SetPurpose, SetHash), Vec<Party>)> = unknown.collect();
+        unknown.sort_by_key(|(_, signers)| std::cmp::Reverse(signers.len()));
+        unknown.retain(|((purpose, _), _)| {
+            let taken = room.entry(*purpose).or_insert(0);
+            *taken += 1;
+            *taken <= most
+        });
+        unknown
+            .into_iter()
+            .map(|((purpose, hash), signers)| UnknownSet {
+                hash,
+                of_start: purpose.is_none(),
+                signers,
+            })
+            .collect()
+    }
+}

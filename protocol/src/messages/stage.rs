@@ -1,0 +1,109 @@
+//! What items belong to, and what parties agree on one after another.
+
+use serde::{Deserialize, Serialize};
+
+/// The phases of a run, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Phase {
+    /// Finding out who takes part.
+    Gathering,
+    /// Rounds in which shares are exchanged.
+    Mixing,
+    /// Agreeing on the logs of these rounds.
+    Settling,
+    /// Agreeing on the final states.
+    Publishing,
+    /// The run is over for this node.
+    Done,
+}
+
+impl Phase {
+    /// The phase's name in events and receipts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Gathering => "gathering",
+            Phase::Mixing => "mixing",
+            Phase::Settling => "settling",
+            Phase::Publishing => "publishing",
+            Phase::Done => "done",
+        }
+    }
+}
+
+/// What items belong to. All stages but one are agreements: on logs, then on finals, or where
+/// finals are sealed on the corrections of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Stage {
+    /// The items are logs.
+    Settling,
+    /// The items are finals.
+    Publishing,
+    /// The items are sealed finals: each is agreed on with the log that names it.
+    Sealed,
+    /// The items are corrections of sealed finals, the first ones or later ones, from 1.
+    Correction(u32),
+}
+
+impl Stage {
+    /// The phase that the stage happens in.
+    pub const fn phase(self) -> Phase {
+        match self {
+            Stage::Settling | Stage::Sealed => Phase::Settling,
+            Stage::Publishing | Stage::Correction(_) => Phase::Publishing,
+        }
+    }
+}
+
+/// The stages that the runs of a plan may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// The most stages of corrections; none where finals are not sealed.
+    corrections: Option<u32>,
+}
+
+impl Stages {
+    /// Where finals are readable as soon as they leave: logs, then finals.
+    pub const READABLE: Stages = Stages { corrections: None };
+
+    /// Where finals are sealed and so many parties may depart. Corrections are given at first, and
+    /// again only where one of those who remained has departed since.
+    pub fn sealed(dropouts: usize) -> Self {
+        let departures = u32::try_from(dropouts).unwrap_or(u32::MAX);
+        Stages {
+            corrections: Some(departures.saturating_add(1)),
+        }
+    }
+
+    /// Whether finals are sealed.
+    pub fn are_sealed(self) -> bool {
+        self.corrections.is_some()
+    }
+
+    /// All of them, in order.
+    pub fn all(self) -> Vec<Stage> {
+        match self.corrections {
+            None => vec![Stage::Settling, Stage::Publishing],
+            Some(corrections) => {
+                let corrections = (1..=corrections).map(Stage::Correction);
+                [Stage::Settling, Stage::Sealed]
+                    .into_iter()
+                    .chain(corrections)
+                    .collect()
+            }
+        }
+    }
+
+    /// Whether this is one of them.
+    pub fn has(self, stage: Stage) -> bool {
+        match (stage, self.corrections) {
+            (Stage::Settling, _) | (Stage::Publishing, None) | (Stage::Sealed, Some(_)) => true,
+            (Stage::Correction(number), Some(most)) => (1..=most).contains(&number),
+            (Stage::Publishing, Some(_)) | (Stage::Sealed | Stage::Correction(_), None) => false,
+        }
+    }
+
+    /// Whether this is one of them, and one in which parties agree on a set.
+    pub fn agree_in(self, stage: Stage) -> bool {
+        self.has(stage) && stage != Stage::Sealed
+    }
+}

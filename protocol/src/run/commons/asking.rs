@@ -1,0 +1,144 @@
+//! What a node asks its neighbours for when it lacks something, and what it gives them.
+
+use std::sync::Arc;
+
+use crate::agreement::agreeing;
+use crate::agreement::flood::slot::Slot;
+use crate::messages::held_kind::HeldKind;
+use crate::messages::notice::{ItemSet, Notice, SetHash};
+use crate::messages::stage::Stage;
+use crate::messages::wire;
+use crate::run::commons::Commons;
+use crate::run::interface::Output;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// So many times the bytes of all notices a neighbour gets at most because it lacks some. Our
+/// guess: who asks for more is after our time.
+const ANSWERS: usize = 4;
+
+/// How many sets a neighbour is sent: each node asks for a set that it lacks, and as a rule for
+/// none. Our guess.
+const SETS_SERVED: u32 = 64;
+
+impl Commons {
+    /// A neighbour is asked for what is missing, as soon as this node has done what it can.
+    pub(in crate::run) fn hurry(&mut self, now: Time) {
+        self.lookout.hurry(now);
+    }
+
+    /// Whether several neighbours were asked lately, and none had any news.
+    pub(in crate::run) fn has_asked_around(&self) -> bool {
+        self.lookout.has_asked_around()
+    }
+
+    /// Compares what is held with a neighbour, if it is one's turn; returns when the next one's is.
+    pub(in crate::run) fn look_out(&mut self, now: Time, gathered: bool) -> Time {
+        while let Some(peer) = self.lookout.turn(now, &self.connected) {
+            let has_body = |stage, author| self.has_first(stage, author);
+            let holdings = self.flood.summary(gathered, has_body);
+            self.tell(peer, Notice::Summary { gathered, holdings });
+        }
+        self.lookout.wake()
+    }
+
+    /// Sends a neighbour what its summary lacks.
+    pub(super) fn answer(&mut self, peer: Party, gathered: bool, theirs: &[HeldKind]) {
+        let parties = self.flood.members().len();
+        if !theirs.iter().all(|holding| holding.is_of(parties)) {
+            return self.offence(peer, "a summary of another plan");
+        }
+        let mut frames = Vec::new();
+        for slot in self.flood.lacking(gathered, theirs) {
+            frames.extend(self.frames_of(slot));
+        }
+        let held: usize = self.flood.held().map(|(_, held)| held.frame.len()).sum();
+        let answered = self.answered.entry(peer).or_insert(0);
+        for frame in frames {
+            if *answered > ANSWERS * (held + frame.len()) {
+                break;
+            }
+            *answered += frame.len();
+            self.outbox.push_back(Output::Public { to: peer, frame });
+        }
+        self.tell(peer, Notice::Told);
+    }
+
+    /// What goes to somebody who gets what a slot holds: with an item whose body is here and small,
+    /// that, too; nothing of an item whose body is not here, since who announces one can serve it.
+    pub(super) fn frames_of(&mut self, slot: Slot) -> Vec<Arc<[u8]>> {
+        let (Some(held), Slot::Item(stage, author)) = (self.flood.get(slot), slot) else {
+            return self
+                .flood
+                .get(slot)
+                .map(|held| held.frame.clone())
+                .into_iter()
+                .collect();
+        };
+        let (announcement, items) = (held.frame.clone(), self.items.get_mut(&stage));
+        match items.and_then(|items| items.pushed(author)) {
+            None => Vec::new(),
+            Some(None) => vec![announcement],
+            Some(Some(body)) => vec![announcement, body],
+        }
+    }
+
+    /// Sends a neighbour a set that it asks for, if it is here and was not sent too often.
+    pub(super) fn serve_set(&mut self, peer: Party, hash: &SetHash) {
+        let Some(set) = self.flood.set_named(hash) else {
+            return;
+        };
+        let served = self.sets_served.entry(peer).or_insert(0);
+        *served += 1;
+        if *served <= SETS_SERVED {
+            let frame = wire::set_frame(set);
+            self.send(peer, frame);
+        }
+    }
+
+    /// Asks for sets that notices name and that are not here; returns when to look again.
+    fn pull_sets(&mut self, now: Time) -> Time {
+        if self.wanted_sets.is_empty() && !self.flood.lacks_sets() {
+            return Time::FAR;
+        }
+        let unknown = self.flood.unknown_sets();
+        let asks = self.wanted_sets.asks(now, &unknown, &self.connected);
+        for (peer, set) in asks {
+            self.tell(peer, Notice::WantSet { set });
+        }
+        self.wanted_sets.wake()
+    }
+
+    /// Which of several versions of an item count: sealed finals that logs name, and of other items
+    /// those of the set with most signatures.
+    fn named_versions(&self, stage: Stage) -> Option<ItemSet> {
+        if stage != Stage::Sealed {
+            return agreeing::most_signed_set(&self.flood, stage).cloned();
+        }
+        let named = self.sealed.iter();
+        Some(named.map(|((author, _), hash)| (*author, *hash)).collect())
+    }
+
+    /// Asks for what is lacking; returns when to look again.
+    pub(in crate::run) fn pull(&mut self, now: Time) -> Time {
+        let mut later = self.pull_sets(now);
+        for stage in self.rules.stages.all() {
+            if self.flood.has_versions(stage)
+                && let Some(set) = self.named_versions(stage)
+            {
+                self.items_mut(stage).name(&set);
+            }
+            loop {
+                let connected = self.connected.clone();
+                match self.items_mut(stage).pull(now, |peer| connected.contains(&peer)) {
+                    Ok((peer, item)) => self.tell(peer, Notice::Want { stage, item }),
+                    Err(at) => {
+                        later = later.min(at);
+                        break;
+                    }
+                }
+            }
+        }
+        later
+    }
+}

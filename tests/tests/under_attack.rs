@@ -1,0 +1,233 @@
+//! A daemon serves its operator and takes part in runs while strangers do what strangers can: open
+//! connections to its API and to its ports, and abandon them or fall silent.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+use undertone_tests::daemon::Daemon;
+use undertone_tests::{Ended, Parties, alone, assert_mean_of, free_ports, read_npy, run_in};
+
+/// Five times what an answer may take: the machine does other things meanwhile. (Before strangers
+/// were kept apart, it took 37 s after 10 s of abandoned requests.)
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Silent connections that one attacker keeps: more than a port has places for newcomers.
+const SILENT: usize = 800;
+
+/// Something that a stranger does again and again, until it is told to stop.
+struct Attack {
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Attack {
+    fn begin(mut once: impl FnMut() + Send + 'static) -> Self {
+        let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (told, counted) = (stop.clone(), done.clone());
+        let thread = std::thread::spawn(move || {
+            while !told.load(Ordering::Relaxed) {
+                once();
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Attack {
+            stop,
+            done,
+            thread: Some(thread),
+        }
+    }
+
+    /// Requests without a token whose senders are gone before an answer.
+    fn of_abandoned_requests(api: SocketAddr) -> Self {
+        Attack::begin(move || {
+            let Ok(mut socket) = TcpStream::connect(api) else {
+                return;
+            };
+            // Closing it resets it.
+            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+            let _ = socket.write_all(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n");
+        })
+    }
+
+    /// Connections on which `word` is said and nothing else, so many at a time; those that the
+    /// other side closes are opened again.
+    fn of_silence(address: SocketAddr, word: &'static [u8]) -> Self {
+        let mut silent: Vec<Option<TcpStream>> = (0..SILENT).map(|_| None).collect();
+        // Nobody sends: it only paces the attack, which is not on the processor's time.
+        let (sender, pace) = channel::<()>();
+        Attack::begin(move || {
+            let _nobody = &sender;
+            for place in &mut silent {
+                if !place.as_mut().is_some_and(is_open) {
+                    *place = open(address, word);
+                }
+            }
+            let _ = pace.recv_timeout(Duration::from_millis(250));
+        })
+    }
+
+    fn count(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Attack {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(
+            ended.is_some_and(|ended| ended.is_ok()),
+            "the attack ended by itself"
+        );
+    }
+}
+
+fn open(address: SocketAddr, word: &[u8]) -> Option<TcpStream> {
+    let mut socket = TcpStream::connect(address).ok()?;
+    socket.write_all(word).ok()?;
+    socket.set_nonblocking(true).ok()?;
+    Some(socket)
+}
+
+fn is_open(socket: &mut TcpStream) -> bool {
+    match socket.read(&mut [0; 64]) {
+        Ok(read) => read > 0,
+        Err(e) => e.kind() == std::io::ErrorKind::WouldBlock,
+    }
+}
+
+struct Cluster {
+    parties: Parties,
+    apis: Vec<SocketAddr>,
+    daemons: Vec<Daemon>,
+}
+
+impl Cluster {
+    /// Five daemons, each with an API on a TCP port.
+    fn start() -> Self {
+        let parties = Parties::new(5);
+        let apis: Vec<SocketAddr> = free_ports(5)
+            .into_iter()
+            .map(|port| ([127, 0, 0, 1], port).into())
+            .collect();
+        let start = |(party, api): (usize, &SocketAddr)| Daemon::start_at(&parties, party, *api);
+        let daemons = apis.iter().enumerate().map(start).collect();
+        Cluster {
+            parties,
+            apis,
+            daemons,
+        }
+    }
+
+    fn answers_soon(&self) {
+        for daemon in &self.daemons {
+            for path in ["/readyz", "/v1/status"] {
+                let begun = Instant::now();
+                assert_eq!(daemon.http.get(path).status, 200, "{path} of {}", daemon.name);
+                let took = begun.elapsed();
+                assert!(took < ANSWER, "{path} of {} took {took:?}", daemon.name);
+            }
+        }
+    }
+
+    /// All take part in a run, of which everybody has the mean.
+    fn run_is_done(&self, name: &str) {
+        let run = "version = 1\n[data]\nnoise_ok = true\nshape = [100]\n[run]\njoin_ms = 120000\nround_ms = 60000\nsettle_ms = 60000\n";
+        let digest = self.parties.plan(name, &format!("name = \"{name}\"\n{run}"));
+        let inputs = self.parties.write_inputs(&[100]);
+        for daemon in &self.daemons {
+            let vector = format!("{}.npy", daemon.name);
+            daemon
+                .client(["submit", &format!("{name}.json"), "--input", &vector])
+                .json_of(0);
+        }
+        for daemon in &self.daemons {
+            let ended = daemon.client(["watch", &digest]).json_of(0);
+            assert_eq!(ended["outcome"], "done", "{}: {ended}", daemon.name);
+            let to = format!("{name}-{}.npy", daemon.name);
+            let fetched = daemon.client(["result", &digest, "--output", &to]);
+            fetched.json_of(0);
+            let (_, _, mean) = read_npy(&self.parties.path(&to));
+            let error = ended["standard_error"].as_f64().expect("a standard error");
+            assert_mean_of(&mean, &inputs, error);
+        }
+    }
+}
+
+fn local(port: u16) -> SocketAddr {
+    ([127, 0, 0, 1], port).into()
+}
+
+#[test]
+fn five_daemons_end_a_run_and_answer_while_strangers_attack() {
+    let _alone = alone();
+    let cluster = Cluster::start();
+    let (alice, bob) = (0, 1);
+    let mut attacks = vec![Attack::of_abandoned_requests(cluster.apis[alice])];
+    // So many that, each at its turn, they would keep it busy for half a minute.
+    while attacks[0].count() < 15_000 {
+        std::thread::yield_now();
+    }
+    cluster.answers_soon();
+    attacks.push(Attack::of_silence(
+        cluster.apis[bob],
+        b"GET /v1/status HTTP/1.1\r\nX-",
+    ));
+    let [private, public] = cluster.parties.ports(alice).map(local);
+    attacks.push(Attack::of_silence(private, b""));
+    attacks.push(Attack::of_silence(public, b""));
+    while attacks[1..].iter().any(|attack| attack.count() < 2) {
+        std::thread::yield_now();
+    }
+    cluster.answers_soon();
+    cluster.run_is_done("attacked");
+    cluster.answers_soon();
+    drop(attacks);
+    for daemon in cluster.daemons {
+        assert_eq!(daemon.end().0.code, 0);
+    }
+}
+
+/// What a daemon of `parties` with another peer list says to a plan for the real one.
+fn submitted(parties: &Parties, daemon: &Daemon, plan: &str) -> Ended {
+    let file = format!("{}.node.toml", daemon.name);
+    let vector = format!("{}.npy", daemon.name);
+    run_in(
+        parties.folder(),
+        ["submit", plan, "--input", &vector, "--config", &file, "--json"],
+    )
+}
+
+#[test]
+fn a_plan_does_not_move_the_peers_of_a_daemon() {
+    let _alone = alone();
+    let parties = Parties::new(3);
+    parties.write_inputs(&[4]);
+    parties.plan(
+        "honest",
+        "version = 1\nname = \"honest\"\n[data]\nnoise_ok = true\nshape = [4]\n",
+    );
+    // The same plan, but carol's private address is somewhere else.
+    let [private, _] = parties.ports(2).map(|port| format!("/tcp/{port}"));
+    let elsewhere = format!("/tcp/{}", free_ports(1)[0]);
+    parties.write("peers.toml", &parties.peer_list().replace(&private, &elsewhere));
+    parties.plan(
+        "moved",
+        "version = 1\nname = \"moved\"\n[data]\nnoise_ok = true\nshape = [4]\n",
+    );
+    parties.write("peers.toml", &parties.peer_list());
+    let alice = Daemon::start(&parties, 0, "");
+    let refused = submitted(&parties, &alice, "moved.json").refused(3, "carol");
+    assert_eq!(refused["error"]["field"], "peers", "{refused}");
+    submitted(&parties, &alice, "honest.json").json_of(0);
+    // Nor does a plan say where this node itself listens.
+    let carol = Daemon::start(&parties, 2, "");
+    submitted(&parties, &carol, "moved.json").json_of(0);
+}
