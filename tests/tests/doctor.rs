@@ -59,11 +59,11 @@ fn a_good_testnet_passes_and_its_run_goes_on() {
             "it is the same clock: {peer}"
         );
     }
-    let rounds = &object["round_ms"];
-    assert!(
-        rounds["proposed"].as_f64() > rounds["needed"].as_f64(),
-        "{rounds}"
-    );
+    for key in ["round_ms", "settle_ms"] {
+        let found = &object[key];
+        assert!(found["proposed"].as_f64() > found["needed"].as_f64(), "{found}");
+        assert!(found["planned"].as_f64() > found["needed"].as_f64(), "{found}");
+    }
     nodes.extend(gather(&parties, 3..4));
     for (running, _) in nodes {
         running.wait().json_of(0);

@@ -34,6 +34,8 @@ pub struct Account {
     ending: Ending,
     party: String,
     included: Vec<String>,
+    /// The plan's other parties.
+    without: Vec<String>,
     departed: Vec<String>,
     agreed: bool,
     audit: Option<Audit>,
@@ -101,6 +103,11 @@ impl Account {
             ending: outcome.ending.clone(),
             party: plan.draft().members[me].name.clone(),
             included: names(&outcome.included),
+            without: names(
+                &(0..plan.parties())
+                    .filter(|party| !outcome.included.contains(party))
+                    .collect(),
+            ),
             departed,
             agreed: outcome.agreed,
             averaged: plan.terms().is_some(),
@@ -215,12 +222,30 @@ impl Account {
                 } else if self.accuracy.is_some_and(contradicted) {
                     "another node holds another mean of the same finals: \
                      somebody sent wrong values while averaging"
+                } else if !self.without.is_empty() {
+                    return Some(self.who_is_missing());
+                } else if !self.agreed && !self.averaged {
+                    "not everybody is known to hold this mean: some may have left with another one, or without"
                 } else {
                     return None;
                 }
             }
         };
         Some(reason.to_owned())
+    }
+
+    fn who_is_missing(&self) -> String {
+        const NAMED: usize = 10;
+        let (others, all) = (self.without.len(), self.without.len() + self.included.len());
+        let mut names = self.without[..others.min(NAMED)].join(", ");
+        if others > NAMED {
+            names += &format!(" and {} more", others - NAMED);
+        }
+        format!(
+            "the mean is of {} of {all} parties, without {names}; \
+             if these were up, raise run.round_ms and run.settle_ms",
+            self.included.len()
+        )
     }
 
     /// ε as it turned out: 0 if this start of the run aborted; None if an earlier start's receipt

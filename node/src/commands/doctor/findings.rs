@@ -28,7 +28,10 @@ pub(super) struct Findings<'a> {
     visits: Vec<Visit>,
     problems: Vec<String>,
     notes: Vec<String>,
+    /// What a round takes.
     needed_ms: Option<f64>,
+    /// What an agreement takes.
+    needed_to_settle_ms: Option<f64>,
     exit: Exit,
 }
 
@@ -40,6 +43,7 @@ impl<'a> Findings<'a> {
             problems: vec![],
             notes: vec![],
             needed_ms: None,
+            needed_to_settle_ms: None,
             exit: Exit::Done,
         };
         let once = |texts: &mut Vec<String>, text: &String| {
@@ -60,6 +64,7 @@ impl<'a> Findings<'a> {
         findings.look_at_clocks();
         findings.look_at_ourselves(me);
         findings.look_at_rounds();
+        findings.look_at_settling(me);
         findings.exit = findings.verdict();
         findings
     }
@@ -144,6 +149,55 @@ impl<'a> Findings<'a> {
         }
     }
 
+    /// An agreement must fit everybody's items from the slowest neighbour, and words there and back
+    /// across the public graph.
+    fn look_at_settling(&mut self, me: Party) {
+        let items = self.items_bytes();
+        let far = self.plan.draft().public_graph.distances(me);
+        let hops = far.into_iter().flatten().max().unwrap_or(1) as f64;
+        let public = self
+            .visits
+            .iter()
+            .filter(|visit| visit.subject.graph == Network::Public);
+        let needs = public.filter_map(|visit| {
+            let answers = visit.answers.as_ref()?;
+            Some(2.0 * hops * answers.rtt_ms + items / answers.bytes_per_s? * 1e3)
+        });
+        self.needed_to_settle_ms = needs.reduce(f64::max);
+        let settle_ms = self.plan.draft().run.settle_ms as f64;
+        if let Some(needed) = self.needed_to_settle_ms.filter(|&needed| needed > settle_ms) {
+            self.problems.push(format!(
+                "an agreement of {settle_ms} ms is too short: everybody's items take {needed:.0} ms through \
+                 the slowest neighbour; plan with run.settle_ms = {}",
+                proposed(needed)
+            ));
+        }
+    }
+
+    /// Bytes of everybody's finals, or of what each enters into averaging and says of it.
+    fn items_bytes(&self) -> f64 {
+        let dimension = self.plan.draft().dimension() as f64;
+        let bytes = match self.plan.terms() {
+            None => f64::from(self.plan.lattice().final_bytes),
+            Some(terms) => terms.expected_bytes as f64,
+        };
+        self.plan.parties() as f64 * dimension * bytes
+    }
+
+    fn settling(&self) -> Value {
+        let how = format!(
+            "{ROOM} x (2 round trips across the public graph + {:.0} bytes of everybody's items) with the \
+             slowest public neighbour, + {RETRY_MS} ms for a lost packet",
+            self.items_bytes()
+        );
+        json!({
+            "planned": self.plan.draft().run.settle_ms,
+            "needed": self.needed_to_settle_ms,
+            "proposed": self.needed_to_settle_ms.map(proposed),
+            "how": how,
+        })
+    }
+
     /// Whom the run would have to do without decides.
     fn verdict(&self) -> Exit {
         let lost: BTreeSet<Party> = self
@@ -183,6 +237,7 @@ impl<'a> Findings<'a> {
             "problems": self.problems,
             "notes": self.notes,
             "round_ms": self.rounds(),
+            "settle_ms": self.settling(),
             "exit_code": self.exit.code(),
         });
         Report {
@@ -230,13 +285,12 @@ impl<'a> Findings<'a> {
                 texts.iter().for_each(|one| text += &format!("  - {one}\n"));
             }
         }
-        let rounds = self.rounds();
-        if let Some(proposed) = rounds["proposed"].as_f64() {
-            let how = rounds["how"].as_str().unwrap_or_default();
-            text += &format!(
-                "\nround_ms: {} planned, {proposed} proposed = {how}\n",
-                rounds["planned"]
-            );
+        for (key, found) in [("round_ms", self.rounds()), ("settle_ms", self.settling())] {
+            if let Some(proposed) = found["proposed"].as_f64() {
+                let how = found["how"].as_str().unwrap_or_default();
+                let planned = &found["planned"];
+                text += &format!("\n{key}: {planned} planned, {proposed} proposed = {how}\n");
+            }
         }
         text + match self.exit {
             Exit::Done => "\nThe run can work.\n",

@@ -353,7 +353,7 @@ fn files_that_cannot_be_averaged_are_told_apart() {
     assert!(
         differ(&csv(&[1, 2], Some(&["a", "b"])), &csv(&[1, 2], Some(&["a", "c"])))
             .unwrap()
-            .contains("column 2 is \"b\"")
+            .contains("column 2")
     );
     assert_eq!(
         differ(&csv(&[1, 2], Some(&["a", "b"])), &csv(&[1, 2], None)),

@@ -147,7 +147,9 @@ impl Run {
             Step::Say(notice) => return self.commons.say(notice),
             Step::Vote { early, set } => return self.commons.vote(stage, early, set),
             Step::Over => {
-                let reason = "no set of corrections was agreed on in time".to_string();
+                let reason =
+                    "no set of corrections was agreed on in time; if all were up, raise run.settle_ms"
+                        .to_string();
                 self.withhold(reason.clone());
                 let reason = self.record.withheld.clone().unwrap_or(reason);
                 return self.finish(Ending::Withheld { reason }, Published::default());

@@ -104,7 +104,8 @@ impl Run {
                 ];
                 let parts = whom.map(|(standing, what)| (of(standing), what));
                 format!(
-                    "{ready} parties are ready after join_ms = {join_ms}, min_parties is {min_parties}; {}",
+                    "{ready} parties are ready after join_ms = {join_ms}, min_parties is {min_parties}; {}; \
+                     if they only need longer, raise run.join_ms",
                     listed(&parts, names)
                 )
             }
@@ -115,7 +116,9 @@ impl Run {
                     (two.clone(), "signed two"),
                 ];
                 let parts = listed(&parts, names);
-                format!("no common START within join_ms = {join_ms}; {parts}")
+                format!(
+                    "no common START within join_ms = {join_ms}; {parts}; raise run.join_ms if all were up"
+                )
             }
         }
     }

@@ -84,7 +84,8 @@ impl Run {
             Step::Say(notice) => self.commons.say(notice),
             Step::Vote { early, set } => self.commons.vote(Stage::Settling, early, set),
             Step::Over => {
-                let reason = "no set of logs was agreed on in time".to_string();
+                let reason =
+                    "no set of logs was agreed on in time; if all were up, raise run.settle_ms".to_string();
                 self.withhold(reason.clone());
                 self.finish(Ending::Withheld { reason }, Published::default());
             }

@@ -1,0 +1,207 @@
+//! Known inputs, from which others are made.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use undertone_protocol::messages::notice::Network;
+use undertone_protocol::messages::question::{Question, Reply};
+use undertone_protocol::messages::signature::Signature;
+use undertone_protocol::messages::stage::Stage;
+use undertone_protocol::messages::wire::{self, PublicFrame};
+use undertone_protocol::plan::checked::Plan;
+use undertone_tests::daemon::Daemon;
+use undertone_tests::recorded::Recording;
+use undertone_tests::{Parties, simulated};
+
+const TIMES: &str = "round_ms = 200\nsettle_ms = 1600\njoin_ms = 2000";
+
+fn plan_of(lines: &str) -> Arc<Plan> {
+    simulated::plan(5, 4, &format!("{lines}[run]\n{TIMES}"))
+}
+
+fn some_plans() -> Vec<Arc<Plan>> {
+    let kinds = [
+        "",
+        "[mechanism]\nkind = \"ppsc\"\n",
+        "[mechanism]\nkind = \"pairwise\"\n",
+    ];
+    let averaged = format!(
+        "[topology]\npublic = \"ring\"\n[mechanism]\nrounds = 5\n[run]\ndissemination = \"consensus\"\nsealed = false\n{TIMES}"
+    );
+    let averaged = simulated::plan(8, 4, &averaged);
+    kinds.into_iter().map(plan_of).chain([averaged]).collect()
+}
+
+/// The different frames of real runs on one graph.
+fn frames(network: Network) -> Vec<Vec<u8>> {
+    let mut frames = vec![];
+    for plan in some_plans() {
+        let recorded = Recording::of(&plan, 3, None).frames;
+        let wanted = recorded.into_iter().filter(|frame| frame.network == network);
+        frames.extend(wanted.map(|frame| frame.bytes.to_vec()));
+    }
+    frames.sort_unstable();
+    frames.dedup();
+    // Many differ in their signatures only.
+    let step = frames.len().div_ceil(300);
+    frames.into_iter().step_by(step).collect()
+}
+
+pub(crate) fn public_frames() -> Vec<Vec<u8>> {
+    frames(Network::Public)
+}
+
+pub(crate) fn private_frames() -> Vec<Vec<u8>> {
+    frames(Network::Private)
+}
+
+/// A plan, and the logs of a run of it.
+pub(crate) fn logs() -> (Arc<Plan>, Vec<Vec<u8>>) {
+    let plan = plan_of("");
+    let frames = Recording::of(&plan, 3, None).frames;
+    let logs = frames
+        .iter()
+        .filter_map(|frame| match wire::read_public(&frame.bytes) {
+            Ok(PublicFrame::Body {
+                stage: Stage::Settling,
+                bytes,
+                ..
+            }) => Some(frame.bytes[bytes].to_vec()),
+            _ => None,
+        });
+    let logs = logs.collect();
+    (plan, logs)
+}
+
+pub(crate) fn questions() -> Vec<Vec<u8>> {
+    let signature = Signature([7; 64]);
+    let asked = [
+        Question::Check { digest: None },
+        Question::Check {
+            digest: Some([9; 32]),
+        },
+        Question::Echo,
+        Question::Offer,
+    ];
+    let asked = asked
+        .iter()
+        .map(|question| wire::question_frame([1; 16], signature, question, b"payload"));
+    let replies = [
+        Reply::Taken,
+        Reply::Echoed,
+        Reply::Refused {
+            reason: "not today".into(),
+        },
+    ];
+    let replies = replies
+        .iter()
+        .map(|reply| wire::reply_frame([1; 16], signature, reply, b""));
+    asked.chain(replies).collect()
+}
+
+pub(crate) fn plans() -> Vec<Vec<u8>> {
+    some_plans()
+        .iter()
+        .map(|plan| plan.to_json().as_bytes().to_vec())
+        .collect()
+}
+
+pub(crate) fn run_files() -> Vec<Vec<u8>> {
+    let files = [
+        "version = 1\ntask = \"mean\"\nname = \"x\"\n[data]\nshape = [4, 5]\nclip = { kind = \"box\", low = -1, high = 2 }\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\ncolluding = 2\ndropouts = 1\n",
+        "version = 1\n[data]\nshape = [3]\nunit = \"record\"\ncolumns = [\"a\", \"b\", \"c\"]\n[mechanism]\nkind = \"ppsc\"\nrounds = 6\n[run]\njoin_ms = 60000\nsealed = false\n",
+        "version = 1\n[topology]\nprivate = { kind = \"random-regular\", degree = 4 }\npublic = \"ring\"\n[mechanism]\nkind = \"inca\"\nfanout = 2\n[run]\ndissemination = \"consensus\"\nmin_parties = 4\n",
+    ];
+    files.map(|file| file.as_bytes().to_vec()).to_vec()
+}
+
+pub(crate) fn peer_lists() -> Vec<Vec<u8>> {
+    vec![Parties::new(3).peer_list().into_bytes()]
+}
+
+pub(crate) fn folder() -> tempfile::TempDir {
+    // In memory, where there is such a place: millions of files are written.
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() {
+        tempfile::tempdir_in(memory).expect("a folder")
+    } else {
+        tempfile::tempdir().expect("a folder")
+    }
+}
+
+/// A ledger with a charge, as the daemon writes it.
+pub(crate) fn ledgers() -> Vec<Vec<u8>> {
+    use undertone::daemon::ledger::{AccountName, Ledger};
+    use undertone_protocol::plan::run_file::settings::Unit;
+    let folder = folder();
+    let mut ledger = Ledger::open(folder.path()).expect("a new one");
+    for digest in ["aa", "bb"] {
+        let account = AccountName::new("ward", Unit::Party);
+        ledger
+            .reserve(digest, account, 0.25, None)
+            .expect("there is no limit");
+        ledger.charge(digest).expect("it was reserved");
+    }
+    ledger.raise("aa", 0.5).expect("it was charged");
+    vec![std::fs::read(folder.path().join("ledger")).expect("it is there")]
+}
+
+pub(crate) fn vector_files(extension: &str) -> Vec<Vec<u8>> {
+    let folder = folder();
+    let path = folder.path().join(format!("x.{extension}"));
+    match extension {
+        "npy" => undertone_tests::write_npy(&path, &[2, 3], &[1.0, -2.0, 3.5, 0.0, 1e300, 7.0]),
+        "csv" => return vec![b"a,b,c\n1,2,3\n4,5e-3,-6\n".to_vec(), b"1\n2\n3\n".to_vec()],
+        "json" => return vec![b"[[1, 2, 3], [4.5, -6e7, 0]]".to_vec(), b"7".to_vec()],
+        _ => {
+            let header = br#"{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F16","shape":[1,2],"data_offsets":[8,12]}}"#;
+            let length = (header.len() as u64).to_le_bytes();
+            return vec![[&length[..], header, &[0, 0, 128, 63, 0, 0, 0, 64, 0, 60, 0, 64]].concat()];
+        }
+    }
+    vec![std::fs::read(path).expect("it is there")]
+}
+
+/// A daemon whose API takes anything.
+pub(crate) struct Listening {
+    daemon: Daemon,
+    pub(crate) socket: PathBuf,
+    _parties: Parties,
+}
+
+impl Listening {
+    /// It still answers, and takes no more memory than a daemon does.
+    pub(crate) fn is_well(&self) {
+        assert_eq!(self.daemon.http.get("/v1/status").status, 200);
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.daemon.pid())).unwrap_or_default();
+        let peak = status.lines().find_map(|line| {
+            line.strip_prefix("VmHWM:")?
+                .split_whitespace()
+                .next()?
+                .parse::<u64>()
+                .ok()
+        });
+        assert!(peak.is_none_or(|kib| kib < 256 << 10), "{peak:?} KiB");
+    }
+}
+
+pub(crate) fn daemon() -> Listening {
+    let parties = Parties::new(3);
+    let daemon = Daemon::start(&parties, 0, "");
+    Listening {
+        socket: parties.path("alice.state/api.sock"),
+        daemon,
+        _parties: parties,
+    }
+}
+
+pub(crate) fn requests() -> Vec<Vec<u8>> {
+    let requests = [
+        "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n",
+        "POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 50\r\n\r\n--b\r\nContent-Disposition: form-data; name=\"plan\"\r\n\r\n",
+        "DELETE /v1/offers/00 HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    ];
+    requests.map(|request| request.as_bytes().to_vec()).to_vec()
+}

@@ -1,0 +1,126 @@
+//! Everything that reads what a peer or a user sends, fed with what nobody should send: real frames
+//! and files with random edits, and random bytes. Nothing may panic or take long.
+//!
+//! Each target gets some thousand inputs with the tests. More:
+//! `FUZZ_INPUTS=10000000 cargo test --release -p undertone-tests --test fuzz -- --nocapture`, with
+//! `FUZZ_SEED` for other ones. An input that was found to do harm is kept in
+//! `fuzz/findings/TARGET/`, from where it is read again each time.
+
+mod corpus;
+mod edits;
+mod targets;
+
+use std::path::Path;
+use std::time::Instant;
+
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+use crate::edits::edited;
+
+/// Inputs of each target with the tests.
+const INPUTS: u32 = 3000;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().expect("a number"))
+}
+
+/// A target with its corpus: one in so many of the inputs that others get, where each takes long.
+fn fuzz(target: &str, every: u32, corpus: Vec<Vec<u8>>, read: impl Fn(&[u8])) {
+    let findings = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/findings")
+        .join(target);
+    for finding in std::fs::read_dir(findings).into_iter().flatten().flatten() {
+        read(&std::fs::read(finding.path()).expect("readable"));
+    }
+    corpus.iter().for_each(|input| read(input));
+    let inputs = number("FUZZ_INPUTS").map_or(INPUTS, |inputs| u32::try_from(inputs).unwrap_or(u32::MAX));
+    let cases = (inputs / every).max(1);
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&number("FUZZ_SEED").unwrap_or(0).to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let begun = Instant::now();
+    TestRunner::new_with_rng(config, rng)
+        .run(&edited(corpus), |input| {
+            read(&input);
+            Ok::<(), TestCaseError>(())
+        })
+        .unwrap_or_else(|found| panic!("{target}: {found}"));
+    println!(
+        "{target}: {cases} inputs in {:.1} s",
+        begun.elapsed().as_secs_f64()
+    );
+}
+
+#[test]
+fn public_frames() {
+    fuzz("public_frames", 1, corpus::public_frames(), targets::public_frame);
+}
+
+#[test]
+fn private_frames() {
+    fuzz(
+        "private_frames",
+        1,
+        corpus::private_frames(),
+        targets::private_frame,
+    );
+}
+
+#[test]
+fn logs() {
+    let (plan, logs) = corpus::logs();
+    fuzz("logs", 1, logs, |input| targets::log(&plan, input));
+}
+
+#[test]
+fn questions() {
+    fuzz("questions", 1, corpus::questions(), targets::question);
+}
+
+#[test]
+fn plans() {
+    fuzz("plans", 10, corpus::plans(), targets::plan);
+}
+
+#[test]
+fn run_files() {
+    fuzz("run_files", 10, corpus::run_files(), targets::run_file);
+}
+
+#[test]
+fn peer_lists() {
+    fuzz("peer_lists", 10, corpus::peer_lists(), targets::peer_list);
+}
+
+#[test]
+fn ledgers() {
+    let folder = corpus::folder();
+    fuzz("ledgers", 10, corpus::ledgers(), |input| {
+        targets::ledger(folder.path(), input)
+    });
+}
+
+#[test]
+fn vector_files() {
+    let folder = corpus::folder();
+    for extension in ["npy", "csv", "json", "safetensors"] {
+        let corpus = corpus::vector_files(extension);
+        let path = folder.path().join(format!("x.{extension}"));
+        fuzz(extension, 10, corpus, |input| targets::vector_file(&path, input));
+    }
+}
+
+#[test]
+fn requests() {
+    let daemon = corpus::daemon();
+    fuzz("requests", 10, corpus::requests(), |input| {
+        targets::request(&daemon.socket, input)
+    });
+    daemon.is_well();
+}

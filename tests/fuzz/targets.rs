@@ -1,0 +1,94 @@
+//! What reads the inputs: each must return, whatever it thinks of them.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use undertone::daemon::ledger::Ledger;
+use undertone::planning::files;
+use undertone::vector_file::formats;
+use undertone_protocol::messages::wire::{self, PublicFrame};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::peers::Peers;
+use undertone_protocol::plan::run_file::parsed::RunFile;
+
+/// A frame on the public graph, and what it carries.
+pub(crate) fn public_frame(input: &[u8]) {
+    match wire::read_public(input) {
+        Ok(PublicFrame::Set(set)) => {
+            wire::set_hash(&set);
+            set.is_of(8);
+        }
+        Ok(PublicFrame::Body { bytes, .. }) => {
+            let _ = wire::final_from_bytes(&input[bytes]);
+        }
+        Ok(PublicFrame::Notice(signed)) => {
+            // What is read is what was written.
+            wire::notice_frame(&signed);
+        }
+        Ok(PublicFrame::Round { values, .. }) => drop(input[values].to_vec()),
+        Err(_) => {}
+    }
+}
+
+/// A frame on the private graph.
+pub(crate) fn private_frame(input: &[u8]) {
+    let _ = wire::read_private(input);
+}
+
+/// A log, as an item's bytes.
+pub(crate) fn log(plan: &Plan, input: &[u8]) {
+    for party in 0..plan.parties() {
+        if let Ok(log) = wire::log_from_bytes(input, party, plan.schedule()) {
+            let _ = log.check(party, plan.parties(), plan.schedule());
+        }
+    }
+}
+
+/// A question of another node, and a reply.
+pub(crate) fn question(input: &[u8]) {
+    let _ = wire::read_question(input);
+    let _ = wire::read_reply(input);
+}
+
+/// A plan file.
+pub(crate) fn plan(input: &[u8]) {
+    let _ = files::parse(input, "the plan");
+}
+
+/// A run file for six parties.
+pub(crate) fn run_file(input: &[u8]) {
+    let _ = RunFile::parse(&String::from_utf8_lossy(input), 6);
+}
+
+/// A peer list.
+pub(crate) fn peer_list(input: &[u8]) {
+    let _ = Peers::parse(&String::from_utf8_lossy(input));
+}
+
+/// A ledger in a state folder.
+pub(crate) fn ledger(folder: &Path, input: &[u8]) {
+    std::fs::write(folder.join("ledger"), input).expect("writable");
+    let _ = Ledger::open(folder);
+}
+
+/// A file of data.
+pub(crate) fn vector_file(path: &Path, input: &[u8]) {
+    std::fs::write(path, input).expect("writable");
+    if let Ok(read) = formats::read(path) {
+        assert!(read.values.iter().all(|value| value.is_finite()));
+        assert_eq!(read.values.len(), read.layout.dimension());
+    }
+}
+
+/// A connection to a daemon's API on which this is said; the answer, or its end.
+pub(crate) fn request(socket: &Path, input: &[u8]) {
+    let mut connection = UnixStream::connect(socket).expect("the daemon listens");
+    connection
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a time-out");
+    let _ = connection.write_all(input);
+    let _ = connection.shutdown(std::net::Shutdown::Write);
+    let _ = connection.read_to_end(&mut vec![]);
+}
