@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Ended, Followed, Running, follow_at};
+use crate::{Ended, Followed, Running, follow_at, undertone};
 
 /// A composition of its own name, with results in a folder of its own.
 #[derive(Debug)]
@@ -43,28 +43,15 @@ pub fn top() -> &'static Path {
         .expect("the workspace")
 }
 
-/// Builds what the offline image copies: the release binary as cargo leaves it, and the base image.
+/// Where the image's program lies for its build, seen from the top of the repository.
+const PROGRAM: &str = "target/image/undertone";
+
+/// Makes what the offline image copies: the program under test, and the base image.
 pub fn build_offline() {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo
-        .args(["build", "--release", "--locked", "--package", "undertone"])
-        .current_dir(top());
-    // What the outer cargo says of this test's package: some build scripts would run again for it,
-    // and half of the program be built anew.
-    let of_the_package = |name: &str| {
-        name == "OUT_DIR"
-            || ["CARGO_PKG_", "CARGO_MANIFEST_"]
-                .iter()
-                .any(|start| name.starts_with(start))
-    };
-    for name in std::env::vars_os()
-        .filter_map(|(name, _)| name.into_string().ok())
-        .filter(|name| of_the_package(name))
-    {
-        cargo.env_remove(name);
-    }
-    succeeded(&mut cargo);
-    succeeded(&mut Command::new(top().join("deploy/base-image")));
+    let program = top().join(PROGRAM);
+    std::fs::create_dir_all(program.parent().expect("a folder")).expect("target is writable");
+    std::fs::copy(undertone(), &program).expect("the program under test");
+    succeeded(Command::new(top().join("deploy/base-image")).arg(&program));
 }
 
 /// Kills a container at once.
@@ -113,6 +100,7 @@ impl Composition {
             .arg(&self.file)
             .args(arguments)
             .env("UNDERTONE_RESULTS", self.results.path())
+            .env("UNDERTONE_BINARY", PROGRAM)
             .current_dir(top());
         command
     }

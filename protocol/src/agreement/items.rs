@@ -79,7 +79,8 @@ struct Wanted {
     bytes: u64,
     /// Who announced it and so holds it, first one first.
     announcers: Vec<Party>,
-    since: Time,
+    /// Since when a push is waited for; none where it may have come before it could be taken.
+    since: Option<Time>,
     asked: Option<(Party, Time)>,
     /// Whether it is pulled: the first version of its author, or one that a set names.
     needed: bool,
@@ -224,7 +225,7 @@ impl Items {
         let wanted = Wanted {
             bytes,
             announcers: Vec::new(),
-            since: if self.open { now } else { Time::ZERO },
+            since: self.open.then_some(now),
             asked: None,
             needed,
         };
@@ -409,8 +410,8 @@ impl Items {
                 continue;
             };
             let small = wanted.bytes <= PUSH_LIMIT_BYTES;
-            let pushed = wanted.since.plus_millis(self.push_patience_ms);
-            if small && now < pushed {
+            let pushed = wanted.since.map(|since| since.plus_millis(self.push_patience_ms));
+            if let Some(pushed) = pushed.filter(|&pushed| small && now < pushed) {
                 later = later.min(pushed);
                 continue;
             }
@@ -541,5 +542,26 @@ mod tests {
         assert!(items.announced(at(0), 5, (item_hash(b"junk"), 4), 1));
         assert_eq!(items.body(5, 5, &junk, range, fine), Taken::Ignored);
         assert!(items.set().is_empty());
+    }
+
+    #[test]
+    fn what_was_announced_before_its_stage_is_asked_for_at_once() {
+        let mut items = Items::new(0, 1 << 20, 1600).closed();
+        let item = (item_hash(&[7; 10]), 10);
+        assert!(items.announced(at(3), 5, item, 1));
+        assert_eq!(items.pull(at(4), |_| true), Err(Time::FAR));
+        items.open(std::iter::empty());
+        assert_eq!(
+            items.pull(at(5), |_| true),
+            Ok((1, 5)),
+            "also right after this node began"
+        );
+        let later = (item_hash(&[8; 10]), 10);
+        assert!(items.announced(at(6), 6, later, 1));
+        assert_eq!(
+            items.pull(at(6), |_| true),
+            Err(at(106)),
+            "what comes later is pushed"
+        );
     }
 }

@@ -84,18 +84,15 @@ pub(super) fn read(folder: &Path, nodes: Option<usize>) -> Result<Vec<LocalParty
     named.into_iter().map(read).collect()
 }
 
-/// Refuses a file that nobody can have meant as a party's.
+/// Refuses a file that cannot be a party's by its name, before anything else is said of the folder.
 fn is_vector(path: &Path) -> Result<(), Failure> {
     if formats::can_be_read(path) {
         return Ok(());
     }
-    let formats = formats::EXTENSIONS.join(", .");
-    Err(Failure::usage(format!(
-        "{} is no vector, and each file here is a party's",
-        path.display()
-    ))
-    .field("--inputs")
-    .hint(format!("keep it in another folder; vectors are .{formats}")))
+    formats::read(path).map(drop).map_err(|mut failure| {
+        failure.message += "; each file in the folder is a party's, others belong elsewhere";
+        failure
+    })
 }
 
 fn name_of(path: PathBuf) -> Result<(String, PathBuf), Failure> {
@@ -275,7 +272,7 @@ mod tests {
         for name in ["run.toml", "notes", "model.pt"] {
             let failure = among(name);
             assert!(failure.message.contains(name), "{failure}");
-            assert_eq!(failure.field.as_deref(), Some("--inputs"));
+            assert_eq!(failure.exit, crate::telling::failure::Exit::InputUnusable);
         }
     }
 

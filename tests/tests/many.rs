@@ -1,0 +1,50 @@
+//! What many parties cost: the words around a run grow with their number, not with its square.
+
+use undertone_protocol::messages::notice::{Network, Notice};
+use undertone_protocol::messages::stage::Stage;
+use undertone_protocol::messages::wire::{self, PublicFrame};
+use undertone_tests::recorded::Recording;
+use undertone_tests::simulated;
+
+/// Bytes that a party sends for each other one beside finals: READY, START, logs, lists, votes,
+/// keys, and what is asked for.
+const MOST: f64 = 1200.0;
+
+/// Bytes of length before each frame.
+const LENGTH: usize = 4;
+
+/// Bytes a party and a party, of all that is said in public but finals and that there are some.
+fn words(parties: usize, lines: &str) -> f64 {
+    let times = "[run]\nround_ms = 2000\nsettle_ms = 16000\njoin_ms = 20000\n";
+    let plan = simulated::plan(parties, 1, &format!("{lines}{times}"));
+    let recording = Recording::of(&plan, 3, None);
+    let done = |outcome: &Option<_>| outcome.is_some();
+    assert!(recording.outcomes.iter().all(done), "{parties} parties");
+    let of_finals = |frame: &[u8]| match wire::read_public(frame) {
+        Ok(PublicFrame::Body { stage, .. }) => stage != Stage::Settling,
+        Ok(PublicFrame::Notice(signed)) => {
+            matches!(signed.notice, Notice::Item { stage, .. } if stage != Stage::Settling)
+        }
+        _ => false,
+    };
+    let public = recording
+        .frames
+        .iter()
+        .filter(|frame| frame.network == Network::Public);
+    let words = public.filter(|frame| !of_finals(&frame.bytes));
+    let bytes: usize = words.map(|frame| LENGTH + frame.bytes.len()).sum();
+    bytes as f64 / (parties * parties) as f64
+}
+
+#[test]
+fn words_grow_with_the_parties_and_not_faster() {
+    for lines in [
+        "",
+        "[mechanism]\nkind = \"pairwise\"\n",
+        "[topology]\npublic = \"ring\"\n",
+    ] {
+        let found = [12, 40, 80].map(|parties| words(parties, lines));
+        println!("{lines:?}: {found:.0?} bytes a party and a party");
+        assert!(found.iter().all(|bytes| *bytes <= MOST), "{lines:?}: {found:?}");
+    }
+}
