@@ -29,6 +29,15 @@ use crate::topology::party::Party;
 const FEW: usize = 16;
 const TELL_MS: u64 = 1000;
 
+/// Of more parties than this it is not looked at each word who is there, but once a millisecond for
+/// so many of them: what everybody says of everybody would be gone through each time. Our choice.
+const MANY: usize = 32;
+const STANDINGS_PER_MS: u64 = 10;
+
+/// Of many, nothing is said of those who never came for this share of `join_ms`: they come up one
+/// after another, and each would name all who are still to come. Our choice.
+const COMING_UP: u64 = 8;
+
 /// What gathering wants done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GatheringStep {
@@ -159,6 +168,9 @@ pub struct Gathering {
     unreached: Vec<Unreached>,
     /// When something else of them may be said: while all come up, much changes within a moment.
     next_word: Time,
+    /// Where everybody stood, and when; and whether something has come since.
+    stood: Option<(Time, Vec<Standing>)>,
+    stale: bool,
     /// Whom the last step waited for, and when that was told.
     awaited: Option<Vec<Party>>,
     told: Time,
@@ -197,6 +209,8 @@ impl Gathering {
             presence,
             unreached: Vec::new(),
             next_word: opened,
+            stood: None,
+            stale: false,
             awaited: None,
             told: Time::ZERO,
             complete: None,
@@ -251,7 +265,32 @@ impl Gathering {
         } else {
             Time::FAR
         };
-        phase.min(self.pulse).min(told).min(word)
+        let stand = match &self.stood {
+            Some((at, _)) if self.stale => self.stands_again(*at).max(now.plus_millis(1)),
+            _ => Time::FAR,
+        };
+        phase.min(self.pulse).min(told).min(word).min(stand)
+    }
+
+    fn stands_again(&self, stood: Time) -> Time {
+        stood.plus_millis(self.attendance.parties as u64 / STANDINGS_PER_MS)
+    }
+
+    /// Where everybody stands: of many, where they stood a moment ago.
+    fn standings(&mut self, now: Time, flood: &Flood) -> Vec<Standing> {
+        let late = now >= self.opened.plus_millis(self.attendance.join_ms);
+        match &self.stood {
+            Some((at, stood)) if !late && self.attendance.parties > MANY && now < self.stands_again(*at) => {
+                self.stale = true;
+                stood.clone()
+            }
+            _ => {
+                let standings = self.presence.standings(flood, now);
+                self.stood = Some((now, standings.clone()));
+                self.stale = false;
+                standings
+            }
+        }
     }
 
     /// The next thing to do; call again until there is none.
@@ -269,7 +308,9 @@ impl Gathering {
             return Some(GatheringStep::Pulse);
         }
         if self.signed.is_none() && now >= self.next_word {
-            let unreached = self.presence.unreached(flood, now);
+            let coming_up = self.opened.plus_millis(self.attendance.join_ms / COMING_UP);
+            let early = self.attendance.parties > MANY && now < coming_up;
+            let unreached = self.presence.unreached(flood, now, early);
             if unreached != self.unreached {
                 self.unreached.clone_from(&unreached);
                 self.next_word = now.plus_millis(self.presence.pulse_ms());
@@ -278,7 +319,7 @@ impl Gathering {
         }
         let awaited: Vec<Party> = match &self.signed {
             None => {
-                let standings = self.presence.standings(flood, now);
+                let standings = self.standings(now, flood);
                 let waits = |party: &Party| standings[*party] != Standing::Ready;
                 (0..self.attendance.parties).filter(waits).collect()
             }
@@ -366,7 +407,7 @@ impl Gathering {
         if let Some(seats) = self.joined(flood) {
             return Some(self.signed(now, flood, seats));
         }
-        let standings = self.presence.standings(flood, now);
+        let standings = self.standings(now, flood);
         let late = now >= self.opened.plus_millis(self.attendance.join_ms);
         let counts =
             |standing: Standing| standing == Standing::Ready || (late && standing == Standing::Apart);

@@ -229,13 +229,15 @@ impl Presence {
         called.into_iter().map(silent).collect()
     }
 
-    /// What this node has to say of its neighbours to those who cannot see for themselves.
-    pub fn unreached(&self, flood: &Flood, now: Time) -> Vec<Unreached> {
+    /// What this node has to say of its neighbours to those who cannot see for themselves. `early`:
+    /// of those who never came it says nothing yet.
+    pub fn unreached(&self, flood: &Flood, now: Time, early: bool) -> Vec<Unreached> {
         let entry = |party: Party| {
             let standing = self.found(flood, party, now);
             let ready = flood.ready(party);
             match standing {
                 _ if flood.has_withdrawn(party) => None,
+                _ if early && ready.is_none() => None,
                 Standing::Away => Some(Unreached {
                     party,
                     ready,

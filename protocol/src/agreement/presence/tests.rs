@@ -133,10 +133,10 @@ fn silence_is_told_to_strangers_and_ends_with_a_word() {
     assert_eq!(ring.presence.wake(Time::ZERO), late);
     assert!(
         ring.presence
-            .unreached(&ring.flood, Time::from_millis(silent_ms(2) - 1))
+            .unreached(&ring.flood, Time::from_millis(silent_ms(2) - 1), false)
             .is_empty()
     );
-    let told = ring.presence.unreached(&ring.flood, late);
+    let told = ring.presence.unreached(&ring.flood, late, false);
     let silent = |party: Party| Unreached {
         party,
         ready: Some(started(party as u8)),
@@ -144,6 +144,6 @@ fn silence_is_told_to_strangers_and_ends_with_a_word() {
     };
     assert_eq!(told, [silent(1), silent(5)]);
     assert!(ring.presence.heard(1, late, None));
-    assert_eq!(ring.presence.unreached(&ring.flood, late), [silent(5)]);
+    assert_eq!(ring.presence.unreached(&ring.flood, late, false), [silent(5)]);
     assert_eq!(ring.presence.standings(&ring.flood, late)[5], Standing::Silent);
 }
