@@ -24,7 +24,7 @@ const RUN: &str = "version = 1\n[data]\nnoise_ok = true\n";
 const TIMES: &str = "pace_ms = 40\njoin_ms = 8000\nround_ms = 800\nsettle_ms = 1600\n";
 
 /// Mechanisms, topologies and ways of publishing, each with the fewest parties that it takes.
-const MECHANISMS: [(usize, &str); 10] = [
+const MECHANISMS: [(usize, &str); 9] = [
     (5, "[run]\n"),
     (5, "[run]\nsealed = false\n"),
     (5, "[mechanism]\nrounds = 6\ncorrelated = \"gaussian\"\n[run]\n"),
@@ -34,7 +34,6 @@ const MECHANISMS: [(usize, &str); 10] = [
         5,
         "[mechanism]\nkind = \"ppsc\"\ncorrelated = \"gaussian\"\n[run]\n",
     ),
-    (5, "[mechanism]\nkind = \"local\"\n[run]\n"),
     (5, "[topology]\npublic = \"ring\"\n[run]\n"),
     (
         8,
@@ -57,12 +56,12 @@ impl Scenario {
         let parties = rng.random_range(least..=8);
         let mut signals = vec![];
         for _ in 0..rng.random_range(1..=3) {
-            let (at, party) = (rng.random_range(0..3000), rng.random_range(0..parties));
+            let (at, party) = (rng.random_range(0..800), rng.random_range(0..parties));
             let kinds = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGSTOP];
             let kind = *kinds.choose(&mut rng).expect("three");
             signals.push((at, party, kind));
             if kind == Signal::SIGSTOP {
-                signals.push((at + rng.random_range(10..6000), party, Signal::SIGCONT));
+                signals.push((at + rng.random_range(10..3000), party, Signal::SIGCONT));
             }
         }
         signals.sort_by_key(|(at, party, _)| (*at, *party));
@@ -114,10 +113,7 @@ fn check(scenario: &Scenario, folder: &Path, object: &Value) -> Vec<String> {
             kept.join(&party).join("mean.npy"),
             kept.join(&party).join("receipt.json"),
         );
-        assert!(
-            code != 0 && code != 5 || mean.exists() || code == 5,
-            "{party} is done without a mean"
-        );
+        assert!(code != 0 || mean.exists(), "{party} is done without a mean");
         if !path.exists() {
             ends.push("gone".to_owned());
             assert!(

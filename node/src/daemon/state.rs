@@ -29,7 +29,7 @@ use crate::telling::failure::Failure;
 #[derive(Debug)]
 pub struct State {
     folder: PathBuf,
-    _lock: File,
+    lock: File,
     /// When somebody last looked whether it can be written, and whether it could.
     probed: Mutex<Option<(Instant, bool)>>,
 }
@@ -39,6 +39,13 @@ const PROBE: u64 = 64 << 10;
 
 /// For how long what was seen is good: whoever asks often does not make the disk work.
 const FRESH: Duration = Duration::from_secs(1);
+
+impl Drop for State {
+    /// A child that is being started may hold the file for a moment longer; not the lock.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
+    }
+}
 
 impl State {
     /// Makes the directory (mode 0700) and takes its lock. Refused (exit 2) if another daemon holds
@@ -74,7 +81,7 @@ impl State {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(refused)?;
         let state = State {
             folder: folder.to_owned(),
-            _lock: lock,
+            lock,
             probed: Mutex::default(),
         };
         // Uploads of an earlier daemon belong to no run any more.

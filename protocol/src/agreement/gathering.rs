@@ -29,13 +29,15 @@ use crate::topology::party::Party;
 const FEW: usize = 16;
 const TELL_MS: u64 = 1000;
 
-/// Of more parties than this it is not looked at each word who is there, but once a millisecond for
-/// so many of them: what everybody says of everybody would be gone through each time. Our choice.
+/// A plan of more parties than this has many. Our choice.
 const MANY: usize = 32;
+
+/// Where there are many, a node looks who is there once a millisecond for so many parties, not at
+/// each word: it goes through what everybody says of everybody. Our choice.
 const STANDINGS_PER_MS: u64 = 10;
 
-/// Of many, nothing is said of those who never came for this share of `join_ms`: they come up one
-/// after another, and each would name all who are still to come. Our choice.
+/// Where there are many, a node says nothing of those who never came for this share of `join_ms`:
+/// parties come up one after another, and each would name all who are still to come. Our choice.
 const COMING_UP: u64 = 8;
 
 /// What gathering wants done next.

@@ -198,7 +198,8 @@ impl<'a> Simulation<'a> {
             .as_ref()
             .map(|equivocation| equivocation.party)
             .or(conditions.false_reveal)
-            .or(conditions.telling.map(|(liar, _)| liar));
+            .or(conditions.telling.map(|(liar, _)| liar))
+            .or(conditions.other_word.as_ref().map(|(liar, _)| *liar));
         let links = Links::new(&plan.private_links(), &plan.public_links());
         let checks = Checks::new(liar, plan.terms().map_or(0, |terms| terms.opening_bytes));
         let mut simulation = Simulation {
@@ -459,6 +460,7 @@ impl<'a> Simulation<'a> {
                     self.hand_in(party, Input::Recalled(recalled));
                 }
                 Output::Private { to, frame, share } => {
+                    let frame = self.other_word(party, to, frame);
                     self.violations.extend(
                         self.checks
                             .private(self.nodes[party].task.plan().schedule(), &frame),
@@ -516,6 +518,7 @@ impl<'a> Simulation<'a> {
             Some((liar, telling)) if liar == party => telling.frame(party, self.plan.digest(), frame)?,
             _ => frame,
         };
+        let frame = self.other_word(party, to, frame);
         let equivocation = self
             .conditions
             .equivocation
@@ -528,6 +531,13 @@ impl<'a> Simulation<'a> {
                 Some(equivocation.frame((self.plan.digest(), schedule), item, to, frame))
             }
             None => Some(frame),
+        }
+    }
+
+    fn other_word(&self, party: Party, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+        match &self.conditions.other_word {
+            Some((liar, word)) if *liar == party => word.frame(party, self.plan.digest(), to, frame),
+            _ => frame,
         }
     }
 

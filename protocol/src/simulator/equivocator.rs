@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::messages::log::Verdict;
 use crate::messages::notice::{Disclosed, Notice, Recipient, item_hash};
 use crate::messages::signature::Digest;
 use crate::messages::signing::Signer;
 use crate::messages::stage::Stage;
-use crate::messages::wire::{self, PublicFrame};
+use crate::messages::wire::{self, PrivateFrame, PublicFrame};
 use crate::plan::peers::simulated_keypair;
 use crate::topology::party::Party;
 use crate::topology::schedule::Schedule;
@@ -48,6 +49,74 @@ pub enum Telling {
     WrongShares,
     /// It tells a wrong secret instead of voting on the logs, when nothing may be opened yet.
     TooEarly,
+}
+
+/// What a party signs beside what its machine does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OtherWord {
+    /// To these it votes for a set that nobody can supply.
+    Votes(BTreeSet<Party>),
+    /// To these its START is over such a set.
+    Starts(BTreeSet<Party>),
+    /// It refuses in its answers the shares that it takes.
+    Answers,
+}
+
+impl OtherWord {
+    /// What really goes to `to` when the machine of `party` wants this frame sent.
+    pub(super) fn frame(&self, party: Party, digest: &Digest, to: Party, frame: Arc<[u8]>) -> Arc<[u8]> {
+        if let OtherWord::Answers = self {
+            return other_answer(party, digest, frame);
+        }
+        let Ok(PublicFrame::Notice(signed)) = wire::read_public(&frame) else {
+            return frame;
+        };
+        if signed.author != party {
+            return frame;
+        }
+        match (self, signed.notice) {
+            (
+                OtherWord::Votes(fooled),
+                Notice::Vote {
+                    stage,
+                    early,
+                    mut set,
+                },
+            ) if fooled.contains(&to) => {
+                set[0] ^= 1;
+                said(party, digest, signed.sequence, Notice::Vote { stage, early, set })
+            }
+            (
+                OtherWord::Starts(fooled),
+                Notice::Start {
+                    incarnation,
+                    mut seats,
+                },
+            ) if fooled.contains(&to) => {
+                seats[0] ^= 1;
+                said(
+                    party,
+                    digest,
+                    signed.sequence,
+                    Notice::Start { incarnation, seats },
+                )
+            }
+            _ => frame,
+        }
+    }
+}
+
+/// A refusal in place of an answer that accepts.
+fn other_answer(party: Party, digest: &Digest, frame: Arc<[u8]>) -> Arc<[u8]> {
+    let Ok(PrivateFrame::Answer { id, answer, .. }) = wire::read_private(&frame) else {
+        return frame;
+    };
+    if answer.verdict == Verdict::Refused {
+        return frame;
+    }
+    let signer = Signer::new(party, *digest, simulated_keypair(party), 0);
+    let refusal = signer.answer(id, Verdict::Refused).expect("a key of ours signs");
+    wire::answer_frame(digest, id, &refusal)
 }
 
 /// The frame of what a party says to all, signed with its key.
@@ -164,7 +233,11 @@ impl Equivocation {
                     (OtherVersion::Letters, Some(sealed)) => {
                         sealed.deal.letters.iter_mut().for_each(|letter| letter[40] ^= 1);
                     }
-                    _ => log.received[0].applied += 1,
+                    (_, sealed) => match (log.received.first_mut(), sealed) {
+                        (Some(first), _) => first.applied += 1,
+                        (None, Some(sealed)) => sealed.hash[0] ^= 1,
+                        (None, None) => {}
+                    },
                 }
                 wire::log_to_bytes(&log, schedule)
             }

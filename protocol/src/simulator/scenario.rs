@@ -13,7 +13,7 @@ use crate::messages::stage::Stage;
 use crate::messages::wire::{self, PublicFrame};
 use crate::plan::checked::Plan;
 use crate::run::outcome::{Event, Outcome};
-use crate::simulator::equivocator::{Equivocation, Telling};
+use crate::simulator::equivocator::{Equivocation, OtherWord, Telling};
 use crate::simulator::invariants::trace::Trace;
 use crate::simulator::invariants::violation::Violation;
 use crate::simulator::stream::stream;
@@ -86,6 +86,8 @@ pub struct Conditions {
     pub equivocation: Option<Equivocation>,
     /// Somebody does not tell what opens sealed finals.
     pub telling: Option<(Party, Telling)>,
+    /// Somebody signs something else than what its machine says.
+    pub other_word: Option<(Party, OtherWord)>,
     /// This party reveals another nonce than it had committed to.
     pub false_reveal: Option<Party>,
     /// The gate of this party never answers.
@@ -107,6 +109,7 @@ impl Conditions {
             faults: Vec::new(),
             equivocation: None,
             telling: None,
+            other_word: None,
             false_reveal: None,
             no_verdict: None,
             absent: BTreeSet::new(),

@@ -1,6 +1,7 @@
 //! The invariants in random mixes of faults.
 
 use super::*;
+use crate::simulator::equivocator::OtherWord;
 
 /// Several graphs and mechanisms, with finals that are sealed and that are not.
 fn plans() -> Vec<Arc<Plan>> {
@@ -102,6 +103,65 @@ fn invariants_hold_in_any_mix_of_faults() {
             "the mix reaches everything: {endings:?}"
         );
     }
+}
+
+/// One liar, of any kind, beside a fault at most.
+fn lies(seed: u64, plan: &Arc<Plan>) -> Conditions {
+    let mut rng = stream(seed, "liar", 0);
+    let liar = rng.random_range(0..plan.parties());
+    let fooled: BTreeSet<Party> = others(plan, &[liar])
+        .into_iter()
+        .filter(|_| rng.random_bool(0.4))
+        .collect();
+    let mut conditions = Conditions::new(seed).with_faults(random_faults(seed, plan, seed as usize % 2, 20));
+    let stages = if plan.draft().run.sealed {
+        [Stage::Settling, Stage::Sealed]
+    } else {
+        Stages::READABLE.all().try_into().expect("two")
+    };
+    let equivocation = |stage: Stage, version: OtherVersion| Equivocation {
+        party: liar,
+        stage,
+        fooled: fooled.clone(),
+        version,
+    };
+    let tellings = [Telling::Nothing, Telling::WrongShares, Telling::TooEarly];
+    match rng.random_range(0..8) {
+        0 => conditions.other_word = Some((liar, OtherWord::Votes(fooled))),
+        1 => conditions.other_word = Some((liar, OtherWord::Starts(fooled))),
+        2 => conditions.other_word = Some((liar, OtherWord::Answers)),
+        3 => conditions.telling = Some((liar, tellings[rng.random_range(0..3)])),
+        4 if !plan.draft().run.sealed => {
+            let version = OtherVersion::Weight(rng.random_range(0..1 << 40));
+            conditions.equivocation = Some(equivocation(Stage::Publishing, version));
+        }
+        number => conditions.equivocation = Some(equivocation(stages[number % 2], OtherVersion::StepOff)),
+    }
+    conditions
+}
+
+/// Whatever one party signs to whom, no two others hold different results as agreed, and no share
+/// counts twice.
+fn lying_soak(seeds: std::ops::Range<u64>) {
+    let plans = plans();
+    for seed in seeds {
+        let plan = &plans[seed as usize % plans.len()];
+        let conditions = lies(seed, plan);
+        let report = simulate(plan, conditions.clone());
+        assert_eq!(report.violations, [], "seed {seed}: {conditions:?}");
+    }
+}
+
+#[test]
+fn one_liar_makes_no_two_results() {
+    lying_soak(0..24);
+}
+
+/// `cargo test --release -p undertone-protocol --lib -- --ignored lying_soak`
+#[test]
+#[ignore = "minutes; for changes of the machines"]
+fn one_liar_makes_no_two_results_in_a_long_lying_soak() {
+    lying_soak(0..10_000);
 }
 
 /// `cargo test --release -p undertone-protocol --lib -- --ignored soak`
