@@ -115,7 +115,8 @@ impl Daemon {
         );
     }
 
-    /// Waits until it is not ready any more, since it looks at its disk once a second; what it says.
+    /// Waits until it is not ready any more, since it looks at its disk once a second; what it
+    /// says.
     pub fn until_unready(&self) -> Reply {
         let begun = Instant::now();
         while begun.elapsed() < READY {
