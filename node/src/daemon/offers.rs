@@ -148,3 +148,48 @@ fn has_room_for(known: &BTreeMap<String, OfferStatus>, proposer: &str) -> Result
     Err(Refusal::new(Kind::Busy, what)
         .hint("accept or decline some of them; one that nobody accepts ends with its join_ms"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(number: u8, proposer: &str, expires_ms: u64) -> OfferStatus {
+        OfferStatus {
+            digest: format!("{number:064x}"),
+            name: "offered".into(),
+            proposer: proposer.into(),
+            state: OfferState::Open,
+            reason: None,
+            parties: 3,
+            dimension: 1,
+            unit: "party".into(),
+            epsilon_claimed: Some(1.0),
+            delta: 1e-6,
+            received_ms: u64::from(number),
+            expires_ms,
+        }
+    }
+
+    #[test]
+    fn a_proposer_has_so_many_open_offers_and_those_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let offers = Offers::open(folder.path().to_owned()).unwrap();
+        let later = now_ms() + 3_600_000;
+        for number in 0..MOST_OF_A_PROPOSER as u8 {
+            offers.insert(offer(number, "bob", later), "plan").unwrap();
+        }
+        let refused = offers.insert(offer(100, "bob", later), "plan").unwrap_err();
+        assert_eq!(refused.kind, Kind::Busy);
+        offers.has_room_for("bob").unwrap_err();
+        offers.insert(offer(101, "carol", 1), "plan").unwrap();
+        let expired = offers.get(&offer(101, "carol", 1).digest).unwrap();
+        assert_eq!(expired.state, OfferState::Expired, "nobody answered in time");
+        // An answer makes room, and so does an end.
+        offers.settle(&offer(0, "bob", later).digest, OfferState::Declined, None);
+        offers.insert(offer(102, "bob", 1), "plan").unwrap();
+        offers.insert(offer(103, "bob", later), "plan").unwrap();
+        // Also for a daemon that has started again.
+        let again = Offers::open(folder.path().to_owned()).unwrap();
+        assert_eq!(again.get(&expired.digest).unwrap().state, OfferState::Expired);
+    }
+}
