@@ -3,5 +3,6 @@
 pub(crate) mod covariances;
 pub mod gaussian;
 pub mod loss;
+pub mod releases;
 pub mod same_sum;
 pub mod view;

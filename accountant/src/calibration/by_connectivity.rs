@@ -13,11 +13,12 @@ use crate::bounds::uniform::{Piece, among_members, joined, meetings, withstands}
 use crate::calibration::claims::{claims, predicted};
 use crate::calibration::error::CalibrateError;
 use crate::calibration::limits::{FEWEST_ROUNDS, MARGIN};
+use crate::calibration::releases::over_releases;
 use crate::calibration::sealed::{claims_when_sealed, predicted_when_sealed};
 use crate::class::coalitions::{self, MOST_PARTIES};
 use crate::class::setting::Setting;
-use crate::losses::gaussian;
 use crate::losses::loss::Noise;
+use crate::losses::releases;
 
 /// The seed of the schedule: any does as well.
 const SEED: u64 = 0;
@@ -29,7 +30,7 @@ pub(super) fn calibrate(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
     let privacy = &draft.privacy;
-    let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
+    let budget = releases::budget(draft)?;
     let wanted = wanted(draft)?;
     let (rounds, schedule) = match draft.mechanism.rounds {
         Rounds::Fixed(rounds) => (rounds, schedule(draft, rounds)?),
@@ -59,7 +60,10 @@ pub(super) fn calibrate(
     Ok(Calibration {
         rounds,
         drawn: Some(schedule),
-        claims: claims_when_sealed(draft, claims(&setting, noise, privacy.delta)?),
+        claims: over_releases(
+            draft,
+            claims_when_sealed(draft, claims(&setting, noise, privacy.delta)?),
+        )?,
         predicted: expected.times(draft.data.scales().root_mean_square()),
         independent_std,
         correlated_std: 0.0,

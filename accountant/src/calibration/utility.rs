@@ -17,8 +17,8 @@ use crate::execution::checked::Execution;
 use crate::execution::error::ExecutionError;
 use crate::execution::settled::{self, LogsError};
 use crate::execution::trace::Trace;
-use crate::losses::gaussian;
 use crate::losses::loss::Noise;
+use crate::losses::releases;
 use crate::mechanism::places::Held;
 
 /// A sum of finals: its weight, and how much noise it carries.
@@ -341,8 +341,7 @@ pub fn realised(
 /// for everybody, as plans have, enough for the largest sensitivity. (With uneven weights a noise
 /// for each would be less, less even than what a plan without faults gives.)
 fn local_error(plan: &Plan, included: &BTreeSet<Party>) -> f64 {
-    let privacy = &plan.draft().privacy;
-    let Ok(budget) = gaussian::mu(privacy.epsilon, privacy.delta) else {
+    let Ok(budget) = releases::budget(plan.draft()) else {
         return 0.0;
     };
     let weight: f64 = included.iter().map(|&party| plan.draft().weight(party)).sum();

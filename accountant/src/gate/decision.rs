@@ -46,7 +46,11 @@ pub fn without_verdict(plan: &Plan, reason: &str) -> Audit {
     let gate = Gate::of(plan).expect("a checked plan is a run without faults");
     let claims = plan.calibration().claims.iter();
     let headlines = claims.filter(|claim| claim.holds_as_headline);
-    let published = headlines.map(|claim| claim.mu).fold(gate.budget, f64::max);
+    // A plan's claims are of all its releases, this audit of one.
+    let releases = (plan.draft().releases() as f64).sqrt();
+    let published = headlines
+        .map(|claim| claim.mu / releases)
+        .fold(gate.budget, f64::max);
     let mu = match own.same_sum_mu {
         Some(_) => f64::INFINITY,
         None => own.mu.max(published),

@@ -16,6 +16,7 @@ use crate::execution::settled::LogsError;
 use crate::gate::verdict::{Audit, Basis};
 use crate::losses::gaussian::{self, SLACK};
 use crate::losses::loss::Noise;
+use crate::losses::releases;
 use crate::losses::view::View;
 
 /// A plan, ready to be asked who may publish.
@@ -25,7 +26,7 @@ pub(super) struct Gate<'a> {
     pub(super) noise: Noise,
     /// The run without faults.
     pub(super) base: Execution,
-    /// The loss that the plan's (ε, δ) allows.
+    /// The loss that the plan's (ε, δ) allows one release.
     pub(super) budget: f64,
     /// Multiplications that are left for all sets to come; none once they were not enough.
     pub(super) left: Mutex<Option<f64>>,
@@ -77,6 +78,7 @@ impl<'a> Gate<'a> {
         };
         // A δ out of range leaves nothing to spend.
         let budget = gaussian::mu(privacy.epsilon, delta_of(plan)).unwrap_or(0.0);
+        let budget = releases::each(budget, plan.draft().releases());
         Ok(Gate {
             plan,
             setting,

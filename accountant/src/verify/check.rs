@@ -4,10 +4,11 @@ use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Claim, Established, Faults, Predicted};
 
 use crate::calibration::claims::{claims, covers, is_sure, predicted};
+use crate::calibration::releases::over_releases;
 use crate::calibration::sealed::{claims_when_sealed, predicted_when_sealed};
 use crate::class::setting::Setting;
-use crate::losses::gaussian;
 use crate::losses::loss::Noise;
+use crate::losses::releases;
 use crate::verify::claim::{check_claim, exceeds, words};
 use crate::verify::error::VerifyError;
 
@@ -33,6 +34,7 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
     }
     // The claims, and that they cover what a headline has to.
     let established = claims_when_sealed(plan.draft(), claims(&setting, noise, privacy.delta)?);
+    let established = over_releases(plan.draft(), established)?;
     for (index, claim) in calibration.claims.iter().enumerate() {
         check_claim(plan, index, claim, &established)?;
     }
@@ -48,7 +50,7 @@ pub fn verify(plan: &Plan) -> Result<(), VerifyError> {
         })?;
         check_theorems(plan)?;
     }
-    let budget = gaussian::mu(privacy.epsilon, privacy.delta)?;
+    let budget = releases::budget(plan.draft())?;
     let expected = predicted_when_sealed(plan.draft(), predicted(&setting, noise, budget)?);
     check_predicted(
         &calibration.predicted,

@@ -10,6 +10,7 @@ use super::*;
 use crate::calibration::calibrate::calibrate;
 use crate::calibration::utility::realised;
 use crate::gate::decision::gate;
+use crate::losses::gaussian;
 use crate::testing::{draft, draft_of, logs, plan, plan_of};
 use crate::verify::check::verify;
 

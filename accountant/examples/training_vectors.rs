@@ -1,0 +1,110 @@
+//! Answers the reference vectors of trainings that are the accountant's: budgets of iterations, and
+//! the losses of noise that was mixed ahead.
+//!
+//! `cargo run -p undertone-accountant --example training_vectors -- IN.json OUT.json`
+//!
+//! IN has `{"vectors": [{name, kind, given}]}`, answered as `{name: answer}` for the kinds `budget`
+//! and `ahead`; all others are left to the protocol's example `reference_vectors`.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, from_value, json};
+use undertone_accountant::account::inca::inca;
+use undertone_accountant::losses::loss::Noise;
+use undertone_accountant::losses::{gaussian, releases};
+
+type Answer = Result<Value, Box<dyn Error>>;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut paths = std::env::args().skip(1);
+    let (Some(from), Some(to)) = (paths.next(), paths.next()) else {
+        return Err("usage: training_vectors IN.json OUT.json".into());
+    };
+    let asked: Value = serde_json::from_slice(&std::fs::read(from)?)?;
+    let mut answers = Map::new();
+    for vector in asked["vectors"].as_array().into_iter().flatten() {
+        let answer = match vector["kind"].as_str().unwrap_or_default() {
+            "budget" => budget(&vector["given"]),
+            "ahead" => ahead(&vector["given"]),
+            _ => continue,
+        };
+        let name = vector["name"].as_str().ok_or("a vector has a name")?;
+        answers.insert(
+            name.to_owned(),
+            answer.map_err(|error| format!("{name}: {error}"))?,
+        );
+    }
+    Ok(std::fs::write(to, serde_json::to_vec_pretty(&answers)?)?)
+}
+
+#[derive(Deserialize)]
+struct Budget {
+    epsilon: f64,
+    delta: f64,
+    iterations: u64,
+    before_over_published: f64,
+    published: u64,
+}
+
+fn budget(given: &Value) -> Answer {
+    let given: Budget = from_value(given.clone())?;
+    let total = gaussian::mu(given.epsilon, given.delta)?;
+    let before = given.before_over_published;
+    let each = releases::each_with_shares(total, given.iterations, before);
+    let published = releases::together(each, given.published);
+    let withheld_next = published.hypot(before * each);
+    Ok(json!({
+        "mu_total": total,
+        "mu_iteration": each,
+        "mu_withheld_next": withheld_next,
+        "epsilon_withheld_next": gaussian::epsilon(given.delta, withheld_next)?,
+        "epsilon_all": gaussian::epsilon(given.delta, releases::together(each, given.iterations))?,
+    }))
+}
+
+#[derive(Deserialize)]
+struct Ahead {
+    parties: usize,
+    rounds: usize,
+    out: Value,
+    injection: Value,
+    corrupted: Vec<usize>,
+    rolled_back: Vec<usize>,
+    independent_std: f64,
+    correlated_std: f64,
+    sensitivity: f64,
+}
+
+impl Ahead {
+    /// μ of each honest party, with these in the coalition.
+    fn losses(&self, corrupted: &[usize]) -> Result<BTreeMap<usize, f64>, Box<dyn Error>> {
+        let mut execution = json!({
+            "parties": self.parties,
+            "rounds": self.rounds,
+            "out": self.out,
+            "injection": self.injection,
+            "corrupted": corrupted,
+        });
+        if !self.rolled_back.is_empty() {
+            execution["rolled_back"] = json!(self.rolled_back);
+        }
+        let noise = Noise {
+            independent_std: self.independent_std,
+            correlated_std: self.correlated_std,
+        };
+        let answer = inca(&execution.to_string(), noise, self.sensitivity, 1e-6)?;
+        let losses = answer.losses.into_iter();
+        Ok(losses.map(|(party, square)| (party, square.sqrt())).collect())
+    }
+}
+
+fn ahead(given: &Value) -> Answer {
+    let given: Ahead = from_value(given.clone())?;
+    let with_gone = [&given.corrupted[..], &given.rolled_back].concat();
+    Ok(json!({
+        "losses": given.losses(&given.corrupted)?,
+        "losses_with_the_gone_in_the_coalition": given.losses(&with_gone)?,
+    }))
+}
