@@ -7,7 +7,7 @@ use undertone_protocol::messages::notice::Network;
 use undertone_protocol::messages::question::{Question, Reply};
 use undertone_protocol::messages::signature::Signature;
 use undertone_protocol::messages::stage::Stage;
-use undertone_protocol::messages::wire::{self, PublicFrame};
+use undertone_protocol::messages::wire::{self, asks};
 use undertone_protocol::plan::checked::Plan;
 use undertone_tests::daemon::Daemon;
 use undertone_tests::recorded::Recording;
@@ -61,12 +61,8 @@ pub(crate) fn logs() -> (Arc<Plan>, Vec<Vec<u8>>) {
     let frames = Recording::of(&plan, 3, None).frames;
     let logs = frames
         .iter()
-        .filter_map(|frame| match wire::read_public(&frame.bytes) {
-            Ok(PublicFrame::Body {
-                stage: Stage::Settling,
-                bytes,
-                ..
-            }) => Some(frame.bytes[bytes].to_vec()),
+        .filter_map(|frame| match wire::read_public(&frame.bytes).ok()?.item()? {
+            (Stage::Settling, _, bytes) => Some(frame.bytes[bytes].to_vec()),
             _ => None,
         });
     let logs = logs.collect();
@@ -85,7 +81,7 @@ pub(crate) fn questions() -> Vec<Vec<u8>> {
     ];
     let asked = asked
         .iter()
-        .map(|question| wire::question_frame([1; 16], signature, question, b"payload"));
+        .map(|question| asks::question_frame([1; 16], signature, question, b"payload"));
     let replies = [
         Reply::Taken,
         Reply::Echoed,
@@ -95,7 +91,7 @@ pub(crate) fn questions() -> Vec<Vec<u8>> {
     ];
     let replies = replies
         .iter()
-        .map(|reply| wire::reply_frame([1; 16], signature, reply, b""));
+        .map(|reply| asks::reply_frame([1; 16], signature, reply, b""));
     asked.chain(replies).collect()
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use undertone::daemon::ledger::Ledger;
 use undertone::planning::files;
 use undertone::vector_file::formats;
-use undertone_protocol::messages::wire::{self, PublicFrame};
+use undertone_protocol::messages::wire::{self, PublicFrame, asks};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::Peers;
 use undertone_protocol::plan::run_file::parsed::RunFile;
@@ -22,6 +22,9 @@ pub(crate) fn public_frame(input: &[u8]) {
         }
         Ok(PublicFrame::Body { bytes, .. }) => {
             let _ = wire::final_from_bytes(&input[bytes]);
+        }
+        Ok(PublicFrame::Item { signed, bytes }) => {
+            wire::announcement_frame(&signed, &input[bytes]);
         }
         Ok(PublicFrame::Notice(signed)) => {
             // What is read is what was written.
@@ -48,8 +51,8 @@ pub(crate) fn log(plan: &Plan, input: &[u8]) {
 
 /// A question of another node, and a reply.
 pub(crate) fn question(input: &[u8]) {
-    let _ = wire::read_question(input);
-    let _ = wire::read_reply(input);
+    let _ = asks::read_question(input);
+    let _ = asks::read_reply(input);
 }
 
 /// A plan file.

@@ -12,6 +12,7 @@ mod process;
 pub mod receipt;
 pub mod recorded;
 pub mod simulated;
+pub mod survivors;
 pub mod table;
 pub mod testnet;
 

@@ -187,7 +187,8 @@ impl Recorder {
                 self.schedule(self.now_ns, party, Input::Verdict(verdict));
             }
             Output::Finished(outcome) => self.outcomes[party] = Some(*outcome),
-            Output::Event(_) | Output::Wait { .. } => {}
+            // Recorded runs are of means.
+            Output::Contribute { .. } | Output::Event(_) | Output::Wait { .. } => {}
         }
     }
 

@@ -295,7 +295,7 @@ impl Table {
             panic!("party {party}: {violation:?}");
         }
         match wire::read_public(frame) {
-            Ok(PublicFrame::Notice(signed)) if signed.author == party => {
+            Ok(PublicFrame::Notice(signed) | PublicFrame::Item { signed, .. }) if signed.author == party => {
                 if let Notice::Item {
                     stage: Stage::Publishing,
                     ..

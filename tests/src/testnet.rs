@@ -160,6 +160,29 @@ impl Testnet {
         })
     }
 
+    /// Lets nothing pass between these hosts and the others, until [`Testnet::heal`].
+    pub fn part(&self, side: &[usize]) {
+        for host in 0..self.hosts.len() {
+            let other = |peer: &usize| side.contains(peer) != side.contains(&host);
+            let others: Vec<String> = (0..self.hosts.len())
+                .filter(other)
+                .map(|peer| self.address(peer).to_string())
+                .collect();
+            let rule = format!(
+                "add rule inet weather border ip saddr {{ {} }} drop",
+                others.join(", ")
+            );
+            in_namespace(&self.hosts[host], "nft", [&rule]);
+        }
+    }
+
+    /// Ends what [`Testnet::part`] began.
+    pub fn heal(&self) {
+        for host in &self.hosts {
+            in_namespace(host, "nft", ["flush chain inet weather border"]);
+        }
+    }
+
     /// Packets that were lost on their way to any host.
     pub fn lost(&self) -> u64 {
         let count = |host: &String| {
@@ -207,6 +230,7 @@ fn rules(weather: Weather) -> String {
     };
     format!(
         "table inet weather {{ chain loss {{ type filter hook input priority filter; {loss}; }}; \
+         chain border {{ type filter hook input priority -1; }}; \
          chain delay {{ type nat hook prerouting priority dstnat; {redirects}; }}; }}"
     )
 }

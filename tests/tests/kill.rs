@@ -156,6 +156,12 @@ fn check_receipt(receipt: &Value, victim: usize, names: &[String]) {
         (&receipt["outcome"], &receipt["agreed"]),
         (&"degraded".into(), &true.into())
     );
+    let reason = receipt["reason"].as_str().expect("it says what it is");
+    assert!(
+        reason.contains(&format!("7 of 8 parties, without {victim}"))
+            && reason.contains("raise run.round_ms and run.settle_ms"),
+        "{reason}"
+    );
     assert_eq!(
         (&receipt["included"], &receipt["departed"]),
         (&json!(names), &json!([victim]))

@@ -2,6 +2,8 @@
 //! stopped or told to leave, and whenever, nobody publishes above the budget and no two hold
 //! different means as agreed.
 //!
+//! The same holds over a network that loses packets and falls apart for a while.
+//!
 //! A short form runs with the tests; the long one is
 //! `cargo test -p undertone-tests --test soak -- --ignored --nocapture`, with `SOAK_RUNS` and
 //! `SOAK_SEED` for other numbers than 200 and 0.
@@ -15,7 +17,11 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
-use undertone_tests::{Signal, alone, follow_in, read_json, run_in, signal_if_alive};
+use undertone_tests::survivors::{self, Survivor};
+use undertone_tests::testnet::{Testnet, Weather, possible};
+use undertone_tests::{
+    Parties, Running, Signal, alone, follow_at, follow_in, left_out, signal_if_alive, undertone,
+};
 
 /// What each run has beside a table of its mechanism.
 const RUN: &str = "version = 1\n[data]\nnoise_ok = true\n";
@@ -101,58 +107,25 @@ impl Scenario {
 /// What must hold of a run, whatever happened; how each party ended.
 fn check(scenario: &Scenario, folder: &Path, object: &Value) -> Vec<String> {
     let kept = folder.join("kept");
-    let mut agreed: BTreeMap<Vec<u8>, Value> = BTreeMap::new();
-    let mut ends = vec![];
-    for party in (0..scenario.parties).map(|party| format!("party-{party}")) {
-        let code = object["exit_codes"][&party].as_i64().expect("a code");
-        assert!(
-            [0, 4, 5, 6, 137, 143].contains(&code),
-            "{party} exited with {code}"
-        );
-        let (mean, path) = (
-            kept.join(&party).join("mean.npy"),
-            kept.join(&party).join("receipt.json"),
-        );
-        assert!(code != 0 || mean.exists(), "{party} is done without a mean");
-        if !path.exists() {
-            ends.push("gone".to_owned());
-            assert!(
-                !mean.exists(),
-                "{party} has a mean of which no receipt says anything"
-            );
-            continue;
-        }
-        let receipt = read_json(&path);
-        ends.push(receipt["outcome"].as_str().expect("an outcome").to_owned());
-        let (epsilon, claimed) = (receipt["epsilon"].as_f64(), receipt["epsilon_claimed"].as_f64());
-        if mean.exists() {
-            assert!(
-                epsilon.is_some_and(|epsilon| epsilon <= claimed.expect("a claim") * (1.0 + 1e-9)),
-                "{party} published above the budget: {receipt}"
-            );
-        }
-        if mean.exists() && receipt["agreed"] == true {
-            let bytes = std::fs::read(&mean).expect("readable");
-            agreed.insert(bytes, receipt["included"].clone());
-        }
-        let plan = kept.join("plan.json");
-        let checked = run_in(folder, [Path::new("receipt"), &path, Path::new("--plan"), &plan]);
-        assert_eq!(checked.code, 0, "{party}: {}{}", checked.stdout, checked.stderr);
-    }
+    let party = |name: String| Survivor {
+        code: object["exit_codes"][&name].as_i64().expect("a code"),
+        mean: kept.join(&name).join("mean.npy"),
+        receipt: kept.join(&name).join("receipt.json"),
+        name,
+    };
+    let parties: Vec<_> = (0..scenario.parties)
+        .map(|i| party(format!("party-{i}")))
+        .collect();
     let averaged = scenario.text.contains("consensus");
-    assert!(
-        averaged || agreed.len() <= 1,
-        "two means are agreed: {:?}",
-        agreed.values()
-    );
-    if let (false, Some(ratio)) = (agreed.is_empty() || averaged, ratio(object)) {
+    let left = survivors::check(folder, &kept.join("plan.json"), &parties, averaged);
+    if let (false, Some(ratio)) = (left.agreed == 0 || averaged, ratio(object)) {
         // χ² of 200 degrees: 6 standard deviations.
         assert!(
             (ratio - 1.0).abs() < 6.0 * (2.0_f64 / 200.0).sqrt(),
             "the mean is off: {ratio}"
         );
     }
-    ends
+    left.ends
 }
 
 /// The error's variance over the accounted one.
@@ -179,6 +152,110 @@ fn soak(seeds: std::ops::Range<u64>) -> BTreeMap<String, u32> {
     counts
 }
 
+/// Five packets of a hundred are lost.
+const WEATHER: Weather = Weather {
+    loss_percent: 5,
+    delay: Duration::ZERO,
+};
+
+/// For how long hosts that are parted hear nothing of each other.
+const PARTED: Duration = Duration::from_secs(3);
+
+/// Deadlines that outlast a parting and what the kernel waits before it sends again, and deadlines
+/// that do not.
+const NETWORK_TIMES: [&str; 2] = [
+    "pace_ms = 40\njoin_ms = 60000\nround_ms = 10000\nsettle_ms = 20000\n",
+    "pace_ms = 40\njoin_ms = 60000\nround_ms = 1000\nsettle_ms = 2000\n",
+];
+
+/// A run on hosts of their own, parted at a random moment; how each party ended.
+fn play_parted(seed: u64) -> Vec<String> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let (hosts, mechanism) = MECHANISMS[seed as usize % MECHANISMS.len()];
+    let times = NETWORK_TIMES.choose(&mut rng).expect("two");
+    let side: Vec<usize> = (0..rng.random_range(1..=hosts / 2)).collect();
+    let (phase, after) = (
+        ["gathering", "mixing"][rng.random_range(0..2)],
+        Duration::from_millis(rng.random_range(0..300)),
+    );
+    println!("seed {seed}: {hosts} hosts, {side:?} parted {after:?} after {phase} begins, {times:?}");
+    let net = Testnet::new(hosts, WEATHER);
+    let parties = Parties::at(hosts, |host| net.listeners(host));
+    parties.write_inputs(&[200]);
+    let named = RUN.replace("[data]\n", "name = \"parted\"\n[data]\nshape = [200]\n");
+    parties.plan("plan", &format!("{named}{mechanism}{times}"));
+    let command = |party: usize| {
+        let mut command = net.command(party, undertone());
+        command
+            .args(parties.join("plan", party))
+            .current_dir(parties.folder());
+        command
+    };
+    let pipe = parties.path("events");
+    let mut first = command(0);
+    first.arg("--events").arg(&pipe);
+    let (first, mut events) = follow_at(first, &pipe);
+    let others = (1..hosts).map(|party| Running::start(command(party), None));
+    let running: Vec<Running> = std::iter::once(first).chain(others).collect();
+    events.until(phase, |event| event["phase"] == phase);
+    // Nobody sends: it only paces the network.
+    let (_sender, pace) = channel::<()>();
+    let _ = pace.recv_timeout(after);
+    net.part(&side);
+    let _ = pace.recv_timeout(PARTED);
+    net.heal();
+    events.rest();
+    let ended = parties
+        .names()
+        .iter()
+        .zip(running)
+        .map(|(name, running)| Survivor {
+            code: running.wait().code.into(),
+            mean: parties.path(&format!("plan-{name}.npy")),
+            receipt: parties.path(&format!("plan-{name}.receipt.json")),
+            name: name.clone(),
+        });
+    let ended: Vec<Survivor> = ended.collect();
+    let averaged = mechanism.contains("consensus");
+    survivors::check(parties.folder(), &parties.path("plan.json"), &ended, averaged).ends
+}
+
+/// How many parties ended how.
+fn soak_parted(seeds: std::ops::Range<u64>) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for seed in seeds {
+        let ends = play_parted(seed);
+        println!("  {ends:?}");
+        ends.into_iter()
+            .for_each(|end| *counts.entry(end).or_insert(0) += 1);
+    }
+    counts
+}
+
+#[test]
+fn a_network_that_falls_apart_costs_no_budget_and_makes_no_two_means() {
+    if let Err(missing) = possible() {
+        return left_out("a network that falls apart", &missing);
+    }
+    let _alone = alone();
+    let counts = soak_parted(0..4);
+    assert!(counts.contains_key("done"), "nobody is done: {counts:?}");
+}
+
+#[test]
+#[ignore = "half an hour; for changes of protocols, network and processes"]
+fn a_network_that_falls_apart_in_many_runs() {
+    let _alone = alone();
+    possible().expect("root, ip and nft");
+    let (runs, seed) = (number("SOAK_RUNS", 100), number("SOAK_SEED", 0));
+    println!("{:?}", soak_parted(seed..seed + runs));
+}
+
+/// A number of the environment.
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
 #[test]
 fn random_signals_cost_no_budget_and_make_no_two_means() {
     let _alone = alone();
@@ -193,9 +270,6 @@ fn random_signals_cost_no_budget_and_make_no_two_means() {
 #[ignore = "half an hour; for changes of protocols, network and processes"]
 fn random_signals_in_many_runs() {
     let _alone = alone();
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-    };
     let (runs, seed) = (number("SOAK_RUNS", 200), number("SOAK_SEED", 0));
     println!("{:?}", soak(seed..seed + runs));
 }

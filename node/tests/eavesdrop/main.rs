@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::marked::{key, markers};
 use crate::proxy::Capture;
 use crate::session::{Seen, run};
-use crate::wire::{frames, streams, verify};
+use crate::wire::{apart, frames, streams, verify};
 
 const PARTIES: usize = 3;
 const DIMENSION: usize = 3000;
@@ -114,6 +114,14 @@ fn the_public_graph_is_readable(seen: &Seen) {
                 }
                 // A body: the stage, the author, the bytes.
                 [1, 2] => bodies.push(Sha256::digest(&frame[2 + 1 + 1..]).to_vec()),
+                // A short item, signed for as if its notice stood apart.
+                [1, 9] => {
+                    let (notice, body) = apart(frame);
+                    let (author, kind, rest) = verify(&notice, digest, &keys);
+                    kinds.insert((author, kind));
+                    hashes.push(rest[1..33].to_vec());
+                    bodies.push(Sha256::digest(body).to_vec());
+                }
                 // A set that somebody asked for.
                 [1, 8] => {}
                 other => panic!("an unknown frame {other:?}"),

@@ -11,9 +11,9 @@ use libp2p::Multiaddr;
 use undertone::commands::join::result::{self, Delivery, Owners};
 use undertone::party::driver::{self, Finish, Part};
 use undertone::party::events::Events;
-use undertone::party::reaching;
 use undertone::party::receipt::Account;
 use undertone::party::spent::Spent;
+use undertone::party::{reaching, shelf};
 use undertone::planning::make;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::defaults::Defaults;
@@ -91,6 +91,8 @@ async fn take_part(plan: Arc<Plan>, me: Party, own: [u16; 2], folder: &Path) -> 
         noise: Box::new(Marked::of(&plan, me)),
         costs: Box::new(spent.expect("a state folder")),
         events: Events::open(Some(&events), begun).expect("a file"),
+        shelf: shelf::in_folder(folder),
+        trainee: None,
     };
     let mut configuration = reaching::hub_configuration(&part.plan, part.me, &part.key);
     (configuration.private.listen, configuration.public.listen) = (address(own[0]), address(own[1]));

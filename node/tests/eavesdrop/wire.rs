@@ -92,6 +92,26 @@ fn number(bytes: &mut &[u8]) -> u64 {
     u64::from_le_bytes(number)
 }
 
+/// A short item's notice, as it would stand apart, and its bytes, of `01 09 author stage signature
+/// bytes`; author and stage are a byte each.
+pub(crate) fn apart(frame: &[u8]) -> (Vec<u8>, &[u8]) {
+    let ([author, stage], rest) = frame[2..].split_first_chunk().expect("an author and a stage");
+    let (signature, body) = rest.split_at(64);
+    let mut notice = vec![1, 1, *author, 0, 0];
+    notice.extend_from_slice(signature);
+    notice.extend_from_slice(&[2, *stage]);
+    notice.extend_from_slice(&Sha256::digest(body));
+    match u8::try_from(body.len()) {
+        Ok(short @ ..251) => notice.push(short),
+        _ => {
+            let length = u16::try_from(body.len()).expect("a short item");
+            notice.push(251);
+            notice.extend_from_slice(&length.to_le_bytes());
+        }
+    }
+    (notice, body)
+}
+
 /// The phase of a notice of this kind: of logs and votes on them, that of the logs.
 fn phase(kind: u8, stage: u8) -> u8 {
     match kind {

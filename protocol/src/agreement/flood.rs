@@ -248,7 +248,7 @@ impl Flood {
             self.two_starts.insert(author);
         }
         if succession == Some(Succession::Contradicts) {
-            return self.contradiction(frame, signed, slot);
+            return self.contradiction(signed, slot);
         }
         self.held.insert(
             slot,
@@ -351,12 +351,7 @@ impl Flood {
     }
 
     /// A second notice in a slot that takes one: kept only if it is another version of an item.
-    fn contradiction(
-        &mut self,
-        frame: &[u8],
-        signed: SignedNotice,
-        slot: Slot,
-    ) -> Result<Receipt, FloodError> {
+    fn contradiction(&mut self, signed: SignedNotice, slot: Slot) -> Result<Receipt, FloodError> {
         let author = signed.author;
         let Notice::Item { stage, hash, .. } = signed.notice else {
             return Err(FloodError::Two { author, slot });
@@ -365,8 +360,10 @@ impl Flood {
         if held >= self.members.len() || self.version(stage, author, &hash).is_some() {
             return Err(FloodError::Two { author, slot });
         }
+        // Without its item, if that came with it: a liar may sign many versions.
+        let frame = wire::notice_frame(&signed);
         self.versions
-            .insert((stage, author, hash), Held::new(signed, frame.into()));
+            .insert((stage, author, hash), Held::new(signed, frame));
         Ok(Receipt::Version {
             stage,
             author,
@@ -402,7 +399,13 @@ impl Flood {
 
     /// Keeps a notice of this node's own and returns its frame.
     pub fn publish(&mut self, signed: SignedNotice) -> Arc<[u8]> {
-        let frame = wire::notice_frame(&signed);
+        self.publish_with(signed, &[])
+    }
+
+    /// Keeps a notice of this node's own and returns its frame, which carries the item that it
+    /// announces, if that is short.
+    pub fn publish_with(&mut self, signed: SignedNotice, item: &[u8]) -> Arc<[u8]> {
+        let frame = wire::announcement_frame(&signed, item);
         if let Some(slot) = Slot::of(signed.author, &signed.notice) {
             let held = Held::new(signed, frame.clone());
             if slot.discloses() {

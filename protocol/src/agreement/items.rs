@@ -1,4 +1,4 @@
-//! Bodies of announced items: pushed by their author if small, else pulled once.
+//! Bodies of announced items: short ones come with their announcement, others are pulled once.
 //!
 //! An honest author has one item. One that signs two versions shows some nodes the one and some the
 //! other; each node holds the first that it gets. A second version is pulled only if the set with
@@ -9,16 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::agreement::shelf::{self, Shelf, Shelved};
 use crate::messages::notice::{ItemHash, ItemSet, item_hash};
-use crate::messages::wire::Bytes;
+use crate::messages::wire::{Bytes, SHORT_ITEM_BYTES};
 use crate::time::Time;
 use crate::topology::party::Party;
 
-/// A body of up to this many bytes follows its announcement unasked. Our guess: about what fits
-/// into a few segments.
-pub const PUSH_LIMIT_BYTES: u64 = 16 << 10;
-
-/// So many bodies that are not pushed are pulled at once however long they are, so that each moves
+/// So many bodies that are not short are pulled at once however long they are, so that each moves
 /// on well within its patience. Our choice: it hides the way of a request behind the bodies before
 /// it.
 const PULLS_AT_ONCE: usize = 3;
@@ -35,43 +32,47 @@ const SERVINGS: u32 = 4;
 pub struct Body {
     /// SHA-256 of the bytes.
     pub hash: ItemHash,
-    bytes: Bytes,
+    /// How many bytes at the end of the frame are the item.
+    length: usize,
     frame: Carrier,
 }
 
-/// The frame of a body: as it came in, or as it goes out.
+/// The frame of a body: as it came in, as it goes out, or elsewhere.
 #[derive(Clone)]
 enum Carrier {
     Received(Bytes),
     Outgoing(Arc<[u8]>),
+    Shelved(Arc<dyn Shelved>),
 }
 
 impl Body {
-    /// The bytes of the item.
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+    /// Whether the item has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
     }
 
-    /// The frame that carries them.
-    fn frame(&mut self) -> Arc<[u8]> {
+    /// The bytes of the item; none if they were put elsewhere than in memory and cannot be read any
+    /// more.
+    pub fn bytes(&self) -> Option<Bytes> {
         let frame = match &self.frame {
-            Carrier::Outgoing(frame) => return frame.clone(),
+            Carrier::Received(frame) => frame.clone(),
+            Carrier::Outgoing(frame) => Bytes::from_owner(frame.clone()),
+            Carrier::Shelved(shelved) => Bytes::from_owner(shelved.read()?),
+        };
+        Some(frame.slice(frame.len() - self.length..))
+    }
+
+    /// The frame that carries them, as [`Body::bytes`].
+    fn frame(&mut self) -> Option<Arc<[u8]>> {
+        let frame = match &self.frame {
+            Carrier::Outgoing(frame) => return Some(frame.clone()),
+            Carrier::Shelved(shelved) => return shelved.read(),
             // Few bodies are ever served by others than their authors: only those are copied, once,
             // and kept once.
             Carrier::Received(frame) => Arc::<[u8]>::from(&frame[..]),
         };
-        *self = Body::of(self.hash, frame.clone(), self.bytes.len());
-        frame
-    }
-
-    /// The body in a frame that ends with the `length` bytes of an item.
-    fn of(hash: ItemHash, frame: Arc<[u8]>, length: usize) -> Self {
-        let bytes = Bytes::from_owner(frame.clone()).slice(frame.len() - length..);
-        Body {
-            hash,
-            bytes,
-            frame: Carrier::Outgoing(frame),
-        }
+        self.frame = Carrier::Outgoing(frame.clone());
+        Some(frame)
     }
 }
 
@@ -79,8 +80,6 @@ struct Wanted {
     bytes: u64,
     /// Who announced it and so holds it, first one first.
     announcers: Vec<Party>,
-    /// Since when a push is waited for; none where it may have come before it could be taken.
-    since: Option<Time>,
     asked: Option<(Party, Time)>,
     /// Whether it is pulled: the first version of its author, or one that a set names.
     needed: bool,
@@ -122,11 +121,11 @@ pub struct Items {
     /// Whose items are pulled first: everybody begins elsewhere, so that no author has to serve all
     /// at once.
     first: Party,
-    /// A pushed body is waited for that long before it is pulled.
-    push_patience_ms: u64,
     /// A pull is waited for that long before somebody else is asked.
     pull_patience_ms: u64,
     largest: u64,
+    /// Where bodies that are not short are kept.
+    shelf: Shelf,
     held: BTreeMap<Party, Body>,
     /// Second versions that a set names.
     named: BTreeMap<Party, Body>,
@@ -136,21 +135,41 @@ pub struct Items {
 }
 
 impl Items {
-    /// Nothing held by party `me`. `largest` bounds an item's bytes; patience is a share of the
-    /// stage's time (our guess: one sixteenth for a push, a quarter for a pull, so that a silent
-    /// announcer leaves time for another one before the vote).
+    /// Nothing held by party `me`. `largest` bounds an item's bytes; patience is a quarter of the
+    /// stage's time (our guess: a silent announcer leaves time for another one before the vote).
     pub fn new(me: Party, largest: u64, settle_ms: u64) -> Self {
         Items {
             open: true,
             first: me + 1,
-            push_patience_ms: settle_ms / 16,
             pull_patience_ms: settle_ms / 4,
             largest,
+            shelf: shelf::in_memory(),
             held: BTreeMap::new(),
             named: BTreeMap::new(),
             wanted: BTreeMap::new(),
             void: BTreeSet::new(),
             served: BTreeMap::new(),
+        }
+    }
+
+    /// Long bodies are kept on this shelf.
+    pub fn on_shelf(mut self, shelf: Shelf) -> Self {
+        self.shelf = shelf;
+        self
+    }
+
+    /// The body in a frame that ends with the `length` bytes of an item.
+    fn keep(&self, hash: ItemHash, length: usize, frame: Carrier) -> Body {
+        let long = length > SHORT_ITEM_BYTES;
+        let shelved = match &frame {
+            Carrier::Received(bytes) if long => (self.shelf)(bytes),
+            Carrier::Outgoing(bytes) if long => (self.shelf)(bytes),
+            _ => None,
+        };
+        Body {
+            hash,
+            length,
+            frame: shelved.map_or(frame, Carrier::Shelved),
         }
     }
 
@@ -162,13 +181,12 @@ impl Items {
     }
 
     /// This node has come to the stage. Whose item is empty holds it from the start, whatever it
-    /// announces; what others have announced is asked for at once, since it may have been pushed
-    /// before.
+    /// announces.
     pub fn open(&mut self, whose_is_empty: impl Iterator<Item = Party>) {
         self.open = true;
         for author in whose_is_empty {
-            self.held
-                .insert(author, Body::of(item_hash(&[]), Arc::from([]), 0));
+            let empty = self.keep(item_hash(&[]), 0, Carrier::Outgoing(Arc::from([])));
+            self.held.insert(author, empty);
             self.versions_wanted_mut(author)
                 .for_each(|wanted| wanted.needed = false);
         }
@@ -202,19 +220,14 @@ impl Items {
     /// Keeps this node's own item: the last `length` bytes of its frame. Returns their hash.
     pub fn keep_own(&mut self, author: Party, frame: Arc<[u8]>, length: usize) -> ItemHash {
         let hash = item_hash(&frame[frame.len() - length..]);
-        self.held.insert(author, Body::of(hash, frame, length));
+        let body = self.keep(hash, length, Carrier::Outgoing(frame));
+        self.held.insert(author, body);
         hash
     }
 
     /// A verified announcement arrived from a peer, for the first time or again. False: it is too
     /// large to be an item.
-    pub fn announced(
-        &mut self,
-        now: Time,
-        author: Party,
-        (hash, bytes): (ItemHash, u64),
-        from: Party,
-    ) -> bool {
+    pub fn announced(&mut self, author: Party, (hash, bytes): (ItemHash, u64), from: Party) -> bool {
         if bytes > self.largest {
             return false;
         }
@@ -225,7 +238,6 @@ impl Items {
         let wanted = Wanted {
             bytes,
             announcers: Vec::new(),
-            since: self.open.then_some(now),
             asked: None,
             needed,
         };
@@ -283,7 +295,7 @@ impl Items {
         let may_be_held = known
             .into_iter()
             .flatten()
-            .any(|body| body.bytes.len() == content.len());
+            .any(|body| body.length == content.len());
         let may_be_wanted = self.versions_wanted(author).any(|wanted| wanted.bytes == length);
         let hash = if may_be_held || may_be_wanted {
             item_hash(&content)
@@ -315,15 +327,9 @@ impl Items {
             self.void.insert((author, hash));
             return Taken::Void(reason);
         }
+        let body = self.keep(hash, content.len(), Carrier::Received(frame.clone()));
         let versions = if first { &mut self.held } else { &mut self.named };
-        versions.insert(
-            author,
-            Body {
-                hash,
-                bytes: content,
-                frame: Carrier::Received(frame.clone()),
-            },
-        );
+        versions.insert(author, body);
         Taken::New(hash)
     }
 
@@ -344,26 +350,13 @@ impl Items {
             .for_each(|wanted| wanted.lose(peer));
     }
 
-    /// The item of this node itself in its frame, to be pushed.
-    pub fn own_frame(&mut self, me: Party) -> Option<Arc<[u8]>> {
-        self.held.get_mut(&me).map(Body::frame)
-    }
-
-    /// The first version of a party's item, if it is here: its frame if it is short enough to be
-    /// pushed.
-    pub fn pushed(&mut self, author: Party) -> Option<Option<Arc<[u8]>>> {
-        let body = self.held.get_mut(&author)?;
-        let short = body.bytes.len() as u64 <= PUSH_LIMIT_BYTES;
-        Some(short.then(|| body.frame()))
-    }
-
     /// Bodies for a peer that asked for a party's item, of both versions if there are two; none if
     /// none is held or they were served too often.
     pub fn serve(&mut self, author: Party, peer: Party) -> Vec<Arc<[u8]>> {
         let served = self.served.entry((peer, author)).or_insert(0);
         let versions = [self.held.get_mut(&author), self.named.get_mut(&author)];
         let held = versions.into_iter().flatten().filter(|_| *served < SERVINGS);
-        let frames: Vec<Arc<[u8]>> = held.map(Body::frame).collect();
+        let frames: Vec<Arc<[u8]>> = held.filter_map(Body::frame).collect();
         *served += u32::from(!frames.is_empty());
         frames
     }
@@ -391,7 +384,7 @@ impl Items {
             let patience = at.plus_millis(self.pull_patience_ms);
             if now < patience {
                 later = later.min(patience);
-                if wanted.bytes > PUSH_LIMIT_BYTES {
+                if wanted.bytes > SHORT_ITEM_BYTES as u64 {
                     (under_way, bytes_under_way) = (under_way + 1, bytes_under_way + wanted.bytes);
                 }
                 continue;
@@ -409,14 +402,9 @@ impl Items {
             let Some(wanted) = self.wanted.get_mut(&key).filter(|wanted| wanted.asked.is_none()) else {
                 continue;
             };
-            let small = wanted.bytes <= PUSH_LIMIT_BYTES;
-            let pushed = wanted.since.map(|since| since.plus_millis(self.push_patience_ms));
-            if let Some(pushed) = pushed.filter(|&pushed| small && now < pushed) {
-                later = later.min(pushed);
-                continue;
-            }
+            let short = wanted.bytes <= SHORT_ITEM_BYTES as u64;
             let full = under_way >= PULLS_AT_ONCE && bytes_under_way + wanted.bytes > PULLED_AT_ONCE_BYTES;
-            if !small && full {
+            if !short && full {
                 continue;
             }
             if let Some(&peer) = wanted.announcers.iter().find(|&&peer| connected(peer)) {
@@ -449,8 +437,8 @@ mod tests {
         let mut items = Items::new(0, 1 << 20, 1600);
         let bytes = vec![7; 20_000];
         let item = (item_hash(&bytes), 20_000);
-        assert!(items.announced(at(0), 5, item, 1));
-        assert!(items.announced(at(0), 5, item, 2));
+        assert!(items.announced(5, item, 1));
+        assert!(items.announced(5, item, 2));
         assert_eq!(items.pull(at(0), |_| true), Ok((1, 5)));
         assert_eq!(items.pull(at(1), |_| true), Err(at(400)), "asked once");
         items.lost(1);
@@ -458,7 +446,7 @@ mod tests {
         let (wrong, range) = frame(&[8; 20_000]);
         assert_eq!(items.body(5, 2, &wrong, range, fine), Taken::Wrong);
         assert_eq!(items.pull(at(3), |_| true), Err(Time::FAR), "nobody is left");
-        assert!(items.announced(at(4), 5, item, 3));
+        assert!(items.announced(5, item, 3));
         assert_eq!(items.pull(at(4), |_| true), Ok((3, 5)));
         let (right, range) = frame(&bytes);
         assert_eq!(
@@ -480,7 +468,7 @@ mod tests {
                 .all(|frames| right == frames[0][..] && Arc::ptr_eq(&frames[0], &served[0][0])),
             "as it came, copied once"
         );
-        assert_eq!(items.get(5).map(|body| &body.bytes()[..]), Some(&bytes[..]));
+        assert_eq!(items.get(5).and_then(Body::bytes).as_deref(), Some(&bytes[..]));
     }
 
     #[test]
@@ -488,7 +476,7 @@ mod tests {
         let mut items = Items::new(2, 4 << 20, 1600);
         let bytes = vec![7; 2 << 20];
         for author in 0..6 {
-            items.announced(at(0), author, (item_hash(&bytes), 2 << 20), author);
+            items.announced(author, (item_hash(&bytes), 2 << 20), author);
         }
         let asked: Vec<_> = (0..3).map(|_| items.pull(at(0), |_| true)).collect();
         assert_eq!(asked, [Ok((3, 3)), Ok((4, 4)), Ok((5, 5))]);
@@ -510,7 +498,7 @@ mod tests {
     fn short_bodies_are_pulled_all_at_once() {
         let mut items = Items::new(0, 1 << 20, 1600);
         for author in 1..50 {
-            items.announced(at(0), author, ([author as u8; 32], 20_000), author);
+            items.announced(author, ([author as u8; 32], 20_000), author);
         }
         assert_eq!(
             (0..99).filter(|_| items.pull(at(0), |_| true).is_ok()).count(),
@@ -519,27 +507,16 @@ mod tests {
     }
 
     #[test]
-    fn a_small_body_is_waited_for_behind_its_announcement() {
-        let mut items = Items::new(0, 1 << 20, 1600);
-        let item = (item_hash(b"log"), 3);
-        items.announced(at(0), 5, item, 1);
-        assert_eq!(items.pull(at(0), |_| true), Err(at(100)));
-        let mut items = Items::new(0, 1 << 20, 1600);
-        items.announced(at(0), 5, item, 1);
-        assert_eq!(items.pull(at(100), |_| true), Ok((1, 5)));
-    }
-
-    #[test]
     fn what_is_no_item_is_never_held() {
         let mut items = Items::new(0, 10, 1600);
-        assert!(!items.announced(at(0), 5, ([0; 32], 11), 1));
-        items.announced(at(0), 5, (item_hash(b"junk"), 4), 5);
+        assert!(!items.announced(5, ([0; 32], 11), 1));
+        items.announced(5, (item_hash(b"junk"), 4), 5);
         let (junk, range) = frame(b"junk");
         assert_eq!(
             items.body(5, 5, &junk, range.clone(), |_| Err("no log")),
             Taken::Void("no log")
         );
-        assert!(items.announced(at(0), 5, (item_hash(b"junk"), 4), 1));
+        assert!(items.announced(5, (item_hash(b"junk"), 4), 1));
         assert_eq!(items.body(5, 5, &junk, range, fine), Taken::Ignored);
         assert!(items.set().is_empty());
     }
@@ -547,21 +524,9 @@ mod tests {
     #[test]
     fn what_was_announced_before_its_stage_is_asked_for_at_once() {
         let mut items = Items::new(0, 1 << 20, 1600).closed();
-        let item = (item_hash(&[7; 10]), 10);
-        assert!(items.announced(at(3), 5, item, 1));
+        items.announced(5, (item_hash(&[7; 10]), 10), 1);
         assert_eq!(items.pull(at(4), |_| true), Err(Time::FAR));
         items.open(std::iter::empty());
-        assert_eq!(
-            items.pull(at(5), |_| true),
-            Ok((1, 5)),
-            "also right after this node began"
-        );
-        let later = (item_hash(&[8; 10]), 10);
-        assert!(items.announced(at(6), 6, later, 1));
-        assert_eq!(
-            items.pull(at(6), |_| true),
-            Err(at(106)),
-            "what comes later is pushed"
-        );
+        assert_eq!(items.pull(at(5), |_| true), Ok((1, 5)));
     }
 }

@@ -2,7 +2,6 @@
 //! phase. Relaying goes on after a run's end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::agreement::agreeing::{self, HeldItems, NamedBodies};
@@ -10,8 +9,9 @@ use crate::agreement::flood::held::Held;
 use crate::agreement::flood::slot::Slot;
 use crate::agreement::flood::{Flood, FloodError, Receipt};
 use crate::agreement::gone::Calls;
-use crate::agreement::items::{Items, PUSH_LIMIT_BYTES, Taken};
+use crate::agreement::items::Items;
 use crate::agreement::lookout::Lookout;
+use crate::agreement::shelf::Shelf;
 use crate::agreement::trees::Trees;
 use crate::agreement::wanted_sets::WantedSets;
 use crate::messages::log::{Log, SealTerms};
@@ -94,6 +94,14 @@ impl Commons {
         }
     }
 
+    /// Long bodies are kept on this shelf.
+    pub(super) fn shelve(&mut self, shelf: &Shelf) {
+        let items = std::mem::take(&mut self.items).into_iter();
+        self.items = items
+            .map(|(stage, items)| (stage, items.on_shelf(shelf.clone())))
+            .collect();
+    }
+
     /// The items of a stage of the run. What peers say of other stages is refused as it comes.
     pub(super) fn items(&self, stage: Stage) -> &Items {
         &self.items[&stage]
@@ -119,20 +127,23 @@ impl Commons {
     }
 
     /// START is known: from now on logs, and what they say is sealed, are taken.
-    pub(super) fn begin(&mut self, terms: SealTerms) {
+    pub(super) fn begin(&mut self, now: Time, terms: SealTerms) {
         self.rules.terms = Some(terms);
         for stage in [Stage::Settling, Stage::Sealed] {
             self.items_mut(stage).open(std::iter::empty());
+            self.take_at_hand(now, stage);
         }
     }
 
     /// This node has come to a stage of corrections, in which these owe one and the others' items
     /// are empty.
-    pub(super) fn begin_corrections(&mut self, number: u32, owing: Owing) {
+    pub(super) fn begin_corrections(&mut self, now: Time, number: u32, owing: Owing) {
         let parties = 0..self.flood.members().len();
         let others: Vec<Party> = parties.filter(|&party| owing.of(party).is_none()).collect();
         self.rules.owing.insert(number, owing);
-        self.items_mut(Stage::Correction(number)).open(others.into_iter());
+        let stage = Stage::Correction(number);
+        self.items_mut(stage).open(others.into_iter());
+        self.take_at_hand(now, stage);
     }
 
     /// Lets an agreement do one step with what is held.
@@ -215,9 +226,14 @@ impl Commons {
 
     /// Signs a notice, keeps it and floods it.
     pub(super) fn say(&mut self, notice: Notice) {
+        self.say_with(notice, &[]);
+    }
+
+    /// Says a notice in one frame with the item that it announces, if that is short.
+    fn say_with(&mut self, notice: Notice, item: &[u8]) {
         match self.signer.sign(Recipient::All, notice) {
             Ok(signed) => {
-                let frame = self.flood.publish(signed);
+                let frame = self.flood.publish_with(signed, item);
                 self.pass_on(self.signer.me(), &frame, &[]);
             }
             Err(reason) => self.event(Event::Fault(reason.to_string())),
@@ -245,7 +261,7 @@ impl Commons {
             return self.logs.get(&author).cloned();
         }
         let body = logs.version(author, hash)?;
-        self.rules.log(author, self.flood.members(), body.bytes()).ok()
+        self.rules.log(author, self.flood.members(), &body.bytes()?).ok()
     }
 
     /// Tells every neighbour that this node is here.
@@ -254,7 +270,7 @@ impl Commons {
         peers.into_iter().for_each(|peer| self.tell(peer, Notice::Here));
     }
 
-    /// Keeps this node's own log, announces it, and pushes it if it is small.
+    /// Keeps this node's own log and announces it.
     pub(super) fn give_log(&mut self, log: Log) -> ItemHash {
         let bytes = wire::log_to_bytes(&log, &self.rules.schedule);
         if let Some(sealed) = &log.sealed {
@@ -271,19 +287,13 @@ impl Commons {
         self.give_body(stage, OwnItem { frame, length })
     }
 
-    /// Keeps this node's own item, which is in its frame already, announces it, and pushes it if it
-    /// is small.
+    /// Keeps this node's own item, which is in its frame already, and announces it.
     pub(super) fn give_body(&mut self, stage: Stage, OwnItem { frame, length }: OwnItem) -> ItemHash {
         let me = self.signer.me();
         let hash = self.items_mut(stage).keep_own(me, frame.clone(), length);
-        self.say(Notice::Item {
-            stage,
-            hash,
-            bytes: length as u64,
-        });
-        if length as u64 <= PUSH_LIMIT_BYTES {
-            self.pass_on(me, &frame, &[]);
-        }
+        let bytes = length as u64;
+        let notice = Notice::Item { stage, hash, bytes };
+        self.say_with(notice, &frame[frame.len() - length..]);
         hash
     }
 
@@ -313,7 +323,7 @@ impl Commons {
         for slot in slots {
             let (_, author) = slot.kind();
             if self.trees.children(author).contains(&peer) {
-                frames.extend(self.frames_of(slot));
+                frames.extend(self.frame_of(slot));
             }
         }
         frames.into_iter().for_each(|frame| self.send(peer, frame));
@@ -333,6 +343,9 @@ impl Commons {
                 return self.receive_flooded(now, from, frame, signed, gathered);
             }
             Ok(PublicFrame::Notice(signed)) => self.receive_direct(now, from, signed),
+            Ok(PublicFrame::Item { signed, bytes }) => {
+                return self.receive_item(now, from, frame, (signed, bytes), gathered);
+            }
             Ok(PublicFrame::Set(set)) => self.receive_set(from, set),
             Ok(PublicFrame::Round { round, values }) => {
                 self.receive_round(now, from, round, frame.slice(values))
@@ -364,12 +377,12 @@ impl Commons {
             Err(reason) => self.offence(from, reason),
             Ok(Receipt::Stale) => return false,
             Ok(Receipt::Known(Slot::Item(stage, author))) if self.lacks_first(stage, author) => {
-                self.announced(now, stage, author, self.flood.item(stage, author), from);
+                self.announced(stage, author, self.flood.item(stage, author), from);
             }
             Ok(Receipt::Known(_)) => return false,
             // It is passed on once the body is here: who announces an item can serve it.
             Ok(Receipt::New(Slot::Item(stage, author))) => {
-                self.announced(now, stage, author, self.flood.item(stage, author), from);
+                self.announced(stage, author, self.flood.item(stage, author), from);
             }
             Ok(Receipt::Version {
                 stage,
@@ -385,7 +398,7 @@ impl Commons {
                     self.show_both(stage, author, frame);
                 }
                 let item = self.flood.version(stage, author, &hash).and_then(Held::item);
-                self.announced(now, stage, author, item, from);
+                self.announced(stage, author, item, from);
             }
             Ok(Receipt::New(slot)) => {
                 self.lookout.news(now);
@@ -404,97 +417,6 @@ impl Commons {
             }
         }
         true
-    }
-
-    /// That somebody signed two versions of its item is told to all neighbours at once: which of
-    /// them got the one, and which the other, nobody knows.
-    fn show_both(&mut self, stage: Stage, author: Party, second: &Bytes) {
-        let first = self
-            .flood
-            .get(Slot::Item(stage, author))
-            .map(|held| held.frame.clone());
-        let both = first.into_iter().chain([Arc::from(&second[..])]);
-        both.for_each(|frame| self.flood_but(&frame, &[]));
-    }
-
-    /// Whether the body of a party's item that was announced first is here.
-    fn has_first(&self, stage: Stage, author: Party) -> bool {
-        let first = self.flood.item(stage, author);
-        first.is_some_and(|(hash, _)| self.items(stage).version(author, &hash).is_some())
-    }
-
-    /// Whether the body of the version that was announced first is not here: who announces it can
-    /// serve it.
-    fn lacks_first(&self, stage: Stage, author: Party) -> bool {
-        self.flood
-            .item(stage, author)
-            .is_some_and(|(hash, _)| self.items(stage).version(author, &hash).is_none())
-    }
-
-    fn announced(
-        &mut self,
-        now: Time,
-        stage: Stage,
-        author: Party,
-        item: Option<(ItemHash, u64)>,
-        from: Party,
-    ) {
-        let Some(item) = item else { return };
-        if !self.items_mut(stage).announced(now, author, item, from) {
-            self.offence(from, format!("an item of {} bytes", item.1));
-        }
-    }
-
-    fn receive_body(
-        &mut self,
-        now: Time,
-        from: Party,
-        frame: &Bytes,
-        (stage, author, bytes): (Stage, Party, Range<usize>),
-    ) {
-        let members = self.flood.members();
-        let mut log = None;
-        let Some(items) = self.items.get_mut(&stage) else {
-            return self.offence(from, "an item of a stage that this plan does not have");
-        };
-        let rules = &self.rules;
-        let taken = items.body(author, from, frame, bytes, |bytes| match stage {
-            Stage::Settling => rules.log(author, members, bytes).map(|read| log = Some(read)),
-            _ => rules.check_item(stage, author, bytes),
-        });
-        match taken {
-            Taken::Ignored => {}
-            Taken::Wrong => self.offence(
-                from,
-                format!("the body of party {author}'s item is not what was announced"),
-            ),
-            Taken::Void(reason) => self.offence(author, format!("its item is none: {reason}")),
-            Taken::New(hash) => {
-                self.lookout.news(now);
-                // A later version calls nobody gone: what this node has said rests on the first.
-                let first = self
-                    .items(stage)
-                    .get(author)
-                    .is_some_and(|body| body.hash == hash);
-                if let Some(sealed) = log.as_ref().and_then(|log| log.sealed.as_ref()) {
-                    self.sealed.insert((author, hash), sealed.hash);
-                }
-                if let Some(log) = log.filter(|_| first) {
-                    self.keep_log(log);
-                }
-                if stage == Stage::Sealed {
-                    self.note_calls(author);
-                }
-                let announcers = self.items(stage).announcers(author, hash).to_vec();
-                let announcement = self.flood.version(stage, author, &hash);
-                let announcement = announcement.map(|held| held.frame.clone());
-                let body = self.items_mut(stage).pushed(author).flatten().filter(|_| first);
-                for frame in announcement.into_iter().chain(body) {
-                    self.pass_on(author, &frame, &announcers);
-                }
-                self.items_mut(stage).passed_on(author, hash);
-            }
-        }
     }
 
     fn receive_set(&mut self, from: Party, set: Set) {
@@ -566,5 +488,6 @@ impl Commons {
 }
 
 mod asking;
+mod taking_items;
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,7 @@ pub const ORDERS: [Order; 3] = [
             "topology",
             "lattice",
             "averaging",
+            "model",
             "sealing",
             "plan",
             "messages",

@@ -135,7 +135,9 @@ pub fn says(output: &Output) -> Option<(Party, Notice)> {
         return None;
     };
     match wire::read_public(frame) {
-        Ok(PublicFrame::Notice(signed)) => Some((signed.author, signed.notice)),
+        Ok(PublicFrame::Notice(signed) | PublicFrame::Item { signed, .. }) => {
+            Some((signed.author, signed.notice))
+        }
         _ => None,
     }
 }

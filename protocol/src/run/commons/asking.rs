@@ -50,7 +50,7 @@ impl Commons {
         }
         let mut frames = Vec::new();
         for slot in self.flood.lacking(gathered, theirs) {
-            frames.extend(self.frames_of(slot));
+            frames.extend(self.frame_of(slot));
         }
         let held: usize = self.flood.held().map(|(_, held)| held.frame.len()).sum();
         let answered = self.answered.entry(peer).or_insert(0);
@@ -64,23 +64,14 @@ impl Commons {
         self.tell(peer, Notice::Told);
     }
 
-    /// What goes to somebody who gets what a slot holds: with an item whose body is here and small,
-    /// that, too; nothing of an item whose body is not here, since who announces one can serve it.
-    pub(super) fn frames_of(&mut self, slot: Slot) -> Vec<Arc<[u8]>> {
-        let (Some(held), Slot::Item(stage, author)) = (self.flood.get(slot), slot) else {
-            return self
-                .flood
-                .get(slot)
-                .map(|held| held.frame.clone())
-                .into_iter()
-                .collect();
-        };
-        let (announcement, items) = (held.frame.clone(), self.items.get_mut(&stage));
-        match items.and_then(|items| items.pushed(author)) {
-            None => Vec::new(),
-            Some(None) => vec![announcement],
-            Some(Some(body)) => vec![announcement, body],
+    /// What goes to somebody who gets what a slot holds: nothing of an item whose body is not here,
+    /// since who announces one can serve it.
+    pub(super) fn frame_of(&self, slot: Slot) -> Option<Arc<[u8]>> {
+        let held = self.flood.get(slot)?;
+        if let Slot::Item(stage, author) = slot {
+            self.items.get(&stage)?.get(author)?;
         }
+        Some(held.frame.clone())
     }
 
     /// Sends a neighbour a set that it asks for, if it is here and was not sent too often.

@@ -293,6 +293,12 @@ fn nothing_of_other_stages_is_taken() {
             ),
             sign(Recipient::All, Notice::Gone { stage, party: 2 }),
             wire::body_frame(stage, 1, &[0; 6]).to_vec(),
+            announced_with(
+                &mut Signer::new(1, *plan.digest(), simulated_keypair(1), 0),
+                stage,
+                &[0; 6],
+            )
+            .to_vec(),
         ];
         let mut run = run_of(plan, 0);
         for frame in &frames {
@@ -311,6 +317,82 @@ fn nothing_of_other_stages_is_taken() {
         assert_eq!(offences, frames.len(), "{stage:?}");
         assert_eq!(run.commons.flood.held().count(), 1, "its own READY");
     }
+}
+
+/// A short item with its announcement.
+fn announced_with(signer: &mut Signer, stage: Stage, item: &[u8]) -> Arc<[u8]> {
+    let (hash, bytes) = (item_hash(item), item.len() as u64);
+    let notice = Notice::Item { stage, hash, bytes };
+    let signed = signer.sign(Recipient::All, notice).expect("signs");
+    wire::announcement_frame(&signed, item)
+}
+
+fn asks_for_bodies(commons: &mut Commons, now: Time) -> bool {
+    commons.pull(now);
+    commons.outbox.drain(..).any(|output| {
+        let Output::Public { frame, .. } = output else {
+            return false;
+        };
+        matches!(
+            wire::read_public(&frame),
+            Ok(PublicFrame::Notice(SignedNotice {
+                notice: Notice::Want { .. },
+                ..
+            }))
+        )
+    })
+}
+
+/// Whoever is ahead sends its items before this node can tell whether they are any.
+#[test]
+fn an_item_that_came_with_its_announcement_before_its_stage_is_taken_once_that_begins() {
+    let plan = plan(8, "[run]\nsealed = true\n", 3);
+    let mut run = run_of(&plan, 0);
+    let commons = &mut run.commons;
+    let length = commons.rules.way.item_limit();
+    let peer = plan.draft().public_graph.neighbours(0)[0];
+    commons.connected(peer);
+    let mut signer = Signer::new(1, *plan.digest(), simulated_keypair(1), 0);
+    let frame = Bytes::from_owner(announced_with(&mut signer, Stage::Sealed, &vec![7; length]));
+    commons.receive(Time::ZERO, peer, &frame, true);
+    assert!(commons.items(Stage::Sealed).get(1).is_none());
+    // Nobody is left to ask.
+    commons.disconnected(peer);
+    let threshold = plan.threshold(8).expect("a threshold").expect("one that seals");
+    let bytes = length as u64;
+    commons.begin(Time::ZERO, SealTerms { threshold, bytes });
+    assert!(commons.items(Stage::Sealed).get(1).is_some());
+    assert!(!asks_for_bodies(commons, Time::from_millis(1)));
+}
+
+/// A liar may sign as many items as there are parties: of all but the first its word is kept, and
+/// the bytes are asked for only if a set names them.
+#[test]
+fn the_bytes_of_further_versions_are_not_kept() {
+    let plan = plan(8, "[run]\nsealed = false\n", 3);
+    let mut run = run_of(&plan, 0);
+    let commons = &mut run.commons;
+    let peer = plan.draft().public_graph.neighbours(0)[0];
+    commons.connected(peer);
+    let mut signer = Signer::new(1, *plan.digest(), simulated_keypair(1), 0);
+    let length = commons.rules.way.item_limit();
+    for version in 0..7 {
+        let item = vec![version; length];
+        let frame = Bytes::from_owner(announced_with(&mut signer, Stage::Publishing, &item));
+        commons.receive(Time::ZERO, peer, &frame, true);
+    }
+    let kept = commons.flood.versions().map(|(.., held)| held.frame.len());
+    let kept: Vec<usize> = kept.collect();
+    assert_eq!(kept.len(), 6);
+    assert!(kept.iter().all(|&bytes| bytes < 128), "{kept:?}");
+    assert_eq!(
+        commons
+            .items(Stage::Publishing)
+            .get(1)
+            .map(|body| body.bytes().expect("in memory")),
+        Some(Bytes::from(vec![0; length]))
+    );
+    assert!(!asks_for_bodies(commons, Time::from_millis(1)));
 }
 
 /// Answers of party `to`, which signs with the key of `key`, for the plan with this digest.

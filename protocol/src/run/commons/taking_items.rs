@@ -1,0 +1,137 @@
+//! Items as they come in: announcements, bodies, and both at once.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::agreement::flood::slot::Slot;
+use crate::agreement::items::Taken;
+use crate::messages::notice::{ItemHash, Notice, SignedNotice};
+use crate::messages::stage::Stage;
+use crate::messages::wire::{self, Bytes, PublicFrame};
+use crate::run::commons::Commons;
+use crate::time::Time;
+use crate::topology::party::Party;
+
+impl Commons {
+    /// An announcement with its item: one after the other.
+    pub(super) fn receive_item(
+        &mut self,
+        now: Time,
+        from: Party,
+        frame: &Bytes,
+        (signed, bytes): (SignedNotice, Range<usize>),
+        gathered: bool,
+    ) -> bool {
+        let author = signed.author;
+        let Notice::Item { stage, hash, .. } = signed.notice else {
+            return false;
+        };
+        let news = self.receive_flooded(now, from, frame, signed, gathered);
+        // Nobody is blamed for the bytes of what was not taken.
+        if self.flood.version(stage, author, &hash).is_some() {
+            self.receive_body(now, from, frame, (stage, author, bytes));
+        }
+        news
+    }
+
+    /// What came with announcements before its stage, in which this node has just come.
+    pub(super) fn take_at_hand(&mut self, now: Time, stage: Stage) {
+        for author in 0..self.flood.members().len() {
+            let Some(held) = self.flood.get(Slot::Item(stage, author)) else {
+                continue;
+            };
+            let frame = Bytes::from_owner(held.frame.clone());
+            if let Ok(PublicFrame::Item { bytes, .. }) = wire::read_public(&frame) {
+                self.receive_body(now, author, &frame, (stage, author, bytes));
+            }
+        }
+    }
+
+    /// That somebody signed two versions of its item is told to all neighbours at once: which of
+    /// them got the one, and which the other, nobody knows.
+    pub(super) fn show_both(&mut self, stage: Stage, author: Party, second: &Bytes) {
+        let first = self
+            .flood
+            .get(Slot::Item(stage, author))
+            .map(|held| held.frame.clone());
+        let both = first.into_iter().chain([Arc::from(&second[..])]);
+        both.for_each(|frame| self.flood_but(&frame, &[]));
+    }
+
+    /// Whether the body of a party's item that was announced first is here.
+    pub(super) fn has_first(&self, stage: Stage, author: Party) -> bool {
+        let first = self.flood.item(stage, author);
+        first.is_some_and(|(hash, _)| self.items(stage).version(author, &hash).is_some())
+    }
+
+    /// Whether the body of the version that was announced first is not here: who announces it can
+    /// serve it.
+    pub(super) fn lacks_first(&self, stage: Stage, author: Party) -> bool {
+        self.flood
+            .item(stage, author)
+            .is_some_and(|(hash, _)| self.items(stage).version(author, &hash).is_none())
+    }
+
+    pub(super) fn announced(
+        &mut self,
+        stage: Stage,
+        author: Party,
+        item: Option<(ItemHash, u64)>,
+        from: Party,
+    ) {
+        let Some(item) = item else { return };
+        if !self.items_mut(stage).announced(author, item, from) {
+            self.offence(from, format!("an item of {} bytes", item.1));
+        }
+    }
+
+    pub(super) fn receive_body(
+        &mut self,
+        now: Time,
+        from: Party,
+        frame: &Bytes,
+        (stage, author, bytes): (Stage, Party, Range<usize>),
+    ) {
+        let members = self.flood.members();
+        let mut log = None;
+        let Some(items) = self.items.get_mut(&stage) else {
+            return self.offence(from, "an item of a stage that this plan does not have");
+        };
+        let rules = &self.rules;
+        let taken = items.body(author, from, frame, bytes, |bytes| match stage {
+            Stage::Settling => rules.log(author, members, bytes).map(|read| log = Some(read)),
+            _ => rules.check_item(stage, author, bytes),
+        });
+        match taken {
+            Taken::Ignored => {}
+            Taken::Wrong => self.offence(
+                from,
+                format!("the body of party {author}'s item is not what was announced"),
+            ),
+            Taken::Void(reason) => self.offence(author, format!("its item is none: {reason}")),
+            Taken::New(hash) => {
+                self.lookout.news(now);
+                // A later version calls nobody gone: what this node has said rests on the first.
+                let first = self
+                    .items(stage)
+                    .get(author)
+                    .is_some_and(|body| body.hash == hash);
+                if let Some(sealed) = log.as_ref().and_then(|log| log.sealed.as_ref()) {
+                    self.sealed.insert((author, hash), sealed.hash);
+                }
+                if let Some(log) = log.filter(|_| first) {
+                    self.keep_log(log);
+                }
+                if stage == Stage::Sealed {
+                    self.note_calls(author);
+                }
+                let announcers = self.items(stage).announcers(author, hash).to_vec();
+                let announcement = self.flood.version(stage, author, &hash);
+                if let Some(frame) = announcement.map(|held| held.frame.clone()) {
+                    self.pass_on(author, &frame, &announcers);
+                }
+                self.items_mut(stage).passed_on(author, hash);
+            }
+        }
+    }
+}
