@@ -37,7 +37,7 @@ pub struct DoctorArgs {
     /// This party's key
     #[arg(long, value_name = "FILE")]
     identity: PathBuf,
-    /// How long a peer may take to answer
+    /// How long a peer may take to answer; a silent one is asked three times
     #[arg(long, value_name = "MS", default_value_t = 3000)]
     timeout_ms: u64,
 }
