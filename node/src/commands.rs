@@ -11,6 +11,7 @@ pub mod identity;
 pub mod join;
 pub mod local;
 pub mod plan;
+pub mod predict;
 pub mod receipt;
 pub mod simulate;
 pub mod testnet;

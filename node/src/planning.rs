@@ -8,4 +8,5 @@ pub mod mechanism;
 pub mod plot;
 pub mod policy;
 pub mod quote;
+mod trained;
 pub mod worth;

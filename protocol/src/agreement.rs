@@ -7,5 +7,6 @@ pub mod gone;
 pub mod items;
 pub mod lookout;
 pub mod presence;
+pub mod shelf;
 pub mod trees;
 pub mod wanted_sets;

@@ -15,6 +15,7 @@
 //! sealing     keys, letters, deals and masks: what hides a vector until it is opened
 //! plan        what was agreed on paper: run file, peers, the checked plan
 //! averaging   the mathematics of averaging in public
+//! model       the mathematics of training: gradients, descent, sets, second moments
 //! lattice     exact numbers, residues, injections, grids of noise
 //! topology    parties, graphs, schedules          time       nanoseconds since the start
 //! ```
@@ -42,6 +43,7 @@ pub mod averaging;
 pub mod lattice;
 pub mod messages;
 pub mod mixing;
+pub mod model;
 pub mod plan;
 pub mod publishing;
 pub mod run;

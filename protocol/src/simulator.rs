@@ -9,3 +9,4 @@ pub(crate) mod ledger;
 mod network;
 pub mod scenario;
 mod stream;
+mod trainees;

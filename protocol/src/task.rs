@@ -2,3 +2,4 @@
 
 pub mod machine;
 pub mod mean;
+pub mod training;

@@ -97,12 +97,10 @@ fn with_entry(change: impl Fn(FinalEntry) -> FinalEntry) -> Table {
             return Turn::none();
         };
         match wire::read_public(frame) {
-            Ok(PublicFrame::Body {
-                stage: Stage::Publishing,
-                author: HOSTILE,
-                bytes,
-                ..
-            }) if party == HOSTILE => {
+            Ok(PublicFrame::Item { signed, bytes })
+                if (party, signed.author) == (HOSTILE, HOSTILE)
+                    && signed.notice.is_item_of(Stage::Publishing) =>
+            {
                 let bytes =
                     change(FinalEntry::from_bytes(&frame[bytes], PARTIES).expect("an honest one")).to_bytes();
                 let announces = Notice::Item {
@@ -111,23 +109,10 @@ fn with_entry(change: impl Fn(FinalEntry) -> FinalEntry) -> Table {
                     bytes: bytes.len() as u64,
                 };
                 let lie = lie.get_or_insert_with(|| {
-                    let item = wire::notice_frame(&signer.sign(Recipient::All, announces).expect("signs"));
-                    [item, wire::body_frame(Stage::Publishing, HOSTILE, &bytes)]
+                    let signed = signer.sign(Recipient::All, announces).expect("signs");
+                    wire::announcement_frame(&signed, &bytes)
                 });
-                Turn::instead(lie.iter().map(|frame| to(*peer, frame.clone())).collect())
-            }
-            Ok(PublicFrame::Notice(signed)) if party == HOSTILE && signed.author == HOSTILE => {
-                let of_item = matches!(
-                    signed.notice,
-                    Notice::Item {
-                        stage: Stage::Publishing,
-                        ..
-                    }
-                );
-                Turn {
-                    passes: !of_item,
-                    slips: vec![],
-                }
+                Turn::instead(vec![to(*peer, lie.clone())])
             }
             _ => Turn::none(),
         }

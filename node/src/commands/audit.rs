@@ -8,7 +8,7 @@ use serde_json::json;
 use undertone_accountant::audit::{Attack, Attacked, AuditError, CONFIDENCE, SHARED};
 use undertone_protocol::plan::checked::Plan;
 
-use crate::planning::files;
+use crate::planning::files::{self, not_a_training};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::progress::Progress;
 use crate::telling::report::Report;
@@ -34,6 +34,7 @@ pub struct AuditArgs {
 /// Attacks the plan. A lower bound above the claim is an answer.
 pub fn run(arguments: &AuditArgs) -> Result<Report, Failure> {
     let plan = files::load(&arguments.plan)?;
+    not_a_training(&plan)?;
     let mut progress = Progress::start();
     progress.show("looking for executions to attack");
     let attack = Attack::of(&plan, arguments.seed).map_err(refuse)?;

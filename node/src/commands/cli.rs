@@ -7,8 +7,8 @@ use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use undertone_protocol::plan::defaults::{self, Defaults};
 
 use crate::commands::{
-    account, audit, benchmark, client, doctor, example, identity, join, local, plan, receipt, simulate,
-    testnet,
+    account, audit, benchmark, client, doctor, example, identity, join, local, plan, predict, receipt,
+    simulate, testnet,
 };
 use crate::daemon::config::{NodeArgs, layers};
 use crate::daemon::running;
@@ -116,6 +116,8 @@ enum AnyCommand {
     /// Compute what an adversary learns from an explicit execution
     #[command(subcommand)]
     Account(account::AccountCommand),
+    /// Apply a trained model to rows, on this machine alone
+    Predict(predict::PredictArgs),
     /// Check a signed receipt, and say in five sentences what it states
     Receipt(receipt::ReceiptArgs),
     /// Attack a plan: simulated runs bound ε from below, whatever the accountant says
@@ -199,6 +201,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         AnyCommand::Result(arguments) => client::result::result(arguments),
         AnyCommand::Withdraw(arguments) => client::status::withdraw(arguments),
         AnyCommand::Account(command) => account::run(command),
+        AnyCommand::Predict(arguments) => predict::run(&arguments),
         AnyCommand::Receipt(arguments) => receipt::run(&arguments),
         AnyCommand::Audit(arguments) => audit::run(&arguments),
         AnyCommand::Benchmark(arguments) => benchmark::run(arguments),

@@ -15,10 +15,11 @@ use crate::commands::join::result::{Delivery, Owners};
 use crate::party::driver::{self, Finish, Part};
 use crate::party::events::Events;
 use crate::party::identity::Identity;
+use crate::party::model_file::{self, ModelFile};
 use crate::party::receipt::Account;
 use crate::party::room::{self, Room};
 use crate::party::spent::{KeyLock, Spent, User};
-use crate::party::{input, part, reaching, signals};
+use crate::party::{input, part, reaching, shelf, signals};
 use crate::planning::policy::{self, Policy};
 use crate::planning::{files, worth};
 use crate::telling::failure::{Exit, Failure};
@@ -77,6 +78,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 
 /// Where a mean and its receipt go.
 struct ResultFiles<'a> {
+    plan: &'a Plan,
     arguments: &'a JoinArgs,
     layout: &'a Layout,
     key: &'a Keypair,
@@ -103,9 +105,17 @@ impl ResultFiles<'_> {
         let receipt = self.arguments.receipt.as_ref();
         let receipt = receipt.map(|path| delivery.account.write(path, self.key));
         let mean = delivery.values.as_ref();
-        let mean = mean.map(|mean| formats::write(&self.arguments.output, self.layout, mean));
+        let mean = mean.map(|mean| self.write_mean(&delivery.account, mean));
         delivery.mean = mean.and_then(unwritten);
         delivery.receipt = receipt.and_then(unwritten);
+    }
+
+    fn write_mean(&self, account: &Account, mean: &[f64]) -> Result<(), Failure> {
+        let (path, iterations) = (&self.arguments.output, account.iterations_run());
+        match ModelFile::of(self.plan, mean, account.epsilon(), iterations) {
+            Some(model) => model.write(path),
+            None => formats::write(path, self.layout, mean),
+        }
     }
 
     /// Keeps a result while the disk is full, unless somebody ends this process.
@@ -133,6 +143,8 @@ struct Prepared {
     /// No daemon takes part with this key meanwhile.
     lock: KeyLock,
     vector: VectorFile,
+    /// The state folder.
+    state: PathBuf,
     /// For the mean and the receipt.
     room: Room,
     events: Events,
@@ -151,21 +163,26 @@ pub fn run(arguments: JoinArgs) -> Result<Report, Failure> {
         spent,
         lock: _lock,
         vector,
+        state,
         room,
         events,
     } = prepared;
     let layout = input::layout_of_mean(&plan, &vector.layout);
-    let (value, noise, clipped) = part::privatise(&plan, me, vector)?;
+    let private = part::privatise(&plan, me, vector, &arguments.input)?;
+    let clipped = private.clipped;
     let part = Part {
         plan: plan.clone(),
         me,
         key: identity.keypair.clone(),
-        value,
-        noise: Box::new(noise),
+        value: private.value,
+        noise: Box::new(private.noise),
         costs: Box::new(spent),
         events: events.clone(),
+        shelf: shelf::in_folder(&state),
+        trainee: private.trainee,
     };
     let destination = ResultFiles {
+        plan: &plan,
         arguments: &arguments,
         layout: &layout,
         key: &identity.keypair,
@@ -232,6 +249,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         worth::check(&plan)?;
         policy::check_aloud(&plan, &arguments.policy)?;
     }
+    model_file::check_output(&plan, &arguments.output)?;
     let me = part::member(&plan, peer_id)?;
     let vector = part::vector(&plan, me, &arguments.input)?;
     let files = [
@@ -252,6 +270,7 @@ fn prepare(arguments: &JoinArgs, begun: Instant) -> Result<Prepared, Failure> {
         spent,
         lock,
         vector,
+        state,
         room,
         events,
     })

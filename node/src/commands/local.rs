@@ -16,7 +16,8 @@ use std::time::Instant;
 use clap::Args;
 use undertone_protocol::plan::defaults::Defaults;
 use undertone_protocol::plan::run_file::parsed::RunFile;
-use undertone_protocol::plan::run_file::raw::RawRunFile;
+use undertone_protocol::plan::run_file::raw::{RawRunFile, RawRunSettings};
+use undertone_protocol::plan::run_file::settings::{TaskKind, Unit};
 
 use crate::commands::local::folders::Folders;
 use crate::commands::local::parties::LocalParty;
@@ -41,6 +42,9 @@ pub struct LocalArgs {
     /// and --inputs: a demonstration with hospitals
     #[arg(long, value_name = "D", value_parser = whole)]
     dimension: Option<usize>,
+    /// Rows to hold a trained model against, in the parties' format; public
+    #[arg(long, value_name = "FILE", requires = "inputs")]
+    test: Option<PathBuf>,
     /// A run file; what it leaves out the flags and the defaults give
     #[arg(long, value_name = "RUN.toml")]
     run: Option<PathBuf>,
@@ -110,6 +114,10 @@ pub fn run(arguments: LocalArgs, shared: &GlobalFlags) -> Result<Report, Failure
     let demonstrated = arguments.inputs.is_none() && arguments.dimension.is_none();
     let summary =
         summary::Summary::of(&plan, &parties, &ended, &folders.output, begun)?.of_demonstration(demonstrated);
+    let summary = match &arguments.test {
+        Some(test) => summary.tested(&plan, test)?,
+        None => summary,
+    };
     let json = summary.json();
     std::fs::write(folders.output.join("summary.json"), format!("{json:#}\n"))
         .map_err(|e| Failure::usage(format!("summary.json cannot be written: {e}")).field("--output"))?;
@@ -132,6 +140,9 @@ fn raw_run(arguments: &LocalArgs) -> Result<RawRunFile, Failure> {
         if flag.is_some() {
             *field = flag;
         }
+    }
+    if raw.task == Some(TaskKind::Regression) {
+        raw.data.unit = raw.data.unit.or(Some(Unit::Record));
     }
     beat(&mut raw.privacy.epsilon, arguments.epsilon);
     beat(&mut raw.privacy.delta, arguments.delta);
@@ -168,7 +179,19 @@ fn gather_parties(
     let resolve = |mut raw: RawRunFile, parties: usize| {
         let shape = raw.data.shape.iter().flatten();
         let dimension = shape.fold(1usize, |all, extent| all.saturating_mul(*extent));
-        time_outs::stretch(&mut raw.run, parties, dimension, time_outs::cores());
+        let stretched = |run: &mut RawRunSettings| {
+            time_outs::stretch(run, parties, dimension, time_outs::cores());
+        };
+        if raw.task == Some(TaskKind::Regression) {
+            // Its stages take half of an iteration each.
+            let mut stages = raw.run.clone();
+            stretched(&mut stages);
+            let iteration_ms = stages.settle_ms.map(|settle_ms| settle_ms.saturating_mul(2));
+            raw.run.iteration_ms = raw.run.iteration_ms.or(iteration_ms);
+            raw.run.join_ms = stages.join_ms;
+        } else {
+            stretched(&mut raw.run);
+        }
         let run = raw
             .resolve(parties, Defaults::Local)
             .map_err(|e| make::run_failure(&place, &e))?;
@@ -180,10 +203,17 @@ fn gather_parties(
     if let Some(inputs) = &arguments.inputs {
         let mut parties = parties::read(inputs, arguments.nodes)?;
         parties::shape(&mut raw, &mut parties)?;
-        if raw.data.clip.is_none() {
+        if raw.data.clip.is_none() && raw.task != Some(TaskKind::Regression) {
             return Err(no_clip(&place));
         }
         return Ok((resolve(raw, parties.len())?, parties));
+    }
+    if raw.task == Some(TaskKind::Regression) {
+        return Err(
+            Failure::usage("a model is fitted to rows: there are none to make up")
+                .field("--inputs")
+                .hint("give a folder with a table for each party: --inputs DIR"),
+        );
     }
     // Else made-up data: of patients in the demonstration, or plain vectors of a given length.
     let nodes = arguments.nodes.unwrap_or(8);

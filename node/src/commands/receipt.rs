@@ -8,8 +8,8 @@ use clap::Args;
 use libp2p::identity::PublicKey;
 use serde_json::{Value, json};
 use undertone_accountant::account::{inca, ppsc};
-use undertone_accountant::losses::gaussian;
 use undertone_accountant::losses::loss::Noise;
+use undertone_accountant::losses::{gaussian, releases};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::{self, Peers};
 
@@ -233,6 +233,11 @@ impl Stated {
             (false, _, None) => inca::inca_uniform(&text, independent_std, 1.0, delta).map(|it| it.mu),
         };
         let mu = computed.map_err(|e| self.refused(format!("its execution cannot be accounted for: {e}")))?;
+        // An execution is one iteration's, where there are more.
+        let mu = match object["iterations"]["spent"].as_u64() {
+            Some(spent) => releases::together(mu, spent),
+            None => mu,
+        };
         let unbounded = object["unbounded"] == true;
         let stated = std("mu").unwrap_or(if unbounded { f64::INFINITY } else { 0.0 });
         if mu > stated * (1.0 + ROUNDING) {
@@ -291,7 +296,14 @@ impl Stated {
         };
         match &included[..] {
             [] => format!("Nobody's data are in a mean here; {left}."),
-            names => format!("In the mean are the data of {}; {left}.", names.join(", ")),
+            names => {
+                let what = if self.object["iterations"].is_null() {
+                    "mean"
+                } else {
+                    "model"
+                };
+                format!("In the {what} are the data of {}; {left}.", names.join(", "))
+            }
         }
     }
 
@@ -330,6 +342,12 @@ impl Stated {
     }
 
     fn exactness(&self) -> String {
+        let iterations = &self.object["iterations"];
+        if let (Some(run), Some(planned)) = (iterations["run"].as_u64(), iterations["planned"].as_u64()) {
+            let reason = self.object["reason"].as_str();
+            let why = reason.map_or(String::new(), |reason| format!(": {reason}"));
+            return format!("The model is of {run} of {planned} iterations{why}.");
+        }
         match self.object["worth"]["sentence"].as_str() {
             Some(sentence) => format!("{sentence}."),
             None => match self.object["reason"].as_str() {

@@ -18,6 +18,7 @@ use crate::commands::simulate::totals::Totals;
 use crate::measuring::paper::draws::Draws;
 use crate::measuring::paper::{self, Paper};
 use crate::measuring::trial::{KillPhase, Trial};
+use crate::planning::files::not_a_training;
 use crate::planning::{files, make, plot};
 use crate::telling::failure::Failure;
 use crate::telling::progress::Progress;
@@ -111,6 +112,7 @@ pub fn run(arguments: SimulateArgs) -> Result<Report, Failure> {
     let peers =
         Peers::simulated(parties, records).map_err(|e| Failure::usage(e.to_string()).field("--parties"))?;
     let plan = Arc::new(make::make(run, &peers, arguments.seed)?);
+    not_a_training(&plan)?;
     let trial = Trial::new(plan, arguments.seed);
     let (runs, kills) = (arguments.runs.unwrap_or(1).max(1), arguments.kills);
     let mut totals = Totals::new();

@@ -20,7 +20,7 @@ use crate::party::driver::{self, Finish, Part};
 use crate::party::receipt::Account;
 use crate::party::room::{self, Room};
 use crate::party::spent::{Costs, Spent};
-use crate::party::{input, part};
+use crate::party::{input, part, shelf};
 use crate::telling::failure::{Exit, Failure};
 use crate::telling::table::bytes;
 use crate::vector_file::formats;
@@ -121,21 +121,21 @@ async fn take_part(shared: &Arc<Shared>, run: &Arc<Run>, job: Job) -> Result<Lef
     let (file, digest) = (part::vector(&plan, me, &vector)?, plan.digest_hex());
     drop(upload);
     let layout = input::layout_of_mean(&plan, &file.layout);
-    let (value, noise, _) = part::privatise(&plan, me, file)?;
-    let key = shared.config.identity.keypair.clone();
+    let private = part::privatise(&plan, me, file, &vector)?;
     // Room for what the run leaves; then the part, which is charged through the ledger before
     // anything private leaves.
     let rooms = Rooms::take(shared, run, &plan, &layout)?;
     let costs = Charged::of(shared, run, digest, rooms.clone())?;
-    let (noise, costs, events) = (Box::new(noise), Box::new(costs), run.listener());
     let part = Part {
         plan: plan.clone(),
         me,
-        key,
-        value,
-        noise,
-        costs,
-        events,
+        key: shared.config.identity.keypair.clone(),
+        value: private.value,
+        noise: Box::new(private.noise),
+        costs: Box::new(costs),
+        events: run.listener(),
+        shelf: shelf::in_folder(&shared.config.state),
+        trainee: private.trainee,
     };
     // What comes of it is written while the run still serves the others.
     let destination = Destination {

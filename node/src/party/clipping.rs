@@ -54,6 +54,15 @@ pub struct Clipped {
 }
 
 impl Clipped {
+    /// Nothing is told: how many gradients are clipped depends on the model.
+    pub fn none() -> Self {
+        Clipped {
+            changed: 0,
+            of: 0,
+            scaled: 1.0,
+        }
+    }
+
     /// A sentence for the owner; none where everything was within the range.
     pub fn sentence(&self, data: &Data) -> Option<String> {
         let Clipped { changed, of, scaled } = *self;
@@ -149,7 +158,12 @@ fn one_onto_lattice(plan: &Plan, party: usize, weight: f64, clipped: &[f64]) -> 
 }
 
 /// Checks the *integer* norm: floating point may not let a vector out of its ball.
-fn ball_onto_lattice(lattice: &Lattice, radius: f64, weight: f64, clipped: &[f64]) -> LatticeVector {
+pub(super) fn ball_onto_lattice(
+    lattice: &Lattice,
+    radius: f64,
+    weight: f64,
+    clipped: &[f64],
+) -> LatticeVector {
     let (cell, grid) = (lattice.value_step(), lattice.value_grid());
     // Summing m squares in f64, and this line's own rounding, are off by at most this, relatively.
     let doubt = (clipped.len() as f64 + 8.0) * 2f64.powi(-52);

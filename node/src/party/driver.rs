@@ -5,7 +5,7 @@
 //! splitting, encoding) are worked on here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use libp2p::PeerId;
@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use undertone_accountant::gate::decision;
 use undertone_accountant::gate::verdict::Verdict;
+use undertone_protocol::agreement::shelf::Shelf;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::messages::log::{AgreedLogs, ShareId};
 use undertone_protocol::messages::notice::Network;
@@ -39,6 +40,7 @@ use crate::network::run_network::RunNetwork;
 use crate::party::events::Events;
 use crate::party::reaching::run_configuration;
 use crate::party::spent::Costs;
+use crate::party::trainee::Trainee;
 use crate::telling::failure::Failure;
 
 /// Offences of one peer that are told; a peer that goes on is ignored without a word.
@@ -63,6 +65,10 @@ pub struct Part {
     pub costs: Box<dyn Costs>,
     /// Where the run's events are told.
     pub events: Events,
+    /// Where it keeps everybody's finals.
+    pub shelf: Shelf,
+    /// In a training: what contributes to its later iterations.
+    pub trainee: Option<Trainee>,
 }
 
 /// How the run ended, with what the gate computed.
@@ -94,6 +100,9 @@ struct Driver {
     costs: Box<dyn Costs>,
     events: Events,
     audits: mpsc::Sender<Verdict>,
+    /// Computes away from the network's thread.
+    trainee: Option<Arc<Mutex<Trainee>>>,
+    contributions: mpsc::Sender<(u32, LatticeVector)>,
     gate: Option<Verdict>,
     finish: Option<(Outcome, Time)>,
     /// How often this node has revealed its number for the plan's draw, this start included.
@@ -147,7 +156,8 @@ async fn drive_with(
 ) -> Result<Finish, Failure> {
     let begun = Instant::now();
     let (audits, mut audited) = mpsc::channel(1);
-    let mut driver = Driver::new(part, begun, network, audits);
+    let (contributions, mut contributed) = mpsc::channel(1);
+    let mut driver = Driver::new(part, begun, network, (audits, contributions));
     let mut linger: Option<Time> = None;
     let mut finish: Option<Finish> = None;
     let mut undelivered: Option<Failure> = None;
@@ -183,6 +193,9 @@ async fn drive_with(
             },
             // One that comes after the machine gave up waiting changes nothing.
             Some(gate) = audited.recv(), if linger.is_none() => driver.audited(gate),
+            Some((iteration, value)) = contributed.recv(), if linger.is_none() => {
+                driver.feed(Input::Contribution { iteration, value });
+            }
             () = &mut leave, if !leaving => {
                 leaving = true;
                 driver.feed(Input::Leave);
@@ -220,7 +233,12 @@ fn epoch() -> u64 {
 }
 
 impl Driver {
-    fn new(part: Part, begun: Instant, network: Handle, audits: mpsc::Sender<Verdict>) -> Self {
+    fn new(
+        part: Part,
+        begun: Instant,
+        network: Handle,
+        (audits, contributions): (mpsc::Sender<Verdict>, mpsc::Sender<(u32, LatticeVector)>),
+    ) -> Self {
         let Part {
             plan,
             me,
@@ -229,6 +247,8 @@ impl Driver {
             noise,
             costs,
             events,
+            shelf,
+            trainee,
         } = part;
         let members = plan.draft().members.iter().enumerate();
         let peers = members.map(|(party, member)| (member.id, party)).collect();
@@ -241,7 +261,7 @@ impl Driver {
             nonce: rand::random(),
             epoch: epoch(),
         };
-        let task = Task::new(plan.clone(), identity, value, noise, Time::ZERO);
+        let task = Task::new(plan.clone(), identity, value, noise, Time::ZERO).shelving(&shelf);
         Driver {
             plan,
             me,
@@ -253,6 +273,8 @@ impl Driver {
             costs,
             events,
             audits,
+            trainee: trainee.map(|trainee| Arc::new(Mutex::new(trainee))),
+            contributions,
             gate: None,
             finish: None,
             draws: 0,
@@ -295,9 +317,14 @@ impl Driver {
                     self.feed(Input::Recalled(recalled));
                 }
                 Output::Spend => {
-                    let result = self.costs.spend().map_err(|failure| failure.to_string());
+                    // A training is spent whole, with its first iteration.
+                    let result = match self.task.iteration() {
+                        1 => self.costs.spend().map_err(|failure| failure.to_string()),
+                        _ => Ok(()),
+                    };
                     self.feed(Input::Spent(result));
                 }
+                Output::Contribute { iteration, model } => self.contribute(iteration, model),
                 Output::Audit(logs) => self.audit(logs),
                 Output::Event(event) => self.tell(event),
                 Output::Finished(outcome) => self.finish = Some((*outcome, self.now())),
@@ -341,6 +368,18 @@ impl Driver {
         });
     }
 
+    fn contribute(&self, iteration: u32, model: Arc<[f64]>) {
+        let Some(trainee) = self.trainee.clone() else {
+            return tracing::error!(iteration, "a contribution is wanted, and there are no rows");
+        };
+        let contributions = self.contributions.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut trainee = trainee.lock().unwrap_or_else(PoisonError::into_inner);
+            // The receiver lives as long as the driver; without it nobody wants the value.
+            let _ = contributions.blocking_send((iteration, trainee.contribution(&model)));
+        });
+    }
+
     fn audited(&mut self, gate: Verdict) {
         let (mut publish, mut reason) = (gate.publish.clone(), gate.reason.clone());
         if let Err(failure) = self.costs.settle(gate.audit.mu) {
@@ -351,7 +390,11 @@ impl Driver {
             }
         }
         let verdict = GateVerdict { publish, reason };
-        self.gate = Some(gate);
+        // Of a training's iterations the one that costs most stands for all.
+        let costs_more = |earlier: &Verdict| earlier.publish.is_some() && earlier.audit.mu > gate.audit.mu;
+        if !(self.plan.draft().releases() > 1 && self.gate.as_ref().is_some_and(costs_more)) {
+            self.gate = Some(gate);
+        }
         self.feed(Input::Verdict(verdict));
     }
 
@@ -510,6 +553,10 @@ impl Driver {
             Event::Round(round) => {
                 tracing::debug!(round, of = self.plan.mixing_rounds(), "round");
                 self.emit("round", with("round", round.into()));
+            }
+            Event::Iteration(k) => {
+                tracing::debug!(iteration = k, of = self.plan.draft().releases(), "iteration");
+                self.emit("iteration", with("k", k.into()));
             }
             Event::Sealed(bytes) => self.emit("sealed", json!({ "bytes": bytes })),
             Event::Opened(parties) => {

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::Unit;
+use undertone_protocol::plan::run_file::training::ModelSettings;
 use undertone_protocol::topology::party::Party;
 
 use crate::telling::failure::Failure;
-use crate::vector_file::layout::{Format, Layout};
+use crate::vector_file::layout::{Dtype, Format, Layout};
 
 /// Refuses another shape than the plan's, and another number of records (exit 7).
 pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
@@ -15,7 +16,11 @@ pub fn check(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(),
         Unit::Party => check_vector(plan, layout, path)?,
         Unit::Record => check_records(plan, me, layout, path)?,
     }
-    match &plan.draft().data.columns {
+    let named = match &plan.draft().model {
+        Some(model) => &model.names,
+        None => &plan.draft().data.columns,
+    };
+    match named {
         Some(columns) => check_columns(columns, layout, path),
         None => Ok(()),
     }
@@ -59,7 +64,11 @@ fn check_vector(plan: &Plan, layout: &Layout, path: &Path) -> Result<(), Failure
 }
 
 fn check_records(plan: &Plan, me: Party, layout: &Layout, path: &Path) -> Result<(), Failure> {
-    let (expected, member) = (&plan.draft().data.shape, &plan.draft().members[me]);
+    let (draft, member) = (plan.draft(), &plan.draft().members[me]);
+    let expected = match &draft.model {
+        Some(model) => &vec![model.columns],
+        None => &draft.data.shape,
+    };
     let Some((count, shape)) = layout.records() else {
         return Err(unusable(
             path,
@@ -103,8 +112,20 @@ fn unusable(path: &Path, what: &str, hint: &str) -> Failure {
 
 /// What the mean looks like in a party's own format.
 pub fn layout_of_mean(plan: &Plan, input: &Layout) -> Layout {
+    if let Some(model) = &plan.draft().model {
+        return layout_of_model(model);
+    }
     match plan.draft().data.unit {
         Unit::Party => input.clone(),
         Unit::Record => input.of_one_record(&plan.draft().data.shape),
     }
+}
+
+/// What a model's numbers look like in a file of numbers alone.
+pub fn layout_of_model(model: &ModelSettings) -> Layout {
+    let shape = match model.classes {
+        Some(classes) => vec![classes, model.features()],
+        None => vec![model.parameters()],
+    };
+    Layout::npy(shape, Dtype::F64)
 }

@@ -1,17 +1,18 @@
 //! What a party does before its part in a run begins, whoever carries it: `join` or the daemon.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use libp2p::PeerId;
-use rand::SeedableRng;
-use rand::rngs::{ChaCha12Rng, SysRng};
+use rand::rngs::ChaCha12Rng;
 use undertone_protocol::lattice::vector::LatticeVector;
 use undertone_protocol::mixing::noise::LatticeNoise;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::topology::party::Party;
 
 use crate::party::clipping::{self, Clipped};
-use crate::party::input;
+use crate::party::trainee::Trainee;
+use crate::party::{input, randomness};
 use crate::telling::failure::{Exit, Failure};
 use crate::vector_file::formats;
 use crate::vector_file::vector::VectorFile;
@@ -39,32 +40,48 @@ pub fn vector(plan: &Plan, me: Party, path: &Path) -> Result<VectorFile, Failure
     Ok(vector)
 }
 
+/// What a party brings into a run; there is no `Debug` that prints it.
+pub struct Private {
+    /// x̃.
+    pub value: LatticeVector,
+    /// Its correlated noise.
+    pub noise: SystemNoise,
+    /// What clipping did, for the party's owner.
+    pub clipped: Clipped,
+    /// In a training: what contributes to its later iterations.
+    pub trainee: Option<Trainee>,
+}
+
 /// The correlated noise of one party, from the system's randomness.
 pub type SystemNoise = LatticeNoise<ChaCha12Rng>;
 
 /// Clips, weighs or sums up, rounds and adds the independent noise η*: from here on only the noisy
-/// value x̃ exists. Returns what clipping did, too, for the party's owner.
-pub fn privatise(
-    plan: &Plan,
-    me: Party,
-    vector: VectorFile,
-) -> Result<(LatticeVector, SystemNoise, Clipped), Failure> {
+/// value x̃ exists. In a training it is the party's first contribution.
+pub fn privatise(plan: &Arc<Plan>, me: Party, vector: VectorFile, path: &Path) -> Result<Private, Failure> {
     let calibration = plan.calibration();
-    let mut values = vector.values;
-    let clipped = clipping::clip_all(&plan.draft().data, &mut values);
-    let mut value = clipping::onto_lattice(plan, me, &values);
-    let rng = ChaCha12Rng::try_from_rng(&mut SysRng).map_err(no_randomness)?;
+    let rng = randomness::for_noise()?;
     let mut noise = LatticeNoise::new(
         rng,
         *plan.lattice(),
         plan.draft().dimension(),
         calibration.correlated_std,
     );
+    if let Some(mut trainee) = Trainee::of(plan, &vector.values, path)? {
+        return Ok(Private {
+            value: trainee.first(),
+            noise,
+            clipped: Clipped::none(),
+            trainee: Some(trainee),
+        });
+    }
+    let mut values = vector.values;
+    let clipped = clipping::clip_all(&plan.draft().data, &mut values);
+    let mut value = clipping::onto_lattice(plan, me, &values);
     noise.add_independent(calibration.independent_std, &mut value);
-    Ok((value, noise, clipped))
-}
-
-fn no_randomness(error: impl std::fmt::Display) -> Failure {
-    Failure::usage(format!("the system gives no randomness: {error}"))
-        .hint("noise needs the operating system's random source, such as /dev/urandom")
+    Ok(Private {
+        value,
+        noise,
+        clipped,
+        trainee: None,
+    })
 }

@@ -23,6 +23,7 @@ use undertone_protocol::topology::party::Party;
 
 use crate::party::driver::Finish;
 use crate::party::sealing::{self, opened_for, opened_for_sentence};
+use crate::party::trained::Trained;
 use crate::planning::mechanism;
 use crate::planning::worth::Worth;
 use crate::telling::failure::{Exit, Failure};
@@ -47,6 +48,7 @@ pub struct Account {
     accuracy: Option<Accuracy>,
     weights: Map<String, Value>,
     sealed: Option<Unsealed>,
+    trained: Option<Trained>,
     /// Where START drew the schedule: how often this node has revealed its number for that.
     draws: u64,
     receipt: Value,
@@ -72,6 +74,10 @@ impl Account {
             Some(fate) => sealing::audit(plan, finish, fate),
             None => audit(plan, finish),
         };
+        let trained = outcome
+            .training
+            .as_ref()
+            .map(|training| Trained::of(plan, training, &mut audit));
         let missing = missing_finals(plan, outcome);
         let sealed = fate.map(|fate| Unsealed {
             fate,
@@ -120,10 +126,14 @@ impl Account {
             contradicted,
             spoilt: plan.lattice().ring().is_some() && outcome.sum.is_some() && !missing.is_empty(),
             sealed,
+            trained,
             draws: finish.draws,
             receipt: Value::Null,
         };
         account.receipt = account.object(plan)?;
+        if let Some(trained) = &account.trained {
+            trained.add_to(&mut account.receipt);
+        }
         Ok(account)
     }
 
@@ -143,8 +153,12 @@ impl Account {
 
     /// Whether a mean was written.
     pub fn finished(&self) -> bool {
-        matches!(self.ending, Ending::Done | Ending::Degraded)
-            && self.realised.as_ref().is_some_and(|r| r.usable)
+        let ended = matches!(self.ending, Ending::Done | Ending::Degraded);
+        ended
+            && match &self.trained {
+                Some(trained) => trained.has_model,
+                None => self.realised.as_ref().is_some_and(|r| r.usable),
+            }
     }
 
     /// Names whose finals were summed.
@@ -200,6 +214,9 @@ impl Account {
 
     /// Why there is no mean, or one of lower quality.
     pub fn reason(&self) -> Option<String> {
+        if let Some(trained) = &self.trained {
+            return trained.reason.clone();
+        }
         let contradicted = |accuracy: Accuracy| accuracy.standard_errors.is_infinite();
         if let Some(sealed) = self.sealed.as_ref().filter(|_| !self.finished()) {
             return Some(sealed.without_mean.clone());
@@ -285,8 +302,10 @@ impl Account {
 
     /// The standard error of the mean, per coordinate, of noise alone.
     pub fn standard_error(&self) -> Option<f64> {
+        // Of a model nobody knows it.
         self.realised
             .as_ref()
+            .filter(|_| self.trained.is_none())
             .map(|r| r.standard_error)
             .filter(|e| e.is_finite())
     }
@@ -311,8 +330,24 @@ impl Account {
         }
     }
 
-    /// The mean, per coordinate and in the data's unit.
+    /// Iterations of a training that are in its model; 0 of any other task.
+    pub fn iterations_run(&self) -> u64 {
+        let run = self
+            .iterations()
+            .and_then(|iterations| iterations["run"].as_u64());
+        run.unwrap_or(0)
+    }
+
+    /// How far a training came; none of any other task.
+    pub fn iterations(&self) -> Option<&Value> {
+        self.trained.as_ref().map(|trained| &trained.iterations)
+    }
+
+    /// The mean, per coordinate and in the data's unit; of a training its model.
     pub fn mean(&self, plan: &Plan, outcome: &Outcome) -> Option<Vec<f64>> {
+        if let Some(training) = &outcome.training {
+            return training.model.clone().filter(|_| self.finished());
+        }
         let sum = outcome.sum.as_ref().filter(|_| self.finished())?;
         Some(Mean::of_sum(plan, sum))
     }

@@ -39,6 +39,9 @@ pub fn of(plan: &Plan) -> Vec<Instead> {
     let drafted = plan.draft();
     let uniform = drafted.mechanism.correlated == CorrelatedNoise::Uniform;
     let mut ways = Vec::new();
+    if drafted.model.is_some() {
+        return vec![local(plan), server(plan)];
+    }
     for kind in [MechanismKind::Inca, MechanismKind::Ppsc, MechanismKind::Pairwise] {
         if !(uniform && drafted.mechanism.kind == kind) {
             ways.extend(sealed(drafted, kind));

@@ -6,6 +6,7 @@ use undertone_accountant::calibration::remedy::Remedy;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::claim::{Adversary, Changes, Claim, Established, Faults};
 use undertone_protocol::plan::run_file::settings::{Adjacency, Bound, Clip, Unit};
+use undertone_protocol::plan::run_file::training::LossChoice;
 
 use crate::planning::instead::{self, Instead};
 use crate::planning::worth::Worth;
@@ -66,12 +67,30 @@ pub fn protected(plan: &Plan) -> String {
         }
         Clip::Box { .. } => "each coordinate within an interval of its own".into(),
     };
+    if let Some(model) = &draft.model {
+        return format!(
+            "each single one of {} rows (its gradient counts {} at most, in each of {} iterations), {change}",
+            draft.total_weight(),
+            number(model.clip),
+            model.iterations
+        );
+    }
     match draft.data.unit {
         Unit::Party => format!("each party's whole vector ({range}), {change}"),
         Unit::Record => format!(
             "each single one of {} records ({range}), {change}",
             draft.total_weight()
         ),
+    }
+}
+
+/// What is computed, in a word or two.
+fn what(plan: &Plan) -> &'static str {
+    match plan.draft().model.as_ref().map(|model| model.loss) {
+        None => "mean",
+        Some(LossChoice::Squared) => "least squares",
+        Some(LossChoice::Logistic) => "logistic regression",
+        Some(LossChoice::Softmax) => "softmax regression",
     }
 }
 
@@ -131,8 +150,9 @@ pub fn comparing_text(plan: &Plan, ways: &[Instead]) -> String {
 pub fn text(plan: &Plan) -> String {
     let (draft, calibration) = (plan.draft(), plan.calibration());
     let mut text = format!(
-        "{}: mean over {} parties, {} coordinates, {}\n{}.\n\n",
+        "{}: {} over {} parties, {} coordinates, {}\n{}.\n\n",
         draft.name,
+        what(plan),
         plan.parties(),
         draft.dimension(),
         mechanism::work(plan),
@@ -260,7 +280,7 @@ fn meaning(claim: &Claim) -> String {
     match (claim.faults, claim.established) {
         (_, Established::Searched) => format!("{who}: the worst that was found, and there may be worse"),
         (Faults::Class, _) => format!("{who}, whoever leaves as tolerated: what to rely on"),
-        (Faults::BeforePublishing, _) => format!("{who}, if the run breaks off before there is a result"),
+        (Faults::BeforePublishing, _) => format!("{who}, if the run breaks off before anything is published"),
         (Faults::Any, _) => format!("{who}, whatever goes wrong and whatever is broken"),
     }
 }
@@ -273,7 +293,11 @@ fn errors(plan: &Plan) -> String {
     } else {
         "per coordinate"
     };
-    let mut table = Table::with_headings(["standard error of the mean", scale, "× floor"]);
+    let what = match plan.draft().model {
+        Some(_) => "noise of the mean gradient, one iteration",
+        None => "standard error of the mean",
+    };
+    let mut table = Table::with_headings([what, scale, "× floor"]);
     let mut row = |what: &str, value: f64| {
         table.row([what.into(), number(value), format!("{:.2}", value / floor)]);
     };

@@ -10,6 +10,7 @@ use undertone_accountant::calibration::outlook;
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::run_file::settings::{Bound, Clip, Unit};
 
+use crate::planning::trained;
 use crate::telling::failure::Failure;
 use crate::telling::report::lower_first;
 use crate::telling::table::{Table, number};
@@ -50,7 +51,7 @@ impl ColumnNoise {
 impl<'a> Worth<'a> {
     /// What the plan expects, if nobody departs.
     pub fn of(plan: &'a Plan) -> Self {
-        Worth::with_error(plan, plan.calibration().predicted.standard_error)
+        Worth::with_error(plan, trained::noise(plan))
     }
 
     /// What a run came to.
@@ -110,6 +111,9 @@ impl<'a> Worth<'a> {
             ratio => format!("{} % of that", number(100.0 * ratio)),
         };
         let ratio = self.ratio();
+        if let Some(sentence) = trained::sentence(self.plan, self.norm()) {
+            return format!("{sentence}: {}", verdict(ratio));
+        }
         match &self.plan.draft().data.clip {
             Clip::L2 { radius } => format!(
                 "A mean here has norm at most {}, the noise has norm {}: {}",

@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::messages::notice::Network;
 use crate::messages::question::{ECHO_LIMIT, OFFER_LIMIT, Question, Reply};
 use crate::messages::signature::Signature;
-use crate::messages::wire::{self, WireError};
+use crate::messages::wire::{WireError, asks};
 
 const QUESTION_DOMAIN: &[u8] = b"undertone/question/1";
 const REPLY_DOMAIN: &[u8] = b"undertone/reply/1";
@@ -96,14 +96,14 @@ impl Context {
 
     /// The frame of a question, signed with the asker's ed25519 key.
     pub fn question(&self, key: &Keypair, question: &Question, payload: &[u8]) -> Vec<u8> {
-        let signature = self.sign(key, QUESTION_DOMAIN, &wire::question_to_bytes(question), payload);
-        wire::question_frame(self.nonce, signature, question, payload)
+        let signature = self.sign(key, QUESTION_DOMAIN, &asks::question_to_bytes(question), payload);
+        asks::question_frame(self.nonce, signature, question, payload)
     }
 
     /// The frame of a reply, signed with the answerer's ed25519 key.
     pub fn reply(&self, key: &Keypair, reply: &Reply, payload: &[u8]) -> Vec<u8> {
-        let signature = self.sign(key, REPLY_DOMAIN, &wire::reply_to_bytes(reply), payload);
-        wire::reply_frame(self.nonce, signature, reply, payload)
+        let signature = self.sign(key, REPLY_DOMAIN, &asks::reply_to_bytes(reply), payload);
+        asks::reply_frame(self.nonce, signature, reply, payload)
     }
 
     /// Reads a question of the asker with this key; the nonce of this context does not matter.
@@ -113,12 +113,12 @@ impl Context {
         key: &PublicKey,
         frame: &'a [u8],
     ) -> Result<(Context, Question, &'a [u8]), AskError> {
-        let (nonce, signature, question, payload) = wire::read_question(frame)?;
+        let (nonce, signature, question, payload) = asks::read_question(frame)?;
         self.nonce = nonce;
         self.check(
             key,
             QUESTION_DOMAIN,
-            &wire::question_to_bytes(&question),
+            &asks::question_to_bytes(&question),
             payload,
             &signature,
         )?;
@@ -130,14 +130,14 @@ impl Context {
 
     /// Reads the reply to the question of this context, of the answerer with this key.
     pub fn read_reply<'a>(&self, key: &PublicKey, frame: &'a [u8]) -> Result<(Reply, &'a [u8]), AskError> {
-        let (nonce, signature, reply, payload) = wire::read_reply(frame)?;
+        let (nonce, signature, reply, payload) = asks::read_reply(frame)?;
         if nonce != self.nonce {
             return Err(AskError::Signature);
         }
         self.check(
             key,
             REPLY_DOMAIN,
-            &wire::reply_to_bytes(&reply),
+            &asks::reply_to_bytes(&reply),
             payload,
             &signature,
         )?;

@@ -306,6 +306,11 @@ impl Notice {
         }
     }
 
+    /// Whether it announces an item of this stage.
+    pub fn is_item_of(&self, of: Stage) -> bool {
+        matches!(self, Notice::Item { stage, .. } if *stage == of)
+    }
+
     /// The run key and the pair key of a READY; none of anything else.
     pub fn keys(&self) -> Option<(&[u8; 32], Option<&[u8; 32]>)> {
         match self {

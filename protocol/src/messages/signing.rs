@@ -104,6 +104,14 @@ impl Members {
         Members { digest, keys }
     }
 
+    /// These members, with signatures for another digest.
+    pub fn for_digest(&self, digest: Digest) -> Self {
+        Members {
+            digest,
+            keys: self.keys.clone(),
+        }
+    }
+
     /// The number of members n.
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -186,6 +194,14 @@ impl Signer {
             digest,
             key,
             sequence: epoch,
+        }
+    }
+
+    /// A signer with this key, for another digest.
+    pub fn for_digest(&self, digest: Digest) -> Self {
+        Signer {
+            digest,
+            ..self.clone()
         }
     }
 

@@ -1,4 +1,4 @@
-//! Frames: the only module that knows bincode.
+//! Frames: the only module that knows bincode, with its children.
 //!
 //! A frame is a version byte, a kind byte, a header in bincode (fixed-width integers,
 //! little-endian) and, where the kind has one, a raw tail: a vector's fixed-width bytes never go
@@ -7,21 +7,16 @@
 //! Everything is checked to have been used up. Pinned hex examples at the end hold the bytes still,
 //! so that a byte-compatible successor of bincode can take its place.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use bincode::config::{Config, Configuration, Fixint, Limit, LittleEndian, Varint};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use thiserror::Error;
 
 use crate::lattice::grid::LatticeWeight;
 use crate::messages::held_kind::HeldKind;
 use crate::messages::log::{Answer, Log, ShareId};
-use crate::messages::notice::{Form, Notice, Recipient, Round, SetHash, SignedNotice};
+use crate::messages::notice::{Form, Notice, Recipient, Round, SetHash, SignedNotice, item_hash};
 use crate::messages::placed_log::PlacedLog;
-use crate::messages::question::{Question, Reply};
 use crate::messages::set::Set;
 use crate::messages::signature::{Digest, Signature};
 use crate::messages::stage::Stage;
@@ -32,57 +27,27 @@ use crate::topology::schedule::Schedule;
 
 pub use bytes::Bytes;
 
-/// The first byte of every frame.
-pub const VERSION: u8 = 1;
+pub mod asks;
+mod frames;
+mod framing;
 
-/// A frame's first bytes: version and kind.
-const PREFIX: usize = 2;
+pub use frames::{PrivateFrame, PublicFrame};
+use framing::{PREFIX, compact, decode, decode_all, encode, expand, expand_all, frame, frame_with, kind};
+pub use framing::{VERSION, WireError};
+
 const NOTICE: u8 = 1;
 const BODY: u8 = 2;
 const SHARE: u8 = 3;
 const ANSWER: u8 = 4;
-const QUESTION: u8 = 5;
-const REPLY: u8 = 6;
+// 5 and 6 are questions and replies, of `asks`.
 const ROUND: u8 = 7;
 const SET: u8 = 8;
+const ITEM: u8 = 9;
+const ITERATION: u8 = 10;
 
-/// No bincode part is larger: a log or a set of 1,000 parties is well below. (Without a limit, a
-/// 72-byte message aborts the process.)
-const BINCODE_LIMIT: usize = 16 << 20;
-const CONFIG: Configuration<LittleEndian, Fixint, Limit<BINCODE_LIMIT>> =
-    bincode::config::legacy().with_limit::<BINCODE_LIMIT>();
-/// What is public anyway, and sent to everybody, takes as few bytes as it can. (Of a private number
-/// a varint would tell the magnitude.)
-const COMPACT: Configuration<LittleEndian, Varint, Limit<BINCODE_LIMIT>> =
-    bincode::config::standard().with_limit::<BINCODE_LIMIT>();
-
-/// What is wrong with bytes from the wire.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum WireError {
-    /// Too short to have a version and a kind.
-    #[error("a frame of {0} bytes is too short")]
-    Short(usize),
-    /// A frame of another version.
-    #[error("frame version {found}, this node speaks {VERSION}")]
-    Version {
-        /// The version that the frame names.
-        found: u8,
-    },
-    /// No such kind on this graph.
-    #[error("frame kind {0} does not belong here")]
-    Kind(u8),
-    /// The header cannot be read.
-    #[error("the {0} does not decode")]
-    Malformed(&'static str),
-    /// Bytes are left after the end.
-    #[error("{left} bytes are left after the {what}")]
-    Leftover {
-        /// The part of the frame that was read.
-        what: &'static str,
-        /// How many bytes are left.
-        left: usize,
-    },
-}
+/// An item of up to this many bytes travels with its announcement. Our guess: about what fits into
+/// a few segments.
+pub const SHORT_ITEM_BYTES: usize = 16 << 10;
 
 #[derive(Serialize, Deserialize)]
 struct NoticeHeader {
@@ -96,6 +61,14 @@ struct NoticeHeader {
 struct BodyHeader {
     stage: Stage,
     author: u32,
+}
+
+/// The announcement of a short item, whose hash and length follow from the bytes behind it.
+#[derive(Serialize, Deserialize)]
+struct ItemHeader {
+    author: u32,
+    stage: Stage,
+    signature: Signature,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -128,132 +101,8 @@ struct RoundHeader {
     signature: Signature,
 }
 
-/// What a public frame holds.
-#[derive(Debug)]
-pub enum PublicFrame {
-    /// A notice in its signed envelope.
-    Notice(SignedNotice),
-    /// An item's bytes; a signed notice of its author has their hash.
-    Body {
-        /// The stage that the item belongs to.
-        stage: Stage,
-        /// The party whose item it is.
-        author: Party,
-        /// Where in the frame the bytes are.
-        bytes: Range<usize>,
-    },
-    /// A set; notices name it by its hash.
-    Set(Set),
-    /// A round of averaging. Its signature is not checked yet.
-    Round {
-        /// What is said in the round.
-        round: Round,
-        /// Where in the frame its coordinates are.
-        values: Range<usize>,
-    },
-}
-
-/// What a private frame holds.
-#[derive(Debug)]
-pub enum PrivateFrame {
-    /// A share on its way.
-    Share {
-        /// The digest of the plan that it belongs to.
-        digest: Digest,
-        /// Which share it is.
-        id: ShareId,
-        /// The weight that it carries.
-        weight: LatticeWeight,
-        /// Where in the frame its coordinates are.
-        values: Range<usize>,
-    },
-    /// An answer to a share.
-    Answer {
-        /// The digest of the plan that it belongs to.
-        digest: Digest,
-        /// The share that is answered.
-        id: ShareId,
-        /// What the receiver says.
-        answer: Answer,
-    },
-}
-
 fn index(party: Party) -> u32 {
     u32::try_from(party).expect("a plan has far fewer than 2^32 parties")
-}
-
-fn encode_as(value: &impl Serialize, config: impl Config) -> Vec<u8> {
-    bincode::serde::encode_to_vec(value, config)
-        .expect("our own messages are far smaller than the limit and have no failing serialiser")
-}
-
-fn encode(value: &impl Serialize) -> Vec<u8> {
-    encode_as(value, CONFIG)
-}
-
-fn compact(value: &impl Serialize) -> Vec<u8> {
-    encode_as(value, COMPACT)
-}
-
-/// A frame whose tail of `length` bytes is written where it stays: a long one is never copied.
-fn frame_with<R>(
-    kind: u8,
-    header: &[u8],
-    length: usize,
-    write: impl FnOnce(&mut [u8]) -> R,
-) -> (Arc<[u8]>, R) {
-    let mut frame: Arc<[u8]> = (0..PREFIX + header.len() + length).map(|_| 0).collect();
-    let bytes = Arc::get_mut(&mut frame).expect("nobody else has it yet");
-    let (start, tail) = bytes.split_at_mut(PREFIX + header.len());
-    start[..PREFIX].copy_from_slice(&[VERSION, kind]);
-    start[PREFIX..].copy_from_slice(header);
-    let written = write(tail);
-    (frame, written)
-}
-
-fn frame(kind: u8, header: &[u8], tail: &[u8]) -> Arc<[u8]> {
-    frame_with(kind, header, tail.len(), |bytes| bytes.copy_from_slice(tail)).0
-}
-
-fn decode_as<T: DeserializeOwned>(
-    what: &'static str,
-    bytes: &[u8],
-    config: impl Config,
-) -> Result<(T, usize), WireError> {
-    bincode::serde::decode_from_slice(bytes, config).map_err(|_| WireError::Malformed(what))
-}
-
-fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<(T, usize), WireError> {
-    decode_as(what, bytes, CONFIG)
-}
-
-fn whole<T>(what: &'static str, bytes: &[u8], (value, used): (T, usize)) -> Result<T, WireError> {
-    let left = bytes.len() - used;
-    if left == 0 {
-        Ok(value)
-    } else {
-        Err(WireError::Leftover { what, left })
-    }
-}
-
-fn decode_all<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, WireError> {
-    whole(what, bytes, decode(what, bytes)?)
-}
-
-fn expand<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<(T, usize), WireError> {
-    decode_as(what, bytes, COMPACT)
-}
-
-fn expand_all<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, WireError> {
-    whole(what, bytes, expand(what, bytes)?)
-}
-
-fn kind(frame: &[u8]) -> Result<(u8, &[u8]), WireError> {
-    match frame {
-        [VERSION, kind, rest @ ..] => Ok((*kind, rest)),
-        [found, _, ..] => Err(WireError::Version { found: *found }),
-        _ => Err(WireError::Short(frame.len())),
-    }
 }
 
 /// A notice's bytes: what its signature covers by hash.
@@ -283,6 +132,23 @@ pub fn notice_frame(signed: &SignedNotice) -> Arc<[u8]> {
         signature: signed.signature,
     };
     frame(NOTICE, &compact(&header), &notice_to_bytes(&signed.notice))
+}
+
+/// The frame of a signed announcement of an item, with the item if it is short.
+pub fn announcement_frame(signed: &SignedNotice, bytes: &[u8]) -> Arc<[u8]> {
+    match signed.notice {
+        Notice::Item {
+            stage, bytes: length, ..
+        } if length == bytes.len() as u64 && bytes.len() <= SHORT_ITEM_BYTES => {
+            let header = ItemHeader {
+                author: index(signed.author),
+                stage,
+                signature: signed.signature,
+            };
+            frame(ITEM, &compact(&header), bytes)
+        }
+        _ => notice_frame(signed),
+    }
 }
 
 /// The frame of an item's bytes.
@@ -363,23 +229,7 @@ pub fn answer_frame(digest: &Digest, id: ShareId, answer: &Answer) -> Arc<[u8]> 
 /// Reads a frame from the public graph. The signature of a notice is not checked yet.
 pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
     match kind(frame)? {
-        (NOTICE, rest) => {
-            let (header, used): (NoticeHeader, usize) = expand("envelope", rest)?;
-            let notice: Notice = expand_all("notice", &rest[used..])?;
-            let recipient = header
-                .recipient
-                .map_or(Recipient::All, |party| Recipient::Party(party as Party));
-            if notice.is_direct() != (recipient != Recipient::All) {
-                return Err(WireError::Malformed("envelope"));
-            }
-            Ok(PublicFrame::Notice(SignedNotice {
-                author: header.author as Party,
-                sequence: header.sequence,
-                recipient,
-                notice,
-                signature: header.signature,
-            }))
-        }
+        (NOTICE, rest) => read_notice(rest),
         (BODY, rest) => {
             let (header, used): (BodyHeader, usize) = expand("item's header", rest)?;
             // An item is all that is left of the frame.
@@ -390,6 +240,7 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
                 bytes,
             })
         }
+        (ITEM, rest) => read_item(frame, rest),
         (SET, rest) => Ok(PublicFrame::Set(expand_all("set", rest)?)),
         (ROUND, rest) => {
             let (header, used): (RoundHeader, usize) = decode("round's header", rest)?;
@@ -419,6 +270,47 @@ pub fn read_public(frame: &[u8]) -> Result<PublicFrame, WireError> {
         }
         (kind, _) => Err(WireError::Kind(kind)),
     }
+}
+
+/// Reads what follows the kind in the frame of a notice.
+fn read_notice(rest: &[u8]) -> Result<PublicFrame, WireError> {
+    let (header, used): (NoticeHeader, usize) = expand("envelope", rest)?;
+    let notice: Notice = expand_all("notice", &rest[used..])?;
+    let recipient = header
+        .recipient
+        .map_or(Recipient::All, |party| Recipient::Party(party as Party));
+    if notice.is_direct() != (recipient != Recipient::All) {
+        return Err(WireError::Malformed("envelope"));
+    }
+    Ok(PublicFrame::Notice(SignedNotice {
+        author: header.author as Party,
+        sequence: header.sequence,
+        recipient,
+        notice,
+        signature: header.signature,
+    }))
+}
+
+/// Reads the frame of a short item, whose announcement follows from its bytes.
+fn read_item(frame: &[u8], rest: &[u8]) -> Result<PublicFrame, WireError> {
+    let (header, used): (ItemHeader, usize) = expand("announcement", rest)?;
+    let bytes = PREFIX + used..frame.len();
+    if bytes.len() > SHORT_ITEM_BYTES {
+        return Err(WireError::Malformed("short item"));
+    }
+    let notice = Notice::Item {
+        stage: header.stage,
+        hash: item_hash(&frame[bytes.clone()]),
+        bytes: bytes.len() as u64,
+    };
+    let signed = SignedNotice {
+        author: header.author as Party,
+        sequence: 0,
+        recipient: Recipient::All,
+        notice,
+        signature: header.signature,
+    };
+    Ok(PublicFrame::Item { signed, bytes })
 }
 
 /// Reads a frame from the private graph. Neither values nor signatures are checked yet.
@@ -451,6 +343,27 @@ pub fn read_private(frame: &[u8]) -> Result<PrivateFrame, WireError> {
     }
 }
 
+/// The frame of a later iteration of a training: the iteration's number, from 2, and the frame
+/// itself.
+pub fn iteration_frame(iteration: u32, inner: &[u8]) -> Arc<[u8]> {
+    frame(ITERATION, &iteration.to_le_bytes(), inner)
+}
+
+/// The iteration that a frame belongs to, and the frame itself: what does not say so is of the
+/// first.
+pub fn of_iteration(outer: &Bytes) -> Result<(u32, Bytes), WireError> {
+    match kind(outer)? {
+        (ITERATION, rest) => match rest.first_chunk() {
+            Some(number) => Ok((u32::from_le_bytes(*number), outer.slice(PREFIX + number.len()..))),
+            None => Err(WireError::Malformed("iteration")),
+        },
+        _ => Ok((1, outer.clone())),
+    }
+}
+
+/// What a later iteration's frame is longer by.
+const ITERATION_BYTES: usize = PREFIX + size_of::<u32>();
+
 /// The bytes of a log, as it travels: shares are named by their place in the schedule.
 pub fn log_to_bytes(log: &Log, schedule: &Schedule) -> Vec<u8> {
     compact(&PlacedLog::of(log, schedule))
@@ -482,70 +395,6 @@ pub fn final_from_bytes(bytes: &[u8]) -> Result<(LatticeWeight, &[u8]), WireErro
         .split_first_chunk::<FINAL_HEADER>()
         .ok_or(WireError::Malformed("final"))?;
     Ok((LatticeWeight(i128::from_le_bytes(*weight)), values))
-}
-
-#[derive(Serialize, Deserialize)]
-struct AskHeader<T> {
-    nonce: [u8; 16],
-    signature: Signature,
-    message: T,
-}
-
-/// A question's bytes: what its signature covers by hash.
-pub fn question_to_bytes(question: &Question) -> Vec<u8> {
-    encode(question)
-}
-
-/// A reply's bytes: what its signature covers by hash.
-pub fn reply_to_bytes(reply: &Reply) -> Vec<u8> {
-    encode(reply)
-}
-
-/// The frame of a signed question with the bytes beside it.
-pub fn question_frame(nonce: [u8; 16], signature: Signature, question: &Question, payload: &[u8]) -> Vec<u8> {
-    let header = AskHeader {
-        nonce,
-        signature,
-        message: question,
-    };
-    frame(QUESTION, &encode(&header), payload).to_vec()
-}
-
-/// The frame of a signed reply with the bytes beside it.
-pub fn reply_frame(nonce: [u8; 16], signature: Signature, reply: &Reply, payload: &[u8]) -> Vec<u8> {
-    let header = AskHeader {
-        nonce,
-        signature,
-        message: reply,
-    };
-    frame(REPLY, &encode(&header), payload).to_vec()
-}
-
-/// What a frame of the ask protocol holds: nonce, signature (not checked yet), message, payload.
-type Letter<'a, T> = ([u8; 16], Signature, T, &'a [u8]);
-
-/// Reads a question from its frame.
-pub fn read_question(frame: &[u8]) -> Result<Letter<'_, Question>, WireError> {
-    letter(QUESTION, "question", frame)
-}
-
-/// Reads a reply from its frame.
-pub fn read_reply(frame: &[u8]) -> Result<Letter<'_, Reply>, WireError> {
-    letter(REPLY, "reply", frame)
-}
-
-fn letter<'a, T: DeserializeOwned>(
-    wanted: u8,
-    what: &'static str,
-    frame: &'a [u8],
-) -> Result<Letter<'a, T>, WireError> {
-    match kind(frame)? {
-        (found, rest) if found == wanted => {
-            let (header, used): (AskHeader<T>, usize) = decode(what, rest)?;
-            Ok((header.nonce, header.signature, header.message, &rest[used..]))
-        }
-        (found, _) => Err(WireError::Kind(found)),
-    }
 }
 
 /// No notice is longer, sums of a result included, but for the parties that it names, and no header
@@ -582,7 +431,7 @@ pub(crate) const fn body_bytes(item: usize) -> usize {
 /// The longest public frame of a run: a set of all parties, a summary, or the largest item.
 pub fn public_frame_limit(parties: usize, largest_item: usize) -> usize {
     let summary = NOTICE_BYTES + summary_room(parties);
-    set_bytes(parties).max(summary).max(body_bytes(largest_item))
+    ITERATION_BYTES + set_bytes(parties).max(summary).max(body_bytes(largest_item))
 }
 
 /// The longest private frame of a run.

@@ -75,7 +75,8 @@ impl Calibration {
             correlated_std: self.correlated_std,
             shares_bound: shares.most_sent.max(shares.most_received),
             epsilon: draft.privacy.epsilon,
-            delta: draft.privacy.delta,
+            // What sampling adds, each release adds.
+            delta: draft.privacy.delta / draft.releases() as f64,
         }
     }
 

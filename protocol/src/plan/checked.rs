@@ -320,13 +320,15 @@ impl Plan {
             .reduce(f64::max)
     }
 
-    /// What sampling and rounding the noise adds to δ of a statement with this ε, at most.
+    /// What sampling and rounding the noise of all releases adds at most to δ of a statement with
+    /// this ε.
     pub fn sampling_delta(&self, epsilon: f64) -> f64 {
         let request = LatticeRequest {
             epsilon,
             ..self.lattice_request()
         };
-        self.lattice.sampling_delta(&request).min(1.0)
+        let each = self.lattice.sampling_delta(&request);
+        (each * self.draft.releases() as f64).min(1.0)
     }
 
     /// What the lattice had to carry (for [`Lattice::sampling_delta`]).

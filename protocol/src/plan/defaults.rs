@@ -83,7 +83,7 @@ impl Setting {
 #[rustfmt::skip] // a table: one line a row
 pub const SETTINGS: &[Setting] = &[
     setting("", "version", "1", "1", "version of this format"),
-    setting("", "task", r#""mean""#, r#""mean""#, "what is computed: the (weighted) mean of the parties' vectors"),
+    setting("", "task", r#""mean""#, r#""mean", "regression""#, "what is computed: the (weighted) mean of the parties' vectors, or a model that they fit together"),
     setting("", "name", "", "[a-z0-9-], 1 to 64", "name of the run, shown everywhere; part of the plan").without_default().or_local(r#""local""#),
     setting("data", "shape", "", "list of extents", "shape of one party's vector, or of one record (local: from the input files)").without_default(),
     setting("data", "unit", r#""party""#, r#""party", "record""#, "whose change is hidden: a party's whole vector, or one row of its matrix"),
@@ -92,6 +92,19 @@ pub const SETTINGS: &[Setting] = &[
     setting("data", "weights", "", "{ name = number }", "public weights, unit = \"party\" only; 1 for parties that are not named").without_default(),
     setting("data", "columns", "", "list of names", "names of the coordinates along the last axis; a .csv whose first row says otherwise is refused (local: from the input files)").without_default(),
     setting("data", "noise_ok", "false", "true, false", "a result is meant whose noise is larger than any mean can be; without it such a plan is refused by join, submit and local --inputs"),
+    setting("model", "loss", "", r#""squared", "logistic", "softmax""#, "task = \"regression\": how a model is held against a row's target").without_default(),
+    setting("model", "classes", "", "classes", "softmax only: targets are 0 to classes − 1").without_default(),
+    setting("model", "target", r#""last""#, r#""last", a column's name, or its number from 0"#, "the column that the others predict"),
+    setting("model", "target_box", "", "[low, high]", "squared only: targets are clipped to this").without_default(),
+    setting("model", "intercept", "true", "true, false", "every row gets one more feature, 1"),
+    setting("model", "rows", r#""unit""#, r#""unit", "clip", "as-is""#, "a row's features are scaled to length 1; longer ones are; none is"),
+    setting("model", "clip", "0.5", "length", "the most that one row's gradient counts; noise is proportional to it; no default for squared"),
+    setting("model", "iterations", "50", "iterations", "how many sums of gradients are released; all of them share epsilon"),
+    setting("model", "step", r#""auto""#, r#""auto", a number, { kind = "inverse", first }"#, "how far an iteration goes; auto: 2 over the loss's smoothness with rows of length 1"),
+    setting("model", "momentum", "0.8", "from 0 to below 1", "the share of the last step's direction that stays"),
+    setting("model", "ridge", "0.0", "0 or above", "what the gradient grows by for each length of the model"),
+    setting("model", "set", r#"{ kind = "none" }"#, "none, ball, box, simplex, affine", "where the model is kept"),
+    setting("model", "average", "0.5", "from 0 to 1", "the share of the iterates, from the end, whose mean is the model; 0: the last one"),
     setting("privacy", "epsilon", "1.0", "above 0", "ε, the most that a coalition may learn about one unit"),
     setting("privacy", "delta", "1e-6", "in (0, 1)", "δ, the chance that ε does not hold; well below 1 / number of people"),
     setting("privacy", "colluding", "1", "parties", "size of the coalitions that the claims cover"),
@@ -119,6 +132,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("run", "settle_ms", "4000", "ms", "for settling after the last round's deadline, and again for publishing").or_local("2000"),
     setting("run", "accuracy", "1e-3", "standard errors", "dissemination = \"consensus\" only: largest difference between nodes"),
     setting("run", "pace_ms", "0", "ms", "a round lasts at least this long (demonstrations, tests); at most round_ms"),
+    setting("run", "iteration_ms", "8000", "ms", "task = \"regression\": gradient, flood and vote of one iteration").or_local("4000"),
 ];
 
 /// The default of `run.grace_ms`, which plans of earlier versions do not say. Our guess: a process
@@ -169,7 +183,7 @@ mod tests {
             .lines()
             .filter(|line| line.starts_with('['))
             .count();
-        assert_eq!(sections, 5);
+        assert_eq!(sections, 6);
         fields.sort();
         fields.dedup();
         assert_eq!(fields.len(), SETTINGS.len());

@@ -14,6 +14,7 @@ use crate::plan::run_file::problem::Problem;
 use crate::plan::run_file::settings::{
     Coalitions, Data, GraphChoice, MechanismSettings, Privacy, RunSettings, TaskKind, Unit,
 };
+use crate::plan::run_file::training::ModelSettings;
 use crate::topology::connectivity::at_least;
 use crate::topology::graph::Graph;
 
@@ -51,8 +52,10 @@ pub struct Draft {
     pub name: String,
     /// What the run computes.
     pub task: TaskKind,
-    /// What each party brings.
+    /// What each party contributes to a sum: in a training one clipped gradient a row.
     pub data: Data,
+    /// What a training fits.
+    pub model: Option<ModelSettings>,
     /// The target: ε, δ, and against whom.
     pub privacy: Privacy,
     /// How noise is shared out. `rounds` may still be `auto`.
@@ -92,6 +95,7 @@ impl Draft {
             task,
             name,
             data,
+            model,
             privacy,
             mechanism,
             topology: _,
@@ -102,6 +106,7 @@ impl Draft {
             name,
             task,
             data,
+            model,
             privacy,
             mechanism,
             run,
@@ -170,6 +175,7 @@ impl Draft {
         Asked {
             name: &self.name,
             data: &self.data,
+            model: self.model.as_ref(),
             privacy: &self.privacy,
             mechanism: &self.mechanism,
             run: &self.run,
@@ -179,6 +185,11 @@ impl Draft {
     /// The number of parties n.
     pub fn parties(&self) -> usize {
         self.members.len()
+    }
+
+    /// How many sums are released, each of which costs: the iterations of a training, or 1.
+    pub fn releases(&self) -> u64 {
+        self.model.as_ref().map_or(1, |model| model.iterations)
     }
 
     /// The number of coordinates of a state, d.

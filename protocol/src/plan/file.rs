@@ -20,6 +20,7 @@ use crate::plan::peers::{Peer, check_entries};
 use crate::plan::run_file::check::Asked;
 use crate::plan::run_file::limits::MOST_PARTIES;
 use crate::plan::run_file::settings::{Data, Dissemination, Privacy, RunSettings, TaskKind};
+use crate::plan::run_file::training::ModelSettings;
 use crate::topology::graph::Graph;
 use crate::topology::schedule::Schedule;
 
@@ -34,6 +35,8 @@ struct PlanFile {
     task: TaskKind,
     nonce: String,
     data: Data,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<ModelSettings>,
     privacy: Privacy,
     run: RunSettings,
     members: Vec<MemberFile>,
@@ -58,6 +61,7 @@ impl Plan {
             task: draft.task,
             nonce: hex(&self.nonce),
             data: draft.data.clone(),
+            model: draft.model.clone(),
             privacy: draft.privacy.clone(),
             run: draft.run.clone(),
             members: draft.members.iter().map(MemberFile::from).collect(),
@@ -119,6 +123,7 @@ impl PlanFile {
         let asked = Asked {
             name: &self.name,
             data: &self.data,
+            model: self.model.as_ref(),
             privacy: &self.privacy,
             mechanism: &mechanism,
             run: &self.run,
@@ -130,6 +135,7 @@ impl PlanFile {
         if self.run.dissemination == Dissemination::Auto {
             return Err(derived("run.dissemination"));
         }
+        self.check_model()?;
         let members = self.derive_members(&peers)?;
         let graph = |field, edges: &[(usize, usize)]| {
             Graph::from_edges(peers.len(), edges).map_err(|error| PlanError::Graph { field, error })
@@ -140,6 +146,7 @@ impl PlanFile {
             name: self.name,
             task: self.task,
             data: self.data,
+            model: self.model,
             privacy: self.privacy,
             mechanism,
             run: self.run,
@@ -160,6 +167,18 @@ impl PlanFile {
             return Err(derived("predicted.bytes_per_party"));
         }
         Ok(plan)
+    }
+
+    /// What each party contributes follows from the model, where there is one.
+    fn check_model(&self) -> Result<(), PlanError> {
+        if self.model.is_some() != (self.task == TaskKind::Regression) {
+            return Err(derived("model"));
+        }
+        let contributed = |model: &ModelSettings| model.contributions(self.data.clone());
+        match &self.model {
+            Some(model) if contributed(model) != self.data => Err(derived("data")),
+            _ => Ok(()),
+        }
     }
 
     /// The schedule and its seed, which stand in a plan together or not at all.

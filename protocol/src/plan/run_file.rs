@@ -8,3 +8,4 @@ pub mod parsed;
 pub mod problem;
 pub mod raw;
 pub mod settings;
+pub mod training;

@@ -23,6 +23,10 @@ impl Plan {
     /// what everybody says once to everybody (notices, logs, sets, finals), and rounds of
     /// averaging. (Within 10 % of what 10 to 200 simulated parties sent.)
     pub(super) fn bytes_per_party(&self) -> u64 {
+        self.draft().releases().saturating_mul(self.bytes_of_a_release())
+    }
+
+    fn bytes_of_a_release(&self) -> u64 {
         let others = self.parties() as u64 - 1;
         let dimension = self.draft().dimension() as u64;
         let parties = self.parties() as u64;

@@ -83,12 +83,12 @@ struct Flooding {
 impl Flooding {
     fn end(&mut self, set: &ItemSet, items: &Items, agreed: bool) {
         let included: BTreeSet<Party> = set.iter().map(|(party, _)| *party).collect();
-        let held = set.iter().filter_map(|(party, hash)| items.version(*party, hash));
-        let finals: Vec<_> = held
-            .filter_map(|body| self.finals.read(body.bytes()).ok())
-            .collect();
+        let finals = set.iter().map(|(party, hash)| {
+            let bytes = items.version(*party, hash)?.bytes()?;
+            self.finals.read(&bytes).ok()
+        });
         self.deeds.push(PublishingDeed::Ended(Box::new(Published {
-            sum: Sum::of(&self.finals.lattice, &finals),
+            sum: Sum::of(&self.finals.lattice, finals),
             ..Published::without_sum(included, agreed)
         })));
     }

@@ -112,6 +112,9 @@ pub enum FinalError {
     /// What is sealed is residues.
     #[error("finals that are no residues cannot be sealed")]
     NoResidues,
+    /// What was put elsewhere than in memory cannot be read any more.
+    #[error("a final that this node holds can no longer be read from the state folder's disk")]
+    Unreadable,
     /// Another number of keys of masks than is owed.
     #[error("{found} bytes of keys of masks, {expected} are owed")]
     Keys {

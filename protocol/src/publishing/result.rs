@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::lattice::grid::{Lattice, LatticeWeight};
+use crate::lattice::packed::PackedVector;
 use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::vector::LatticeVector;
-use crate::mixing::portion::Share;
+use crate::mixing::portion::{Portion, Share};
 use crate::plan::checked::Plan;
 use crate::topology::party::Party;
 
@@ -44,18 +45,21 @@ impl std::fmt::Debug for Sum {
 }
 
 impl Sum {
-    /// The sum of these finals; none for no final.
-    pub(crate) fn of(lattice: &Lattice, finals: &[Share<LatticeVector, LatticeWeight>]) -> Option<Self> {
-        let mut value = LatticeVector::zero_like(&finals.first()?.value);
-        value.add_multiples(
-            &finals
-                .iter()
-                .map(|it| (Ratio::one(), &it.value))
-                .collect::<Vec<_>>(),
-        );
+    /// The sum of these finals; none for no final, or where one of them is lacking.
+    pub(crate) fn of(
+        lattice: &Lattice,
+        finals: impl Iterator<Item = Option<Share<LatticeVector, LatticeWeight>>>,
+    ) -> Option<Self> {
+        let mut weight = 0;
+        let values = finals.map(|it| {
+            let Portion { value, weight: own } = it.ok_or(())?;
+            weight += own.0;
+            Ok::<_, ()>(value)
+        });
+        let value = sum_of_vectors(values).ok().flatten()?;
         Some(Sum {
             value: lattice.sum(value),
-            weight: LatticeWeight(finals.iter().map(|it| it.weight.0).sum()),
+            weight: LatticeWeight(weight),
         })
     }
 
@@ -78,6 +82,32 @@ impl Sum {
             weight: LatticeWeight(units.sum()),
             ..self
         }
+    }
+}
+
+/// So many vectors of a sum are in memory at once. Our choice: the sum itself goes through the
+/// caches once for all of them.
+const SUMMED_AT_ONCE: usize = 4;
+
+/// The sum of vectors; none for no vector.
+///
+/// # Errors
+/// That of the first vector that there is none of.
+pub(crate) fn sum_of_vectors<E>(
+    mut vectors: impl Iterator<Item = Result<PackedVector, E>>,
+) -> Result<Option<LatticeVector>, E> {
+    let mut sum: Option<LatticeVector> = None;
+    loop {
+        let some = vectors
+            .by_ref()
+            .take(SUMMED_AT_ONCE)
+            .collect::<Result<Vec<_>, E>>()?;
+        let Some(first) = some.first() else {
+            return Ok(sum);
+        };
+        let each: Vec<_> = some.iter().map(|vector| (Ratio::one(), vector)).collect();
+        sum.get_or_insert_with(|| LatticeVector::zero_like(first))
+            .add_multiples(&each);
     }
 }
 

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use crate::lattice::grid::Lattice;
-use crate::lattice::payload::{Coefficient, Payload, Ratio};
 use crate::lattice::residue::ResidueVector;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::signature::Digest;
@@ -16,6 +15,7 @@ use crate::messages::wire::{self, Bytes};
 use crate::mixing::course::Course;
 use crate::plan::checked::Plan;
 use crate::publishing::interface::{FinalError, OwnItem};
+use crate::publishing::result::sum_of_vectors;
 use crate::sealing::deal::Secret;
 use crate::sealing::mask::{EVERYBODY, MaskKey, MaskPlace};
 use crate::sealing::pair_masks::{KEY_BYTES, PairMasks, take_out};
@@ -36,7 +36,7 @@ pub struct ToldKeys<'a> {
     /// With whom it has these masks in common, ascending.
     pub with: &'a [Party],
     /// A key each.
-    pub keys: &'a [u8],
+    pub keys: Bytes,
 }
 
 /// What sealed finals are, in a plan that seals them.
@@ -148,19 +148,19 @@ impl SealedFinals {
     /// the corrections by keys.
     ///
     /// # Errors
-    /// An item has another length than the plan's: none that was checked has.
-    pub fn open<'a>(
+    /// An item cannot be read any more, or has another length than the plan's: none that was
+    /// checked has.
+    pub fn open(
         &self,
-        items: impl Iterator<Item = &'a Bytes>,
+        items: impl Iterator<Item = Option<Bytes>>,
         keys: &[ToldKeys<'_>],
         secrets: &BTreeMap<Party, &Secret>,
     ) -> Result<LatticeVector, FinalError> {
-        let read = |bytes: &Bytes| self.lattice.final_state(bytes.clone(), self.dimension, 1);
-        let items = items.map(read).collect::<Result<Vec<_>, _>>()?;
-        let first = items.first().ok_or(FinalError::NoResidues)?;
-        let mut sum = LatticeVector::zero_like(first);
-        let each: Vec<_> = items.iter().map(|item| (Ratio::one(), item)).collect();
-        sum.add_multiples(&each);
+        let read = |bytes: Option<Bytes>| {
+            let bytes = bytes.ok_or(FinalError::Unreadable)?;
+            Ok::<_, FinalError>(self.lattice.final_state(bytes, self.dimension, 1)?)
+        };
+        let mut sum = sum_of_vectors(items.map(read))?.ok_or(FinalError::NoResidues)?;
         for (&party, secret) in secrets {
             MaskKey::own(secret, &self.place(party)).subtract_from(residues(&mut sum)?)?;
         }

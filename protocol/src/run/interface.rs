@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::lattice::vector::LatticeVector;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::messages::notice::Network;
 use crate::messages::wire::Bytes;
@@ -64,6 +65,14 @@ pub enum Input {
     Spent(Result<(), String>),
     /// The answer to [`Output::Audit`].
     Verdict(GateVerdict),
+    /// The answer to [`Output::Contribute`]: this node's clipped gradients at the model, summed,
+    /// with its own noise.
+    Contribution {
+        /// Which iteration it is of.
+        iteration: u32,
+        /// On the plan's lattice.
+        value: LatticeVector,
+    },
     /// Whoever runs this node wants it to leave: it ends at once, and [`Output::Finished`] says
     /// how.
     Leave,
@@ -97,6 +106,14 @@ pub enum Output {
     Recall(Vec<ShareId>),
     /// Mark the plan as spent, durably, and answer with [`Input::Spent`]. No share leaves before.
     Spend,
+    /// Give this node's contribution at this model, with [`Input::Contribution`], by half of the
+    /// iteration. Whatever the rows are, there is one.
+    Contribute {
+        /// Which iteration it is for, from 2.
+        iteration: u32,
+        /// The model that gradients are to be taken at.
+        model: Arc<[f64]>,
+    },
     /// Run the gate on these logs, with the plan that [`Run::plan`](crate::run::machine::Run::plan)
     /// gives, and answer with [`Input::Verdict`].
     Audit(Arc<AgreedLogs>),

@@ -99,7 +99,7 @@
 //!             Output::Audit(logs) => {
 //!                 post.push_back((me, Input::Verdict(gate(run.plan(), &logs))));
 //!             }
-//!             Output::Event(_) => {}
+//!             Output::Event(_) | Output::Contribute { .. } => {}
 //!             Output::Finished(outcome) => {
 //!                 outcomes.insert(me, *outcome);
 //!             }
@@ -127,6 +127,7 @@ mod publishing;
 mod reaching;
 mod sealing;
 mod settling;
+mod succeeding;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -138,13 +139,14 @@ use crate::agreement::agreeing::{Agreement, Electorate};
 use crate::agreement::flood::Flood;
 use crate::agreement::gathering::{Draw, Entrant, Gathering};
 use crate::agreement::presence::Presence;
+use crate::agreement::shelf::Shelf;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::commitment::Nonce;
 use crate::messages::log::{AgreedLogs, ShareId};
 use crate::messages::signing::{Members, Signer};
-use crate::messages::stage::Phase;
-use crate::messages::stage::Stage;
+use crate::messages::stage::{Phase, Stage};
+use crate::messages::wire::Bytes;
 use crate::mixing::course::{Course, Onset};
 use crate::mixing::exchange::{ArrivedShare, Exchange};
 use crate::mixing::machine::Mixing;
@@ -193,6 +195,8 @@ enum Machine {
         gathering: Gathering,
         onset: Onset,
     },
+    /// A later release of a plan: this node's value is waited for.
+    Awaiting,
     Spending {
         mixing: Mixing<LatticeVector, LatticeWeight>,
     },
@@ -253,6 +257,8 @@ pub struct Run {
     seal_seed: Zeroizing<[u8; 32]>,
     /// This node was told to leave, and waits to know what has left it.
     leaving: bool,
+    /// It is not its plan's first run: nobody gathers.
+    succeeds: bool,
     /// What the outcome will say; its ending is known when it is given out.
     record: Record,
 }
@@ -326,6 +332,7 @@ impl Run {
             seals: None,
             seal_seed: Zeroizing::new(seal_seed),
             leaving: false,
+            succeeds: false,
             record: Record::default(),
         };
         run.commons.event(Event::Phase(Phase::Gathering));
@@ -368,6 +375,7 @@ impl Run {
                 .into_iter()
                 .for_each(|exchange| exchange.left(share)),
             Input::Recalled(recalled) => self.recalled(&recalled),
+            Input::Contribution { value, .. } => self.contribute(value),
             Input::Tick => {}
         }
         self.advance();
@@ -386,7 +394,7 @@ impl Run {
     pub fn progress(&self) -> Progress {
         let exchange = self.holdings();
         let round = match self.machine {
-            Machine::Gathering { .. } | Machine::Spending { .. } => 0,
+            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => 0,
             _ => exchange.map_or(self.course.rounds + 1, Exchange::round),
         };
         Progress {
@@ -401,7 +409,7 @@ impl Run {
     fn phase(&self) -> Phase {
         match self.machine {
             _ if self.record.finished => Phase::Done,
-            Machine::Gathering { .. } | Machine::Spending { .. } => Phase::Gathering,
+            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => Phase::Gathering,
             Machine::Mixing { .. } => Phase::Mixing,
             Machine::Settling { .. } | Machine::Auditing { .. } => Phase::Settling,
             Machine::Publishing { .. } | Machine::Correcting { .. } | Machine::Opening { .. } => {
@@ -426,6 +434,7 @@ impl Run {
             Input::Spent(_) if !matches!(self.machine, Machine::Spending { .. }) => {
                 Err(InputError::NotAsked("Spent"))
             }
+            Input::Contribution { .. } if !self.awaits_value() => Err(InputError::NotAsked("Contribution")),
             Input::Verdict(_) if !matches!(self.machine, Machine::Auditing { .. }) => {
                 Err(InputError::NotAsked("Verdict"))
             }
@@ -440,6 +449,12 @@ impl Run {
         }
     }
 
+    /// This node keeps long bodies on a shelf. Called before it is fed anything.
+    pub fn shelving(mut self, shelf: &Shelf) -> Self {
+        self.commons.shelve(shelf);
+        self
+    }
+
     /// The mixing state, for checks of conservation.
     pub(crate) fn holdings(&self) -> Option<&Exchange> {
         match &self.machine {
@@ -451,11 +466,8 @@ impl Run {
     }
 
     /// The bytes of a party's item, for a simulated party that shows others another one.
-    pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<&[u8]> {
-        self.commons
-            .items(stage)
-            .get(author)
-            .map(|body| &body.bytes()[..])
+    pub(crate) fn item(&self, stage: Stage, author: Party) -> Option<Bytes> {
+        self.commons.items(stage).get(author)?.bytes()
     }
 
     fn exchange(&mut self) -> Option<&mut Exchange> {
@@ -527,7 +539,9 @@ impl Run {
                 }
             }
             Machine::Auditing { until, .. } if self.now >= *until => self.unjudged(),
-            Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => return false,
+            Machine::Awaiting | Machine::Spending { .. } | Machine::Auditing { .. } | Machine::Over => {
+                return false;
+            }
         }
         true
     }
@@ -557,6 +571,8 @@ impl Run {
             sealed: record.sealed,
             opened_for: record.opened_for.clone(),
             unopened: record.unopened.clone(),
+            out_of_range: record.out_of_range,
+            training: None,
             tally: tally.unwrap_or(record.tally),
         };
         self.commons.event(Event::Phase(Phase::Done));
@@ -574,7 +590,7 @@ impl Run {
             Machine::Correcting { agreement, .. } => agreement.wake(self.now, &self.gone),
             Machine::Opening { opening, .. } => opening.wake(self.now, &self.gone),
             Machine::Auditing { until, .. } => *until,
-            Machine::Spending { .. } | Machine::Over => Time::FAR,
+            Machine::Awaiting | Machine::Spending { .. } | Machine::Over => Time::FAR,
         };
         phase.min(self.pull_at)
     }

@@ -1,7 +1,7 @@
 //! How a run ended, and what happened on the way.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::messages::log::{AgreedLogs, Log};
@@ -94,8 +94,31 @@ pub struct Outcome {
     pub opened_for: Vec<Party>,
     /// Members of the agreed set whose secret nobody here knows, so that nothing was opened here.
     pub unopened: Vec<Unopened>,
+    /// The sum of residues is further out than values and noise can be: everybody sees that alike.
+    pub out_of_range: bool,
     /// This node's own shares.
     pub tally: Tally,
+    /// What a training came to; none of any other task.
+    pub training: Option<TrainingOutcome>,
+}
+
+/// What a training came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingOutcome {
+    /// Iterations that are in the model, those whose sum was rejected included.
+    pub iterations: u64,
+    /// Iterations that have cost this node's rows: its sealed contribution may have been opened.
+    pub spent: u64,
+    /// Iterations that somebody departed in, whose masks were taken out.
+    pub corrected: Vec<u64>,
+    /// Iterations whose sum was further out than gradients and noise can be: the model stayed.
+    pub rejected: Vec<u64>,
+    /// Who departed, each with the first iteration that is without it.
+    pub departed: BTreeMap<Party, u64>,
+    /// Why it ended before its last iteration.
+    pub stopped: Option<String>,
+    /// The mean of the last iterates; none if no sum was opened. Public.
+    pub model: Option<Vec<f64>>,
 }
 
 impl Outcome {
@@ -124,6 +147,8 @@ pub enum Event {
     Round(u32),
     /// This node's final has left, sealed: so many bytes of it.
     Sealed(u64),
+    /// The sum of this iteration of a training is open here, and the next model is known.
+    Iteration(u64),
     /// The agreed set is open here; for these others made their secret known, ascending.
     Opened(Vec<Party>),
     /// Something went wrong.

@@ -24,6 +24,7 @@ pub(super) struct Record {
     pub(super) sealed: Option<SealedFinal>,
     pub(super) opened_for: Vec<Party>,
     pub(super) unopened: Vec<Unopened>,
+    pub(super) out_of_range: bool,
     pub(super) finished: bool,
     pub(super) complete: bool,
 }

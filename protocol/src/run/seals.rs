@@ -1,6 +1,6 @@
 //! What a node seals its final with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::rngs::ChaCha20Rng;
 
@@ -27,4 +27,22 @@ pub(super) struct Seals {
     pub(super) own: Option<Secret>,
     /// The log that this node's final left with, once it has, until others are seen to hold it.
     pub(super) left_with: Option<ItemHash>,
+}
+
+impl Seals {
+    /// Wipes the keys of this release's masks; those of the next one follow from them first, if
+    /// there may be one.
+    pub(super) fn wipe_masks(&mut self, goes_on: bool) {
+        match &mut self.masks {
+            Some(masks) if goes_on => masks.advance(),
+            _ => self.masks = None,
+        }
+    }
+
+    /// Goes on to a release of these parties.
+    pub(super) fn go_on(&mut self, started: &BTreeSet<Party>, threshold: Threshold) {
+        self.keys.retain(|party, _| started.contains(party));
+        self.masks.iter_mut().for_each(|masks| masks.retain(started));
+        (self.threshold, self.own, self.left_with) = (threshold, None, None);
+    }
 }

@@ -5,7 +5,7 @@
 //! cancels in the sum of both. Where only one of them is in the set that is opened, that one makes
 //! the mask's key known, and everybody takes the mask out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lattice::residue::ResidueVector;
 use crate::sealing::mask::{MaskKey, MaskTooLong};
@@ -42,6 +42,16 @@ impl PairMasks {
             let mask = MaskKey::once(*chain.once_key());
             apply(&mask, self.me < other, vector)
         })
+    }
+
+    /// Goes on to the masks of the next round; the keys of this one are wiped.
+    pub fn advance(&mut self) {
+        self.chains.values_mut().for_each(PairChain::advance);
+    }
+
+    /// Forgets the masks with all but these.
+    pub fn retain(&mut self, parties: &BTreeSet<Party>) {
+        self.chains.retain(|other, _| parties.contains(other));
     }
 
     /// The keys of the masks with these neighbours, in their order: what this party tells of those

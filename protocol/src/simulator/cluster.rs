@@ -34,6 +34,7 @@ use crate::simulator::ledger::{Balance, Draws, Ledger, Recording};
 use crate::simulator::network::{Links, Queued};
 use crate::simulator::scenario::{Conditions, Fault, PrivatePhase, Purpose, Report};
 use crate::simulator::stream::stream;
+use crate::simulator::trainees::Trainees;
 use crate::task::machine::Task;
 use crate::time::Time;
 use crate::topology::party::Party;
@@ -115,7 +116,10 @@ pub struct Simulation<'a> {
     private: PrivatePhase,
     trace: Trace,
     violations: Vec<Violation>,
-    checks: Checks,
+    liar: Option<Party>,
+    /// What was sent so far, iteration by iteration.
+    checks: BTreeMap<u32, Checks>,
+    trainees: Trainees<'a>,
     balance: Balance,
     purposes: BTreeMap<Purpose, u64>,
     /// Some node's mixing state has become its final: sums over states end here.
@@ -201,7 +205,6 @@ impl<'a> Simulation<'a> {
             .or(conditions.telling.map(|(liar, _)| liar))
             .or(conditions.other_word.as_ref().map(|(liar, _)| *liar));
         let links = Links::new(&plan.private_links(), &plan.public_links());
-        let checks = Checks::new(liar, plan.terms().map_or(0, |terms| terms.opening_bytes));
         let mut simulation = Simulation {
             rng: stream(conditions.seed, "network", 0),
             plan,
@@ -217,7 +220,9 @@ impl<'a> Simulation<'a> {
             private: PrivatePhase::default(),
             trace: Trace::default(),
             violations: Vec::new(),
-            checks,
+            liar,
+            checks: BTreeMap::new(),
+            trainees: Trainees::default(),
             balance: Balance::default(),
             purposes: BTreeMap::new(),
             settled: false,
@@ -404,12 +409,13 @@ impl<'a> Simulation<'a> {
             Input::Recalled(_) => ("recalled", &[]),
             Input::Leave => ("leave", &[]),
             Input::Spent(_) => ("spent", &[]),
+            Input::Contribution { .. } => ("contribution", &[]),
             Input::Verdict(_) => ("verdict", &[]),
             Input::Tick => ("tick", &[]),
         };
         self.trace.push(self.now, &format!("{party} {what}"), bytes);
         if let Input::Verdict(verdict) = &input {
-            self.checks.verdict(party, verdict);
+            self.checks_of_present(party).verdict(party, verdict);
             self.settled = true;
         }
         let public = matches!(input, Input::Public { .. });
@@ -444,7 +450,9 @@ impl<'a> Simulation<'a> {
         loop {
             match self.poll_output(party) {
                 Output::Public { to, frame } => {
-                    let (purpose, violations) = self.checks.public(&frame);
+                    let (iteration, inner) =
+                        wire::of_iteration(&Bytes::from_owner(frame.clone())).expect("our own frame");
+                    let (purpose, violations) = self.checks_of(iteration).public(&inner);
                     self.violations.extend(violations);
                     let Some(frame) = self.really_sent(party, to, frame) else {
                         continue;
@@ -461,23 +469,12 @@ impl<'a> Simulation<'a> {
                 }
                 Output::Private { to, frame, share } => {
                     let frame = self.other_word(party, to, frame);
-                    self.violations.extend(
-                        self.checks
-                            .private(self.nodes[party].task.plan().schedule(), &frame),
-                    );
+                    let plan = self.nodes[party].task.plan().clone();
+                    let violations = self.checks_of(1).private(plan.schedule(), &frame);
+                    self.violations.extend(violations);
                     self.send_private(party, to, frame, share);
                 }
-                Output::Spend => {
-                    self.violations.extend(self.checks.spend(party));
-                    let at = self.after_work();
-                    self.schedule(
-                        at,
-                        Occurrence::Input {
-                            party,
-                            input: Input::Spent(Ok(())),
-                        },
-                    );
-                }
+                Output::Spend => self.spend(party),
                 Output::Audit(_) if self.conditions.no_verdict == Some(party) => {}
                 Output::Audit(logs) => {
                     let verdict = (self.gate)(self.nodes[party].task.plan(), &logs);
@@ -490,6 +487,7 @@ impl<'a> Simulation<'a> {
                         },
                     );
                 }
+                Output::Contribute { iteration, model } => self.contribute(party, iteration, &model),
                 Output::Event(event) => self.events.push((self.now, party, event)),
                 Output::Finished(outcome) => self.nodes[party].outcome = Some((self.now, *outcome)),
                 Output::Wait { until } => {
@@ -507,6 +505,13 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
+    }
+
+    fn spend(&mut self, party: Party) {
+        let violation = self.checks_of_present(party).spend(party);
+        self.violations.extend(violation);
+        let (at, input) = (self.after_work(), Input::Spent(Ok(())));
+        self.schedule(at, Occurrence::Input { party, input });
     }
 
     /// What a party sends when its machine wants this sent: the same, unless it lies.
@@ -528,7 +533,7 @@ impl<'a> Simulation<'a> {
         {
             Some((equivocation, item)) => {
                 let schedule = self.nodes[party].task.plan().exchanges();
-                Some(equivocation.frame((self.plan.digest(), schedule), item, to, frame))
+                Some(equivocation.frame((self.plan.digest(), schedule), &item, to, frame))
             }
             None => Some(frame),
         }
@@ -575,6 +580,7 @@ impl<'a> Simulation<'a> {
 
 mod checking;
 mod faults;
+mod training;
 
 #[cfg(test)]
 mod averaging_tests;

@@ -283,7 +283,7 @@ impl World {
                 )),
             }
         }
-        let sum = Sum::of(plan.lattice(), &finals);
+        let sum = Sum::of(plan.lattice(), finals.into_iter().map(Some));
         if let Some(sum) = sum.as_ref().filter(|_| plan.draft().mechanism.rollback) {
             let own = publishers.iter().map(|&party| self.weights[party]);
             self.violations
@@ -337,6 +337,8 @@ fn outcome(plan: &Plan, logs: &Arc<AgreedLogs>, verdict: &GateVerdict, sum: Opti
         SealedFinal::Closed
     };
     Outcome {
+        out_of_range: false,
+        training: None,
         ending,
         started: (0..plan.parties()).collect(),
         started_at: Some(Time::ZERO),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::messages::log::Verdict;
-use crate::messages::notice::{Disclosed, Notice, Recipient, item_hash};
+use crate::messages::notice::{Disclosed, Notice, Recipient, SignedNotice, item_hash};
 use crate::messages::signature::Digest;
 use crate::messages::signing::Signer;
 use crate::messages::stage::Stage;
@@ -121,9 +121,12 @@ fn other_answer(party: Party, digest: &Digest, frame: Arc<[u8]>) -> Arc<[u8]> {
 
 /// The frame of what a party says to all, signed with its key.
 fn said(party: Party, digest: &Digest, sequence: u64, notice: Notice) -> Arc<[u8]> {
+    wire::notice_frame(&signed_by(party, digest, sequence, notice))
+}
+
+fn signed_by(party: Party, digest: &Digest, sequence: u64, notice: Notice) -> SignedNotice {
     let mut signer = Signer::new(party, *digest, simulated_keypair(party), sequence);
-    let signed = signer.sign(Recipient::All, notice).expect("a key of ours signs");
-    wire::notice_frame(&signed)
+    signer.sign(Recipient::All, notice).expect("a key of ours signs")
 }
 
 impl Telling {
@@ -208,18 +211,18 @@ impl Equivocation {
             Ok(PublicFrame::Body { stage, author, .. }) if (stage, author) == (self.stage, self.party) => {
                 wire::body_frame(stage, author, &self.other(item, schedule))
             }
-            Ok(PublicFrame::Notice(signed)) if signed.author == self.party => match signed.notice {
-                Notice::Item { stage, .. } if stage == self.stage => {
-                    let other = self.other(item, schedule);
-                    let notice = Notice::Item {
-                        stage,
-                        hash: item_hash(&other),
-                        bytes: other.len() as u64,
-                    };
-                    said(self.party, digest, signed.sequence, notice)
-                }
-                _ => frame,
-            },
+            Ok(PublicFrame::Notice(signed) | PublicFrame::Item { signed, .. })
+                if signed.author == self.party && signed.notice.is_item_of(self.stage) =>
+            {
+                let other = self.other(item, schedule);
+                let notice = Notice::Item {
+                    stage: self.stage,
+                    hash: item_hash(&other),
+                    bytes: other.len() as u64,
+                };
+                let signed = signed_by(self.party, digest, signed.sequence, notice);
+                wire::announcement_frame(&signed, &other)
+            }
             _ => frame,
         }
     }

@@ -178,10 +178,8 @@ impl Purpose {
                 stage: Stage::Settling,
                 ..
             } => return Some(Purpose::Logs),
-            PublicFrame::Body {
-                stage: Stage::Publishing | Stage::Sealed | Stage::Correction(_),
-                ..
-            } => return Some(Purpose::Finals),
+            PublicFrame::Body { .. } => return Some(Purpose::Finals),
+            PublicFrame::Item { signed, .. } => signed.notice,
             PublicFrame::Round { .. } => return Some(Purpose::Averaging),
             PublicFrame::Set(Set::Seats(_)) => return Some(Purpose::Gathering),
             PublicFrame::Set(Set::Items(_)) => return Some(Purpose::Votes),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::agreement::shelf::Shelf;
 use crate::lattice::vector::LatticeVector;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
@@ -10,6 +11,7 @@ use crate::run::interface::{Input, InputError, Output};
 use crate::run::machine::{Identity, Run};
 use crate::run::outcome::Progress;
 use crate::task::mean::Mean;
+use crate::task::training::Training;
 use crate::time::Time;
 
 /// One node's part in what a plan computes: how many releases, what this node contributes to each,
@@ -18,7 +20,9 @@ use crate::time::Time;
 /// There is one variant and one file a task.
 pub enum Task {
     /// The weighted mean, in one release.
-    Mean(Mean),
+    Mean(Box<Mean>),
+    /// A model that is fitted over many releases.
+    Training(Box<Training>),
 }
 
 impl Task {
@@ -29,7 +33,18 @@ impl Task {
     /// If the party is not in the plan.
     pub fn new(plan: Arc<Plan>, identity: Identity, value: LatticeVector, noise: Noise, now: Time) -> Self {
         match plan.draft().task {
-            TaskKind::Mean => Task::Mean(Mean::new(plan, identity, value, noise, now)),
+            TaskKind::Mean => Task::Mean(Box::new(Mean::new(plan, identity, value, noise, now))),
+            TaskKind::Regression => {
+                Task::Training(Box::new(Training::new(plan, identity, value, noise, now)))
+            }
+        }
+    }
+
+    /// This node keeps long bodies on a shelf. Called before it is fed anything.
+    pub fn shelving(self, shelf: &Shelf) -> Self {
+        match self {
+            Task::Mean(mean) => Task::Mean(Box::new(mean.shelving(shelf))),
+            Task::Training(training) => Task::Training(Box::new(training.shelving(shelf))),
         }
     }
 
@@ -40,6 +55,7 @@ impl Task {
     pub fn handle(&mut self, now: Time, input: Input) -> Result<(), InputError> {
         match self {
             Task::Mean(mean) => mean.handle(now, input),
+            Task::Training(training) => training.handle(now, input),
         }
     }
 
@@ -47,6 +63,7 @@ impl Task {
     pub fn poll_output(&mut self) -> Output {
         match self {
             Task::Mean(mean) => mean.poll_output(),
+            Task::Training(training) => training.poll_output(),
         }
     }
 
@@ -54,12 +71,21 @@ impl Task {
     pub fn release(&self) -> &Run {
         match self {
             Task::Mean(mean) => mean.release(),
+            Task::Training(training) => training.release(),
         }
     }
 
     /// The plan with the schedule that START drew, once it has; else as it was given.
     pub fn plan(&self) -> &Arc<Plan> {
         self.release().plan()
+    }
+
+    /// The number of the release that is under way, from 1.
+    pub fn iteration(&self) -> u32 {
+        match self {
+            Task::Mean(_) => 1,
+            Task::Training(training) => training.iteration(),
+        }
     }
 
     /// Where the task is.

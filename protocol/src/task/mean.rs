@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::agreement::shelf::Shelf;
 use crate::lattice::vector::LatticeVector;
 use crate::mixing::portion::Noise;
 use crate::plan::checked::Plan;
@@ -26,6 +27,12 @@ impl Mean {
     ) -> Self {
         Mean {
             run: Run::new(plan, identity, value, noise, now),
+        }
+    }
+
+    pub(super) fn shelving(self, shelf: &Shelf) -> Self {
+        Mean {
+            run: self.run.shelving(shelf),
         }
     }
 

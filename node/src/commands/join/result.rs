@@ -122,6 +122,9 @@ fn object(
     if plan.draft().run.sealed {
         object["opened_for"] = account.opened_for().into();
     }
+    if let Some(iterations) = account.iterations() {
+        object["iterations"] = iterations.clone();
+    }
     if account.unbounded() {
         object["unbounded"] = true.into();
     }

@@ -18,7 +18,7 @@ use tokio::time::{Duration, Instant, sleep_until};
 use undertone_protocol::plan::checked::Plan;
 use undertone_protocol::plan::peers::{Peer, Peers};
 
-use crate::commands::local::folders::{Folders, party_folder};
+use crate::commands::local::folders::{Folders, party_folder, result_name};
 use crate::commands::local::parties::LocalParty;
 use crate::party::events::Events;
 use crate::party::identity::Identity;
@@ -233,7 +233,6 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Resul
         .map(|folder| folder.join("plan.json"))
         .unwrap_or_default();
     let log = File::create(files.output.join("node.log"))?;
-    let extension = files.input.extension().and_then(|e| e.to_str()).unwrap_or("npy");
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("join").arg(plan_file);
     command
@@ -245,7 +244,7 @@ fn start(files: &NodeFiles, plan: &Plan, shared: &GlobalFlags) -> std::io::Resul
         .arg(&files.state);
     command
         .arg("--output")
-        .arg(files.output.join(format!("mean.{extension}")));
+        .arg(files.output.join(result_name(plan, &files.input)));
     command.arg("--receipt").arg(files.output.join("receipt.json"));
     // The plan is the parent's own, on this machine: no policy beyond its claims, which were
     // computed a moment ago.
@@ -322,6 +321,9 @@ struct Picture {
     phase: BTreeMap<String, String>,
     round: BTreeMap<String, u64>,
     counts: BTreeMap<String, [u64; 4]>,
+    /// The latest iteration of a training that some node has opened.
+    iteration: u64,
+    releases: u64,
     shown: Option<&'static str>,
 }
 
@@ -338,6 +340,8 @@ impl Picture {
             round: BTreeMap::new(),
             counts: BTreeMap::new(),
             shown: None,
+            iteration: 0,
+            releases: plan.draft().releases(),
         }
     }
 
@@ -355,6 +359,7 @@ impl Picture {
                 self.round
                     .insert(name.to_owned(), event["round"].as_u64().unwrap_or(0));
             }
+            Some("iteration") => self.iteration = self.iteration.max(event["k"].as_u64().unwrap_or(0)),
             Some("fault") => progress.milestone(&format!("{name}: {}", event["text"].as_str().unwrap_or(""))),
             _ => {}
         }
@@ -410,6 +415,13 @@ impl Picture {
             ),
             _ => format!("{there} of {} parties", self.parties),
         };
+        if self.releases > 1 && self.iteration > 0 {
+            let (iteration, releases) = (self.iteration, self.releases);
+            return format!(
+                "training    iteration {iteration} of {releases}, {}",
+                bytes(total(3))
+            );
+        }
         let shares = format!(
             "shares {} accepted / {} returned / {} unanswered",
             total(0),

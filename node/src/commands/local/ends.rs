@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use undertone_protocol::plan::checked::Plan;
 
 use crate::commands::local::cluster::NodeEnd;
-use crate::commands::local::folders::party_folder;
+use crate::commands::local::folders::{party_folder, result_name};
 use crate::commands::local::parties::LocalParty;
 use crate::telling::failure::{Exit, Failure};
 use crate::vector_file::formats;
@@ -132,13 +133,16 @@ impl<'a> Ends<'a> {
     }
 
     /// The means of those that hold one, read from their files.
-    pub(super) fn means(&self, parties: &[LocalParty], output: &Path) -> Result<Vec<Vec<f64>>, Failure> {
+    pub(super) fn means(
+        &self,
+        plan: &Plan,
+        parties: &[LocalParty],
+        output: &Path,
+    ) -> Result<Vec<Vec<f64>>, Failure> {
         let read = |(name, _): &(&String, &Value)| {
             let party = parties.iter().find(|party| party.name == **name);
-            let extension = party
-                .and_then(|party| party.input.extension()?.to_str())
-                .unwrap_or("npy");
-            Ok(formats::read(&party_folder(output, name).join(format!("mean.{extension}")))?.values)
+            let input = party.map_or(Path::new(""), |party| &party.input);
+            Ok(formats::read(&party_folder(output, name).join(result_name(plan, input)))?.values)
         };
         self.finished.iter().map(read).collect()
     }

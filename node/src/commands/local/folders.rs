@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use undertone_protocol::plan::checked::Plan;
+
 use crate::telling::failure::Failure;
 
 /// Where a cluster's files lie while it runs.
@@ -33,4 +35,13 @@ impl Folders {
 /// The files that `local --output` keeps of one party.
 pub(super) fn party_folder(output: &Path, name: &str) -> PathBuf {
     output.join(name)
+}
+
+/// The file of a party's result in its folder: the mean in the format of its input, or the model.
+pub(super) fn result_name(plan: &Plan, input: &Path) -> String {
+    let extension = input.extension().and_then(|extension| extension.to_str());
+    match plan.draft().model {
+        Some(_) => "model.npy".into(),
+        None => format!("mean.{}", extension.unwrap_or("npy")),
+    }
 }

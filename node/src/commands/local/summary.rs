@@ -13,6 +13,7 @@ use crate::commands::local::cluster::NodeEnd;
 use crate::commands::local::ends::Ends;
 use crate::commands::local::parties::LocalParty;
 use crate::commands::local::truth::Truths;
+use crate::party::model_file;
 use crate::planning::quote;
 use crate::planning::worth::Worth;
 use crate::telling::failure::Failure;
@@ -29,6 +30,8 @@ pub(super) struct Summary<'a> {
     exit: i32,
     same_bits: bool,
     demonstration: bool,
+    /// What a training came to.
+    model: Option<Vec<f64>>,
     /// Whose data were clipped, for whoever looks on.
     clipping: Vec<String>,
     /// What nodes said that have no mean.
@@ -45,18 +48,22 @@ impl<'a> Summary<'a> {
         begun: Instant,
     ) -> Result<Self, Failure> {
         let ends = Ends::of(ends);
-        let truths = Truths::of(plan, parties);
-        let means = ends.means(parties, output)?;
+        let truths = plan.draft().model.is_none().then(|| Truths::of(plan, parties));
+        let means = ends.means(plan, parties, output)?;
         let same_bits = means.windows(2).all(|pair| pair[0] == pair[1]);
         let mut object = of_nodes(plan, &ends);
         object.insert("total_wall_s".into(), begun.elapsed().as_secs_f64().into());
         object.insert("same_bits".into(), same_bits.into());
-        object.insert("clipped".into(), truths.clipped().into());
+        if let Some(truths) = &truths {
+            object.insert("clipped".into(), truths.clipped().into());
+            add_errors(&mut object, &ends, truths, &means);
+            add_columns(&mut object, plan, &ends, truths, &means);
+        } else {
+            object.insert("iterations".into(), ends.said_first("iterations"));
+        }
         if let Some(error) = ends.standard_error() {
             object.insert("worth".into(), Worth::with_error(plan, error).json());
         }
-        add_errors(&mut object, &ends, &truths, &means);
-        add_columns(&mut object, plan, &ends, &truths, &means);
         if plan.terms().is_some() {
             let apart = largest_difference(&means, ends.standard_error());
             object.insert("accuracy".into(), json!(ends.largest("accuracy")));
@@ -75,9 +82,22 @@ impl<'a> Summary<'a> {
             exit: ends.exit(),
             same_bits,
             demonstration: false,
-            clipping: truths.clipping(),
+            clipping: truths.map_or(vec![], |truths| truths.clipping()),
+            model: plan.draft().model.as_ref().and(means.into_iter().next()),
             reasons: ends.reasons(),
         })
+    }
+
+    /// Holds the model against public rows, if there is one.
+    pub(super) fn tested(mut self, plan: &Plan, path: &Path) -> Result<Self, Failure> {
+        let settings = plan.draft().model.as_ref().ok_or_else(|| {
+            Failure::usage("--test is for trainings: there is no model to hold against rows").field("--test")
+        })?;
+        let rows = model_file::rows(settings, path)?;
+        if let Some(model) = &self.model {
+            self.object.insert("test".into(), rows.report(model));
+        }
+        Ok(self)
     }
 
     /// Says so, and in a sentence what was protected.
@@ -153,6 +173,16 @@ impl<'a> Summary<'a> {
             .object
             .get("records")
             .map_or(String::new(), |all| format!(" ({all} records in the plan)"));
+        if let Some(iterations) = self.object.get("iterations") {
+            let test = self.object.get("test").map_or(String::new(), tested);
+            return format!(
+                "\nThe model of {included} of {parties} parties{records}, {} parameters, after {} iterations; \
+                 {finished} nodes have it, {bits}.\n{test}{}\n",
+                self.plan.draft().dimension(),
+                iterations["run"],
+                self.nodes_that_failed()
+            );
+        }
         let mut text = format!(
             "\nThe mean of {included} of {parties} parties{records} over {} coordinates; \
              {finished} nodes have it, {bits}.\n",
@@ -217,6 +247,9 @@ impl<'a> Summary<'a> {
     }
 
     fn errors(&self) -> String {
+        if self.plan.draft().model.is_some() {
+            return String::new();
+        }
         let scale = if self.plan.scales().differ() {
             "root mean square over columns"
         } else {
@@ -291,6 +324,17 @@ impl Summary<'_> {
             self.plan.draft().privacy.delta,
         )
     }
+}
+
+/// How good a model is on public rows, for people.
+fn tested(test: &Value) -> String {
+    let share = |key: &str| test[key].as_f64();
+    let quality = match (share("accuracy"), share("r2")) {
+        (Some(accuracy), _) => format!("it names {:.1} % of their targets", 100.0 * accuracy),
+        (None, Some(r2)) => format!("its R² is {}", number(r2)),
+        _ => "nothing can be said of it".to_owned(),
+    };
+    format!("On {} rows that it was not fitted to {quality}.\n", test["rows"])
 }
 
 /// What the plan said, and what the nodes say.

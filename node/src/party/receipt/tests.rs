@@ -75,6 +75,8 @@ fn finish(plan: &Plan, logs: Option<AgreedLogs>, gate: Option<Verdict>) -> Finis
         reason: gate.reason.clone(),
     });
     let outcome = Outcome {
+        out_of_range: false,
+        training: None,
         ending: Ending::Done,
         started: (0..plan.parties()).collect(),
         started_at: Some(Time::ZERO),

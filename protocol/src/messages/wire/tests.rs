@@ -1,10 +1,13 @@
+mod iterations;
 mod sealing;
 
 use proptest::prelude::*;
 
+use super::asks::*;
 use super::*;
 use crate::messages::log::{ReceivedEntry, SentEntry, Verdict};
 use crate::messages::notice::{Disclosed, Sketch, Unreached};
+use crate::messages::question::{Question, Reply};
 use crate::messages::row::Row;
 
 fn hex(bytes: &[u8]) -> String {
@@ -275,6 +278,12 @@ fn the_bytes_of_later_notices_are_pinned() {
     );
     let body = body_frame(Stage::Settling, 5, b"xyz");
     assert_eq!(hex(&body), "010200057879 7a".replace(' ', ""));
+    // Hash and length follow from the bytes, and an item is said once.
+    let item = signed(announcement(b"xyz"), Recipient::All);
+    assert_eq!(
+        hex(&announcement_frame(&item, b"xyz")),
+        format!("0109 03 00 {cc} 78797a").replace(' ', "")
+    );
     let severed = notice_frame(&signed(Notice::Severed { party: 4, held: true }, Recipient::All));
     assert_eq!(hex(&severed), format!("{envelope} 0a 04 01").replace(' ', ""));
     let averaged = notice_frame(&signed(Notice::Averaged { whole: true }, Recipient::All));
@@ -345,6 +354,47 @@ fn the_bytes_of_shares_answers_finals_and_logs_are_pinned() {
     assert_eq!(
         hex(&log_to_bytes(&log(), &schedule())),
         format!("02 03 01 {ee} 00  02 02 00  01 03  00").replace(' ', "")
+    );
+}
+
+fn announcement(item: &[u8]) -> Notice {
+    Notice::Item {
+        stage: Stage::Settling,
+        hash: item_hash(item),
+        bytes: item.len() as u64,
+    }
+}
+
+#[test]
+fn a_short_item_travels_with_its_announcement_and_a_long_one_does_not() {
+    for length in [0, 3, SHORT_ITEM_BYTES] {
+        let item = vec![7; length];
+        let said = SignedNotice {
+            sequence: 0,
+            ..signed(announcement(&item), Recipient::All)
+        };
+        let frame = announcement_frame(&said, &item);
+        match read_public(&frame) {
+            Ok(PublicFrame::Item { signed, bytes }) => {
+                assert_eq!((signed, &frame[bytes]), (said, &item[..]));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let long = vec![7; SHORT_ITEM_BYTES + 1];
+    let said = signed(announcement(&long), Recipient::All);
+    assert_eq!(announcement_frame(&said, &long), notice_frame(&said));
+    let said = signed(announcement(b"xyz"), Recipient::All);
+    assert_eq!(
+        announcement_frame(&said, &[]),
+        notice_frame(&said),
+        "without its bytes"
+    );
+    let mut hostile = announcement_frame(&said, b"xyz").to_vec();
+    hostile.resize(hostile.len() + SHORT_ITEM_BYTES, 7);
+    assert_eq!(
+        read_public(&hostile).unwrap_err(),
+        WireError::Malformed("short item")
     );
 }
 

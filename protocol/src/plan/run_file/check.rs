@@ -8,6 +8,7 @@ use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::limits::*;
 use crate::plan::run_file::parsed::RunFile;
 use crate::plan::run_file::problem::*;
+use crate::plan::run_file::training::ModelSettings;
 
 pub(super) fn count_parties(parties: usize) -> Checked {
     count("the number of parties", parties as u64, 3, MOST_PARTIES as u64)
@@ -25,6 +26,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) name: &'a str,
     /// What each party brings.
     pub(crate) data: &'a Data,
+    /// What a training fits.
+    pub(crate) model: Option<&'a ModelSettings>,
     /// The target: ε, δ, and against whom.
     pub(crate) privacy: &'a Privacy,
     /// How noise is shared out.
@@ -44,6 +47,7 @@ impl Asked<'_> {
                 .all(|b| b.is_ascii_alphanumeric() || b" ._-".contains(&b))
             && self.name.trim() == self.name;
         require(name_fine, "name", || Problem::Name)?;
+        self.check_training()?;
         self.data.check()?;
         self.privacy.check(parties)?;
         self.mechanism.check(parties)?;
@@ -66,6 +70,40 @@ impl Asked<'_> {
             only: "mechanism.correlated = \"uniform\"",
         })?;
         self.run.check(parties, self.privacy.dropouts)
+    }
+
+    /// A training's sums are of clipped gradients, sealed each by itself, by masks of pairs.
+    fn check_training(&self) -> Checked {
+        let Some(model) = self.model else {
+            let none = self.run.iteration_ms.is_none();
+            return require(none, "run.iteration_ms", || Problem::OnlyFor {
+                only: "task = \"regression\"",
+            });
+        };
+        model.check()?;
+        let not_yet = |found, instead| Problem::NotYet { found, instead };
+        require(self.data.unit == Unit::Record, "data.unit", || {
+            not_yet("\"party\" in a training", "unit = \"record\"")
+        })?;
+        let pairwise = self.mechanism.kind == MechanismKind::Pairwise;
+        require(pairwise, "mechanism.kind", || {
+            not_yet(
+                "another mechanism than masks of pairs in a training",
+                "kind = \"pairwise\"",
+            )
+        })?;
+        let any = self.privacy.coalitions == Coalitions::Any;
+        require(any, "privacy.coalitions", || {
+            not_yet("\"static\" in a training", "coalitions = \"any\"")
+        })?;
+        let iteration_ms = self.run.iteration_ms.unwrap_or(0);
+        count("run.iteration_ms", iteration_ms, 8, LONGEST_MS)?;
+        let halved = self.run.settle_ms == iteration_ms / 2;
+        require(halved, "run.settle_ms", || Problem::Count {
+            found: self.run.settle_ms,
+            least: iteration_ms / 2,
+            most: iteration_ms / 2,
+        })
     }
 
     /// Where nothing is mixed there are no shares to go astray, the number of rounds follows, and
@@ -123,6 +161,7 @@ impl RunFile {
         Asked {
             name: &self.name,
             data: &self.data,
+            model: self.model.as_ref(),
             privacy: &self.privacy,
             mechanism: &self.mechanism,
             run: &self.run,
@@ -192,7 +231,7 @@ fn sizeable(number: f64) -> bool {
 }
 
 impl Clip {
-    fn check(&self, coordinates: usize) -> Checked {
+    pub(super) fn check(&self, coordinates: usize) -> Checked {
         match self {
             Clip::L2 { radius } => require((1e-100..=1e100).contains(radius), "data.clip.radius", || {
                 Problem::Range {

@@ -13,8 +13,9 @@ use crate::plan::run_file::raw::{
 };
 use crate::plan::run_file::settings::{
     CorrelatedNoise, Data, Dissemination, IndependentNoise, InjectionChoice, MechanismKind,
-    MechanismSettings, Privacy, RunSettings, Topology, Unit,
+    MechanismSettings, Privacy, RunSettings, TaskKind, Topology, Unit,
 };
+use crate::plan::run_file::training::{RawModel, RowsOf};
 
 /// No range is right for whatever rows there are: outside of it they count for less than they are,
 /// and too wide a one is paid for in noise.
@@ -44,8 +45,36 @@ impl RawRunFile {
                 self.privacy.dropouts = Some(0);
             }
         }
-        if self.data.unit == Some(Unit::Record) {
+        if self.data.unit == Some(Unit::Record) && self.task != Some(TaskKind::Regression) {
             given(self.data.clip.as_ref(), "data.clip", CLIP_OF_RECORDS)?;
+        }
+        let training = self.task == Some(TaskKind::Regression);
+        let said = std::mem::take(&mut self.model);
+        if !training {
+            let only = Problem::OnlyFor {
+                only: "task = \"regression\"",
+            };
+            // The documented defaults may stand in any file.
+            let unsaid = said == RawModel::default() || said == table.model;
+            require(unsaid, "model", || only.clone())?;
+            let documented =
+                [Defaults::File, Defaults::Local].map(|defaults| RawRunFile::defaults(defaults).run);
+            let said = self.run.iteration_ms;
+            let unsaid = said.is_none() || documented.iter().any(|run| run.iteration_ms == said);
+            require(unsaid, "run.iteration_ms", || only)?;
+        }
+        let clipped = said.clip.is_some();
+        self.model = said;
+        let bounds = if training { self.data.clip.take() } else { None };
+        if training {
+            let unsaid = self.run.settle_ms.is_none();
+            require(unsaid, "run.settle_ms", || Problem::OnlyFor {
+                only: "another task than \"regression\", whose stages take half of run.iteration_ms each",
+            })?;
+            let iteration_ms = self.run.iteration_ms.or(table.run.iteration_ms);
+            self.run.settle_ms = iteration_ms.map(|iteration_ms| iteration_ms / 2);
+            self.mechanism.kind = self.mechanism.kind.or(Some(MechanismKind::Pairwise));
+            self.data.unit = self.data.unit.or(Some(Unit::Record));
         }
         self.fill(table);
         let version = given(self.version, "version", "version = 1")?;
@@ -53,10 +82,25 @@ impl RawRunFile {
         let dropouts = given(self.privacy.dropouts, "privacy.dropouts", "dropouts = 1")?;
         let correlated = self.correlated();
         let sealed = self.run.sealed.unwrap_or(correlated == CorrelatedNoise::Uniform);
+        let mut data = self.data.complete()?;
+        let mut model = None;
+        if training {
+            let rows = RowsOf {
+                shape: std::mem::take(&mut data.shape),
+                names: data.columns.take(),
+                bounds,
+            };
+            let fitted = self.model.complete(rows, clipped)?;
+            data = fitted.contributions(data);
+            model = Some(fitted);
+        } else {
+            self.run.iteration_ms = None;
+        }
         Ok(RunFile {
             task: given(self.task, "task", "task = \"mean\"")?,
             name: given(self.name, "name", "name = \"blood-pressure-2026\"")?,
-            data: self.data.complete()?,
+            data,
+            model,
             privacy: self.privacy.complete(dropouts)?,
             mechanism: self.mechanism.complete(correlated)?,
             topology: self.topology.complete()?,
@@ -172,6 +216,7 @@ impl RawRunSettings {
             settle_ms: given(self.settle_ms, "run.settle_ms", "settle_ms = 4000")?,
             accuracy: given(self.accuracy, "run.accuracy", "accuracy = 1e-3")?,
             pace_ms: given(self.pace_ms, "run.pace_ms", "pace_ms = 0")?,
+            iteration_ms: self.iteration_ms,
         })
     }
 }

@@ -12,6 +12,14 @@ pub const MOST_EXCHANGE_ROUNDS: u32 = 4096;
 /// The largest fan-out. Our choice: beyond it the grids, powers of fan-out + 1, leave room for few
 /// rounds, and drawing a schedule takes seconds.
 pub const MOST_FANOUT: u32 = 16;
+/// The most bytes that the iterates take whose mean is a model, on every node. The design's
+/// `ahead_bytes`.
+pub(crate) const MOST_ITERATE_BYTES: u64 = 256 << 20;
+/// The most equations that a model is held to. Our choice: making them orthogonal, which whoever
+/// reads a plan does, takes their square times the parameters.
+pub(crate) const MOST_EQUATIONS: u64 = 64;
+/// The most iterations of a training. Our choice: each takes of the budget, and a flood.
+pub(crate) const MOST_ITERATIONS: u64 = 10_000;
 /// The largest dimension. Our choice: 2³¹ coordinates are 16 GiB a state.
 pub(crate) const MOST_COORDINATES: usize = 1 << 31;
 /// The longest time-out: a day. Keeps every sum of deadlines far from overflow.

@@ -5,6 +5,7 @@ use crate::plan::defaults::Defaults;
 use crate::plan::run_file::error::RunFileError;
 use crate::plan::run_file::raw::RawRunFile;
 use crate::plan::run_file::settings::*;
+use crate::plan::run_file::training::ModelSettings;
 
 /// A complete and checked run file.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +14,10 @@ pub struct RunFile {
     pub task: TaskKind,
     /// The run's name, for people.
     pub name: String,
-    /// What each party brings.
+    /// What each party contributes to a sum: in a training one clipped gradient a row.
     pub data: Data,
+    /// What a training fits.
+    pub model: Option<ModelSettings>,
     /// The target: ε, δ, and against whom.
     pub privacy: Privacy,
     /// How noise is shared out.

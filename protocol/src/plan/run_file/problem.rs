@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::lattice::injection::InjectionError;
+use crate::model::projection::NoSet;
 use crate::plan::run_file::limits::MOST_COORDINATES;
 
 /// What is wrong with a value. Prints what was found; [`Problem::fix`] says what to do.
@@ -121,6 +122,34 @@ pub enum Problem {
     /// Exact sums would be revealed without the owner saying so.
     #[error("is \"none\", which reveals the exact sum of every component")]
     ExactSum,
+    /// A target that is no column.
+    #[error("is no column of the {columns} that a row has")]
+    NoColumn {
+        /// Columns of a row.
+        columns: usize,
+    },
+    /// A shape that is no row's.
+    #[error("has {axes} axes ({coordinates} coordinates): a row has one")]
+    NoRow {
+        /// The extents that were given.
+        axes: usize,
+        /// Their product, saturated.
+        coordinates: usize,
+    },
+    /// More iterates to average than a node is to keep.
+    #[error("makes every node keep {found} bytes of iterates for their mean, more than {most}")]
+    Iterates {
+        /// The bytes that these settings take.
+        found: u64,
+        /// The most that a plan may ask for.
+        most: u64,
+    },
+    /// A step that follows from the length of rows, which may be anything.
+    #[error("is \"auto\", which follows from the length of rows, but rows = \"as-is\"")]
+    StepOfAnyRows,
+    /// Numbers that make no set of models.
+    #[error("is not usable: {0}")]
+    Set(NoSet),
     /// Something that plans do not carry yet.
     #[error("is {found}, which this version does not run yet")]
     NotYet {
@@ -167,6 +196,15 @@ impl Problem {
             Problem::Injection(_) => "correct mechanism.injection, or use \"incremental\"".into(),
             Problem::Rounds { expected, .. } => format!("leave it out, or write rounds = {expected}"),
             Problem::ExactSum => "use \"calibrated\", or add accept_exact_sum = true if that is meant".into(),
+            Problem::NoColumn { .. } => {
+                "write \"last\", a name of data.columns, or a column's number from 0".into()
+            }
+            Problem::NoRow { .. } => "write shape = [columns], the target's column included".into(),
+            Problem::Iterates { .. } => {
+                "choose fewer model.iterations or a smaller model.average: 0 keeps the last one only".into()
+            }
+            Problem::StepOfAnyRows => "write a number, or rows = \"unit\"".into(),
+            Problem::Set(_) => "correct model.set, or write { kind = \"none\" }".into(),
             Problem::NotYet { instead, .. } => format!("use {instead}"),
         }
     }

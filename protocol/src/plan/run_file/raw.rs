@@ -8,6 +8,7 @@ use super::settings::*;
 use crate::plan::defaults::{Defaults, document};
 use crate::plan::lines::{Lines, line_at};
 use crate::plan::run_file::error::RunFileError;
+use crate::plan::run_file::training::RawModel;
 
 /// What `run.toml` says, before defaults and checks. Flags of `local` overwrite its fields.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -18,6 +19,7 @@ pub struct RawRunFile {
     pub task: Option<TaskKind>,
     pub name: Option<String>,
     pub data: RawData,
+    pub model: RawModel,
     pub privacy: RawPrivacy,
     pub mechanism: RawMechanism,
     pub topology: RawTopology,
@@ -93,6 +95,7 @@ pub struct RawRunSettings {
     pub settle_ms: Option<u64>,
     pub accuracy: Option<f64>,
     pub pace_ms: Option<u64>,
+    pub iteration_ms: Option<u64>,
 }
 
 /// Fills the gaps of `$raw` in these fields from `$from`.
@@ -136,6 +139,10 @@ impl RawRunFile {
             self.data, from.data, shape, unit, adjacency, clip, weights, columns, noise_ok
         );
         fill!(
+            self.model, from.model, target, intercept, rows, clip, iterations, step, momentum, ridge, set,
+            average
+        );
+        fill!(
             self.privacy,
             from.privacy,
             epsilon,
@@ -175,7 +182,8 @@ impl RawRunFile {
             round_ms,
             settle_ms,
             accuracy,
-            pace_ms
+            pace_ms,
+            iteration_ms
         );
     }
 }

@@ -17,6 +17,8 @@ use crate::plan::defaults;
 pub enum TaskKind {
     /// The weighted mean of their vectors.
     Mean,
+    /// A model that they fit together, each row of whom is protected.
+    Regression,
 }
 
 /// Whose change is hidden.
@@ -555,4 +557,7 @@ pub struct RunSettings {
     pub accuracy: f64,
     /// A round lasts at least this long; at most `round_ms`.
     pub pace_ms: u64,
+    /// A training's: gradient, flood and vote of one iteration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration_ms: Option<u64>,
 }

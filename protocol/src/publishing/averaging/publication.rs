@@ -92,7 +92,7 @@ impl Publication for Averaging {
         let members = self.setup.graph.parties();
         let entry = |(party, hash): &(Party, _)| {
             let body = items.version(*party, hash)?;
-            Some((*party, FinalEntry::from_bytes(body.bytes(), members).ok()?))
+            Some((*party, FinalEntry::from_bytes(&body.bytes()?, members).ok()?))
         };
         let entries: BTreeMap<Party, FinalEntry> = set.iter().filter_map(entry).collect();
         if entries.contains_key(&self.setup.me) {

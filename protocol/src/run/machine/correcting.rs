@@ -45,7 +45,7 @@ impl Run {
             unsealing.masks.push(masks.clone());
         }
         self.give_correction(&mut exchange, &unsealing, &owing);
-        self.commons.begin_corrections(unsealing.next(), owing);
+        self.commons.begin_corrections(self.now, unsealing.next(), owing);
         let agreement = Agreement::new(
             self.electorate.clone(),
             stage,

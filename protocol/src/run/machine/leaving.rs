@@ -27,7 +27,7 @@ impl Run {
             Machine::Correcting { .. } | Machine::Opening { .. } => {
                 self.finish(Ending::Withheld { reason }, Published::default());
             }
-            Machine::Gathering { .. } | Machine::Spending { .. } => {
+            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => {
                 self.withdraw();
                 self.finish(Ending::Aborted { reason }, Published::default());
             }

@@ -38,7 +38,7 @@ impl Run {
 
     pub(super) fn receive_share(&mut self, from: Party, id: ShareId, arrival: ArrivedShare) {
         match &mut self.machine {
-            Machine::Gathering { .. } | Machine::Spending { .. } => {
+            Machine::Gathering { .. } | Machine::Awaiting | Machine::Spending { .. } => {
                 let due = id.from == from && id.to == self.course.me && self.may_be_due(id);
                 if due && arrival.values.len() == self.course.share_bytes() {
                     self.early.entry(id).or_insert(arrival);

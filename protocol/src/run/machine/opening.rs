@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agreement::agreeing::Clock;
+use crate::agreement::items::Body;
 use crate::lattice::grid::LatticeWeight;
 use crate::lattice::vector::LatticeVector;
 use crate::messages::log::Sealed;
 use crate::messages::stage::Stage;
-use crate::messages::wire::Bytes;
 use crate::publishing::interface::{FinalError, Published};
 use crate::publishing::opening::{Dealt, OpeningSights, OpeningStep, Unopened};
 use crate::publishing::result::Sum;
@@ -28,8 +28,9 @@ impl Run {
             Some((*party, (log.sealed.clone()?, self.dealt(*party, deal)?)))
         };
         let of: BTreeMap<Party, (Sealed, Dealt)> = unsealing.members.iter().filter_map(dealt).collect();
-        // Nothing is corrected any more: nobody needs the keys of masks again.
-        self.seals.iter_mut().for_each(|seals| seals.masks = None);
+        // Nothing is corrected any more: nobody needs the keys of these masks again.
+        let goes_on = self.may_go_on();
+        self.seals.iter_mut().for_each(|seals| seals.wipe_masks(goes_on));
         let Some(kept) = self.keep_secrets(&of) else {
             return self.remain_closed("this plan seals nothing");
         };
@@ -97,37 +98,37 @@ impl Run {
             return Err(FinalError::NoResidues);
         };
         let secrets = opening.secrets().unwrap_or_default();
-        let of = |party: &Party| -> Option<&Bytes> {
+        let of = |party: &Party| -> Option<&Body> {
             let hash = unsealing.logs.get(party)?.sealed.as_ref()?.hash;
-            let body = self.commons.items(Stage::Sealed).version(*party, &hash)?;
-            Some(body.bytes())
+            self.commons.items(Stage::Sealed).version(*party, &hash)
         };
-        let sealed: Vec<&Bytes> = unsealing.members.iter().filter_map(of).collect();
+        let sealed: Vec<&Body> = unsealing.members.iter().filter_map(of).collect();
         let corrections = unsealing.corrections.iter().zip(1..);
         let corrections = corrections.flat_map(|(set, number)| {
             let items = self.commons.items(Stage::Correction(number));
             let of_members = set.iter().filter(|(party, _)| unsealing.members.contains(party));
-            let given =
-                of_members.filter_map(|(party, hash)| Some((*party, items.version(*party, hash)?.bytes())));
-            given.map(move |(giver, bytes)| (number as usize - 1, giver, bytes))
+            let given = of_members.filter_map(|(party, hash)| Some((*party, items.version(*party, hash)?)));
+            given.map(move |(giver, body)| (number as usize - 1, giver, body))
         });
-        let corrections = corrections.filter(|(_, _, bytes)| !bytes.is_empty());
+        let corrections = corrections.filter(|(_, _, body)| !body.is_empty());
         let (mut vectors, mut told) = (Vec::new(), Vec::new());
-        for (stage, giver, bytes) in corrections {
+        for (stage, giver, body) in corrections {
             match unsealing.masks.get(stage).map(|masks| masks.get(&giver)) {
-                None => vectors.push(bytes),
-                Some(with) => told.extend(with.map(|with| ToldKeys {
+                None => vectors.push(body),
+                Some(None) => {}
+                Some(Some(with)) => told.push(ToldKeys {
                     giver,
                     with,
-                    keys: bytes,
-                })),
+                    keys: body.bytes().ok_or(FinalError::Unreadable)?,
+                }),
             }
         }
         // All of it is held, or the set would not be agreed.
         if sealed.len() < unsealing.members.len() || secrets.len() < sealed.len() {
             return Err(FinalError::NoResidues);
         }
-        finals.open(sealed.into_iter().chain(vectors), &told, &secrets)
+        let items = sealed.into_iter().chain(vectors).map(Body::bytes);
+        finals.open(items, &told, &secrets)
     }
 
     /// The stage is over, and a secret is lacking: there is no mean, and no smaller set is opened.

@@ -178,6 +178,7 @@ impl Run {
         let Err(reason) = checked.and_then(|()| self.check_range(sum, &published.included)) else {
             return published;
         };
+        self.record.out_of_range = matches!(reason, NoMean::OutOfRange);
         self.commons.event(Event::Fault(reason.to_string()));
         Published::without_sum(published.included, false)
     }

@@ -54,6 +54,7 @@ impl Run {
     pub(super) fn waits_in_public(&self) -> Option<bool> {
         match self.machine {
             Machine::Gathering { .. } => Some(false),
+            Machine::Awaiting => Some(true),
             Machine::Settling { .. } | Machine::Correcting { .. } if !self.record.finished => Some(true),
             // For a while also for those who wait still, to whom what it has not heard may matter.
             Machine::Publishing { .. } | Machine::Opening { .. }

@@ -51,7 +51,7 @@ impl Run {
             own: None,
             left_with: None,
         }));
-        self.commons.begin(SealTerms { threshold, bytes });
+        self.commons.begin(self.now, SealTerms { threshold, bytes });
         Ok(())
     }
 

@@ -32,7 +32,8 @@ impl Run {
     /// How long settling takes: with sealed finals, which leave with the logs, also what publishing
     /// would take.
     fn settling_ms(&self) -> u64 {
-        let stages = if self.commons.rules.stages.are_sealed() {
+        // A later release begins in the middle of its iteration.
+        let stages = if self.commons.rules.stages.are_sealed() && !self.succeeds {
             2
         } else {
             1

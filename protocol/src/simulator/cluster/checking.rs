@@ -26,6 +26,8 @@ impl Simulation<'_> {
         let outcomes = self.nodes.iter().enumerate();
         let outcomes =
             outcomes.filter_map(|(party, node)| node.outcome.as_ref().map(|(_, outcome)| (party, outcome)));
+        let one = self.plan.draft().releases() == 1;
+        let outcomes = outcomes.filter(|_| one);
         let mut violations: Vec<Violation> = agreed::check(outcomes).err().into_iter().collect();
         let running = |node: &Node| matches!(node.status, Status::Up) && node.outcome.is_none();
         for (party, _) in self.nodes.iter().enumerate().filter(|(_, node)| running(node)) {
@@ -36,7 +38,11 @@ impl Simulation<'_> {
         }
         violations.extend(self.check_finals());
         let outcomes = self.nodes.iter().filter_map(|node| node.outcome.as_ref());
-        violations.extend(self.checks.finish(outcomes.map(|(_, outcome)| outcome)));
+        // Of a training only the last iteration's outcomes are known.
+        if one {
+            let checks = self.checks.get(&1);
+            violations.extend(checks.and_then(|checks| checks.finish(outcomes.map(|(_, outcome)| outcome))));
+        }
         self.violations.append(&mut violations);
         Report {
             finished_at: self
@@ -63,6 +69,9 @@ impl Simulation<'_> {
     /// After roll-back, the finals of all who may publish add up to their x̃, to the bit, and their
     /// weights to their own.
     pub(super) fn check_finals(&self) -> Vec<Violation> {
+        if self.plan.draft().releases() > 1 {
+            return self.check_models();
+        }
         if !self.plan.draft().mechanism.rollback {
             return Vec::new();
         }

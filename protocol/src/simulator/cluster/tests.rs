@@ -29,9 +29,14 @@ fn plan_of(dimension: usize, parties: usize, lines: &str, rounds: u32) -> Arc<Pl
     let mut raw = RawRunFile::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     // Without sealed finals, and so with Gaussian noise, unless the lines say otherwise.
     raw.run.sealed.get_or_insert(false);
+    plan_from(raw, parties, None, rounds)
+}
+
+/// The plan of a run file, with noise of about the right size; so many rows a party.
+fn plan_from(raw: RawRunFile, parties: usize, records: Option<u64>, rounds: u32) -> Arc<Plan> {
     let file = raw.resolve(parties, Defaults::File);
     let file = file.unwrap_or_else(|error| panic!("{error}"));
-    let peers = Peers::simulated(parties, None).expect("enough parties");
+    let peers = Peers::simulated(parties, records).expect("enough parties");
     let draft = Draft::new(file, &peers, 7).unwrap_or_else(|error| panic!("{error}"));
     let claim = Claim {
         adversary: Adversary::Coalition,
@@ -535,3 +540,4 @@ mod kills;
 mod liars;
 mod sealed;
 mod soak;
+mod trainings;

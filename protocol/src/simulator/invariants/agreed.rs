@@ -83,6 +83,8 @@ mod tests {
             sealed: None,
             opened_for: Vec::new(),
             unopened: Vec::new(),
+            out_of_range: false,
+            training: None,
             tally: Tally::default(),
         }
     }

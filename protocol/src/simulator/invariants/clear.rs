@@ -48,13 +48,10 @@ impl Clear {
 
     /// A frame was given to the public graph.
     pub fn public(&self, frame: &[u8]) -> Result<(), Violation> {
+        // What a correction gives back may be a single share.
         let last = matches!(
-            wire::read_public(frame),
-            Ok(PublicFrame::Body {
-                // What a correction gives back may be a single share.
-                stage: Stage::Publishing | Stage::Correction(_),
-                ..
-            })
+            wire::read_public(frame).as_ref().map(PublicFrame::item),
+            Ok(Some((Stage::Publishing | Stage::Correction(_), ..)))
         );
         let may_be = |mark: &&[u8; MARK]| self.begins[beginning(mark)];
         let marks = frame

@@ -37,18 +37,14 @@ impl Entered {
 
     /// A frame was given to the public graph.
     pub fn public(&mut self, frame: &[u8]) -> Result<(), Violation> {
-        match wire::read_public(frame) {
-            Ok(PublicFrame::Body {
-                stage: Stage::Publishing,
-                author,
-                bytes,
-                ..
-            }) if bytes.len() == ENTRY_BYTES => {
-                if let Ok(entry) = FinalEntry::from_bytes(&frame[bytes], 1) {
-                    self.entries.insert(author, entry);
-                }
-                Ok(())
-            }
+        let read = wire::read_public(frame);
+        if let Ok(Some((Stage::Publishing, author, bytes))) = read.as_ref().map(PublicFrame::item)
+            && bytes.len() == ENTRY_BYTES
+            && let Ok(entry) = FinalEntry::from_bytes(&frame[bytes], 1)
+        {
+            self.entries.insert(author, entry);
+        }
+        match read {
             Ok(PublicFrame::Round {
                 round:
                     Round {

@@ -32,7 +32,7 @@ impl Gated {
     /// A frame was given to the public graph by `sender`; finals of others may only be passed on.
     pub fn public(&self, frame: &[u8]) -> Result<(), Violation> {
         let author = match wire::read_public(frame) {
-            Ok(PublicFrame::Notice(signed))
+            Ok(PublicFrame::Notice(signed) | PublicFrame::Item { signed, .. })
                 if matches!(
                     signed.notice,
                     Notice::Item {

@@ -36,17 +36,25 @@ impl Once {
     /// A frame was given to the public graph.
     pub fn public(&mut self, frame: &[u8]) -> Result<(), Violation> {
         match wire::read_public(frame) {
-            Ok(PublicFrame::Notice(signed)) if self.liar == Some(signed.author) => Ok(()),
+            Ok(PublicFrame::Notice(signed) | PublicFrame::Item { signed, .. })
+                if self.liar == Some(signed.author) =>
+            {
+                Ok(())
+            }
             Ok(PublicFrame::Body { author, .. }) if self.liar == Some(author) => Ok(()),
+            Ok(PublicFrame::Item { signed, bytes }) => {
+                let body = frame[bytes].to_vec();
+                if let Notice::Item { stage, .. } = signed.notice {
+                    same(&mut self.bodies, (stage, signed.author), body, "bodies")?;
+                }
+                self.notice(signed)
+            }
             // A READY is taken back, and whom somebody reaches changes.
             Ok(PublicFrame::Notice(SignedNotice {
                 notice: Notice::Withdraw { .. } | Notice::Unreached { .. },
                 ..
             })) => Ok(()),
-            Ok(PublicFrame::Notice(signed)) => match Slot::of(signed.author, &signed.notice) {
-                Some(slot) => same(&mut self.notices, slot, signed.notice, "notices"),
-                None => Ok(()),
-            },
+            Ok(PublicFrame::Notice(signed)) => self.notice(signed),
             Ok(PublicFrame::Body {
                 stage, author, bytes, ..
             }) => same(&mut self.bodies, (stage, author), frame[bytes].to_vec(), "bodies"),
@@ -58,6 +66,13 @@ impl Once {
             ),
             // Its hash is its name.
             Ok(PublicFrame::Set { .. }) | Err(_) => Ok(()),
+        }
+    }
+
+    fn notice(&mut self, signed: SignedNotice) -> Result<(), Violation> {
+        match Slot::of(signed.author, &signed.notice) {
+            Some(slot) => same(&mut self.notices, slot, signed.notice, "notices"),
+            None => Ok(()),
         }
     }
 

@@ -1,4 +1,5 @@
 mod noise;
+mod training;
 
 use proptest::prelude::*;
 
@@ -60,7 +61,7 @@ fn both_documents_of_defaults_parse_and_know_every_key() {
         assert_eq!(raw.name.is_some(), defaults == Defaults::Local);
     }
     // Every key of the table is one that the parser knows, and the parser lists no other.
-    for section in ["", "data", "privacy", "mechanism", "topology", "run"] {
+    for section in ["", "data", "model", "privacy", "mechanism", "topology", "run"] {
         let text = if section.is_empty() {
             "zzz = 1\n".to_string()
         } else {
@@ -74,7 +75,7 @@ fn both_documents_of_defaults_parse_and_know_every_key() {
             .map(|s| s.key)
             .collect();
         if section.is_empty() {
-            table.extend(["data", "privacy", "mechanism", "topology", "run"]);
+            table.extend(["data", "model", "privacy", "mechanism", "topology", "run"]);
         }
         listed.sort_unstable();
         table.sort_unstable();
@@ -581,7 +582,7 @@ proptest! {
         let _ = RunFile::parse(&text, parties);
         let _ = text.parse::<Fraction>();
         let defaults = crate::plan::defaults::document(Defaults::File);
-        let whole = format!("name = \"x\"\n{}", defaults.replace("[privacy]", "shape = [2]\n[privacy]"));
+        let whole = format!("name = \"x\"\n{}", defaults.replace("[model]", "shape = [2]\n[model]"));
         prop_assert!(RunFile::parse(&whole, 8).is_ok());
         let mut bytes = whole.into_bytes();
         let at = at % bytes.len();

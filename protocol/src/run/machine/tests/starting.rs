@@ -337,7 +337,7 @@ fn who_was_silent_and_speaks_again_is_started_with() {
 }
 
 #[test]
-fn an_abort_names_who_is_missing() {
+fn an_abort_names_who_is_missing_and_what_to_raise() {
     let mut room = Room::new(5, "");
     (0..3).for_each(|party| room.start(party));
     room.until(JOIN_MS);
@@ -347,4 +347,5 @@ fn an_abort_names_who_is_missing() {
         "{reason}"
     );
     assert!(!reason.contains("party-2"), "{reason}");
+    assert!(reason.contains("raise run.join_ms"), "{reason}");
 }

@@ -154,7 +154,7 @@ fn lying_soak(seeds: std::ops::Range<u64>) {
 
 #[test]
 fn one_liar_makes_no_two_results() {
-    lying_soak(0..24);
+    lying_soak(0..12);
 }
 
 /// `cargo test --release -p undertone-protocol --lib -- --ignored lying_soak`

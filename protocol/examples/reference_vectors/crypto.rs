@@ -1,11 +1,4 @@
-//! Answers the reference vectors for which no command exists: what of a protocol is computed in
-//! bytes or in whole numbers.
-//!
-//! `cargo run -p undertone-protocol --example reference_vectors -- IN.json OUT.json`
-//!
-//! IN has `{"vectors": [{name, kind, given}]}`, answered as `{name: answer}` for the kinds known
-//! here (`width`), or `{"crypto": [{digest, run_secrets, …}]}`, answered as `{"crypto": [{…}]}`
-//! with all that follows from what is given, or both.
+//! Keys, deals, letters, chains and masks, in bytes.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -13,50 +6,19 @@ use std::error::Error;
 
 use rand::rand_core::{TryCryptoRng, TryRng};
 use serde::Deserialize;
-use serde_json::{Map, Value, from_value, json};
+use serde_json::{Value, from_value, json};
 use undertone_protocol::lattice::residue::{ResidueVector, Ring};
-use undertone_protocol::lattice::width::least_bits;
 use undertone_protocol::sealing::deal::{Deal, Polynomial, Secret};
 use undertone_protocol::sealing::letter::{self, Envelope};
 use undertone_protocol::sealing::mask::{EVERYBODY, MaskKey, MaskPlace, MaskTooLong};
 use undertone_protocol::sealing::run_key::{PairChain, PairKey, RunKey, incarnation};
 
-type Answer = Result<Value, Box<dyn Error>>;
+use crate::Answer;
+
 type Bytes = [u8; 32];
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut paths = std::env::args().skip(1);
-    let (Some(from), Some(to)) = (paths.next(), paths.next()) else {
-        return Err("usage: reference_vectors IN.json OUT.json".into());
-    };
-    let asked: Value = serde_json::from_slice(&std::fs::read(from)?)?;
-    let mut answers = Map::new();
-    for vector in asked["vectors"].as_array().into_iter().flatten() {
-        if vector["kind"] == "width" {
-            let name = vector["name"].as_str().ok_or("a vector has a name")?;
-            answers.insert(name.to_owned(), width(&vector["given"])?);
-        }
-    }
-    if let Some(crypto) = asked["crypto"].as_array() {
-        let crypto = crypto
-            .iter()
-            .map(|given| from_value::<Given>(given.clone())?.answer());
-        answers.insert("crypto".to_owned(), crypto.collect::<Result<Vec<_>, _>>()?.into());
-    }
-    Ok(std::fs::write(to, serde_json::to_vec_pretty(&answers)?)?)
-}
-
-#[derive(Deserialize)]
-struct Sum {
-    parties: usize,
-    bound: f64,
-    independent_std: f64,
-}
-
-fn width(given: &Value) -> Answer {
-    let sum: Sum = from_value(given.clone())?;
-    let bits = least_bits(sum.parties, sum.bound, sum.independent_std);
-    Ok(json!({ "bits": bits }))
+pub(crate) fn answer(given: &Value) -> Answer {
+    from_value::<Given>(given.clone())?.answer()
 }
 
 /// What a vector of `crypto` gives: `values` and `secrets` by party, coefficients of party 0's

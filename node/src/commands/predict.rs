@@ -1,0 +1,106 @@
+//! `undertone predict`: what a trained model says of rows, on this machine alone.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use undertone_protocol::model::loss::Loss;
+
+use crate::party::model_file::{self, ModelFile};
+use crate::party::rows::Rows;
+use crate::telling::failure::Failure;
+use crate::telling::report::Report;
+use crate::telling::table::number;
+use crate::vector_file::formats;
+use crate::vector_file::layout::{Dtype, Layout};
+
+/// Flags of `predict`.
+#[derive(Args, Debug)]
+pub struct PredictArgs {
+    /// The model: the .json that a training wrote, or the .npy beside it
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Rows, with or without the target's column (.csv, .npy, .json)
+    #[arg(long, value_name = "X")]
+    input: PathBuf,
+    /// Where to write what the model says of each row (.npy)
+    #[arg(long, value_name = "Y")]
+    output: Option<PathBuf>,
+}
+
+/// Applies the model; where the rows have their targets, says how good it is.
+pub fn run(arguments: &PredictArgs) -> Result<Report, Failure> {
+    let model = ModelFile::read(&arguments.model)?;
+    let (rows, judged) = rows(&model, &arguments.input)?;
+    let weights = model.values();
+    let said: Vec<f64> = rows
+        .iter()
+        .map(|(features, _)| rows.named(&weights, features))
+        .collect();
+    if let Some(output) = &arguments.output {
+        write(output, &said)?;
+    }
+    let mut json = json!({ "rows": said.len(), "digest": model.digest(), "exit_code": 0 });
+    if judged {
+        json["test"] = rows.report(&weights);
+    }
+    let what = match rows.loss() {
+        Loss::Squared => "numbers",
+        Loss::Logistic | Loss::Softmax { .. } => "classes",
+    };
+    let mut text = format!("The {what} of {} rows", said.len());
+    text += &match &arguments.output {
+        Some(output) => format!(" are in {}.\n", output.display()),
+        None => format!(": {}\n", listed(&said)),
+    };
+    let test = &json["test"];
+    if let Some(accuracy) = test["accuracy"].as_f64() {
+        text += &format!("{:.1} % of their targets are named.\n", 100.0 * accuracy);
+    } else if let Some(r2) = test["r2"].as_f64() {
+        text += &format!("R² = {} against their targets.\n", number(r2));
+    }
+    Ok(Report { json, text, exit: 0 })
+}
+
+/// The rows of a file, and whether they have their targets.
+fn rows(model: &ModelFile, path: &Path) -> Result<(Rows, bool), Failure> {
+    let file = formats::read(path)?;
+    let (settings, columns) = (&model.model, file.layout.shape.last().copied().unwrap_or(1));
+    if columns + 1 != settings.columns || file.layout.shape.len() != 2 {
+        return Ok((model_file::rows(settings, path)?, true));
+    }
+    // Without a target any does: 0 is one of every loss.
+    let at = settings.target_at().unwrap_or(columns);
+    let with_target = |row: &[f64]| [&row[..at], &[0.0], &row[at..]].concat();
+    let values: Vec<f64> = file.values.chunks_exact(columns).flat_map(with_target).collect();
+    Ok((Rows::prepare(settings, &values, path)?, false))
+}
+
+fn write(path: &Path, said: &[f64]) -> Result<(), Failure> {
+    if path.extension().is_none_or(|extension| extension != "npy") {
+        return Err(
+            Failure::usage(format!("{}: predictions are written as .npy", path.display()))
+                .field("--output")
+                .hint("write --output predictions.npy"),
+        );
+    }
+    formats::write(path, &Layout::npy(vec![said.len()], Dtype::F64), said)
+}
+
+/// A class as the whole number that it is.
+fn shown(said: &f64) -> String {
+    match said.fract() == 0.0 {
+        true => format!("{said:.0}"),
+        false => number(*said),
+    }
+}
+
+/// The first of them, for people.
+fn listed(said: &[f64]) -> String {
+    const SHOWN: usize = 20;
+    let mut few: Vec<String> = said.iter().take(SHOWN).map(shown).collect();
+    if said.len() > SHOWN {
+        few.push(format!("… and {} more (--output)", said.len() - SHOWN));
+    }
+    few.join(", ")
+}

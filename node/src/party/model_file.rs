@@ -1,0 +1,203 @@
+//! The files of a model: what a training came to, with all that it takes to apply it to a row.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::plan::run_file::training::ModelSettings;
+
+use crate::party::input;
+use crate::party::rows::Rows;
+use crate::telling::failure::{Exit, Failure};
+use crate::vector_file::formats;
+use crate::vector_file::layout::{Dtype, Format, Layout, Tensor};
+
+/// Extensions of files that a model is written to.
+const EXTENSIONS: [&str; 3] = ["npy", "json", "safetensors"];
+
+/// The longest file that is read as a model. Our choice: more than any plan's parameters take.
+const MOST_BYTES: u64 = 1 << 32;
+
+/// A model and how it was made. Public.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelFile {
+    version: u32,
+    /// The plan's.
+    digest: String,
+    /// ε of the whole training as it turned out for the party that wrote this; null where it is
+    /// not known.
+    epsilon: Option<f64>,
+    delta: f64,
+    /// Iterations that are in it.
+    iterations: u64,
+    /// How rows are prepared, and what was fitted.
+    pub model: ModelSettings,
+    /// A row for each class (else one), a number for each feature in the order of the columns
+    /// without the target, the intercept last.
+    pub weights: Vec<Vec<f64>>,
+}
+
+/// Refuses what no model is written to (exit 2).
+pub fn check_output(plan: &Plan, path: &Path) -> Result<(), Failure> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if plan.draft().model.is_none() || extension.is_some_and(|it| EXTENSIONS.contains(&it)) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{}: a model is written as .npy, .json or .safetensors",
+        path.display()
+    ))
+    .field("--output")
+    .hint("write --output model.json, or another of these"))
+}
+
+impl ModelFile {
+    /// A training's model.
+    pub fn of(plan: &Plan, values: &[f64], epsilon: Option<f64>, iterations: u64) -> Option<Self> {
+        let model = plan.draft().model.clone()?;
+        let weights = values.chunks(model.features()).map(<[f64]>::to_vec).collect();
+        Some(ModelFile {
+            version: 1,
+            digest: plan.digest_hex(),
+            epsilon,
+            delta: plan.draft().privacy.delta,
+            iterations,
+            model,
+            weights,
+        })
+    }
+
+    /// The digest of the plan that it was trained by.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Its numbers, one after the other.
+    pub fn values(&self) -> Vec<f64> {
+        self.weights.concat()
+    }
+
+    /// Writes it as the extension says; beside a `.npy`, which has nothing but numbers, a `.json`.
+    pub fn write(&self, path: &Path) -> Result<(), Failure> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("npy") => {
+                formats::write(path, &input::layout_of_model(&self.model), &self.values())?;
+                self.write_json(&beside(path))
+            }
+            Some("safetensors") => self.write_tensors(path),
+            _ => self.write_json(path),
+        }
+    }
+
+    fn write_json(&self, path: &Path) -> Result<(), Failure> {
+        let unwritten = |e: &dyn std::fmt::Display| {
+            Failure::usage(format!("{}: cannot be written: {e}", path.display()))
+                .field("--output")
+                .hint("choose another --output, or make room")
+        };
+        let text = serde_json::to_string_pretty(self).map_err(|e| unwritten(&e))? + "\n";
+        formats::write_whole(path, |out| out.write_all(text.as_bytes())).map_err(|e| unwritten(&e))
+    }
+
+    /// `weight` and `bias`, as libraries of models call them; all else as text.
+    fn write_tensors(&self, path: &Path) -> Result<(), Failure> {
+        let tensor = |name: &str, shape: Vec<usize>| Tensor {
+            name: name.into(),
+            shape,
+            dtype: Dtype::F64,
+        };
+        let (classes, columns) = (self.weights.len(), self.model.columns - 1);
+        let mut tensors = vec![tensor("weight", vec![classes, columns])];
+        let mut values: Vec<f64> = self
+            .weights
+            .iter()
+            .flat_map(|row| row[..columns].to_vec())
+            .collect();
+        if self.model.intercept {
+            // In the order of names.
+            tensors.insert(0, tensor("bias", vec![classes]));
+            let biases = self.weights.iter().map(|row| row[columns]);
+            values = biases.chain(values).collect();
+        }
+        let settings = serde_json::to_string(&self.model)
+            .map_err(|e| Failure::new(Exit::Internal, format!("settings are not written: {e}")))?;
+        let metadata = BTreeMap::from([
+            ("digest".into(), self.digest.clone()),
+            (
+                "epsilon".into(),
+                self.epsilon
+                    .map_or("unknown".into(), |epsilon| epsilon.to_string()),
+            ),
+            ("delta".into(), self.delta.to_string()),
+            ("iterations".into(), self.iterations.to_string()),
+            ("model".into(), settings),
+        ]);
+        let layout = Layout {
+            shape: vec![values.len()],
+            format: Format::Safetensors { tensors, metadata },
+        };
+        formats::write(path, &layout, &values)
+    }
+
+    /// Reads a model's `.json`, or the one beside its `.npy`.
+    ///
+    /// # Errors
+    /// It is none (exit 7).
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let path = match path.extension().is_some_and(|extension| extension == "npy") {
+            true => beside(path),
+            false => path.to_owned(),
+        };
+        let unusable = |what: String| {
+            Failure::input(format!("{}: {what}", path.display()))
+                .field("MODEL")
+                .hint("give the .json that a training wrote, or the .npy that lies beside one")
+        };
+        let length = std::fs::metadata(&path)
+            .map_err(|e| unusable(e.to_string()))?
+            .len();
+        if length > MOST_BYTES {
+            return Err(unusable(format!("{length} bytes are no model")));
+        }
+        let text = std::fs::read(&path).map_err(|e| unusable(e.to_string()))?;
+        let model: ModelFile =
+            serde_json::from_slice(&text).map_err(|e| unusable(format!("no model: {e}")))?;
+        let features = model.model.features();
+        let blocks = model.model.parameters().checked_div(features.max(1)).unwrap_or(0);
+        let fits = model.weights.len() == blocks && model.weights.iter().all(|row| row.len() == features);
+        let whole = fits && model.model.target_at().is_some() && model.values().iter().all(|w| w.is_finite());
+        match model.version == 1 && whole {
+            true => Ok(model),
+            false => Err(unusable("its weights are not those of its settings".into())),
+        }
+    }
+}
+
+/// Rows in a file, prepared for a model.
+///
+/// # Errors
+/// The file has other columns (exit 7), or targets that the loss does not know.
+pub fn rows(model: &ModelSettings, path: &Path) -> Result<Rows, Failure> {
+    let file = formats::read(path)?;
+    let columns = file.layout.records().map(|(_, shape)| shape);
+    if columns != Some(vec![model.columns]) {
+        let found = file.layout.shape.last().copied().unwrap_or(1);
+        return Err(Failure::input(format!(
+            "{}: rows of {found} columns, the model has rows of {}",
+            path.display(),
+            model.columns
+        ))
+        .field(path.display())
+        .hint("give a table with the columns that the model was fitted to, in their order"));
+    }
+    if let Some(names) = &model.names {
+        input::check_columns(names, &file.layout, path)?;
+    }
+    Rows::prepare(model, &file.values, path)
+}
+
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension("json")
+}

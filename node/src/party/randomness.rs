@@ -1,0 +1,17 @@
+//! The system's randomness, for noise.
+
+use rand::SeedableRng;
+use rand::rngs::{ChaCha12Rng, SysRng};
+
+use crate::telling::failure::Failure;
+
+/// A generator for noise, seeded by the operating system.
+///
+/// # Errors
+/// The system gives none.
+pub fn for_noise() -> Result<ChaCha12Rng, Failure> {
+    ChaCha12Rng::try_from_rng(&mut SysRng).map_err(|error| {
+        Failure::usage(format!("the system gives no randomness: {error}"))
+            .hint("noise needs the operating system's random source, such as /dev/urandom")
+    })
+}

@@ -1,0 +1,97 @@
+//! What an account says of a training: how far it came, and what all of it has cost.
+
+use serde_json::{Value, json};
+use undertone_accountant::gate::verdict::Audit;
+use undertone_accountant::losses::{gaussian, releases};
+use undertone_protocol::plan::checked::Plan;
+use undertone_protocol::run::outcome::TrainingOutcome;
+
+/// A training in an account.
+#[derive(Clone, Debug)]
+pub(super) struct Trained {
+    /// Whether there is a model.
+    pub(super) has_model: bool,
+    /// Why there is none, or one of fewer iterations or parties than planned.
+    pub(super) reason: Option<String>,
+    /// How far it came, as receipts and final objects say it.
+    pub(super) iterations: Value,
+    /// The loss of the iteration that cost most.
+    pub(super) mu_iteration: Option<f64>,
+}
+
+impl Trained {
+    /// What an account says of it; `audit` is that of the iteration that cost most, and becomes
+    /// that of all of them.
+    pub(super) fn of(plan: &Plan, training: &TrainingOutcome, audit: &mut Option<Audit>) -> Self {
+        let mu_iteration = audit.as_ref().map(|audit| audit.mu);
+        *audit = audit.take().map(|audit| together(plan, training, audit));
+        Trained {
+            has_model: training.model.is_some(),
+            reason: reason(plan, training),
+            iterations: iterations(plan, training),
+            mu_iteration,
+        }
+    }
+}
+
+impl Trained {
+    /// What it adds to a receipt.
+    pub(super) fn add_to(&self, receipt: &mut Value) {
+        receipt["iterations"] = self.iterations.clone();
+        receipt["mu_iteration"] = json!(self.mu_iteration.filter(|mu| mu.is_finite()));
+    }
+}
+
+/// The audit of all iterations that have cost this node, from that of the one that cost most.
+///
+/// Where the last of them may have been opened without this node, its loss is not known: it is no
+/// larger than what the others' gate lets through.
+fn together(plan: &Plan, training: &TrainingOutcome, audit: Audit) -> Audit {
+    let most = match training.stopped {
+        Some(_) => audit
+            .mu
+            .max(releases::budget(plan.draft()).unwrap_or(f64::INFINITY)),
+        None => audit.mu,
+    };
+    let mu = releases::together(most, training.spent);
+    let epsilon = gaussian::epsilon(plan.draft().privacy.delta, mu).unwrap_or(f64::INFINITY);
+    Audit { mu, epsilon, ..audit }
+}
+
+fn iterations(plan: &Plan, training: &TrainingOutcome) -> Value {
+    let members = &plan.draft().members;
+    let departed = training.departed.iter();
+    let departed = departed.map(|(&party, since)| (members[party].name.clone(), json!(since)));
+    json!({
+        "planned": plan.draft().releases(),
+        "run": training.iterations,
+        "spent": training.spent,
+        "corrected": training.corrected,
+        "rejected": training.rejected,
+        "departed": departed.collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+fn reason(plan: &Plan, training: &TrainingOutcome) -> Option<String> {
+    let (run, planned) = (training.iterations, plan.draft().releases());
+    if let Some(stopped) = &training.stopped {
+        return Some(match run {
+            0 => stopped.clone(),
+            _ => format!("the training ended after {run} of {planned} iterations: {stopped}"),
+        });
+    }
+    if !training.departed.is_empty() {
+        let members = &plan.draft().members;
+        let departed = training.departed.iter();
+        let each = departed.map(|(&party, since)| format!("{} since iteration {since}", members[party].name));
+        let each: Vec<String> = each.collect();
+        return Some(format!("the model is without {}", each.join(", without ")));
+    }
+    let rejected = training.rejected.len();
+    (rejected > 0).then(|| {
+        format!(
+            "{rejected} of {planned} sums were further out than gradients and noise can be: \
+             somebody lied, or a value overflowed, and the model stayed as it was"
+        )
+    })
+}

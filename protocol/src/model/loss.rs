@@ -1,0 +1,231 @@
+//! What a row says of a model: the gradient of its loss.
+//!
+//! A model is one vector: a number for each column, for softmax one such block for each class, one
+//! after the other. Exponentials are `libm`'s, so that a simulation repeats on any machine; all the
+//! same nobody may rely on the last bits of a gradient.
+
+use super::ordered::{dot, norm};
+
+/// How a model is held against a row's target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// ½(xᵀθ − y)²: least squares.
+    Squared,
+    /// The negative log-likelihood of y ∈ {0, 1} at probability 1/(1 + exp(−xᵀθ)).
+    Logistic,
+    /// The negative log-likelihood of class y at probabilities proportional to exp(xᵀθ_c).
+    Softmax {
+        /// How many classes there are, at least 2; y ∈ {0, …, classes − 1}.
+        classes: usize,
+    },
+}
+
+impl Loss {
+    /// The coordinates of a model for rows of so many features.
+    pub fn parameters(self, features: usize) -> usize {
+        self.blocks().saturating_mul(features)
+    }
+
+    /// The scores that a model gives a row.
+    fn blocks(self) -> usize {
+        match self {
+            Loss::Squared | Loss::Logistic => 1,
+            Loss::Softmax { classes } => classes,
+        }
+    }
+
+    /// Whether a target is one that this loss knows.
+    pub fn knows(self, target: f64) -> bool {
+        match self {
+            Loss::Squared => target.is_finite(),
+            Loss::Logistic => target == 0.0 || target == 1.0,
+            Loss::Softmax { classes } => target >= 0.0 && target < classes as f64 && target.fract() == 0.0,
+        }
+    }
+
+    /// The most that a gradient of rows of this length changes per length of a model's change: the
+    /// largest eigenvalue of the loss's second derivative (Böhning 1992 for softmax: half of R²).
+    pub fn smoothness(self, length: f64) -> f64 {
+        let square = length * length;
+        match self {
+            Loss::Squared => square,
+            Loss::Logistic => square / 4.0,
+            Loss::Softmax { .. } => square / 2.0,
+        }
+    }
+
+    /// What a model says of a row: for each block of the model its score xᵀθ_c.
+    pub fn scores(self, model: &[f64], features: &[f64]) -> Vec<f64> {
+        model
+            .chunks_exact(features.len())
+            .map(|block| dot(block, features))
+            .collect()
+    }
+
+    /// The derivative of a row's loss by each of its scores.
+    fn slopes(self, scores: &[f64], target: f64) -> Vec<f64> {
+        match self {
+            Loss::Squared => vec![scores[0] - target],
+            Loss::Logistic => vec![logistic(scores[0]) - target],
+            Loss::Softmax { .. } => {
+                let mut slopes = probabilities(scores);
+                slopes[target as usize] -= 1.0;
+                slopes
+            }
+        }
+    }
+
+    /// A row's loss at a model. The target is one that [`Loss::knows`].
+    pub fn value(self, model: &[f64], features: &[f64], target: f64) -> f64 {
+        let scores = self.scores(model, features);
+        match self {
+            Loss::Squared => 0.5 * (scores[0] - target) * (scores[0] - target),
+            Loss::Logistic => softplus(scores[0]) - target * scores[0],
+            Loss::Softmax { .. } => {
+                let most = largest(&scores);
+                let sum = scores
+                    .iter()
+                    .fold(0.0, |sum, score| sum + libm::exp(score - most));
+                most + libm::log(sum) - scores[target as usize]
+            }
+        }
+    }
+
+    /// Puts a row's gradient at a model into `gradient`, which is as long as the model. The target
+    /// is one that [`Loss::knows`].
+    pub fn gradient(self, model: &[f64], features: &[f64], target: f64, gradient: &mut [f64]) {
+        let slopes = self.slopes(&self.scores(model, features), target);
+        for (block, slope) in gradient.chunks_exact_mut(features.len()).zip(slopes) {
+            block.iter_mut().zip(features).for_each(|(g, x)| *g = slope * x);
+        }
+    }
+}
+
+/// Shortens a gradient to length `radius` where it is longer. One that is not finite becomes zero:
+/// what a row holds is never an error.
+pub fn clip_gradient(radius: f64, gradient: &mut [f64]) {
+    if gradient.iter().any(|g| !g.is_finite()) {
+        return gradient.fill(0.0);
+    }
+    let length = norm(gradient);
+    if length > radius {
+        // Divided first: the length of finite numbers may be infinite.
+        let largest = gradient.iter().fold(0.0f64, |most, g| most.max(g.abs()));
+        gradient.iter_mut().for_each(|g| *g /= largest);
+        let factor = radius / norm(gradient);
+        gradient.iter_mut().for_each(|g| *g *= factor);
+    }
+}
+
+/// 1/(1 + exp(−score)), without overflow.
+pub fn logistic(score: f64) -> f64 {
+    if score >= 0.0 {
+        1.0 / (1.0 + libm::exp(-score))
+    } else {
+        let e = libm::exp(score);
+        e / (1.0 + e)
+    }
+}
+
+/// ln(1 + exp(score)), without overflow.
+fn softplus(score: f64) -> f64 {
+    score.max(0.0) + libm::log1p(libm::exp(-score.abs()))
+}
+
+/// Probabilities proportional to the exponentials of scores.
+pub fn probabilities(scores: &[f64]) -> Vec<f64> {
+    let most = largest(scores);
+    let raised: Vec<f64> = scores.iter().map(|score| libm::exp(score - most)).collect();
+    let sum = raised.iter().fold(0.0, |sum, e| sum + e);
+    raised.iter().map(|e| e / sum).collect()
+}
+
+fn largest(scores: &[f64]) -> f64 {
+    scores.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::ChaCha8Rng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    const LOSSES: [Loss; 3] = [Loss::Squared, Loss::Logistic, Loss::Softmax { classes: 3 }];
+
+    #[test]
+    fn gradients_are_the_slopes_of_losses() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for loss in LOSSES {
+            for target in [0.0, 1.0] {
+                let mut draw =
+                    |count| -> Vec<f64> { (0..count).map(|_| rng.random_range(-2.0..2.0)).collect() };
+                let (features, model) = (draw(4), draw(loss.parameters(4)));
+                let mut gradient = vec![0.0; model.len()];
+                loss.gradient(&model, &features, target, &mut gradient);
+                for (i, slope) in gradient.iter().enumerate() {
+                    let at = |step: f64| {
+                        let mut moved = model.clone();
+                        moved[i] += step;
+                        loss.value(&moved, &features, target)
+                    };
+                    let measured = (at(1e-5) - at(-1e-5)) / 2e-5;
+                    assert!((slope - measured).abs() < 1e-8, "{loss:?} {slope} {measured}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_gradient_changes_no_faster_than_its_smoothness() {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        for (loss, _) in LOSSES.iter().zip(0..) {
+            let mut steepest = 0.0f64;
+            for _ in 0..2000 {
+                let mut draw =
+                    |count| -> Vec<f64> { (0..count).map(|_| rng.random_range(-3.0..3.0)).collect() };
+                let (features, model) = (draw(2), draw(loss.parameters(2)));
+                let step: Vec<f64> = draw(model.len()).iter().map(|s| s * 1e-4).collect();
+                let moved: Vec<f64> = model.iter().zip(&step).map(|(m, s)| m + s).collect();
+                let (mut here, mut there) = (vec![0.0; model.len()], vec![0.0; model.len()]);
+                loss.gradient(&model, &features, 1.0, &mut here);
+                loss.gradient(&moved, &features, 1.0, &mut there);
+                let change: Vec<f64> = there.iter().zip(&here).map(|(t, h)| t - h).collect();
+                let bound = loss.smoothness(norm(&features));
+                steepest = steepest.max(norm(&change) / norm(&step) / bound);
+            }
+            assert!(
+                (0.8..1.0 + 1e-6).contains(&steepest),
+                "{loss:?}: {steepest} of the bound"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let extreme = [1e308, -1e308];
+        for loss in [Loss::Logistic, Loss::Softmax { classes: 2 }] {
+            let model = vec![1.0; loss.parameters(2)];
+            let mut gradient = vec![0.0; model.len()];
+            loss.gradient(&model, &[700.0, 900.0], 0.0, &mut gradient);
+            assert!(gradient.iter().all(|g| g.is_finite()), "{gradient:?}");
+        }
+        let mut gradient = extreme.to_vec();
+        clip_gradient(1.0, &mut gradient);
+        assert!((norm(&gradient) - 1.0).abs() < 1e-15);
+        gradient[1] = f64::NAN;
+        clip_gradient(1.0, &mut gradient);
+        assert_eq!(gradient, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn targets_are_known_or_not() {
+        let known = |loss: Loss| [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, f64::NAN].map(|y| loss.knows(y));
+        assert_eq!(known(Loss::Squared), [true, true, true, true, true, true, false]);
+        assert_eq!(
+            known(Loss::Logistic),
+            [false, true, false, true, false, false, false]
+        );
+        assert_eq!(known(LOSSES[2]), [false, true, false, true, true, false, false]);
+    }
+}

@@ -1,0 +1,41 @@
+use super::*;
+
+#[test]
+fn a_model_goes_with_a_training_only() {
+    let refused = |text: &str| {
+        let error = RunFile::parse(text, 8).expect_err("refused");
+        error.field().unwrap_or_default().to_owned()
+    };
+    let mean = "name = \"x\"\n[data]\nshape = [3]\n";
+    assert_eq!(refused(&format!("{mean}[model]\nloss = \"squared\"\n")), "model");
+    assert_eq!(
+        refused(&format!("{mean}[run]\niteration_ms = 9\n")),
+        "run.iteration_ms"
+    );
+    let training = "task = \"regression\"\nname = \"x\"\n[data]\nshape = [3]\n[model]\nloss = \"logistic\"\n";
+    let file = parse(training, 8);
+    let model = file.model.expect("a model");
+    assert_eq!(
+        (model.features(), model.parameters(), model.iterations),
+        (3, 3, 50)
+    );
+    assert_eq!((file.data.shape, file.data.unit), (vec![3], Unit::Record));
+    assert_eq!(file.mechanism.kind, MechanismKind::Pairwise);
+    assert_eq!((file.run.iteration_ms, file.run.settle_ms), (Some(8000), 4000));
+    for (line, field) in [
+        ("clip = 0.0", "model.clip"),
+        ("momentum = 1.0", "model.momentum"),
+        ("ridge = -1.0", "model.ridge"),
+        ("average = 1.5", "model.average"),
+        ("target = 3", "model.target"),
+        ("target_box = [0.0, 1.0]", "model.target_box"),
+        ("classes = 2", "model.classes"),
+        ("iterations = 0", "model.iterations"),
+    ] {
+        assert_eq!(refused(&format!("{training}{line}\n")), field);
+    }
+    // Ten thousand models of a million numbers are more than a node is to keep.
+    let long = training.replace("[3]", "[1000000]") + "iterations = 10000\n";
+    assert_eq!(refused(&long), "model.iterations");
+    parse(&(long + "average = 0.0\n"), 8);
+}

@@ -1,0 +1,117 @@
+//! Trainings: what simulated parties contribute, and what must hold of their models.
+
+use super::*;
+use crate::lattice::payload::Payload;
+use crate::model::descent::Descent;
+use crate::run::outcome::TrainingOutcome;
+
+impl<'a> Simulation<'a> {
+    /// The parties of a training contribute this.
+    pub fn contributing(mut self, contribution: impl Fn(Party, u32, &[f64]) -> LatticeVector + 'a) -> Self {
+        self.trainees.contribution = Some(Box::new(contribution));
+        self
+    }
+
+    pub(super) fn checks_of(&mut self, iteration: u32) -> &mut Checks {
+        let (liar, terms) = (self.liar, self.plan.terms());
+        let opening_bytes = terms.map_or(0, |terms| terms.opening_bytes);
+        let fresh = || Checks::new(liar, opening_bytes);
+        self.checks.entry(iteration).or_insert_with(fresh)
+    }
+
+    pub(super) fn checks_of_present(&mut self, party: Party) -> &mut Checks {
+        let iteration = self.nodes[party].task.iteration();
+        self.checks_of(iteration)
+    }
+
+    /// A party is asked for its contribution: everybody who is comes to the same model.
+    pub(super) fn contribute(&mut self, party: Party, iteration: u32, model: &Arc<[f64]>) {
+        let bits = |model: &[f64]| model.iter().map(|theta| theta.to_bits()).collect::<Vec<_>>();
+        let first = self
+            .trainees
+            .models
+            .entry(iteration)
+            .or_insert_with(|| model.clone());
+        if bits(first) != bits(model) {
+            let text = format!("party {party} goes into iteration {iteration} with another model");
+            self.violations.push(Violation::new("model", text));
+        }
+        let contribution = self.trainees.contribution.as_ref();
+        let contribution = contribution.expect("a training is simulated with contributions");
+        let mut value = contribution(party, iteration, model);
+        let (plan, seed) = (&self.plan, self.conditions.seed);
+        // Another noise in each iteration.
+        let fresh = seed.wrapping_add(u64::from(iteration) << 32);
+        noise_of(plan, fresh, party, &mut value);
+        self.trainees
+            .contributed
+            .insert((iteration, party), value.clone());
+        let at = self.after_work();
+        let input = Input::Contribution { iteration, value };
+        self.schedule(at, Occurrence::Input { party, input });
+    }
+
+    /// Every model is what follows from the sums of x̃ of those who had not departed, to the bit.
+    pub(super) fn check_models(&self) -> Vec<Violation> {
+        let nodes = self.nodes.iter().enumerate();
+        let ended = nodes.filter_map(|(party, node)| Some((party, &node.outcome.as_ref()?.1)));
+        let wrong = ended.filter(|(_, outcome)| !self.model_follows(outcome));
+        let two = self.two_models();
+        let told = wrong.map(|(party, _)| {
+            let text = format!("party {party}'s model does not follow from what was contributed");
+            Violation::new("model", text)
+        });
+        told.chain(two).collect()
+    }
+
+    /// Two nodes that end after the same iteration hold the same model.
+    fn two_models(&self) -> Option<Violation> {
+        let outcomes = self.nodes.iter().filter_map(|node| node.outcome.as_ref());
+        let trainings: Vec<_> = outcomes
+            .filter_map(|(_, outcome)| outcome.training.as_ref())
+            .collect();
+        let differ =
+            |a: &TrainingOutcome, b: &TrainingOutcome| a.iterations == b.iterations && a.model != b.model;
+        let two = trainings.iter().any(|a| trainings.iter().any(|b| differ(a, b)));
+        two.then(|| Violation::new("model", "two nodes end after the same iteration with two models"))
+    }
+
+    fn model_follows(&self, outcome: &Outcome) -> bool {
+        let Some(training) = &outcome.training else {
+            return false;
+        };
+        let settings = self.plan.draft().model.as_ref().expect("a training");
+        let course = settings.course().expect("a checked plan");
+        let mut descent = Descent::new(course, vec![0.0; settings.parameters()]);
+        for iteration in 1..=training.iterations {
+            let is_in = |party: &Party| {
+                training
+                    .departed
+                    .get(party)
+                    .is_none_or(|&since| iteration < since)
+            };
+            let included: Vec<Party> = (0..self.plan.parties()).filter(is_in).collect();
+            if training.rejected.contains(&iteration) {
+                descent.stay();
+                continue;
+            }
+            let mut sum = self.plan.lattice().zeros(settings.parameters());
+            let mut rows = 0;
+            for &party in &included {
+                let value = match iteration {
+                    1 => Some(&self.noised[party]),
+                    later => self.trainees.contributed.get(&(later as u32, party)),
+                };
+                let Some(value) = value else {
+                    return false;
+                };
+                sum.add(value);
+                rows += self.plan.draft().members[party].records.unwrap_or(0);
+            }
+            let step = self.plan.lattice().step();
+            descent.step(sum.steps().map(|word| word as f64 * step), rows as f64);
+        }
+        let model = (training.iterations > 0).then(|| descent.result());
+        model == training.model
+    }
+}

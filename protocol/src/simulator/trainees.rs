@@ -1,0 +1,20 @@
+//! What simulated parties contribute to a training, and at which models.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::lattice::vector::LatticeVector;
+use crate::topology::party::Party;
+
+/// A party's clipped, rounded gradients at a model, summed: its party, the iteration, the model.
+type Contribution<'a> = dyn Fn(Party, u32, &[f64]) -> LatticeVector + 'a;
+
+/// What is known of a training.
+#[derive(Default)]
+pub(super) struct Trainees<'a> {
+    pub(super) contribution: Option<Box<Contribution<'a>>>,
+    /// x̃ of each iteration from the second on and each party.
+    pub(super) contributed: BTreeMap<(u32, Party), LatticeVector>,
+    /// The model that each iteration's gradients are taken at, by the first party that asked.
+    pub(super) models: BTreeMap<u32, Arc<[f64]>>,
+}

@@ -1,0 +1,381 @@
+//! A model that the parties fit together: a sequence of sums, each of gradients at the model that
+//! the earlier ones made.
+//!
+//! Iteration k is one [`Run`], the first one with gathering and START, each later one the
+//! [successor](Run::successor) of the one before, of those whose gradients are in that one's sum.
+//! Everybody who opens a sum comes to the same next model, to the bit. What is said in a later
+//! iteration is signed for a digest that has that model in it: who came to another one is not
+//! understood.
+//!
+//! Nothing of iteration k + 1 leaves a node before k is open there. There is no second attempt at
+//! an iteration, and none is passed over: where one is not opened the training ends, with the model
+//! so far.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::agreement::shelf::Shelf;
+use crate::lattice::vector::LatticeVector;
+use crate::messages::signature::Digest;
+use crate::messages::wire::{self, Bytes};
+use crate::mixing::portion::Noise;
+use crate::model::descent::Descent;
+use crate::plan::checked::Plan;
+use crate::publishing::result::Sum;
+use crate::run::interface::{Input, InputError, Output};
+use crate::run::machine::{Identity, Run};
+use crate::run::outcome::{Ending, Event, Outcome, SealedFinal, TrainingOutcome};
+use crate::time::Time;
+use crate::topology::party::Party;
+
+/// Frames of the next iteration that wait until the present one is open here: so many of each
+/// neighbour, as bytes and as frames. What is beyond is asked for again once it is. Our choice.
+const EARLY_BYTES: usize = 1 << 20;
+const EARLY_FRAMES: usize = 4096;
+
+/// One node's part in a training.
+pub struct Training {
+    plan: Arc<Plan>,
+    descent: Descent,
+    /// The iteration that is under way, from 1.
+    iteration: u32,
+    run: Run,
+    /// The iteration before, for those who have not opened it yet.
+    before: Option<Run>,
+    shelf: Option<Shelf>,
+    /// What neighbours said of the next iteration already.
+    early: BTreeMap<Party, Vec<Bytes>>,
+    /// The latest iteration that nobody needs this node for any more.
+    complete: Option<u32>,
+    record: TrainingRecord,
+    outbox: VecDeque<Output>,
+}
+
+/// What is known of the training so far.
+#[derive(Default)]
+struct TrainingRecord {
+    corrected: Vec<u64>,
+    rejected: Vec<u64>,
+    departed: BTreeMap<Party, u64>,
+    /// Iterations of which this node's own contribution may be read in a sum.
+    spent: u64,
+    /// Who began, and when this node held every START.
+    began: (BTreeSet<Party>, Option<Time>),
+    /// The outcome of the last iteration that was opened here.
+    last: Option<Box<Outcome>>,
+    finished: bool,
+}
+
+/// What everything of a later iteration is signed for: the plan, the iteration's number, and the
+/// model that its gradients are taken at.
+fn digest_of(plan: &Plan, iteration: u32, model: &[f64]) -> Digest {
+    let mut coordinates = Sha256::new();
+    model
+        .iter()
+        .for_each(|theta| coordinates.update(theta.to_le_bytes()));
+    let mut hash = Sha256::new();
+    hash.update(b"undertone/iteration/1\0");
+    hash.update(plan.digest());
+    hash.update(iteration.to_le_bytes());
+    hash.update(coordinates.finalize());
+    hash.finalize().into()
+}
+
+impl Training {
+    /// This node's part; `value` is its contribution at the first model, which is zero, with its
+    /// own noise.
+    ///
+    /// # Panics
+    /// If the plan has no model, or one whose set is none: no checked plan of a training has.
+    pub(super) fn new(
+        plan: Arc<Plan>,
+        identity: Identity,
+        value: LatticeVector,
+        noise: Noise,
+        now: Time,
+    ) -> Self {
+        let model = plan
+            .draft()
+            .model
+            .as_ref()
+            .expect("a training's plan has a model");
+        let course = model.course().expect("the plan is checked");
+        let descent = Descent::new(course, vec![0.0; model.parameters()]);
+        let mut training = Training {
+            run: Run::new(plan.clone(), identity, value, noise, now),
+            plan,
+            descent,
+            iteration: 1,
+            before: None,
+            shelf: None,
+            early: BTreeMap::new(),
+            complete: None,
+            record: TrainingRecord::default(),
+            outbox: VecDeque::new(),
+        };
+        training.drain(now);
+        training
+    }
+
+    pub(super) fn shelving(mut self, shelf: &Shelf) -> Self {
+        self.shelf = Some(shelf.clone());
+        self.run = self.run.shelving(shelf);
+        self
+    }
+
+    pub(super) fn handle(&mut self, now: Time, input: Input) -> Result<(), InputError> {
+        match input {
+            Input::Connected { .. }
+            | Input::Disconnected { .. }
+            | Input::Gone { .. }
+            | Input::Refused { .. } => {
+                self.run.handle(now, input.clone())?;
+                self.feed_before(now, input);
+            }
+            Input::Tick => {
+                self.run.handle(now, Input::Tick)?;
+                self.feed_before(now, Input::Tick);
+            }
+            Input::Public { from, frame } => self.receive(now, from, &frame)?,
+            Input::Contribution { iteration, value } => {
+                if iteration != self.iteration || !self.run.awaits_value() {
+                    return Err(InputError::NotAsked("Contribution"));
+                }
+                self.run.handle(now, Input::Contribution { iteration, value })?;
+            }
+            input => self.run.handle(now, input)?,
+        }
+        self.drain(now);
+        Ok(())
+    }
+
+    fn feed_before(&mut self, now: Time, input: Input) {
+        if let Some(before) = &mut self.before {
+            // What the present run takes, the one before takes, too.
+            let _ = before.handle(now, input);
+        }
+    }
+
+    fn receive(&mut self, now: Time, from: Party, outer: &Bytes) -> Result<(), InputError> {
+        let Ok((iteration, frame)) = wire::of_iteration(outer) else {
+            // The run tells of the offence.
+            let frame = outer.clone();
+            return self.run.handle(now, Input::Public { from, frame });
+        };
+        if iteration == self.iteration {
+            return self.run.handle(now, Input::Public { from, frame });
+        }
+        if iteration.checked_add(1) == Some(self.iteration) {
+            self.feed_before(now, Input::Public { from, frame });
+        } else if Some(iteration) == self.iteration.checked_add(1) {
+            let early = self.early.entry(from).or_default();
+            let bytes: usize = early.iter().map(Bytes::len).sum();
+            if early.len() < EARLY_FRAMES && bytes + frame.len() <= EARLY_BYTES {
+                early.push(frame);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next output; see [`Run::poll_output`].
+    pub(super) fn poll_output(&mut self) -> Output {
+        self.outbox.pop_front().unwrap_or_else(|| {
+            let until = |run: &mut Run| match run.poll_output() {
+                Output::Wait { until } => until,
+                // Runs are drained whenever they were fed.
+                _ => Time::ZERO,
+            };
+            let before = self.before.as_mut().map_or(Time::FAR, until);
+            Output::Wait {
+                until: until(&mut self.run).min(before),
+            }
+        })
+    }
+
+    /// Takes what the runs want, and goes on to the next iteration where one has ended.
+    fn drain(&mut self, now: Time) {
+        if let Some(mut before) = self.before.take() {
+            self.take(&mut before, self.iteration - 1);
+            self.before = Some(before);
+        }
+        loop {
+            let mut ended = None;
+            loop {
+                match self.run.poll_output() {
+                    Output::Wait { .. } => break,
+                    Output::Finished(outcome) => ended = Some(outcome),
+                    output => self.pass_on(output, self.iteration),
+                }
+            }
+            match ended {
+                Some(outcome) if !self.record.finished => self.ended(now, outcome),
+                _ => return,
+            }
+        }
+    }
+
+    fn take(&mut self, run: &mut Run, iteration: u32) {
+        loop {
+            match run.poll_output() {
+                Output::Wait { .. } => return,
+                output => self.pass_on(output, iteration),
+            }
+        }
+    }
+
+    /// An output of a run, as the training's.
+    fn pass_on(&mut self, output: Output, iteration: u32) {
+        let output = match output {
+            Output::Public { to, frame } if iteration > 1 => Output::Public {
+                to,
+                frame: wire::iteration_frame(iteration, &frame),
+            },
+            // A training has its phases once: of later iterations their numbers are told.
+            Output::Event(Event::Phase(_)) if iteration > 1 => return,
+            // Nobody needs this iteration any more; the training may go on.
+            Output::Event(Event::Complete) if !self.record.finished => {
+                self.complete = Some(iteration);
+                return;
+            }
+            Output::Event(Event::Complete) if iteration < self.iteration => return,
+            output => output,
+        };
+        self.outbox.push_back(output);
+    }
+
+    /// An iteration is over for this node: the next one begins, or the training ends.
+    fn ended(&mut self, now: Time, outcome: Box<Outcome>) {
+        let iteration = u64::from(self.iteration);
+        let me_included = outcome.sealed == Some(SealedFinal::Opened);
+        if iteration == 1 {
+            self.record.began = (outcome.started.clone(), outcome.started_at);
+        }
+        if outcome.sealed.is_some_and(|sealed| sealed != SealedFinal::Closed) {
+            self.record.spent += 1;
+        }
+        let opened = me_included && (outcome.sum.is_some() || outcome.out_of_range);
+        if !opened {
+            return self.finish(outcome);
+        }
+        let expected: BTreeSet<Party> = match iteration {
+            1 => (0..self.plan.parties()).collect(),
+            _ => self.run.started().clone(),
+        };
+        let gone: Vec<Party> = expected.difference(&outcome.included).copied().collect();
+        if self.run.started() != &outcome.included {
+            self.record.corrected.push(iteration);
+        }
+        gone.iter().for_each(|&party| {
+            self.record.departed.insert(party, iteration);
+        });
+        match &outcome.sum {
+            Some(sum) => self.step(sum),
+            None => {
+                self.record.rejected.push(iteration);
+                self.descent.stay();
+            }
+        }
+        self.outbox.push_back(Output::Event(Event::Iteration(iteration)));
+        self.record.last = Some(outcome.clone());
+        if iteration >= self.plan.draft().releases() {
+            return self.finish(outcome);
+        }
+        self.go_on(now, outcome);
+    }
+
+    /// The next model, from a sum over the rows of those who are in it.
+    fn step(&mut self, sum: &Sum) {
+        let lattice = self.plan.lattice();
+        let step = lattice.step();
+        let rows = lattice.weight_to_f64(sum.weight.0);
+        self.descent
+            .step(sum.value.steps().map(|word| word as f64 * step), rows);
+    }
+
+    fn go_on(&mut self, now: Time, outcome: Box<Outcome>) {
+        let next = self.iteration + 1;
+        let digest = digest_of(&self.plan, next, self.descent.model());
+        let Some(mut run) = self.run.successor(digest) else {
+            return self.finish(outcome);
+        };
+        if let Some(shelf) = &self.shelf {
+            run = run.shelving(shelf);
+        }
+        self.before = Some(std::mem::replace(&mut self.run, run));
+        self.iteration = next;
+        let model: Arc<[f64]> = self.descent.model().into();
+        self.outbox.push_back(Output::Contribute {
+            iteration: next,
+            model,
+        });
+        for (from, frames) in std::mem::take(&mut self.early) {
+            for frame in frames {
+                // A peer's frame is never an error.
+                let _ = self.run.handle(now, Input::Public { from, frame });
+            }
+        }
+    }
+
+    /// The training is over: with all iterations, or with what there is.
+    fn finish(&mut self, outcome: Box<Outcome>) {
+        if std::mem::replace(&mut self.record.finished, true) {
+            return;
+        }
+        let TrainingRecord {
+            corrected,
+            rejected,
+            departed,
+            spent,
+            began,
+            last,
+            ..
+        } = std::mem::take(&mut self.record);
+        self.record.finished = true;
+        let iterations = self.descent.iterations();
+        let stopped = match &outcome.ending {
+            Ending::Done | Ending::Degraded if iterations == self.plan.draft().releases() => None,
+            Ending::Done | Ending::Degraded => Some("an iteration was not opened".to_owned()),
+            Ending::Aborted { reason } | Ending::Spent { reason } | Ending::Withheld { reason } => {
+                Some(reason.clone())
+            }
+        };
+        // With a model it ends as its last opened iteration did, which others may have gone beyond.
+        let mut ended = *last.unwrap_or(outcome);
+        (ended.started, ended.started_at) = began;
+        if iterations > 0 {
+            let everybody = ended.included.len() == self.plan.parties();
+            let whole = everybody && stopped.is_none() && rejected.is_empty();
+            ended.ending = if whole { Ending::Done } else { Ending::Degraded };
+        }
+        ended.training = Some(TrainingOutcome {
+            iterations,
+            spent,
+            corrected,
+            rejected,
+            departed,
+            stopped,
+            model: (iterations > 0).then(|| self.descent.result()),
+        });
+        self.outbox.push_back(Output::Finished(Box::new(ended)));
+        if self.complete == Some(self.iteration) {
+            self.outbox.push_back(Output::Event(Event::Complete));
+        }
+    }
+
+    /// The iteration that is under way, or was the last.
+    pub(super) fn release(&self) -> &Run {
+        &self.run
+    }
+
+    /// The model that the present iteration's gradients are taken at.
+    pub fn model(&self) -> &[f64] {
+        self.descent.model()
+    }
+
+    /// The number of the present iteration, from 1.
+    pub fn iteration(&self) -> u32 {
+        self.iteration
+    }
+}

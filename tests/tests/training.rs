@@ -1,0 +1,274 @@
+//! Trainings between processes: one model everywhere, from tables of several parties.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use undertone_tests::daemon::Daemon;
+use undertone_tests::{
+    Parties, Signal, alone, assert_close, follow_in, read_json, read_npy, run_in, signal_if_alive, start_in,
+};
+
+const ITERATIONS: usize = 50;
+
+/// Ten parties' digits, and every fifth row held out.
+const RUN: &str = "version = 1\ntask = \"regression\"\nname = \"digits\"\n[data]\nshape = [65]\n\
+                   clip = { kind = \"box\", low = 0.0, high = 16.0 }\n[model]\nloss = \"softmax\"\nclasses = 10\n\
+                   [privacy]\nepsilon = 3.0\ndelta = 1e-5\n";
+
+/// The digits, a row a line.
+fn digits() -> Vec<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/digits.csv.gz");
+    let unpacked = Command::new("gzip").arg("-dc").arg(file).output().expect("gzip");
+    let text = String::from_utf8(unpacked.stdout).expect("text");
+    let rows: Vec<String> = text.lines().map(String::from).collect();
+    assert_eq!(rows.len(), 1797);
+    rows
+}
+
+/// Writes `tables/` of so many parties, `test.csv` and `run.toml`.
+fn prepare(folder: &Path, parties: usize) {
+    let rows = digits();
+    let is_held_out = |at: &usize| at % 5 == 4;
+    let fitted: Vec<&String> = (0..rows.len())
+        .filter(|at| !is_held_out(at))
+        .map(|at| &rows[at])
+        .collect();
+    std::fs::create_dir(folder.join("tables")).expect("writable");
+    for party in 0..parties {
+        let table = folder.join(format!("tables/party-{party}.csv"));
+        let mut table = std::fs::File::create(table).expect("writable");
+        for row in fitted.iter().skip(party).step_by(parties) {
+            writeln!(table, "{row}").expect("writable");
+        }
+    }
+    let test: Vec<String> = (0..rows.len())
+        .filter(is_held_out)
+        .map(|at| rows[at].clone())
+        .collect();
+    std::fs::write(folder.join("test.csv"), test.join("\n") + "\n").expect("writable");
+    std::fs::write(folder.join("run.toml"), RUN).expect("writable");
+}
+
+const LOCAL: &str = "local --inputs tables --run run.toml --test test.csv --output kept --json";
+
+fn accuracy(object: &Value) -> f64 {
+    object["test"]["accuracy"]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no accuracy: {object}"))
+}
+
+#[test]
+fn ten_parties_fit_digits_without_a_server() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    prepare(folder, 10);
+    let object = run_in(folder, LOCAL.split(' ')).json_of(0);
+    assert_eq!(
+        (&object["outcome"], &object["same_bits"]),
+        (&"done".into(), &true.into())
+    );
+    assert!(accuracy(&object) >= 0.86, "{}", object["test"]);
+    assert!(
+        object["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 3.0),
+        "{}",
+        object["epsilon"]
+    );
+    let claimed = object["epsilon_claimed"].as_f64().expect("a claim");
+    assert!((2.997..=3.0).contains(&claimed), "{claimed}");
+    let iterations = &object["iterations"];
+    assert_eq!(
+        (&iterations["planned"], &iterations["run"]),
+        (&ITERATIONS.into(), &ITERATIONS.into())
+    );
+    let receipt = "kept/party-3/receipt.json";
+    run_in(folder, ["receipt", receipt, "--plan", "kept/plan.json"]);
+    let stated = read_json(&folder.join(receipt));
+    let mu = stated["mu_iteration"].as_f64().expect("μ") * (ITERATIONS as f64).sqrt();
+    assert_close(&stated["mu"], mu, 1e-9, "μ over all iterations");
+    predict(folder, accuracy(&object));
+}
+
+/// The model alone says of the held-out rows what the run said of it, with targets or without.
+fn predict(folder: &Path, accuracy: f64) {
+    let line = "predict kept/party-3/model.npy --input test.csv --output said.npy --json";
+    let object = run_in(folder, line.split(' ')).json_of(0);
+    assert_close(&object["test"]["accuracy"], accuracy, 1e-12, "accuracy");
+    let text = std::fs::read_to_string(folder.join("test.csv")).expect("readable");
+    let without: Vec<&str> = text
+        .lines()
+        .map(|row| row.rsplit_once(',').expect("columns").0)
+        .collect();
+    std::fs::write(folder.join("features.csv"), without.join("\n") + "\n").expect("writable");
+    let line = "predict kept/party-3/model.json --input features.csv --output blind.npy --json";
+    let blind = run_in(folder, line.split(' ')).json_of(0);
+    assert!(blind["test"].is_null());
+    let said = |name: &str| read_npy(&folder.join(name)).2;
+    assert_eq!(said("said.npy"), said("blind.npy"));
+}
+
+/// Whoever is killed in the middle, the others end with one model and within the budget.
+#[test]
+fn a_kill_costs_the_others_little() {
+    let _alone = alone();
+    for (seed, iteration) in [3, 21, 44].into_iter().enumerate() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        prepare(folder, 10);
+        let (running, mut events) = follow_in(folder, LOCAL.split(' '));
+        let pids: Vec<i32> = events.spawned(10).into_iter().map(|(_, pid)| pid).collect();
+        events.until("that iteration", |event| {
+            event["event"] == "iteration" && event["k"] == iteration
+        });
+        let victim = 2 + 3 * seed;
+        signal_if_alive(pids[victim], Signal::SIGKILL);
+        events.rest();
+        let object = running.wait().json_of(5);
+        assert_eq!(object["same_bits"], true, "{object}");
+        assert_eq!(object["iterations"]["run"], ITERATIONS, "{object}");
+        let name = format!("party-{victim}");
+        let since = object["iterations"]["departed"][&name]
+            .as_u64()
+            .expect("it departed");
+        assert!(since > iteration && since <= ITERATIONS as u64, "{since}");
+        assert!(object["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 3.0));
+        assert!(accuracy(&object) >= 0.83, "{}", object["test"]);
+    }
+}
+
+/// Four parties with a part of the digits each, and a plan of a few iterations.
+fn four_with_a_plan() -> (Parties, String) {
+    let parties = Parties::new(4);
+    let rows = digits();
+    let mut list = String::from("version = 1\n");
+    for (party, (name, lines)) in parties.names().iter().zip(parties.lines()).enumerate() {
+        let own: Vec<&str> = rows.iter().skip(party).step_by(12).map(String::as_str).collect();
+        parties.write(&format!("{name}.csv"), &(own.join("\n") + "\n"));
+        list += &format!("{lines}records = {}\n", own.len());
+    }
+    parties.write("peers.toml", &list);
+    let few = RUN.replace("classes = 10\n", "classes = 10\niterations = 5\n");
+    let digest = parties.plan("plan", &few);
+    (parties, digest)
+}
+
+/// Each by itself, over a plan: a model of each kind of file.
+#[test]
+fn parties_join_a_planned_training() {
+    let _alone = alone();
+    let (parties, _) = four_with_a_plan();
+    let outputs = ["m.npy", "m.json", "m.safetensors", "n.json"];
+    let running = parties.names().iter().zip(outputs).map(|(name, output)| {
+        let line = format!(
+            "join plan.json --identity {name}.key --input {name}.csv --output {output} --receipt {name}.receipt --json"
+        );
+        start_in(parties.folder(), line.split(' '))
+    });
+    let running: Vec<_> = running.collect();
+    for running in running {
+        let object = running.wait().json_of(0);
+        assert_eq!(object["iterations"]["run"], 5, "{object}");
+    }
+    let weights = |name: &str| read_json(&parties.path(name))["weights"].clone();
+    assert_eq!(weights("m.json"), weights("n.json"));
+    let (_, _, numbers) = read_npy(&parties.path("m.npy"));
+    let first = weights("m.json")[0][0].as_f64().expect("a number");
+    assert_eq!((numbers.len(), numbers[0]), (650, first));
+    let tensors = std::fs::read(parties.path("m.safetensors")).expect("written");
+    let text = String::from_utf8_lossy(&tensors[..2000]);
+    let words = ["\"weight\"", "\"bias\"", "digest"];
+    assert!(words.iter().all(|word| text.contains(word)), "{text}");
+}
+
+/// Daemons charge the whole training, and everybody gets one model.
+#[test]
+fn daemons_take_part_in_a_training() {
+    let _alone = alone();
+    let (parties, digest) = four_with_a_plan();
+    let daemons: Vec<Daemon> = (0..4)
+        .map(|party| Daemon::start(&parties, party, "[policy]\nmax_epsilon = 3.0\n"))
+        .collect();
+    for daemon in &daemons {
+        let table = format!("{}.csv", daemon.name);
+        daemon
+            .client(["submit", "plan.json", "--input", &table])
+            .json_of(0);
+    }
+    let models = daemons.iter().map(|daemon| {
+        let run = daemon.client(["watch", &digest]).json_of(0);
+        assert_eq!(run["outcome"], "done", "{run}");
+        let model = format!("{}.npy", daemon.name);
+        daemon.client(["result", &digest, "--output", &model]).json_of(0);
+        read_npy(&parties.path(&model)).2
+    });
+    let models: Vec<Vec<f64>> = models.collect();
+    assert!(
+        models
+            .iter()
+            .all(|model| model.len() == 650 && *model == models[0])
+    );
+    for daemon in daemons {
+        assert_eq!(daemon.end().0.code, 0);
+    }
+}
+
+#[test]
+fn what_makes_no_training_is_refused_by_field() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    prepare(folder, 4);
+    let refused = |from: &str, to: &str, (code, field): (i32, &str)| {
+        let text = RUN.replace(from, to);
+        assert_ne!(text, RUN, "{from}");
+        std::fs::write(folder.join("run.toml"), text).expect("writable");
+        run_in(folder, LOCAL.split(' ')).refused_at(code, field);
+    };
+    refused(
+        "loss = \"softmax\"\nclasses = 10",
+        "loss = \"squared\"",
+        (2, "model.clip"),
+    );
+    refused("classes = 10\n", "", (2, "model.classes"));
+    refused(
+        "classes = 10\n",
+        "classes = 10\niterations = 10001\n",
+        (2, "model.iterations"),
+    );
+    refused(
+        "classes = 10\n",
+        "classes = 10\ntarget = \"digit\"\n",
+        (2, "model.target"),
+    );
+    refused(
+        "classes = 10\n",
+        "classes = 10\nset = { kind = \"ball\", radius = 0.0 }\n",
+        (2, "model.set"),
+    );
+    refused(
+        "classes = 10\n",
+        "classes = 10\nrows = \"as-is\"\n",
+        (2, "model.step"),
+    );
+    refused(
+        "[privacy]",
+        "[mechanism]\nkind = \"inca\"\n[privacy]",
+        (2, "mechanism.kind"),
+    );
+    refused(
+        "[privacy]",
+        "[run]\nsettle_ms = 500\n[privacy]",
+        (2, "run.settle_ms"),
+    );
+    // Noise longer than any gradient.
+    refused("epsilon = 3.0", "epsilon = 0.01", (2, "data.noise_ok"));
+    // A target that is no class: the node refuses its own file, and tells no value.
+    let text = std::fs::read_to_string(folder.join("tables/party-1.csv")).expect("readable");
+    let (_, rest) = text.split_once('\n').expect("rows");
+    let foreign = format!("{}37\n{rest}", "0,".repeat(64));
+    std::fs::write(folder.join("tables/party-1.csv"), foreign).expect("writable");
+    std::fs::write(folder.join("run.toml"), RUN).expect("writable");
+    let ended = run_in(folder, LOCAL.split(' '));
+    assert_ne!(ended.code, 0, "{}", ended.stdout);
+}
