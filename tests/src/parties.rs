@@ -1,7 +1,7 @@
 //! Parties on this machine as people would set them up: a key each, one peer list, a run file, a
 //! plan.
 
-use std::net::TcpListener;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -24,8 +24,10 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     let start = (std::process::id() % 79) as u16 * 100;
     let fresh = || FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
     let tries = (0..COUNT).map(|_| fresh());
+    // Not by listening there: a process that another test starts meanwhile would hold the port for a
+    // moment longer.
     let ports: Vec<u16> = tries
-        .filter(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        .filter(|&port| TcpStream::connect(("127.0.0.1", port)).is_err())
         .take(count)
         .collect();
     assert_eq!(ports.len(), count, "free ports");

@@ -1,7 +1,7 @@
 //! Nodes of a test: keys, addresses, and a network of one run that is waited for.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -70,7 +70,9 @@ pub(super) fn free_port() -> u16 {
     });
     let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        // Not by listening there: a process that another test forks meanwhile would hold the port
+        // for a moment longer.
+        let is_free = |port: &u16| TcpStream::connect(("127.0.0.1", *port)).is_err();
         match claimed.left.find(is_free) {
             Some(port) => return port,
             None => claimed.claim(),
